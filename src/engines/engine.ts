@@ -1,0 +1,196 @@
+/**
+ * The engine contract. A driver (onnx, llama, remote) implements `EngineModel`; services call it and know nothing else.
+ * The same interface stands on both sides of the process boundary: the host's proxy in the server process, the driver in
+ * the engine process.
+ */
+
+export type Priority = 'interactive' | 'batch';
+
+export interface CallContext {
+  readonly requestId: string;
+  /** Fires when the client is gone or a deadline has passed: stop the work at once. */
+  readonly signal: AbortSignal;
+  /** Cached prefixes and other state made from a prompt never cross accounts. */
+  readonly accountId: string;
+  /** Waiting requests take turns by key. */
+  readonly keyId: string;
+  readonly priority: Priority;
+}
+
+export interface TokenUsage {
+  promptTokens: number;
+  completionTokens: number;
+  /** Those of the prompt tokens that came from a prefix cache. */
+  cachedTokens: number;
+}
+
+/** One loaded model. A missing capability means "not supported". */
+export interface EngineModel extends AsyncDisposable {
+  countTokens(text: string): Promise<number>;
+  readonly embedding?: EmbeddingCapability;
+  readonly rerank?: RerankCapability;
+  readonly chat?: ChatCapability;
+  readonly transcription?: TranscriptionCapability;
+}
+
+// --- embedding ---
+
+export interface EmbeddingRequest {
+  /** Text, or token ids of this model's own vocabulary without special tokens. */
+  inputs: readonly (string | readonly number[])[];
+  /** Cut to the leading dimensions and normalised again. */
+  dimensions?: number | undefined;
+}
+
+export interface EmbeddingResult {
+  /** All vectors one after the other, in input order, each of unit length. */
+  vectors: Float32Array;
+  dimensions: number;
+  /** Real tokens of each input, special tokens included. */
+  tokens: readonly number[];
+}
+
+export interface EmbeddingCapability {
+  embed(request: EmbeddingRequest, context: CallContext): Promise<EmbeddingResult>;
+}
+
+// --- rerank ---
+
+export interface RerankRequest {
+  query: string;
+  documents: readonly string[];
+}
+
+export interface RerankResult {
+  /** One score in 0–1 for each document, in input order, comparable across calls of one model. */
+  scores: Float32Array;
+  tokens: number;
+}
+
+export interface RerankCapability {
+  rerank(request: RerankRequest, context: CallContext): Promise<RerankResult>;
+}
+
+// --- chat ---
+
+export interface ToolDefinition {
+  name: string;
+  description?: string | undefined;
+  /** JSON Schema of the arguments; absent means an empty object. */
+  parameters?: Record<string, unknown> | undefined;
+}
+
+export interface ToolCall {
+  id: string;
+  name: string;
+  /** JSON text, as the model wrote it. */
+  arguments: string;
+}
+
+export type ChatRole = 'system' | 'user' | 'assistant' | 'tool';
+
+export interface ChatMessage {
+  role: ChatRole;
+  content: string;
+  name?: string | undefined;
+  toolCalls?: readonly ToolCall[] | undefined;
+  /** On a tool message: which call it answers. */
+  toolCallId?: string | undefined;
+}
+
+export type ToolChoice = 'none' | 'auto' | 'required' | { name: string };
+
+export type OutputFormat =
+  | { type: 'text' }
+  | { type: 'json_object' }
+  | { type: 'json_schema'; name?: string | undefined; schema: Record<string, unknown> };
+
+export interface SamplingOptions {
+  /** Undefined: as many as fit into the context (or the model's own cap). */
+  maxTokens?: number | undefined;
+  temperature?: number | undefined;
+  topP?: number | undefined;
+  seed?: number | undefined;
+  stop?: readonly string[] | undefined;
+  frequencyPenalty?: number | undefined;
+  presencePenalty?: number | undefined;
+  /** Token id → bias in -100…100. */
+  logitBias?: ReadonlyMap<number, number> | undefined;
+  /** Report log probabilities, with this many alternatives for each token. */
+  logprobs?: { top: number } | undefined;
+}
+
+export interface ChatRequest extends SamplingOptions {
+  prompt: { messages: readonly ChatMessage[] } | { text: string } | { tokens: readonly number[] };
+  tools?: readonly ToolDefinition[] | undefined;
+  toolChoice?: ToolChoice | undefined;
+  parallelToolCalls?: boolean | undefined;
+  format?: OutputFormat | undefined;
+}
+
+export interface TokenLogprob {
+  token: string;
+  bytes: readonly number[];
+  logprob: number;
+  top: readonly { token: string; bytes: readonly number[]; logprob: number }[];
+}
+
+export type ChatEvent =
+  | { type: 'start'; promptTokens: number; cachedTokens: number }
+  | { type: 'text-delta'; text: string; logprobs?: readonly TokenLogprob[] }
+  | { type: 'reasoning-delta'; text: string }
+  | { type: 'tool-call-delta'; index: number; id?: string; name?: string; argumentsDelta: string }
+  | { type: 'end'; reason: 'stop' | 'length' | 'tool_calls'; usage: TokenUsage };
+
+/**
+ * One choice per call: `n` choices are n calls. When the signal fires or the consumer returns early, generation stops within
+ * one token; `usageSoFar` then tells what was really used.
+ */
+export interface ChatGeneration extends AsyncIterable<ChatEvent> {
+  usageSoFar(): TokenUsage;
+}
+
+export interface ChatCapability {
+  generate(request: ChatRequest, context: CallContext): ChatGeneration;
+}
+
+// --- transcription ---
+
+export interface TranscriptionRequest {
+  /** Mono 16 kHz samples of one window of at most 30 s. */
+  samples: Float32Array;
+  /** ISO 639-1; undefined: detect. */
+  language?: string | undefined;
+  /** Text that came before, to carry spelling and style over. */
+  prompt?: string | undefined;
+  temperature?: number | undefined;
+  wordTimestamps?: boolean | undefined;
+  task?: 'transcribe' | 'translate' | undefined;
+}
+
+export interface TranscribedWord {
+  word: string;
+  startSeconds: number;
+  endSeconds: number;
+}
+
+export interface TranscribedSegment {
+  startSeconds: number;
+  endSeconds: number;
+  text: string;
+  tokens: readonly number[];
+  temperature: number;
+  averageLogprob: number;
+  compressionRatio: number;
+  noSpeechProbability: number;
+  words?: readonly TranscribedWord[] | undefined;
+}
+
+export interface TranscriptionResult {
+  language: string;
+  segments: readonly TranscribedSegment[];
+}
+
+export interface TranscriptionCapability {
+  transcribe(request: TranscriptionRequest, context: CallContext): Promise<TranscriptionResult>;
+}

@@ -1,0 +1,66 @@
+import { ApiError } from './api-error.ts';
+
+/** Named constructors, so that one kind of failure has one wording. */
+export const errors = {
+  invalidJson: (detail: string) => new ApiError('invalid_json', `The request body is not valid JSON: ${detail}.`),
+  invalidParameter: (param: string | undefined, message: string) => new ApiError('invalid_parameter', message, { param }),
+  missingParameter: (param: string) =>
+    new ApiError('missing_parameter', `The parameter '${param}' is required.`, { param }),
+  missingApiKey: () =>
+    new ApiError('missing_api_key', "No API key was sent. Send it as 'Authorization: Bearer <key>'."),
+  invalidApiKey: () => new ApiError('invalid_api_key', 'This API key is not valid. Check that it was copied whole.'),
+  expiredApiKey: (at: string) => new ApiError('expired_api_key', `This API key expired at ${at}. Ask for a new one.`),
+  keyRevoked: () => new ApiError('key_revoked', 'This API key was revoked. Ask for a new one.'),
+  insufficientScope: (needed: string) =>
+    new ApiError('insufficient_scope', `This API key lacks the scope '${needed}' that this endpoint needs.`),
+  modelNotAllowed: (slug: string) =>
+    new ApiError('model_not_allowed', `This API key may not use the model '${slug}'.`, { param: 'model' }),
+  regionNotAllowed: (region: string) =>
+    new ApiError('region_not_allowed', `This API key may not use the region '${region}'.`),
+  modelNotFound: (slug: string) =>
+    new ApiError('model_not_found', `The model '${slug}' does not exist. GET /v1/models lists the ones that do.`, {
+      param: 'model',
+    }),
+  unknownEndpoint: (method: string, path: string) =>
+    new ApiError('unknown_endpoint', `There is no endpoint ${method} ${path}. See /docs for those that exist.`),
+  regionUnavailable: (slug: string, region: string, served: readonly string[]) =>
+    new ApiError(
+      'region_unavailable',
+      `The model '${slug}' is not served in the region '${region}'. ` +
+        (served.length > 0
+          ? `It is served in: ${served.join(', ')}. Change or remove X-Service-Region.`
+          : 'It is not served anywhere at the moment.'),
+    ),
+  bodyTooLarge: (limitBytes: number) =>
+    new ApiError('body_too_large', `The request body is larger than the limit of ${limitBytes} bytes.`),
+  contextTooLong: (param: string, tokens: number, limit: number) =>
+    new ApiError(
+      'context_length_exceeded',
+      `'${param}' has ${tokens} tokens, but this model takes at most ${limit}. Shorten it or split it.`,
+      { param },
+    ),
+  tooManyInputs: (param: string, count: number, limit: number) =>
+    new ApiError('too_many_inputs', `'${param}' has ${count} items; at most ${limit} are accepted in one request.`, {
+      param,
+    }),
+  unsupportedParameter: (param: string, message: string) => new ApiError('unsupported_parameter', message, { param }),
+  wrongModality: (slug: string, modality: string, needed: string) =>
+    new ApiError(
+      'wrong_modality',
+      `The model '${slug}' is of modality '${modality}'; this endpoint needs a model of modality '${needed}'.`,
+      { param: 'model' },
+    ),
+  validationFailed: (param: string | undefined, message: string) => new ApiError('validation_failed', message, { param }),
+  capacityExceeded: (retryAfterSeconds: number, detail: string) =>
+    new ApiError('capacity_exceeded', `The queue of this model is full: ${detail}. Try again later.`, {
+      retryAfterSeconds,
+    }),
+  clientCancelled: () => new ApiError('client_cancelled', 'The client closed the request.'),
+  internal: (cause?: unknown) =>
+    new ApiError('internal_error', 'Something went wrong on our side. The request id helps to find out what.', {
+      cause,
+    }),
+  modelUnavailable: (slug: string, reason: string, cause?: unknown) =>
+    new ApiError('model_unavailable', `The model '${slug}' cannot be served now: ${reason}.`, { param: 'model', cause }),
+  upstreamTimeout: (what: string) => new ApiError('upstream_timeout', `The model did not answer in time: ${what}.`),
+};

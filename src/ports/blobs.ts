@@ -1,0 +1,27 @@
+import type { Readable } from 'node:stream';
+
+export interface BlobInfo {
+  key: string;
+  bytes: number;
+  /** Milliseconds since 1970. */
+  modifiedAt: number;
+}
+
+export interface ByteRange {
+  start: number;
+  /** Inclusive. */
+  end: number;
+}
+
+/** Bytes by name. A blob is there whole or not at all. Keys are made by us: letters, digits, `_`, `-`, `.` and `/`. */
+export interface BlobStore {
+  /** Streams to storage; resolves when the bytes are safe. A failing source leaves nothing behind. */
+  put(key: string, source: AsyncIterable<Uint8Array>): Promise<{ bytes: number; sha256: string }>;
+  /** Undefined when there is no such blob. */
+  get(key: string, range?: ByteRange): Promise<Readable | undefined>;
+  stat(key: string): Promise<BlobInfo | undefined>;
+  /** Deleting what is not there is no error. */
+  delete(key: string): Promise<void>;
+  /** In no particular order, without loading the listing into memory. */
+  list(prefix: string): AsyncIterable<BlobInfo>;
+}
