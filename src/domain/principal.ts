@@ -1,0 +1,38 @@
+import type { Scope } from './scopes.ts';
+
+export interface Account {
+  id: string;
+  name: string;
+  createdAt: string;
+  /** Overrides of the defaults; null: the default holds. */
+  rpm: number | null;
+  tpm: number | null;
+  monthlyBudgetNanoUsd: number | null;
+}
+
+export interface ApiKey {
+  id: string;
+  accountId: string;
+  name: string;
+  /** First characters, for display. */
+  prefix: string;
+  scopes: readonly Scope[];
+  /** Patterns such as `baobab/*`; empty: every model. */
+  allowedModels: readonly string[];
+  /** Empty: every region. */
+  allowedRegions: readonly string[];
+  rpm: number | null;
+  tpm: number | null;
+  concurrency: number | null;
+  monthlyBudgetNanoUsd: number | null;
+  createdAt: string;
+  expiresAt: string | null;
+  revokedAt: string | null;
+  lastUsedAt: string | null;
+}
+
+/** Who is calling: resolved once by authentication, then passed on. */
+export interface Principal {
+  account: Account;
+  key: ApiKey;
+}

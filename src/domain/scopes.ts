@@ -1,0 +1,16 @@
+export const INFERENCE_SCOPES = ['chat', 'embeddings', 'rerank', 'audio'] as const;
+export const SCOPES = [...INFERENCE_SCOPES, 'files', 'batches', 'models', 'usage', 'admin'] as const;
+export type Scope = (typeof SCOPES)[number];
+
+export const DEFAULT_SCOPES: readonly Scope[] = SCOPES.filter((scope) => scope !== 'admin');
+
+/** `inference` stands for the four inference scopes. Throws a readable error on an unknown name. */
+export function parseScopes(names: readonly string[]): Scope[] {
+  const found = new Set<Scope>();
+  for (const name of names) {
+    if (name === 'inference') for (const scope of INFERENCE_SCOPES) found.add(scope);
+    else if ((SCOPES as readonly string[]).includes(name)) found.add(name as Scope);
+    else throw new RangeError(`unknown scope '${name}'; allowed: ${SCOPES.join(', ')}, inference`);
+  }
+  return SCOPES.filter((scope) => found.has(scope));
+}

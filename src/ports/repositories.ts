@@ -1,0 +1,47 @@
+import type { Account, ApiKey } from '../domain/principal.ts';
+
+/** One interface for each role. Every call resolves only when its effect is durable. */
+export interface AccountRepository {
+  create(account: Account): Promise<void>;
+  get(id: string): Promise<Account | undefined>;
+  findByName(name: string): Promise<Account | undefined>;
+  list(): Promise<Account[]>;
+  update(account: Account): Promise<void>;
+}
+
+export interface KeyRepository {
+  /** `hash` is the SHA-256 of the secret, in hex. The secret itself is never stored. */
+  create(key: ApiKey, hash: string): Promise<void>;
+  get(id: string): Promise<ApiKey | undefined>;
+  /** The stored hash comes along, so that the caller can compare in constant time. */
+  findByHash(hash: string): Promise<{ key: ApiKey; account: Account; hash: string } | undefined>;
+  list(filter: { accountId?: string | undefined }): Promise<ApiKey[]>;
+  /** Undefined fields stay as they are. */
+  update(id: string, changes: Partial<Pick<ApiKey, 'name' | 'expiresAt' | 'revokedAt'>>): Promise<ApiKey | undefined>;
+  touch(uses: readonly { id: string; lastUsedAt: string }[]): Promise<void>;
+}
+
+/** What operators decided about a version, over what the catalog files say. */
+export interface ModelLifecycle {
+  slug: string;
+  version: string;
+  /** When notice was given. */
+  noticeAt: string;
+  deprecatedAt: string | null;
+  retiredAt: string | null;
+}
+
+export interface ModelLifecycleRepository {
+  list(): Promise<ModelLifecycle[]>;
+  save(lifecycle: ModelLifecycle): Promise<void>;
+}
+
+/**
+ * Counters that grow with every change of a topic, so that other processes on the same store can drop what they have cached.
+ * Repositories bump the topic in the same transaction as the change.
+ */
+export type RevisionTopic = 'keys' | 'models';
+
+export interface RevisionRepository {
+  current(): Promise<Record<RevisionTopic, number>>;
+}
