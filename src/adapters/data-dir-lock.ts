@@ -1,0 +1,31 @@
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { StoreUnavailableError } from '../ports/store-errors.ts';
+
+const SQLITE_BUSY = 5;
+
+export interface DataDirLock {
+  release(): void;
+}
+
+/**
+ * One server for each data directory. The lock is the operating system's lock on an open file, taken through SQLite because Node
+ * has no call for it: it goes away with the process, however that ends, so no stale lock can be left behind.
+ */
+export async function acquireDataDirLock(dataDir: string): Promise<DataDirLock> {
+  await mkdir(dataDir, { recursive: true });
+  const file = new DatabaseSync(join(dataDir, 'server.lock'), { timeout: 0 });
+  try {
+    file.exec('pragma journal_mode = memory; begin exclusive');
+  } catch (cause) {
+    file.close();
+    if (!(cause instanceof Error && 'errcode' in cause && cause.errcode === SQLITE_BUSY)) throw cause;
+    throw new StoreUnavailableError(
+      `Another Baobab server is running on the data directory ${dataDir}. ` +
+        'Stop it first, or give this one a directory of its own with --data-dir.',
+      { cause },
+    );
+  }
+  return { release: () => file.close() };
+}

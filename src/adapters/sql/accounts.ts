@@ -1,0 +1,48 @@
+import type { Account } from '../../domain/principal.ts';
+import type { AccountRepository } from '../../ports/repositories.ts';
+import type { SqlDatabase } from './database.ts';
+import { bumpRevision } from './revisions.ts';
+import type { AccountsTable } from './tables.ts';
+
+const toRow = (account: Account): AccountsTable => ({
+  id: account.id,
+  name: account.name,
+  created_at: account.createdAt,
+  rpm: account.rpm,
+  tpm: account.tpm,
+  monthly_budget_nano_usd: account.monthlyBudgetNanoUsd,
+});
+
+export const toAccount = (row: AccountsTable): Account => ({
+  id: row.id,
+  name: row.name,
+  createdAt: row.created_at,
+  rpm: row.rpm,
+  tpm: row.tpm,
+  monthlyBudgetNanoUsd: row.monthly_budget_nano_usd === null ? null : Number(row.monthly_budget_nano_usd),
+});
+
+export function sqlAccounts({ read, write }: SqlDatabase): AccountRepository {
+  const accounts = read.selectFrom('accounts').selectAll();
+  return {
+    async create(account) {
+      await write([read.insertInto('accounts').values(toRow(account)), bumpRevision(read, 'keys')]);
+    },
+    async get(id) {
+      const row = await accounts.where('id', '=', id).executeTakeFirst();
+      return row && toAccount(row);
+    },
+    async findByName(name) {
+      const row = await accounts.where('name', '=', name).executeTakeFirst();
+      return row && toAccount(row);
+    },
+    async list() {
+      const rows = await accounts.orderBy('created_at').orderBy('id').execute();
+      return rows.map(toAccount);
+    },
+    async update(account) {
+      const { id, ...changes } = toRow(account);
+      await write([read.updateTable('accounts').set(changes).where('id', '=', id), bumpRevision(read, 'keys')]);
+    },
+  };
+}

@@ -1,0 +1,117 @@
+import type { ApiKey } from '../../domain/principal.ts';
+import type { Scope } from '../../domain/scopes.ts';
+import type { KeyRepository } from '../../ports/repositories.ts';
+import { toAccount } from './accounts.ts';
+import type { SqlDatabase } from './database.ts';
+import { bumpRevision } from './revisions.ts';
+import type { ApiKeysTable } from './tables.ts';
+
+const toRow = (key: ApiKey, hash: string): ApiKeysTable => ({
+  id: key.id,
+  account_id: key.accountId,
+  name: key.name,
+  prefix: key.prefix,
+  hash,
+  scopes: JSON.stringify(key.scopes),
+  allowed_models: JSON.stringify(key.allowedModels),
+  allowed_regions: JSON.stringify(key.allowedRegions),
+  rpm: key.rpm,
+  tpm: key.tpm,
+  concurrency: key.concurrency,
+  monthly_budget_nano_usd: key.monthlyBudgetNanoUsd,
+  created_at: key.createdAt,
+  expires_at: key.expiresAt,
+  revoked_at: key.revokedAt,
+  last_used_at: key.lastUsedAt,
+});
+
+const toKey = (row: ApiKeysTable): ApiKey => ({
+  id: row.id,
+  accountId: row.account_id,
+  name: row.name,
+  prefix: row.prefix,
+  scopes: JSON.parse(row.scopes) as Scope[],
+  allowedModels: JSON.parse(row.allowed_models) as string[],
+  allowedRegions: JSON.parse(row.allowed_regions) as string[],
+  rpm: row.rpm,
+  tpm: row.tpm,
+  concurrency: row.concurrency,
+  monthlyBudgetNanoUsd: row.monthly_budget_nano_usd === null ? null : Number(row.monthly_budget_nano_usd),
+  createdAt: row.created_at,
+  expiresAt: row.expires_at,
+  revokedAt: row.revoked_at,
+  lastUsedAt: row.last_used_at,
+});
+
+export function sqlKeys({ read, write }: SqlDatabase): KeyRepository {
+  return {
+    async create(key, hash) {
+      await write([read.insertInto('api_keys').values(toRow(key, hash)), bumpRevision(read, 'keys')]);
+    },
+    async get(id) {
+      const row = await read.selectFrom('api_keys').selectAll().where('id', '=', id).executeTakeFirst();
+      return row && toKey(row);
+    },
+    async findByHash(hash) {
+      const row = await read
+        .selectFrom('api_keys')
+        .innerJoin('accounts', 'accounts.id', 'api_keys.account_id')
+        .where('hash', '=', hash)
+        .selectAll('api_keys')
+        .select([
+          'accounts.name as account_name',
+          'accounts.created_at as account_created_at',
+          'accounts.rpm as account_rpm',
+          'accounts.tpm as account_tpm',
+          'accounts.monthly_budget_nano_usd as account_budget',
+        ])
+        .executeTakeFirst();
+      if (!row) return undefined;
+      const account = toAccount({
+        id: row.account_id,
+        name: row.account_name,
+        created_at: row.account_created_at,
+        rpm: row.account_rpm,
+        tpm: row.account_tpm,
+        monthly_budget_nano_usd: row.account_budget,
+      });
+      return { key: toKey(row), account, hash: row.hash };
+    },
+    async list({ accountId }) {
+      const rows = await read
+        .selectFrom('api_keys')
+        .selectAll()
+        .$if(accountId !== undefined, (query) => query.where('account_id', '=', accountId ?? ''))
+        .orderBy('created_at')
+        .orderBy('id')
+        .execute();
+      return rows.map(toKey);
+    },
+    async update(id, { name, expiresAt, revokedAt }) {
+      const changes = {
+        ...(name !== undefined && { name }),
+        ...(expiresAt !== undefined && { expires_at: expiresAt }),
+        ...(revokedAt !== undefined && { revoked_at: revokedAt }),
+      };
+      if (Object.keys(changes).length === 0) return this.get(id);
+      const [{ rows }] = await write([
+        read.updateTable('api_keys').set(changes).where('id', '=', id).returningAll(),
+        bumpRevision(read, 'keys'),
+      ]);
+      const [row] = rows;
+      return row && toKey(row);
+    },
+    async touch(uses) {
+      if (uses.length === 0) return;
+      await write(
+        uses.map(({ id, lastUsedAt }) =>
+          read
+            .updateTable('api_keys')
+            .set({ last_used_at: lastUsedAt })
+            .where('id', '=', id)
+            .where((where) => where.or([where('last_used_at', 'is', null), where('last_used_at', '<', lastUsedAt)])),
+        ),
+      );
+    },
+  };
+}

@@ -1,0 +1,7 @@
+import type { Migration } from 'kysely/migration';
+import * as identity from './0001-identity.ts';
+
+/** In order of their names, forwards only. A migration that was released is never edited. */
+export const MIGRATIONS: Readonly<Record<string, Migration>> = {
+  '0001-identity': identity,
+};

@@ -1,0 +1,32 @@
+import type { ModelLifecycleRepository } from '../../ports/repositories.ts';
+import type { SqlDatabase } from './database.ts';
+import { bumpRevision } from './revisions.ts';
+
+export function sqlModelLifecycles({ read, write }: SqlDatabase): ModelLifecycleRepository {
+  return {
+    async list() {
+      const rows = await read.selectFrom('model_lifecycles').selectAll().orderBy('slug').orderBy('version').execute();
+      return rows.map((row) => ({
+        slug: row.slug,
+        version: row.version,
+        noticeAt: row.notice_at,
+        deprecatedAt: row.deprecated_at,
+        retiredAt: row.retired_at,
+      }));
+    },
+    async save(lifecycle) {
+      const changes = {
+        notice_at: lifecycle.noticeAt,
+        deprecated_at: lifecycle.deprecatedAt,
+        retired_at: lifecycle.retiredAt,
+      };
+      await write([
+        read
+          .insertInto('model_lifecycles')
+          .values({ slug: lifecycle.slug, version: lifecycle.version, ...changes })
+          .onConflict((conflict) => conflict.columns(['slug', 'version']).doUpdateSet(changes)),
+        bumpRevision(read, 'models'),
+      ]);
+    },
+  };
+}

@@ -1,0 +1,53 @@
+import { DatabaseSync, type StatementSync } from 'node:sqlite';
+import type { Statement, StatementResult } from './protocol.ts';
+
+const PREPARED_STATEMENTS = 200;
+
+/** SQLite's extended result codes for a broken UNIQUE or PRIMARY KEY rule. */
+const DUPLICATE_CODES: readonly unknown[] = [2067, 1555];
+
+export interface Connection {
+  execute(statement: Statement): StatementResult;
+  exec(sql: string): void;
+  close(): void;
+}
+
+/** One connection with its prepared statements; the oldest unused one goes when there are too many. */
+export function openConnection(path: string, busyTimeoutMs: number): Connection {
+  const database = new DatabaseSync(path, { timeout: busyTimeoutMs });
+  const prepared = new Map<string, { statement: StatementSync; returnsRows: boolean }>();
+
+  const prepare = (sql: string) => {
+    const known = prepared.get(sql);
+    if (known) prepared.delete(sql);
+    const statement = known?.statement ?? database.prepare(sql);
+    const entry = known ?? { statement, returnsRows: statement.columns().length > 0 };
+    prepared.set(sql, entry);
+    if (prepared.size > PREPARED_STATEMENTS) {
+      for (const oldest of prepared.keys()) {
+        prepared.delete(oldest);
+        break;
+      }
+    }
+    return entry;
+  };
+
+  return {
+    execute({ sql, parameters }) {
+      const { statement, returnsRows } = prepare(sql);
+      if (returnsRows) {
+        const rows = statement.all(...parameters);
+        return { rows, changes: rows.length };
+      }
+      return { rows: [], changes: Number(statement.run(...parameters).changes) };
+    },
+    exec: (sql) => database.exec(sql),
+    close() {
+      prepared.clear();
+      database.close();
+    },
+  };
+}
+
+export const isDuplicate = (error: unknown): boolean =>
+  error instanceof Error && 'errcode' in error && DUPLICATE_CODES.includes(error.errcode);

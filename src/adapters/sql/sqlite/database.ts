@@ -1,0 +1,78 @@
+import { mkdir } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import type { SQLInputValue } from 'node:sqlite';
+import { Kysely } from 'kysely';
+import type { Migration } from 'kysely/migration';
+import { StoreUnavailableError } from '../../../ports/store-errors.ts';
+import type { SqlDatabase } from '../database.ts';
+import { migrate } from '../migrate.ts';
+import type { Tables } from '../tables.ts';
+import { openConnection } from './connection.ts';
+import { sqliteDialect } from './dialect.ts';
+import { startThread, type ThreadClient } from './thread-client.ts';
+
+export interface SqliteOptions {
+  path: string;
+  migrations: Readonly<Record<string, Migration>>;
+  /** `normal` saves an fsync for each commit; a power cut may then lose the last commits, a `kill -9` may not. */
+  synchronous?: 'full' | 'normal' | undefined;
+  busyTimeoutMs?: number | undefined;
+}
+
+export async function openSqlite(options: SqliteOptions): Promise<SqlDatabase> {
+  const { path, synchronous = 'full', busyTimeoutMs = 10_000 } = options;
+  await mkdir(dirname(path), { recursive: true });
+  await migrateFile(path, busyTimeoutMs, options.migrations);
+
+  const thread = (role: 'writer' | 'reader') => startThread({ path, role, synchronous, busyTimeoutMs });
+  const [writer, reader] = await Promise.all([thread('writer'), thread('reader')]);
+  let reporter: Promise<ThreadClient> | undefined;
+
+  const over = (client: () => Promise<ThreadClient> | ThreadClient) =>
+    new Kysely<Tables>({
+      dialect: sqliteDialect({
+        exclusive: false,
+        async execute(statement) {
+          const [result] = await (await client()).run([statement]);
+          return result ?? { rows: [], changes: 0 };
+        },
+      }),
+    });
+
+  return {
+    read: over(() => reader),
+    report: over(() => {
+      reporter ??= thread('reader');
+      return reporter;
+    }),
+    async write(statements) {
+      const compiled = statements.map((statement) => {
+        const { sql, parameters } = statement.compile();
+        return { sql, parameters: parameters as readonly SQLInputValue[] };
+      });
+      return (await writer.run(compiled)) as never;
+    },
+    async close() {
+      await Promise.all([reader.close(), reporter?.then((client) => client.close())]);
+      // Last, so that its checkpoint meets no reader and the write-ahead log goes away.
+      await writer.close();
+    },
+  };
+}
+
+/** In this thread: it happens once, before anything is served, and another process that migrates is waited for. */
+async function migrateFile(path: string, busyTimeoutMs: number, migrations: Readonly<Record<string, Migration>>) {
+  let connection: ReturnType<typeof openConnection>;
+  try {
+    connection = openConnection(path, busyTimeoutMs);
+    connection.exec('pragma journal_mode = wal; pragma synchronous = full');
+  } catch (cause) {
+    throw new StoreUnavailableError(`The database cannot be opened: ${(cause as Error).message}.`, { cause });
+  }
+  try {
+    const dialect = sqliteDialect({ exclusive: true, execute: async (statement) => connection.execute(statement) });
+    await migrate(new Kysely<unknown>({ dialect }), migrations);
+  } finally {
+    connection.close();
+  }
+}

@@ -1,0 +1,31 @@
+import type { SQLInputValue, SQLOutputValue } from 'node:sqlite';
+
+/** What travels between the server's thread and the threads that own a SQLite connection. */
+export interface Statement {
+  sql: string;
+  parameters: readonly SQLInputValue[];
+}
+
+export interface StatementResult {
+  rows: Record<string, SQLOutputValue>[];
+  changes: number;
+}
+
+export type ThreadRole = 'writer' | 'reader';
+
+export interface ThreadOptions {
+  path: string;
+  role: ThreadRole;
+  /** `full`: a commit survives a power cut. `normal`: it survives the death of the process, but not always a power cut. */
+  synchronous: 'full' | 'normal';
+  busyTimeoutMs: number;
+}
+
+export type ThreadRequest = { id: number; statements: readonly Statement[] } | 'close';
+
+export type ThreadReply =
+  | { id: number; results: StatementResult[] }
+  | { id: number; failure: { message: string; duplicate: boolean } };
+
+/** Sent once, before any reply: the connection is open, or why it is not. */
+export type ThreadGreeting = { ready: true } | { ready: false; message: string };

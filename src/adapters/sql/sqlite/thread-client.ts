@@ -1,0 +1,74 @@
+import { Worker } from 'node:worker_threads';
+import { DuplicateError, StoreUnavailableError } from '../../../ports/store-errors.ts';
+import type {
+  Statement,
+  StatementResult,
+  ThreadGreeting,
+  ThreadOptions,
+  ThreadReply,
+  ThreadRequest,
+} from './protocol.ts';
+
+/** A SQLite connection in a thread of its own, so that an fsync or a long read never stops the server's event loop. */
+export interface ThreadClient {
+  /** For the writer: one transaction, durable when this resolves. */
+  run(statements: readonly Statement[]): Promise<StatementResult[]>;
+  close(): Promise<void>;
+}
+
+interface Pending {
+  resolve(results: StatementResult[]): void;
+  reject(error: Error): void;
+}
+
+export async function startThread(options: ThreadOptions): Promise<ThreadClient> {
+  const worker = new Worker(new URL('./thread.ts', import.meta.url), {
+    workerData: options,
+    name: `sqlite-${options.role}`,
+  });
+  const pending = new Map<number, Pending>();
+  let lastId = 0;
+  let stopped: Error | undefined;
+
+  const stop = (reason: Error) => {
+    stopped ??= reason;
+    for (const { reject } of pending.values()) reject(stopped);
+    pending.clear();
+  };
+  const exited = new Promise<void>((resolve) => worker.once('exit', () => resolve()));
+  worker.on('error', (cause) => stop(new StoreUnavailableError('The database thread failed.', { cause })));
+  worker.once('exit', () => stop(new StoreUnavailableError('The database is closed.')));
+
+  await new Promise<void>((resolve, reject) => {
+    worker.once('error', reject);
+    worker.once('message', (greeting: ThreadGreeting) => {
+      worker.off('error', reject);
+      if (greeting.ready) resolve();
+      else reject(new StoreUnavailableError(`The database cannot be opened: ${greeting.message}.`));
+    });
+  });
+
+  worker.on('message', (replies: ThreadReply[]) => {
+    for (const reply of replies) {
+      const waiting = pending.get(reply.id);
+      pending.delete(reply.id);
+      if ('results' in reply) waiting?.resolve(reply.results);
+      else if (reply.failure.duplicate) waiting?.reject(new DuplicateError(reply.failure.message));
+      else waiting?.reject(new Error(reply.failure.message));
+    }
+  });
+
+  return {
+    run: (statements) =>
+      new Promise((resolve, reject) => {
+        if (stopped) return reject(stopped);
+        lastId += 1;
+        pending.set(lastId, { resolve, reject });
+        worker.postMessage({ id: lastId, statements } satisfies ThreadRequest);
+      }),
+    async close() {
+      if (!stopped) worker.postMessage('close' satisfies ThreadRequest);
+      await exited;
+    },
+  };
+}

@@ -1,0 +1,35 @@
+import type {
+  AccountRepository,
+  KeyRepository,
+  ModelLifecycleRepository,
+  RevisionRepository,
+} from '../../ports/repositories.ts';
+import { sqlAccounts } from './accounts.ts';
+import { sqlKeys } from './keys.ts';
+import { MIGRATIONS } from './migrations/index.ts';
+import { sqlModelLifecycles } from './model-lifecycles.ts';
+import { sqlRevisions } from './revisions.ts';
+import { openSqlite, type SqliteOptions } from './sqlite/database.ts';
+
+export interface SqlStore {
+  readonly accounts: AccountRepository;
+  readonly keys: KeyRepository;
+  readonly lifecycles: ModelLifecycleRepository;
+  readonly revisions: RevisionRepository;
+  /** Waits for what is running. */
+  close(): Promise<void>;
+}
+
+export type SqlStoreOptions = Pick<SqliteOptions, 'path' | 'synchronous' | 'busyTimeoutMs'>;
+
+/** Creates or migrates the database, then opens it. Safe beside other processes on the same file. */
+export async function openSqlStore(options: SqlStoreOptions): Promise<SqlStore> {
+  const database = await openSqlite({ ...options, migrations: MIGRATIONS });
+  return {
+    accounts: sqlAccounts(database),
+    keys: sqlKeys(database),
+    lifecycles: sqlModelLifecycles(database),
+    revisions: sqlRevisions(database),
+    close: () => database.close(),
+  };
+}

@@ -1,0 +1,166 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Account, ApiKey } from '../../src/domain/principal.ts';
+import type {
+  AccountRepository,
+  KeyRepository,
+  ModelLifecycleRepository,
+  RevisionRepository,
+} from '../../src/ports/repositories.ts';
+import { DuplicateError } from '../../src/ports/store-errors.ts';
+
+export interface RepositoriesUnderTest {
+  accounts: AccountRepository;
+  keys: KeyRepository;
+  lifecycles: ModelLifecycleRepository;
+  revisions: RevisionRepository;
+  close(): Promise<void>;
+}
+
+export const account = (changes: Partial<Account> = {}): Account => ({
+  id: 'acct_1',
+  name: 'first',
+  createdAt: '2026-01-01T00:00:00.000Z',
+  rpm: null,
+  tpm: null,
+  monthlyBudgetNanoUsd: null,
+  ...changes,
+});
+
+export const apiKey = (changes: Partial<ApiKey> = {}): ApiKey => ({
+  id: 'key_1',
+  accountId: 'acct_1',
+  name: 'main',
+  prefix: 'bao_sk_abcd',
+  scopes: ['chat', 'embeddings'],
+  allowedModels: ['baobab/*'],
+  allowedRegions: ['local', 'eu-1'],
+  rpm: 10,
+  tpm: null,
+  concurrency: 3,
+  monthlyBudgetNanoUsd: 9_007_199_254_740_991,
+  createdAt: '2026-01-01T00:00:00.000Z',
+  expiresAt: null,
+  revokedAt: null,
+  lastUsedAt: null,
+  ...changes,
+});
+
+/** Every store of accounts, keys and model decisions behaves like this. `open` gives an empty one each time. */
+export function repositoriesContract(name: string, open: () => Promise<RepositoriesUnderTest>): void {
+  describe(`repositories: ${name}`, () => {
+    let store: RepositoriesUnderTest;
+    beforeAll(async () => {
+      store = await open();
+      await store.accounts.create(account());
+      await store.keys.create(apiKey(), 'hash-1');
+    });
+    afterAll(() => store.close());
+
+    it('gives back an account as it was stored', async () => {
+      expect(await store.accounts.get('acct_1')).toEqual(account());
+      expect(await store.accounts.findByName('first')).toEqual(account());
+      expect(await store.accounts.get('acct_none')).toBeUndefined();
+      expect(await store.accounts.findByName('none')).toBeUndefined();
+    });
+
+    it('refuses a second account with the same name or id', async () => {
+      await expect(store.accounts.create(account({ id: 'acct_x' }))).rejects.toThrow(DuplicateError);
+      await expect(store.accounts.create(account({ name: 'x' }))).rejects.toThrow(DuplicateError);
+    });
+
+    it('changes an account and lists the oldest first', async () => {
+      const second = account({ id: 'acct_0', name: 'second', createdAt: '2026-02-01T00:00:00.000Z' });
+      await store.accounts.create(second);
+      const changed = { ...second, name: 'renamed', rpm: 5, tpm: 6, monthlyBudgetNanoUsd: 7 };
+      await store.accounts.update(changed);
+      expect(await store.accounts.list()).toEqual([account(), changed]);
+    });
+
+    it('gives back a key as it was stored, by id and by hash', async () => {
+      expect(await store.keys.get('key_1')).toEqual(apiKey());
+      expect(await store.keys.findByHash('hash-1')).toEqual({ key: apiKey(), account: account(), hash: 'hash-1' });
+      expect(await store.keys.get('key_none')).toBeUndefined();
+      expect(await store.keys.findByHash('hash-none')).toBeUndefined();
+    });
+
+    it('refuses a key with a known hash, a known id or an unknown account', async () => {
+      await expect(store.keys.create(apiKey({ id: 'key_x' }), 'hash-1')).rejects.toThrow(DuplicateError);
+      await expect(store.keys.create(apiKey(), 'hash-x')).rejects.toThrow(DuplicateError);
+      await expect(store.keys.create(apiKey({ id: 'key_y', accountId: 'acct_none' }), 'hash-y')).rejects.toThrow();
+      expect(await store.keys.get('key_x')).toBeUndefined();
+      expect(await store.keys.get('key_y')).toBeUndefined();
+    });
+
+    it('lists the keys of one account or of all', async () => {
+      const other = apiKey({ id: 'key_2', accountId: 'acct_0', createdAt: '2026-03-01T00:00:00.000Z' });
+      await store.keys.create(other, 'hash-2');
+      expect(await store.keys.list({})).toEqual([apiKey(), other]);
+      expect(await store.keys.list({ accountId: 'acct_0' })).toEqual([other]);
+      expect(await store.keys.list({ accountId: 'acct_none' })).toEqual([]);
+    });
+
+    it('changes only the given fields of a key', async () => {
+      const key = apiKey({ id: 'key_3', expiresAt: '2027-01-01T00:00:00.000Z' });
+      await store.keys.create(key, 'hash-3');
+      expect(await store.keys.update('key_3', { revokedAt: '2026-05-01T00:00:00.000Z' })).toEqual({
+        ...key,
+        revokedAt: '2026-05-01T00:00:00.000Z',
+      });
+      const changed = await store.keys.update('key_3', { name: 'renamed', expiresAt: null, revokedAt: null });
+      expect(changed).toEqual({ ...key, name: 'renamed', expiresAt: null });
+      expect(await store.keys.get('key_3')).toEqual(changed);
+      expect(await store.keys.update('key_3', {})).toEqual(changed);
+      expect(await store.keys.update('key_none', { name: 'x' })).toBeUndefined();
+    });
+
+    it('notes the last use, never moves it back, and bumps no revision for it', async () => {
+      await store.keys.create(apiKey({ id: 'key_4' }), 'hash-4');
+      const before = await store.revisions.current();
+      await store.keys.touch([
+        { id: 'key_4', lastUsedAt: '2026-04-02T00:00:00.000Z' },
+        { id: 'key_none', lastUsedAt: '2026-04-02T00:00:00.000Z' },
+      ]);
+      await store.keys.touch([{ id: 'key_4', lastUsedAt: '2026-04-01T00:00:00.000Z' }]);
+      await store.keys.touch([]);
+      expect((await store.keys.get('key_4'))?.lastUsedAt).toBe('2026-04-02T00:00:00.000Z');
+      expect(await store.revisions.current()).toEqual(before);
+    });
+
+    it('saves what operators decided about a version, the last decision wins', async () => {
+      const first = { slug: 'a/b', version: '2026-01-01', noticeAt: '2026-01-01', deprecatedAt: null, retiredAt: null };
+      await store.lifecycles.save(first);
+      await store.lifecycles.save({ ...first, version: '2025-01-01' });
+      await store.lifecycles.save({ ...first, deprecatedAt: '2026-05-01' });
+      expect(await store.lifecycles.list()).toEqual([
+        { ...first, version: '2025-01-01' },
+        { ...first, deprecatedAt: '2026-05-01' },
+      ]);
+    });
+
+    it('bumps the revision of the topic with every change, and not with a refused one', async () => {
+      const start = await store.revisions.current();
+      await store.accounts.create(account({ id: 'acct_9', name: 'ninth' }));
+      await store.keys.create(apiKey({ id: 'key_9' }), 'hash-9');
+      await store.keys.update('key_9', { name: 'x' });
+      await store.accounts.update(account({ id: 'acct_9', name: 'ninth', rpm: 1 }));
+      await expect(store.keys.create(apiKey({ id: 'key_9' }), 'hash-9')).rejects.toThrow(DuplicateError);
+      await store.lifecycles.save({
+        slug: 'c/d',
+        version: '2026-01-01',
+        noticeAt: '2026-01-01',
+        deprecatedAt: null,
+        retiredAt: null,
+      });
+      expect(await store.revisions.current()).toEqual({ keys: start.keys + 4, models: start.models + 1 });
+    });
+
+    it('keeps every one of many changes made at once', async () => {
+      const start = await store.revisions.current();
+      const ids = Array.from({ length: 200 }, (_, index) => `key_many_${index}`);
+      await Promise.all(ids.map((id) => store.keys.create(apiKey({ id }), `hash-${id}`)));
+      const stored = new Set((await store.keys.list({ accountId: 'acct_1' })).map((key) => key.id));
+      expect(ids.filter((id) => !stored.has(id))).toEqual([]);
+      expect((await store.revisions.current()).keys).toBe(start.keys + 200);
+    });
+  });
+}

@@ -1,0 +1,82 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { acquireDataDirLock } from '../../src/adapters/data-dir-lock.ts';
+import { openSqlite } from '../../src/adapters/sql/sqlite/database.ts';
+import { openSqlStore } from '../../src/adapters/sql/store.ts';
+import { account, apiKey, repositoriesContract } from './repositories.ts';
+
+let directory: string;
+let files = 0;
+const freshPath = () => join(directory, `${files++}`, 'baobab.db');
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'baobab-sqlite-'));
+});
+afterAll(() => rm(directory, { recursive: true, force: true }));
+
+repositoriesContract('sqlite', () => openSqlStore({ path: freshPath() }));
+
+describe('sqlite store', () => {
+  it('keeps what was written for the next open, and sees writes of another process of the same file', async () => {
+    const path = freshPath();
+    const server = await openSqlStore({ path });
+    const cli = await openSqlStore({ path });
+    await cli.accounts.create(account());
+    expect(await server.accounts.get('acct_1')).toEqual(account());
+    await Promise.all([
+      server.keys.create(apiKey({ id: 'key_a' }), 'a'),
+      cli.keys.create(apiKey({ id: 'key_b' }), 'b'),
+    ]);
+    await cli.close();
+    await server.close();
+    await expect(server.accounts.get('acct_1')).rejects.toThrow('closed');
+    const again = await openSqlStore({ path });
+    expect((await again.keys.list({})).map((key) => key.id).sort()).toEqual(['key_a', 'key_b']);
+    await again.close();
+  });
+
+  it('lets many processes open an empty file at once', async () => {
+    const path = freshPath();
+    const stores = await Promise.all(Array.from({ length: 4 }, () => openSqlStore({ path })));
+    expect(await stores[3]?.accounts.list()).toEqual([]);
+    await Promise.all(stores.map((store) => store.close()));
+  });
+
+  it('refuses a database of a newer version with a readable message', async () => {
+    const path = freshPath();
+    await (await openSqlStore({ path })).close();
+    const raw = new DatabaseSync(path);
+    raw.exec("insert into kysely_migration (name, timestamp) values ('9999-future', '2030-01-01')");
+    raw.close();
+    await expect(openSqlStore({ path })).rejects.toThrow(/newer version of Baobab \(it has '9999-future'\)/);
+  });
+
+  it('stops on a failed migration and leaves nothing of it', async () => {
+    const path = freshPath();
+    const broken = {
+      async up(db: import('kysely').Kysely<unknown>) {
+        await db.schema.createTable('half').addColumn('id', 'integer').execute();
+        throw new Error('no such luck');
+      },
+    };
+    await expect(openSqlite({ path, migrations: { '0001-broken': broken } })).rejects.toThrow(
+      /could not be migrated \('0001-broken'\): no such luck/,
+    );
+    const raw = new DatabaseSync(path);
+    expect(raw.prepare("select name from sqlite_master where name = 'half'").all()).toEqual([]);
+    raw.close();
+  });
+
+  it('says why a file cannot be opened', async () => {
+    await expect(openSqlStore({ path: directory })).rejects.toThrow(/cannot be opened: unable to open database file/);
+  });
+
+  it('locks a data directory for one server', async () => {
+    const lock = await acquireDataDirLock(join(directory, 'data'));
+    await expect(acquireDataDirLock(join(directory, 'data'))).rejects.toThrow(/Another Baobab server is running/);
+    lock.release();
+    (await acquireDataDirLock(join(directory, 'data'))).release();
+  });
+});
