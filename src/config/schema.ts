@@ -39,10 +39,17 @@ export const UpstreamSchema = Type.Object(
 export const ConfigSchema = Type.Object(
   {
     host: Type.String({ default: '127.0.0.1', description: 'Address to listen on' }),
-    port: Type.Integer({ minimum: 0, maximum: 65535, default: 8080, description: 'Port to listen on; 0 picks a free one' }),
+    port: Type.Integer({
+      minimum: 0,
+      maximum: 65535,
+      default: 8080,
+      description: 'Port to listen on; 0 picks a free one',
+    }),
     dataDir: Type.String({ default: join(homedir(), '.baobab'), description: 'Database, files and engine state' }),
     modelsDir: Type.Optional(
-      Type.String({ description: 'Cache of weights, may be shared between data directories; <data_dir>/models otherwise' }),
+      Type.String({
+        description: 'Cache of weights, may be shared between data directories; <data_dir>/models otherwise',
+      }),
     ),
     apiKey: Type.Optional(
       Type.String({
@@ -53,7 +60,11 @@ export const ConfigSchema = Type.Object(
         description: 'The first key, set on an empty store instead of a random one',
       }),
     ),
-    region: Type.String({ pattern: '^[a-z0-9][a-z0-9-]{0,31}$', default: 'local', description: 'Code of the own region' }),
+    region: Type.String({
+      pattern: '^[a-z0-9][a-z0-9-]{0,31}$',
+      default: 'local',
+      description: 'Code of the own region',
+    }),
     catalogDir: Type.Optional(Type.String({ description: 'More catalog files beside the built-in ones' })),
     log: section(
       {
@@ -76,7 +87,10 @@ export const ConfigSchema = Type.Object(
     ),
     models: section(
       {
-        pullOnUse: Type.Boolean({ default: true, description: 'Fetch missing weights when a model is first asked for' }),
+        pullOnUse: Type.Boolean({
+          default: true,
+          description: 'Fetch missing weights when a model is first asked for',
+        }),
         warm: Type.Array(Type.String(), { default: [], description: 'Slugs to load at start' }),
         idleUnloadSeconds: count(900, 'Unload a model that nobody used for so long; 0: never'),
         memoryBudgetMb: count(0, 'Memory for engine processes; 0: three quarters of the machine'),

@@ -1,0 +1,19 @@
+#!/usr/bin/env node
+// Installs what is missing, then runs src/main.ts under the pinned Node.
+import { spawn } from 'node:child_process';
+import { realpathSync } from 'node:fs';
+import { ensureInstalled, pinnedNode } from '../scripts/install.mjs';
+
+ensureInstalled('run');
+
+const isPinned = process.execPath === realpathSync(pinnedNode);
+if (isPinned) {
+  await import('../src/main.ts');
+} else {
+  const main = new URL('../src/main.ts', import.meta.url).pathname;
+  const child = spawn(pinnedNode, [main, ...process.argv.slice(2)], { stdio: 'inherit' });
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
+  child.on('exit', (code, signal) => {
+    process.exitCode = code ?? (signal === 'SIGINT' ? 130 : signal === 'SIGTERM' ? 143 : 1);
+  });
+}

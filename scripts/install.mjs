@@ -1,0 +1,67 @@
+// Plain JavaScript for any Node from 20 on: it runs before anything is installed.
+import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = join(dirname(fileURLToPath(import.meta.url)), '..');
+const stampPath = join(root, 'node_modules', '.baobab-installed');
+
+/** The Node that this project pins, whatever Node the machine has. */
+export const pinnedNode = join(root, 'node_modules', '.bin', process.platform === 'win32' ? 'node.cmd' : 'node');
+
+function fail(message) {
+  process.stderr.write(`baobab: ${message}\n`);
+  process.exit(1);
+}
+
+/**
+ * Installs the dependencies when the lock file has changed since the last install. `wanted` is 'run' (what the service needs)
+ * or 'develop' (tests and tools too, which includes the former).
+ */
+export function ensureInstalled(wanted) {
+  const major = Number(process.versions.node.split('.')[0]);
+  if (major < 20) {
+    fail(`Node ${process.versions.node} cannot install this project: Node 20 or later is needed to begin with.`);
+  }
+  const lock = createHash('sha256')
+    .update(readFileSync(join(root, 'package-lock.json')))
+    .digest('hex');
+  const platform = `${process.platform}-${process.arch}`;
+  const [stampedLock, stampedPlatform, stampedFor] = existsSync(stampPath)
+    ? readFileSync(stampPath, 'utf8').trim().split(' ')
+    : [];
+  const enough = stampedFor === wanted || stampedFor === 'develop';
+  if (stampedLock === lock && stampedPlatform === platform && enough) return;
+
+  process.stderr.write(`baobab: installing dependencies (npm ci${wanted === 'run' ? ' --omit=dev' : ''})…\n`);
+  const npmArguments = [
+    'ci',
+    '--no-audit',
+    '--no-fund',
+    '--loglevel=error',
+    `--include=${wanted === 'run' ? 'prod' : 'dev'}`,
+  ];
+  if (wanted === 'run') npmArguments.push('--omit=dev');
+  // npm passes its settings down as npm_config_*; a NODE_ENV of production would leave the tools out.
+  const { NODE_ENV: _, ...env } = process.env;
+  const npm = process.env.npm_execpath;
+  const result = npm
+    ? spawnSync(process.execPath, [npm, ...npmArguments], { cwd: root, env, stdio: ['ignore', 2, 2] })
+    : spawnSync('npm', npmArguments, { cwd: root, env, stdio: ['ignore', 2, 2], shell: process.platform === 'win32' });
+  if (result.error) fail(`npm could not be started (${result.error.message}). Install npm, or run 'npm ci' by hand.`);
+  if (result.status !== 0) {
+    fail(
+      `'npm ci' failed (exit ${result.status}). See its message above: is the npm registry reachable, the folder writable?`,
+    );
+  }
+  const version = spawnSync(pinnedNode, ['--version'], { encoding: 'utf8', shell: process.platform === 'win32' });
+  if (version.status !== 0) {
+    fail(
+      "the pinned Node runtime (npm package 'node') did not install. Its install script must be allowed to run: check that " +
+        "'npm config get ignore-scripts' says false, remove node_modules and try again.",
+    );
+  }
+  writeFileSync(stampPath, `${lock} ${platform} ${wanted}\n`);
+}

@@ -1,0 +1,124 @@
+import { existsSync, globSync } from 'node:fs';
+import { join } from 'node:path';
+import { Value } from 'typebox/value';
+import { isCalendarDate } from '../domain/dates.ts';
+import { noticeProblem } from '../domain/deprecation.ts';
+import type { EngineSpec, ModelEntry, ModelVersion, SourceSpec } from '../domain/model.ts';
+import { providerOf } from '../domain/slug.ts';
+import { readYaml } from '../validation/document.ts';
+import { problemsOf } from '../validation/problems.ts';
+import { CatalogFile } from './schema.ts';
+
+export class CatalogError extends Error {
+  override readonly name = 'CatalogError';
+}
+
+type Complain = (path: readonly (string | number)[], text: string) => void;
+
+const midnight = (date: string): string => `${date}T00:00:00.000Z`;
+
+function checkSource(source: NonNullable<CatalogFile['versions'][number]['source']>, complain: Complain): void {
+  if (source.kind === 'hf' && (source.repo === undefined || source.revision === undefined)) {
+    complain([], "a source of kind 'hf' needs repo and revision");
+  }
+  if (source.kind === 'file' && source.path === undefined) complain([], "a source of kind 'file' needs a path");
+  if (source.kind !== 'file' && source.files === undefined)
+    complain([], `a source of kind '${source.kind}' needs files`);
+  source.files?.forEach((file, index) => {
+    if (source.kind === 'npm' && (file.from === undefined || file.sha256 === undefined)) {
+      complain(['files', index], "a file of kind 'npm' needs sha256 and from");
+    }
+    if (source.kind === 'hf' && file.path === undefined) complain(['files', index], "a file of kind 'hf' needs a path");
+  });
+}
+
+function checkRules(model: CatalogFile, complain: Complain): void {
+  const embedding = model.modality === 'embedding';
+  if (embedding !== (model.dimensions !== null))
+    complain(['dimensions'], 'is a number for embedding models and null for others');
+  if (model.truncation && !embedding) complain(['truncation'], 'only embedding models can be truncated');
+  if (!model.versions.some(({ version }) => version === model.recommended)) {
+    complain(
+      ['recommended'],
+      `names no version of this model; there are: ${model.versions.map((each) => each.version).join(', ')}`,
+    );
+  }
+  model.versions.forEach((version, index) => {
+    const at = (...path: (string | number)[]) => ['versions', index, ...path];
+    for (const field of ['version', 'deprecatedAt', 'noticeAt', 'retiredAt'] as const) {
+      const date = version[field];
+      if (date !== undefined && !isCalendarDate(date)) complain(at(field), `${date} is not a day of the calendar`);
+    }
+    const removal = version.retiredAt ?? version.deprecatedAt;
+    if (removal !== undefined) {
+      const problem =
+        version.noticeAt === undefined
+          ? 'a removal date needs notice_at, the day it was announced'
+          : noticeProblem(removal, Date.parse(version.noticeAt));
+      if (problem !== undefined) complain(at('deprecatedAt'), problem);
+    }
+    if (version.engine.driver !== 'remote') {
+      if (version.source === undefined) complain(at('source'), 'is required for models that run here');
+      if (version.engine.model === undefined) complain(at('engine', 'model'), 'is required for models that run here');
+    }
+    if (version.engine.driver === 'onnx' && version.engine.tokenizer === undefined) {
+      complain(at('engine', 'tokenizer'), 'is required by the onnx driver');
+    }
+    if (version.source !== undefined)
+      checkSource(version.source, (path, text) => complain(at('source', ...path), text));
+  });
+}
+
+function toEntry(model: CatalogFile): ModelEntry {
+  const versions = model.versions.map(
+    (version): ModelVersion => ({
+      version: version.version,
+      engine: version.engine as EngineSpec,
+      source: version.source as SourceSpec | undefined,
+      deprecatedAt: version.deprecatedAt === undefined ? null : midnight(version.deprecatedAt),
+      retiredAt: version.retiredAt === undefined ? null : midnight(version.retiredAt),
+    }),
+  );
+  return {
+    ...model,
+    provider: providerOf(model.slug),
+    created: Date.parse(midnight(model.created)) / 1000,
+    versions,
+  };
+}
+
+/** Reads every `*.yaml` below the directories. Throws one error that lists every problem with file and line. */
+export function loadCatalog(directories: readonly string[]): ModelEntry[] {
+  const problems: string[] = [];
+  const entries = new Map<string, ModelEntry>();
+  for (const directory of directories) {
+    if (!existsSync(directory)) {
+      problems.push(`${directory}: there is no such catalog directory`);
+      continue;
+    }
+    const seen = new Map<string, string>();
+    for (const name of globSync('**/*.yaml', { cwd: directory }).sort()) {
+      const document = readYaml(join(directory, name));
+      const model = Value.Default(CatalogFile, document.value);
+      const found = [...document.problems];
+      if (found.length === 0) found.push(...problemsOf(CatalogFile, model, document.locate));
+      if (found.length === 0) {
+        checkRules(model as CatalogFile, (path, text) => {
+          const names = path.map(String);
+          found.push(`${document.locate(names)}: ${names.join('.')}: ${text}`);
+        });
+      }
+      problems.push(...found);
+      if (found.length > 0) continue;
+      const entry = toEntry(model as CatalogFile);
+      // A later directory may replace a built-in model; within one directory a slug stands once.
+      const other = seen.get(entry.slug);
+      if (other !== undefined)
+        problems.push(`${join(directory, name)}: slug: ${entry.slug} is described in ${other} already`);
+      seen.set(entry.slug, name);
+      entries.set(entry.slug, entry);
+    }
+  }
+  if (problems.length > 0) throw new CatalogError(problems.join('\n'));
+  return [...entries.values()].sort((left, right) => (left.slug < right.slug ? -1 : 1));
+}

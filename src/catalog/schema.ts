@@ -1,0 +1,96 @@
+import { type Static, type TSchema, Type } from 'typebox';
+import { MODALITIES } from '../domain/model.ts';
+
+const strict = { additionalProperties: false } as const;
+const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
+const price = nullable(Type.Number({ minimum: 0 }));
+const date = Type.String({ pattern: '^\\d{4}-\\d{2}-\\d{2}$' });
+const sha256 = Type.String({ pattern: '^[0-9a-f]{64}$' });
+const fileName = Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*$' });
+
+const Engine = Type.Object(
+  {
+    driver: Type.Enum(['onnx', 'llama', 'remote']),
+    task: Type.Enum(['embedding', 'late-interaction', 'cross-encoder', 'chat', 'transcription']),
+    model: Type.Optional(fileName),
+    decoder: Type.Optional(fileName),
+    tokenizer: Type.Optional(fileName),
+    pooling: Type.Optional(Type.Enum(['mean', 'cls', 'last'])),
+    inputPrefix: Type.Optional(Type.String()),
+  },
+  strict,
+);
+
+const SourceFile = Type.Object(
+  {
+    as: fileName,
+    sha256: Type.Optional(sha256),
+    bytes: Type.Optional(Type.Integer({ minimum: 1 })),
+    path: Type.Optional(Type.String({ minLength: 1 })),
+    from: Type.Optional(
+      Type.Array(Type.Object({ package: Type.String(), version: Type.String(), path: Type.String() }, strict), {
+        minItems: 1,
+      }),
+    ),
+  },
+  strict,
+);
+
+const Source = Type.Object(
+  {
+    kind: Type.Enum(['npm', 'hf', 'file']),
+    repo: Type.Optional(Type.String()),
+    revision: Type.Optional(Type.String()),
+    path: Type.Optional(Type.String()),
+    files: Type.Optional(Type.Array(SourceFile, { minItems: 1 })),
+  },
+  strict,
+);
+
+const Version = Type.Object(
+  {
+    version: date,
+    deprecatedAt: Type.Optional(date),
+    /** When the removal was announced; needed with a removal date. */
+    noticeAt: Type.Optional(date),
+    retiredAt: Type.Optional(date),
+    engine: Engine,
+    source: Type.Optional(Source),
+  },
+  strict,
+);
+
+/** One catalog file describes one model. */
+export const CatalogFile = Type.Object(
+  {
+    slug: Type.String({ pattern: '^[a-z0-9][a-z0-9._-]*/[a-z0-9][a-z0-9._-]*$', maxLength: 200 }),
+    modality: Type.Enum([...MODALITIES]),
+    description: Type.String({ minLength: 1 }),
+    languages: Type.Array(Type.String(), { minItems: 1 }),
+    license: Type.String({ minLength: 1 }),
+    created: date,
+    contextLength: Type.Integer({ minimum: 1 }),
+    maxOutputTokens: nullable(Type.Integer({ minimum: 1 })),
+    dimensions: nullable(Type.Integer({ minimum: 1 })),
+    truncation: Type.Boolean({ default: false }),
+    starter: Type.Boolean({ default: false }),
+    capabilities: Type.Object(
+      { tools: Type.Boolean(), jsonMode: Type.Boolean(), vision: Type.Boolean(), structuredOutput: Type.Boolean() },
+      strict,
+    ),
+    pricing: Type.Object(
+      {
+        promptPerMillion: price,
+        completionPerMillion: price,
+        cacheReadPerMillion: price,
+        audioPerMinute: Type.Union([Type.Number({ minimum: 0 }), Type.Null()], { default: null }),
+      },
+      strict,
+    ),
+    recommended: date,
+    versions: Type.Array(Version, { minItems: 1 }),
+  },
+  strict,
+);
+
+export type CatalogFile = Static<typeof CatalogFile>;

@@ -1,0 +1,108 @@
+import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { Value } from 'typebox/value';
+import { readYaml } from '../validation/document.ts';
+import { snake } from '../validation/names.ts';
+import { problemsOf } from '../validation/problems.ts';
+import { type Config, ConfigSchema } from './schema.ts';
+import { parseText, SETTINGS, type Setting } from './settings.ts';
+
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+}
+
+export interface ConfigSources {
+  /** Everything after the command's name; flags that are settings are taken, the rest is returned. */
+  args: readonly string[];
+  env: Readonly<Record<string, string | undefined>>;
+  workingDirectory: string;
+}
+
+export type ResolvedConfig = Config & { modelsDir: string };
+
+export interface LoadedConfig {
+  config: ResolvedConfig;
+  /** Arguments that are no settings. */
+  rest: string[];
+  /** The file that was read, if there was one. */
+  file: string | undefined;
+}
+
+function setAt(target: Record<string, unknown>, path: readonly string[], value: unknown): void {
+  let place = target;
+  for (const name of path.slice(0, -1)) {
+    if (typeof place[name] !== 'object' || place[name] === null) place[name] = {};
+    place = place[name] as Record<string, unknown>;
+  }
+  place[path.at(-1) as string] = value;
+}
+
+interface Flags {
+  given: [Setting, string][];
+  rest: string[];
+  file: string | undefined;
+}
+
+function takeFlags(args: readonly string[], problems: string[]): Flags {
+  const flags: Flags = { given: [], rest: [], file: undefined };
+  for (let index = 0; index < args.length; index += 1) {
+    const argument = args[index] as string;
+    const [flag, inline] = argument.startsWith('--') ? argument.split(/=(.*)/s) : [argument];
+    const setting = SETTINGS.find((candidate) => candidate.flag === flag);
+    if (setting === undefined && flag !== '--config') {
+      flags.rest.push(argument);
+      continue;
+    }
+    const value = inline ?? args[++index];
+    if (value === undefined) problems.push(`${flag}: needs a value`);
+    else if (setting === undefined) flags.file = value;
+    else flags.given.push([setting, value]);
+  }
+  return flags;
+}
+
+/** File, then environment, then flags; each overrides the one before. Throws one error that lists every problem. */
+export function loadConfig({ args, env, workingDirectory }: ConfigSources): LoadedConfig {
+  const problems: string[] = [];
+  const flags = takeFlags(args, problems);
+  const chosen = flags.file ?? env.BAOBAB_CONFIG;
+  const file = resolve(workingDirectory, chosen ?? 'baobab.yaml');
+  const document = existsSync(file) ? readYaml(file) : undefined;
+  if (document === undefined && chosen !== undefined) problems.push(`${file}: there is no such configuration file`);
+  problems.push(...(document?.problems ?? []));
+  const values = (document?.value ?? {}) as Record<string, unknown>;
+  /** Which variable or flag gave a key, for messages. */
+  const givenBy = new Map<string, string>();
+
+  for (const setting of SETTINGS) {
+    const text = env[setting.variable];
+    if (text === undefined || text === '') continue;
+    setAt(values, setting.path, parseText(setting.schema, text));
+    givenBy.set(setting.key, setting.variable);
+  }
+  const known = new Set(['BAOBAB_CONFIG', ...SETTINGS.map(({ variable }) => variable)]);
+  for (const name of Object.keys(env)) {
+    if (name.startsWith('BAOBAB_') && !known.has(name)) {
+      problems.push(`${name}: unknown variable; 'baobab config --help' lists the known ones`);
+    }
+  }
+  for (const [setting, text] of flags.given) {
+    setAt(values, setting.path, parseText(setting.schema, text));
+    givenBy.set(setting.key, setting.flag);
+  }
+
+  const complete = Value.Default(ConfigSchema, values);
+  const locate = (path: readonly string[]) => givenBy.get(path.map(snake).join('.')) ?? document?.locate(path) ?? file;
+  problems.push(...problemsOf(ConfigSchema, complete, locate));
+  if (problems.length > 0) throw new ConfigError(problems.join('\n'));
+
+  const config = complete as Config;
+  const dataDir = resolve(workingDirectory, config.dataDir);
+  const modelsDir =
+    config.modelsDir === undefined ? resolve(dataDir, 'models') : resolve(workingDirectory, config.modelsDir);
+  return {
+    config: { ...config, dataDir, modelsDir },
+    rest: flags.rest,
+    file: document === undefined ? undefined : file,
+  };
+}

@@ -1,0 +1,36 @@
+import { DAY_MS, isCalendarDate } from './dates.ts';
+
+/** Nobody loses a version with less notice than this. */
+export const NOTICE_DAYS = 90;
+
+export interface LifecycleDates {
+  deprecatedAt: string | null;
+  retiredAt: string | null;
+}
+
+export type VersionState = 'current' | 'deprecated' | 'retired';
+
+export function versionState(dates: LifecycleDates, nowMs: number): VersionState {
+  if (dates.retiredAt !== null && Date.parse(dates.retiredAt) <= nowMs) return 'retired';
+  return dates.deprecatedAt === null ? 'current' : 'deprecated';
+}
+
+export const earliestRemoval = (noticeMs: number): string =>
+  // The next midnight that leaves the full notice.
+  new Date(Math.ceil((noticeMs + NOTICE_DAYS * DAY_MS) / DAY_MS) * DAY_MS).toISOString().slice(0, 10);
+
+/** Undefined when the removal date leaves enough notice; otherwise why not. */
+export function noticeProblem(removalDate: string, noticeMs: number): string | undefined {
+  if (!isCalendarDate(removalDate)) return `'${removalDate}' is not a date of the form YYYY-MM-DD`;
+  if (Date.parse(`${removalDate}T00:00:00Z`) - noticeMs < NOTICE_DAYS * DAY_MS) {
+    return `${removalDate} leaves less than ${NOTICE_DAYS} days of notice; the earliest date is ${earliestRemoval(noticeMs)}`;
+  }
+  return undefined;
+}
+
+/** Undefined when a version may be retired now; otherwise why not. */
+export function retirementProblem(dates: LifecycleDates, nowMs: number): string | undefined {
+  if (dates.deprecatedAt === null) return 'it was never deprecated: announce a removal date first';
+  if (Date.parse(dates.deprecatedAt) > nowMs) return `its removal date ${dates.deprecatedAt} has not come yet`;
+  return undefined;
+}

@@ -1,0 +1,29 @@
+import { isCalendarDate } from './dates.ts';
+
+const SLUG = /^[a-z0-9][a-z0-9._-]*\/[a-z0-9][a-z0-9._-]*$/;
+
+export interface ModelReference {
+  slug: string;
+  /** Undefined: whatever version is recommended. */
+  version: string | undefined;
+}
+
+export const isSlug = (text: string): boolean => text.length <= 200 && SLUG.test(text);
+
+export const providerOf = (slug: string): string => slug.slice(0, slug.indexOf('/'));
+
+/** `<provider>/<name>[@YYYY-MM-DD]`; undefined when it has not that shape, so that nothing can be found by it. */
+export function parseReference(text: string): ModelReference | undefined {
+  const at = text.indexOf('@');
+  const slug = at === -1 ? text : text.slice(0, at);
+  const version = at === -1 ? undefined : text.slice(at + 1);
+  if (!isSlug(slug)) return undefined;
+  if (version !== undefined && !isCalendarDate(version)) return undefined;
+  return { slug, version };
+}
+
+/** `*` stands for any run of characters; a pattern without it names one slug. Pins are checked by their slug. */
+export function matchesPattern(slug: string, pattern: string): boolean {
+  const parts = pattern.split('*').map((part) => part.replace(/[.+?^${}()|[\]\\]/g, '\\$&'));
+  return new RegExp(`^${parts.join('.*')}$`).test(slug);
+}

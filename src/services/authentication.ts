@@ -1,0 +1,90 @@
+import { timingSafeEqual } from 'node:crypto';
+import { hashSecret, isPlausibleSecret } from '../domain/key-format.ts';
+import type { Principal } from '../domain/principal.ts';
+import type { Scope } from '../domain/scopes.ts';
+import { errors } from '../errors/errors.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { KeyRepository, RevisionRepository } from '../ports/repositories.ts';
+
+export interface AuthenticationService {
+  /** The caller behind an `Authorization` header; throws the 401 or 403 that applies. */
+  authenticate(authorization: string | undefined): Promise<Principal>;
+  requireScope(principal: Principal, scope: Scope): void;
+  /** Reads whether keys have changed in the store; call it a few times a second. */
+  refresh(): Promise<void>;
+  /** Forget everything cached: keys were changed by this process. */
+  invalidate(): void;
+  /** Writes the times of last use that have gathered. */
+  flushUses(): Promise<void>;
+}
+
+const MAX_CACHED_KEYS = 10_000;
+
+export interface AuthenticationDependencies {
+  keys: KeyRepository;
+  revisions: RevisionRepository;
+  clock: Clock;
+}
+
+export function createAuthentication({ keys, revisions, clock }: AuthenticationDependencies): AuthenticationService {
+  // Keyed by the hash of what was sent, so that a secret never lies in memory longer than its request.
+  const cache = new Map<string, Principal | undefined>();
+  const uses = new Map<string, string>();
+  let revision = -1;
+  let generation = 0;
+
+  async function lookUp(sentHash: string): Promise<Principal | undefined> {
+    if (cache.has(sentHash)) return cache.get(sentHash);
+    const before = generation;
+    const found = await keys.findByHash(sentHash);
+    const sent = Buffer.from(sentHash, 'hex');
+    const hash = found === undefined ? sent : Buffer.from(found.hash, 'hex');
+    const principal =
+      found !== undefined && timingSafeEqual(hash, sent) ? { account: found.account, key: found.key } : undefined;
+    // A revocation may have come while we read: then this answer is not worth keeping.
+    if (before === generation) {
+      if (cache.size >= MAX_CACHED_KEYS) cache.delete(cache.keys().next().value as string);
+      cache.set(sentHash, principal);
+    }
+    return principal;
+  }
+
+  const service: AuthenticationService = {
+    async authenticate(authorization) {
+      if (authorization === undefined || authorization === '') throw errors.missingApiKey();
+      const secret = /^Bearer +(\S+) *$/i.exec(authorization)?.[1];
+      if (secret === undefined) throw errors.missingApiKey();
+      if (!isPlausibleSecret(secret)) throw errors.invalidApiKey();
+      const principal = await lookUp(hashSecret(secret));
+      if (principal === undefined) throw errors.invalidApiKey();
+      const { key } = principal;
+      if (key.revokedAt !== null) throw errors.keyRevoked();
+      const now = clock.now();
+      if (key.expiresAt !== null && Date.parse(key.expiresAt) <= now) throw errors.expiredApiKey(key.expiresAt);
+      // Minutes are exact enough for "last used", and one key then costs one write a minute at most.
+      uses.set(key.id, `${new Date(now).toISOString().slice(0, 16)}:00.000Z`);
+      return principal;
+    },
+    requireScope({ key }, scope) {
+      if (!key.scopes.includes(scope)) throw errors.insufficientScope(scope);
+    },
+    async refresh() {
+      const current = (await revisions.current()).keys;
+      if (current !== revision) {
+        revision = current;
+        service.invalidate();
+      }
+    },
+    invalidate() {
+      generation += 1;
+      cache.clear();
+    },
+    async flushUses() {
+      if (uses.size === 0) return;
+      const gathered = [...uses].map(([id, lastUsedAt]) => ({ id, lastUsedAt }));
+      uses.clear();
+      await keys.touch(gathered);
+    },
+  };
+  return service;
+}

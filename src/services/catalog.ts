@@ -1,0 +1,194 @@
+import { noticeProblem, retirementProblem, versionState } from '../domain/deprecation.ts';
+import type { Modality, ModelEntry, ModelVersion } from '../domain/model.ts';
+import type { Principal } from '../domain/principal.ts';
+import { matchesPattern, parseReference } from '../domain/slug.ts';
+import { errors } from '../errors/errors.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { ModelLifecycleRepository, RevisionRepository } from '../ports/repositories.ts';
+
+export type ServingStatus = 'ready' | 'cold' | 'unavailable';
+
+/** Where a version can be served at this moment. */
+export interface Serving {
+  regions: readonly string[];
+  status: ServingStatus;
+  /** Why it is unavailable, for operators. */
+  reason?: string | undefined;
+}
+
+/** A model as the catalog shows it, with the version that a reference points at. */
+export interface CatalogModel {
+  entry: ModelEntry;
+  version: ModelVersion;
+  serving: Serving;
+}
+
+export interface ResolvedModel {
+  /** As it was sent. */
+  reference: string;
+  entry: ModelEntry;
+  version: ModelVersion;
+  /** Undefined: any region serves. */
+  regionPin: string | undefined;
+}
+
+export interface CatalogFilter {
+  modality?: Modality | undefined;
+  region?: string | undefined;
+  provider?: string | undefined;
+}
+
+export interface CatalogService {
+  list(filter?: CatalogFilter): CatalogModel[];
+  /** By slug, with an optional pin; throws 404 for unknown and retired ones. */
+  get(reference: string): CatalogModel;
+  /** What an inference call needs: rights, modality and region checked, in that order. */
+  resolve(
+    reference: string,
+    options: { modality: Modality; regionPin: string | undefined; principal: Principal },
+  ): ResolvedModel;
+  /** Announces the removal of a version (or of all versions of a slug) on a date at least 90 days ahead. */
+  deprecate(reference: string, removalDate: string): Promise<CatalogModel>;
+  /** Removes it from service; refused before its date. */
+  retire(reference: string): Promise<ModelEntry>;
+  /** Reads whether operators have changed anything in the store; call it a few times a second. */
+  refresh(): Promise<void>;
+}
+
+export interface CatalogDependencies {
+  entries: readonly ModelEntry[];
+  lifecycles: ModelLifecycleRepository;
+  revisions: RevisionRepository;
+  serving(entry: ModelEntry, version: ModelVersion): Serving;
+  clock: Clock;
+}
+
+export async function createCatalog(dependencies: CatalogDependencies): Promise<CatalogService> {
+  const { entries, lifecycles, revisions, serving, clock } = dependencies;
+  let models = new Map<string, ModelEntry>();
+  let revision = -1;
+
+  async function reload(): Promise<void> {
+    const decided = new Map((await lifecycles.list()).map((each) => [`${each.slug}@${each.version}`, each]));
+    models = new Map(
+      entries.map((entry) => [
+        entry.slug,
+        {
+          ...entry,
+          versions: entry.versions.map((version) => {
+            const decision = decided.get(`${entry.slug}@${version.version}`);
+            if (decision === undefined) return version;
+            return { ...version, deprecatedAt: decision.deprecatedAt, retiredAt: decision.retiredAt };
+          }),
+        },
+      ]),
+    );
+  }
+
+  const isRetired = (version: ModelVersion) => versionState(version, clock.now()) === 'retired';
+
+  /** The recommended version, or the newest one left when that is retired. */
+  function currentVersion(entry: ModelEntry): ModelVersion | undefined {
+    const alive = entry.versions.filter((version) => !isRetired(version));
+    return (
+      alive.find(({ version }) => version === entry.recommended) ??
+      alive.toSorted((left, right) => (left.version < right.version ? 1 : -1))[0]
+    );
+  }
+
+  function find(text: string): { entry: ModelEntry; version: ModelVersion } {
+    const reference = parseReference(text);
+    const entry = reference === undefined ? undefined : models.get(reference.slug);
+    if (reference === undefined || entry === undefined) throw errors.modelNotFound(text);
+    const version =
+      reference.version === undefined
+        ? currentVersion(entry)
+        : entry.versions.find((each) => each.version === reference.version && !isRetired(each));
+    if (version === undefined) throw errors.modelNotFound(text);
+    return { entry, version };
+  }
+
+  const describe = (entry: ModelEntry, version: ModelVersion): CatalogModel => ({
+    entry,
+    version,
+    serving: serving(entry, version),
+  });
+
+  /** A pin means that version; a bare slug means all that are left. */
+  function targets(text: string): { entry: ModelEntry; versions: ModelVersion[] } {
+    const { entry, version } = find(text);
+    const pinned = parseReference(text)?.version !== undefined;
+    return { entry, versions: pinned ? [version] : entry.versions.filter((each) => !isRetired(each)) };
+  }
+
+  await reload();
+
+  const service: CatalogService = {
+    list({ modality, region, provider } = {}) {
+      const found: CatalogModel[] = [];
+      for (const entry of models.values()) {
+        if (modality !== undefined && entry.modality !== modality) continue;
+        if (provider !== undefined && entry.provider !== provider) continue;
+        const version = currentVersion(entry);
+        if (version === undefined) continue;
+        const model = describe(entry, version);
+        if (region !== undefined && !model.serving.regions.includes(region)) continue;
+        found.push(model);
+      }
+      return found;
+    },
+    get(text) {
+      const { entry, version } = find(text);
+      return describe(entry, version);
+    },
+    resolve(reference, { modality, regionPin, principal }) {
+      const { entry, version } = find(reference);
+      const { key } = principal;
+      if (key.allowedModels.length > 0 && !key.allowedModels.some((pattern) => matchesPattern(entry.slug, pattern))) {
+        throw errors.modelNotAllowed(entry.slug);
+      }
+      if (entry.modality !== modality) throw errors.wrongModality(entry.slug, entry.modality, modality);
+      if (regionPin !== undefined) {
+        if (key.allowedRegions.length > 0 && !key.allowedRegions.includes(regionPin))
+          throw errors.regionNotAllowed(regionPin);
+        const { regions } = serving(entry, version);
+        if (!regions.includes(regionPin)) throw errors.regionUnavailable(entry.slug, regionPin, regions);
+      }
+      return { reference, entry, version, regionPin };
+    },
+    async deprecate(text, removalDate) {
+      const problem = noticeProblem(removalDate, clock.now());
+      if (problem !== undefined) throw errors.validationFailed('on', `Cannot deprecate '${text}': ${problem}.`);
+      const { entry, versions } = targets(text);
+      const noticeAt = new Date(clock.now()).toISOString();
+      for (const { version, retiredAt } of versions) {
+        const deprecatedAt = `${removalDate}T00:00:00.000Z`;
+        await lifecycles.save({ slug: entry.slug, version, noticeAt, deprecatedAt, retiredAt });
+      }
+      await reload();
+      return service.get(text);
+    },
+    async retire(text) {
+      const { entry, versions } = targets(text);
+      const now = new Date(clock.now()).toISOString();
+      for (const version of versions) {
+        const problem = retirementProblem(version, clock.now());
+        if (problem !== undefined) {
+          throw errors.validationFailed('model', `Cannot retire '${entry.slug}@${version.version}': ${problem}.`);
+        }
+      }
+      for (const { version, deprecatedAt } of versions) {
+        await lifecycles.save({ slug: entry.slug, version, noticeAt: now, deprecatedAt, retiredAt: now });
+      }
+      await reload();
+      return entry;
+    },
+    async refresh() {
+      const current = (await revisions.current()).models;
+      if (current === revision) return;
+      revision = current;
+      await reload();
+    },
+  };
+  return service;
+}

@@ -1,0 +1,140 @@
+import { randomBytes } from 'node:crypto';
+import { DAY_MS } from '../domain/dates.ts';
+import { createId } from '../domain/ids.ts';
+import { createSecret, displayPrefix, hashSecret, isPlausibleSecret } from '../domain/key-format.ts';
+import type { Account, ApiKey } from '../domain/principal.ts';
+import { DEFAULT_SCOPES, SCOPES, type Scope } from '../domain/scopes.ts';
+import { errors } from '../errors/errors.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { AccountRepository, KeyRepository } from '../ports/repositories.ts';
+
+export interface KeyOptions {
+  name: string;
+  scopes?: readonly Scope[] | undefined;
+  allowedModels?: readonly string[] | undefined;
+  allowedRegions?: readonly string[] | undefined;
+  rpm?: number | null | undefined;
+  tpm?: number | null | undefined;
+  concurrency?: number | null | undefined;
+  monthlyBudgetNanoUsd?: number | null | undefined;
+  expiresAt?: string | null | undefined;
+}
+
+export interface IssuedKey {
+  key: ApiKey;
+  /** Shown once; only its hash is kept. */
+  secret: string;
+}
+
+export interface KeysService {
+  createAccount(
+    name: string,
+    limits?: Partial<Pick<Account, 'rpm' | 'tpm' | 'monthlyBudgetNanoUsd'>>,
+  ): Promise<Account>;
+  listAccounts(): Promise<Account[]>;
+  /** By id or by name. */
+  findAccount(idOrName: string): Promise<Account | undefined>;
+  createKey(account: Account, options: KeyOptions): Promise<IssuedKey>;
+  listKeys(accountId?: string): Promise<ApiKey[]>;
+  revokeKey(id: string): Promise<ApiKey | undefined>;
+  /** A new key with the same rights; the old one goes on for the grace period, 24 hours at most. */
+  rotateKey(id: string, graceMs: number): Promise<(IssuedKey & { previous: ApiKey }) | undefined>;
+  /** On an empty store: the account `default` and one key with every scope. Undefined when there are accounts already. */
+  bootstrap(givenSecret: string | undefined): Promise<IssuedKey | undefined>;
+}
+
+export const MAX_ROTATION_GRACE_MS = DAY_MS;
+
+export interface KeysDependencies {
+  accounts: AccountRepository;
+  keys: KeyRepository;
+  clock: Clock;
+}
+
+export function createKeysService({ accounts, keys, clock }: KeysDependencies): KeysService {
+  const nowIso = () => new Date(clock.now()).toISOString();
+
+  async function issue(account: Account, options: KeyOptions, secret = createSecret(randomBytes)): Promise<IssuedKey> {
+    const key: ApiKey = {
+      id: createId('key', clock.now()),
+      accountId: account.id,
+      name: options.name,
+      prefix: displayPrefix(secret),
+      scopes: options.scopes ?? DEFAULT_SCOPES,
+      allowedModels: options.allowedModels ?? [],
+      allowedRegions: options.allowedRegions ?? [],
+      rpm: options.rpm ?? null,
+      tpm: options.tpm ?? null,
+      concurrency: options.concurrency ?? null,
+      monthlyBudgetNanoUsd: options.monthlyBudgetNanoUsd ?? null,
+      createdAt: nowIso(),
+      expiresAt: options.expiresAt ?? null,
+      revokedAt: null,
+      lastUsedAt: null,
+    };
+    await keys.create(key, hashSecret(secret));
+    return { key, secret };
+  }
+
+  const service: KeysService = {
+    async createAccount(name, limits = {}) {
+      if (!/^[\p{L}\p{N}][\p{L}\p{N} ._-]{0,63}$/u.test(name)) {
+        throw errors.invalidParameter('name', "'name' must be 1 to 64 letters, digits, spaces, '.', '_' or '-'.");
+      }
+      if ((await accounts.findByName(name)) !== undefined) {
+        throw errors.invalidParameter('name', `There is an account with the name '${name}' already.`);
+      }
+      const account: Account = {
+        id: createId('acct', clock.now()),
+        name,
+        createdAt: nowIso(),
+        rpm: limits.rpm ?? null,
+        tpm: limits.tpm ?? null,
+        monthlyBudgetNanoUsd: limits.monthlyBudgetNanoUsd ?? null,
+      };
+      await accounts.create(account);
+      return account;
+    },
+    listAccounts: () => accounts.list(),
+    findAccount: async (idOrName) => (await accounts.get(idOrName)) ?? (await accounts.findByName(idOrName)),
+    createKey: (account, options) => {
+      if (options.expiresAt && Date.parse(options.expiresAt) <= clock.now()) {
+        throw errors.invalidParameter('expires_at', "'expires_at' must lie in the future.");
+      }
+      return issue(account, options);
+    },
+    listKeys: (accountId) => keys.list({ accountId }),
+    async revokeKey(id) {
+      const key = await keys.get(id);
+      if (key === undefined || key.revokedAt !== null) return key;
+      return keys.update(id, { revokedAt: nowIso() });
+    },
+    async rotateKey(id, graceMs) {
+      if (graceMs < 0 || graceMs > MAX_ROTATION_GRACE_MS) {
+        throw errors.invalidParameter('grace', 'The old key can go on for at most 24 hours.');
+      }
+      const previous = await keys.get(id);
+      if (previous === undefined) return undefined;
+      if (previous.revokedAt !== null) throw errors.invalidParameter('id', 'A revoked key cannot be rotated.');
+      const account = await accounts.get(previous.accountId);
+      if (account === undefined) return undefined;
+      const issued = await issue(account, { ...previous, expiresAt: null });
+      const until = new Date(clock.now() + graceMs).toISOString();
+      const ends = previous.expiresAt !== null && previous.expiresAt < until ? previous.expiresAt : until;
+      const updated = await keys.update(id, graceMs === 0 ? { revokedAt: nowIso() } : { expiresAt: ends });
+      return { ...issued, previous: updated ?? previous };
+    },
+    async bootstrap(givenSecret) {
+      if ((await accounts.list()).length > 0) return undefined;
+      if (givenSecret !== undefined && !isPlausibleSecret(givenSecret)) {
+        throw errors.invalidParameter(
+          'api_key',
+          'The given first key has the shape of a Baobab key, but its checksum is wrong.',
+        );
+      }
+      const account = await service.createAccount('default');
+      return issue(account, { name: 'first key', scopes: SCOPES }, givenSecret);
+    },
+  };
+  return service;
+}

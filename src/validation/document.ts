@@ -1,0 +1,44 @@
+import { readFileSync } from 'node:fs';
+import { isMap, isNode, isPair, isScalar, LineCounter, parseDocument } from 'yaml';
+import { camelKeys, snake } from './names.ts';
+
+export interface YamlDocument {
+  /** With camelCase keys. */
+  value: unknown;
+  /** Problems of the syntax itself, each with its place. */
+  problems: string[];
+  /** `file:line` of a path, or of the nearest place above it. */
+  locate(path: readonly string[]): string;
+}
+
+export function readYaml(file: string): YamlDocument {
+  const lines = new LineCounter();
+  // `core` would turn 2026-11-15 into text already; `failsafe` is not wanted. Dates stay text here on purpose.
+  const document = parseDocument(readFileSync(file, 'utf8'), { lineCounter: lines, schema: 'core' });
+  const at = (offset: number | undefined) => `${file}:${offset === undefined ? 1 : lines.linePos(offset).line}`;
+
+  const locate = (path: readonly string[]): string => {
+    let node: unknown = document.contents;
+    let offset: number | undefined;
+    for (const name of path) {
+      if (isMap(node)) {
+        const wanted = snake(name);
+        const pair = node.items.find((item) => isPair(item) && isScalar(item.key) && String(item.key.value) === wanted);
+        if (pair === undefined) break;
+        if (isNode(pair.key)) offset = pair.key.range?.[0];
+        node = pair.value;
+      } else {
+        node = document.getIn(path.slice(0, path.indexOf(name) + 1).map(snake), true);
+        if (!isNode(node)) break;
+        offset = node.range?.[0];
+      }
+    }
+    return at(offset);
+  };
+
+  return {
+    value: document.errors.length > 0 ? undefined : camelKeys(document.toJS()),
+    problems: document.errors.map((error) => `${at(error.pos[0])}: ${error.message.split('\n')[0]}`),
+    locate,
+  };
+}

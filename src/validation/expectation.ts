@@ -1,0 +1,55 @@
+import { IsArray, IsObject, IsUnion, type TSchema } from 'typebox';
+
+/** The part of a schema that a path of keys leads to; undefined where that is not plain. */
+export function schemaAt(root: TSchema, path: readonly string[]): TSchema | undefined {
+  let schema: TSchema | undefined = root;
+  for (const name of path) {
+    if (schema === undefined) return undefined;
+    if (IsObject(schema)) schema = schema.properties[name];
+    else if (IsArray(schema)) schema = schema.items as TSchema;
+    else return undefined;
+  }
+  return schema;
+}
+
+function plural(items: TSchema): string {
+  const { type } = items as { type?: string };
+  return type === 'string' || type === 'object' || type === 'array' || type === 'number' ? `${type}s` : 'values';
+}
+
+function noun(schema: TSchema): string {
+  if (IsUnion(schema)) return [...new Set(schema.anyOf.map(noun))].join(' or ');
+  const fields = schema as Record<string, unknown>;
+  if (Array.isArray(fields.enum)) return `one of ${fields.enum.map((choice) => JSON.stringify(choice)).join(', ')}`;
+  if (fields.const !== undefined) return JSON.stringify(fields.const);
+  const bounds = [
+    ['from', fields.minimum],
+    ['above', fields.exclusiveMinimum],
+    ['to', fields.maximum],
+    ['below', fields.exclusiveMaximum],
+    ['of at least', fields.minLength, 'characters'],
+    ['of at most', fields.maxLength, 'characters'],
+    ['of at least', fields.minItems, 'items'],
+    ['of at most', fields.maxItems, 'items'],
+    ['matching', fields.pattern],
+  ]
+    .filter(([, value]) => value !== undefined)
+    .map((words) => ` ${words.join(' ')}`)
+    .join('');
+  switch (fields.type) {
+    case 'null':
+      return 'null';
+    case 'integer':
+      return `a whole number${bounds}`;
+    case 'array':
+      return `an array of ${plural(fields.items as TSchema)}${bounds}`;
+    case 'object':
+      return 'an object';
+    default:
+      return `a ${fields.type ?? 'value'}${bounds}`;
+  }
+}
+
+/** What would be accepted, in words: `must be a whole number from 1 to 5`. */
+export const expectation = (schema: TSchema | undefined): string =>
+  schema === undefined ? 'is not valid' : `must be ${noun(schema)}`;

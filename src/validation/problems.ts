@@ -1,0 +1,28 @@
+import { IsObject, type TSchema } from 'typebox';
+import { Value } from 'typebox/value';
+import { expectation, schemaAt } from './expectation.ts';
+import { snake } from './names.ts';
+
+/** Everything that is wrong with a value, one line each: place, key, what is wrong and what is allowed. */
+export function problemsOf(schema: TSchema, value: unknown, locate: (path: readonly string[]) => string): string[] {
+  const found = new Map<string, string>();
+  const report = (path: readonly string[], text: string) => {
+    const key = path.map(snake).join('.');
+    if (!found.has(key)) found.set(key, `${locate(path)}: ${key === '' ? '' : `${key}: `}${text}`);
+  };
+  for (const error of Value.Errors(schema, value)) {
+    const path = error.instancePath.split('/').slice(1);
+    if (error.keyword === 'required') {
+      for (const name of error.params.requiredProperties) report([...path, name], 'is required');
+    } else if (error.keyword === 'additionalProperties') {
+      const parent = schemaAt(schema, path);
+      const known = parent !== undefined && IsObject(parent) ? Object.keys(parent.properties).map(snake) : [];
+      for (const name of error.params.additionalProperties) {
+        report([...path, name], `unknown key${known.length > 0 ? `; allowed here: ${known.join(', ')}` : ''}`);
+      }
+    } else if (error.keyword !== 'boolean') {
+      report(path, expectation(schemaAt(schema, path)));
+    }
+  }
+  return [...found.values()];
+}
