@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Account, ApiKey } from '../../src/domain/principal.ts';
 import type {
   AccountRepository,
   KeyRepository,
@@ -7,6 +6,7 @@ import type {
   RevisionRepository,
 } from '../../src/ports/repositories.ts';
 import { DuplicateError } from '../../src/ports/store-errors.ts';
+import { account, apiKey } from './key-fixtures.ts';
 
 export interface RepositoriesUnderTest {
   accounts: AccountRepository;
@@ -15,35 +15,6 @@ export interface RepositoriesUnderTest {
   revisions: RevisionRepository;
   close(): Promise<void>;
 }
-
-export const account = (changes: Partial<Account> = {}): Account => ({
-  id: 'acct_1',
-  name: 'first',
-  createdAt: '2026-01-01T00:00:00.000Z',
-  rpm: null,
-  tpm: null,
-  monthlyBudgetNanoUsd: null,
-  ...changes,
-});
-
-export const apiKey = (changes: Partial<ApiKey> = {}): ApiKey => ({
-  id: 'key_1',
-  accountId: 'acct_1',
-  name: 'main',
-  prefix: 'bao_sk_abcd',
-  scopes: ['chat', 'embeddings'],
-  allowedModels: ['baobab/*'],
-  allowedRegions: ['local', 'eu-1'],
-  rpm: 10,
-  tpm: null,
-  concurrency: 3,
-  monthlyBudgetNanoUsd: 9_007_199_254_740_991,
-  createdAt: '2026-01-01T00:00:00.000Z',
-  expiresAt: null,
-  revokedAt: null,
-  lastUsedAt: null,
-  ...changes,
-});
 
 /** Every store of accounts, keys and model decisions behaves like this. `open` gives an empty one each time. */
 export function repositoriesContract(name: string, open: () => Promise<RepositoriesUnderTest>): void {

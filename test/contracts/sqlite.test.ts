@@ -6,7 +6,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { acquireDataDirLock } from '../../src/adapters/data-dir-lock.ts';
 import { openSqlite } from '../../src/adapters/sql/sqlite/database.ts';
 import { openSqlStore } from '../../src/adapters/sql/store.ts';
-import { account, apiKey, repositoriesContract } from './repositories.ts';
+import { account, apiKey } from './key-fixtures.ts';
+import { repositoriesContract } from './repositories.ts';
 
 let directory: string;
 let files = 0;

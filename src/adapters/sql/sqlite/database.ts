@@ -25,15 +25,16 @@ export async function openSqlite(options: SqliteOptions): Promise<SqlDatabase> {
   await migrateFile(path, busyTimeoutMs, options.migrations);
 
   const thread = (role: 'writer' | 'reader') => startThread({ path, role, synchronous, busyTimeoutMs });
-  const [writer, reader] = await Promise.all([thread('writer'), thread('reader')]);
-  let reporter: Promise<ThreadClient> | undefined;
+  const writer = thread('writer');
+  const reader = thread('reader');
+  let reporter: ThreadClient | undefined;
 
-  const over = (client: () => Promise<ThreadClient> | ThreadClient) =>
+  const over = (client: () => ThreadClient) =>
     new Kysely<Tables>({
       dialect: sqliteDialect({
         exclusive: false,
         async execute(statement) {
-          const [result] = await (await client()).run([statement]);
+          const [result] = await client().run([statement]);
           return result ?? { rows: [], changes: 0 };
         },
       }),
@@ -53,7 +54,7 @@ export async function openSqlite(options: SqliteOptions): Promise<SqlDatabase> {
       return (await writer.run(compiled)) as never;
     },
     async close() {
-      await Promise.all([reader.close(), reporter?.then((client) => client.close())]);
+      await Promise.all([reader.close(), reporter?.close()]);
       // Last, so that its checkpoint meets no reader and the write-ahead log goes away.
       await writer.close();
     },

@@ -26,6 +26,3 @@ export type ThreadRequest = { id: number; statements: readonly Statement[] } | '
 export type ThreadReply =
   | { id: number; results: StatementResult[] }
   | { id: number; failure: { message: string; duplicate: boolean } };
-
-/** Sent once, before any reply: the connection is open, or why it is not. */
-export type ThreadGreeting = { ready: true } | { ready: false; message: string };

@@ -1,13 +1,6 @@
 import { Worker } from 'node:worker_threads';
 import { DuplicateError, StoreUnavailableError } from '../../../ports/store-errors.ts';
-import type {
-  Statement,
-  StatementResult,
-  ThreadGreeting,
-  ThreadOptions,
-  ThreadReply,
-  ThreadRequest,
-} from './protocol.ts';
+import type { Statement, StatementResult, ThreadOptions, ThreadReply, ThreadRequest } from './protocol.ts';
 
 /** A SQLite connection in a thread of its own, so that an fsync or a long read never stops the server's event loop. */
 export interface ThreadClient {
@@ -21,7 +14,8 @@ interface Pending {
   reject(error: Error): void;
 }
 
-export async function startThread(options: ThreadOptions): Promise<ThreadClient> {
+/** Returns at once; the thread opens its connection with the first request. */
+export function startThread(options: ThreadOptions): ThreadClient {
   const worker = new Worker(new URL('./thread.ts', import.meta.url), {
     workerData: options,
     name: `sqlite-${options.role}`,
@@ -38,15 +32,6 @@ export async function startThread(options: ThreadOptions): Promise<ThreadClient>
   const exited = new Promise<void>((resolve) => worker.once('exit', () => resolve()));
   worker.on('error', (cause) => stop(new StoreUnavailableError('The database thread failed.', { cause })));
   worker.once('exit', () => stop(new StoreUnavailableError('The database is closed.')));
-
-  await new Promise<void>((resolve, reject) => {
-    worker.once('error', reject);
-    worker.once('message', (greeting: ThreadGreeting) => {
-      worker.off('error', reject);
-      if (greeting.ready) resolve();
-      else reject(new StoreUnavailableError(`The database cannot be opened: ${greeting.message}.`));
-    });
-  });
 
   worker.on('message', (replies: ThreadReply[]) => {
     for (const reply of replies) {

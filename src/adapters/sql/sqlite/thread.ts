@@ -1,6 +1,6 @@
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { type Connection, isDuplicate, openConnection } from './connection.ts';
-import type { StatementResult, ThreadGreeting, ThreadOptions, ThreadReply, ThreadRequest } from './protocol.ts';
+import type { StatementResult, ThreadOptions, ThreadReply, ThreadRequest } from './protocol.ts';
 
 /** Requests that share one commit, so that one fsync serves them all. */
 const LARGEST_GROUP = 256;
@@ -11,21 +11,23 @@ const port = parentPort;
 if (!port) throw new Error('this file runs as a worker thread');
 const options = workerData as ThreadOptions;
 
-function open(): Connection | undefined {
-  try {
-    const connection = openConnection(options.path, options.busyTimeoutMs);
-    connection.exec(
-      `pragma synchronous = ${options.synchronous}; pragma temp_store = memory; pragma cache_size = -16384`,
-    );
-    if (options.role === 'reader') connection.exec('pragma query_only = on');
-    else connection.exec('pragma journal_size_limit = 67108864');
-    port?.postMessage({ ready: true } satisfies ThreadGreeting);
-    return connection;
-  } catch (error) {
-    port?.postMessage({ ready: false, message: (error as Error).message } satisfies ThreadGreeting);
-    port?.close();
-    return undefined;
-  }
+let opened: Connection | undefined;
+
+function connect(): Connection {
+  if (opened) return opened;
+  const connection = openConnection(options.path, options.busyTimeoutMs);
+  connection.exec(
+    `pragma synchronous = ${options.synchronous}; pragma temp_store = memory; pragma cache_size = -16384`,
+  );
+  connection.exec(options.role === 'reader' ? 'pragma query_only = on' : 'pragma journal_size_limit = 67108864');
+  opened = connection;
+  return connection;
+}
+
+function close(): void {
+  if (options.role === 'writer') opened?.exec('pragma optimize');
+  opened?.close();
+  port?.close();
 }
 
 const failure = (id: number, error: unknown): ThreadReply => ({
@@ -77,23 +79,21 @@ function write(connection: Connection, group: readonly Work[]): ThreadReply[] {
   }
 }
 
-const connection = open();
-if (connection) {
-  const perform = options.role === 'writer' ? write : read;
-  port.on('message', (first: ThreadRequest) => {
-    const group: Work[] = [];
-    let next: ThreadRequest | undefined = first;
-    let closing = false;
-    while (next !== undefined && !closing) {
-      if (next === 'close') closing = true;
-      else group.push(next);
-      next = group.length < LARGEST_GROUP ? receiveMessageOnPort(port)?.message : undefined;
-    }
-    if (group.length > 0) port.postMessage(perform(connection, group));
-    if (closing) {
-      if (options.role === 'writer') connection.exec('pragma optimize');
-      connection.close();
-      port.close();
-    }
-  });
+function perform(group: readonly Work[]): ThreadReply[] {
+  try {
+    return options.role === 'writer' ? write(connect(), group) : read(connect(), group);
+  } catch (error) {
+    return group.map((work) => failure(work.id, error));
+  }
 }
+
+port.on('message', (first: ThreadRequest) => {
+  const group: Work[] = [];
+  let next: ThreadRequest | undefined = first;
+  while (next !== undefined && next !== 'close') {
+    group.push(next);
+    next = group.length < LARGEST_GROUP ? receiveMessageOnPort(port)?.message : undefined;
+  }
+  if (group.length > 0) port.postMessage(perform(group));
+  if (next === 'close') close();
+});

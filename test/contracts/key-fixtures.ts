@@ -1,0 +1,30 @@
+import type { Account, ApiKey } from '../../src/domain/principal.ts';
+
+export const account = (changes: Partial<Account> = {}): Account => ({
+  id: 'acct_1',
+  name: 'first',
+  createdAt: '2026-01-01T00:00:00.000Z',
+  rpm: null,
+  tpm: null,
+  monthlyBudgetNanoUsd: null,
+  ...changes,
+});
+
+export const apiKey = (changes: Partial<ApiKey> = {}): ApiKey => ({
+  id: 'key_1',
+  accountId: 'acct_1',
+  name: 'main',
+  prefix: 'bao_sk_abcd',
+  scopes: ['chat', 'embeddings'],
+  allowedModels: ['baobab/*'],
+  allowedRegions: ['local', 'eu-1'],
+  rpm: 10,
+  tpm: null,
+  concurrency: 3,
+  monthlyBudgetNanoUsd: 9_007_199_254_740_991,
+  createdAt: '2026-01-01T00:00:00.000Z',
+  expiresAt: null,
+  revokedAt: null,
+  lastUsedAt: null,
+  ...changes,
+});

@@ -1,0 +1,17 @@
+import { randomUUID } from 'node:crypto';
+import { openSqlStore } from '../../src/adapters/sql/store.ts';
+import { account, apiKey } from './key-fixtures.ts';
+
+/** Creates keys until it is killed and prints the id of each one after the store has acknowledged it. */
+const [path = ''] = process.argv.slice(2);
+const store = await openSqlStore({ path });
+if (!(await store.accounts.get('acct_1'))) await store.accounts.create(account());
+
+async function lane(): Promise<never> {
+  for (;;) {
+    const id = `key_${randomUUID()}`;
+    await store.keys.create(apiKey({ id }), id);
+    process.stdout.write(`${id}\n`);
+  }
+}
+await Promise.all([lane(), lane(), lane(), lane()]);
