@@ -1,0 +1,46 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Principal } from '../domain/principal.ts';
+import { errors } from '../errors/errors.ts';
+
+/** What the access log and the metrics tell about a request. Never secrets, prompts or answers. */
+export interface RequestRecord {
+  startedAt: number;
+  principal: Principal | undefined;
+  model: string | undefined;
+  promptTokens: number | undefined;
+  completionTokens: number | undefined;
+  errorCode: string | undefined;
+  replayed: boolean;
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    record: RequestRecord;
+  }
+}
+
+export const createRecord = (startedAt: number): RequestRecord => ({
+  startedAt,
+  principal: undefined,
+  model: undefined,
+  promptTokens: undefined,
+  completionTokens: undefined,
+  errorCode: undefined,
+  replayed: false,
+});
+
+/** The caller; only for routes behind authentication. */
+export function principalOf(request: FastifyRequest): Principal {
+  const { principal } = request.record;
+  if (principal === undefined) throw errors.internal(new Error('a route without authentication asked for its caller'));
+  return principal;
+}
+
+/** Fires when the client goes away before the answer has ended; not after a normal end. */
+export function disconnectSignal(reply: FastifyReply): AbortSignal {
+  const controller = new AbortController();
+  reply.raw.once('close', () => {
+    if (!reply.raw.writableFinished) controller.abort(errors.clientCancelled());
+  });
+  return controller.signal;
+}

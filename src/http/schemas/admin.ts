@@ -1,0 +1,95 @@
+import { type Static, Type } from 'typebox';
+import type { Account, ApiKey } from '../../domain/principal.ts';
+import { SCOPES } from '../../domain/scopes.ts';
+
+const limit = (description: string) =>
+  Type.Optional(Type.Union([Type.Integer({ minimum: 1 }), Type.Null()], { description }));
+const dollars = Type.Optional(Type.Union([Type.Number({ minimum: 0, maximum: 9_000_000 }), Type.Null()]));
+
+export const NewAccount = Type.Object({
+  name: Type.String({ minLength: 1, maxLength: 64 }),
+  rpm: limit('Requests a minute'),
+  tpm: limit('Tokens a minute'),
+  monthly_budget_usd: dollars,
+});
+
+export const AccountShape = Type.Object({
+  id: Type.String(),
+  object: Type.Literal('account'),
+  name: Type.String(),
+  created_at: Type.String(),
+  rpm: Type.Union([Type.Integer(), Type.Null()]),
+  tpm: Type.Union([Type.Integer(), Type.Null()]),
+  monthly_budget_usd: Type.Union([Type.Number(), Type.Null()]),
+});
+
+export const NewKey = Type.Object({
+  account: Type.String({ minLength: 1, description: 'Id or name of the account' }),
+  name: Type.String({ minLength: 1, maxLength: 100 }),
+  scopes: Type.Optional(Type.Array(Type.Enum([...SCOPES, 'inference']), { minItems: 1 })),
+  allowed_models: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 200 }), { maxItems: 100 })),
+  allowed_regions: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 32 }), { maxItems: 100 })),
+  rpm: limit('Requests a minute'),
+  tpm: limit('Tokens a minute'),
+  concurrency: limit('Requests at a time'),
+  monthly_budget_usd: dollars,
+  expires_at: Type.Optional(Type.Union([Type.String({ description: 'ISO 8601' }), Type.Null()])),
+});
+
+export const KeyShape = Type.Object({
+  id: Type.String(),
+  object: Type.Literal('key'),
+  account_id: Type.String(),
+  name: Type.String(),
+  prefix: Type.String(),
+  scopes: Type.Array(Type.String()),
+  allowed_models: Type.Array(Type.String()),
+  allowed_regions: Type.Array(Type.String()),
+  rpm: Type.Union([Type.Integer(), Type.Null()]),
+  tpm: Type.Union([Type.Integer(), Type.Null()]),
+  concurrency: Type.Union([Type.Integer(), Type.Null()]),
+  monthly_budget_usd: Type.Union([Type.Number(), Type.Null()]),
+  created_at: Type.String(),
+  expires_at: Type.Union([Type.String(), Type.Null()]),
+  revoked_at: Type.Union([Type.String(), Type.Null()]),
+  last_used_at: Type.Union([Type.String(), Type.Null()]),
+});
+
+export const IssuedKeyShape = Type.Object({
+  ...KeyShape.properties,
+  secret: Type.String({ description: 'Shown this once' }),
+});
+
+const NANO = 1_000_000_000;
+export const toNanoUsd = (usd: number | null | undefined): number | null =>
+  usd === null || usd === undefined ? null : Math.round(usd * NANO);
+const toUsd = (nano: number | null): number | null => (nano === null ? null : nano / NANO);
+
+export const accountToWire = (account: Account): Static<typeof AccountShape> => ({
+  id: account.id,
+  object: 'account',
+  name: account.name,
+  created_at: account.createdAt,
+  rpm: account.rpm,
+  tpm: account.tpm,
+  monthly_budget_usd: toUsd(account.monthlyBudgetNanoUsd),
+});
+
+export const keyToWire = (key: ApiKey): Static<typeof KeyShape> => ({
+  id: key.id,
+  object: 'key',
+  account_id: key.accountId,
+  name: key.name,
+  prefix: key.prefix,
+  scopes: [...key.scopes],
+  allowed_models: [...key.allowedModels],
+  allowed_regions: [...key.allowedRegions],
+  rpm: key.rpm,
+  tpm: key.tpm,
+  concurrency: key.concurrency,
+  monthly_budget_usd: toUsd(key.monthlyBudgetNanoUsd),
+  created_at: key.createdAt,
+  expires_at: key.expiresAt,
+  revoked_at: key.revokedAt,
+  last_used_at: key.lastUsedAt,
+});

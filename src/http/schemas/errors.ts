@@ -1,0 +1,33 @@
+import { Type } from 'typebox';
+import { type ErrorCode, KINDS } from '../../errors/kinds.ts';
+
+export const ErrorResponse = Type.Object(
+  {
+    error: Type.Object({
+      message: Type.String(),
+      type: Type.String(),
+      code: Type.Enum(Object.keys(KINDS) as ErrorCode[]),
+      param: Type.Union([Type.String(), Type.Null()]),
+    }),
+  },
+  { $id: 'Error', description: 'The shape of every error' },
+);
+
+/** Documentation of the errors that a route behind authentication can give. */
+export const commonErrors = {
+  400: ErrorResponse,
+  401: ErrorResponse,
+  403: ErrorResponse,
+  404: ErrorResponse,
+  500: ErrorResponse,
+};
+
+export const inferenceErrors = {
+  ...commonErrors,
+  409: ErrorResponse,
+  413: ErrorResponse,
+  422: ErrorResponse,
+  429: ErrorResponse,
+  503: ErrorResponse,
+  504: ErrorResponse,
+};

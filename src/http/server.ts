@@ -1,0 +1,120 @@
+import type { Socket } from 'node:net';
+import swagger from '@fastify/swagger';
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
+import Fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify';
+import { createId } from '../domain/ids.ts';
+import { errors } from '../errors/errors.ts';
+import type { Metrics } from '../metrics/metrics.ts';
+import type { AuthenticationService } from '../services/authentication.ts';
+import type { CatalogService } from '../services/catalog.ts';
+import type { KeysService } from '../services/keys.ts';
+import { authenticate } from './plugins/authenticate.ts';
+import { errorHandler, notFound, sendError } from './plugins/error-handler.ts';
+import { requestLog } from './plugins/request-log.ts';
+import { createRecord } from './request-record.ts';
+import { adminRoutes } from './routes/admin.ts';
+import { modelRoutes } from './routes/models.ts';
+import { systemRoutes } from './routes/system.ts';
+import { compileValidator } from './validation.ts';
+
+export interface HttpSettings {
+  bodyLimitBytes: number;
+  headerLimitBytes: number;
+  headersTimeoutMs: number;
+  requestTimeoutMs: number;
+  keepAliveTimeoutMs: number;
+  publicMetrics: boolean;
+}
+
+export interface ServerDependencies {
+  settings: HttpSettings;
+  version: string;
+  logger: FastifyBaseLogger;
+  metrics: Metrics;
+  authentication: AuthenticationService;
+  catalog: CatalogService;
+  keys: KeysService;
+  unready(): Promise<string[]>;
+}
+
+/** What Node's parser refuses before there is a request: answered by hand, in the one error shape. */
+function answerParserError(error: NodeJS.ErrnoException, socket: Socket, headerLimitBytes: number): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const message =
+    error.code === 'HPE_HEADER_OVERFLOW'
+      ? `The head of the request is larger than ${headerLimitBytes} bytes.`
+      : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+        ? 'The request did not arrive within the time allowed.'
+        : 'This is not a well-formed HTTP request.';
+  const body = JSON.stringify(errors.invalidParameter(undefined, message).toBody());
+  socket.end(
+    `HTTP/1.1 400 Bad Request\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(body)}\r\n` +
+      `X-Request-ID: ${createId('req')}\r\nConnection: close\r\n\r\n${body}`,
+  );
+}
+
+export async function createServer(dependencies: ServerDependencies): Promise<FastifyInstance> {
+  const { settings, logger, metrics, authentication, catalog, keys, unready } = dependencies;
+  const server = Fastify({
+    loggerInstance: logger,
+    disableRequestLogging: true,
+    genReqId: () => createId('req'),
+    bodyLimit: settings.bodyLimitBytes,
+    requestTimeout: settings.requestTimeoutMs,
+    keepAliveTimeout: settings.keepAliveTimeoutMs,
+    // While it drains, requests on open connections are still answered: clients treat a 503 as a fault.
+    return503OnClosing: false,
+    forceCloseConnections: 'idle',
+    routerOptions: { maxParamLength: 500 },
+    http: { maxHeaderSize: settings.headerLimitBytes, headersTimeout: settings.headersTimeoutMs },
+    clientErrorHandler: (error, socket) => answerParserError(error, socket, settings.headerLimitBytes),
+    frameworkErrors: (error, request, reply) => {
+      request.record = createRecord(performance.now());
+      reply.header('x-request-id', request.id);
+      sendError(error, request, reply);
+    },
+  }).withTypeProvider<TypeBoxTypeProvider>();
+
+  server.setValidatorCompiler(compileValidator);
+  // Response schemas are documentation; a schema-driven serializer is several times slower for large answers.
+  server.setSerializerCompiler(() => (data) => JSON.stringify(data));
+  server.removeContentTypeParser('text/plain');
+  server.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, body, done) => {
+    if (body.length === 0) return done(errors.invalidJson('it is empty'));
+    try {
+      done(null, JSON.parse(body as string));
+    } catch (error) {
+      done(errors.invalidJson((error as Error).message.slice(0, 200)));
+    }
+  });
+
+  await server.register(errorHandler);
+  await server.register(requestLog, { metrics });
+  await server.register(swagger, {
+    openapi: {
+      openapi: '3.1.0',
+      info: {
+        title: 'Baobab API',
+        version: dependencies.version,
+        description: 'Open-weights models over an OpenAI-style API. Send your key as a bearer token.',
+      },
+      components: { securitySchemes: { key: { type: 'http', scheme: 'bearer' } } },
+      security: [{ key: [] }],
+    },
+  });
+  server.setNotFoundHandler(notFound);
+  await server.register(systemRoutes, { metrics, publicMetrics: settings.publicMetrics, unready });
+  await server.register(
+    async (api) => {
+      await api.register(authenticate, { authentication });
+      api.setNotFoundHandler(notFound);
+      await api.register(modelRoutes, { catalog });
+      await api.register(adminRoutes, { keys, catalog, authentication });
+    },
+    { prefix: '/v1' },
+  );
+  return server;
+}

@@ -1,0 +1,33 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+
+const LATENCY_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
+
+export type Metrics = ReturnType<typeof createMetrics>;
+
+/** Everything that /metrics shows. Labels are bounded: routes, catalog slugs and statuses, never ids. */
+export function createMetrics() {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry, prefix: 'baobab_' });
+  const registers = [registry];
+  return {
+    registry,
+    requests: new Counter({
+      name: 'baobab_http_requests_total',
+      help: 'Requests by route, status and model',
+      labelNames: ['method', 'route', 'status', 'model'] as const,
+      registers,
+    }),
+    requestSeconds: new Histogram({
+      name: 'baobab_http_request_duration_seconds',
+      help: 'Time from the head of a request to the end of its answer',
+      labelNames: ['method', 'route'] as const,
+      buckets: LATENCY_BUCKETS,
+      registers,
+    }),
+    requestsInFlight: new Gauge({
+      name: 'baobab_http_requests_in_flight',
+      help: 'Requests not yet answered',
+      registers,
+    }),
+  };
+}
