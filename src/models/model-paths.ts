@@ -1,0 +1,62 @@
+import { isAbsolute, join, resolve } from 'node:path';
+import type { SourceSpec } from '../domain/model.ts';
+import { WeightsError } from './weights-error.ts';
+
+/** One version of a model, as far as its weights are concerned. */
+export interface StoredModel {
+  readonly slug: string;
+  readonly version: string;
+  readonly source: SourceSpec;
+}
+
+export interface ModelPaths {
+  /** Key of the model in this store, also usable as a file name. */
+  readonly id: string;
+  /** Verified files, each under its `as` name. Appears whole or not at all. */
+  readonly directory: string;
+  /** What a pull has got so far. */
+  readonly staging: string;
+  readonly lock: string;
+}
+
+export const MANIFEST_NAME = '.baobab.json';
+export const STAGING_NAME = '.staging';
+export const LOCKS_NAME = '.locks';
+
+/** No leading dot, so that no name can be `..` or meet the store's own files. */
+const SEGMENT = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$/;
+
+export function modelPaths(storeDirectory: string, model: { slug: string; version: string }): ModelPaths {
+  const segments = [...model.slug.split('/'), model.version];
+  if (segments.length !== 3 || !segments.every((segment) => SEGMENT.test(segment))) {
+    throw new WeightsError('invalid', `'${model.slug}@${model.version}' cannot name a directory of weights`);
+  }
+  const [provider = '', name = '', version = ''] = segments;
+  const id = `${provider}+${name}@${version}`;
+  return {
+    id,
+    directory: join(storeDirectory, provider, name, version),
+    staging: join(storeDirectory, STAGING_NAME, id),
+    lock: join(storeDirectory, LOCKS_NAME, id),
+  };
+}
+
+/** A file's place inside `directory`; refuses names that would leave it. */
+export function placeInside(directory: string, as: string): string {
+  const segments = as.split('/');
+  if (segments.length > 8 || !segments.every((segment) => SEGMENT.test(segment))) {
+    throw new WeightsError('invalid', `'${as}' is not a usable file name inside a model's directory`);
+  }
+  return join(directory, ...segments);
+}
+
+/** Absolute paths are the operator's own choice; relative ones stay inside what is shipped. */
+export function resolveLocalPath(bundledDirectory: string, path: string): string {
+  if (isAbsolute(path)) return path;
+  const root = resolve(bundledDirectory);
+  const resolved = resolve(root, path);
+  if (!resolved.startsWith(`${root}/`)) {
+    throw new WeightsError('invalid', `The relative path '${path}' leaves the installation directory`);
+  }
+  return resolved;
+}

@@ -1,0 +1,57 @@
+import type { PullProgress } from './progress-meter.ts';
+
+export type ProgressListener = (progress: PullProgress) => void;
+
+interface RunningPull<T> {
+  done: Promise<T>;
+  listeners: Set<ProgressListener>;
+  latest: PullProgress | null;
+}
+
+/** Those who ask for a model that is being pulled wait for that same pull. */
+export function createSharedPulls<T>() {
+  const running = new Map<string, RunningPull<T>>();
+
+  function start(id: string, work: (report: ProgressListener) => Promise<T>): RunningPull<T> {
+    const listeners = new Set<ProgressListener>();
+    const report: ProgressListener = (progress) => {
+      pull.latest = progress;
+      for (const listener of listeners) listener(progress);
+    };
+    const done = work(report).finally(() => running.delete(id));
+    // Whoever waits hears of a failure; when all have left, nobody needs to.
+    done.catch(() => {});
+    const pull: RunningPull<T> = { done, listeners, latest: null };
+    running.set(id, pull);
+    return pull;
+  }
+
+  return {
+    async join(
+      id: string,
+      work: (report: ProgressListener) => Promise<T>,
+      { signal, onProgress }: { signal?: AbortSignal | undefined; onProgress?: ProgressListener | undefined },
+    ): Promise<T> {
+      signal?.throwIfAborted();
+      const pull = running.get(id) ?? start(id, work);
+      if (onProgress !== undefined) pull.listeners.add(onProgress);
+      try {
+        return await (signal === undefined ? pull.done : untilAborted(pull.done, signal));
+      } finally {
+        if (onProgress !== undefined) pull.listeners.delete(onProgress);
+      }
+    },
+    /** Undefined: not running. */
+    latest: (id: string): PullProgress | null | undefined => running.get(id)?.latest,
+    isRunning: (id: string): boolean => running.has(id),
+    settled: (): Promise<unknown> => Promise.allSettled([...running.values()].map(({ done }) => done)),
+  };
+}
+
+function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const abort = () => reject(signal.reason);
+    signal.addEventListener('abort', abort, { once: true });
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
+  });
+}

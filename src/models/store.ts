@@ -1,0 +1,280 @@
+import { mkdir } from 'node:fs/promises';
+import { errors } from '../errors/errors.ts';
+import type { Clock } from '../ports/clock.ts';
+import { freeBytes, type StatFileSystem } from './disk-space.ts';
+import { createHubFetch } from './hub-fetch.ts';
+import {
+  type InstalledWeights,
+  inspect,
+  listInstalled,
+  rehash,
+  sweepStaging,
+  uninstall,
+  type VerifiedFile,
+} from './installed.ts';
+import { readManifest, writeManifest } from './manifest.ts';
+import { acquireLock } from './model-lock.ts';
+import { type ModelPaths, modelPaths, type StoredModel } from './model-paths.ts';
+import { createNpmRegistry } from './npm-registry.ts';
+import { type Environment, loadNpmSettings, type NpmSettings } from './npm-settings.ts';
+import type { PullProgress } from './progress-meter.ts';
+import { pullModel } from './pull.ts';
+import { createReachability } from './reachability.ts';
+import { createSharedPulls } from './shared-pulls.ts';
+import type { RemoteSource } from './source.ts';
+import { createLocalSource } from './source-file.ts';
+import { createHubSource } from './source-hf.ts';
+import { createNpmSource } from './source-npm.ts';
+import { asWeightsError, WeightsError } from './weights-error.ts';
+
+export type { InstalledWeights, VerifiedFile } from './installed.ts';
+export type { StoredModel } from './model-paths.ts';
+export type { PullProgress } from './progress-meter.ts';
+
+export interface StoreLogger {
+  info(details: object, message: string): void;
+  warn(details: object, message: string): void;
+}
+
+export interface WeightsStoreDependencies {
+  directory: string;
+  hfEndpoint: string;
+  hfToken?: string | undefined;
+  /** Relative paths of `file` sources start here. */
+  bundledDirectory: string;
+  pullOnUse: boolean;
+  retryUnavailableSeconds: number;
+  /** For npm's own settings and for proxies. */
+  environment: Environment;
+  /** Where npm would look for a project's .npmrc. */
+  workingDirectory: string;
+  clock: Clock;
+  logger: StoreLogger;
+  statFileSystem?: StatFileSystem | undefined;
+}
+
+export interface WeightsState {
+  status: 'present' | 'absent' | 'pulling' | 'unreachable';
+  /** Whether a request for the model has a chance now. */
+  servable: boolean;
+  bytesOnDisk: number;
+  totalBytes: number | null;
+  /** For operators: why it is unreachable. */
+  reason?: string | undefined;
+  /** Milliseconds since 1970. */
+  retryAtMs?: number | undefined;
+}
+
+export interface PullOptions {
+  /** Ends the waiting only: the pull itself goes on for the next one who asks, until the store is closed. */
+  signal?: AbortSignal | undefined;
+  onProgress?: ((progress: PullProgress) => void) | undefined;
+}
+
+export interface WeightsStore extends AsyncDisposable {
+  /** The directory of verified files; pulls when they are missing and `pull` (by default `pullOnUse`) allows it. Throws ApiError. */
+  ensure(model: StoredModel, options?: PullOptions & { pull?: boolean | undefined }): Promise<{ directory: string }>;
+  /** Cheap; at most a few seconds old. */
+  state(model: StoredModel): WeightsState;
+  /** Finds out in the background which sources of missing weights can be reached. Never rejects. */
+  probe(models: readonly StoredModel[]): Promise<void>;
+  /** Like `ensure`, but tries whatever was found before, and throws WeightsError with the details. */
+  pull(model: StoredModel, options?: PullOptions): Promise<{ directory: string }>;
+  remove(model: StoredModel): Promise<{ freedBytes: number }>;
+  /** Hashes every file again and removes those that do not match. Empty: nothing is installed. */
+  verify(model: StoredModel, options?: { signal?: AbortSignal | undefined }): Promise<VerifiedFile[]>;
+  list(): Promise<InstalledWeights[]>;
+}
+
+const STATE_MAX_AGE_MS = 5_000;
+
+export function createWeightsStore(dependencies: WeightsStoreDependencies): WeightsStore {
+  const { directory: root, bundledDirectory, clock, logger, pullOnUse } = dependencies;
+  const statFileSystem = dependencies.statFileSystem ?? freeBytes;
+  const closing = new AbortController();
+  const pulls = createSharedPulls<{ directory: string }>();
+  const reachability = createReachability({ ...dependencies, signal: closing.signal });
+  const states = new Map<string, { state: WeightsState; checkedAtMs: number }>();
+
+  let npmSettings: Promise<NpmSettings> | undefined;
+  const registry = createNpmRegistry(() => {
+    npmSettings ??= loadNpmSettings(dependencies.environment, dependencies.workingDirectory);
+    return npmSettings;
+  });
+  const hubFetch = createHubFetch(dependencies.environment);
+  const hub = { endpoint: dependencies.hfEndpoint, token: dependencies.hfToken, fetch: hubFetch.fetch };
+
+  function remoteSource({ source }: StoredModel): RemoteSource | null {
+    if (source.kind === 'npm') return createNpmSource(source, registry);
+    if (source.kind === 'hf') return createHubSource(source, hub);
+    return null;
+  }
+
+  const pathsOf = (model: StoredModel): ModelPaths => modelPaths(root, model);
+
+  async function useInPlace(model: StoredModel, signal: AbortSignal): Promise<{ directory: string }> {
+    if (model.source.kind !== 'file') throw new TypeError('Only file sources are used in place');
+    const paths = pathsOf(model);
+    const local = createLocalSource(model.source, bundledDirectory);
+    const previous = await readManifest(paths.directory);
+    const files = await local.verify(previous, signal);
+    const manifest = { format: 1 as const, slug: model.slug, version: model.version, inPlace: local.directory, files };
+    if (JSON.stringify(previous) !== JSON.stringify(manifest)) await writeManifest(paths.directory, manifest);
+    return { directory: local.directory };
+  }
+
+  /** True when the installed files may be used. Files whose times changed are hashed again first. */
+  async function isUsable(model: StoredModel, paths: ModelPaths): Promise<boolean> {
+    const { condition } = inspect(model, paths);
+    if (condition !== 'touched') return condition === 'whole';
+    const results = await rehash(paths, closing.signal);
+    const broken = results.filter(({ status }) => status !== 'ok').map(({ as }) => as);
+    if (broken.length > 0)
+      logger.warn({ model: model.slug, files: broken }, 'weights changed on disk and were removed');
+    return broken.length === 0;
+  }
+
+  async function runPull(model: StoredModel, report: (progress: PullProgress) => void): Promise<{ directory: string }> {
+    const paths = pathsOf(model);
+    const source = remoteSource(model);
+    if (source === null) return useInPlace(model, closing.signal);
+    try {
+      await mkdir(root, { recursive: true });
+      await sweepStaging(root, clock.now());
+      await using _lock = await acquireLock(paths.lock, closing.signal);
+      // Another process may have done it while this one waited for the lock.
+      if (!(await isUsable(model, paths))) {
+        logger.info({ model: model.slug, version: model.version }, 'pulling weights');
+        const request = { model, paths, source, signal: closing.signal, onProgress: report };
+        await pullModel(request, { clock, statFileSystem });
+        logger.info({ model: model.slug, version: model.version }, 'weights are in place');
+      }
+      reachability.clear(paths.id);
+      return { directory: paths.directory };
+    } catch (error) {
+      closing.signal.throwIfAborted();
+      const failure = asWeightsError(error);
+      reachability.fail(paths.id, failure);
+      logger.warn(
+        { model: model.slug, version: model.version, reason: failure.message },
+        'weights could not be pulled',
+      );
+      throw failure;
+    } finally {
+      states.delete(paths.id);
+    }
+  }
+
+  function pull(model: StoredModel, options: PullOptions = {}): Promise<{ directory: string }> {
+    return pulls.join(pathsOf(model).id, (report) => runPull(model, report), options);
+  }
+
+  async function locate(model: StoredModel, options: PullOptions & { pull?: boolean | undefined }) {
+    const paths = pathsOf(model);
+    if (model.source.kind === 'file') return pull(model, options);
+    if (!pulls.isRunning(paths.id)) {
+      if (inspect(model, paths).condition === 'whole') return { directory: paths.directory };
+      const failed = reachability.get(paths.id);
+      if (failed !== null && clock.now() < failed.retryAtMs) throw failed.reason;
+      if (!(options.pull ?? pullOnUse) && !(await isUsable(model, paths))) {
+        throw new WeightsError(
+          'absent',
+          `The weights of ${model.slug} are missing: run 'baobab models pull ${model.slug}'`,
+        );
+      }
+    }
+    return pull(model, options);
+  }
+
+  function inspectState(model: StoredModel, paths: ModelPaths): WeightsState {
+    if (model.source.kind === 'file') {
+      const local = createLocalSource(model.source, bundledDirectory);
+      const reason = local.problem() ?? undefined;
+      const bytesOnDisk = local.totalBytes();
+      const status = reason === undefined ? 'present' : 'unreachable';
+      return { status, servable: reason === undefined, bytesOnDisk, totalBytes: bytesOnDisk, reason };
+    }
+    const { condition, bytes } = inspect(model, paths);
+    const catalogBytes = model.source.files.reduce((sum, file) => sum + (file.bytes ?? Number.NaN), 0);
+    const totalBytes = Number.isNaN(catalogBytes) ? null : catalogBytes;
+    if (condition !== 'absent') return { status: 'present', servable: true, bytesOnDisk: bytes, totalBytes: bytes };
+    return { status: 'absent', servable: pullOnUse, bytesOnDisk: 0, totalBytes };
+  }
+
+  function rememberedState(model: StoredModel, paths: ModelPaths): WeightsState {
+    const known = states.get(paths.id);
+    const nowMs = clock.now();
+    if (known !== undefined && nowMs - known.checkedAtMs < STATE_MAX_AGE_MS) return known.state;
+    const state = inspectState(model, paths);
+    states.set(paths.id, { state, checkedAtMs: nowMs });
+    return state;
+  }
+
+  async function probe(models: readonly StoredModel[]): Promise<void> {
+    const sources = new Map<string, RemoteSource>();
+    for (const model of models) {
+      const source = remoteSource(model);
+      const paths = pathsOf(model);
+      if (source !== null && rememberedState(model, paths).status === 'absent') sources.set(paths.id, source);
+    }
+    await reachability.probe(sources);
+  }
+
+  return {
+    pull,
+    probe,
+
+    async ensure(model, options = {}) {
+      try {
+        return await locate(model, options);
+      } catch (error) {
+        if (error instanceof WeightsError) throw errors.modelUnavailable(model.slug, error.clientReason, error);
+        throw error;
+      }
+    },
+
+    state(model) {
+      const paths = pathsOf(model);
+      const remembered = rememberedState(model, paths);
+      if (remembered.status !== 'absent') return remembered;
+      const { totalBytes } = remembered;
+      if (pulls.isRunning(paths.id)) {
+        const progress = pulls.latest(paths.id);
+        const bytesOnDisk = progress?.receivedBytes ?? 0;
+        return { status: 'pulling', servable: true, bytesOnDisk, totalBytes: progress?.totalBytes ?? totalBytes };
+      }
+      const failed = reachability.get(paths.id);
+      if (failed === null) return remembered;
+      // Whoever looks after the waiting time starts the next attempt; until it succeeds the old finding stands.
+      if (clock.now() >= failed.retryAtMs) void probe([model]);
+      const { reason, retryAtMs } = failed;
+      return { ...remembered, status: 'unreachable', servable: false, reason: reason.message, retryAtMs };
+    },
+
+    async remove(model) {
+      const paths = pathsOf(model);
+      await using _lock = await acquireLock(paths.lock, closing.signal);
+      states.delete(paths.id);
+      return uninstall(paths);
+    },
+
+    async verify(model, { signal = closing.signal } = {}) {
+      const paths = pathsOf(model);
+      await using _lock = await acquireLock(paths.lock, signal);
+      states.delete(paths.id);
+      if (model.source.kind !== 'file') return rehash(paths, signal);
+      await uninstall(paths);
+      const { directory } = await useInPlace(model, signal);
+      const manifest = await readManifest(paths.directory);
+      return (manifest?.inPlace === directory ? manifest.files : []).map(({ as }) => ({ as, status: 'ok' as const }));
+    },
+
+    list: () => listInstalled(root),
+
+    async [Symbol.asyncDispose]() {
+      closing.abort(new Error('The weights store was closed'));
+      await pulls.settled();
+      await hubFetch.close();
+    },
+  };
+}

@@ -1,0 +1,46 @@
+export type WeightsFailure =
+  /** The source did not answer, or not in time. */
+  | 'unreachable'
+  /** The source answered that it will not give this file, or has no such file. */
+  | 'refused'
+  | 'mismatch'
+  | 'no-space'
+  /** The disk failed. */
+  | 'storage'
+  /** Not on this disk, and pulling is not allowed. */
+  | 'absent'
+  /** The catalog names something that cannot be used. */
+  | 'invalid';
+
+const CLIENT_REASONS: Record<WeightsFailure, string> = {
+  unreachable: 'its weights cannot be fetched at the moment',
+  refused: 'its weights are not available from their source',
+  mismatch: 'its weights do not match their checksum',
+  'no-space': 'there is not enough disk space for its weights',
+  storage: 'its weights cannot be stored at the moment',
+  absent: 'its weights are not installed',
+  invalid: 'its weights are not configured correctly',
+};
+
+/** The message is for operators and may name hosts and paths; clients get `clientReason`. */
+export class WeightsError extends Error {
+  override readonly name = 'WeightsError';
+  readonly failure: WeightsFailure;
+
+  constructor(failure: WeightsFailure, message: string, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.failure = failure;
+  }
+
+  get clientReason(): string {
+    return CLIENT_REASONS[this.failure];
+  }
+}
+
+/** Whatever went wrong while weights were fetched or stored, in one type. */
+export function asWeightsError(error: unknown): WeightsError {
+  if (error instanceof WeightsError) return error;
+  const message = error instanceof Error ? error.message : String(error);
+  const full = error instanceof Error && 'code' in error && error.code === 'ENOSPC';
+  return new WeightsError(full ? 'no-space' : 'storage', `The weights could not be stored: ${message}`, error);
+}
