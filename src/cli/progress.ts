@@ -1,0 +1,78 @@
+import type { PullProgress } from '../models/progress-meter.ts';
+import type { Clock } from '../ports/clock.ts';
+
+export interface ProgressTarget {
+  isTTY?: boolean | undefined;
+  columns?: number | undefined;
+  write(text: string): unknown;
+}
+
+export interface ProgressView {
+  update(label: string, progress: PullProgress): void;
+  /** Replaces the bar by a last line. */
+  finish(text: string): void;
+}
+
+const BAR_WIDTH = 24;
+const PLAIN_LINE_EVERY_MS = 5_000;
+const CLEAR_LINE = '\r\u001b[2K';
+
+/** A bar that is drawn over itself on a terminal; a line now and then in a log. */
+export function createProgressView(target: ProgressTarget, clock: Clock): ProgressView {
+  if (target.isTTY === true) {
+    return {
+      update: (label, progress) => target.write(CLEAR_LINE + cutTo(barLine(label, progress), target.columns ?? 80)),
+      finish: (text) => target.write(`${CLEAR_LINE}${text}\n`),
+    };
+  }
+  let printedAtMs = Number.NEGATIVE_INFINITY;
+  return {
+    update(label, progress) {
+      const nowMs = clock.now();
+      if (nowMs - printedAtMs < PLAIN_LINE_EVERY_MS) return;
+      printedAtMs = nowMs;
+      target.write(`${label}: ${[percent(progress), ...details(progress)].filter(Boolean).join(', ')}\n`);
+    },
+    finish(text) {
+      printedAtMs = Number.NEGATIVE_INFINITY;
+      target.write(`${text}\n`);
+    },
+  };
+}
+
+function barLine(label: string, progress: PullProgress): string {
+  const filled = Math.round(share(progress) * BAR_WIDTH);
+  const bar = '█'.repeat(filled) + '░'.repeat(BAR_WIDTH - filled);
+  return `${label}  ${bar} ${[percent(progress), ...details(progress)].filter(Boolean).join('  ')}`;
+}
+
+/** A line that wraps could not be drawn over. */
+const cutTo = (line: string, columns: number): string => [...line].slice(0, Math.max(1, columns - 1)).join('');
+
+const share = ({ receivedBytes, totalBytes }: PullProgress): number =>
+  totalBytes === null || totalBytes === 0 ? 0 : Math.min(1, receivedBytes / totalBytes);
+
+const percent = (progress: PullProgress): string =>
+  progress.totalBytes === null ? '' : `${Math.floor(share(progress) * 100)} %`;
+
+function details({ receivedBytes, totalBytes, bytesPerSecond, secondsLeft }: PullProgress): string[] {
+  return [
+    totalBytes === null ? formatBytes(receivedBytes) : `${formatBytes(receivedBytes)} of ${formatBytes(totalBytes)}`,
+    bytesPerSecond > 0 ? `${formatBytes(bytesPerSecond)}/s` : '',
+    secondsLeft === null ? '' : `${formatDuration(secondsLeft)} left`,
+  ];
+}
+
+export function formatBytes(bytes: number): string {
+  if (bytes < 1e3) return `${Math.round(bytes)} B`;
+  if (bytes < 1e6) return `${(bytes / 1e3).toFixed(1)} kB`;
+  if (bytes < 1e9) return `${(bytes / 1e6).toFixed(1)} MB`;
+  return `${(bytes / 1e9).toFixed(2)} GB`;
+}
+
+export function formatDuration(seconds: number): string {
+  const whole = Math.ceil(seconds);
+  if (whole < 60) return `${whole} s`;
+  if (whole < 3600) return `${Math.floor(whole / 60)} min ${whole % 60} s`;
+  return `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`;
+}
