@@ -1,0 +1,151 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { ApiError } from '../../errors/api-error.ts';
+import { errors } from '../../errors/errors.ts';
+import type { Priority } from '../engine.ts';
+import { createPending, type Pending } from './pending.ts';
+import type { Row } from './pooling.ts';
+import type { EncoderBatch, EncoderSequence, EncoderSession } from './session.ts';
+
+export interface BatcherOptions {
+  /** A micro-batch holds about so many tokens, padding included. */
+  tokenBudget: number;
+  /** Sequences in one micro-batch. */
+  maxRows: number;
+  /** Sequences shorter than this share of the longest one wait for company of their own length. */
+  minFill: number;
+  /** Tokens that may wait in all. */
+  maxPendingTokens: number;
+}
+
+export interface Work {
+  sequences: readonly EncoderSequence[];
+  signal: AbortSignal;
+  priority: Priority;
+  /** Called once for each sequence, in no fixed order; the row is only valid during the call. */
+  onRow(index: number, row: Row): void;
+}
+
+interface Job extends Work {
+  pending: Pending;
+  unfinished: number;
+  settle(error?: unknown): void;
+}
+
+export interface Batcher {
+  submit(work: Work): Promise<void>;
+  readonly pendingTokens: number;
+}
+
+/**
+ * Turns the sequences of all running requests into micro-batches. Nothing waits on purpose: an idle session starts at once, a busy
+ * one takes what has gathered. The first sequence of a batch belongs to the request whose turn it is, the others are of nearly
+ * its length and taken from all requests in turn, so a short request never waits for the end of a long one.
+ */
+export function createBatcher(session: Pick<EncoderSession, 'run'>, options: BatcherOptions): Batcher {
+  /** In order of turn: whoever led a batch goes to the end. */
+  let jobs: Job[] = [];
+  let pendingTokens = 0;
+  let running = false;
+
+  const remove = (job: Job) => {
+    jobs = jobs.filter((other) => other !== job);
+    pendingTokens -= job.pending.tokens;
+  };
+
+  const fail = (job: Job, error: unknown) => {
+    if (jobs.includes(job)) remove(job);
+    job.settle(error);
+  };
+
+  function takeBatch(): { batch: EncoderBatch; members: { job: Job; index: number }[] } | undefined {
+    const lead = jobs.find((job) => job.priority === 'interactive') ?? jobs[0];
+    const length = lead?.pending.longest();
+    if (!lead || length === undefined) return undefined;
+    jobs = [...jobs.filter((job) => job !== lead), lead];
+    const turns = [lead, ...jobs.filter((job) => job !== lead)].sort((a, b) => rank(a) - rank(b));
+    const rows = Math.min(options.maxRows, Math.max(1, Math.floor(options.tokenBudget / length)));
+    const shortest = Math.ceil(length * options.minFill);
+    const members: { job: Job; index: number }[] = [];
+    for (let found = true; found && members.length < rows; ) {
+      found = false;
+      for (const job of turns) {
+        if (members.length === rows) break;
+        const index = job.pending.take(shortest, length);
+        if (index === undefined) continue;
+        pendingTokens -= job.sequences[index]?.ids.length ?? 0;
+        members.push({ job, index });
+        found = true;
+      }
+    }
+    jobs = jobs.filter((job) => job.pending.tokens > 0);
+    return { batch: { sequences: members.map(sequenceOf), length }, members };
+  }
+
+  async function drain() {
+    while (jobs.length > 0) {
+      // The runtime blocks the loop while it computes; this turn lets in what arrived meanwhile.
+      await nextTurn();
+      const taken = takeBatch();
+      if (!taken) continue;
+      const { batch, members } = taken;
+      try {
+        const output = await session.run(batch);
+        members.forEach(({ job, index }, row) => {
+          if (job.unfinished === 0) return;
+          job.onRow(index, { output, row, tokens: sequenceOf({ job, index }).ids.length });
+          job.unfinished--;
+          if (job.unfinished === 0) job.settle();
+        });
+      } catch (error) {
+        for (const { job } of members) fail(job, error);
+      }
+    }
+  }
+
+  return {
+    get pendingTokens() {
+      return pendingTokens;
+    },
+    async submit(work) {
+      if (work.signal.aborted) throw abortError(work.signal);
+      if (work.sequences.length === 0) return;
+      const pending = createPending(work.sequences);
+      if (pendingTokens > 0 && pendingTokens + pending.tokens > options.maxPendingTokens) {
+        throw errors.capacityExceeded(1, 'too many tokens are waiting');
+      }
+      const { promise, resolve, reject } = Promise.withResolvers<void>();
+      const onAbort = () => fail(job, abortError(work.signal));
+      const job: Job = {
+        ...work,
+        pending,
+        unfinished: work.sequences.length,
+        settle(error) {
+          job.unfinished = 0;
+          work.signal.removeEventListener('abort', onAbort);
+          if (error === undefined) resolve();
+          else reject(error);
+        },
+      };
+      work.signal.addEventListener('abort', onAbort);
+      jobs.push(job);
+      pendingTokens += pending.tokens;
+      if (!running) {
+        running = true;
+        void drain().finally(() => {
+          running = false;
+        });
+      }
+      return promise;
+    },
+  };
+}
+
+const rank = (job: Job) => (job.priority === 'interactive' ? 0 : 1);
+
+function sequenceOf({ job, index }: { job: Job; index: number }): EncoderSequence {
+  return job.sequences[index] as EncoderSequence;
+}
+
+function abortError(signal: AbortSignal): ApiError {
+  return signal.reason instanceof ApiError ? signal.reason : errors.clientCancelled();
+}

@@ -1,0 +1,45 @@
+import { errors } from '../../errors/errors.ts';
+import type { EmbeddingCapability } from '../engine.ts';
+import { type Encoder, joined, mapInSlices } from './encoder.ts';
+import { pool } from './pooling.ts';
+
+export function createEmbedding({ spec, engine, tokenizer, batcher }: Encoder): EmbeddingCapability {
+  const { before, after } = tokenizer.template.single;
+  const prefix = engine.inputPrefix ?? '';
+  const prefixIds = tokenizer.encode(prefix);
+  const pooling = engine.pooling ?? 'mean';
+
+  const idsOf = (input: string | readonly number[], index: number) => {
+    const param = `input[${index}]`;
+    if (typeof input !== 'string') checkIds(input, param, tokenizer.vocabularySize);
+    const ids =
+      typeof input === 'string'
+        ? joined(before, tokenizer.encode(prefix + input), after)
+        : joined(before, prefixIds, input, after);
+    if (ids.length > spec.contextLength) throw errors.contextTooLong(param, ids.length, spec.contextLength);
+    return { ids };
+  };
+
+  return {
+    async embed({ inputs, dimensions = spec.dimensions ?? 0 }, { signal, priority }) {
+      const sequences = await mapInSlices(inputs, signal, idsOf);
+      const vectors = new Float32Array(inputs.length * dimensions);
+      await batcher.submit({
+        sequences,
+        signal,
+        priority,
+        onRow: (index, row) => pool(row, pooling, vectors.subarray(index * dimensions, (index + 1) * dimensions)),
+      });
+      return { vectors, dimensions, tokens: sequences.map(({ ids }) => ids.length) };
+    },
+  };
+}
+
+function checkIds(ids: readonly number[], param: string, vocabularySize: number): void {
+  const wrong = ids.find((id) => !Number.isInteger(id) || id < 0 || id >= vocabularySize);
+  if (wrong === undefined) return;
+  throw errors.invalidParameter(
+    param,
+    `'${param}' holds ${wrong}, which is not a token of this model. Token ids are whole numbers from 0 to ${vocabularySize - 1}.`,
+  );
+}

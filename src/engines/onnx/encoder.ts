@@ -1,0 +1,71 @@
+import { join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { EngineSpec } from '../../domain/model.ts';
+import { ApiError } from '../../errors/api-error.ts';
+import { errors } from '../../errors/errors.ts';
+import type { LoadSpec } from '../driver.ts';
+import { type Batcher, createBatcher } from './batcher.ts';
+import { type EncoderSession, openSession } from './session.ts';
+import { loadTokenizer, type Tokenizer } from './tokenizer/tokenizer.ts';
+
+export type OnnxSpec = Extract<EngineSpec, { driver: 'onnx' }>;
+
+/** A loaded encoder: what the tasks share. */
+export interface Encoder {
+  spec: LoadSpec;
+  engine: OnnxSpec;
+  tokenizer: Tokenizer;
+  session: EncoderSession;
+  batcher: Batcher;
+}
+
+/** Measured: beyond about 512 tokens the activations leave the cache, below about 256 the weights are read too often. */
+const TOKEN_BUDGET = 512;
+const MIN_FILL = 0.85;
+/** 64 MiB of ids: one request of 2048 inputs of 8192 tokens. */
+const MAX_PENDING_TOKENS = 1 << 24;
+/** Tokenizing yields after so long, so that requests of other clients go on. */
+const TOKENIZE_SLICE_MS = 10;
+
+export async function loadEncoder(spec: LoadSpec, outputs: readonly string[]): Promise<Encoder> {
+  const { engine } = spec;
+  if (engine.driver !== 'onnx') throw new Error(`the onnx driver cannot load a model of the driver '${engine.driver}'`);
+  const tokenizer = await loadTokenizer(join(spec.directory, engine.tokenizer));
+  const session = await openSession({
+    model: join(spec.directory, engine.model),
+    threads: spec.threads,
+    padId: tokenizer.padId,
+    outputs,
+  });
+  const batcher = createBatcher(session, {
+    tokenBudget: TOKEN_BUDGET,
+    maxRows: TOKEN_BUDGET,
+    minFill: MIN_FILL,
+    maxPendingTokens: MAX_PENDING_TOKENS,
+  });
+  return { spec, engine, tokenizer, session, batcher };
+}
+
+/** Maps in slices, so that a large request does not hold up the others while it is tokenized. */
+export async function mapInSlices<T, R>(items: readonly T[], signal: AbortSignal, map: (item: T, index: number) => R) {
+  const results: R[] = [];
+  let sliceEnd = performance.now() + TOKENIZE_SLICE_MS;
+  for (const [index, item] of items.entries()) {
+    results.push(map(item, index));
+    if (performance.now() < sliceEnd) continue;
+    await nextTurn();
+    if (signal.aborted) throw signal.reason instanceof ApiError ? signal.reason : errors.clientCancelled();
+    sliceEnd = performance.now() + TOKENIZE_SLICE_MS;
+  }
+  return results;
+}
+
+export function joined(...parts: readonly ArrayLike<number>[]): Int32Array {
+  const ids = new Int32Array(parts.reduce((total, part) => total + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    ids.set(part, at);
+    at += part.length;
+  }
+  return ids;
+}

@@ -1,0 +1,90 @@
+import { existsSync, readFileSync } from 'node:fs';
+import type { InferenceSession, Tensor } from 'onnxruntime-node';
+
+/** Sequences of one micro-batch, longest first. */
+export interface EncoderBatch {
+  sequences: readonly EncoderSequence[];
+  /** Columns; shorter sequences are padded. */
+  length: number;
+}
+
+export interface EncoderSequence {
+  /** With special tokens. */
+  ids: Int32Array;
+  /** Where the second text of a pair begins, and its token type. */
+  second?: { from: number; type: number } | undefined;
+}
+
+export interface EncoderOutput {
+  data: Float32Array;
+  /** [rows, columns, width], or [rows, width] for a classifier. */
+  dims: readonly number[];
+}
+
+export interface EncoderSession extends AsyncDisposable {
+  run(batch: EncoderBatch): Promise<EncoderOutput>;
+  /** Activations are quantised over the whole batch, so rows of one batch move each other's values slightly. */
+  readonly sharesRanges: boolean;
+}
+
+export interface SessionOptions {
+  model: string;
+  threads: number;
+  padId: number;
+  /** Names of the wanted output, the first that the model has. */
+  outputs: readonly string[];
+}
+
+export async function openSession({ model, threads, padId, outputs }: SessionOptions): Promise<EncoderSession> {
+  if (!existsSync(model)) throw new Error('the model file is missing');
+  const runtime = await import('onnxruntime-node');
+  const session = await runtime.InferenceSession.create(model, {
+    graphOptimizationLevel: 'all',
+    executionMode: 'sequential',
+    intraOpNumThreads: threads,
+    interOpNumThreads: 1,
+  });
+  const output = outputs.find((name) => session.outputNames.includes(name)) ?? session.outputNames[0];
+  if (output === undefined) throw new Error('the model has no output');
+  const tensor = (data: BigInt64Array, batch: EncoderBatch) =>
+    new runtime.Tensor('int64', data, [batch.sequences.length, batch.length]);
+
+  return {
+    sharesRanges: readFileSync(model).includes('DynamicQuantizeLinear'),
+    async run(batch) {
+      const feeds: Record<string, Tensor> = {};
+      for (const name of session.inputNames) feeds[name] = tensor(column(name, batch, padId), batch);
+      const result: InferenceSession.OnnxValueMapType = await session.run(feeds, [output]);
+      const value = result[output] as Tensor;
+      return { data: value.data as Float32Array, dims: value.dims };
+    },
+    [Symbol.asyncDispose]: () => session.release(),
+  };
+}
+
+/** One input tensor. Written as 32-bit words: converting every id to a BigInt is many times slower. */
+function column(name: string, { sequences, length }: EncoderBatch, padId: number): BigInt64Array {
+  const words = new Int32Array(sequences.length * length * 2);
+  sequences.forEach(({ ids, second }, row) => {
+    let at = row * length * 2;
+    const end = at + length * 2;
+    switch (name) {
+      case 'input_ids':
+        for (let i = 0; i < ids.length; i++, at += 2) words[at] = ids[i] as number;
+        if (padId !== 0) for (; at < end; at += 2) words[at] = padId;
+        break;
+      case 'attention_mask':
+        for (let i = 0; i < ids.length; i++, at += 2) words[at] = 1;
+        break;
+      case 'token_type_ids':
+        if (second) for (let i = second.from; i < ids.length; i++) words[at + i * 2] = second.type;
+        break;
+      case 'position_ids':
+        for (let i = 0; i < length; i++, at += 2) words[at] = i;
+        break;
+      default:
+        throw new Error(`the model has an input '${name}' that is not known here`);
+    }
+  });
+  return new BigInt64Array(words.buffer);
+}
