@@ -1,0 +1,81 @@
+import type { ChatMessage, ChatRequest, ToolChoice, ToolDefinition } from '../engine.ts';
+import type { Upstream } from './upstream.ts';
+
+/** The wire body of a chat or completion request. Every request streams: one path, and the first token leaves at once. */
+export function chatBody(request: ChatRequest, upstream: Upstream): string {
+  const { prompt } = request;
+  const isChat = 'messages' in prompt;
+  const body: Record<string, unknown> = {
+    model: upstream.model,
+    ...(isChat
+      ? { messages: prompt.messages.map(wireMessage) }
+      : { prompt: 'text' in prompt ? prompt.text : prompt.tokens }),
+    stream: true,
+    temperature: request.temperature,
+    top_p: request.topP,
+    seed: request.seed,
+    stop: request.stop,
+    frequency_penalty: request.frequencyPenalty,
+    presence_penalty: request.presencePenalty,
+    logit_bias: request.logitBias === undefined ? undefined : Object.fromEntries(request.logitBias),
+    response_format: wireFormat(request.format),
+    ...usageOptions(upstream),
+  };
+  body[isChat && upstream.learned.wantsMaxCompletionTokens ? 'max_completion_tokens' : 'max_tokens'] =
+    request.maxTokens;
+  if (request.logprobs !== undefined) {
+    Object.assign(
+      body,
+      isChat ? { logprobs: true, top_logprobs: request.logprobs.top } : { logprobs: request.logprobs.top },
+    );
+  }
+  if (isChat && request.tools !== undefined && request.tools.length > 0) {
+    body.tools = request.tools.map(wireTool);
+    body.tool_choice = wireToolChoice(request.toolChoice);
+    body.parallel_tool_calls = request.parallelToolCalls;
+  }
+  return JSON.stringify(body);
+}
+
+/** vLLM and llama-server can tell the counts with every chunk, so that an aborted stream is billed exactly. */
+function usageOptions({ settings }: Upstream): Record<string, unknown> {
+  if (settings.kind === 'vllm') return { stream_options: { include_usage: true, continuous_usage_stats: true } };
+  const options = { stream_options: { include_usage: true } };
+  return settings.kind === 'llama-server' ? { ...options, timings_per_token: true } : options;
+}
+
+function wireMessage(message: ChatMessage): Record<string, unknown> {
+  const calls = message.toolCalls?.map((call) => ({
+    id: call.id,
+    type: 'function',
+    function: { name: call.name, arguments: call.arguments },
+  }));
+  return {
+    role: message.role,
+    // Some chat templates print an empty string as an empty answer before the calls.
+    content: calls !== undefined && calls.length > 0 && message.content === '' ? null : message.content,
+    name: message.name,
+    tool_calls: calls,
+    tool_call_id: message.toolCallId,
+  };
+}
+
+function wireTool({ name, description, parameters }: ToolDefinition): Record<string, unknown> {
+  return {
+    type: 'function',
+    function: { name, description, parameters: parameters ?? { type: 'object', properties: {} } },
+  };
+}
+
+function wireToolChoice(choice: ToolChoice | undefined): unknown {
+  return typeof choice === 'object' ? { type: 'function', function: { name: choice.name } } : choice;
+}
+
+function wireFormat(format: ChatRequest['format']): unknown {
+  if (format === undefined || format.type === 'text') return undefined;
+  if (format.type === 'json_object') return { type: 'json_object' };
+  return {
+    type: 'json_schema',
+    json_schema: { name: format.name ?? 'response', schema: format.schema, strict: true },
+  };
+}

@@ -1,0 +1,174 @@
+import type { ChatEvent, TokenLogprob, TokenUsage } from '../engine.ts';
+
+type EndReason = Extract<ChatEvent, { type: 'end' }>['reason'];
+
+/** The parts of a chunk that are read, of chat and of plain completions, streamed and whole. */
+interface WireChunk {
+  error?: unknown;
+  choices?: WireChoice[];
+  usage?: WireUsage | null;
+  /** llama-server with `timings_per_token`. */
+  timings?: { prompt_n?: number; cache_n?: number; predicted_n?: number };
+}
+interface WireChoice {
+  delta?: WireDelta;
+  message?: WireDelta;
+  text?: string;
+  finish_reason?: string | null;
+  logprobs?: WireLogprobs | null;
+}
+interface WireDelta {
+  content?: string | null;
+  reasoning?: string | null;
+  reasoning_content?: string | null;
+  tool_calls?: WireToolCall[] | null;
+}
+interface WireToolCall {
+  index?: number;
+  id?: string;
+  function?: { name?: string; arguments?: string | Record<string, unknown> | null };
+}
+interface WireUsage {
+  prompt_tokens?: number;
+  completion_tokens?: number;
+  prompt_tokens_details?: { cached_tokens?: number } | null;
+  cache_read_tokens?: number;
+}
+interface WireLogprobs {
+  content?: WireTokenLogprob[] | null;
+  tokens?: string[];
+  token_logprobs?: (number | null)[];
+  top_logprobs?: (Record<string, number> | null)[];
+}
+interface WireTokenLogprob {
+  token: string;
+  logprob: number;
+  bytes?: number[] | null;
+  top_logprobs?: WireTokenLogprob[];
+}
+
+export interface ChatChunks {
+  /** Adds the events of one chunk to `out`; a chunk that reports a failure is given back instead. */
+  read(payload: string, out: ChatEvent[]): unknown;
+  readonly usage: TokenUsage;
+  /** Whether the upstream itself told the prompt's tokens. */
+  readonly promptIsCounted: boolean;
+  readonly reason: EndReason | undefined;
+  readonly done: boolean;
+}
+
+/** Turns the chunks of one answer into events and keeps its counts. Runs once per token: it parses once and copies nothing. */
+export function createChatChunks(estimatedPromptTokens: number): ChatChunks {
+  const usage: TokenUsage = { promptTokens: estimatedPromptTokens, completionTokens: 0, cachedTokens: 0 };
+  let completionIsCounted = false;
+  let promptIsCounted = false;
+  let reason: EndReason | undefined;
+  let done = false;
+  let toolCalls = 0;
+
+  const readUsage = (chunk: WireChunk): void => {
+    const told = chunk.usage;
+    if (told) {
+      if (told.prompt_tokens !== undefined) {
+        usage.promptTokens = told.prompt_tokens;
+        promptIsCounted = true;
+      }
+      if (told.completion_tokens !== undefined) {
+        usage.completionTokens = told.completion_tokens;
+        completionIsCounted = true;
+      }
+      const cached = told.prompt_tokens_details?.cached_tokens ?? told.cache_read_tokens;
+      if (cached !== undefined) usage.cachedTokens = Math.min(cached, usage.promptTokens);
+      return;
+    }
+    const timings = chunk.timings;
+    if (timings?.prompt_n === undefined) return;
+    usage.cachedTokens = timings.cache_n ?? 0;
+    usage.promptTokens = timings.prompt_n + usage.cachedTokens;
+    promptIsCounted = true;
+    if (timings.predicted_n === undefined) return;
+    usage.completionTokens = timings.predicted_n;
+    completionIsCounted = true;
+  };
+
+  const readToolCall = (call: WireToolCall, out: ChatEvent[]): void => {
+    const { name, arguments: given } = call.function ?? {};
+    // Some upstreams leave the index out; each call with a name is then a new one.
+    const index = call.index ?? (name ? toolCalls : Math.max(0, toolCalls - 1));
+    toolCalls = Math.max(toolCalls, index + 1);
+    const event: ChatEvent = {
+      type: 'tool-call-delta',
+      index,
+      argumentsDelta: typeof given === 'string' ? given : given ? JSON.stringify(given) : '',
+    };
+    if (call.id) event.id = call.id;
+    if (name) event.name = name;
+    out.push(event);
+  };
+
+  const readChoice = (choice: WireChoice, out: ChatEvent[]): void => {
+    const before = out.length;
+    const delta = choice.delta ?? choice.message;
+    const reasoning = delta?.reasoning ?? delta?.reasoning_content;
+    if (reasoning) out.push({ type: 'reasoning-delta', text: reasoning });
+    const text = delta?.content ?? choice.text;
+    const logprobs = choice.logprobs ? readLogprobs(choice.logprobs) : undefined;
+    if (logprobs !== undefined && logprobs.length > 0) out.push({ type: 'text-delta', text: text ?? '', logprobs });
+    else if (text) out.push({ type: 'text-delta', text });
+    if (delta?.tool_calls) for (const call of delta.tool_calls) readToolCall(call, out);
+    // One delta is about one token; true counts replace this as soon as the upstream gives them.
+    if (!completionIsCounted && out.length > before) usage.completionTokens += logprobs?.length || 1;
+    if (choice.finish_reason) reason = endReason(choice.finish_reason, toolCalls > 0);
+  };
+
+  return {
+    usage,
+    get promptIsCounted() {
+      return promptIsCounted;
+    },
+    get reason() {
+      return reason;
+    },
+    get done() {
+      return done;
+    },
+    read(payload, out) {
+      if (payload === '[DONE]') {
+        done = true;
+        return undefined;
+      }
+      const chunk: WireChunk = JSON.parse(payload);
+      if (chunk.error) return chunk;
+      readUsage(chunk);
+      const choice = chunk.choices?.[0];
+      if (choice === undefined) return undefined;
+      // vLLM and Ollama name a dead generation in the finish reason instead of in an error.
+      if (choice.finish_reason === 'abort' || choice.finish_reason === 'error') {
+        return { error: { message: `the upstream ended with '${choice.finish_reason}'`, code: 500 } };
+      }
+      readChoice(choice, out);
+      return undefined;
+    },
+  };
+}
+
+function endReason(given: string, calledTools: boolean): EndReason {
+  if (given === 'length' || given === 'tool_calls') return given;
+  // Older Ollama says `stop` after tool calls, and old OpenAI dialects `function_call`.
+  return calledTools || given === 'function_call' ? 'tool_calls' : 'stop';
+}
+
+const bytesOf = (token: string): readonly number[] => [...Buffer.from(token, 'utf8')];
+
+function readLogprobs({ content, tokens, token_logprobs, top_logprobs }: WireLogprobs): TokenLogprob[] {
+  if (content)
+    return content.map((entry) => ({ ...tokenLogprob(entry), top: (entry.top_logprobs ?? []).map(tokenLogprob) }));
+  return (tokens ?? []).map((token, i) => ({
+    ...tokenLogprob({ token, logprob: token_logprobs?.[i] ?? 0 }),
+    top: Object.entries(top_logprobs?.[i] ?? {}).map(([other, logprob]) => tokenLogprob({ token: other, logprob })),
+  }));
+}
+
+function tokenLogprob({ token, logprob, bytes }: WireTokenLogprob): Omit<TokenLogprob, 'top'> {
+  return { token, logprob, bytes: bytes ?? bytesOf(token) };
+}

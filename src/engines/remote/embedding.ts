@@ -1,0 +1,116 @@
+import { ApiError } from '../../errors/api-error.ts';
+import { errors } from '../../errors/errors.ts';
+import type { CallContext, EmbeddingCapability, EmbeddingRequest, EmbeddingResult } from '../engine.ts';
+import { type Embedded, embeddingDialect } from './embedding-dialects.ts';
+import { malformedAnswer, UpstreamFailure } from './failure.ts';
+import type { Lease } from './lease.ts';
+import { halve, inPieces, learnInputLimit, type Piece, shareTokens } from './pieces.ts';
+import { type RemoteScope, scopeAt } from './remote-scope.ts';
+import { toApiError } from './router.ts';
+import { countAtUpstream } from './token-count.ts';
+
+export interface RemoteEmbeddingResult extends EmbeddingResult {
+  servedRegion: string | undefined;
+}
+export interface RemoteEmbedding extends EmbeddingCapability {
+  embed(request: EmbeddingRequest, context: CallContext): Promise<RemoteEmbeddingResult>;
+}
+
+type Input = EmbeddingRequest['inputs'][number];
+
+export function createRemoteEmbedding(remote: RemoteScope): RemoteEmbedding {
+  /** Gives back undefined when the address takes less at a time. */
+  const embedPiece = async ({ start, items }: Piece<Input>, lease: Lease): Promise<Embedded | undefined> => {
+    const scope = scopeAt(remote, lease, items.length === 1 ? `input[${start}]` : 'input');
+    const dialect = embeddingDialect(lease.upstream);
+    try {
+      const { json, headers } = await lease.sendForJson({ ...dialect.request(items), scope });
+      const embedded = dialect.read(json, headers, items.length);
+      if (embedded === undefined) throw malformedAnswer('these are not the vectors that were asked for', scope);
+      return embedded;
+    } catch (error) {
+      if (!(error instanceof UpstreamFailure) || items.length === 1) throw error;
+      if (error.kind === 'too-many') {
+        learnInputLimit(lease.upstream, error);
+        return undefined;
+      }
+      if (error.apiError.code === 'context_length_exceeded')
+        throw await nameTooLong(remote, { start, items }, lease, error);
+      throw error;
+    }
+  };
+
+  return {
+    async embed({ inputs, dimensions }, context) {
+      const tokens = new Array<number>(inputs.length);
+      let vectors = new Float32Array(0);
+      let kept = 0;
+      let servedRegion: string | undefined;
+
+      const store = (piece: Piece<Input>, embedded: Embedded): void => {
+        const width = embedded.vectors[0]?.length ?? 0;
+        if (kept === 0) {
+          if (dimensions !== undefined && dimensions > width) throw tooManyDimensions(dimensions, width);
+          kept = dimensions ?? width;
+          vectors = new Float32Array(inputs.length * kept);
+        }
+        if (width < kept) throw malformedAnswer('vectors of different lengths', remote);
+        for (const [i, vector] of embedded.vectors.entries()) {
+          // Cut here rather than there: every upstream can give whole vectors, not every one can shorten them.
+          vectors.set(normalized(vector.subarray(0, kept)), (piece.start + i) * kept);
+        }
+        shareTokens(embedded.tokens, piece, tokens);
+      };
+
+      try {
+        await inPieces(remote, inputs, context, async (piece, pieceContext) => {
+          const [embedded, lease] = await remote.router.call(pieceContext, remote.region, (lent) =>
+            embedPiece(piece, lent),
+          );
+          if (embedded === undefined) return halve(piece, lease.upstream.learned.maxInputsPerCall);
+          store(piece, embedded);
+          servedRegion = lease.upstream.region;
+          return [];
+        });
+      } catch (error) {
+        throw toApiError(error);
+      }
+      return { vectors, dimensions: kept, tokens, servedRegion };
+    },
+  };
+}
+
+const tooManyDimensions = (asked: number, width: number) =>
+  errors.unsupportedParameter('dimensions', `This model's vectors have ${width} dimensions; ${asked} were asked for.`);
+
+function normalized(vector: Float32Array): Float32Array {
+  let sum = 0;
+  for (const value of vector) sum += value * value;
+  const scale = sum > 0 ? 1 / Math.sqrt(sum) : 1;
+  for (let i = 0; i < vector.length; i++) vector[i] = (vector[i] ?? 0) * scale;
+  return vector;
+}
+
+/** Upstreams say that something is too long, but not what; the client shall know which input it is. */
+async function nameTooLong(
+  remote: RemoteScope,
+  { start, items }: Piece<Input>,
+  lease: Lease,
+  failure: UpstreamFailure,
+): Promise<Error> {
+  // Another Baobab names the input by its place in our call.
+  const told = /^input\[(\d+)\]$/.exec(failure.apiError.param ?? '')?.[1];
+  const texts = items.map((item) => (typeof item === 'string' ? item : ''));
+  const counts =
+    told !== undefined
+      ? undefined
+      : await countAtUpstream(lease, texts, scopeAt(remote, lease, 'input')).catch(() => undefined);
+  const sizes = items.map((item, i) => (typeof item === 'string' ? (counts?.[i] ?? 0) : item.length));
+  const at = told !== undefined ? Number(told) : sizes.findIndex((size) => size > remote.contextLength);
+  if (at === -1) return failure;
+  const size = sizes[at] ?? 0;
+  const param = `input[${start + at}]`;
+  if (size > remote.contextLength) return errors.contextTooLong(param, size, remote.contextLength);
+  const message = `'${param}' is longer than the ${remote.contextLength} tokens that this model takes. Shorten it or split it.`;
+  return new ApiError('context_length_exceeded', message, { param });
+}
