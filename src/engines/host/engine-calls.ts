@@ -1,0 +1,109 @@
+import type { CallContext, ChatGeneration, EngineModel } from '../engine.ts';
+import type { FrameChannel } from './frames.ts';
+import {
+  bytesOf,
+  type CallBody,
+  type FromEngine,
+  floatsOf,
+  type ToEngine,
+  toWireError,
+  unpackTexts,
+} from './protocol.ts';
+
+type Call = Extract<ToEngine, { type: 'call' }>;
+
+interface Running {
+  abort: AbortController;
+  /** How many more events the other side takes now. */
+  credit: number;
+  creditArrived: () => void;
+}
+
+/** The serving half of an engine process: runs calls on a loaded model and answers on the channel. */
+export function createEngineCalls(model: EngineModel, channel: FrameChannel<FromEngine>) {
+  const running = new Map<number, Running>();
+
+  async function stream(id: number, call: Running, generation: ChatGeneration): Promise<void> {
+    try {
+      for await (const event of generation) {
+        while (call.credit === 0 && !call.abort.signal.aborted) {
+          await new Promise<void>((resolve) => {
+            call.creditArrived = resolve;
+          });
+        }
+        if (call.abort.signal.aborted) break;
+        call.credit -= 1;
+        channel.write({ type: 'event', id, event, usage: generation.usageSoFar() });
+      }
+      channel.write({ type: 'end', id, usage: generation.usageSoFar() });
+    } catch (error) {
+      channel.write({ type: 'error', id, error: toWireError(error), usage: generation.usageSoFar() });
+    }
+  }
+
+  async function unary(call: Exclude<CallBody, { method: 'generate' }>, body: Uint8Array, context: CallContext) {
+    switch (call.method) {
+      case 'embed': {
+        const inputs = call.inputs ?? unpackTexts(call.byteLengths, body);
+        const result = await supported(model.embedding).embed({ inputs, dimensions: call.dimensions }, context);
+        return { value: { dimensions: result.dimensions, tokens: result.tokens }, body: bytesOf(result.vectors) };
+      }
+      case 'rerank': {
+        const [query = '', ...documents] = unpackTexts(call.byteLengths, body);
+        const result = await supported(model.rerank).rerank({ query, documents }, context);
+        return { value: { tokens: result.tokens }, body: bytesOf(result.scores) };
+      }
+      case 'transcribe': {
+        const { method: _, ...options } = call;
+        const request = { ...options, samples: floatsOf(body) };
+        return { value: await supported(model.transcription).transcribe(request, context) };
+      }
+      case 'countTokens':
+        return { value: await model.countTokens(call.text) };
+    }
+  }
+
+  async function serve({ id, call, context: wire }: Call, body: Uint8Array): Promise<void> {
+    const abort = new AbortController();
+    const entry: Running = { abort, credit: call.method === 'generate' ? call.credit : 0, creditArrived: () => {} };
+    running.set(id, entry);
+    const context: CallContext = { ...wire, signal: abort.signal };
+    try {
+      if (call.method === 'generate') {
+        const { logitBias, ...request } = call.request;
+        const bias = logitBias === undefined ? {} : { logitBias: new Map(logitBias) };
+        await stream(id, entry, supported(model.chat).generate({ ...request, ...bias }, context));
+      } else {
+        const result = await unary(call, body, context);
+        await channel.drained();
+        channel.write({ type: 'result', id, value: result.value }, result.body);
+      }
+    } catch (error) {
+      channel.write({ type: 'error', id, error: toWireError(error) });
+    } finally {
+      running.delete(id);
+    }
+  }
+
+  return {
+    start(call: Call, body: Uint8Array): void {
+      void serve(call, body);
+    },
+    cancel(id: number): void {
+      const call = running.get(id);
+      call?.abort.abort();
+      call?.creditArrived();
+    },
+    credit(id: number, count: number): void {
+      const call = running.get(id);
+      if (call === undefined) return;
+      call.credit += count;
+      call.creditArrived();
+    },
+  };
+}
+
+function supported<T>(capability: T | undefined): T {
+  if (capability === undefined) throw new Error('The loaded model lacks the capability of this call');
+  return capability;
+}

@@ -1,0 +1,95 @@
+import { writeFile } from 'node:fs/promises';
+import { Socket } from 'node:net';
+import { Worker } from 'node:worker_threads';
+import type { Driver } from '../driver.ts';
+import { createEngineCalls } from './engine-calls.ts';
+import { createFrameChannel } from './frames.ts';
+import { CAPABILITIES, type FromEngine, type ToEngine, toWireError } from './protocol.ts';
+
+/** Entry of an engine process: one model, spoken to over the pipe on file descriptor 3. */
+
+const PIPE = 3;
+
+// Only the pipe ends this process. A Ctrl-C or a service manager signals the whole group, and the server still has answers to
+// finish then.
+process.on('SIGINT', () => {});
+process.on('SIGTERM', () => {});
+
+// When memory runs out the kernel should take an engine, not the server.
+writeFile('/proc/self/oom_score_adj', '500').catch(() => {});
+
+// A driver stuck in native code would never notice that the pipe has closed; this thread does not share its event loop.
+const watchdog = new Worker(
+  `const parent = process.ppid;
+   setInterval(() => { if (process.ppid !== parent) process.kill(process.pid, 'SIGKILL'); }, 1000);`,
+  {
+    eval: true,
+    env: {},
+    execArgv: [],
+    resourceLimits: { maxOldGenerationSizeMb: 8, maxYoungGenerationSizeMb: 2, stackSizeMb: 1 },
+  },
+);
+watchdog.unref();
+
+let calls: ReturnType<typeof createEngineCalls> | undefined;
+let dispose: () => PromiseLike<void> = async () => {};
+
+const channel = createFrameChannel<FromEngine, ToEngine>(new Socket({ fd: PIPE, readable: true, writable: true }), {
+  onFrame(message, body) {
+    switch (message.type) {
+      case 'load':
+        void load(message);
+        break;
+      case 'call':
+        calls?.start(message, body);
+        break;
+      case 'cancel':
+        calls?.cancel(message.id);
+        break;
+      case 'credit':
+        calls?.credit(message.id, message.count);
+        break;
+      case 'close':
+        void dispose().then(
+          () => process.exit(0),
+          () => process.exit(0),
+        );
+        break;
+    }
+  },
+  onClose: () => process.exit(0),
+});
+
+async function importDriver(message: Extract<ToEngine, { type: 'load' }>): Promise<Driver> {
+  if (message.driverModule !== undefined) return await import(message.driverModule);
+  switch (message.spec.engine.driver) {
+    case 'onnx':
+      return await import('../onnx/driver.ts');
+    case 'llama':
+      return await import('../llama/driver.ts');
+    case 'remote':
+      throw new Error('A remote model has no engine process');
+  }
+}
+
+async function load(message: Extract<ToEngine, { type: 'load' }>): Promise<void> {
+  process.title = `baobab-engine ${message.spec.slug}@${message.spec.version}`;
+  const startedAt = performance.now();
+  setInterval(() => {
+    const { user, system } = process.cpuUsage();
+    channel.write({ type: 'heartbeat', residentBytes: process.memoryUsage.rss(), cpuMs: (user + system) / 1000 });
+  }, message.heartbeatMs);
+  try {
+    const driver = await importDriver(message);
+    const model = await driver.load(message.spec);
+    dispose = () => model[Symbol.asyncDispose]();
+    calls = createEngineCalls(model, channel);
+    channel.write({
+      type: 'ready',
+      capabilities: CAPABILITIES.filter((name) => model[name] !== undefined),
+      loadMs: performance.now() - startedAt,
+    });
+  } catch (error) {
+    channel.write({ type: 'failed', error: toWireError(error) });
+  }
+}

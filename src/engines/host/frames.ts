@@ -1,0 +1,160 @@
+import type { Duplex } from 'node:stream';
+
+/**
+ * Frames on a pipe between the server and an engine process:
+ *
+ *   u32 length of what follows · u32 length of the header · header as JSON · body as raw bytes
+ *
+ * Numbers are little-endian. A body lands in memory of its own (or in the receiver's own buffer), so a `Float32Array` can be
+ * laid over it; it is copied once, out of the pipe, and never parsed. docs/decisions/2026-11-15-engine-ipc.md has the figures.
+ */
+export const MAX_FRAME_BYTES = 256 * 1024 * 1024;
+
+const HEAD_BYTES = 8;
+const NO_BODY = new Uint8Array(0);
+const decoder = new TextDecoder();
+
+export interface FrameReceiver<In> {
+  onFrame(header: In, body: Uint8Array): void;
+  /** Lets the receiver say where a body goes; memory of its own otherwise. */
+  placeBody?(header: In, bytes: number): Uint8Array | undefined;
+}
+
+export class FrameError extends Error {
+  override readonly name = 'FrameError';
+}
+
+export function encodeFrame(header: unknown, bodyBytes: number, maxBytes = MAX_FRAME_BYTES): Buffer {
+  const json = JSON.stringify(header);
+  const headerBytes = Buffer.byteLength(json);
+  const length = 4 + headerBytes + bodyBytes;
+  if (length > maxBytes) throw new FrameError(`A frame of ${length} bytes is over the limit of ${maxBytes}`);
+  const bytes = Buffer.allocUnsafe(HEAD_BYTES + headerBytes);
+  bytes.writeUInt32LE(length, 0);
+  bytes.writeUInt32LE(headerBytes, 4);
+  bytes.write(json, HEAD_BYTES);
+  return bytes;
+}
+
+/** Takes the bytes of a pipe in pieces of any size and gives whole frames. */
+export function createFrameParser<In>(receiver: FrameReceiver<In>, maxBytes = MAX_FRAME_BYTES) {
+  const head = Buffer.allocUnsafe(HEAD_BYTES);
+  let stage: 'head' | 'header' | 'body' = 'head';
+  let target: Uint8Array = head;
+  let filled = 0;
+  let bodyBytes = 0;
+  let header: In | undefined;
+
+  function expect(next: typeof stage, into: Uint8Array): void {
+    stage = next;
+    target = into;
+    filled = 0;
+  }
+
+  function deliver(body: Uint8Array): void {
+    const complete = header as In;
+    header = undefined;
+    expect('head', head);
+    receiver.onFrame(complete, body);
+  }
+
+  function place(complete: In): Uint8Array {
+    const own = receiver.placeBody?.(complete, bodyBytes);
+    if (own !== undefined && own.byteLength !== bodyBytes)
+      throw new FrameError('The place for a body has the wrong size');
+    return own ?? Buffer.allocUnsafeSlow(bodyBytes);
+  }
+
+  function advance(): void {
+    if (stage === 'head') {
+      const length = head.readUInt32LE(0);
+      const headerBytes = head.readUInt32LE(4);
+      if (length > maxBytes) throw new FrameError(`A frame of ${length} bytes is over the limit of ${maxBytes}`);
+      if (headerBytes === 0 || headerBytes > length - 4)
+        throw new FrameError('A frame has an impossible header length');
+      bodyBytes = length - 4 - headerBytes;
+      expect('header', Buffer.allocUnsafe(headerBytes));
+    } else if (stage === 'header') {
+      header = JSON.parse(decoder.decode(target)) as In;
+      if (bodyBytes === 0) deliver(NO_BODY);
+      else expect('body', place(header));
+    } else {
+      deliver(target);
+    }
+  }
+
+  return {
+    push(chunk: Uint8Array): void {
+      let offset = 0;
+      while (offset < chunk.byteLength) {
+        const take = Math.min(target.byteLength - filled, chunk.byteLength - offset);
+        target.set(chunk.subarray(offset, offset + take), filled);
+        filled += take;
+        offset += take;
+        if (filled === target.byteLength) advance();
+      }
+    },
+  };
+}
+
+export interface FrameChannel<Out> {
+  /** Writes head, header and body in one system call. False: the pipe is full, await `drained` before the next large frame. */
+  write(header: Out, body?: Uint8Array): boolean;
+  /** Resolves at once while the pipe takes more; also when it closes. */
+  drained(): Promise<void>;
+  close(): void;
+}
+
+export interface FrameChannelOptions<In> extends FrameReceiver<In> {
+  /** The other side is gone, or sent what is not a frame. Called once. */
+  onClose(error?: Error): void;
+}
+
+export function createFrameChannel<Out, In>(pipe: Duplex, options: FrameChannelOptions<In>): FrameChannel<Out> {
+  const parser = createFrameParser<In>(options);
+  let closed = false;
+  let failure: Error | undefined;
+
+  pipe.on('data', (chunk: Buffer) => {
+    try {
+      parser.push(chunk);
+    } catch (error) {
+      pipe.destroy(error instanceof Error ? error : new FrameError(String(error)));
+    }
+  });
+  pipe.on('error', (error) => {
+    failure = error;
+  });
+  pipe.on('end', () => pipe.destroy());
+  pipe.on('close', () => {
+    closed = true;
+    options.onClose(failure);
+  });
+
+  return {
+    write(header, body = NO_BODY) {
+      if (closed || pipe.destroyed) return true;
+      const start = encodeFrame(header, body.byteLength);
+      if (body.byteLength === 0) return pipe.write(start);
+      pipe.cork();
+      pipe.write(start);
+      const ready = pipe.write(body);
+      pipe.uncork();
+      return ready;
+    },
+    async drained() {
+      while (pipe.writableNeedDrain && !closed && !pipe.destroyed) {
+        await new Promise<void>((resolve) => {
+          const done = () => {
+            pipe.off('drain', done);
+            pipe.off('close', done);
+            resolve();
+          };
+          pipe.on('drain', done);
+          pipe.on('close', done);
+        });
+      }
+    },
+    close: () => pipe.destroy(),
+  };
+}

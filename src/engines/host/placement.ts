@@ -1,0 +1,115 @@
+import type { CallContext, Priority } from '../engine.ts';
+import { cancellation } from './cancellation.ts';
+
+/**
+ * Gives calls to the least loaded of several processes. A process takes about two full chunks at a time: one to work on and
+ * one to begin with at once. What is over that waits here and not in the process, where requests take turns: a small request
+ * goes between the chunks of a large one.
+ */
+const SEAT_WEIGHT = 2;
+
+export interface Placement<P> {
+  process: P;
+  release(): void;
+}
+
+interface Waiter<P> {
+  weight: number;
+  resolve(placement: Placement<P>): void;
+  reject(error: Error): void;
+}
+
+export function createPlacement<P>() {
+  const loads = new Map<P, number>();
+  /** Calls of one request share a lane, in the order of the requests' next turns. */
+  const lanes: Record<Priority, Map<CallContext, Waiter<P>[]>> = { interactive: new Map(), batch: new Map() };
+
+  function leastLoaded(weight: number): P | undefined {
+    let best: P | undefined;
+    let bestLoad = Number.POSITIVE_INFINITY;
+    for (const [process, load] of loads) {
+      if (load < bestLoad) {
+        best = process;
+        bestLoad = load;
+      }
+    }
+    return bestLoad === 0 || bestLoad + weight <= SEAT_WEIGHT ? best : undefined;
+  }
+
+  function seat(process: P, weight: number): Placement<P> {
+    loads.set(process, (loads.get(process) ?? 0) + weight);
+    let released = false;
+    return {
+      process,
+      release() {
+        const load = loads.get(process);
+        if (released || load === undefined) return;
+        released = true;
+        // Sums of fractions leave dust; a process with less than the smallest weight has nothing.
+        loads.set(process, load - weight < 1e-6 ? 0 : load - weight);
+        pump();
+      },
+    };
+  }
+
+  function pump(): void {
+    for (const requests of [lanes.interactive, lanes.batch]) {
+      for (const [context, waiters] of requests) {
+        const waiter = waiters[0];
+        if (waiter === undefined) continue;
+        const process = leastLoaded(waiter.weight);
+        if (process === undefined) return;
+        waiters.shift();
+        requests.delete(context);
+        // To the end of the line: this loop comes by again, after everyone else.
+        if (waiters.length > 0) requests.set(context, waiters);
+        waiter.resolve(seat(process, waiter.weight));
+      }
+    }
+  }
+
+  return {
+    add(process: P): void {
+      loads.set(process, 0);
+      pump();
+    },
+    remove(process: P): void {
+      loads.delete(process);
+    },
+    place(context: CallContext, weight: number): Promise<Placement<P>> {
+      const { signal } = context;
+      if (signal.aborted) return Promise.reject(cancellation(signal));
+      return new Promise((resolve, reject) => {
+        const requests = lanes[context.priority];
+        const waiters = requests.get(context) ?? [];
+        const onAbort = () => {
+          waiters.splice(waiters.indexOf(waiter), 1);
+          if (waiters.length === 0) requests.delete(context);
+          reject(cancellation(signal));
+        };
+        const waiter: Waiter<P> = {
+          weight,
+          resolve(placement) {
+            signal.removeEventListener('abort', onAbort);
+            resolve(placement);
+          },
+          reject(error) {
+            signal.removeEventListener('abort', onAbort);
+            reject(error);
+          },
+        };
+        signal.addEventListener('abort', onAbort, { once: true });
+        waiters.push(waiter);
+        requests.set(context, waiters);
+        pump();
+      });
+    },
+    rejectAll(error: Error): void {
+      for (const requests of Object.values(lanes)) {
+        const waiting = [...requests.values()].flat();
+        requests.clear();
+        for (const waiter of waiting) waiter.reject(error);
+      }
+    },
+  };
+}

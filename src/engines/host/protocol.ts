@@ -1,0 +1,107 @@
+import { ApiError } from '../../errors/api-error.ts';
+import type { ErrorCode } from '../../errors/kinds.ts';
+import type { LoadSpec } from '../driver.ts';
+import type { CallContext, ChatEvent, ChatRequest, TokenUsage } from '../engine.ts';
+
+/** What the server and an engine process say to each other. Both ends are of one build, so there is no version. */
+
+export const CAPABILITIES = ['embedding', 'rerank', 'chat', 'transcription'] as const;
+export type CapabilityName = (typeof CAPABILITIES)[number];
+
+export type WireContext = Omit<CallContext, 'signal'>;
+
+/** A map does not survive JSON. */
+export type WireChatRequest = Omit<ChatRequest, 'logitBias'> & { logitBias?: readonly (readonly [number, number])[] };
+
+export type CallBody =
+  /** Texts are the body, cut by their byte lengths; a request with token ids travels in the header. */
+  | {
+      method: 'embed';
+      inputs: readonly (string | readonly number[])[] | null;
+      byteLengths: readonly number[];
+      dimensions?: number | undefined;
+    }
+  /** The first text is the query. */
+  | { method: 'rerank'; byteLengths: readonly number[] }
+  | { method: 'generate'; request: WireChatRequest; credit: number }
+  /** The samples are the body. */
+  | {
+      method: 'transcribe';
+      language?: string | undefined;
+      prompt?: string | undefined;
+      temperature?: number | undefined;
+      wordTimestamps?: boolean | undefined;
+      task?: 'transcribe' | 'translate' | undefined;
+    }
+  | { method: 'countTokens'; text: string };
+
+export type ToEngine =
+  | { type: 'load'; spec: LoadSpec; driverModule?: string | undefined; heartbeatMs: number }
+  | { type: 'call'; id: number; context: WireContext; call: CallBody }
+  | { type: 'cancel'; id: number }
+  /** The consumer took so many events of a stream. */
+  | { type: 'credit'; id: number; count: number }
+  | { type: 'close' };
+
+export type WireError =
+  | { kind: 'api'; code: ErrorCode; message: string; param: string | null; retryAfterSeconds?: number | undefined }
+  | { kind: 'other'; message: string; stack?: string | undefined };
+
+export type FromEngine =
+  | { type: 'ready'; capabilities: readonly CapabilityName[]; loadMs: number }
+  | { type: 'failed'; error: WireError }
+  /** Vectors and scores are the body. */
+  | { type: 'result'; id: number; value: unknown }
+  | { type: 'event'; id: number; event: ChatEvent; usage: TokenUsage }
+  | { type: 'end'; id: number; usage: TokenUsage }
+  | { type: 'error'; id: number; error: WireError; usage?: TokenUsage }
+  /** `cpuMs`: processor time since the process began; a busy process whose time stands still is stuck. */
+  | { type: 'heartbeat'; residentBytes: number; cpuMs: number };
+
+export function toWireError(error: unknown): WireError {
+  if (error instanceof ApiError) {
+    const { code, message, param, retryAfterSeconds } = error;
+    return { kind: 'api', code, message, param, retryAfterSeconds };
+  }
+  if (error instanceof Error) return { kind: 'other', message: error.message, stack: error.stack };
+  return { kind: 'other', message: String(error) };
+}
+
+export function fromWireError(wire: WireError): Error {
+  if (wire.kind === 'api') {
+    return new ApiError(wire.code, wire.message, {
+      param: wire.param ?? undefined,
+      retryAfterSeconds: wire.retryAfterSeconds,
+    });
+  }
+  const error = new Error(wire.message);
+  if (wire.stack !== undefined) error.stack = wire.stack;
+  return error;
+}
+
+export function packTexts(texts: readonly string[]): { byteLengths: number[]; body: Buffer } {
+  const byteLengths = texts.map((text) => Buffer.byteLength(text));
+  const body = Buffer.allocUnsafe(byteLengths.reduce((sum, length) => sum + length, 0));
+  let offset = 0;
+  for (const text of texts) offset += body.write(text, offset);
+  return { byteLengths, body };
+}
+
+export function unpackTexts(byteLengths: readonly number[], body: Uint8Array): string[] {
+  const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
+  let end = 0;
+  return byteLengths.map((length) => {
+    const start = end;
+    end += length;
+    return bytes.toString('utf8', start, end);
+  });
+}
+
+export const bytesOf = (array: Float32Array): Uint8Array =>
+  new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
+
+/** A view where the bytes lie right, a copy where they do not. */
+export function floatsOf(bytes: Uint8Array): Float32Array {
+  if (bytes.byteOffset % 4 === 0) return new Float32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 4);
+  return new Float32Array(bytes.slice().buffer);
+}

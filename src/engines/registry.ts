@@ -1,0 +1,187 @@
+import { availableParallelism, totalmem } from 'node:os';
+import { errors } from '../errors/errors.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { CallContext, EngineModel } from './engine.ts';
+import { startEngineProcess } from './host/engine-client.ts';
+import { chooseLayout, type LayoutSettings } from './host/layout.ts';
+import type { Logger } from './host/log.ts';
+import { createMemoryBudget } from './host/memory-budget.ts';
+import type { EngineMetrics } from './host/metrics.ts';
+import {
+  createModelHost,
+  type Lease,
+  type Model,
+  type ModelHost,
+  type ModelReport,
+  type ModelStatus,
+  modelName,
+  type Weights,
+} from './host/model-host.ts';
+import { createRestartPolicy, RESTARTS, type RestartSettings } from './host/restart-policy.ts';
+
+export type { Logger } from './host/log.ts';
+export { type EngineMetrics, noMetrics } from './host/metrics.ts';
+export type { Lease, Model, ModelReport, ModelStatus, Weights } from './host/model-host.ts';
+
+/** The sections `engines` and `models` of the configuration, as far as they concern running models. */
+export interface RegistrySettings extends LayoutSettings {
+  queueLength: number;
+  queueTimeoutSeconds: number;
+  loadTimeoutSeconds: number;
+  hangTimeoutSeconds: number;
+  /** 0: never. */
+  idleUnloadSeconds: number;
+  /** 0: three quarters of the machine. */
+  memoryBudgetMb: number;
+  retryUnavailableSeconds: number;
+}
+
+export interface EngineRegistryDeps {
+  weights: Weights;
+  settings: RegistrySettings;
+  clock: Clock;
+  logger: Logger;
+  metrics: EngineMetrics;
+  /** The server's variables; engine processes get only the harmless ones. */
+  environment: Readonly<Record<string, string | undefined>>;
+  restarts?: RestartSettings;
+  /** Path of the module that runs a model instead of its driver. For tests; no setting reaches it. */
+  driverModule?: (model: Model) => string | undefined;
+}
+
+export interface EngineRegistry {
+  /**
+   * Waits for a place and, where needed, for the model to load. 429 when the queue is full, 504 when the wait was too long,
+   * 503 when the model is broken. For streams: release when the stream has ended.
+   */
+  acquire(model: Model, context: CallContext): Promise<Lease>;
+  /** The same around one unary call. */
+  use<T>(model: Model, context: CallContext, run: (engine: EngineModel) => Promise<T>): Promise<T>;
+  /** `name` is `slug@version`. */
+  status(name: string): { status: ModelStatus; reason?: string };
+  /** Every model that was ever asked for in this process. */
+  list(): Promise<ModelReport[]>;
+  /** Loads at start and keeps loaded through idle times. Never rejects: a model that cannot load is `unavailable`. */
+  warm(models: readonly Model[]): Promise<void>;
+  unload(name: string): Promise<void>;
+  /** Running requests get so long to end. */
+  close(drainMs: number): Promise<void>;
+}
+
+const SWEEP_MS = 5_000;
+const UNLOAD_DRAIN_MS = 30_000;
+/** Loaded models grow a little with use; far above the budget one of them leaks. */
+const RUNAWAY = 1.25;
+
+export function createEngineRegistry(deps: EngineRegistryDeps): EngineRegistry {
+  const { settings, clock, logger, metrics } = deps;
+  const cores = availableParallelism();
+  const hosts = new Map<string, ModelHost>();
+  const keptWarm = new Set<string>();
+  const budgetBytes = settings.memoryBudgetMb > 0 ? settings.memoryBudgetMb * 1024 * 1024 : machineBytes() * 0.75;
+  const memory = createMemoryBudget(budgetBytes, () => hosts.values());
+
+  function hostOf(model: Model): ModelHost {
+    const name = modelName(model);
+    const known = hosts.get(name);
+    if (known !== undefined) return known;
+    if (model.version.engine.driver === 'remote') {
+      throw errors.modelUnavailable(model.entry.slug, 'no upstream is configured for it');
+    }
+    const host = createModelHost({
+      model,
+      layout: chooseLayout(model.version.engine, settings, cores),
+      queueLength: settings.queueLength,
+      queueTimeoutMs: settings.queueTimeoutSeconds * 1000,
+      loadTimeoutMs: settings.loadTimeoutSeconds * 1000,
+      retryUnavailableMs: settings.retryUnavailableSeconds * 1000,
+      weights: deps.weights,
+      memory,
+      policy: createRestartPolicy(deps.restarts ?? RESTARTS),
+      startProcess: (spec) =>
+        startEngineProcess({
+          spec,
+          driverModule: deps.driverModule?.(model),
+          environment: deps.environment,
+          loadTimeoutMs: settings.loadTimeoutSeconds * 1000,
+          hangTimeoutMs: settings.hangTimeoutSeconds * 1000,
+          logger,
+        }),
+      clock,
+      logger,
+      metrics,
+    });
+    hosts.set(name, host);
+    return host;
+  }
+
+  async function unloadIdle(): Promise<void> {
+    if (settings.idleUnloadSeconds === 0) return;
+    const before = clock.now() - settings.idleUnloadSeconds * 1000;
+    const old = [...hosts.values()].filter(
+      (host) => host.idle() && host.lastUsedAt <= before && !keptWarm.has(host.name),
+    );
+    await Promise.all(old.map((host) => host.evict()));
+  }
+
+  async function guardMemory(): Promise<void> {
+    const { usedBytes } = await memory.trim();
+    const used = await Promise.all([...hosts.values()].map(async (host) => ({ host, bytes: await host.usedBytes() })));
+    for (const { host, bytes } of used) metrics.residentBytes(host.name, bytes);
+    if (usedBytes <= budgetBytes * RUNAWAY) return;
+    const largest = used.sort((a, b) => b.bytes - a.bytes)[0];
+    logger.error({ model: largest?.host.name, usedBytes, budgetBytes }, 'engines outgrew the memory budget');
+    for (const process of largest?.host.processes() ?? []) process.kill('it outgrew the memory budget');
+  }
+
+  let sweeping = false;
+  async function sweep(): Promise<void> {
+    if (sweeping) return;
+    sweeping = true;
+    try {
+      await unloadIdle();
+      await guardMemory();
+    } catch (error) {
+      logger.error({ err: error }, 'engine sweep failed');
+    } finally {
+      sweeping = false;
+    }
+  }
+  const sweepMs = Math.min(SWEEP_MS, (settings.idleUnloadSeconds || SWEEP_MS) * 500);
+  const timer = setInterval(() => void sweep(), sweepMs);
+  timer.unref();
+
+  return {
+    async acquire(model, context) {
+      return await hostOf(model).acquire(context);
+    },
+    async use(model, context, run) {
+      const lease = await hostOf(model).acquire(context);
+      try {
+        return await run(lease.engine);
+      } finally {
+        lease.release();
+      }
+    },
+    status: (name) => hosts.get(name)?.status() ?? { status: 'cold' },
+    list: () => Promise.all([...hosts.values()].map((host) => host.report())),
+    async warm(models) {
+      const local = models.filter(({ version }) => version.engine.driver !== 'remote');
+      for (const model of local) keptWarm.add(modelName(model));
+      await Promise.all(local.map((model) => hostOf(model).warm()));
+    },
+    async unload(name) {
+      await hosts.get(name)?.unload(UNLOAD_DRAIN_MS);
+    },
+    async close(drainMs) {
+      clearInterval(timer);
+      await Promise.all([...hosts.values()].map((host) => host.close(drainMs)));
+    },
+  };
+}
+
+/** A container's limit counts more than the machine it runs on. */
+function machineBytes(): number {
+  const limit = process.constrainedMemory();
+  return limit > 0 && limit < totalmem() ? limit : totalmem();
+}
