@@ -1,0 +1,21 @@
+import type { ResolvedConfig } from '../config/load.ts';
+
+export interface CommandContext {
+  /** Arguments after the command's name that are no settings. */
+  args: string[];
+  config: ResolvedConfig;
+  configFile: string | undefined;
+  print(text: string): void;
+}
+
+export interface Command {
+  summary: string;
+  /** Lines after `baobab <name>`. */
+  usage: readonly string[];
+  run(context: CommandContext): Promise<void>;
+}
+
+/** Wrong use of a command: shown with its usage, exit code 2. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError';
+}

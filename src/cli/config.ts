@@ -1,0 +1,40 @@
+import { stringify } from 'yaml';
+import { isSecret, SETTINGS } from '../config/settings.ts';
+import { snake } from '../validation/names.ts';
+import type { Command } from './command.ts';
+
+const at = (value: unknown, path: readonly string[]): unknown =>
+  path.reduce<unknown>((place, name) => (place as Record<string, unknown> | undefined)?.[name], value);
+
+/** Keys as in the file, secrets hidden wherever they stand. */
+function masked(value: unknown, name = ''): unknown {
+  if (Array.isArray(value)) return value.map((item) => masked(item));
+  if (typeof value === 'object' && value !== null) {
+    return Object.fromEntries(Object.entries(value).map(([key, child]) => [snake(key), masked(child, key)]));
+  }
+  return SECRET_NAMES.has(name) && value !== undefined ? '********' : value;
+}
+
+const SECRET_NAMES = new Set([
+  'apiKey',
+  ...SETTINGS.filter(({ schema }) => isSecret(schema)).map(({ path }) => path.at(-1) ?? ''),
+]);
+
+export const configCommand: Command = {
+  summary: 'Show the effective configuration, secrets masked',
+  usage: ['            the values in force, as YAML', '--settings  every setting with its variable, flag and default'],
+  async run({ args, config, configFile, print }) {
+    if (args.includes('--settings')) {
+      for (const setting of SETTINGS) {
+        const { description, default: fallback } = setting.schema as { description?: string; default?: unknown };
+        const shown = fallback === undefined ? '' : ` (default ${JSON.stringify(fallback)})`;
+        print(`${setting.key}\n    ${setting.variable}  ${setting.flag}\n    ${description ?? ''}${shown}`);
+      }
+      return;
+    }
+    print(`# from ${configFile ?? 'defaults'}, the environment and flags`);
+    const values: Record<string, unknown> = {};
+    for (const [name] of Object.entries(config)) values[name] = at(config, [name]);
+    print(stringify(masked(values)).trimEnd());
+  },
+};

@@ -1,0 +1,167 @@
+import { readFileSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { acquireDataDirLock } from './adapters/data-dir-lock.ts';
+import { openSqlStore, type SqlStore } from './adapters/sql/store.ts';
+import { loadCatalog } from './catalog/load.ts';
+import type { ResolvedConfig } from './config/load.ts';
+import type { ModelEntry, ModelVersion } from './domain/model.ts';
+import { createServer } from './http/server.ts';
+import { createLogger } from './logging/logger.ts';
+import { createMetrics } from './metrics/metrics.ts';
+import { createWeightsStore, type StoredModel, type WeightsStore } from './models/store.ts';
+import { systemClock } from './ports/clock.ts';
+import { createAuthentication } from './services/authentication.ts';
+import { type CatalogService, createCatalog, type Serving } from './services/catalog.ts';
+import { createKeysService, type IssuedKey, type KeysService } from './services/keys.ts';
+
+/** The folder of package.json: built-in catalog and bundled weights lie in it. */
+const ROOT = join(import.meta.dirname, '..');
+/** Another process's change to keys or models is seen after this time at most. */
+const REFRESH_MS = 250;
+const FLUSH_USES_MS = 5_000;
+
+export const VERSION: string = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')).version;
+
+const clock = systemClock;
+
+async function openStore(config: ResolvedConfig): Promise<SqlStore> {
+  await mkdir(config.dataDir, { recursive: true, mode: 0o700 });
+  return openSqlStore({ path: join(config.dataDir, 'baobab.sqlite') });
+}
+
+const catalogEntries = (config: ResolvedConfig): ModelEntry[] =>
+  loadCatalog([join(ROOT, 'catalog'), ...(config.catalogDir === undefined ? [] : [config.catalogDir])]);
+
+const storedModel = (entry: ModelEntry, { version, source }: ModelVersion): StoredModel | undefined =>
+  source === undefined ? undefined : { slug: entry.slug, version, source };
+
+export function openWeights(
+  config: ResolvedConfig,
+  logger: Parameters<typeof createWeightsStore>[0]['logger'],
+): WeightsStore {
+  return createWeightsStore({
+    directory: config.modelsDir,
+    hfEndpoint: config.models.hfEndpoint,
+    hfToken: config.models.hfToken,
+    bundledDirectory: ROOT,
+    pullOnUse: config.models.pullOnUse,
+    retryUnavailableSeconds: config.models.retryUnavailableSeconds,
+    environment: process.env,
+    workingDirectory: process.cwd(),
+    clock,
+    logger,
+  });
+}
+
+/** What operators' commands need: they work on the store itself, beside a running server or without one. */
+export interface Administration extends AsyncDisposable {
+  keys: KeysService;
+  catalog: CatalogService;
+  entries: ModelEntry[];
+}
+
+export async function openAdministration(config: ResolvedConfig): Promise<Administration> {
+  const entries = catalogEntries(config);
+  const store = await openStore(config);
+  return {
+    entries,
+    keys: createKeysService({ accounts: store.accounts, keys: store.keys, clock }),
+    catalog: await createCatalog({
+      entries,
+      lifecycles: store.lifecycles,
+      revisions: store.revisions,
+      serving: () => ({ regions: [], status: 'unavailable' }),
+      clock,
+    }),
+    [Symbol.asyncDispose]: () => store.close(),
+  };
+}
+
+export interface Service {
+  address: string;
+  /** Set on the very first start only. */
+  firstKey: IssuedKey | undefined;
+  /** Stops taking requests, lets running ones end until the deadline, then closes everything. */
+  close(): Promise<void>;
+}
+
+export async function startService(config: ResolvedConfig): Promise<Service> {
+  const logger = createLogger(config.log);
+  const entries = catalogEntries(config);
+  const lock = await acquireDataDirLock(config.dataDir);
+  const store = await openStore(config);
+  const weights = openWeights(config, logger);
+  const metrics = createMetrics();
+  const keys = createKeysService({ accounts: store.accounts, keys: store.keys, clock });
+  const firstKey = await keys.bootstrap(config.apiKey);
+  const authentication = createAuthentication({ keys: store.keys, revisions: store.revisions, clock });
+
+  function serving(entry: ModelEntry, version: ModelVersion): Serving {
+    const model = storedModel(entry, version);
+    if (model === undefined) return { regions: [], status: 'unavailable', reason: 'no upstream is configured' };
+    const state = weights.state(model);
+    if (!state.servable) return { regions: [], status: 'unavailable', reason: state.reason };
+    return { regions: [config.region], status: 'cold' };
+  }
+
+  const catalog = await createCatalog({
+    entries,
+    lifecycles: store.lifecycles,
+    revisions: store.revisions,
+    serving,
+    clock,
+  });
+  const server = await createServer({
+    settings: config.http,
+    version: VERSION,
+    logger,
+    metrics,
+    authentication,
+    catalog,
+    keys,
+    unready: async () => {
+      try {
+        await store.revisions.current();
+        return [];
+      } catch {
+        return ['the database does not answer'];
+      }
+    },
+  });
+
+  const refresh = async () => {
+    await authentication.refresh();
+    await catalog.refresh();
+  };
+  const complain = (what: string) => (error: unknown) => logger.error({ err: error }, what);
+  const timers = [
+    setInterval(() => refresh().catch(complain('the store could not be asked for changes')), REFRESH_MS),
+    setInterval(
+      () => authentication.flushUses().catch(complain('times of last use could not be written')),
+      FLUSH_USES_MS,
+    ),
+  ];
+  await refresh();
+  const address = await server.listen({ host: config.host, port: config.port });
+  void weights.probe(
+    entries.flatMap((entry) =>
+      entry.versions.map((version) => storedModel(entry, version)).filter((model) => model !== undefined),
+    ),
+  );
+
+  return {
+    address,
+    firstKey,
+    async close() {
+      const deadline = setTimeout(() => server.server.closeAllConnections(), config.http.drainTimeoutMs);
+      await server.close();
+      clearTimeout(deadline);
+      for (const timer of timers) clearInterval(timer);
+      await authentication.flushUses();
+      await weights[Symbol.asyncDispose]();
+      await store.close();
+      lock.release();
+    },
+  };
+}

@@ -1,0 +1,49 @@
+import pino, { type DestinationStream, type Logger } from 'pino';
+
+export interface LogSettings {
+  level: string;
+  format: 'auto' | 'json' | 'pretty';
+}
+
+const LEVELS: Record<number, string> = { 10: 'trace', 20: 'debug', 30: 'info', 40: 'warn', 50: 'error', 60: 'fatal' };
+/** Who writes it; the same on every line, so not worth repeating to a person. */
+const QUIET = new Set(['level', 'time', 'pid', 'hostname', 'msg', 'err']);
+
+/** One line for people: time, level, message, then the fields that are set. */
+export function prettyLine(line: string): string {
+  const { level, time, msg, err, ...fields } = JSON.parse(line) as Record<string, unknown>;
+  const clock = new Date(Number(time)).toISOString().slice(11, 23);
+  const shown = Object.entries(fields)
+    .filter(([name, value]) => !QUIET.has(name) && value !== null)
+    .map(([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`)
+    .join(' ');
+  const trouble =
+    err === undefined ? '' : `\n  ${(err as { stack?: string; message?: string }).stack ?? JSON.stringify(err)}`;
+  return `${clock} ${(LEVELS[Number(level)] ?? String(level)).padEnd(5)} ${msg ?? ''}${shown === '' ? '' : `  ${shown}`}${trouble}\n`;
+}
+
+const pretty = (out: NodeJS.WritableStream): DestinationStream => ({ write: (line) => out.write(prettyLine(line)) });
+
+export function createLogger(settings: LogSettings, out: NodeJS.WriteStream = process.stderr): Logger {
+  const forPeople = settings.format === 'pretty' || (settings.format === 'auto' && out.isTTY === true);
+  const options = {
+    level: settings.level,
+    base: null,
+    // A second line of defence: nothing we log should hold these, and if it does they do not come out.
+    redact: {
+      paths: [
+        'authorization',
+        '*.authorization',
+        'headers.authorization',
+        'secret',
+        '*.secret',
+        'apiKey',
+        '*.apiKey',
+        'hfToken',
+        '*.hfToken',
+      ],
+      censor: '[hidden]',
+    },
+  };
+  return pino(options, forPeople ? pretty(out) : pino.destination({ fd: 2, sync: true }));
+}
