@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
-import { createReadStream } from 'node:fs';
-import { mkdir, open } from 'node:fs/promises';
+import { mkdir, open, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
 const READ_CHUNK_BYTES = 256 * 1024;
@@ -8,35 +7,42 @@ const READ_CHUNK_BYTES = 256 * 1024;
 export interface Digest {
   bytes: number;
   sha256: string;
-  /** What git calls this content; hubs give it for files outside large-file storage. */
-  gitOid: string;
+  /** What git calls this content; hubs give it for files outside large-file storage. Null: not asked for. */
+  gitOid: string | null;
 }
 
-export function startDigest(totalBytes: number) {
-  const sha256 = createHash('sha256');
-  const git = createHash('sha1').update(`blob ${totalBytes}\0`);
-  let bytes = 0;
-  return {
-    update(chunk: Uint8Array): void {
-      sha256.update(chunk);
-      git.update(chunk);
-      bytes += chunk.byteLength;
-    },
-    finish: (): Digest => ({ bytes, sha256: sha256.digest('hex'), gitOid: git.digest('hex') }),
-  };
-}
-
-/** Reads in pieces, so the event loop turns between them. */
-export async function* readChunks(paths: readonly string[], signal: AbortSignal): AsyncGenerator<Buffer> {
+/**
+ * Reads in pieces, so the event loop turns between them. One buffer serves them all, since fresh ones for gigabytes would keep
+ * the garbage collector busy: a piece is valid only until the next one is asked for.
+ */
+export async function* readChunks(paths: readonly string[], signal: AbortSignal): AsyncGenerator<Uint8Array> {
+  const buffer = Buffer.allocUnsafe(READ_CHUNK_BYTES);
   for (const path of paths) {
-    yield* createReadStream(path, { signal, highWaterMark: READ_CHUNK_BYTES }) as AsyncIterable<Buffer>;
+    const handle = await open(path, 'r');
+    try {
+      while (true) {
+        signal.throwIfAborted();
+        const { bytesRead } = await handle.read(buffer, 0, buffer.length);
+        if (bytesRead === 0) break;
+        yield buffer.subarray(0, bytesRead);
+      }
+    } finally {
+      await handle.close();
+    }
   }
 }
 
-export async function sha256OfFile(path: string, signal: AbortSignal): Promise<string> {
-  const hash = createHash('sha256');
-  for await (const chunk of readChunks([path], signal)) hash.update(chunk);
-  return hash.digest('hex');
+export async function digestOfFile(path: string, signal: AbortSignal, want = { gitOid: false }): Promise<Digest> {
+  const sha256 = createHash('sha256');
+  const { size } = await stat(path);
+  const git = want.gitOid ? createHash('sha1').update(`blob ${size}\0`) : null;
+  let bytes = 0;
+  for await (const chunk of readChunks([path], signal)) {
+    sha256.update(chunk);
+    git?.update(chunk);
+    bytes += chunk.byteLength;
+  }
+  return { bytes, sha256: sha256.digest('hex'), gitOid: git?.digest('hex') ?? null };
 }
 
 export async function syncDirectory(path: string): Promise<void> {

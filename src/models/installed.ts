@@ -1,6 +1,6 @@
 import { readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { sha256OfFile } from './file-content.ts';
+import { digestOfFile } from './file-content.ts';
 import { conditionOf, describeFile, type Manifest, readManifest, readManifestSync, writeManifest } from './manifest.ts';
 import { tryLock } from './model-lock.ts';
 import { LOCKS_NAME, type ModelPaths, placeInside, STAGING_NAME, type StoredModel } from './model-paths.ts';
@@ -47,7 +47,7 @@ export async function rehash(paths: ModelPaths, signal: AbortSignal): Promise<Ve
   for (const record of manifest.files) {
     const path = placeInside(paths.directory, record.as);
     const present = (await stat(path).catch(() => null))?.isFile() === true;
-    const ok = present && (await sha256OfFile(path, signal)) === record.sha256;
+    const ok = present && (await digestOfFile(path, signal)).sha256 === record.sha256;
     if (present && !ok) await rm(path);
     results.push({ as: record.as, status: ok ? 'ok' : present ? 'mismatch' : 'missing' });
     files.push(ok ? await describeFile(paths.directory, record.as, record.sha256) : record);

@@ -1,3 +1,4 @@
+import { PassThrough, pipeline } from 'node:stream';
 import { networkFailure } from './network-failure.ts';
 import type { NpmSettings } from './npm-settings.ts';
 import { WeightsError } from './weights-error.ts';
@@ -17,7 +18,7 @@ export interface NpmRegistry {
 
 interface RegistryResponse {
   status: number;
-  body: AsyncIterable<Uint8Array> & { on(event: 'error', listener: () => void): unknown };
+  body: NodeJS.ReadableStream;
   json(): Promise<unknown>;
 }
 
@@ -79,9 +80,10 @@ export function createNpmRegistry(settings: () => Promise<NpmSettings>): NpmRegi
     async openTarball(url, packageName, offset, signal) {
       const headers = offset > 0 ? { range: `bytes=${offset}-` } : {};
       const response = await request(url, packageName, { signal, headers });
-      // A body that is left in the middle reports its own abort; nobody else listens by then.
-      response.body.on('error', () => {});
-      return offset > 0 && response.status !== 206 ? dropBytes(response.body, offset) : response.body;
+      // Through a stream of node's own: iterating over the library's would join all that it has buffered, copy by copy.
+      const body = new PassThrough();
+      pipeline(response.body, body, () => {});
+      return offset > 0 && response.status !== 206 ? dropBytes(body, offset) : body;
     },
   };
 }

@@ -2,7 +2,7 @@ import { link, mkdir, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Clock } from '../ports/clock.ts';
 import { requireSpace, type StatFileSystem } from './disk-space.ts';
-import { type Digest, openForWriting, readChunks, startDigest, syncDirectory } from './file-content.ts';
+import { type Digest, digestOfFile, openForWriting, readChunks, syncDirectory } from './file-content.ts';
 import { describeFile, type Manifest, writeManifest } from './manifest.ts';
 import { type ModelPaths, placeInside, type StoredModel } from './model-paths.ts';
 import { createProgressMeter, type PullProgress } from './progress-meter.ts';
@@ -91,12 +91,8 @@ const matches = (file: ExpectedFile, digest: Digest): boolean => {
   return file.gitOid !== null && file.gitOid === digest.gitOid;
 };
 
-async function digestOf(paths: readonly string[], signal: AbortSignal): Promise<Digest> {
-  const sizes = await Promise.all(paths.map(async (path) => (await stat(path)).size));
-  const digest = startDigest(sizes.reduce((sum, size) => sum + size, 0));
-  for await (const chunk of readChunks(paths, signal)) digest.update(chunk);
-  return digest.finish();
-}
+const digestOf = (path: string, file: ExpectedFile, signal: AbortSignal): Promise<Digest> =>
+  digestOfFile(path, signal, { gitOid: file.sha256 === null });
 
 /** A file that an earlier pull had finished, or that an older state of this model holds already. */
 async function reuse(
@@ -112,7 +108,7 @@ async function reuse(
   await link(installed, staged).catch(() => {});
   const found = await stat(staged).catch(() => null);
   if (found === null) return null;
-  const digest = await digestOf([staged], signal);
+  const digest = await digestOf(staged, file, signal);
   if (matches(file, digest)) return digest;
   await rm(staged);
   return null;
@@ -136,7 +132,7 @@ async function assemble(
 ): Promise<Digest> {
   const pieces = file.pieces.map((piece) => join(piecesDirectory, piece));
   const whole = pieces.length === 1 ? (pieces[0] ?? '') : await joinPieces(pieces, signal);
-  const digest = await digestOf([whole], signal);
+  const digest = await digestOf(whole, file, signal);
   if (!matches(file, digest)) {
     await removeAll([whole, ...pieces]);
     const wanted = file.sha256 === null ? `git object ${file.gitOid}` : `sha256 ${file.sha256}`;

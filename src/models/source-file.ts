@@ -2,7 +2,7 @@ import { statSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
 import type { SourceSpec, WeightFile } from '../domain/model.ts';
-import { sha256OfFile } from './file-content.ts';
+import { digestOfFile } from './file-content.ts';
 import { conditionOf, describeFile, type Manifest, type ManifestFile } from './manifest.ts';
 import { placeInside, resolveLocalPath } from './model-paths.ts';
 import { WeightsError } from './weights-error.ts';
@@ -76,7 +76,7 @@ export function createLocalSource(spec: FileSource, bundledDirectory: string): L
           continue;
         }
         if (sha256 !== undefined) {
-          const actual = await sha256OfFile(placeInside(directory, as), signal);
+          const { sha256: actual } = await digestOfFile(placeInside(directory, as), signal);
           if (actual !== sha256) {
             throw new WeightsError('mismatch', `${as} in ${directory} has sha256 ${actual} instead of ${sha256}`);
           }
