@@ -72,10 +72,12 @@ function readError(body: unknown): UpstreamError {
 
 const CONTEXT_ERROR =
   /maximum (context|model) length|context[ _](length|size|window)|must have less than \d+ tokens|too large to process|physical batch size|exceeds? (the )?(maximum|limit).*tokens/i;
+/** TEI answers 413 for a long input as for a large batch; llama-server 500 for an embedding over its physical batch. */
+const CONTEXT_STATUSES = new Set([400, 413, 422, 500]);
 const LIMIT =
   /(?:maximum (?:context|model) length (?:is|of)|less than|available context size|at most|current batch size:)\D{0,4}(\d+)/i;
 const TOKENS =
-  /(?:requested|given:|request \(|contains at least|contains|your request has|prompt has|'[^']*' has|input \()\D{0,4}(\d+)/i;
+  /(?:requested|resulted in|given:|request \(|contains at least|contains|your request has|prompt has|'[^']*' has|input \()\D{0,4}(\d+)/i;
 const TOO_MUCH_OUTPUT = /^'?max_(completion_)?tokens\b.* too large/i;
 
 function contextError(error: UpstreamError, scope: FailureScope): ApiError {
@@ -124,7 +126,7 @@ export function failureFromAnswer(
   const isContext =
     error.type === 'exceed_context_size_error' ||
     error.code === 'context_length_exceeded' ||
-    ((status === 400 || status === 422 || status === 500) && CONTEXT_ERROR.test(error.message));
+    (CONTEXT_STATUSES.has(status) && CONTEXT_ERROR.test(error.message));
   if (isContext) return new UpstreamFailure('rejected', contextError(error, scope), detail);
 
   if (status === 429) {

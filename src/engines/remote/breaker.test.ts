@@ -1,0 +1,70 @@
+import { describe, expect, it } from 'vitest';
+import { createBreaker } from './breaker.ts';
+
+const withClock = () => {
+  let now = 0;
+  const breaker = createBreaker({ now: () => now });
+  return {
+    breaker,
+    advance: (ms: number) => {
+      now += ms;
+    },
+    fail: (times: number) => {
+      for (let i = 0; i < times; i++) breaker.failed();
+    },
+  };
+};
+
+describe('the circuit breaker', () => {
+  it('opens after three failures in a row, not before', () => {
+    const { breaker, fail } = withClock();
+    fail(2);
+    breaker.succeeded();
+    fail(2);
+    expect(breaker.allows()).toBe(true);
+    fail(1);
+    expect(breaker.allows()).toBe(false);
+  });
+
+  it('lets one request at a time try after a second', () => {
+    const { breaker, fail, advance } = withClock();
+    fail(3);
+    advance(999);
+    expect(breaker.allows()).toBe(false);
+    advance(1);
+    expect(breaker.allows()).toBe(true);
+    breaker.begin();
+    expect(breaker.allows()).toBe(false);
+    breaker.succeeded();
+    expect(breaker.allows()).toBe(true);
+  });
+
+  it('waits twice as long after each failed try, up to half a minute', () => {
+    const { breaker, fail, advance } = withClock();
+    fail(3);
+    for (const pauseMs of [1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]) {
+      advance(pauseMs - 1);
+      expect(breaker.allows()).toBe(false);
+      advance(1);
+      expect(breaker.allows()).toBe(true);
+      breaker.begin();
+      breaker.failed();
+    }
+  });
+
+  it('counts requests that fail together once', () => {
+    const { breaker, fail, advance } = withClock();
+    fail(50);
+    advance(1_000);
+    expect(breaker.allows()).toBe(true);
+  });
+
+  it('lets the next one try when the one that tried was cancelled', () => {
+    const { breaker, fail, advance } = withClock();
+    fail(3);
+    advance(1_000);
+    breaker.begin();
+    breaker.undecided();
+    expect(breaker.allows()).toBe(true);
+  });
+});

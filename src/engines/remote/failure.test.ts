@@ -1,0 +1,189 @@
+import { describe, expect, it } from 'vitest';
+import { failureFromAnswer, failureFromTransport, sanitize } from './failure.ts';
+
+const scope = { slug: 'acme/model', upstreamName: 'org/Secret-7B', contextLength: 4096, param: 'messages' };
+const failed = (status: number, body: unknown, retryAfter?: string) =>
+  failureFromAnswer(status, body, scope, retryAfter);
+
+describe('context errors of the upstreams', () => {
+  it.each([
+    [
+      'vLLM',
+      400,
+      {
+        error: {
+          message:
+            "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens (4900 in the messages, 100 in the completion). Please reduce the length of the messages or completion.",
+          type: 'BadRequestError',
+          param: null,
+          code: 400,
+        },
+      },
+    ],
+    [
+      'older vLLM',
+      400,
+      {
+        object: 'error',
+        message:
+          "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens in the messages.",
+        type: 'BadRequestError',
+        param: null,
+        code: 400,
+      },
+    ],
+    [
+      'llama-server',
+      400,
+      {
+        error: {
+          code: 400,
+          message: 'request (5000 tokens) exceeds the available context size (4096 tokens), try increasing it',
+          type: 'exceed_context_size_error',
+          n_prompt_tokens: 5000,
+          n_ctx: 4096,
+        },
+      },
+    ],
+    [
+      'TEI',
+      413,
+      {
+        error: 'Input validation error: `inputs` must have less than 4096 tokens. Given: 5000',
+        error_type: 'Validation',
+      },
+    ],
+    [
+      'OpenAI',
+      400,
+      {
+        error: {
+          message:
+            "This model's maximum context length is 4096 tokens. However, your messages resulted in 5000 tokens.",
+          type: 'invalid_request_error',
+          param: 'messages',
+          code: 'context_length_exceeded',
+        },
+      },
+    ],
+    [
+      'Baobab',
+      422,
+      {
+        error: {
+          message: "'messages' has 5000 tokens, but this model takes at most 4096. Shorten it or split it.",
+          type: 'invalid_request_error',
+          param: 'messages',
+          code: 'context_length_exceeded',
+        },
+      },
+    ],
+  ])('%s: 422 with the numbers', (_name, status, body) => {
+    const { kind, apiError } = failed(status, body);
+    expect(kind).toBe('rejected');
+    expect([apiError.status, apiError.code, apiError.param]).toEqual([422, 'context_length_exceeded', 'messages']);
+    expect(apiError.message).toContain('5000 tokens');
+    expect(apiError.message).toContain('4096');
+  });
+
+  it("reads llama-server's 500 for an embedding over its batch", () => {
+    const { apiError } = failed(500, {
+      error: {
+        code: 500,
+        message: 'input is too large to process. increase the physical batch size',
+        type: 'server_error',
+      },
+    });
+    expect(apiError.code).toBe('context_length_exceeded');
+    expect(apiError.message).toContain('4096');
+  });
+
+  it('names max_tokens when it is that which does not fit', () => {
+    const { apiError } = failed(400, {
+      error: {
+        message:
+          "'max_tokens' or 'max_completion_tokens' is too large: 10000. This model's maximum context length is 4096 tokens and your request has 23 input tokens (10000 > 4096 - 23).",
+        type: 'BadRequestError',
+        code: 400,
+      },
+    });
+    expect([apiError.code, apiError.param]).toEqual(['context_length_exceeded', 'max_tokens']);
+  });
+
+  it('reads Ollama, which gives no numbers', () => {
+    expect(failed(400, { error: 'the input length exceeds the context length' }).apiError.code).toBe(
+      'context_length_exceeded',
+    );
+  });
+});
+
+describe('other answers', () => {
+  it('passes a validation message on, without addresses, paths and the inner name', () => {
+    const { kind, apiError } = failed(400, {
+      error: {
+        message:
+          'top_p of org/Secret-7B must be in (0, 1], see http://10.0.0.7:8000/docs or /opt/vllm/serve.py at 10.0.0.7:8000',
+        type: 'BadRequestError',
+        param: 'top_p',
+        code: 400,
+      },
+    });
+    expect([kind, apiError.status, apiError.code, apiError.param]).toEqual([
+      'rejected',
+      400,
+      'invalid_parameter',
+      'top_p',
+    ]);
+    expect(apiError.message).toBe(
+      'The model refused the request: top_p of acme/model must be in (0, 1], see … or … at …',
+    );
+  });
+
+  it('bounds the length of a message', () => {
+    expect(sanitize('x'.repeat(10_000), scope)).toHaveLength(300);
+  });
+
+  it("reads FastAPI's detail", () => {
+    const { apiError } = failed(422, { detail: [{ loc: ['body', 'seed'], msg: 'Input should be a valid integer' }] });
+    expect(apiError.code).toBe('invalid_parameter');
+    expect(apiError.message).toContain('Input should be a valid integer');
+  });
+
+  it.each([401, 402, 403, 404, 405])('hides that our own setup is wrong (%i)', (status) => {
+    const { kind, apiError, detail } = failed(status, {
+      error: { message: 'The model `org/Secret-7B` does not exist.' },
+    });
+    expect([kind, apiError.status, apiError.code]).toEqual(['broken', 503, 'model_unavailable']);
+    expect(apiError.message).not.toContain('Secret');
+    expect(detail).toContain('Secret');
+  });
+
+  it.each([
+    [undefined, 1],
+    ['7', 7],
+    ['3600', 60],
+    ['Wed, 21 Oct 2026 07:28:00 GMT', 1],
+  ])('makes 429 with Retry-After %s a full queue, try again in %i s', (given, seconds) => {
+    const { kind, apiError } = failed(429, { error: 'Model is overloaded', error_type: 'Overloaded' }, given);
+    expect([kind, apiError.code, apiError.retryAfterSeconds]).toEqual(['busy', 'capacity_exceeded', seconds]);
+  });
+
+  it.each([
+    [500, 'model_unavailable'],
+    [502, 'model_unavailable'],
+    [503, 'model_unavailable'],
+    [424, 'model_unavailable'],
+    [504, 'upstream_timeout'],
+    [408, 'upstream_timeout'],
+  ])('maps %i to %s', (status, code) => {
+    expect(failed(status, 'proxy says no').apiError.code).toBe(code);
+  });
+
+  it('tells a refused connection from a broken one', () => {
+    const refused = Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:1'), { code: 'ECONNREFUSED' });
+    const reset = Object.assign(new Error('other side closed'), { code: 'UND_ERR_SOCKET' });
+    expect(failureFromTransport(refused, scope).kind).toBe('broken');
+    expect(failureFromTransport(reset, scope).kind).toBe('reset');
+    expect(failureFromTransport(refused, scope).apiError.message).not.toContain('127.0.0.1');
+  });
+});

@@ -1,0 +1,314 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import type { ChatEvent, ChatRequest } from '../../src/engines/engine.ts';
+import { answerJson } from '../fixtures/fake-upstream.ts';
+import { collect, type RemoteBench, remoteBench } from '../fixtures/remote-bench.ts';
+
+let bench: RemoteBench;
+afterEach(() => bench.close());
+
+const hello: ChatRequest = { prompt: { messages: [{ role: 'user', content: 'Hi' }] } };
+const textOf = (events: readonly ChatEvent[]): string =>
+  events.flatMap((event) => (event.type === 'text-delta' ? [event.text] : [])).join('');
+const chunk = (delta: object, finish: string | null = null, more: object = {}): object => ({
+  id: 'c',
+  object: 'chat.completion.chunk',
+  choices: [{ index: 0, delta, finish_reason: finish, ...more }],
+});
+
+describe.each(['openai', 'vllm', 'llama-server', 'ollama', 'baobab'] as const)('a chat through %s', (kind) => {
+  it('gives the text, the reason and the exact usage', async () => {
+    bench = await remoteBench({ upstreams: [{ kind }] });
+    const generation = bench.chat(hello);
+    const events = await collect(generation);
+    const usage = {
+      promptTokens: 9,
+      completionTokens: 6,
+      cachedTokens: kind === 'vllm' || kind === 'ollama' ? 0 : 4,
+    };
+    expect(textOf(events)).toBe('Hello from the other side.');
+    expect(events.filter((event) => event.type === 'start')).toHaveLength(1);
+    expect(events[0]?.type).toBe('start');
+    expect(events.at(-1)).toEqual({ type: 'end', reason: 'stop', usage });
+    expect(generation.usageSoFar()).toEqual(usage);
+    expect(generation.servedRegion()).toBe('local');
+  });
+
+  it('gives the same for a plain prompt', async () => {
+    bench = await remoteBench({ upstreams: [{ kind }] });
+    expect(textOf(await collect(bench.chat({ prompt: { text: 'Once' }, maxTokens: 5 })))).toBe('Hello from the other side.');
+    expect(bench.upstreams[0]?.requests[0]).toMatchObject({
+      path: '/v1/completions',
+      body: { prompt: 'Once', max_tokens: 5, stream: true },
+    });
+  });
+});
+
+describe('what an upstream is sent', () => {
+  const bodyOf = async (request: ChatRequest, kind: 'openai' | 'vllm' = 'openai'): Promise<unknown> => {
+    bench = await remoteBench({ upstreams: [{ kind, settings: { apiKey: 'secret-key' } }] });
+    await collect(bench.chat(request));
+    return bench.upstreams[0]?.requests.at(-1)?.body;
+  };
+
+  it('is the whole request in wire names', async () => {
+    const body = await bodyOf({
+      prompt: {
+        messages: [
+          { role: 'system', content: 'Be kind.' },
+          { role: 'user', content: 'Weather?', name: 'ann' },
+          { role: 'assistant', content: '', toolCalls: [{ id: 'call_1', name: 'weather', arguments: '{"at":"Kigali"}' }] },
+          { role: 'tool', content: '24 C', toolCallId: 'call_1' },
+        ],
+      },
+      tools: [{ name: 'weather', description: 'Now', parameters: { type: 'object' } }, { name: 'time' }],
+      toolChoice: { name: 'weather' },
+      parallelToolCalls: false,
+      format: { type: 'json_schema', name: 'answer', schema: { type: 'object' } },
+      maxTokens: 50,
+      temperature: 0,
+      topP: 0.9,
+      seed: 7,
+      stop: ['END'],
+      frequencyPenalty: 0.1,
+      presencePenalty: -0.1,
+      logitBias: new Map([[42, -100]]),
+      logprobs: { top: 3 },
+    });
+    expect(body).toEqual({
+      model: 'upstream-model',
+      messages: [
+        { role: 'system', content: 'Be kind.' },
+        { role: 'user', content: 'Weather?', name: 'ann' },
+        {
+          role: 'assistant',
+          content: null,
+          tool_calls: [{ id: 'call_1', type: 'function', function: { name: 'weather', arguments: '{"at":"Kigali"}' } }],
+        },
+        { role: 'tool', content: '24 C', tool_call_id: 'call_1' },
+      ],
+      tools: [
+        { type: 'function', function: { name: 'weather', description: 'Now', parameters: { type: 'object' } } },
+        { type: 'function', function: { name: 'time', parameters: { type: 'object', properties: {} } } },
+      ],
+      tool_choice: { type: 'function', function: { name: 'weather' } },
+      parallel_tool_calls: false,
+      response_format: { type: 'json_schema', json_schema: { name: 'answer', schema: { type: 'object' }, strict: true } },
+      max_tokens: 50,
+      temperature: 0,
+      top_p: 0.9,
+      seed: 7,
+      stop: ['END'],
+      frequency_penalty: 0.1,
+      presence_penalty: -0.1,
+      logit_bias: { 42: -100 },
+      logprobs: true,
+      top_logprobs: 3,
+      stream: true,
+      stream_options: { include_usage: true },
+    });
+    expect(bench.upstreams[0]?.requests[0]?.headers).toMatchObject({
+      authorization: 'Bearer secret-key',
+      'x-request-id': 'req_1',
+    });
+  });
+
+  it('has no fields that were not asked for', async () => {
+    expect(await bodyOf({ ...hello, tools: [], toolChoice: 'auto', format: { type: 'text' } })).toEqual({
+      model: 'upstream-model',
+      messages: [{ role: 'user', content: 'Hi' }],
+      stream: true,
+      stream_options: { include_usage: true },
+    });
+  });
+
+  it('asks for JSON mode', async () => {
+    expect(await bodyOf({ ...hello, format: { type: 'json_object' } })).toMatchObject({
+      response_format: { type: 'json_object' },
+    });
+  });
+
+  it('takes token ids as a prompt and fills the context when no length is given', async () => {
+    expect(await bodyOf({ prompt: { tokens: [1, 2, 3] } })).toMatchObject({ prompt: [1, 2, 3], max_tokens: 61 });
+  });
+
+  it("counts a text prompt with vLLM's own tokenizer to fill the context", async () => {
+    expect(await bodyOf({ prompt: { text: 'one two three' } }, 'vllm')).toMatchObject({ max_tokens: 64 - 5 });
+  });
+
+  it('changes to max_completion_tokens where max_tokens is refused, and remembers', async () => {
+    bench = await remoteBench({ upstreams: [{}] });
+    bench.upstreams[0]?.script.push(
+      answerJson(400, {
+        error: {
+          message: "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+          type: 'invalid_request_error',
+          param: 'max_tokens',
+          code: 'unsupported_parameter',
+        },
+      }),
+    );
+    for (let i = 0; i < 2; i++) await collect(bench.chat({ ...hello, maxTokens: 9 }));
+    const bodies = bench.upstreams[0]?.requests.map((request) => request.body);
+    expect(bodies).toHaveLength(3);
+    expect(bodies?.[1]).toMatchObject({ max_completion_tokens: 9 });
+    expect(bodies?.[2]).toMatchObject({ max_completion_tokens: 9 });
+    expect(bodies?.[2]).not.toHaveProperty('max_tokens');
+  });
+});
+
+describe('what an upstream streams', () => {
+  const eventsOf = async (payloads: readonly object[], request = hello): Promise<ChatEvent[]> => {
+    bench = await remoteBench({ upstreams: [{ behaviour: { payloads } }] });
+    return collect(bench.chat(request));
+  };
+
+  it.each(['reasoning', 'reasoning_content'])('becomes reasoning when it comes as %s', async (field) => {
+    const events = await eventsOf([chunk({ role: 'assistant' }), chunk({ [field]: 'Hm.' }), chunk({ content: 'Yes' }, 'stop')]);
+    expect(events.slice(1, 3)).toEqual([
+      { type: 'reasoning-delta', text: 'Hm.' },
+      { type: 'text-delta', text: 'Yes' },
+    ]);
+  });
+
+  it('becomes tool calls with their pieces', async () => {
+    const events = await eventsOf([
+      chunk({ role: 'assistant', content: null }),
+      chunk({ tool_calls: [{ index: 0, id: 'call_a', type: 'function', function: { name: 'f', arguments: '' } }] }),
+      chunk({ tool_calls: [{ index: 0, function: { arguments: '{"x"' } }] }),
+      chunk({ tool_calls: [{ index: 0, function: { arguments: ':1}' } }] }),
+      chunk({ tool_calls: [{ index: 1, id: 'call_b', type: 'function', function: { name: 'g', arguments: '{}' } }] }),
+      chunk({}, 'tool_calls'),
+    ]);
+    expect(events.slice(1)).toEqual([
+      { type: 'tool-call-delta', index: 0, id: 'call_a', name: 'f', argumentsDelta: '' },
+      { type: 'tool-call-delta', index: 0, argumentsDelta: '{"x"' },
+      { type: 'tool-call-delta', index: 0, argumentsDelta: ':1}' },
+      { type: 'tool-call-delta', index: 1, id: 'call_b', name: 'g', argumentsDelta: '{}' },
+      { type: 'end', reason: 'tool_calls', usage: expect.anything() },
+    ]);
+  });
+
+  it("becomes tool calls also in Ollama's shape: whole, without index, ended by stop", async () => {
+    const call = (name: string, given: object) => ({ id: `call_${name}`, function: { name, arguments: given } });
+    const events = await eventsOf([
+      chunk({ role: 'assistant', content: '', tool_calls: [call('f', { x: 1 }), call('g', {})] }),
+      chunk({ role: 'assistant', content: '' }, 'stop'),
+    ]);
+    expect(events.slice(1)).toEqual([
+      { type: 'tool-call-delta', index: 0, id: 'call_f', name: 'f', argumentsDelta: '{"x":1}' },
+      { type: 'tool-call-delta', index: 1, id: 'call_g', name: 'g', argumentsDelta: '{}' },
+      { type: 'end', reason: 'tool_calls', usage: expect.anything() },
+    ]);
+  });
+
+  it('carries log probabilities with bytes', async () => {
+    const content = [
+      { token: 'é', logprob: -0.1, bytes: [195, 169], top_logprobs: [{ token: 'e', logprob: -2, bytes: null }] },
+    ];
+    const events = await eventsOf([chunk({ content: 'é' }, null, { logprobs: { content } }), chunk({}, 'length')]);
+    expect(events[1]).toEqual({
+      type: 'text-delta',
+      text: 'é',
+      logprobs: [{ token: 'é', bytes: [195, 169], logprob: -0.1, top: [{ token: 'e', bytes: [101], logprob: -2 }] }],
+    });
+    expect(events.at(-1)).toMatchObject({ type: 'end', reason: 'length' });
+  });
+
+  it('carries log probabilities of plain completions', async () => {
+    const logprobs = { tokens: [' a'], token_logprobs: [-0.5], top_logprobs: [{ ' a': -0.5, ' b': -1 }], text_offset: [0] };
+    const events = await eventsOf(
+      [{ choices: [{ index: 0, text: ' a', logprobs, finish_reason: 'stop' }] }],
+      { prompt: { text: 'x' }, maxTokens: 1, logprobs: { top: 2 } },
+    );
+    expect(events[1]).toEqual({
+      type: 'text-delta',
+      text: ' a',
+      logprobs: [
+        {
+          token: ' a',
+          bytes: [32, 97],
+          logprob: -0.5,
+          top: [
+            { token: ' a', bytes: [32, 97], logprob: -0.5 },
+            { token: ' b', bytes: [32, 98], logprob: -1 },
+          ],
+        },
+      ],
+    });
+  });
+
+  it('may be cut anywhere, even inside a character', async () => {
+    const bytes = Buffer.from(`data: ${JSON.stringify(chunk({ content: 'Mbóte 🌳' }, 'stop'))}\r\n\r\ndata: [DONE]\r\n\r\n`);
+    const rawPieces = [...bytes].map((byte) => Uint8Array.of(byte));
+    bench = await remoteBench({ upstreams: [{ behaviour: { rawPieces } }] });
+    expect(textOf(await collect(bench.chat(hello)))).toBe('Mbóte 🌳');
+  });
+
+  it('may be one piece of JSON, from a server that cannot stream', async () => {
+    bench = await remoteBench({ upstreams: [{}] });
+    bench.upstreams[0]?.script.push(
+      answerJson(200, {
+        choices: [{ index: 0, message: { role: 'assistant', content: 'All at once' }, finish_reason: 'stop' }],
+        usage: { prompt_tokens: 3, completion_tokens: 4 },
+      }),
+    );
+    const events = await collect(bench.chat(hello));
+    expect(events).toEqual([
+      { type: 'start', promptTokens: 3, cachedTokens: 0 },
+      { type: 'text-delta', text: 'All at once' },
+      { type: 'end', reason: 'stop', usage: { promptTokens: 3, completionTokens: 4, cachedTokens: 0 } },
+    ]);
+  });
+
+  it('may end without [DONE], but not without a reason', async () => {
+    bench = await remoteBench({ upstreams: [{ behaviour: { withDone: false } }] });
+    expect(textOf(await collect(bench.chat(hello)))).toBe('Hello from the other side.');
+    await bench.close();
+    bench = await remoteBench({ upstreams: [{ behaviour: { withDone: false, payloads: [chunk({ content: 'a' })] } }] });
+    await expect(collect(bench.chat(hello))).rejects.toMatchObject({ code: 'model_unavailable' });
+  });
+});
+
+describe('usage that an upstream does not tell', () => {
+  it.each([
+    ['vllm', 3],
+    ['llama-server', 3],
+    ['openai', 5],
+  ] as const)('is counted here for %s', async (kind, promptTokens) => {
+    bench = await remoteBench({ upstreams: [{ kind, behaviour: { withUsage: false } }] });
+    const events = await collect(bench.chat(hello));
+    expect(events.at(-1)).toMatchObject({ usage: { promptTokens, completionTokens: 6, cachedTokens: 0 } });
+  });
+
+  it('is known exactly in the middle of a vLLM or llama-server stream', async () => {
+    for (const kind of ['vllm', 'llama-server'] as const) {
+      bench = await remoteBench({ upstreams: [{ kind }] });
+      const generation = bench.chat(hello);
+      for await (const event of generation) {
+        if (event.type === 'text-delta' && event.text === ' the') break;
+      }
+      expect(generation.usageSoFar()).toMatchObject({ promptTokens: 9, completionTokens: expect.any(Number) });
+      expect(generation.usageSoFar().completionTokens).toBeGreaterThanOrEqual(3);
+      if (kind === 'vllm') await bench.close();
+    }
+  });
+});
+
+describe('token counts', () => {
+  it.each([
+    ['vllm', 5],
+    ['llama-server', 5],
+    ['tei', 5],
+    ['ollama', 4],
+    ['openai', 4],
+  ] as const)('%s: from its tokenizer if it has one, an estimate otherwise', async (kind, tokens) => {
+    bench = await remoteBench({ upstreams: [{ kind }] });
+    expect(await bench.model.countTokens('one two three')).toBe(tokens);
+  });
+
+  it('are estimated while nobody can count', async () => {
+    bench = await remoteBench({ upstreams: [{ kind: 'vllm' }] });
+    await bench.upstreams[0]?.close();
+    expect(await bench.model.countTokens('one two three')).toBe(4);
+  });
+});
