@@ -77,19 +77,34 @@ const directoriesIn = async (path: string): Promise<string[]> => {
     .map(({ name }) => join(path, name));
 };
 
-export async function listInstalled(storeDirectory: string): Promise<InstalledWeights[]> {
-  const installed: InstalledWeights[] = [];
+async function* installedManifests(storeDirectory: string): AsyncGenerator<{ directory: string; manifest: Manifest }> {
   for (const provider of await directoriesIn(storeDirectory)) {
     for (const name of await directoriesIn(provider)) {
-      for (const version of await directoriesIn(name)) {
-        const manifest = await readManifest(version);
-        if (manifest === null) continue;
-        const { slug, files } = manifest;
-        installed.push({ slug, version: manifest.version, bytes: sizeOf(manifest), files: files.length });
+      for (const directory of await directoriesIn(name)) {
+        const manifest = await readManifest(directory);
+        if (manifest !== null) yield { directory, manifest };
       }
     }
   }
+}
+
+export async function listInstalled(storeDirectory: string): Promise<InstalledWeights[]> {
+  const installed: InstalledWeights[] = [];
+  for await (const { manifest } of installedManifests(storeDirectory)) {
+    const { slug, version, files } = manifest;
+    installed.push({ slug, version, bytes: sizeOf(manifest), files: files.length });
+  }
   return installed;
+}
+
+/** Where each content lies already: several models may be made of the same files. */
+export async function installedByHash(storeDirectory: string): Promise<Map<string, string>> {
+  const byHash = new Map<string, string>();
+  for await (const { directory, manifest } of installedManifests(storeDirectory)) {
+    if (manifest.inPlace !== undefined) continue;
+    for (const { as, sha256 } of manifest.files) byHash.set(sha256, placeInside(directory, as));
+  }
+  return byHash;
 }
 
 const STALE_MS = 7 * 24 * 3600 * 1000;

@@ -1,4 +1,4 @@
-import { WeightsError } from './weights-error.ts';
+import { asWeightsError, isDiskFailure, WeightsError } from './weights-error.ts';
 
 const EXPLANATIONS: Record<string, string> = {
   ENOTFOUND: 'the host name could not be resolved',
@@ -42,7 +42,7 @@ function explain(error: unknown): string {
 
 /** Turns what a fetching library throws into one readable line. `what` completes "cannot fetch … from …". */
 export function networkFailure(what: string, from: string, error: unknown): WeightsError {
-  if (error instanceof WeightsError) return error;
+  if (error instanceof WeightsError || isDiskFailure(error)) return asWeightsError(error);
   const status = statusOf(error);
   if (status === null)
     return new WeightsError('unreachable', `Cannot fetch ${what} from ${from}: ${explain(error)}`, error);

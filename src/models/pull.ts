@@ -18,6 +18,8 @@ export interface PullRequest {
   model: StoredModel;
   paths: ModelPaths;
   source: RemoteSource;
+  /** Files of the store by their sha256, to be linked instead of fetched. */
+  installed: ReadonlyMap<string, string>;
   signal: AbortSignal;
   onProgress(progress: PullProgress): void;
 }
@@ -28,7 +30,7 @@ export interface PullRequest {
  * holds the model's lock.
  */
 export async function pullModel(request: PullRequest, dependencies: PullDependencies): Promise<Manifest> {
-  const { model, paths, source, signal } = request;
+  const { model, paths, source, installed, signal } = request;
   const label = `${model.slug}@${model.version}`;
   const expected = await source.describe(signal);
   const filesDirectory = join(paths.staging, 'files');
@@ -39,7 +41,12 @@ export async function pullModel(request: PullRequest, dependencies: PullDependen
   const digests = new Map<string, Digest>();
   const missing: ExpectedFile[] = [];
   for (const file of expected) {
-    const digest = await reuse(file, filesDirectory, paths.directory, signal);
+    const digest = await reuse(
+      file,
+      filesDirectory,
+      [installed.get(file.sha256 ?? ''), placeInside(paths.directory, file.as)],
+      signal,
+    );
     if (digest === null) missing.push(file);
     else digests.set(file.as, digest);
   }
@@ -94,23 +101,23 @@ const matches = (file: ExpectedFile, digest: Digest): boolean => {
 const digestOf = (path: string, file: ExpectedFile, signal: AbortSignal): Promise<Digest> =>
   digestOfFile(path, signal, { gitOid: file.sha256 === null });
 
-/** A file that an earlier pull had finished, or that an older state of this model holds already. */
+/** A file that an earlier pull had finished, or that this or another model holds already. */
 async function reuse(
   file: ExpectedFile,
   filesDirectory: string,
-  installedDirectory: string,
+  candidates: readonly (string | undefined)[],
   signal: AbortSignal,
 ): Promise<Digest | null> {
   const staged = placeInside(filesDirectory, file.as);
-  const installed = placeInside(installedDirectory, file.as);
   await mkdir(dirname(staged), { recursive: true });
-  // A hard link: the installed directory stays whole until the new one takes its place.
-  await link(installed, staged).catch(() => {});
-  const found = await stat(staged).catch(() => null);
-  if (found === null) return null;
-  const digest = await digestOf(staged, file, signal);
-  if (matches(file, digest)) return digest;
-  await rm(staged);
+  for (const candidate of candidates) {
+    // A hard link, so what is installed stays whole until the new directory takes its place.
+    if (candidate !== undefined) await link(candidate, staged).catch(() => {});
+    if ((await stat(staged).catch(() => null)) === null) continue;
+    const digest = await digestOf(staged, file, signal);
+    if (matches(file, digest)) return digest;
+    await rm(staged);
+  }
   return null;
 }
 
@@ -166,7 +173,9 @@ async function putInPlace(filesDirectory: string, paths: ModelPaths): Promise<vo
   const parent = dirname(paths.directory);
   await mkdir(parent, { recursive: true });
   // A directory can only be renamed onto an empty one. Killed between the two renames, the next pull finds all of it staged.
-  await rename(paths.directory, join(paths.staging, 'replaced')).catch(ignoreMissing);
+  const replaced = join(paths.staging, 'replaced');
+  await rm(replaced, { recursive: true, force: true });
+  await rename(paths.directory, replaced).catch(ignoreMissing);
   await rename(filesDirectory, paths.directory);
   await syncDirectory(parent);
   await rm(paths.staging, { recursive: true, force: true });

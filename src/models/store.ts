@@ -6,6 +6,7 @@ import { createHubFetch } from './hub-fetch.ts';
 import {
   type InstalledWeights,
   inspect,
+  installedByHash,
   listInstalled,
   rehash,
   sweepStaging,
@@ -81,7 +82,10 @@ export interface WeightsStore extends AsyncDisposable {
   /** Like `ensure`, but tries whatever was found before, and throws WeightsError with the details. */
   pull(model: StoredModel, options?: PullOptions): Promise<{ directory: string }>;
   remove(model: StoredModel): Promise<{ freedBytes: number }>;
-  /** Hashes every file again and removes those that do not match. Empty: nothing is installed. */
+  /**
+   * Hashes every file again and removes those that do not match. Empty: nothing is installed. Files used in place are never
+   * removed; a mismatch among them throws WeightsError.
+   */
   verify(model: StoredModel, options?: { signal?: AbortSignal | undefined }): Promise<VerifiedFile[]>;
   list(): Promise<InstalledWeights[]>;
 }
@@ -119,7 +123,12 @@ export function createWeightsStore(dependencies: WeightsStoreDependencies): Weig
     const previous = await readManifest(paths.directory);
     const files = await local.verify(previous, signal);
     const manifest = { format: 1 as const, slug: model.slug, version: model.version, inPlace: local.directory, files };
-    if (JSON.stringify(previous) !== JSON.stringify(manifest)) await writeManifest(paths.directory, manifest);
+    if (JSON.stringify(previous) !== JSON.stringify(manifest)) {
+      // Only saves the next start from hashing again.
+      await writeManifest(paths.directory, manifest).catch((error: unknown) =>
+        logger.warn({ model: model.slug, error }, 'the verification could not be recorded'),
+      );
+    }
     return { directory: local.directory };
   }
 
@@ -140,12 +149,13 @@ export function createWeightsStore(dependencies: WeightsStoreDependencies): Weig
     if (source === null) return useInPlace(model, closing.signal);
     try {
       await mkdir(root, { recursive: true });
-      await sweepStaging(root, clock.now());
       await using _lock = await acquireLock(paths.lock, closing.signal);
       // Another process may have done it while this one waited for the lock.
       if (!(await isUsable(model, paths))) {
         logger.info({ model: model.slug, version: model.version }, 'pulling weights');
-        const request = { model, paths, source, signal: closing.signal, onProgress: report };
+        await sweepStaging(root, clock.now());
+        const installed = await installedByHash(root);
+        const request = { model, paths, source, installed, signal: closing.signal, onProgress: report };
         await pullModel(request, { clock, statFileSystem });
         logger.info({ model: model.slug, version: model.version }, 'weights are in place');
       }
@@ -165,7 +175,7 @@ export function createWeightsStore(dependencies: WeightsStoreDependencies): Weig
     }
   }
 
-  function pull(model: StoredModel, options: PullOptions = {}): Promise<{ directory: string }> {
+  async function pull(model: StoredModel, options: PullOptions = {}): Promise<{ directory: string }> {
     return pulls.join(pathsOf(model).id, (report) => runPull(model, report), options);
   }
 

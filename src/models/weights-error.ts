@@ -37,10 +37,18 @@ export class WeightsError extends Error {
   }
 }
 
-/** Whatever went wrong while weights were fetched or stored, in one type. */
+const DISK_FULL = new Set(['ENOSPC', 'EDQUOT']);
+const DISK_FAILURES = new Set([...DISK_FULL, 'EACCES', 'EIO', 'EMFILE', 'EPERM', 'EROFS']);
+
+const codeOf = (error: unknown): string =>
+  error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
+
+export const isDiskFailure = (error: unknown): boolean => DISK_FAILURES.has(codeOf(error));
+
+/** Whatever went wrong while weights were stored, in one type. */
 export function asWeightsError(error: unknown): WeightsError {
   if (error instanceof WeightsError) return error;
   const message = error instanceof Error ? error.message : String(error);
-  const full = error instanceof Error && 'code' in error && error.code === 'ENOSPC';
-  return new WeightsError(full ? 'no-space' : 'storage', `The weights could not be stored: ${message}`, error);
+  const failure = DISK_FULL.has(codeOf(error)) ? 'no-space' : 'storage';
+  return new WeightsError(failure, `The weights could not be stored: ${message}`, error);
 }
