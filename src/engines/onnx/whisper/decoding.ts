@@ -1,0 +1,158 @@
+import type { Tensor } from 'onnxruntime-node';
+import type { DecoderState, Network } from './network.ts';
+import { repetition } from './repetition.ts';
+import { type createRules, logSumExp, pick } from './rules.ts';
+import type { Vocabulary } from './vocabulary.ts';
+
+export interface DecodeJob {
+  hidden: Tensor;
+  /** Tokens of the text that came before; empty: none. */
+  previous: readonly number[];
+  /** Undefined: detect. */
+  language: string | undefined;
+  task: 'transcribe' | 'translate';
+  temperature: number;
+  signal: AbortSignal;
+}
+
+export interface Decoded {
+  language: string;
+  /** Text and timestamp tokens, without the end of text. */
+  tokens: readonly number[];
+  averageLogprob: number;
+  noSpeechProbability: number;
+  /** Stopped because the same words came again and again. */
+  repetitive: boolean;
+}
+
+/** Jobs with one key can be decoded side by side. */
+export const batchKey = (job: DecodeJob) => `${job.previous.length}:${job.language === undefined}`;
+
+interface Row {
+  index: number;
+  job: DecodeJob;
+  random: () => number;
+  language: string;
+  tokens: number[];
+  sumLogprob: number;
+  noSpeechProbability: number;
+}
+
+export interface DecoderDependencies {
+  network: Network;
+  vocabulary: Vocabulary;
+  rules: ReturnType<typeof createRules>;
+  /** New tokens for one window. */
+  maxTokens: number;
+}
+
+/**
+ * Decodes jobs of one key in lockstep. `settle` is called for each as soon as it is through, so a short window does not wait
+ * for a long one; one that is aborted leaves the batch at the next token.
+ */
+export function createDecoder({ network, vocabulary, rules, maxTokens }: DecoderDependencies) {
+  const { size, endOfText, startOfTranscript, startOfPrevious, tasks, languages } = vocabulary;
+
+  const prefixOf = (job: DecodeJob) => [
+    ...(job.previous.length > 0 ? [startOfPrevious, ...job.previous] : []),
+    startOfTranscript,
+    ...(job.language === undefined ? [] : [languageToken(job.language), tasks[job.task]]),
+  ];
+  const languageToken = (language: string) => {
+    const token = languages.get(language);
+    if (token === undefined) throw new Error(`No such language: ${language}`);
+    return token;
+  };
+  const logitsAt = (state: DecoderState, row: number, position: number) => {
+    const start = (row * state.positions + position) * size;
+    return state.logits.subarray(start, start + size);
+  };
+
+  return async function decode(
+    jobs: readonly DecodeJob[],
+    settle: (index: number, decoded: Decoded) => void,
+  ): Promise<void> {
+    let rows = jobs.map((job, index): Row => {
+      // The same window gives the same text on every run, at any temperature.
+      const random = seededRandom(Math.round(job.temperature * 1000) + 1);
+      return { index, job, random, language: job.language ?? '', tokens: [], sumLogprob: 0, noSpeechProbability: 0 };
+    });
+    let state = await network.start(
+      jobs.map((job) => job.hidden),
+      jobs.map(prefixOf),
+    );
+    const startPosition = jobs[0] && jobs[0].previous.length > 0 ? jobs[0].previous.length + 1 : 0;
+    rows.forEach((row, i) => {
+      const logits = logitsAt(state, i, startPosition);
+      row.noSpeechProbability = Math.exp((logits[vocabulary.noSpeech] as number) - logSumExp(logits));
+      if (row.language === '') row.language = likeliest(logits, languages);
+    });
+    if (jobs[0]?.language === undefined) {
+      state = await network.step(
+        state,
+        rows.map((row) => languageToken(row.language)),
+      );
+      state = await network.step(
+        state,
+        rows.map((row) => tasks[row.job.task]),
+      );
+    }
+
+    while (rows.length > 0) {
+      const going: number[] = [];
+      rows.forEach((row, i) => {
+        if (row.job.signal.aborted) return;
+        const logits = logitsAt(state, i, state.positions - 1);
+        rules(logits, row.tokens);
+        const token = pick(logits, row.job.temperature, row.random);
+        row.sumLogprob += (logits[token] as number) - logSumExp(logits);
+        if (token !== endOfText) row.tokens.push(token);
+        const repeated = token === endOfText ? undefined : repetition(row.tokens, endOfText);
+        if (token !== endOfText && repeated === undefined && row.tokens.length < maxTokens) {
+          going.push(i);
+          return;
+        }
+        settle(row.index, {
+          language: row.language,
+          tokens: repeated === undefined ? row.tokens : row.tokens.slice(0, repeated),
+          averageLogprob: row.sumLogprob / (row.tokens.length + 1),
+          noSpeechProbability: row.noSpeechProbability,
+          repetitive: repeated !== undefined,
+        });
+      });
+      if (going.length === 0) return;
+      if (going.length < rows.length) {
+        state = network.select(state, going);
+        rows = going.map((i) => rows[i] as Row);
+      }
+      state = await network.step(
+        state,
+        rows.map((row) => row.tokens.at(-1) ?? endOfText),
+      );
+    }
+  };
+}
+
+function likeliest(logits: Float32Array, languages: ReadonlyMap<string, number>): string {
+  let best = '';
+  let bestLogit = Number.NEGATIVE_INFINITY;
+  for (const [language, token] of languages) {
+    const logit = logits[token] as number;
+    if (logit > bestLogit) {
+      best = language;
+      bestLogit = logit;
+    }
+  }
+  return best;
+}
+
+/** Mulberry32. */
+function seededRandom(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let t = Math.imul(state ^ (state >>> 15), 1 | state);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
+  };
+}
