@@ -35,7 +35,9 @@ describe.each(['openai', 'vllm', 'llama-server', 'ollama', 'baobab'] as const)('
 
   it('gives the same for a plain prompt', async () => {
     bench = await remoteBench({ upstreams: [{ kind }] });
-    expect(textOf(await collect(bench.chat({ prompt: { text: 'Once' }, maxTokens: 5 })))).toBe('Hello from the other side.');
+    expect(textOf(await collect(bench.chat({ prompt: { text: 'Once' }, maxTokens: 5 })))).toBe(
+      'Hello from the other side.',
+    );
     expect(bench.upstreams[0]?.requests[0]).toMatchObject({
       path: '/v1/completions',
       body: { prompt: 'Once', max_tokens: 5, stream: true },
@@ -56,7 +58,11 @@ describe('what an upstream is sent', () => {
         messages: [
           { role: 'system', content: 'Be kind.' },
           { role: 'user', content: 'Weather?', name: 'ann' },
-          { role: 'assistant', content: '', toolCalls: [{ id: 'call_1', name: 'weather', arguments: '{"at":"Kigali"}' }] },
+          {
+            role: 'assistant',
+            content: '',
+            toolCalls: [{ id: 'call_1', name: 'weather', arguments: '{"at":"Kigali"}' }],
+          },
           { role: 'tool', content: '24 C', toolCallId: 'call_1' },
         ],
       },
@@ -92,7 +98,10 @@ describe('what an upstream is sent', () => {
       ],
       tool_choice: { type: 'function', function: { name: 'weather' } },
       parallel_tool_calls: false,
-      response_format: { type: 'json_schema', json_schema: { name: 'answer', schema: { type: 'object' }, strict: true } },
+      response_format: {
+        type: 'json_schema',
+        json_schema: { name: 'answer', schema: { type: 'object' }, strict: true },
+      },
       max_tokens: 50,
       temperature: 0,
       top_p: 0.9,
@@ -140,7 +149,8 @@ describe('what an upstream is sent', () => {
     bench.upstreams[0]?.script.push(
       answerJson(400, {
         error: {
-          message: "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+          message:
+            "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
           type: 'invalid_request_error',
           param: 'max_tokens',
           code: 'unsupported_parameter',
@@ -163,7 +173,11 @@ describe('what an upstream streams', () => {
   };
 
   it.each(['reasoning', 'reasoning_content'])('becomes reasoning when it comes as %s', async (field) => {
-    const events = await eventsOf([chunk({ role: 'assistant' }), chunk({ [field]: 'Hm.' }), chunk({ content: 'Yes' }, 'stop')]);
+    const events = await eventsOf([
+      chunk({ role: 'assistant' }),
+      chunk({ [field]: 'Hm.' }),
+      chunk({ content: 'Yes' }, 'stop'),
+    ]);
     expect(events.slice(1, 3)).toEqual([
       { type: 'reasoning-delta', text: 'Hm.' },
       { type: 'text-delta', text: 'Yes' },
@@ -215,11 +229,17 @@ describe('what an upstream streams', () => {
   });
 
   it('carries log probabilities of plain completions', async () => {
-    const logprobs = { tokens: [' a'], token_logprobs: [-0.5], top_logprobs: [{ ' a': -0.5, ' b': -1 }], text_offset: [0] };
-    const events = await eventsOf(
-      [{ choices: [{ index: 0, text: ' a', logprobs, finish_reason: 'stop' }] }],
-      { prompt: { text: 'x' }, maxTokens: 1, logprobs: { top: 2 } },
-    );
+    const logprobs = {
+      tokens: [' a'],
+      token_logprobs: [-0.5],
+      top_logprobs: [{ ' a': -0.5, ' b': -1 }],
+      text_offset: [0],
+    };
+    const events = await eventsOf([{ choices: [{ index: 0, text: ' a', logprobs, finish_reason: 'stop' }] }], {
+      prompt: { text: 'x' },
+      maxTokens: 1,
+      logprobs: { top: 2 },
+    });
     expect(events[1]).toEqual({
       type: 'text-delta',
       text: ' a',
@@ -238,7 +258,9 @@ describe('what an upstream streams', () => {
   });
 
   it('may be cut anywhere, even inside a character', async () => {
-    const bytes = Buffer.from(`data: ${JSON.stringify(chunk({ content: 'Mbóte 🌳' }, 'stop'))}\r\n\r\ndata: [DONE]\r\n\r\n`);
+    const bytes = Buffer.from(
+      `data: ${JSON.stringify(chunk({ content: 'Mbóte 🌳' }, 'stop'))}\r\n\r\ndata: [DONE]\r\n\r\n`,
+    );
     const rawPieces = [...bytes].map((byte) => Uint8Array.of(byte));
     bench = await remoteBench({ upstreams: [{ behaviour: { rawPieces } }] });
     expect(textOf(await collect(bench.chat(hello)))).toBe('Mbóte 🌳');

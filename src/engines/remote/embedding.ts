@@ -106,7 +106,10 @@ async function nameTooLong(
       ? undefined
       : await countAtUpstream(lease, texts, scopeAt(remote, lease, 'input')).catch(() => undefined);
   const sizes = items.map((item, i) => (typeof item === 'string' ? (counts?.[i] ?? 0) : item.length));
-  const at = told !== undefined ? Number(told) : sizes.findIndex((size) => size > remote.contextLength);
+  const maxCharacters = Number(/less than (\d+) characters/.exec(failure.detail)?.[1] ?? Infinity);
+  const isTooLong = (size: number, i: number) =>
+    size > remote.contextLength || (texts[i]?.length ?? 0) >= maxCharacters;
+  const at = told !== undefined ? Number(told) : sizes.findIndex(isTooLong);
   if (at === -1) return failure;
   const size = sizes[at] ?? 0;
   const param = `input[${start + at}]`;

@@ -71,18 +71,22 @@ function readError(body: unknown): UpstreamError {
 }
 
 const CONTEXT_ERROR =
-  /maximum (context|model) length|context[ _](length|size|window)|must have less than \d+ tokens|too large to process|physical batch size|exceeds? (the )?(maximum|limit).*tokens/i;
-/** TEI answers 413 for a long input as for a large batch; llama-server 500 for an embedding over its physical batch. */
+  /maximum (context|model) length|context[ _](length|size|window)|must have less than \d+ (tokens|characters)|too large to process|physical batch size|exceeds? (the )?(maximum|limit).*tokens/i;
+/** Older TEI answers 413 for a long input as for a large batch, newer 422 for both; llama-server 500 for an embedding over its physical batch. */
 const CONTEXT_STATUSES = new Set([400, 413, 422, 500]);
 const LIMIT =
   /(?:maximum (?:context|model) length (?:is|of)|less than|available context size|at most|current batch size:)\D{0,4}(\d+)/i;
 const TOKENS =
   /(?:requested|resulted in|given:|request \(|contains at least|contains|your request has|prompt has|'[^']*' has|input \()\D{0,4}(\d+)/i;
+const BATCH_LIMIT = /batch size \d+ > maximum allowed batch size/;
 const TOO_MUCH_OUTPUT = /^'?max_(completion_)?tokens\b.* too large/i;
 
 function contextError(error: UpstreamError, scope: FailureScope): ApiError {
-  const limit = error.limit ?? count(Number(LIMIT.exec(error.message)?.[1] ?? Number.NaN)) ?? scope.contextLength;
-  const tokens = error.tokens ?? count(Number(TOKENS.exec(error.message)?.[1] ?? Number.NaN));
+  const inTokens = !/\d characters/.test(error.message);
+  const told = (pattern: RegExp) =>
+    inTokens ? count(Number(pattern.exec(error.message)?.[1] ?? Number.NaN)) : undefined;
+  const limit = error.limit ?? told(LIMIT) ?? scope.contextLength;
+  const tokens = error.tokens ?? told(TOKENS);
   if (TOO_MUCH_OUTPUT.test(error.message)) {
     return new ApiError(
       'context_length_exceeded',
@@ -134,7 +138,7 @@ export function failureFromAnswer(
     const wait = Number.isFinite(seconds) && seconds > 0 ? Math.min(seconds, 60) : 1;
     return new UpstreamFailure('busy', errors.capacityExceeded(wait, 'every place that serves it is busy'), detail);
   }
-  if (status === 413) {
+  if (status === 413 || BATCH_LIMIT.test(error.message)) {
     const tooLarge = new ApiError(
       'context_length_exceeded',
       `'${scope.param}' is larger than this model takes in one request.`,

@@ -1,0 +1,236 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import type { EmbeddingRequest } from '../../src/engines/engine.ts';
+import type { RemoteEmbeddingResult } from '../../src/engines/remote/embedding.ts';
+import { answerJson, countFakeTokens, fakeVector } from '../fixtures/fake-upstream.ts';
+import { type BenchOptions, type RemoteBench, remoteBench } from '../fixtures/remote-bench.ts';
+
+let bench: RemoteBench;
+afterEach(() => bench.close());
+
+async function start(upstreams: BenchOptions['upstreams'], model: BenchOptions['model'] = {}): Promise<void> {
+  bench = await remoteBench({ upstreams, model: { task: 'embedding', ...model } });
+}
+
+function embed(request: EmbeddingRequest, signal?: AbortSignal): Promise<RemoteEmbeddingResult> {
+  if (bench.model.embedding === undefined) throw new Error('not an embedding model');
+  return bench.model.embedding.embed(request, bench.context(signal === undefined ? {} : { signal }));
+}
+
+const unit = (values: readonly number[]): number[] => {
+  const length = Math.hypot(...values);
+  return values.map((value) => value / length);
+};
+const texts = (count: number): string[] =>
+  Array.from({ length: count }, (_, i) => `text number ${i} ${'x '.repeat(i % 7)}`);
+
+function expectVectors(result: RemoteEmbeddingResult, inputs: readonly string[], dimensions = 8): void {
+  expect(result.dimensions).toBe(dimensions);
+  expect(result.vectors).toHaveLength(inputs.length * dimensions);
+  for (const [i, input] of inputs.entries()) {
+    const expected = unit(fakeVector(input, 8).slice(0, dimensions));
+    const given = result.vectors.subarray(i * dimensions, (i + 1) * dimensions);
+    for (const [j, value] of expected.entries()) expect(given[j]).toBeCloseTo(value, 5);
+  }
+}
+
+const sum = (numbers: readonly number[]): number => numbers.reduce((a, b) => a + b, 0);
+
+describe.each(['openai', 'vllm', 'tei', 'llama-server', 'ollama', 'baobab'] as const)(
+  'embeddings through %s',
+  (kind) => {
+    it('keep the order, have unit length, and their tokens add up to what the upstream counted', async () => {
+      await start([{ kind }]);
+      const inputs = texts(300);
+      const result = await embed({ inputs });
+      expectVectors(result, inputs);
+      expect(sum(result.tokens)).toBe(sum(inputs.map(countFakeTokens)));
+      expect(result.tokens.every((tokens) => tokens > 0)).toBe(true);
+      expect(result.servedRegion).toBe('local');
+    });
+
+    it('are cut and normalised again for fewer dimensions', async () => {
+      await start([{ kind }]);
+      expectVectors(await embed({ inputs: ['a b', 'c'], dimensions: 3 }), ['a b', 'c'], 3);
+    });
+  },
+);
+
+describe('embeddings', () => {
+  it('are asked for in base64 and read as plain numbers where that is ignored', async () => {
+    await start([{ behaviour: { knowsBase64: false } }]);
+    expectVectors(await embed({ inputs: ['a', 'b'] }), ['a', 'b']);
+    expect(bench.upstreams[0]?.requests[0]?.body).toEqual({
+      model: 'upstream-model',
+      input: ['a', 'b'],
+      encoding_format: 'base64',
+    });
+  });
+
+  it('are put into order by their index', async () => {
+    await start([{}]);
+    const item = (index: number) => ({ object: 'embedding', index, embedding: fakeVector(['a', 'b'][index] ?? '', 8) });
+    bench.upstreams[0]?.script.push(
+      answerJson(200, { data: [item(1), item(0)], usage: { prompt_tokens: 6, total_tokens: 6 } }),
+    );
+    expectVectors(await embed({ inputs: ['a', 'b'] }), ['a', 'b']);
+  });
+
+  it('take token ids', async () => {
+    await start([{ kind: 'vllm' }]);
+    expectVectors(await embed({ inputs: [[1, 2], [3]] }), ['t1 t2', 't3']);
+  });
+
+  it('refuse token ids for Ollama, which knows only text', async () => {
+    await start([{ kind: 'ollama' }]);
+    await expect(embed({ inputs: [[1, 2]] })).rejects.toMatchObject({ code: 'unsupported_parameter', param: 'input' });
+  });
+
+  it('refuse more dimensions than the vectors have', async () => {
+    await start([{}]);
+    await expect(embed({ inputs: ['a'], dimensions: 9 })).rejects.toMatchObject({
+      code: 'unsupported_parameter',
+      param: 'dimensions',
+    });
+  });
+
+  it('are estimated in tokens when the upstream tells none', async () => {
+    await start([{}]);
+    bench.upstreams[0]?.script.push(answerJson(200, { data: [{ index: 0, embedding: fakeVector('abcdefgh', 8) }] }));
+    expect((await embed({ inputs: ['abcdefgh'] })).tokens).toEqual([2]);
+  });
+
+  it.each([
+    ['too few vectors', { data: [] }],
+    ['no vectors', { hello: 1 }],
+    [
+      'a vector of another length',
+      {
+        data: [
+          { index: 0, embedding: [1, 2] },
+          { index: 1, embedding: [1] },
+        ],
+      },
+    ],
+  ])('fail on %s', async (_name, body) => {
+    await start([{}]);
+    bench.upstreams[0]?.script.push(answerJson(200, body));
+    await expect(embed({ inputs: ['a', 'b'] })).rejects.toMatchObject({ code: 'model_unavailable' });
+  });
+});
+
+describe('TEI', () => {
+  it('is called with 32 inputs at a time, never truncating', async () => {
+    await start([{ kind: 'tei' }]);
+    await embed({ inputs: texts(70) });
+    const bodies = bench.upstreams[0]?.requests.map(
+      (request) => request.body as { inputs: string[]; truncate: boolean },
+    );
+    expect(bodies?.map((body) => body.inputs.length).toSorted()).toEqual([32, 32, 6]);
+    expect(bodies?.every((body) => body.truncate === false)).toBe(true);
+    expect(bench.upstreams[0]?.requests[0]?.path).toBe('/embed');
+  });
+
+  it.each([413, 422])('with a smaller batch size is learnt once (%i)', async (teiRefusalStatus) => {
+    await start([{ kind: 'tei', behaviour: { maxInputsPerCall: 5, teiRefusalStatus } }]);
+    const inputs = texts(64);
+    expectVectors(await embed({ inputs }), inputs);
+    const before = bench.upstreams[0]?.requests.length ?? 0;
+    expectVectors(await embed({ inputs: inputs.slice(0, 20) }), inputs.slice(0, 20));
+    expect((bench.upstreams[0]?.requests.length ?? 0) - before).toBe(4);
+  });
+
+  it('is sent less at a time when the payload is too large', async () => {
+    await start([{ kind: 'tei' }]);
+    bench.upstreams[0]?.script.push(answerJson(413, 'length limit exceeded'));
+    const inputs = texts(20);
+    expectVectors(await embed({ inputs }), inputs);
+    expect(bench.upstreams[0]?.requests.map((request) => (request.body as { inputs: string[] }).inputs.length)).toEqual(
+      [20, 10, 10],
+    );
+  });
+
+  it('never gets a body of more than two megabytes', async () => {
+    await start([{ kind: 'tei', behaviour: { contextLength: 10_000_000 } }]);
+    await embed({ inputs: Array.from({ length: 10 }, (_, i) => `${i}${'漢'.repeat(150_000)}`) });
+    const sizes = bench.upstreams[0]?.requests.map((request) => Number(request.headers['content-length'])) ?? [];
+    expect(Math.max(...sizes)).toBeLessThan(2_000_000);
+  });
+});
+
+describe('an input that is too long', () => {
+  const long = 'word '.repeat(100);
+  const inputs = [...texts(40), long, ...texts(3)];
+
+  it.each([
+    ['tei', 413],
+    ['tei', 422],
+    ['vllm', 0],
+  ] as const)('is named with its place and the numbers by %s (%i)', async (kind, teiRefusalStatus) => {
+    await start([{ kind, behaviour: { teiRefusalStatus } }]);
+    await expect(embed({ inputs })).rejects.toMatchObject({
+      code: 'context_length_exceeded',
+      status: 422,
+      param: 'input[40]',
+      message: expect.stringContaining('102 tokens, but this model takes at most 64'),
+    });
+  });
+
+  it.each(['openai', 'ollama'] as const)('is named when it is the only one (%s)', async (kind) => {
+    await start([{ kind }]);
+    await expect(embed({ inputs: [long] })).rejects.toMatchObject({
+      code: 'context_length_exceeded',
+      param: 'input[0]',
+    });
+  });
+
+  it('is refused without a name when the upstream cannot tell which', async () => {
+    await start([{ kind: 'ollama' }]);
+    await expect(embed({ inputs })).rejects.toMatchObject({ code: 'context_length_exceeded', param: 'input' });
+  });
+
+  it('keeps its name through another Baobab, at its place in the whole request', async () => {
+    await start([{ kind: 'baobab' }]);
+    const message = "'input[44]' has 102 tokens, but this model takes at most 64. Shorten it or split it.";
+    bench.upstreams[0]?.script.push(
+      answerJson(422, {
+        error: { message, type: 'invalid_request_error', code: 'context_length_exceeded', param: 'input[44]' },
+      }),
+    );
+    // 256 go in the first call, the rest in a second one that may be answered first.
+    await expect(embed({ inputs: texts(200) })).rejects.toMatchObject({
+      code: 'context_length_exceeded',
+      param: 'input[44]',
+    });
+  });
+});
+
+describe('a large request', () => {
+  it('is spread over all addresses', async () => {
+    await start([{ kind: 'tei' }, { kind: 'tei' }]);
+    await embed({ inputs: texts(320) });
+    expect(bench.upstreams.map((upstream) => upstream.requests.length)).toEqual([5, 5]);
+  });
+
+  it('stops its other calls when one fails', async () => {
+    await start([{ kind: 'tei', behaviour: { firstByteDelayMs: 60_000 } }]);
+    bench.upstreams[0]?.script.push(answerJson(400, { error: '`inputs` cannot be empty', error_type: 'Empty' }));
+    await expect(embed({ inputs: texts(2048) })).rejects.toMatchObject({ code: 'invalid_parameter' });
+    await bench.upstreams[0]?.until(
+      () => bench.upstreams[0]?.requests.slice(1).every((request) => request.aborted) ?? false,
+    );
+    expect(bench.upstreams[0]?.requests.length).toBeLessThan(10);
+    expect(bench.model.health()[0]?.inFlight).toBe(0);
+  });
+
+  it('stops when the caller cancels', async () => {
+    await start([{ kind: 'tei', behaviour: { firstByteDelayMs: 60_000 } }]);
+    const controller = new AbortController();
+    const running = embed({ inputs: texts(100) }, controller.signal);
+    const outcome = expect(running).rejects.toMatchObject({ code: 'client_cancelled' });
+    await bench.upstreams[0]?.until(() => bench.upstreams[0]?.requests.length === 4);
+    controller.abort();
+    await outcome;
+    await bench.upstreams[0]?.until(() => bench.upstreams[0]?.requests.every((request) => request.aborted) ?? false);
+    expect(bench.model.health()[0]).toMatchObject({ inFlight: 0, healthy: true });
+  });
+});

@@ -1,0 +1,82 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import type { RemoteRerankResult } from '../../src/engines/remote/rerank.ts';
+import { answerJson, countFakeTokens } from '../fixtures/fake-upstream.ts';
+import { type BenchOptions, type RemoteBench, remoteBench } from '../fixtures/remote-bench.ts';
+
+let bench: RemoteBench;
+afterEach(() => bench.close());
+
+async function start(upstreams: BenchOptions['upstreams']): Promise<void> {
+  bench = await remoteBench({ upstreams, model: { task: 'cross-encoder' } });
+}
+
+function rerank(query: string, documents: readonly string[]): Promise<RemoteRerankResult> {
+  if (bench.model.rerank === undefined) throw new Error('not a rerank model');
+  return bench.model.rerank.rerank({ query, documents }, bench.context());
+}
+
+const query = 'green tree';
+const documents = ['a green tree', 'a blue car', 'a green car'];
+
+describe.each(['openai', 'vllm', 'tei', 'llama-server', 'baobab'] as const)('a rerank through %s', (kind) => {
+  it('gives scores in 0–1 in input order and the tokens', async () => {
+    await start([{ kind }]);
+    const { scores, tokens } = await rerank(query, documents);
+    const sigmoid = (x: number) => 1 / (1 + Math.exp(-x));
+    const expected = kind === 'llama-server' ? [sigmoid(5), sigmoid(-5), sigmoid(0)] : [1, 0, 0.5];
+    for (const [i, score] of expected.entries()) expect(scores[i]).toBeCloseTo(score, 6);
+    expect(tokens).toBe(documents.reduce((sum, text) => sum + countFakeTokens(text) + countFakeTokens(query), 0));
+  });
+
+  it('handles a thousand documents', async () => {
+    await start([{ kind }]);
+    const many = Array.from({ length: 1_000 }, (_, i) => (i === 777 ? 'green tree' : `document ${i}`));
+    const { scores } = await rerank(query, many);
+    expect(scores.indexOf(Math.max(...scores))).toBe(777);
+  });
+});
+
+describe('a rerank', () => {
+  it('is sent in the shape of each server', async () => {
+    await start([{ kind: 'tei' }]);
+    await rerank(query, documents);
+    expect(bench.upstreams[0]?.requests[0]).toMatchObject({
+      path: '/rerank',
+      body: { query, texts: documents, raw_scores: false, truncate: false },
+    });
+    await bench.close();
+    await start([{ kind: 'vllm' }]);
+    await rerank(query, documents);
+    expect(bench.upstreams[0]?.requests[0]).toMatchObject({
+      path: '/v1/rerank',
+      body: { model: 'upstream-model', query, documents, top_n: 3 },
+    });
+  });
+
+  it('keeps the order of logits from a server that was not known to give them', async () => {
+    await start([{}]);
+    const results = [
+      { index: 0, relevance_score: 7 },
+      { index: 1, relevance_score: -3 },
+      { index: 2, relevance_score: 9 },
+    ];
+    bench.upstreams[0]?.script.push(answerJson(200, { results }));
+    const { scores } = await rerank(query, documents);
+    expect([...scores].every((score) => score > 0 && score < 1)).toBe(true);
+    expect((scores[2] ?? 0) > (scores[0] ?? 0) && (scores[0] ?? 0) > (scores[1] ?? 0)).toBe(true);
+  });
+
+  it('fails when a score is missing', async () => {
+    await start([{}]);
+    bench.upstreams[0]?.script.push(answerJson(200, { results: [{ index: 0, relevance_score: 1 }] }));
+    await expect(rerank(query, documents)).rejects.toMatchObject({ code: 'model_unavailable' });
+  });
+
+  it('names a document that is too long', async () => {
+    await start([{ kind: 'tei' }]);
+    await expect(rerank(query, ['word '.repeat(100)])).rejects.toMatchObject({
+      code: 'context_length_exceeded',
+      param: 'documents[0]',
+    });
+  });
+});

@@ -1,0 +1,91 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import type { TranscriptionRequest } from '../../src/engines/engine.ts';
+import { answerJson } from '../fixtures/fake-upstream.ts';
+import { type RemoteBench, remoteBench } from '../fixtures/remote-bench.ts';
+
+let bench: RemoteBench;
+afterEach(() => bench.close());
+
+async function transcribe(answer: unknown, request: Partial<TranscriptionRequest> = {}) {
+  bench = await remoteBench({ upstreams: [{ kind: 'vllm' }], model: { task: 'transcription' } });
+  bench.upstreams[0]?.script.push(answerJson(200, answer));
+  if (bench.model.transcription === undefined) throw new Error('not a transcription model');
+  return bench.model.transcription.transcribe({ samples: new Float32Array(32_000), ...request }, bench.context());
+}
+
+const segment = (start: number, end: number, text: string) => ({
+  id: 0,
+  seek: 0,
+  start,
+  end,
+  text,
+  tokens: [50364, 1],
+  temperature: 0.2,
+  avg_logprob: -0.3,
+  compression_ratio: 1.1,
+  no_speech_prob: 0.01,
+});
+
+describe('a transcription', () => {
+  it('is sent as a form with a wav file', async () => {
+    await transcribe({ text: 'x' }, { language: 'sw', prompt: 'Habari', temperature: 0.4, wordTimestamps: true });
+    const request = bench.upstreams[0]?.requests[0];
+    expect(request?.path).toBe('/v1/audio/transcriptions');
+    const form = await new Response(request?.body as Buffer, {
+      headers: { 'content-type': String(request?.headers['content-type']) },
+    }).formData();
+    expect(Object.fromEntries([...form].filter(([, value]) => typeof value === 'string'))).toMatchObject({
+      model: 'upstream-model',
+      response_format: 'verbose_json',
+      language: 'sw',
+      prompt: 'Habari',
+      temperature: '0.4',
+    });
+    expect(form.getAll('timestamp_granularities[]')).toEqual(['segment', 'word']);
+    const file = form.get('file');
+    expect(file instanceof File && file.size).toBe(44 + 64_000);
+  });
+
+  it('gives segments, words in their segments, and the code of the language', async () => {
+    const result = await transcribe(
+      {
+        task: 'transcribe',
+        language: 'english',
+        duration: 2,
+        text: ' Hello there.',
+        segments: [segment(0, 1, ' Hello'), segment(1, 2, ' there.')],
+        words: [
+          { word: 'Hello', start: 0.1, end: 0.9 },
+          { word: 'there', start: 1.1, end: 1.9 },
+        ],
+      },
+      { wordTimestamps: true },
+    );
+    expect(result).toMatchObject({ language: 'en', servedRegion: 'local' });
+    expect(result.segments[1]).toEqual({
+      startSeconds: 1,
+      endSeconds: 2,
+      text: ' there.',
+      tokens: [50364, 1],
+      temperature: 0.2,
+      averageLogprob: -0.3,
+      compressionRatio: 1.1,
+      noSpeechProbability: 0.01,
+      words: [{ word: 'there', startSeconds: 1.1, endSeconds: 1.9 }],
+    });
+  });
+
+  it('makes one segment of an answer that is only text', async () => {
+    const result = await transcribe({ text: 'Hello' }, { language: 'en' });
+    expect(result.segments).toMatchObject([{ startSeconds: 0, endSeconds: 2, text: 'Hello' }]);
+  });
+
+  it('translates on its own route', async () => {
+    await transcribe({ text: 'Hello' }, { task: 'translate', language: 'sw' });
+    expect(bench.upstreams[0]?.requests[0]?.path).toBe('/v1/audio/translations');
+  });
+
+  it('fails on an answer of another kind', async () => {
+    await expect(transcribe([1])).rejects.toMatchObject({ code: 'model_unavailable' });
+  });
+});
