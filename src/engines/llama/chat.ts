@@ -1,0 +1,54 @@
+import type { LlamaModel } from 'node-llama-cpp';
+import type { LoadSpec } from '../driver.ts';
+import type { ChatCapability } from '../engine.ts';
+import { batchStrategy } from './batching.ts';
+import { createChatTemplate } from './chat-template.ts';
+import { createGeneration, type GenerationDependencies } from './generation.ts';
+import { createPromptTokenizer } from './prompt.ts';
+import { createSlotPool } from './slots.ts';
+import { createVocabulary } from './vocabulary.ts';
+
+/**
+ * Prompt tokens evaluated at once. Nobody else gets a turn meanwhile and an abort waits for it, so it is as small as the
+ * hardware allows: on CPUs 64 is within a few percent of 512.
+ */
+const PIECE_TOKENS = { cpu: 64, gpu: 512 };
+
+export interface ChatOptions {
+  model: LlamaModel;
+  spec: LoadSpec;
+  randomSeed: () => number;
+}
+
+export async function createChatCapability({ model, spec, randomSeed }: ChatOptions): Promise<ChatCapability> {
+  const onGpu = model.gpuLayers > 0;
+  const pieceTokens = onGpu ? PIECE_TOKENS.gpu : PIECE_TOKENS.cpu;
+  const context = await model.createContext({
+    contextSize: spec.contextLength,
+    sequences: spec.parallelSequences,
+    batchSize: Math.max(pieceTokens, spec.parallelSequences),
+    threads: spec.threads,
+    batching: { itemPrioritizationStrategy: batchStrategy },
+  });
+  const sequences = Array.from({ length: spec.parallelSequences }, () => context.getSequence());
+  const { tokenizer: metadata } = model.fileInfo.metadata;
+  const vocabulary = createVocabulary(metadata.ggml);
+  const dependencies: GenerationDependencies = {
+    model,
+    vocabulary,
+    template: createChatTemplate({
+      source: metadata.chat_template,
+      bosToken: model.tokens.bosString ?? '',
+      eosToken: model.tokens.eosString ?? '',
+      controlTexts: vocabulary.controlTexts,
+    }),
+    tokenizer: createPromptTokenizer(model, vocabulary.size),
+    slots: createSlotPool({ sequences, pieceTokens }),
+    pieceTokens,
+    contextLength: context.contextSize,
+    maxOutputTokens: spec.maxOutputTokens,
+    greedyRunsAlone: !onGpu,
+    randomSeed,
+  };
+  return { generate: (request, call) => createGeneration(dependencies, request, call) };
+}

@@ -1,0 +1,63 @@
+import type { LlamaContextSequence, SequenceEvaluateOptions, Token } from 'node-llama-cpp';
+import { errors } from '../../errors/errors.ts';
+import { ALONE, SHARED } from './batching.ts';
+import type { Slot } from './slots.ts';
+
+export interface EvaluationInput {
+  slot: Slot;
+  tokens: readonly Token[];
+  /** How many of them the slot holds already. */
+  cachedTokens: number;
+  /** Prompts are cut at multiples of this. */
+  pieceTokens: number;
+  /** Single steps run alone in their batch too. */
+  reproducible: boolean;
+  sampling: SequenceEvaluateOptions;
+  probabilities: boolean;
+  signal: AbortSignal;
+}
+
+export interface EvaluatedToken {
+  token: Token;
+  probabilities?: Map<Token, number>;
+}
+
+/**
+ * Evaluates the prompt piece by piece, then yields one token after the other until the model ends its turn. The caller may send
+ * back tokens to put in the place of the one it got.
+ */
+export async function* evaluate(input: EvaluationInput): AsyncGenerator<EvaluatedToken, void, Token[] | undefined> {
+  const { slot, tokens, pieceTokens, signal } = input;
+  let position = input.cachedTokens;
+  while (true) {
+    if (signal.aborted) throw errors.clientCancelled();
+    const end = position - (position % pieceTokens) + pieceTokens;
+    if (end >= tokens.length) break;
+    await slot.sequence.evaluateWithoutGeneratingNewTokens(tokens.slice(position, end), { evaluationPriority: ALONE });
+    if (slot.reproducibleTokens === position) slot.reproducibleTokens = end;
+    position = end;
+  }
+  const steps = tokenSteps(slot.sequence, tokens.slice(position), input);
+  try {
+    let replacement: Token[] | undefined;
+    while (true) {
+      const step = await steps.next(replacement);
+      if (step.done) return;
+      if (signal.aborted) throw errors.clientCancelled();
+      replacement = yield step.value;
+    }
+  } finally {
+    await steps.return();
+  }
+}
+
+function tokenSteps(
+  sequence: LlamaContextSequence,
+  tokens: Token[],
+  { sampling, probabilities, reproducible }: EvaluationInput,
+): AsyncGenerator<EvaluatedToken, void, Token[] | undefined> {
+  const options = { ...sampling, evaluationPriority: reproducible ? ALONE : SHARED };
+  return probabilities
+    ? sequence.evaluateWithMetadata(tokens, { probabilities: true }, options)
+    : sequence.evaluateWithMetadata(tokens, {}, options);
+}

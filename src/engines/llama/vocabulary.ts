@@ -1,0 +1,88 @@
+/** What a driver needs to know of a GGUF vocabulary: the exact bytes of every token and the texts that are control tokens. */
+export interface Vocabulary {
+  readonly size: number;
+  /** Bytes that the token adds to the text; none for a control token. */
+  bytes(token: number): Uint8Array;
+  /** The token as a reader would write it, for log probabilities. */
+  label(token: number): string;
+  /** Texts that the tokenizer turns into single control tokens, longest first. */
+  readonly controlTexts: readonly string[];
+  /** The tokenizer puts a space before a text that has none, so the first generated space belongs to nobody. */
+  readonly addsLeadingSpace: boolean;
+}
+
+/** The fields of the GGUF key `tokenizer.ggml` that matter here. */
+export interface TokenizerMetadata {
+  model: string;
+  tokens: readonly string[];
+  token_type?: readonly number[];
+  add_space_prefix?: boolean;
+}
+
+const UNKNOWN = 2;
+const CONTROL = 3;
+const USER_DEFINED = 4;
+const UNUSED = 5;
+const BYTE = 6;
+
+const EMPTY = new Uint8Array(0);
+const utf8 = new TextEncoder();
+const lossy = new TextDecoder();
+
+export function createVocabulary(metadata: TokenizerMetadata): Vocabulary {
+  const { tokens, token_type: types = [] } = metadata;
+  const bytePair = metadata.model === 'gpt2';
+  const decodeNormal = bytePair ? decodeBytePairs : decodeSentencePiece;
+  const bytes = (token: number): Uint8Array => {
+    const text = tokens[token];
+    if (text === undefined) return EMPTY;
+    switch (types[token]) {
+      case UNKNOWN:
+      case CONTROL:
+      case UNUSED:
+        return EMPTY;
+      case USER_DEFINED:
+        return utf8.encode(text);
+      case BYTE:
+        return Uint8Array.of(Number.parseInt(text.slice(3, 5), 16));
+      default:
+        return decodeNormal(text);
+    }
+  };
+  return {
+    size: tokens.length,
+    bytes,
+    label(token) {
+      const own = bytes(token);
+      return own.length > 0 ? lossy.decode(own) : (tokens[token] ?? '');
+    },
+    controlTexts: tokens
+      // Not the user-defined ones: the tokenizer matches those in any text, asked or not.
+      .filter((text, token) => text !== '' && (types[token] === CONTROL || types[token] === UNKNOWN))
+      .sort((a, b) => b.length - a.length),
+    addsLeadingSpace: metadata.model === 'llama' && metadata.add_space_prefix !== false,
+  };
+}
+
+const decodeSentencePiece = (text: string) => utf8.encode(text.replaceAll('\u2581', ' '));
+
+/** GPT-2 style vocabularies write every byte as one printable character; this is the way back. */
+const BYTE_OF_CHARACTER = (() => {
+  const table = new Map<string, number>();
+  let next = 256;
+  for (let byte = 0; byte < 256; byte++) {
+    const printable = (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;
+    table.set(String.fromCodePoint(printable ? byte : next++), byte);
+  }
+  return table;
+})();
+
+function decodeBytePairs(text: string): Uint8Array {
+  const result: number[] = [];
+  for (const character of text) {
+    const byte = BYTE_OF_CHARACTER.get(character);
+    if (byte === undefined) result.push(...utf8.encode(character));
+    else result.push(byte);
+  }
+  return Uint8Array.from(result);
+}
