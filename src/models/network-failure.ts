@@ -49,10 +49,10 @@ export function networkFailure(what: string, from: string, error: unknown): Weig
   if (status === 401 || status === 403) {
     return new WeightsError(
       'refused',
-      `${from} refused ${what} (status ${status}): it needs a login or a token`,
+      `Access to ${what} was refused by ${from} (status ${status}): it needs a login or a token`,
       error,
     );
   }
-  if (status === 404) return new WeightsError('refused', `${from} has no ${what}`, error);
+  if (status === 404) return new WeightsError('refused', `There is no ${what} at ${from}`, error);
   return new WeightsError('unreachable', `Cannot fetch ${what} from ${from}: it answered with status ${status}`, error);
 }

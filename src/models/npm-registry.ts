@@ -69,7 +69,7 @@ export function createNpmRegistry(settings: () => Promise<NpmSettings>): NpmRegi
           headers: { accept: ACCEPT },
         });
         const tarball = tarballOf(await response.json(), version);
-        if (tarball === null) throw new WeightsError('refused', `${await nameFor(packageName)} has no ${what}`);
+        if (tarball === null) throw new WeightsError('refused', `There is no ${what} at ${await nameFor(packageName)}`);
         return throughRegistry(tarball, await registryFor(packageName), (await settings()).replaceRegistryHost);
       } catch (error) {
         signal.throwIfAborted();

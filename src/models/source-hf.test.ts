@@ -81,7 +81,7 @@ describe('hub source', () => {
   it('sends the token, and says that one is needed where it is missing', async () => {
     hub.requireToken('hf_not-a-real-token');
     await expect(open().pull(MODEL)).rejects.toThrow(
-      /refused acme\/hub-model@.* \(status 401\): it needs a login or a token/,
+      /^Access to acme\/hub-model@.* \(status 401\): it needs a login or a token$/,
     );
     await open({ hfToken: 'hf_not-a-real-token' }).pull(MODEL);
   });
@@ -89,6 +89,6 @@ describe('hub source', () => {
   it('names the file that the repository does not have', async () => {
     const files = [{ as: 'model.onnx', path: 'onnx/absent.onnx' }];
     const model = { ...MODEL, source: { ...MODEL.source, files } };
-    await expect(open().pull(model)).rejects.toThrow(/has no file onnx\/absent\.onnx in acme\/hub-model@/);
+    await expect(open().pull(model)).rejects.toThrow(/^There is no file onnx\/absent\.onnx in acme\/hub-model@/);
   });
 });

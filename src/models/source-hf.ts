@@ -35,7 +35,7 @@ export function createHubSource(spec: HubSource, hub: HubAccess): RemoteSource {
       // The library takes any success for the range that it asked for.
       if (range !== METADATA_RANGE && response.status !== 206 && response.ok) {
         await response.body?.cancel();
-        throw new WeightsError('refused', `${from} does not serve parts of files`);
+        throw new WeightsError('refused', `Parts of files are not served by ${from}`);
       }
       return response;
     };
@@ -55,7 +55,8 @@ export function createHubSource(spec: HubSource, hub: HubAccess): RemoteSource {
       const infos = await pathsInfo({ ...accessWith(deadline), paths: spec.files.map((file) => file.path) });
       return spec.files.map((file) => {
         const info = infos.find(({ path, type }) => path === file.path && type === 'file');
-        if (info === undefined) throw new WeightsError('refused', `${from} has no file ${file.path} in ${repository}`);
+        if (info === undefined)
+          throw new WeightsError('refused', `There is no file ${file.path} in ${repository} at ${from}`);
         const oid = info.lfs?.oid ?? info.oid ?? '';
         return {
           as: file.as,
@@ -98,7 +99,7 @@ export function createHubSource(spec: HubSource, hub: HubAccess): RemoteSource {
       open: async (offset, signal) => {
         // Plain HTTP instead of the chunk store: it can start anywhere, and nothing is unpacked on this thread.
         const blob = await downloadFile({ ...accessWith(signal), path, xet: false });
-        if (blob === null) throw new WeightsError('refused', `${from} has no file ${path} in ${repository}`);
+        if (blob === null) throw new WeightsError('refused', `There is no file ${path} in ${repository} at ${from}`);
         if (offset >= blob.size) return Readable.from([]);
         return blob.slice(offset, blob.size).stream();
       },

