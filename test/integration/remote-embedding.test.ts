@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { EmbeddingRequest } from '../../src/engines/engine.ts';
 import type { RemoteEmbeddingResult } from '../../src/engines/remote/embedding.ts';
-import { answerJson, countFakeTokens, fakeVector } from '../fixtures/fake-upstream.ts';
+import { answerJson, countFakeTokens, type FakeHandler, fakeVector } from '../fixtures/fake-upstream.ts';
 import { type BenchOptions, type RemoteBench, remoteBench } from '../fixtures/remote-bench.ts';
 
 let bench: RemoteBench;
@@ -190,16 +190,16 @@ describe('an input that is too long', () => {
 
   it('keeps its name through another Baobab, at its place in the whole request', async () => {
     await start([{ kind: 'baobab' }]);
-    const message = "'input[44]' has 102 tokens, but this model takes at most 64. Shorten it or split it.";
-    bench.upstreams[0]?.script.push(
-      answerJson(422, {
-        error: { message, type: 'invalid_request_error', code: 'context_length_exceeded', param: 'input[44]' },
-      }),
-    );
-    // 256 go in the first call, the rest in a second one that may be answered first.
-    await expect(embed({ inputs: texts(200) })).rejects.toMatchObject({
+    const message = "'input[3]' has 102 tokens, but this model takes at most 64. Shorten it or split it.";
+    const refusal = { message, type: 'invalid_request_error', code: 'context_length_exceeded', param: 'input[3]' };
+    const refuseTheRest: FakeHandler = (request, response) => {
+      const { input } = request.body as { input: string[] };
+      return input.length === 44 ? answerJson(422, { error: refusal })(request, response) : undefined;
+    };
+    bench.upstreams[0]?.script.push(refuseTheRest, refuseTheRest);
+    await expect(embed({ inputs: texts(300) })).rejects.toMatchObject({
       code: 'context_length_exceeded',
-      param: 'input[44]',
+      param: 'input[259]',
     });
   });
 });
