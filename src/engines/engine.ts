@@ -48,6 +48,8 @@ export interface EmbeddingResult {
   dimensions: number;
   /** Real tokens of each input, special tokens included. */
   tokens: readonly number[];
+  /** Set by engines that are not where the service is. */
+  servedRegion?: string | undefined;
 }
 
 export interface EmbeddingCapability {
@@ -65,6 +67,7 @@ export interface RerankResult {
   /** One score in 0–1 for each document, in input order, comparable across calls of one model. */
   scores: Float32Array;
   tokens: number;
+  servedRegion?: string | undefined;
 }
 
 export interface RerankCapability {
@@ -148,6 +151,7 @@ export type ChatEvent =
  */
 export interface ChatGeneration extends AsyncIterable<ChatEvent> {
   usageSoFar(): TokenUsage;
+  servedRegion?(): string | undefined;
 }
 
 export interface ChatCapability {
@@ -189,6 +193,7 @@ export interface TranscribedSegment {
 export interface TranscriptionResult {
   language: string;
   segments: readonly TranscribedSegment[];
+  servedRegion?: string | undefined;
 }
 
 export interface TranscriptionCapability {

@@ -1,0 +1,102 @@
+import type { ModelEntry, ModelVersion } from '../domain/model.ts';
+import { errors } from '../errors/errors.ts';
+import type { CallContext, EngineModel } from './engine.ts';
+import type { EngineRegistry, Model, ModelReport } from './registry.ts';
+import { createRemoteModel, type RemoteModel, type RemoteModelOptions } from './remote/remote-model.ts';
+
+/** An engine for one request. */
+export interface FleetLease extends Disposable {
+  engine: EngineModel;
+  /** Where it runs, unless the result says otherwise. */
+  region: string;
+  queueWaitMs: number;
+}
+
+export interface FleetServing {
+  regions: readonly string[];
+  status: 'ready' | 'cold' | 'unavailable';
+  reason?: string | undefined;
+}
+
+/** Every way to run a model: engine processes on this machine, and upstreams. */
+export interface Fleet {
+  acquire(model: Model, context: CallContext, regionPin: string | undefined): Promise<FleetLease>;
+  serving(entry: ModelEntry, version: ModelVersion): FleetServing;
+  list(): Promise<ModelReport[]>;
+  close(drainMs: number): Promise<void>;
+}
+
+type Upstream = RemoteModelOptions['upstreams'][number] & { model: string };
+
+export interface FleetOptions {
+  region: string;
+  entries: readonly ModelEntry[];
+  upstreams: readonly Upstream[];
+  registry: EngineRegistry;
+  /** Whether weights are here or can be had. */
+  weights(entry: ModelEntry, version: ModelVersion): { servable: boolean; reason?: string | undefined };
+  remote: Pick<RemoteModelOptions, 'logger' | 'clock' | 'queue' | 'onAttempt'>;
+}
+
+const taskOf = (version: ModelVersion): RemoteModelOptions['task'] =>
+  version.engine.task === 'late-interaction' ? 'cross-encoder' : version.engine.task;
+
+export function createFleet({ region, entries, upstreams, registry, weights, remote }: FleetOptions): Fleet {
+  /** By `slug@version`; an upstream without a pin serves the recommended version. */
+  const remotes = new Map<string, RemoteModel>();
+  for (const entry of entries) {
+    for (const version of entry.versions) {
+      const names = [
+        `${entry.slug}@${version.version}`,
+        ...(version.version === entry.recommended ? [entry.slug] : []),
+      ];
+      const serving = upstreams.filter(({ model }) => names.includes(model));
+      if (serving.length === 0) continue;
+      const options = {
+        slug: entry.slug,
+        task: taskOf(version),
+        contextLength: entry.contextLength,
+        upstreams: serving,
+      };
+      remotes.set(`${entry.slug}@${version.version}`, createRemoteModel({ ...options, ...remote, ownRegion: region }));
+    }
+  }
+
+  const nameOf = (entry: ModelEntry, version: ModelVersion) => `${entry.slug}@${version.version}`;
+
+  function local(entry: ModelEntry, version: ModelVersion): FleetServing {
+    if (version.source === undefined) return { regions: [], status: 'unavailable', reason: 'no upstream serves it' };
+    const found = registry.status(nameOf(entry, version));
+    if (found.status === 'unavailable') return { regions: [], status: 'unavailable', reason: found.reason };
+    if (found.status === 'ready') return { regions: [region], status: 'ready' };
+    const { servable, reason } = weights(entry, version);
+    return servable ? { regions: [region], status: 'cold' } : { regions: [], status: 'unavailable', reason };
+  }
+
+  return {
+    async acquire(model, context, regionPin) {
+      const { entry, version } = model;
+      const elsewhere = remotes.get(nameOf(entry, version));
+      const runsHere = version.source !== undefined && (regionPin === undefined || regionPin === region);
+      // An operator who configured upstreams means them to serve; the own machine helps out when none is healthy.
+      if (elsewhere !== undefined && (!runsHere || elsewhere.regions().length > 0)) {
+        const engine = elsewhere.inRegion(regionPin);
+        return { engine, region: regionPin ?? region, queueWaitMs: 0, [Symbol.dispose]() {} };
+      }
+      if (!runsHere) throw errors.modelUnavailable(entry.slug, 'no upstream serves it at the moment');
+      const lease = await registry.acquire(model, context);
+      return { engine: lease.engine, region, queueWaitMs: lease.queueWaitMs, [Symbol.dispose]: () => lease.release() };
+    },
+    serving(entry, version) {
+      const here = local(entry, version);
+      const regions = remotes.get(nameOf(entry, version))?.regions() ?? [];
+      if (regions.length === 0) return here;
+      return { regions: [...new Set([...here.regions, ...regions])].sort(), status: 'ready' };
+    },
+    list: () => registry.list(),
+    async close(drainMs) {
+      await registry.close(drainMs);
+      await Promise.all([...remotes.values()].map((model) => model[Symbol.asyncDispose]()));
+    },
+  };
+}

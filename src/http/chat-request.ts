@@ -1,0 +1,124 @@
+import type { ChatMessage, ChatRequest, OutputFormat, SamplingOptions, ToolChoice } from '../engines/engine.ts';
+import { errors } from '../errors/errors.ts';
+import type { ChatCommand } from '../services/chat.ts';
+import type { ChatCompletionBody, CompletionBody, MessageBody } from './schemas/chat.ts';
+
+/** Wire names to inner names, and the rules that a schema cannot say. */
+
+function textOf(content: MessageBody['content'], path: string): string {
+  if (content === null || content === undefined) return '';
+  if (typeof content === 'string') return content;
+  return content
+    .map((part, index) => {
+      if (part.type === 'text') return part.text;
+      throw errors.unsupportedParameter(
+        `${path}[${index}]`,
+        `'${path}[${index}]' is of type '${part.type}', but this model takes text only.`,
+      );
+    })
+    .join('');
+}
+
+function messageOf(message: MessageBody, index: number): ChatMessage {
+  const path = `messages[${index}]`;
+  const { role } = message;
+  const hasCalls = message.tool_calls !== null && message.tool_calls !== undefined && message.tool_calls.length > 0;
+  const empty = message.content === null || message.content === undefined;
+  if (empty && !(role === 'assistant' && hasCalls)) throw errors.missingParameter(`${path}.content`);
+  if (role === 'tool' && !message.tool_call_id) throw errors.missingParameter(`${path}.tool_call_id`);
+  return {
+    role: role === 'developer' ? 'system' : role,
+    content: textOf(message.content, `${path}.content`),
+    name: message.name ?? undefined,
+    toolCalls: message.tool_calls?.map((call) => ({ id: call.id, ...call.function })),
+    toolCallId: message.tool_call_id ?? undefined,
+  };
+}
+
+function samplingOf(body: Omit<ChatCompletionBody, 'messages'> | CompletionBody): SamplingOptions {
+  const bias = body.logit_bias ?? undefined;
+  const maxCompletion = 'max_completion_tokens' in body ? body.max_completion_tokens : undefined;
+  return {
+    maxTokens: maxCompletion ?? body.max_tokens ?? undefined,
+    temperature: body.temperature ?? undefined,
+    topP: body.top_p ?? undefined,
+    seed: body.seed ?? undefined,
+    stop: typeof body.stop === 'string' ? [body.stop] : (body.stop ?? undefined),
+    frequencyPenalty: body.frequency_penalty ?? undefined,
+    presencePenalty: body.presence_penalty ?? undefined,
+    logitBias: bias === undefined ? undefined : new Map(Object.entries(bias).map(([id, value]) => [Number(id), value])),
+  };
+}
+
+function formatOf(format: ChatCompletionBody['response_format']): OutputFormat | undefined {
+  if (format === null || format === undefined || format.type === 'text') return undefined;
+  if (format.type === 'json_object') {
+    // Some clients put the schema here.
+    return format.schema ? { type: 'json_schema', schema: format.schema } : { type: 'json_object' };
+  }
+  const { name, schema } = format.json_schema;
+  if (!schema) throw errors.missingParameter('response_format.json_schema.schema');
+  return { type: 'json_schema', name: name ?? undefined, schema };
+}
+
+function toolChoiceOf(body: ChatCompletionBody): ToolChoice | undefined {
+  const { tool_choice: choice, tools } = body;
+  if (choice === null || choice === undefined) return undefined;
+  const names = (tools ?? []).map((tool) => tool.function.name);
+  if (choice !== 'none' && choice !== 'auto' && names.length === 0) {
+    throw errors.invalidParameter('tool_choice', "'tool_choice' asks for a tool, but 'tools' is empty.");
+  }
+  if (typeof choice === 'string') return choice;
+  if (!names.includes(choice.function.name)) {
+    throw errors.invalidParameter(
+      'tool_choice',
+      `'tool_choice' names '${choice.function.name}', which is not among the tools: ${names.join(', ')}.`,
+    );
+  }
+  return { name: choice.function.name };
+}
+
+export function chatCommand(body: ChatCompletionBody): ChatCommand {
+  if (body.top_logprobs && !body.logprobs) {
+    throw errors.invalidParameter('top_logprobs', "'top_logprobs' needs 'logprobs' to be true.");
+  }
+  const request: ChatRequest = {
+    ...samplingOf(body),
+    prompt: { messages: body.messages.map(messageOf) },
+    tools: body.tools?.map(({ function: tool }) => ({
+      name: tool.name,
+      description: tool.description ?? undefined,
+      parameters: tool.parameters ?? undefined,
+    })),
+    toolChoice: toolChoiceOf(body),
+    parallelToolCalls: body.parallel_tool_calls ?? undefined,
+    format: formatOf(body.response_format),
+    logprobs: body.logprobs ? { top: body.top_logprobs ?? 0 } : undefined,
+  };
+  return { model: body.model, choices: body.n ?? 1, request };
+}
+
+/** The older endpoint gives 16 tokens unless told otherwise. */
+const COMPLETION_MAX_TOKENS = 16;
+
+export function completionCommand(body: CompletionBody): ChatCommand {
+  for (const field of ['echo', 'suffix'] as const) {
+    if (body[field]) throw errors.unsupportedParameter(field, `'${field}' is not supported.`);
+  }
+  if (body.best_of && body.best_of > (body.n ?? 1)) {
+    throw errors.unsupportedParameter('best_of', "'best_of' above 'n' is not supported.");
+  }
+  const { prompt } = body;
+  const request: ChatRequest = {
+    ...samplingOf(body),
+    maxTokens: body.max_tokens ?? COMPLETION_MAX_TOKENS,
+    prompt:
+      typeof prompt === 'string'
+        ? { text: prompt }
+        : typeof prompt[0] === 'string'
+          ? { text: prompt[0] }
+          : { tokens: prompt as number[] },
+    logprobs: body.logprobs === null || body.logprobs === undefined ? undefined : { top: body.logprobs },
+  };
+  return { model: body.model, choices: body.n ?? 1, request };
+}

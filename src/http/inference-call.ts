@@ -1,0 +1,33 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { goDuration } from '../domain/go-duration.ts';
+import type { AdmissionFacts, InferenceCall } from '../services/inference.ts';
+import { disconnectSignal, principalOf } from './request-record.ts';
+
+function setHeaders(reply: FastifyReply, { deprecatedAt, rateLimit }: AdmissionFacts): void {
+  if (deprecatedAt !== null) reply.header('service-deprecated', deprecatedAt);
+  if (rateLimit === undefined) return;
+  for (const kind of ['requests', 'tokens'] as const) {
+    const { limit, remaining, resetMs } = rateLimit[kind];
+    reply.header(`x-ratelimit-limit-${kind}`, limit);
+    reply.header(`x-ratelimit-remaining-${kind}`, remaining);
+    reply.header(`x-ratelimit-reset-${kind}`, goDuration(resetMs));
+  }
+  if (rateLimit.budgetWarning !== undefined) reply.header('x-budget-warning', rateLimit.budgetWarning);
+}
+
+/** The call of an interactive request. Its headers are set as soon as it is admitted, so that streams carry them too. */
+export function inferenceCall(request: FastifyRequest, reply: FastifyReply, endpoint: string): InferenceCall {
+  const region = request.headers['x-service-region'];
+  return {
+    requestId: request.id,
+    principal: principalOf(request),
+    regionPin: typeof region === 'string' && region !== '' ? region : undefined,
+    signal: disconnectSignal(reply),
+    priority: 'interactive',
+    endpoint,
+    onAdmitted: (facts) => {
+      request.record.model = facts.slug;
+      setHeaders(reply, facts);
+    },
+  };
+}

@@ -1,0 +1,29 @@
+import { Type } from 'typebox';
+
+const documentText = Type.Object({ text: Type.String({ minLength: 1 }) });
+
+export const RerankRequest = Type.Object({
+  model: Type.String({ minLength: 1, description: 'Slug of a reranker, with an optional pin' }),
+  query: Type.String({ minLength: 1 }),
+  documents: Type.Array(Type.Union([Type.String({ minLength: 1 }), documentText]), {
+    minItems: 1,
+    description: 'Up to 1000 texts',
+  }),
+  top_n: Type.Optional(Type.Integer({ minimum: 1 })),
+  return_documents: Type.Optional(Type.Boolean({ default: false })),
+});
+
+export const RerankResponse = Type.Object({
+  id: Type.String(),
+  object: Type.Literal('list'),
+  model: Type.String(),
+  results: Type.Array(
+    Type.Object({
+      index: Type.Integer(),
+      relevance_score: Type.Number({ minimum: 0, maximum: 1 }),
+      document: Type.Optional(documentText),
+    }),
+  ),
+  usage: Type.Object({ prompt_tokens: Type.Integer(), total_tokens: Type.Integer() }),
+  meta: Type.Object({ billed_units: Type.Object({ search_units: Type.Integer() }) }),
+});

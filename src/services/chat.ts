@@ -1,0 +1,119 @@
+import type { ChatEvent, ChatGeneration, ChatRequest, TokenUsage } from '../engines/engine.ts';
+import { ApiError } from '../errors/api-error.ts';
+import { errors } from '../errors/errors.ts';
+import type { ResolvedModel } from './catalog.ts';
+import type { InferenceCall, InferenceService } from './inference.ts';
+
+export interface ChatCommand {
+  model: string;
+  /** How many independent answers. */
+  choices: number;
+  request: ChatRequest;
+}
+
+/** Takes the events of one choice in order. A promise holds that choice back until it resolves. */
+export type ChatSink = (choice: number, event: ChatEvent) => void | Promise<void>;
+
+export interface ChatService {
+  /** Resolves with the usage when every choice has ended and the usage is durable. */
+  generate(call: InferenceCall, command: ChatCommand, sink: ChatSink): Promise<TokenUsage>;
+}
+
+function promptCharacters({ prompt, tools }: ChatRequest): number {
+  const schema = tools === undefined ? 0 : JSON.stringify(tools).length;
+  if ('text' in prompt) return prompt.text.length + schema;
+  if ('tokens' in prompt) return prompt.tokens.length * 4 + schema;
+  return prompt.messages.reduce((sum, { content }) => sum + content.length + 16, schema);
+}
+
+/** Before the engine has counted: the prompt by its characters, and a quarter of what may be generated. */
+function estimateTokens({ request, choices }: ChatCommand): number {
+  return Math.ceil(promptCharacters(request) / 4) + Math.ceil(((request.maxTokens ?? 256) * choices) / 4);
+}
+
+function checkCapabilities({ entry }: ResolvedModel, request: ChatRequest): void {
+  const { capabilities, slug } = entry;
+  if (request.tools !== undefined && request.tools.length > 0 && !capabilities.tools) {
+    throw errors.unsupportedParameter('tools', `The model '${slug}' cannot call tools.`);
+  }
+  if (request.format?.type === 'json_object' && !capabilities.jsonMode) {
+    throw errors.unsupportedParameter('response_format', `The model '${slug}' has no JSON mode.`);
+  }
+  if (request.format?.type === 'json_schema' && !capabilities.structuredOutput) {
+    throw errors.unsupportedParameter('response_format', `The model '${slug}' cannot be held to a JSON schema.`);
+  }
+  const { maxTokens } = request;
+  if (maxTokens !== undefined && entry.maxOutputTokens !== null && maxTokens > entry.maxOutputTokens) {
+    throw new ApiError(
+      'context_length_exceeded',
+      `'max_tokens' is ${maxTokens}, but the model '${slug}' gives at most ${entry.maxOutputTokens} tokens.`,
+      { param: 'max_tokens' },
+    );
+  }
+}
+
+/** The prompt is read once for all choices and billed once. */
+function addUp(usages: readonly TokenUsage[]): TokenUsage {
+  return {
+    promptTokens: Math.max(0, ...usages.map((usage) => usage.promptTokens)),
+    completionTokens: usages.reduce((sum, usage) => sum + usage.completionTokens, 0),
+    cachedTokens: usages[0]?.cachedTokens ?? 0,
+  };
+}
+
+const consumption = ({ promptTokens, completionTokens, cachedTokens }: TokenUsage) => ({
+  promptTokens,
+  completionTokens,
+  cacheReadTokens: Math.min(cachedTokens, promptTokens),
+});
+
+export function createChat({ inference }: { inference: InferenceService }): ChatService {
+  return {
+    async generate(call, command, sink) {
+      const model = inference.resolve(call, command.model, 'chat');
+      checkCapabilities(model, command.request);
+      const { choices, request } = command;
+      return inference.run(call, { model, estimatedTokens: estimateTokens(command) }, async (session) => {
+        const { engine, context, settle, elapsedMs } = session;
+        const { chat } = engine;
+        if (chat === undefined) throw errors.modelUnavailable(model.entry.slug, 'its engine cannot chat');
+        // One choice that fails takes the others with it.
+        const stop = new AbortController();
+        const signal = AbortSignal.any([context.signal, stop.signal]);
+        const generations: ChatGeneration[] = [];
+        let firstTokenMs: number | undefined;
+        const details = (status?: number) => {
+          const region = generations.map((each) => each.servedRegion?.()).find((each) => each !== undefined);
+          return { status, region, firstTokenMs };
+        };
+
+        async function pump(choice: number): Promise<void> {
+          // Choices differ only by their seed; without one each draws its own.
+          const seed = request.seed === undefined ? undefined : request.seed + choice;
+          const generation = (chat as NonNullable<typeof chat>).generate({ ...request, seed }, { ...context, signal });
+          generations[choice] = generation;
+          for await (const event of generation) {
+            if (event.type !== 'start') firstTokenMs ??= elapsedMs();
+            await sink(choice, event);
+          }
+        }
+
+        try {
+          await Promise.all(Array.from({ length: choices }, (_, choice) => pump(choice)));
+        } catch (error) {
+          stop.abort(error);
+          const used = addUp(generations.map((each) => each.usageSoFar()));
+          const cancelled = call.signal.aborted;
+          if (used.completionTokens > 0 || (cancelled && used.promptTokens > 0)) {
+            const status = cancelled ? 499 : error instanceof ApiError ? error.status : 500;
+            await settle(consumption(used), details(status));
+          }
+          throw cancelled ? errors.clientCancelled() : error;
+        }
+        const usage = addUp(generations.map((each) => each.usageSoFar()));
+        await settle(consumption(usage), details());
+        return usage;
+      });
+    },
+  };
+}

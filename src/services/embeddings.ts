@@ -1,0 +1,52 @@
+import type { EmbeddingResult } from '../engines/engine.ts';
+import { errors } from '../errors/errors.ts';
+import type { InferenceCall, InferenceService } from './inference.ts';
+
+export const MAX_EMBEDDING_INPUTS = 2048;
+
+export interface EmbeddingCommand {
+  model: string;
+  inputs: readonly (string | readonly number[])[];
+  dimensions: number | undefined;
+}
+
+export interface EmbeddingsService {
+  embed(call: InferenceCall, command: EmbeddingCommand): Promise<EmbeddingResult & { promptTokens: number }>;
+}
+
+/** Four characters to a token is what limits are charged until the engine has counted. */
+const estimate = (input: string | readonly number[]): number =>
+  typeof input === 'string' ? Math.ceil(input.length / 4) + 2 : input.length + 2;
+
+export function createEmbeddings({ inference }: { inference: InferenceService }): EmbeddingsService {
+  return {
+    async embed(call, { model: reference, inputs, dimensions }) {
+      const model = inference.resolve(call, reference, 'embedding');
+      if (inputs.length > MAX_EMBEDDING_INPUTS)
+        throw errors.tooManyInputs('input', inputs.length, MAX_EMBEDDING_INPUTS);
+      if (dimensions !== undefined) {
+        const { slug, truncation, dimensions: full } = model.entry;
+        if (!truncation && dimensions !== full) {
+          throw errors.unsupportedParameter(
+            'dimensions',
+            `The model '${slug}' gives vectors of ${full} dimensions only; leave 'dimensions' out.`,
+          );
+        }
+        if (full !== null && dimensions > full) {
+          throw errors.unsupportedParameter(
+            'dimensions',
+            `'dimensions' is ${dimensions}, but the model '${slug}' has only ${full}.`,
+          );
+        }
+      }
+      const estimatedTokens = inputs.reduce((sum, input) => sum + estimate(input), 0);
+      return inference.run(call, { model, estimatedTokens }, async ({ engine, context, settle }) => {
+        if (engine.embedding === undefined) throw errors.modelUnavailable(model.entry.slug, 'its engine cannot embed');
+        const result = await engine.embedding.embed({ inputs, dimensions }, context);
+        const promptTokens = result.tokens.reduce((sum, tokens) => sum + tokens, 0);
+        await settle({ promptTokens }, { region: result.servedRegion });
+        return { ...result, promptTokens };
+      });
+    },
+  };
+}

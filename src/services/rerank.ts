@@ -1,0 +1,48 @@
+import { errors } from '../errors/errors.ts';
+import type { InferenceCall, InferenceService } from './inference.ts';
+
+export const MAX_RERANK_DOCUMENTS = 1000;
+
+export interface RerankCommand {
+  model: string;
+  query: string;
+  documents: readonly string[];
+  topN: number | undefined;
+}
+
+export interface RankedDocument {
+  index: number;
+  score: number;
+}
+
+export interface RerankAnswer {
+  /** Best first; equal scores keep the order of the documents. */
+  results: RankedDocument[];
+  promptTokens: number;
+}
+
+export interface RerankService {
+  rerank(call: InferenceCall, command: RerankCommand): Promise<RerankAnswer>;
+}
+
+export function createRerank({ inference }: { inference: InferenceService }): RerankService {
+  return {
+    async rerank(call, { model: reference, query, documents, topN }) {
+      const model = inference.resolve(call, reference, 'rerank');
+      if (documents.length > MAX_RERANK_DOCUMENTS) {
+        throw errors.tooManyInputs('documents', documents.length, MAX_RERANK_DOCUMENTS);
+      }
+      const characters = documents.reduce((sum, document) => sum + document.length + query.length, 0);
+      return inference.run(call, { model, estimatedTokens: Math.ceil(characters / 4) }, async (session) => {
+        const { engine, context, settle } = session;
+        if (engine.rerank === undefined) throw errors.modelUnavailable(model.entry.slug, 'its engine cannot rank');
+        const { scores, tokens, servedRegion } = await engine.rerank.rerank({ query, documents }, context);
+        await settle({ promptTokens: tokens }, { region: servedRegion });
+        const results = Array.from(scores, (score, index) => ({ index, score }))
+          .sort((left, right) => right.score - left.score || left.index - right.index)
+          .slice(0, topN ?? documents.length);
+        return { results, promptTokens: tokens };
+      });
+    },
+  };
+}
