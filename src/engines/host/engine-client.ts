@@ -105,7 +105,7 @@ export function startEngineProcess(options: EngineProcessOptions): EngineProcess
   let killReason: string | undefined;
   let gone: string | undefined;
 
-  const child = spawn(process.execPath, [ENTRY], {
+  const child = spawn(process.execPath, [ENTRY, String(process.pid)], {
     stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
     env: Object.fromEntries(Object.entries(options.environment).filter(([name]) => PASSED_ON.test(name))),
   });

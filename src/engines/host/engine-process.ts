@@ -6,7 +6,7 @@ import { createEngineCalls } from './engine-calls.ts';
 import { createFrameChannel } from './frames.ts';
 import { CAPABILITIES, type FromEngine, type ToEngine, toWireError } from './protocol.ts';
 
-/** Entry of an engine process: one model, spoken to over the pipe on file descriptor 3. */
+/** Entry of an engine process: one model, spoken to over the pipe on file descriptor 3. Argument: process id of the server. */
 
 const PIPE = 3;
 
@@ -18,12 +18,14 @@ process.on('SIGTERM', () => {});
 // When memory runs out the kernel should take an engine, not the server.
 writeFile('/proc/self/oom_score_adj', '500').catch(() => {});
 
-// A driver stuck in native code would never notice that the pipe has closed; this thread does not share its event loop.
+// A driver stuck in native code would never notice that the pipe has closed; this thread does not share its event loop. The
+// server's id comes from the server: read here it could be that of whoever inherited the orphan.
 const watchdog = new Worker(
-  `const parent = process.ppid;
-   setInterval(() => { if (process.ppid !== parent) process.kill(process.pid, 'SIGKILL'); }, 1000);`,
+  `const { workerData: server } = require('node:worker_threads');
+   setInterval(() => { if (process.ppid !== server) process.kill(process.pid, 'SIGKILL'); }, 1000);`,
   {
     eval: true,
+    workerData: Number(process.argv[2]),
     env: {},
     execArgv: [],
     resourceLimits: { maxOldGenerationSizeMb: 8, maxYoungGenerationSizeMb: 2, stackSizeMb: 1 },

@@ -9,6 +9,7 @@ export interface HangMonitorOptions {
   /** Whether the process has work that waits for it. */
   busy(): boolean;
   onTick?(): void;
+  /** Called once. */
   onHang(): void;
 }
 
@@ -22,7 +23,9 @@ export function createHangMonitor(options: HangMonitorOptions) {
   const timer = setInterval(() => {
     silentTicks = options.busy() ? silentTicks + 1 : 0;
     options.onTick?.();
-    if (silentTicks * options.heartbeatMs >= options.hangTimeoutMs) options.onHang();
+    if (silentTicks * options.heartbeatMs < options.hangTimeoutMs) return;
+    clearInterval(timer);
+    options.onHang();
   }, options.heartbeatMs);
   timer.unref();
 

@@ -165,6 +165,11 @@ export function createReplicaSet(options: ReplicaSetOptions): ReplicaSet {
     }
   }
 
+  async function queryTokens(query: string, context: CallContext): Promise<number> {
+    const alone = await run(context, LIGHT, (process) => process.rerank({ query, documents: [] }, context));
+    return alone.tokens;
+  }
+
   function generate(request: ChatRequest, context: CallContext): ChatGeneration {
     let current: ChatGeneration | undefined;
     const usageSoFar = () => current?.usageSoFar() ?? { promptTokens: 0, completionTokens: 0, cachedTokens: 0 };
@@ -226,7 +231,9 @@ export function createReplicaSet(options: ReplicaSetOptions): ReplicaSet {
               scores.set(part.scores, start);
               return part;
             });
-            const tokens = parts.reduce((sum, part) => sum + part.tokens, 0);
+            // A model that reads the query once for each call read it for each chunk; the client sent it once.
+            const repeated = parts.length > 1 ? await queryTokens(query, context) : 0;
+            const tokens = parts.reduce((sum, part) => sum + part.tokens - repeated, repeated);
             metrics.tokens(name, { input: tokens, output: 0 });
             return { scores, tokens };
           },

@@ -1,0 +1,161 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { systemClock } from '../../ports/clock.ts';
+import type { CallContext, Priority } from '../engine.ts';
+import { createAdmission, type Permit } from './admission.ts';
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+function context(
+  keyId: string,
+  priority: Priority = 'interactive',
+  signal = new AbortController().signal,
+): CallContext {
+  return { requestId: keyId, accountId: 'account', keyId, priority, signal };
+}
+
+function build({ places = 1, queueLength = 8, queueTimeoutMs = 1_000 } = {}) {
+  const admission = createAdmission({ queueLength, queueTimeoutMs, clock: systemClock });
+  admission.setCapacity(places);
+  const order: string[] = [];
+  const permits: Permit[] = [];
+  async function enter(label: string, keyId: string, priority?: Priority) {
+    permits.push(await admission.enter(context(keyId, priority)));
+    order.push(label);
+  }
+  /** Each holder gives its place to the next one in line. */
+  async function drain() {
+    for (let permit = permits.shift(); permit !== undefined; permit = permits.shift()) {
+      permit.release();
+      await vi.advanceTimersByTimeAsync(0);
+    }
+  }
+  return { admission, order, enter, drain };
+}
+
+describe('admission', () => {
+  it('lets as many in as there are places, and the next one when a place is free', async () => {
+    const { admission } = build({ places: 2 });
+    const first = await admission.enter(context('a'));
+    await admission.enter(context('a'));
+    const third = admission.enter(context('a'));
+    expect([admission.inUse(), admission.waiting()]).toEqual([2, 1]);
+    vi.advanceTimersByTime(250);
+    first.release();
+    first.release();
+    expect((await third).waitedMs).toBe(250);
+    expect([admission.inUse(), admission.waiting()]).toEqual([2, 0]);
+  });
+
+  it('holds everybody while there is no place at all', async () => {
+    const { admission } = build({ places: 0 });
+    const waiting = admission.enter(context('a'));
+    expect(admission.waiting()).toBe(1);
+    admission.setCapacity(1);
+    await waiting;
+  });
+
+  it('gives keys their turns', async () => {
+    const { enter, order, drain } = build();
+    void enter('a1', 'a');
+    for (const label of ['a2', 'a3', 'a4']) void enter(label, 'a');
+    for (const label of ['b1', 'b2']) void enter(label, 'b');
+    void enter('c1', 'c');
+    await vi.advanceTimersByTimeAsync(0);
+    await drain();
+    expect(order).toEqual(['a1', 'a2', 'b1', 'c1', 'a3', 'b2', 'a4']);
+  });
+
+  it('lets interactive requests go before batches, and batches when nobody else waits', async () => {
+    const { enter, order, drain } = build();
+    void enter('first', 'a', 'batch');
+    void enter('batch 1', 'a', 'batch');
+    void enter('batch 2', 'a', 'batch');
+    void enter('person 1', 'b');
+    void enter('person 2', 'b');
+    await vi.advanceTimersByTimeAsync(0);
+    await drain();
+    expect(order).toEqual(['first', 'person 1', 'person 2', 'batch 1', 'batch 2']);
+  });
+
+  it('keeps one of several places free of batches', async () => {
+    const { admission } = build({ places: 3 });
+    for (let n = 0; n < 3; n += 1) void admission.enter(context('a', 'batch'));
+    await vi.advanceTimersByTimeAsync(0);
+    expect([admission.inUse(), admission.waiting()]).toEqual([2, 1]);
+    const person = await admission.enter(context('b'));
+    expect(admission.inUse()).toBe(3);
+    person.release();
+    expect(admission.waiting()).toBe(1);
+  });
+
+  it('answers 429 with the time to wait when the queue is full', async () => {
+    const { admission } = build({ queueLength: 2 });
+    const first = await admission.enter(context('a'));
+    vi.advanceTimersByTime(9_000);
+    first.release();
+    await admission.enter(context('a'));
+    void admission.enter(context('a')).catch(() => {});
+    void admission.enter(context('a')).catch(() => {});
+    await expect(admission.enter(context('a'))).rejects.toMatchObject({
+      code: 'capacity_exceeded',
+      // Three before it, and a place is held for 2 s: the average so far of 1 s moved by one eighth towards 9 s.
+      retryAfterSeconds: 6,
+    });
+  });
+
+  it('makes the greediest key give way at a full queue', async () => {
+    const { admission } = build({ queueLength: 3 });
+    await admission.enter(context('a'));
+    const greedy = [1, 2, 3].map(() => admission.enter(context('a')));
+    const last = expect(greedy[2]).rejects.toMatchObject({ code: 'capacity_exceeded' });
+    const modest = admission.enter(context('b'));
+    await last;
+    expect(admission.waiting()).toBe(3);
+    for (const waiting of [greedy[0], greedy[1], modest]) waiting?.catch(() => {});
+  });
+
+  it('makes a batch give way to a person at a full queue', async () => {
+    const { admission } = build({ queueLength: 1 });
+    await admission.enter(context('a'));
+    const batch = expect(admission.enter(context('a', 'batch'))).rejects.toMatchObject({ code: 'capacity_exceeded' });
+    void admission.enter(context('a'));
+    await batch;
+  });
+
+  it('answers 504 when the wait is too long', async () => {
+    const { admission } = build({ queueTimeoutMs: 1_000 });
+    await admission.enter(context('a'));
+    const late = expect(admission.enter(context('a'))).rejects.toMatchObject({ status: 504, code: 'upstream_timeout' });
+    await vi.advanceTimersByTimeAsync(1_000);
+    await late;
+    expect(admission.waiting()).toBe(0);
+  });
+
+  it('forgets a cancelled request at once', async () => {
+    const { admission } = build();
+    const holder = await admission.enter(context('a'));
+    const client = new AbortController();
+    const gone = expect(admission.enter(context('a', 'interactive', client.signal))).rejects.toMatchObject({
+      code: 'client_cancelled',
+    });
+    const next = admission.enter(context('a'));
+    client.abort();
+    await gone;
+    expect(admission.waiting()).toBe(1);
+    holder.release();
+    await next;
+  });
+
+  it('sends everybody away when the model is broken', async () => {
+    const { admission } = build({ places: 0 });
+    const waiting = [1, 2].map(() => expect(admission.enter(context('a'))).rejects.toThrow('broken'));
+    admission.rejectAll(new Error('broken'));
+    await Promise.all(waiting);
+    expect(admission.waiting()).toBe(0);
+  });
+});

@@ -1,0 +1,46 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { errors } from '../../errors/errors.ts';
+import { splitInputs, withRequestIndex } from './chunks.ts';
+
+const shape = (inputs: readonly string[], processes: number) =>
+  splitInputs(inputs, processes).map(({ start, end }) => end - start);
+
+describe('chunks', () => {
+  it('leave a small request whole', () => {
+    expect(shape(Array(15).fill('short'), 2)).toEqual([15]);
+  });
+
+  it('give every process a share of a middling request', () => {
+    expect(shape(Array(32).fill('short'), 2)).toEqual([16, 16]);
+    expect(shape(Array(32).fill('short'), 8)).toEqual([8, 8, 8, 8]);
+  });
+
+  it('hold 64 inputs or about 16 000 characters', () => {
+    expect(shape(Array(256).fill('short'), 2)).toEqual([64, 64, 64, 64]);
+    expect(shape(Array(8).fill('x'.repeat(8_192)), 1)).toEqual([2, 2, 2, 2]);
+    expect(shape(['x'.repeat(100_000), 'x'], 1)).toHaveLength(2);
+  });
+
+  it('cover all inputs once and in order, whatever their sizes', () => {
+    fc.assert(
+      fc.property(fc.array(fc.nat(60_000), { maxLength: 300 }), fc.integer({ min: 1, max: 8 }), (sizes, processes) => {
+        const inputs = sizes.map((size) => 'x'.repeat(size));
+        let next = 0;
+        for (const { start, end } of splitInputs(inputs, processes)) {
+          expect(start).toBe(next);
+          expect(end).toBeGreaterThan(start);
+          next = end;
+        }
+        expect(next).toBe(inputs.length);
+      }),
+      { numRuns: 30 },
+    );
+  });
+
+  it('name an input by its place in the request, also in the message', () => {
+    const error = withRequestIndex(errors.contextTooLong('input[3]', 600, 512), 64);
+    expect(error).toMatchObject({ param: 'input[67]', code: 'context_length_exceeded' });
+    expect((error as Error).message).toContain("'input[67]' has 600 tokens");
+  });
+});

@@ -1,0 +1,108 @@
+import { Duplex } from 'node:stream';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { createFrameChannel, createFrameParser, encodeFrame } from './frames.ts';
+import { bytesOf, floatsOf, packTexts, unpackTexts } from './protocol.ts';
+
+type Frame = { header: unknown; body: number[] };
+
+function parse(bytes: Uint8Array, cuts: readonly number[]): Frame[] {
+  const frames: Frame[] = [];
+  const parser = createFrameParser({ onFrame: (header, body) => frames.push({ header, body: [...body] }) });
+  let start = 0;
+  for (const cut of [...cuts.filter((cut) => cut < bytes.length).sort((a, b) => a - b), bytes.length]) {
+    parser.push(bytes.subarray(start, cut));
+    start = cut;
+  }
+  return frames;
+}
+
+describe('frames', () => {
+  it('come out as they went in, wherever the pipe cuts them', () => {
+    const frame = fc.record({
+      header: fc.record({ text: fc.string({ unit: 'grapheme' }), n: fc.integer() }),
+      body: fc.uint8Array({ maxLength: 40 }),
+    });
+    fc.assert(
+      fc.property(fc.array(frame, { maxLength: 5 }), fc.array(fc.nat(400)), (frames, cuts) => {
+        const bytes = Buffer.concat(
+          frames.flatMap(({ header, body }) => [encodeFrame(header, body.byteLength), Buffer.from(body)]),
+        );
+        expect(parse(bytes, cuts)).toEqual(frames.map(({ header, body }) => ({ header, body: [...body] })));
+      }),
+    );
+  });
+
+  it('give bodies that a Float32Array can be laid over without a copy', () => {
+    const floats = Float32Array.of(1 / 3, -0, 3.4e38, Number.NaN);
+    let view: Float32Array | undefined;
+    let shared = false;
+    const parser = createFrameParser<{ odd: string }>({
+      onFrame(_header, body) {
+        view = floatsOf(body);
+        shared = view.buffer === body.buffer;
+      },
+    });
+    // A header of odd length would misalign a body that stayed in the pipe's own buffer.
+    parser.push(Buffer.concat([encodeFrame({ odd: 'x' }, 16), bytesOf(floats)]));
+    expect(shared).toBe(true);
+    expect(view).toEqual(floats);
+  });
+
+  it('put a body where the receiver wants it', () => {
+    const result = new Float32Array(4);
+    const parser = createFrameParser<{ at: number }>({
+      placeBody: ({ at }) => bytesOf(result.subarray(at, at + 2)),
+      onFrame() {},
+    });
+    parser.push(Buffer.concat([encodeFrame({ at: 2 }, 8), bytesOf(Float32Array.of(3, 4))]));
+    parser.push(Buffer.concat([encodeFrame({ at: 0 }, 8), bytesOf(Float32Array.of(1, 2))]));
+    expect([...result]).toEqual([1, 2, 3, 4]);
+  });
+
+  it('over the limit are refused on both sides', () => {
+    expect(() => encodeFrame({}, 100, 50)).toThrow('over the limit of 50');
+    const parser = createFrameParser({ onFrame() {} }, 50);
+    expect(() => parser.push(encodeFrame({}, 100))).toThrow('over the limit of 50');
+  });
+
+  it('with an impossible header length close the channel with an error', async () => {
+    const pipe = new Duplex({ read() {}, write: (_chunk, _encoding, done) => done() });
+    const closed = Promise.withResolvers<Error | undefined>();
+    createFrameChannel(pipe, { onFrame() {}, onClose: closed.resolve });
+    pipe.push(Buffer.from([8, 0, 0, 0, 255, 0, 0, 0]));
+    expect((await closed.promise)?.message).toContain('impossible header length');
+  });
+
+  it('make the sender wait while the pipe is full', async () => {
+    const release: (() => void)[] = [];
+    const pipe = new Duplex({
+      writableHighWaterMark: 16,
+      read() {},
+      write: (_chunk, _encoding, done) => release.push(done),
+    });
+    const channel = createFrameChannel(pipe, { onFrame() {}, onClose() {} });
+    expect(channel.write({ n: 1 }, new Uint8Array(64))).toBe(false);
+    let drained = false;
+    const waiting = channel.drained().then(() => {
+      drained = true;
+    });
+    await Promise.resolve();
+    expect(drained).toBe(false);
+    while (release.length > 0) {
+      release.shift()?.();
+      await new Promise(setImmediate);
+    }
+    await waiting;
+    expect(drained).toBe(true);
+  });
+});
+
+describe('packed texts', () => {
+  it('keep every text and its length in bytes', () => {
+    const texts = ['', 'plain', 'Ẹ káàárọ̀', '日本語', '🦁'];
+    const { byteLengths, body } = packTexts(texts);
+    expect(unpackTexts(byteLengths, body)).toEqual(texts);
+    expect(byteLengths[3]).toBe(9);
+  });
+});

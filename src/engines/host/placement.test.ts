@@ -1,0 +1,71 @@
+import { describe, expect, it } from 'vitest';
+import type { CallContext, Priority } from '../engine.ts';
+import { createPlacement, type Placement } from './placement.ts';
+
+function request(priority: Priority = 'interactive', signal = new AbortController().signal): CallContext {
+  return { requestId: '', accountId: '', keyId: '', priority, signal };
+}
+
+describe('placement', () => {
+  it('chooses the least loaded process', async () => {
+    const placement = createPlacement<string>();
+    placement.add('one');
+    placement.add('two');
+    const first = await placement.place(request(), 1);
+    const second = await placement.place(request(), 0.1);
+    const third = await placement.place(request(), 0.1);
+    expect([first.process, second.process, third.process]).toEqual(['one', 'two', 'two']);
+  });
+
+  it('gives a process about two chunks at a time, but never refuses an idle one', async () => {
+    const placement = createPlacement<string>();
+    placement.add('one');
+    const huge = await placement.place(request(), 5);
+    let placed = false;
+    const next = placement.place(request(), 0.1).then((seat) => {
+      placed = true;
+      return seat;
+    });
+    await Promise.resolve();
+    expect(placed).toBe(false);
+    huge.release();
+    expect((await next).process).toBe('one');
+  });
+
+  it('lets a small request between the chunks of a large one, and both before a batch', async () => {
+    const placement = createPlacement<string>();
+    placement.add('one');
+    const order: string[] = [];
+    const seats: Placement<string>[] = [];
+    const ask = (label: string, context: CallContext) =>
+      placement.place(context, 2).then((seat) => {
+        order.push(label);
+        seats.push(seat);
+      });
+    const large = request();
+    const all = [
+      ask('batch', request('batch')),
+      ...['large 1', 'large 2', 'large 3'].map((label) => ask(label, large)),
+      ask('small', request()),
+    ];
+    for (const _ of all) {
+      await new Promise(setImmediate);
+      seats.shift()?.release();
+    }
+    await Promise.all(all);
+    expect(order).toEqual(['batch', 'large 1', 'small', 'large 2', 'large 3']);
+  });
+
+  it('waits for a process to come, and forgets a request that left', async () => {
+    const placement = createPlacement<string>();
+    const client = new AbortController();
+    const gone = expect(placement.place(request('interactive', client.signal), 1)).rejects.toMatchObject({
+      code: 'client_cancelled',
+    });
+    const waiting = placement.place(request(), 1);
+    client.abort();
+    await gone;
+    placement.add('late');
+    expect((await waiting).process).toBe('late');
+  });
+});

@@ -1,0 +1,173 @@
+import { describe, expect, it } from 'vitest';
+import { errors } from '../../src/errors/errors.ts';
+import { alive, callContext, embed, engineBed, testModel, until } from '../fixtures/engine-bed.ts';
+
+const MB = 1024 * 1024;
+
+describe('a cold model', () => {
+  it('loads once for all who wait', async () => {
+    await using bed = engineBed({ settings: { onnxProcesses: 1 } });
+    expect(bed.registry.status('test/echo@2026-01-01')).toEqual({ status: 'cold' });
+    const requests = Array.from({ length: 20 }, () => bed.embed(['x']));
+    await until(() => bed.registry.status('test/echo@2026-01-01').status === 'loading');
+    await Promise.all(requests);
+    expect(bed.loads()).toBe(1);
+    const [report] = await bed.registry.list();
+    expect(report).toMatchObject({ model: 'test/echo@2026-01-01', status: 'ready', inFlight: 0, queueDepth: 0 });
+    expect(report?.memoryBytes).toBeGreaterThan(20 * MB);
+    expect(report?.loadMs).toBeGreaterThan(0);
+  });
+
+  it('goes on loading when the first one who asked has left', async () => {
+    await using bed = engineBed();
+    const client = new AbortController();
+    const gone = expect(bed.embed(['x'], callContext({ signal: client.signal }))).rejects.toMatchObject({
+      code: 'client_cancelled',
+    });
+    client.abort();
+    await gone;
+    await bed.registry.warm([bed.model]);
+    expect(bed.registry.status('test/echo@2026-01-01')).toEqual({ status: 'ready' });
+  });
+
+  it('whose weights cannot be had is unavailable for a while, then tried again', async () => {
+    let reachable = false;
+    const bed = engineBed({
+      settings: { retryUnavailableSeconds: 0.3 },
+      weights: {
+        async ensure() {
+          if (!reachable) throw errors.modelUnavailable('test/echo', 'its weights cannot be fetched');
+          return { directory: bed.directory };
+        },
+      },
+    });
+    await using _ = bed;
+    const waiting = Array.from({ length: 3 }, () => bed.embed(['x']));
+    for (const { status } of await Promise.allSettled(waiting)) expect(status).toBe('rejected');
+    expect(bed.registry.status('test/echo@2026-01-01')).toEqual({
+      status: 'unavailable',
+      reason: expect.stringContaining('its weights cannot be fetched'),
+    });
+    reachable = true;
+    await expect(bed.embed(['x'])).rejects.toMatchObject({ code: 'model_unavailable' });
+    await until(() => bed.registry.status('test/echo@2026-01-01').status === 'cold');
+    expect(await bed.embed(['x'])).toMatchObject({ tokens: [1] });
+  });
+
+  it('that its driver refuses is unavailable, without the details for clients but with them in the log', async () => {
+    await using bed = engineBed();
+    bed.touch('refuse-load');
+    const failure = await bed.embed(['x']).catch((error: Error) => error);
+    expect(failure).toMatchObject({ code: 'model_unavailable' });
+    expect((failure as Error).message).not.toContain('/some/path');
+    expect(bed.logged.some((line) => line.startsWith('model not loaded'))).toBe(true);
+    bed.remove('refuse-load');
+    await until(() => bed.registry.status('test/echo@2026-01-01').status === 'cold');
+    expect(await bed.embed(['x'])).toMatchObject({ tokens: [1] });
+  });
+
+  it('that crashes while it loads is unavailable', async () => {
+    await using bed = engineBed();
+    bed.touch('crash-on-load');
+    await expect(bed.embed(['x'])).rejects.toThrow('its engine could not be started: it was killed');
+  });
+});
+
+describe('an idle model', () => {
+  it('is unloaded after its time and loaded again by the next request', async () => {
+    await using bed = engineBed({ settings: { onnxProcesses: 1, idleUnloadSeconds: 0.3 } });
+    await bed.embed(['x']);
+    const [pid = 0] = await bed.pids();
+    await until(() => !alive(pid));
+    await until(() => bed.registry.status('test/echo@2026-01-01').status === 'cold');
+    expect(await bed.embed(['again'])).toMatchObject({ tokens: [5] });
+    expect(bed.loads()).toBe(2);
+  });
+
+  it('stays when it is used, and when it is one of the warm models', async () => {
+    await using bed = engineBed({ settings: { onnxProcesses: 1, idleUnloadSeconds: 0.2 } });
+    const warm = testModel('test/warm');
+    await bed.registry.warm([warm]);
+    const lease = await bed.registry.acquire(bed.model, callContext());
+    await embed(lease.engine, ['slow:700']);
+    expect(bed.registry.status('test/echo@2026-01-01').status).toBe('ready');
+    expect(bed.registry.status('test/warm@2026-01-01').status).toBe('ready');
+    lease.release();
+  });
+});
+
+describe('the memory budget', () => {
+  it('unloads the least recently used model before another one loads', async () => {
+    // Each process of the scripted driver is counted with 96 MB until it has settled.
+    await using bed = engineBed({ settings: { onnxProcesses: 1, memoryBudgetMb: 200 } });
+    const [first, second, third] = ['test/first', 'test/second', 'test/third'].map((slug) => testModel(slug));
+    for (const model of [first, second, third]) {
+      if (model !== undefined) await bed.registry.use(model, callContext(), (engine) => embed(engine, ['x']));
+    }
+    const status = (slug: string) => bed.registry.status(`${slug}@2026-01-01`).status;
+    expect([status('test/first'), status('test/second'), status('test/third')]).toEqual(['cold', 'ready', 'ready']);
+  });
+
+  it('refuses a model that cannot fit, with the numbers', async () => {
+    await using bed = engineBed({ settings: { memoryBudgetMb: 50 } });
+    await expect(bed.embed(['x'])).rejects.toMatchObject({
+      status: 503,
+      message: expect.stringContaining('needs about 192 MB of memory, and models may use 50 MB'),
+    });
+  });
+
+  it('restarts an engine that outgrew it by far', async () => {
+    await using bed = engineBed({ settings: { onnxProcesses: 1, memoryBudgetMb: 150, idleUnloadSeconds: 10 } });
+    const lease = await bed.registry.acquire(bed.model, callContext());
+    await embed(lease.engine, ['x']);
+    const [pid = 0] = await bed.pids();
+    await embed(lease.engine, ['hog:400']);
+    await until(() => !alive(pid));
+    expect(await embed(lease.engine, ['back'])).toMatchObject({ tokens: [4] });
+    lease.release();
+  });
+});
+
+describe('the queue', () => {
+  it('is bounded: more than it holds get 429, the others are served', async () => {
+    await using bed = engineBed({ settings: { onnxProcesses: 1, queueLength: 5 } });
+    const outcomes = await Promise.allSettled(Array.from({ length: 8 }, () => bed.embed(['x'])));
+    const refused = outcomes.filter(({ status }) => status === 'rejected');
+    expect(refused).toHaveLength(3);
+    for (const outcome of refused)
+      expect(outcome).toMatchObject({ reason: { code: 'capacity_exceeded', status: 429 } });
+  });
+
+  it('answers 504 when the model takes longer to load than a request may wait', async () => {
+    await using bed = engineBed({ settings: { queueTimeoutSeconds: 0.2 } });
+    bed.touch('hang-on-load');
+    await expect(bed.embed(['x'])).rejects.toMatchObject({ code: 'upstream_timeout', status: 504 });
+  });
+});
+
+describe('closing', () => {
+  it('lets running requests end, refuses new ones and leaves no process', async () => {
+    await using bed = engineBed();
+    await bed.embed(['warm']);
+    const pids = await bed.pids();
+    const running = bed.embed(['slow:300']);
+    await until(async () => (await bed.registry.list())[0]?.inFlight === 1);
+    const closing = bed.registry.close(5_000);
+    await expect(bed.embed(['late'])).rejects.toThrow('the service is stopping');
+    expect(await running).toMatchObject({ tokens: [8] });
+    await closing;
+    expect(pids.some(alive)).toBe(false);
+  });
+
+  it('of one model waits for its requests too, and a later request loads it again', async () => {
+    await using bed = engineBed({ settings: { onnxProcesses: 1 } });
+    const running = bed.embed(['slow:300']);
+    await until(async () => (await bed.registry.list())[0]?.inFlight === 1);
+    const unloading = bed.registry.unload('test/echo@2026-01-01');
+    const next = bed.embed(['next']);
+    expect(await running).toMatchObject({ tokens: [8] });
+    await unloading;
+    expect(await next).toMatchObject({ tokens: [4] });
+    expect(bed.loads()).toBe(2);
+  });
+});

@@ -1,0 +1,142 @@
+import { describe, expect, it } from 'vitest';
+import { vectorOf } from '../fixtures/drivers/scripted.ts';
+import { callContext, capability, embed, engineBed, testModel, until } from '../fixtures/engine-bed.ts';
+
+describe('calls through an engine process', () => {
+  it('bring every vector back bit by bit and in order, also when the request is split over processes', async () => {
+    await using bed = engineBed();
+    const inputs = Array.from({ length: 2_048 }, (_, index) => 'x'.repeat(index % 97));
+    const result = await bed.embed(inputs);
+    expect(result.dimensions).toBe(384);
+    expect(result.tokens).toEqual(inputs.map((input) => input.length));
+    expect(result.vectors).toEqual(Float32Array.from(inputs.flatMap((input) => vectorOf(input, 384))));
+  });
+
+  it('carry token ids, texts of all scripts and samples', async () => {
+    await using bed = engineBed();
+    const context = callContext();
+    await bed.registry.use(bed.model, context, async (engine) => {
+      const mixed = await capability(engine.embedding).embed({ inputs: [[1, 2, 3], 'Ẹ káàárọ̀ 🦁'] }, context);
+      expect(mixed.tokens).toEqual([3, 'Ẹ káàárọ̀ 🦁'.length]);
+      expect(await engine.countTokens('日本語')).toBe(3);
+      const samples = Float32Array.from({ length: 480_000 }, (_, index) => index / 480_000);
+      const { segments, language } = await capability(engine.transcription).transcribe(
+        { samples: samples.subarray(1), language: 'sw' },
+        context,
+      );
+      expect(language).toBe('sw');
+      expect(segments[0]?.text).toBe(`479999 samples, last ${samples.at(-1)}`);
+    });
+  });
+
+  it('count the query of a split rerank once', async () => {
+    await using bed = engineBed();
+    const context = callContext();
+    const documents = Array.from({ length: 200 }, (_, index) => 'd'.repeat(index + 1));
+    const result = await bed.registry.use(bed.model, context, (engine) =>
+      capability(engine.rerank).rerank({ query: 'what', documents }, context),
+    );
+    expect(result.tokens).toBe(4 + (200 * 201) / 2);
+    expect(result.scores).toEqual(Float32Array.from(documents, ({ length }) => length / (length + 4)));
+  });
+
+  it('carry client errors with their code and the place of the input in the whole request', async () => {
+    await using bed = engineBed();
+    const inputs = Array(200).fill('fine');
+    inputs[150] = 'refuse';
+    await expect(bed.embed(inputs)).rejects.toMatchObject({
+      code: 'context_length_exceeded',
+      status: 422,
+      param: 'input[150]',
+      message: expect.stringContaining("'input[150]' has 600 tokens"),
+    });
+    expect(await bed.embed(['still there'])).toMatchObject({ tokens: [11] });
+  });
+
+  it('end at once when the client leaves, in the engine too', async () => {
+    await using bed = engineBed({ settings: { onnxProcesses: 1 } });
+    const client = new AbortController();
+    const gone = expect(bed.embed(['slow:60000'], callContext({ signal: client.signal }))).rejects.toMatchObject({
+      code: 'client_cancelled',
+    });
+    await until(async () => (await bed.registry.list())[0]?.inFlight === 1);
+    client.abort();
+    await gone;
+    expect((await bed.registry.list())[0]).toMatchObject({ inFlight: 0 });
+    expect(await bed.embed(['next'])).toMatchObject({ tokens: [4] });
+  });
+
+  it('do not see the secrets of the server, and what they print is logged', async () => {
+    await using bed = engineBed();
+    await bed.embed(['print:to the log']);
+    await until(() => bed.logged.some((line) => line.startsWith('engine: to the log')));
+    const [pid] = await bed.pids();
+    const { readFileSync } = await import('node:fs');
+    const names = readFileSync(`/proc/${pid}/environ`, 'utf8')
+      .split('\0')
+      .map((pair) => pair.split('=')[0]);
+    for (const name of names) expect(name).toMatch(/^(PATH|HOME|LANG|LC_.*|TZ|TMPDIR|LD_LIBRARY_PATH|CUDA_.*|)$/);
+  });
+});
+
+describe('streams', () => {
+  const chat = testModel('test/chat', { driver: 'llama', task: 'chat', model: 'model.gguf' });
+
+  it('give all events in order and the usage', async () => {
+    await using bed = engineBed();
+    using lease = await bed.registry.acquire(chat, callContext());
+    const generation = capability(lease.engine.chat).generate({ prompt: { text: 'count:1000' } }, callContext());
+    let text = '';
+    for await (const event of generation) if (event.type === 'text-delta') text += event.text;
+    expect(text).toBe(Array.from({ length: 1_000 }, (_, n) => `${n} `).join(''));
+    expect(generation.usageSoFar()).toEqual({ promptTokens: 10, completionTokens: 1_000, cachedTokens: 0 });
+  });
+
+  it('hold the engine back when nobody reads, without stalling others', async () => {
+    await using bed = engineBed();
+    const slow = await bed.registry.acquire(chat, callContext());
+    const generation = capability(slow.engine.chat).generate({ prompt: { text: 'count:100000' } }, callContext());
+    const reader = generation[Symbol.asyncIterator]();
+    await reader.next();
+    using lease = await bed.registry.acquire(chat, callContext());
+    const other = capability(lease.engine.chat).generate({ prompt: { text: 'count:5000' } }, callContext());
+    let events = 0;
+    for await (const _ of other) events += 1;
+    expect(events).toBe(5_002);
+    const ahead = generation.usageSoFar().completionTokens;
+    expect(ahead).toBeGreaterThan(1);
+    expect(ahead).toBeLessThanOrEqual(64);
+    await reader.return?.();
+    slow.release();
+  });
+
+  it('stop when the consumer leaves, and tell what was used until then', async () => {
+    await using bed = engineBed();
+    using lease = await bed.registry.acquire(chat, callContext());
+    const generation = capability(lease.engine.chat).generate({ prompt: { text: 'forever' } }, callContext());
+    let seen = 0;
+    for await (const event of generation) {
+      if (event.type === 'text-delta') seen += 1;
+      if (seen === 10) break;
+    }
+    const { completionTokens } = generation.usageSoFar();
+    expect(completionTokens).toBeGreaterThanOrEqual(10);
+    expect(await embed(lease.engine, ['x'])).toMatchObject({ tokens: [1] });
+    expect(generation.usageSoFar().completionTokens).toBe(completionTokens);
+  });
+
+  it('end with an error when the signal fires', async () => {
+    await using bed = engineBed();
+    const client = new AbortController();
+    using lease = await bed.registry.acquire(chat, callContext());
+    const generation = capability(lease.engine.chat).generate(
+      { prompt: { text: 'forever' } },
+      callContext({ signal: client.signal }),
+    );
+    const read = async () => {
+      for await (const event of generation) if (event.type === 'text-delta') client.abort();
+    };
+    await expect(read()).rejects.toMatchObject({ code: 'client_cancelled' });
+    expect(generation.usageSoFar().completionTokens).toBeGreaterThanOrEqual(1);
+  });
+});
