@@ -1,5 +1,6 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import type { InferenceSession, Tensor } from 'onnxruntime-node';
+import { withRowWiseRanges } from './graph/row-wise.ts';
 
 /** Sequences of one micro-batch, longest first. */
 export interface EncoderBatch {
@@ -23,8 +24,6 @@ export interface EncoderOutput {
 
 export interface EncoderSession extends AsyncDisposable {
   run(batch: EncoderBatch): Promise<EncoderOutput>;
-  /** Activations are quantised over the whole batch, so rows of one batch move each other's values slightly. */
-  readonly sharesRanges: boolean;
 }
 
 export interface SessionOptions {
@@ -36,21 +35,26 @@ export interface SessionOptions {
 }
 
 export async function openSession({ model, threads, padId, outputs }: SessionOptions): Promise<EncoderSession> {
-  if (!existsSync(model)) throw new Error('the model file is missing');
   const runtime = await import('onnxruntime-node');
-  const session = await runtime.InferenceSession.create(model, {
+  const settings: InferenceSession.SessionOptions = {
     graphOptimizationLevel: 'all',
     executionMode: 'sequential',
     intraOpNumThreads: threads,
     interOpNumThreads: 1,
-  });
+    logSeverityLevel: 3,
+  };
+  const bytes = await readFile(model);
+  const rowWise = bytes.includes('DynamicQuantizeLinear') ? withRowWiseRanges(bytes) : bytes;
+  // From its path where nothing changed: weights may lie in files beside it.
+  const session = await (rowWise === bytes
+    ? runtime.InferenceSession.create(model, settings)
+    : runtime.InferenceSession.create(rowWise, settings));
   const output = outputs.find((name) => session.outputNames.includes(name)) ?? session.outputNames[0];
   if (output === undefined) throw new Error('the model has no output');
   const tensor = (data: BigInt64Array, batch: EncoderBatch) =>
     new runtime.Tensor('int64', data, [batch.sequences.length, batch.length]);
 
   return {
-    sharesRanges: readFileSync(model).includes('DynamicQuantizeLinear'),
     async run(batch) {
       const feeds: Record<string, Tensor> = {};
       for (const name of session.inputNames) feeds[name] = tensor(column(name, batch, padId), batch);

@@ -1,0 +1,95 @@
+import { bytesField, readFields, varintField } from './wire.ts';
+
+/** The parts of onnx.proto that are read or written here, by their field numbers. */
+export const MODEL = { graph: 7, opsetImport: 8 } as const;
+export const GRAPH = { node: 1, initializer: 5 } as const;
+const NODE = { input: 1, output: 2, name: 3, opType: 4, attribute: 5, domain: 7 } as const;
+const ATTRIBUTE = { name: 1, int: 3, ints: 8, type: 20 } as const;
+const TENSOR = { dims: 1, dataType: 2, name: 8, rawData: 9 } as const;
+
+export const FLOAT = 1;
+export const UINT8 = 2;
+export const INT64 = 7;
+
+export interface GraphNode {
+  opType: string;
+  inputs: readonly string[];
+  outputs: readonly string[];
+}
+
+export function readNode(message: Buffer): GraphNode {
+  const fields = readFields(message);
+  const strings = (number: number) =>
+    fields.filter((field) => field.number === number).map((field) => `${field.bytes}`);
+  return { opType: strings(NODE.opType)[0] ?? '', inputs: strings(NODE.input), outputs: strings(NODE.output) };
+}
+
+/** Name and shape of a constant; its data stays where it is. */
+export function readTensor(message: Buffer): { name: string; dims: readonly number[] } {
+  const dims: number[] = [];
+  let name = '';
+  for (const field of readFields(message)) {
+    if (field.number === TENSOR.name) name = `${field.bytes}`;
+    if (field.number !== TENSOR.dims) continue;
+    if (field.bytes.length === 0) dims.push(field.varint);
+    // Packed: the numbers stand one after the other.
+    else for (let at = 0; at < field.bytes.length; ) at = pushVarint(field.bytes, at, dims);
+  }
+  return { name, dims };
+}
+
+function pushVarint(bytes: Buffer, from: number, into: number[]): number {
+  let value = 0;
+  let at = from;
+  for (let factor = 1; ; factor *= 128) {
+    const byte = bytes[at++] ?? 0;
+    value += (byte & 127) * factor;
+    if (byte < 128) break;
+  }
+  into.push(value);
+  return at;
+}
+
+export interface NewNode extends GraphNode {
+  domain?: string;
+  ints?: Record<string, number | readonly number[]>;
+}
+
+/** A node as a field of its graph. */
+export function nodeField({ opType, inputs, outputs, domain, ints = {} }: NewNode): Buffer {
+  return bytesField(
+    GRAPH.node,
+    ...inputs.map((name) => bytesField(NODE.input, name)),
+    ...outputs.map((name) => bytesField(NODE.output, name)),
+    bytesField(NODE.name, `${outputs[0]}/node`),
+    bytesField(NODE.opType, opType),
+    ...Object.entries(ints).map(([name, value]) => bytesField(NODE.attribute, ...attribute(name, value))),
+    ...(domain === undefined ? [] : [bytesField(NODE.domain, domain)]),
+  );
+}
+
+function attribute(name: string, value: number | readonly number[]): Buffer[] {
+  const INT = 2;
+  const INTS = 7;
+  return typeof value === 'number'
+    ? [bytesField(ATTRIBUTE.name, name), varintField(ATTRIBUTE.int, value), varintField(ATTRIBUTE.type, INT)]
+    : [
+        bytesField(ATTRIBUTE.name, name),
+        ...value.map((item) => varintField(ATTRIBUTE.ints, item)),
+        varintField(ATTRIBUTE.type, INTS),
+      ];
+}
+
+/** A constant as a field of its graph. */
+export function tensorField(name: string, dataType: number, dims: readonly number[], data: ArrayBufferView): Buffer {
+  return bytesField(
+    GRAPH.initializer,
+    ...dims.map((dim) => varintField(TENSOR.dims, dim)),
+    varintField(TENSOR.dataType, dataType),
+    bytesField(TENSOR.name, name),
+    bytesField(TENSOR.rawData, new Uint8Array(data.buffer, data.byteOffset, data.byteLength)),
+  );
+}
+
+export const opsetField = (domain: string, version: number) =>
+  bytesField(MODEL.opsetImport, bytesField(1, domain), varintField(2, version));
