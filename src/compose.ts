@@ -6,14 +6,22 @@ import { openSqlStore, type SqlStore } from './adapters/sql/store.ts';
 import { loadCatalog } from './catalog/load.ts';
 import type { ResolvedConfig } from './config/load.ts';
 import type { ModelEntry, ModelVersion } from './domain/model.ts';
+import { createFleet } from './engines/fleet.ts';
+import { createEngineRegistry } from './engines/registry.ts';
+import { errors } from './errors/errors.ts';
 import { createServer } from './http/server.ts';
 import { createLogger } from './logging/logger.ts';
+import { createEngineMetrics } from './metrics/engine-metrics.ts';
 import { createMetrics } from './metrics/metrics.ts';
 import { createWeightsStore, type StoredModel, type WeightsStore } from './models/store.ts';
 import { systemClock } from './ports/clock.ts';
 import { createAuthentication } from './services/authentication.ts';
-import { type CatalogService, createCatalog, type Serving } from './services/catalog.ts';
+import { type CatalogService, createCatalog } from './services/catalog.ts';
+import { createChat } from './services/chat.ts';
+import { createEmbeddings } from './services/embeddings.ts';
+import { createInference } from './services/inference.ts';
 import { createKeysService, type IssuedKey, type KeysService } from './services/keys.ts';
+import { createRerank } from './services/rerank.ts';
 
 /** The folder of package.json: built-in catalog and bundled weights lie in it. */
 const ROOT = join(import.meta.dirname, '..');
@@ -97,19 +105,48 @@ export async function startService(config: ResolvedConfig): Promise<Service> {
   const firstKey = await keys.bootstrap(config.apiKey);
   const authentication = createAuthentication({ keys: store.keys, revisions: store.revisions, clock });
 
-  function serving(entry: ModelEntry, version: ModelVersion): Serving {
-    const model = storedModel(entry, version);
-    if (model === undefined) return { regions: [], status: 'unavailable', reason: 'no upstream is configured' };
-    const state = weights.state(model);
-    if (!state.servable) return { regions: [], status: 'unavailable', reason: state.reason };
-    return { regions: [config.region], status: 'cold' };
-  }
-
+  const registry = createEngineRegistry({
+    weights: {
+      ensure: ({ entry, version }, options) => {
+        const model = storedModel(entry, version);
+        if (model === undefined) throw errors.modelUnavailable(entry.slug, 'it has no weights that could run here');
+        return weights.ensure(model, options);
+      },
+    },
+    settings: { ...config.engines, ...config.models },
+    clock,
+    logger,
+    metrics: createEngineMetrics(metrics.registry),
+    environment: process.env,
+  });
+  const fleet = createFleet({
+    region: config.region,
+    entries,
+    upstreams: config.upstreams,
+    registry,
+    weights: (entry, version) => {
+      const model = storedModel(entry, version);
+      return model === undefined ? { servable: false } : weights.state(model);
+    },
+    remote: {
+      logger,
+      clock,
+      queue: { places: config.engines.queueLength, timeoutMs: config.engines.queueTimeoutSeconds * 1000 },
+    },
+  });
   const catalog = await createCatalog({
     entries,
     lifecycles: store.lifecycles,
     revisions: store.revisions,
-    serving,
+    serving: fleet.serving,
+    clock,
+  });
+  const inference = createInference({
+    catalog,
+    limiter: { admit: async () => ({ rateLimit: undefined, settle() {} }) },
+    ledger: { record: (row) => store.ledger.append([row]) },
+    engines: fleet,
+    region: config.region,
     clock,
   });
   const server = await createServer({
@@ -120,6 +157,9 @@ export async function startService(config: ResolvedConfig): Promise<Service> {
     authentication,
     catalog,
     keys,
+    embeddings: createEmbeddings({ inference }),
+    rerank: createRerank({ inference }),
+    chat: createChat({ inference }),
     unready: async () => {
       try {
         await store.revisions.current();
@@ -158,6 +198,7 @@ export async function startService(config: ResolvedConfig): Promise<Service> {
       await server.close();
       clearTimeout(deadline);
       for (const timer of timers) clearInterval(timer);
+      await fleet.close(config.http.drainTimeoutMs);
       await authentication.flushUses();
       await weights[Symbol.asyncDispose]();
       await store.close();

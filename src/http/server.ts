@@ -1,19 +1,25 @@
 import type { Socket } from 'node:net';
 import swagger from '@fastify/swagger';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
-import Fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify';
+import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify';
 import { createId } from '../domain/ids.ts';
 import { errors } from '../errors/errors.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import type { AuthenticationService } from '../services/authentication.ts';
 import type { CatalogService } from '../services/catalog.ts';
+import type { ChatService } from '../services/chat.ts';
+import type { EmbeddingsService } from '../services/embeddings.ts';
 import type { KeysService } from '../services/keys.ts';
+import type { RerankService } from '../services/rerank.ts';
 import { authenticate } from './plugins/authenticate.ts';
 import { errorHandler, notFound, sendError } from './plugins/error-handler.ts';
 import { requestLog } from './plugins/request-log.ts';
 import { createRecord } from './request-record.ts';
 import { adminRoutes } from './routes/admin.ts';
+import { chatRoutes } from './routes/chat.ts';
+import { embeddingRoutes } from './routes/embeddings.ts';
 import { modelRoutes } from './routes/models.ts';
+import { rerankRoutes } from './routes/rerank.ts';
 import { systemRoutes } from './routes/system.ts';
 import { compileValidator } from './validation.ts';
 
@@ -34,6 +40,9 @@ export interface ServerDependencies {
   authentication: AuthenticationService;
   catalog: CatalogService;
   keys: KeysService;
+  embeddings: EmbeddingsService;
+  rerank: RerankService;
+  chat: ChatService;
   unready(): Promise<string[]>;
 }
 
@@ -57,10 +66,10 @@ function answerParserError(error: NodeJS.ErrnoException, socket: Socket, headerL
 }
 
 export async function createServer(dependencies: ServerDependencies): Promise<FastifyInstance> {
-  const { settings, logger, metrics, authentication, catalog, keys, unready } = dependencies;
+  const { settings, logger, metrics, authentication, catalog, keys, embeddings, rerank, chat, unready } = dependencies;
   const server = Fastify({
     loggerInstance: logger,
-    disableRequestLogging: true,
+    logController: new LogController({ disableRequestLogging: true }),
     genReqId: () => createId('req'),
     bodyLimit: settings.bodyLimitBytes,
     requestTimeout: settings.requestTimeoutMs,
@@ -111,10 +120,21 @@ export async function createServer(dependencies: ServerDependencies): Promise<Fa
     async (api) => {
       await api.register(authenticate, { authentication });
       api.setNotFoundHandler(notFound);
+      await api.register(embeddingRoutes, { embeddings });
+      await api.register(rerankRoutes, { rerank });
+      await api.register(chatRoutes, { chat });
       await api.register(modelRoutes, { catalog });
       await api.register(adminRoutes, { keys, catalog, authentication });
     },
     { prefix: '/v1' },
+  );
+  // Cohere's client asks for the same thing here.
+  await server.register(
+    async (api) => {
+      await api.register(authenticate, { authentication });
+      await api.register(rerankRoutes, { rerank });
+    },
+    { prefix: '/v2' },
   );
   return server;
 }

@@ -65,7 +65,7 @@ export function describeFirst(schema: TSchema, found: readonly TLocalizedValidat
 /** Bodies are taken as they are; query strings, which are all text, may be read as numbers and booleans. */
 export const compileValidator: FastifySchemaCompiler<TSchema> = ({ schema, httpPart }) => {
   const validator = Compile(schema);
-  const lenient = httpPart === 'querystring' || httpPart === 'params';
+  const lenient = httpPart === 'querystring';
   return (data: unknown) => {
     const value = lenient ? Value.Convert(schema, data) : data;
     if (validator.Check(value)) return { value };
