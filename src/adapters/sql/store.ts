@@ -1,21 +1,27 @@
+import type { Ledger } from '../../ports/ledger.ts';
 import type {
   AccountRepository,
   KeyRepository,
   ModelLifecycleRepository,
   RevisionRepository,
 } from '../../ports/repositories.ts';
+import type { UsageReader } from '../../ports/usage.ts';
 import { sqlAccounts } from './accounts.ts';
 import { sqlKeys } from './keys.ts';
+import { sqlLedger } from './ledger.ts';
 import { MIGRATIONS } from './migrations/index.ts';
 import { sqlModelLifecycles } from './model-lifecycles.ts';
 import { sqlRevisions } from './revisions.ts';
 import { openSqlite, type SqliteOptions } from './sqlite/database.ts';
+import { sqlUsage } from './usage.ts';
 
 export interface SqlStore {
   readonly accounts: AccountRepository;
   readonly keys: KeyRepository;
   readonly lifecycles: ModelLifecycleRepository;
   readonly revisions: RevisionRepository;
+  readonly ledger: Ledger;
+  readonly usage: UsageReader;
   /** Waits for what is running. */
   close(): Promise<void>;
 }
@@ -30,6 +36,8 @@ export async function openSqlStore(options: SqlStoreOptions): Promise<SqlStore> 
     keys: sqlKeys(database),
     lifecycles: sqlModelLifecycles(database),
     revisions: sqlRevisions(database),
+    ledger: sqlLedger(database),
+    usage: sqlUsage(database),
     close: () => database.close(),
   };
 }

@@ -40,9 +40,41 @@ export interface RevisionsTable {
   value: number;
 }
 
+export interface LedgerSeriesTable {
+  id: number;
+  account_id: string;
+  key_id: string;
+  model: string;
+  region: string;
+}
+
+export interface LedgerTable {
+  billing_id: string;
+  request_id: string;
+  time_ms: number;
+  hour: number;
+  day: number;
+  month: number;
+  version: string;
+  endpoint: string;
+  prompt_tokens: number;
+  completion_tokens: number;
+  cache_read_tokens: number;
+  audio_seconds: number;
+  cost_nano_usd: number;
+  pricing: string;
+  discount_percent: number;
+  status: number;
+  duration_ms: number;
+  first_token_ms: number | null;
+  series_id: number;
+}
+
 export interface Tables {
   accounts: AccountsTable;
   api_keys: ApiKeysTable;
   model_lifecycles: ModelLifecyclesTable;
   revisions: RevisionsTable;
+  ledger_series: LedgerSeriesTable;
+  ledger: LedgerTable;
 }

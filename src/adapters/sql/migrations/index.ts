@@ -1,7 +1,9 @@
 import type { Migration } from 'kysely/migration';
 import * as identity from './0001-identity.ts';
+import * as ledger from './0002-ledger.ts';
 
 /** In order of their names, forwards only. A migration that was released is never edited. */
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0001-identity': identity,
+  '0002-ledger': ledger,
 };

@@ -1,0 +1,80 @@
+import { errors } from '../errors/errors.ts';
+import { DAY_MS } from './dates.ts';
+import { parseTimestamp } from './timestamps.ts';
+
+export const BUCKETS = ['hour', 'day', 'month'] as const;
+export type Bucket = (typeof BUCKETS)[number];
+
+export const GROUPINGS = ['model', 'region', 'key'] as const;
+export type Grouping = (typeof GROUPINGS)[number];
+
+export interface UsageWindow {
+  /** Milliseconds since 1970, inclusive. */
+  start: number;
+  /** Exclusive. */
+  end: number;
+  bucket: Bucket;
+  groupBy: readonly Grouping[];
+}
+
+export interface UsageWindowText {
+  start?: string | undefined;
+  end?: string | undefined;
+  bucket?: string | undefined;
+  /** Comma-separated. */
+  groupBy?: string | undefined;
+}
+
+const HOUR_MS = 3_600_000;
+
+const LENGTH_MS = { hour: HOUR_MS, day: DAY_MS };
+
+const monthStart = (index: number): number => Date.UTC(Math.floor(index / 12), index % 12, 1);
+
+/** Number of the UTC bucket that a moment lies in: hours and days since 1970, calendar months since the year 0. */
+export function bucketIndex(bucket: Bucket, time: number): number {
+  if (bucket !== 'month') return Math.floor(time / LENGTH_MS[bucket]);
+  const date = new Date(time);
+  return date.getUTCFullYear() * 12 + date.getUTCMonth();
+}
+
+/** Where a bucket starts and ends, in milliseconds since 1970. */
+export function bucketBounds(bucket: Bucket, index: number): { start: number; end: number } {
+  if (bucket === 'month') return { start: monthStart(index), end: monthStart(index + 1) };
+  return { start: index * LENGTH_MS[bucket], end: (index + 1) * LENGTH_MS[bucket] };
+}
+
+/** What a client asked for. The default end lies just after now, so that an answer finished this very moment is counted. */
+export function parseUsageWindow(text: UsageWindowText, now: number): UsageWindow {
+  if (text.start === undefined || text.start === '') throw errors.missingParameter('start');
+  const start = readTime(text.start, 'start');
+  const end = text.end === undefined || text.end === '' ? Math.max(now, start) + 1 : readTime(text.end, 'end');
+  if (end <= start)
+    throw errors.invalidParameter('end', "'end' must be later than 'start'; it is not part of the window itself.");
+  return { start, end, bucket: parseBucket(text.bucket), groupBy: parseGroupBy(text.groupBy) };
+}
+
+function parseBucket(text: string | undefined): Bucket {
+  if (text === undefined || text === '') return 'day';
+  const bucket = BUCKETS.find((name) => name === text);
+  if (!bucket) throw errors.invalidParameter('bucket', `'bucket' must be one of ${BUCKETS.join(', ')}.`);
+  return bucket;
+}
+
+function parseGroupBy(text: string | undefined): Grouping[] {
+  const names = (text ?? '').split(',').map((name) => name.trim());
+  const wanted = new Set(names.filter((name) => name !== ''));
+  for (const name of wanted) {
+    if (!(GROUPINGS as readonly string[]).includes(name)) {
+      throw errors.invalidParameter(
+        'group_by',
+        `'group_by' is a comma-separated list of any of ${GROUPINGS.join(', ')}.`,
+      );
+    }
+  }
+  return GROUPINGS.filter((name) => wanted.has(name));
+}
+
+/** A plus that was not escaped in a query string arrives as a space. */
+const readTime = (text: string, param: string): number =>
+  parseTimestamp(text.replace(/(T[\d:.]+) (\d{2}:?\d{2})$/i, '$1+$2'), param);

@@ -1,0 +1,36 @@
+import type { Consumption } from '../domain/pricing.ts';
+import type { UsageWindow } from '../domain/usage-window.ts';
+
+export interface UsageQuery extends UsageWindow {
+  accountId: string;
+  /** Rows to return at most. */
+  limit: number;
+}
+
+export interface UsageRow extends Consumption {
+  /** Number of the bucket, see `bucketBounds`. */
+  index: number;
+  /** Present when grouped by it. */
+  model?: string;
+  region?: string;
+  keyId?: string;
+  keyName?: string | null;
+  requests: number;
+  /** A sum may be larger than what a number can hold exactly. */
+  costNanoUsd: bigint;
+}
+
+export interface SpendingQuery {
+  accountId: string;
+  /** Only what this key spent. */
+  keyId?: string | undefined;
+  start: number;
+  end: number;
+}
+
+/** Reads of the ledger itself: there is no second copy that could differ from it. */
+export interface UsageReader {
+  /** In the order of time, then of the groups' names. */
+  query(query: UsageQuery): Promise<UsageRow[]>;
+  spentNanoUsd(query: SpendingQuery): Promise<bigint>;
+}
