@@ -55,6 +55,8 @@ export function startHealthChecks({ upstreams, slug, intervalMs, random, logger,
     if (alive !== upstream.alive) {
       upstream.alive = alive;
       const fields = { model: slug, upstream: upstream.index, region: upstream.region };
+      // It has most likely been started anew: what it failed at before no longer counts.
+      if (alive) upstream.breaker.succeeded();
       if (alive) logger.info(fields, 'upstream is back');
       else logger.warn({ ...fields, problem }, 'upstream is down');
     }

@@ -1,8 +1,8 @@
 import type { Dispatcher } from 'undici';
-import { ApiError } from '../../errors/api-error.ts';
 import { errors } from '../../errors/errors.ts';
 import type { CallContext } from '../engine.ts';
 import {
+  cancellation,
   type FailureScope,
   failureFromAnswer,
   failureFromTransport,
@@ -51,19 +51,20 @@ export function createLease({ upstream, context, slug, onRelease }: LeaseDepende
   let expired: 'first-byte' | 'total' | undefined;
   let released = false;
 
+  // Whoever went away or stands still may never ask for the next event, so the place is freed here.
+  const giveUp = (): void => {
+    controller.abort();
+    lease.release(lease.explain(undefined));
+  };
   const expire = (which: 'first-byte' | 'total') => () => {
     expired = which;
-    controller.abort();
+    giveUp();
   };
   let firstByteTimer: NodeJS.Timeout | undefined;
   const totalTimer = setTimeout(expire('total'), settings.totalTimeoutMs);
-  const onAbort = (): void => {
-    controller.abort();
-    // A consumer that went away may never ask for the next event, so the place is freed here.
-    lease.release(lease.explain(context.signal.reason));
-  };
 
-  const readBytes = async (body: Dispatcher.ResponseData['body'], limit: number): Promise<Buffer> => {
+  const readText = async ({ body, headers }: Dispatcher.ResponseData, limit: number): Promise<string> => {
+    if (Number(headers['content-length']) <= limit) return body.text();
     const chunks: Buffer[] = [];
     let length = 0;
     for await (const chunk of body) {
@@ -72,13 +73,13 @@ export function createLease({ upstream, context, slug, onRelease }: LeaseDepende
       length += chunk.length;
       if (length > limit) throw malformedAnswer(`an answer is longer than ${limit} bytes`, { slug });
     }
-    const [only] = chunks;
-    return chunks.length === 1 && only !== undefined ? only : Buffer.concat(chunks, length);
+    return Buffer.concat(chunks, length).toString('utf8');
   };
 
   const lease: Lease = {
     upstream,
     async send({ base, route, body, contentType = 'application/json', accept = 'application/json', scope }) {
+      if (released) throw lease.explain(undefined);
       clearTimeout(firstByteTimer);
       firstByteTimer = setTimeout(expire('first-byte'), settings.firstByteTimeoutMs);
       try {
@@ -96,7 +97,7 @@ export function createLease({ upstream, context, slug, onRelease }: LeaseDepende
           highWaterMark: READ_AHEAD_BYTES,
         });
         if (answer.statusCode >= 200 && answer.statusCode < 300) return answer;
-        const raw = (await readBytes(answer.body, MAX_ERROR_BYTES)).toString('utf8');
+        const raw = await readText(answer, MAX_ERROR_BYTES);
         const retryAfter = answer.headers['retry-after'];
         throw failureFromAnswer(
           answer.statusCode,
@@ -112,8 +113,7 @@ export function createLease({ upstream, context, slug, onRelease }: LeaseDepende
       const answer = await lease.send(request);
       lease.begun();
       try {
-        const bytes = await readBytes(answer.body, MAX_JSON_BYTES);
-        const json = parseJson(bytes.toString('utf8'));
+        const json = parseJson(await readText(answer, MAX_JSON_BYTES));
         if (json === undefined) throw malformedAnswer('an answer is not JSON', { slug });
         return { json, headers: answer.headers };
       } catch (error) {
@@ -124,12 +124,7 @@ export function createLease({ upstream, context, slug, onRelease }: LeaseDepende
     explain(error) {
       if (error instanceof UpstreamFailure) return error;
       if (context.signal.aborted) {
-        const { reason } = context.signal;
-        return new UpstreamFailure(
-          'cancelled',
-          reason instanceof ApiError ? reason : errors.clientCancelled(),
-          'cancelled',
-        );
+        return new UpstreamFailure('cancelled', cancellation(context.signal), 'cancelled');
       }
       if (expired !== undefined) {
         const [limitMs, what] =
@@ -145,11 +140,11 @@ export function createLease({ upstream, context, slug, onRelease }: LeaseDepende
       released = true;
       clearTimeout(firstByteTimer);
       clearTimeout(totalTimer);
-      context.signal.removeEventListener('abort', onAbort);
+      context.signal.removeEventListener('abort', giveUp);
       onRelease(failure);
     },
   };
-  context.signal.addEventListener('abort', onAbort, { once: true });
+  context.signal.addEventListener('abort', giveUp, { once: true });
   return lease;
 }
 

@@ -4,11 +4,11 @@ import type { EngineModel } from '../engine.ts';
 import { createRemoteChat, type RemoteChat } from './chat.ts';
 import { createRemoteEmbedding, type RemoteEmbedding } from './embedding.ts';
 import { startHealthChecks } from './health-check.ts';
-import type { RemoteScope } from './remote-scope.ts';
-import { scopeAt } from './remote-scope.ts';
+import { createLease } from './lease.ts';
+import { type RemoteScope, scopeAt } from './remote-scope.ts';
 import { createRemoteRerank, type RemoteRerank } from './rerank.ts';
 import { type AttemptReport, createRouter } from './router.ts';
-import { countAtUpstream, estimateTokens, internalContext } from './token-count.ts';
+import { canCountTokens, countAtUpstream, estimateTokens, internalContext } from './token-count.ts';
 import { createRemoteTranscription, type RemoteTranscription } from './transcription.ts';
 import { createUpstream, type Logger, type UpstreamHealth, type UpstreamSettings } from './upstream.ts';
 
@@ -47,7 +47,7 @@ export interface RemoteModelOptions {
 }
 
 const HEALTH_INTERVAL_MS = 5_000;
-const COUNT_TIMEOUT_MS = 5_000;
+const COUNT_TIMEOUT_MS = 2_000;
 
 /** A model that other servers run. Lives in the server process: all it does is wait for the network. */
 export function createRemoteModel(options: RemoteModelOptions): RemoteModel {
@@ -79,19 +79,29 @@ export function createRemoteModel(options: RemoteModelOptions): RemoteModel {
     await Promise.all(upstreams.map((upstream) => upstream.close()));
   };
 
+  /** Takes no place: counting is light, and callers ask for it before they queue. */
+  const count = async (text: string, remote: RemoteScope): Promise<number> => {
+    const able = upstreams.find(
+      (upstream) =>
+        canCountTokens(upstream.settings.kind) &&
+        upstream.available() &&
+        (remote.region === undefined || upstream.region === remote.region),
+    );
+    if (able === undefined) return estimateTokens(text);
+    const lease = createLease({ upstream: able, context: internalContext(COUNT_TIMEOUT_MS), slug, onRelease() {} });
+    try {
+      return (await countAtUpstream(lease, [text], scopeAt(remote, lease, 'input')))?.[0] ?? estimateTokens(text);
+    } catch {
+      return estimateTokens(text);
+    } finally {
+      lease.release();
+    }
+  };
+
   const callsIn = (region: string | undefined): RemoteCalls => {
     const remote: RemoteScope = { slug, contextLength, router, region, inputsPerCall };
     return {
-      async countTokens(text) {
-        try {
-          const [counts] = await router.call(internalContext(COUNT_TIMEOUT_MS), region, (lease) =>
-            countAtUpstream(lease, [text], scopeAt(remote, lease, 'input')),
-          );
-          return counts?.[0] ?? estimateTokens(text);
-        } catch {
-          return estimateTokens(text);
-        }
-      },
+      countTokens: (text) => count(text, remote),
       ...capability(task, remote),
       async [Symbol.asyncDispose]() {},
     };

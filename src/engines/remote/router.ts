@@ -1,7 +1,7 @@
-import { ApiError } from '../../errors/api-error.ts';
+import type { ApiError } from '../../errors/api-error.ts';
 import { errors } from '../../errors/errors.ts';
 import type { CallContext } from '../engine.ts';
-import { UpstreamFailure } from './failure.ts';
+import { cancellation, UpstreamFailure } from './failure.ts';
 import { createLease, type Lease } from './lease.ts';
 import type { Logger, Upstream } from './upstream.ts';
 import { createWaitingRoom } from './waiting-room.ts';
@@ -125,7 +125,7 @@ export function createRouter({ slug, upstreams, clock, logger, queue, onAttempt 
     let resets = 0;
     let last: UpstreamFailure | undefined;
     for (let attempts = 0; attempts < MAX_ATTEMPTS; attempts++) {
-      if (context.signal.aborted) throw cancelled(context);
+      if (context.signal.aborted) throw cancellation(context.signal);
       let lease: Lease;
       try {
         lease =
@@ -135,7 +135,10 @@ export function createRouter({ slug, upstreams, clock, logger, queue, onAttempt 
         throw last?.apiError ?? error;
       }
       try {
-        return [await attempt(lease), lease];
+        const value = await attempt(lease);
+        // A long stream has proved the address with its first bytes; others need not wait for its end.
+        lease.upstream.breaker.succeeded();
+        return [value, lease];
       } catch (error) {
         if (!(error instanceof UpstreamFailure)) {
           lease.release();
@@ -161,10 +164,6 @@ export function createRouter({ slug, upstreams, clock, logger, queue, onAttempt 
     },
     wake: () => room.wake(),
   };
-}
-
-function cancelled(context: CallContext): ApiError {
-  return context.signal.reason instanceof ApiError ? context.signal.reason : errors.clientCancelled();
 }
 
 /** For the outer edge: inside, failures keep their kind so that callers may act on it. */

@@ -1,5 +1,6 @@
 import { errors } from '../../errors/errors.ts';
 import type { CallContext, Priority } from '../engine.ts';
+import { cancellation } from './failure.ts';
 
 export interface WaitingRoom<T> {
   /** Waits until `attempt` gives something; it may throw to end the wait. */
@@ -68,7 +69,7 @@ export function createWaitingRoom<T>(options: { places: number; timeoutMs: numbe
             return true;
           },
         };
-        const onAbort = (): void => finish(() => reject(errors.clientCancelled()));
+        const onAbort = (): void => finish(() => reject(cancellation(context.signal)));
         const timer = setTimeout(
           () => finish(() => reject(errors.upstreamTimeout('no place to run it became free'))),
           options.timeoutMs,
