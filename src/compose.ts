@@ -5,6 +5,7 @@ import { acquireDataDirLock } from './adapters/data-dir-lock.ts';
 import { openSqlStore, type SqlStore } from './adapters/sql/store.ts';
 import { loadCatalog } from './catalog/load.ts';
 import type { ResolvedConfig } from './config/load.ts';
+import { startControlServer } from './control/server.ts';
 import type { ModelEntry, ModelVersion } from './domain/model.ts';
 import { createFleet } from './engines/fleet.ts';
 import { createEngineRegistry } from './engines/registry.ts';
@@ -13,7 +14,7 @@ import { createServer } from './http/server.ts';
 import { createLogger } from './logging/logger.ts';
 import { createEngineMetrics } from './metrics/engine-metrics.ts';
 import { createMetrics } from './metrics/metrics.ts';
-import { createWeightsStore, type StoredModel, type WeightsStore } from './models/store.ts';
+import { createWeightsStore, type StoredModel, type StoreLogger, type WeightsStore } from './models/store.ts';
 import { systemClock } from './ports/clock.ts';
 import { createAuthentication } from './services/authentication.ts';
 import { type CatalogService, createCatalog } from './services/catalog.ts';
@@ -31,6 +32,8 @@ const FLUSH_USES_MS = 5_000;
 
 export const VERSION: string = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')).version;
 
+type Environment = Readonly<Record<string, string | undefined>>;
+
 const clock = systemClock;
 
 async function openStore(config: ResolvedConfig): Promise<SqlStore> {
@@ -44,10 +47,7 @@ const catalogEntries = (config: ResolvedConfig): ModelEntry[] =>
 const storedModel = (entry: ModelEntry, { version, source }: ModelVersion): StoredModel | undefined =>
   source === undefined ? undefined : { slug: entry.slug, version, source };
 
-export function openWeights(
-  config: ResolvedConfig,
-  logger: Parameters<typeof createWeightsStore>[0]['logger'],
-): WeightsStore {
+export function openWeights(config: ResolvedConfig, logger: StoreLogger, env: Environment): WeightsStore {
   return createWeightsStore({
     directory: config.modelsDir,
     hfEndpoint: config.models.hfEndpoint,
@@ -55,7 +55,7 @@ export function openWeights(
     bundledDirectory: ROOT,
     pullOnUse: config.models.pullOnUse,
     retryUnavailableSeconds: config.models.retryUnavailableSeconds,
-    environment: process.env,
+    environment: env,
     workingDirectory: process.cwd(),
     clock,
     logger,
@@ -94,12 +94,12 @@ export interface Service {
   close(): Promise<void>;
 }
 
-export async function startService(config: ResolvedConfig): Promise<Service> {
+export async function startService(config: ResolvedConfig, env: Environment): Promise<Service> {
   const logger = createLogger(config.log);
   const entries = catalogEntries(config);
   const lock = await acquireDataDirLock(config.dataDir);
   const store = await openStore(config);
-  const weights = openWeights(config, logger);
+  const weights = openWeights(config, logger, env);
   const metrics = createMetrics();
   const keys = createKeysService({ accounts: store.accounts, keys: store.keys, clock });
   const firstKey = await keys.bootstrap(config.apiKey);
@@ -117,7 +117,7 @@ export async function startService(config: ResolvedConfig): Promise<Service> {
     clock,
     logger,
     metrics: createEngineMetrics(metrics.registry),
-    environment: process.env,
+    environment: env,
   });
   const fleet = createFleet({
     region: config.region,
@@ -184,6 +184,7 @@ export async function startService(config: ResolvedConfig): Promise<Service> {
   ];
   await refresh();
   const address = await server.listen({ host: config.host, port: config.port });
+  const control = await startControlServer(config.dataDir, () => fleet.list());
   void weights.probe(
     entries.flatMap((entry) =>
       entry.versions.map((version) => storedModel(entry, version)).filter((model) => model !== undefined),
@@ -197,6 +198,7 @@ export async function startService(config: ResolvedConfig): Promise<Service> {
       const deadline = setTimeout(() => server.server.closeAllConnections(), config.http.drainTimeoutMs);
       await server.close();
       clearTimeout(deadline);
+      await control.close();
       for (const timer of timers) clearInterval(timer);
       await fleet.close(config.http.drainTimeoutMs);
       await authentication.flushUses();

@@ -1,6 +1,6 @@
 import { enableCompileCache } from 'node:module';
 import { CatalogError } from './catalog/load.ts';
-import { UsageError } from './cli/command.ts';
+import { CommandFailed, UsageError } from './cli/command.ts';
 import { COMMANDS } from './cli/index.ts';
 import { ConfigError, loadConfig } from './config/load.ts';
 import { ApiError } from './errors/api-error.ts';
@@ -34,13 +34,14 @@ async function main(argv: readonly string[]): Promise<number> {
   }
   try {
     const { config, rest, file } = loadConfig({ args, env: process.env, workingDirectory: process.cwd() });
-    await command.run({ args: rest, config, configFile: file, print });
+    await command.run({ args: rest, config, configFile: file, env: process.env, print });
     return 0;
   } catch (error) {
     if (error instanceof UsageError) complain(`baobab ${name}: ${error.message}\n\n${usage}`);
     else if (error instanceof ConfigError) complain(`The configuration is not valid:\n${error.message}`);
     else if (error instanceof CatalogError) complain(`The catalog is not valid:\n${error.message}`);
-    else if (error instanceof ApiError || error instanceof StoreUnavailableError) complain(`baobab: ${error.message}`);
+    else if (error instanceof ApiError || error instanceof StoreUnavailableError || error instanceof CommandFailed)
+      complain(`baobab: ${error.message}`);
     else throw error;
     return error instanceof UsageError ? 2 : 1;
   }

@@ -5,6 +5,7 @@ export interface CommandContext {
   args: string[];
   config: ResolvedConfig;
   configFile: string | undefined;
+  env: Readonly<Record<string, string | undefined>>;
   print(text: string): void;
 }
 
@@ -18,4 +19,9 @@ export interface Command {
 /** Wrong use of a command: shown with its usage, exit code 2. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
+}
+
+/** The command understood, but could not do it: shown as it is, exit code 1. */
+export class CommandFailed extends Error {
+  override readonly name = 'CommandFailed';
 }

@@ -2,10 +2,12 @@ import { accountsCommand } from './accounts.ts';
 import type { Command } from './command.ts';
 import { configCommand } from './config.ts';
 import { keysCommand } from './keys.ts';
+import { modelsCommand } from './models.ts';
 import { serveCommand } from './serve.ts';
 
 export const COMMANDS: Readonly<Record<string, Command>> = {
   serve: serveCommand,
+  models: modelsCommand,
   keys: keysCommand,
   accounts: accountsCommand,
   config: configCommand,

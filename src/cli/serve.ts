@@ -20,8 +20,8 @@ API reference: ${address}/docs
 export const serveCommand: Command = {
   summary: 'Run the service',
   usage: ['[--host H] [--port N] [--data-dir DIR] [--config FILE] [any other setting as a flag]'],
-  async run({ config, print }) {
-    const service = await startService(config);
+  async run({ config, env, print }) {
+    const service = await startService(config, env);
     const { address, firstKey } = service;
     if (firstKey === undefined) print(`Baobab serves on ${address}`);
     // A key that came from the environment is known to whoever set it.

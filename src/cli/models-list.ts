@@ -1,0 +1,58 @@
+import type { EngineReport } from '../control/socket.ts';
+import type { ModelEntry } from '../domain/model.ts';
+import type { WeightsStore } from '../models/store.ts';
+import type { CatalogService } from '../services/catalog.ts';
+import { formatBytes } from './progress.ts';
+import { table } from './table.ts';
+
+export interface ModelListContext {
+  store: WeightsStore;
+  entries: readonly ModelEntry[];
+  catalog: CatalogService;
+  /** Of the running server, if there is one. */
+  engines: readonly EngineReport[] | undefined;
+  json: boolean;
+  print(text: string): void;
+}
+
+/** Every model with the state of its weights and, where a server runs, of its engine. */
+export async function listModels({ store, entries, catalog, engines, json, print }: ModelListContext): Promise<void> {
+  const models = catalog.list().map(({ entry, version }) => ({ entry, version }));
+  const stored = models.flatMap(({ entry, version }) =>
+    version.source === undefined ? [] : [{ slug: entry.slug, version: version.version, source: version.source }],
+  );
+  await store.probe(stored);
+  const rows = models.map(({ entry, version }) => {
+    const weights = stored.find(({ slug }) => slug === entry.slug);
+    const state = weights === undefined ? undefined : store.state(weights);
+    const engine = engines?.find(({ model }) => model === `${entry.slug}@${version.version}`);
+    const bytes = state === undefined ? null : state.status === 'present' ? state.bytesOnDisk : state.totalBytes;
+    return {
+      slug: entry.slug,
+      version: version.version,
+      modality: entry.modality,
+      weights: state?.status ?? 'upstream only',
+      bytes,
+      engine: engine?.status ?? null,
+      reason: engine?.reason ?? state?.reason ?? null,
+      deprecatedAt: version.deprecatedAt,
+    };
+  });
+  if (json) {
+    print(JSON.stringify(rows));
+    return;
+  }
+  const cells = rows.map((row) => [
+    row.slug,
+    row.version,
+    row.modality,
+    row.weights,
+    row.bytes === null ? '-' : formatBytes(row.bytes),
+    row.engine ?? '-',
+    [row.deprecatedAt === null ? '' : `removed on ${row.deprecatedAt.slice(0, 10)}`, row.reason ?? '']
+      .filter(Boolean)
+      .join('; '),
+  ]);
+  print(table(['MODEL', 'VERSION', 'MODALITY', 'WEIGHTS', 'SIZE', 'ENGINE', ''], cells));
+  print(`\n${entries.length} models; ${rows.filter(({ weights }) => weights === 'present').length} with weights here`);
+}

@@ -1,0 +1,125 @@
+import { openAdministration, openWeights } from '../compose.ts';
+import { askEngines } from '../control/client.ts';
+import type { ModelEntry, ModelVersion } from '../domain/model.ts';
+import { parseReference } from '../domain/slug.ts';
+import { createLogger } from '../logging/logger.ts';
+import type { StoredModel } from '../models/store.ts';
+import { systemClock } from '../ports/clock.ts';
+import { type Command, type CommandContext, CommandFailed, UsageError } from './command.ts';
+import { listModels } from './models-list.ts';
+import { pullWeights, removeWeights, verifyWeights } from './models-weights.ts';
+import { parseOptions } from './options.ts';
+import { createProgressView, formatBytes, formatDuration } from './progress.ts';
+import { table } from './table.ts';
+
+/** The versions that arguments name: a slug means its recommended version. */
+function choose(entries: readonly ModelEntry[], names: readonly string[], starter: boolean): StoredModel[] {
+  const stored = (entry: ModelEntry, version: ModelVersion | undefined): StoredModel[] =>
+    version?.source === undefined ? [] : [{ slug: entry.slug, version: version.version, source: version.source }];
+  const recommended = (entry: ModelEntry) => entry.versions.find(({ version }) => version === entry.recommended);
+  if (starter) return entries.filter((entry) => entry.starter).flatMap((entry) => stored(entry, recommended(entry)));
+  return names.flatMap((name) => {
+    const reference = parseReference(name);
+    const entry = entries.find(({ slug }) => slug === reference?.slug);
+    if (reference === undefined || entry === undefined) {
+      throw new UsageError(`there is no model '${name}'; 'baobab models list' shows them`);
+    }
+    const version =
+      reference.version === undefined
+        ? recommended(entry)
+        : entry.versions.find((each) => each.version === reference.version);
+    if (version === undefined) throw new UsageError(`'${entry.slug}' has no version '${reference.version}'`);
+    if (version.source === undefined)
+      throw new UsageError(`'${name}' is served by upstreams only: there are no weights to fetch`);
+    return stored(entry, version);
+  });
+}
+
+async function showLoaded({ config, print }: CommandContext, asJson: boolean): Promise<void> {
+  const reports = await askEngines(config.dataDir);
+  if (reports === undefined) throw new CommandFailed('no server is running on this data directory');
+  if (asJson) {
+    print(JSON.stringify(reports));
+    return;
+  }
+  const rows = reports.map((report) => [
+    report.model,
+    report.status,
+    report.pids.join(','),
+    formatBytes(report.memoryBytes),
+    report.loadedAt === null ? '-' : formatDuration((Date.now() - report.loadedAt) / 1000),
+    report.loadMs === null ? '-' : `${(report.loadMs / 1000).toFixed(1)} s`,
+    String(report.inFlight),
+    String(report.queueDepth),
+    report.reason ?? '',
+  ]);
+  print(table(['MODEL', 'STATUS', 'PIDS', 'MEMORY', 'LOADED FOR', 'LOAD TIME', 'RUNNING', 'WAITING', ''], rows));
+}
+
+export const modelsCommand: Command = {
+  summary: 'List models, fetch and check weights, see what is loaded, deprecate',
+  usage: [
+    'list [--json]',
+    'ps [--json]                         what the running server has loaded',
+    'pull <slug>[@version]… | --all-starter',
+    'remove <slug>[@version]…',
+    'verify [<slug>[@version]…]          hash the files again',
+    'deprecate <slug>[@version] --on YYYY-MM-DD',
+    'retire <slug>[@version]',
+  ],
+  async run(context) {
+    const { args, config, print } = context;
+    const { values, positionals } = parseOptions(args, {
+      json: { type: 'boolean' },
+      on: { type: 'string' },
+      'all-starter': { type: 'boolean' },
+    });
+    const [action, ...names] = positionals;
+    if (action === 'ps') return showLoaded(context, values.json === true);
+
+    await using administration = await openAdministration(config);
+    const { entries, catalog } = administration;
+    const [first] = names;
+    if (action === 'deprecate' && first !== undefined && values.on !== undefined) {
+      const { entry, version } = await catalog.deprecate(first, values.on);
+      print(`${entry.slug}@${version.version} is to be removed on ${version.deprecatedAt}`);
+      return;
+    }
+    if (action === 'retire' && first !== undefined) {
+      await catalog.retire(first);
+      print(`${first} is retired`);
+      return;
+    }
+
+    const store = openWeights(config, createLogger({ level: 'silent', format: 'json' }), context.env);
+    await using _store = store;
+    const stop = new AbortController();
+    process.once('SIGINT', () => stop.abort(new CommandFailed('interrupted; a later pull goes on from here')));
+    const progress = createProgressView(process.stderr, systemClock);
+    const common = { store, progress, clock: systemClock, print, signal: stop.signal };
+
+    if (action === 'list') {
+      await listModels({
+        store,
+        entries,
+        catalog,
+        engines: await askEngines(config.dataDir),
+        json: values.json === true,
+        print,
+      });
+    } else if (action === 'pull' && (names.length > 0 || values['all-starter'])) {
+      const models = choose(entries, names, values['all-starter'] === true);
+      const failed = await pullWeights({ ...common, models });
+      if (failed > 0) throw new CommandFailed(`${failed} of ${models.length} could not be fetched`);
+    } else if (action === 'remove' && names.length > 0) {
+      await removeWeights({ ...common, models: choose(entries, names, false) });
+    } else if (action === 'verify') {
+      const all = entries
+        .filter((entry) => entry.versions.some(({ source }) => source !== undefined))
+        .map(({ slug }) => slug);
+      const failed = await verifyWeights({ ...common, models: choose(entries, names.length > 0 ? names : all, false) });
+      if (failed > 0)
+        throw new CommandFailed(`${failed} are not as they should be; 'baobab models pull' fetches them again`);
+    } else throw new UsageError('say what to do with models');
+  },
+};

@@ -1,0 +1,28 @@
+import { createHash } from 'node:crypto';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+/** Operating systems allow about a hundred bytes for the path of a local socket. */
+const MAX_PATH_BYTES = 100;
+
+/** Where the commands of this machine's operator reach the running server; file rights guard it. */
+export function controlSocketPath(dataDir: string): string {
+  if (process.platform === 'win32')
+    return `\\\\.\\pipe\\baobab-${createHash('sha256').update(dataDir).digest('hex').slice(0, 16)}`;
+  const path = join(dataDir, 'control.sock');
+  if (Buffer.byteLength(path) <= MAX_PATH_BYTES) return path;
+  return join(tmpdir(), `baobab-${createHash('sha256').update(dataDir).digest('hex').slice(0, 16)}.sock`);
+}
+
+/** A model as the running server sees it. */
+export interface EngineReport {
+  model: string;
+  status: string;
+  reason?: string;
+  pids: readonly number[];
+  memoryBytes: number;
+  loadedAt: number | null;
+  loadMs: number | null;
+  inFlight: number;
+  queueDepth: number;
+}
