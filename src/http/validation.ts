@@ -5,7 +5,7 @@ import type { TLocalizedValidationError } from 'typebox/error';
 import { Value } from 'typebox/value';
 import type { ApiError } from '../errors/api-error.ts';
 import { errors } from '../errors/errors.ts';
-import { expectation, schemaAt } from '../validation/expectation.ts';
+import { expectation, schemaByPointer } from '../validation/expectation.ts';
 
 /** `/messages/0/content` → `messages[0].content` */
 function paramOf(path: readonly string[]): string {
@@ -57,8 +57,7 @@ export function describeFirst(schema: TSchema, found: readonly TLocalizedValidat
   }
   const param = paramOf(path);
   if (param === '') return errors.invalidParameter(undefined, 'The request body must be a JSON object.');
-  const wanted = schemaAt(schema, path) ?? (first === outer ? undefined : schemaAt(schema, pathOf(outer)));
-  const words = wanted === undefined ? first.message : expectation(wanted);
+  const words = expectation(schemaByPointer(schema, first.schemaPath));
   return errors.invalidParameter(param, `'${param}' ${words}.`);
 }
 

@@ -12,6 +12,15 @@ export function schemaAt(root: TSchema, path: readonly string[]): TSchema | unde
   return schema;
 }
 
+/** The part of a schema that an error's `#/properties/…` points at. */
+export const schemaByPointer = (root: TSchema, pointer: string): TSchema | undefined =>
+  pointer
+    .split('/')
+    .slice(1)
+    .reduce<unknown>((place, name) => (place as Record<string, unknown> | undefined)?.[name], root) as
+    | TSchema
+    | undefined;
+
 function plural(items: TSchema): string {
   const { type } = items as { type?: string };
   return type === 'string' || type === 'object' || type === 'array' || type === 'number' ? `${type}s` : 'values';
@@ -42,9 +51,13 @@ function noun(schema: TSchema): string {
     case 'integer':
       return `a whole number${bounds}`;
     case 'array':
-      return `an array of ${plural(fields.items as TSchema)}${bounds}`;
+      return `${fields.minItems === 1 ? 'a non-empty' : 'an'} array of ${plural(fields.items as TSchema)}${bounds.replace(' of at least 1 items', '')}`;
     case 'object':
       return 'an object';
+    case 'string':
+      return fields.minLength === 1
+        ? `a non-empty string${bounds.replace(' of at least 1 characters', '')}`
+        : `a string${bounds}`;
     default:
       return `a ${fields.type ?? 'value'}${bounds}`;
   }
