@@ -32,6 +32,11 @@ export type EngineSpec =
       pooling?: 'mean' | 'cls' | 'last' | undefined;
       /** Put before every input by the engine and counted as tokens, as some encoders were trained with. */
       inputPrefix?: string | undefined;
+      /**
+       * Of a dynamically quantised model: `batch` (default) is fastest, but texts computed together move each other's vectors
+       * slightly; `token` gives a text the same vector in any company.
+       */
+      activationRanges?: 'batch' | 'token' | undefined;
     }
   | { driver: 'llama'; task: 'chat' | 'embedding' | 'cross-encoder'; model: string }
   /** Served by configured upstreams only. */

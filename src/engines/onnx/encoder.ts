@@ -35,6 +35,7 @@ export async function loadEncoder(spec: LoadSpec, outputs: readonly string[]): P
     model: join(spec.directory, engine.model),
     threads: spec.threads,
     padId: tokenizer.padId,
+    rowWiseRanges: engine.activationRanges === 'token',
     outputs,
   });
   const batcher = createBatcher(session, {

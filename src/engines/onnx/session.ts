@@ -30,11 +30,14 @@ export interface SessionOptions {
   model: string;
   threads: number;
   padId: number;
+  /** Rewrite dynamic quantisation so that sequences of one batch do not touch each other. */
+  rowWiseRanges: boolean;
   /** Names of the wanted output, the first that the model has. */
   outputs: readonly string[];
 }
 
-export async function openSession({ model, threads, padId, outputs }: SessionOptions): Promise<EncoderSession> {
+export async function openSession(options: SessionOptions): Promise<EncoderSession> {
+  const { model, threads, padId, outputs } = options;
   const runtime = await import('onnxruntime-node');
   const settings: InferenceSession.SessionOptions = {
     graphOptimizationLevel: 'all',
@@ -43,12 +46,9 @@ export async function openSession({ model, threads, padId, outputs }: SessionOpt
     interOpNumThreads: 1,
     logSeverityLevel: 3,
   };
-  const bytes = await readFile(model);
-  const rowWise = bytes.includes('DynamicQuantizeLinear') ? withRowWiseRanges(bytes) : bytes;
-  // From its path where nothing changed: weights may lie in files beside it.
-  const session = await (rowWise === bytes
-    ? runtime.InferenceSession.create(model, settings)
-    : runtime.InferenceSession.create(rowWise, settings));
+  const session = await (options.rowWiseRanges
+    ? runtime.InferenceSession.create(withRowWiseRanges(await readFile(model)), settings)
+    : runtime.InferenceSession.create(model, settings));
   const output = outputs.find((name) => session.outputNames.includes(name)) ?? session.outputNames[0];
   if (output === undefined) throw new Error('the model has no output');
   const tensor = (data: BigInt64Array, batch: EncoderBatch) =>
