@@ -209,6 +209,17 @@ describe('time limits', () => {
     expect(bench.model.health()[0]?.inFlight).toBe(0);
   });
 
+  it('frees the place of a reader who stands still', async () => {
+    await start({
+      upstreams: [{ settings: { totalTimeoutMs: 80, maxConcurrency: 1 }, behaviour: { stallAfterChunks: 3 } }],
+    });
+    const standing = await untilText(bench.chat(hello));
+    await upstream(0).until(() => upstream(0).requests[0]?.aborted === true);
+    expect(bench.model.health()[0]?.inFlight).toBe(0);
+    await standing.return?.();
+    expect(bench.model.health()[0]?.inFlight).toBe(0);
+  });
+
   it('an address that takes no connection is given up', async () => {
     // Reserved for documentation: packets to it go nowhere, or the network refuses it at once.
     await start({ upstreams: [{ settings: { url: 'http://192.0.2.1:9/v1', connectTimeoutMs: 60 } }] });
@@ -303,6 +314,17 @@ describe('places', () => {
   });
 });
 
+describe('counting tokens', () => {
+  it('needs no place', async () => {
+    await start({
+      upstreams: [{ kind: 'vllm', settings: { maxConcurrency: 1 }, behaviour: { stallAfterChunks: 3 } }],
+    });
+    const first = await untilText(bench.chat(hello));
+    expect(await bench.model.countTokens('one two three')).toBe(5);
+    await first.return?.();
+  });
+});
+
 describe('a slow reader', () => {
   it('holds its upstream back instead of filling the memory', async () => {
     const piece = `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: 'x'.repeat(64 * 1024) } }] })}\n\n`;
@@ -381,6 +403,20 @@ describe('the circuit breaker', () => {
     bench.clock.advance(1_000);
     expect(textOf(await collect(bench.chat(hello)))).toBe(WHOLE);
     expect(bench.model.health()[0]?.healthy).toBe(true);
+  });
+});
+
+describe('the circuit breaker, half open', () => {
+  it('closes with the first bytes of a long stream', async () => {
+    await start({ upstreams: [{}] });
+    upstream(0).script.push(...Array.from({ length: 3 }, () => answerJson(500, {})));
+    for (let i = 0; i < 3; i++) await collect(bench.chat(hello)).catch(() => undefined);
+    bench.clock.advance(1_000);
+    upstream(0).behaviour.stallAfterChunks = 3;
+    const long = await untilText(bench.chat(hello));
+    upstream(0).behaviour.stallAfterChunks = undefined;
+    expect(textOf(await collect(bench.chat(hello)))).toBe(WHOLE);
+    await long.return?.();
   });
 });
 
