@@ -1,0 +1,145 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import type { Readable } from 'node:stream';
+import { fileURLToPath } from 'node:url';
+import { errors } from '../errors/errors.ts';
+import { type DecodeFailure, type DecoderArguments, FAILURE_DESCRIPTOR } from './protocol.ts';
+
+export { SAMPLE_RATE } from './protocol.ts';
+
+export interface DecodeLimits {
+  /** Longest audio that is taken. */
+  maxSeconds: number;
+  /** Resident memory of the decoder process. */
+  maxMemoryBytes: number;
+  /** How long the decoder may take to give the next second of audio, or to begin. */
+  stallTimeoutMs: number;
+}
+
+export const DEFAULT_LIMITS: DecodeLimits = {
+  maxSeconds: 24 * 60 * 60,
+  maxMemoryBytes: 512 * 1024 * 1024,
+  stallTimeoutMs: 20_000,
+};
+
+const HEAP_MEGABYTES = 192;
+const MEMORY_CHECK_MS = 250;
+const ACCEPTED = 'wav, mp3, flac, ogg (Vorbis or Opus), m4a (AAC) and webm (Vorbis or Opus)';
+
+/**
+ * Decodes an audio file to mono 16 kHz samples, about a second at a time and only as fast as they are taken. The work is done
+ * in a process without rights, ended at once when the consumer leaves or the signal fires.
+ * A file that is no audio is an `invalid_parameter` of `file`.
+ */
+export async function* decodeAudio(
+  path: string,
+  { signal, limits: given }: { signal: AbortSignal; limits?: Partial<DecodeLimits> | undefined },
+): AsyncGenerator<Float32Array<ArrayBuffer>> {
+  signal.throwIfAborted();
+  const limits = { ...DEFAULT_LIMITS, ...given };
+  const child = start({ path, maxSeconds: limits.maxSeconds });
+  let ended: 'memory' | 'stall' | undefined;
+  const end = (why: typeof ended) => {
+    ended ??= why;
+    child.kill('SIGKILL');
+  };
+  const exit = new Promise<number | null>((resolve) => {
+    child.once('close', resolve);
+    child.once('error', () => resolve(null));
+  });
+  const failure = readFailure(child.stdio[FAILURE_DESCRIPTOR] as Readable);
+  const onAbort = () => end(undefined);
+  signal.addEventListener('abort', onAbort, { once: true });
+  const memoryCheck = setInterval(async () => {
+    if ((await residentBytes(child.pid)) > limits.maxMemoryBytes) end('memory');
+  }, MEMORY_CHECK_MS);
+  try {
+    yield* alignedSamples(child.stdout as Readable, limits.stallTimeoutMs, () => end('stall'));
+    const code = await exit;
+    signal.throwIfAborted();
+    if (code !== 0) throw refusal(await failure, ended);
+  } finally {
+    clearInterval(memoryCheck);
+    signal.removeEventListener('abort', onAbort);
+    child.kill('SIGKILL');
+    await exit;
+  }
+}
+
+function start(args: DecoderArguments): ChildProcess {
+  const entry = fileURLToPath(new URL('./decoder-process.ts', import.meta.url));
+  const packages = fileURLToPath(import.meta.resolve('mediabunny'));
+  const readable = [args.path, dirname(dirname(entry)), packages.slice(0, packages.lastIndexOf('node_modules') + 12)];
+  return spawn(
+    process.execPath,
+    [
+      '--permission',
+      ...readable.map((path) => `--allow-fs-read=${path}`),
+      '--no-warnings',
+      `--max-old-space-size=${HEAP_MEGABYTES}`,
+      entry,
+      JSON.stringify(args),
+    ],
+    { stdio: ['ignore', 'pipe', 'ignore', 'pipe'], env: {} },
+  );
+}
+
+/** Whole samples of a byte stream. The clock runs only while the consumer waits, so a slow consumer is no stall. */
+async function* alignedSamples(
+  stream: Readable,
+  stallTimeoutMs: number,
+  onStall: () => void,
+): AsyncGenerator<Float32Array<ArrayBuffer>> {
+  const iterator = stream[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
+  let rest: Buffer = Buffer.alloc(0);
+  for (;;) {
+    const timer = setTimeout(onStall, stallTimeoutMs);
+    const next = await iterator.next().finally(() => clearTimeout(timer));
+    if (next.done) return;
+    const bytes = rest.length > 0 ? Buffer.concat([rest, next.value]) : next.value;
+    const whole = bytes.length - (bytes.length % Float32Array.BYTES_PER_ELEMENT);
+    rest = bytes.subarray(whole);
+    const copy = new Uint8Array(whole);
+    copy.set(bytes.subarray(0, whole));
+    if (whole > 0) yield new Float32Array(copy.buffer);
+  }
+}
+
+async function readFailure(stream: Readable): Promise<DecodeFailure | undefined> {
+  let text = '';
+  try {
+    for await (const piece of stream.setEncoding('utf8')) text += piece;
+    return text === '' ? undefined : (JSON.parse(text) as DecodeFailure);
+  } catch {
+    return undefined;
+  }
+}
+
+async function residentBytes(pid: number | undefined): Promise<number> {
+  // Only Linux tells; elsewhere the heap limit and the clock remain.
+  const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
+  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0) * 1024;
+}
+
+function refusal(failure: DecodeFailure | undefined, ended: 'memory' | 'stall' | undefined) {
+  return errors.invalidParameter('file', message(failure, ended));
+}
+
+function message(failure: DecodeFailure | undefined, ended: 'memory' | 'stall' | undefined): string {
+  if (ended !== undefined) {
+    return `The file could not be decoded: it needs more ${ended === 'memory' ? 'memory' : 'time'} than an audio file should. Accepted are ${ACCEPTED}.`;
+  }
+  switch (failure?.reason) {
+    case 'unknown-format':
+      return `The file is not audio in a format that is known here. Accepted are ${ACCEPTED}.`;
+    case 'no-audio':
+      return `The file contains no audio. Accepted are ${ACCEPTED}.`;
+    case 'unsupported-codec':
+      return `The file's audio is encoded as '${failure.codec}', which is not supported. Accepted are ${ACCEPTED}.`;
+    case 'too-long':
+      return `The audio is longer than ${failure.limitSeconds} seconds. Cut it into shorter files.`;
+    default:
+      return `The file is damaged or not audio: it could not be decoded. Accepted are ${ACCEPTED}.`;
+  }
+}

@@ -1,0 +1,63 @@
+/**
+ * Puts Vorbis packets into Ogg pages, because the Vorbis decoder takes nothing else while the demuxer gives packets of any
+ * container. One packet a page; the decoder does not check the checksum field, so it stays zero.
+ */
+const MAX_SEGMENT = 255;
+const BEGIN_OF_STREAM = 2;
+
+export interface OggPages {
+  /** The three header packets, as WebM and MP4 keep them: a count, the sizes of all but the last, the packets. */
+  headers(codecPrivate: Uint8Array): Uint8Array;
+  page(packet: Uint8Array, granulePosition: number): Uint8Array;
+}
+
+export function createOggPages(): OggPages {
+  let sequence = 0;
+
+  const page = (packet: Uint8Array, granulePosition: number): Uint8Array => {
+    const segments = Math.floor(packet.length / MAX_SEGMENT) + 1;
+    if (segments > MAX_SEGMENT) throw new Error('A Vorbis packet is too large');
+    const bytes = new Uint8Array(27 + segments + packet.length);
+    const view = new DataView(bytes.buffer);
+    bytes.set([0x4f, 0x67, 0x67, 0x53, 0, sequence === 0 ? BEGIN_OF_STREAM : 0]);
+    view.setBigUint64(6, BigInt(Math.max(0, Math.round(granulePosition))), true);
+    view.setUint32(14, 1, true);
+    view.setUint32(18, sequence++, true);
+    view.setUint8(26, segments);
+    bytes.fill(MAX_SEGMENT, 27, 27 + segments - 1);
+    bytes[27 + segments - 1] = packet.length % MAX_SEGMENT;
+    bytes.set(packet, 27 + segments);
+    return bytes;
+  };
+
+  return {
+    page,
+    headers(codecPrivate) {
+      const packets = splitXiph(codecPrivate);
+      if (packets.length !== 3) throw new Error('Vorbis headers are missing');
+      const pages = packets.map((packet) => page(packet, 0));
+      return Uint8Array.from(pages.flatMap((bytes) => [...bytes]));
+    },
+  };
+}
+
+function splitXiph(bytes: Uint8Array): Uint8Array[] {
+  const count = (bytes[0] ?? 0) + 1;
+  const sizes: number[] = [];
+  let at = 1;
+  while (sizes.length < count - 1 && at < bytes.length) {
+    let size = 0;
+    let part = MAX_SEGMENT;
+    while (part === MAX_SEGMENT && at < bytes.length) {
+      part = bytes[at++] ?? 0;
+      size += part;
+    }
+    sizes.push(size);
+  }
+  const packets = sizes.map((size) => {
+    const packet = bytes.subarray(at, at + size);
+    at += size;
+    return packet;
+  });
+  return [...packets, bytes.subarray(at)];
+}
