@@ -139,6 +139,20 @@ describe('other answers', () => {
     );
   });
 
+  it('keeps the words and the code of another Baobab about the request', () => {
+    const message = "The model 'org/Secret-7B' cannot use tools.";
+    const { kind, apiError } = failed(422, {
+      error: { message, type: 'invalid_request_error', code: 'unsupported_parameter', param: 'tools' },
+    });
+    expect([kind, apiError.status, apiError.code, apiError.param]).toEqual([
+      'rejected',
+      422,
+      'unsupported_parameter',
+      'tools',
+    ]);
+    expect(apiError.message).toBe("The model 'acme/model' cannot use tools.");
+  });
+
   it('bounds the length of a message', () => {
     expect(sanitize('x'.repeat(10_000), scope)).toHaveLength(300);
   });

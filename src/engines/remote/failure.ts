@@ -1,5 +1,6 @@
 import { ApiError } from '../../errors/api-error.ts';
 import { errors } from '../../errors/errors.ts';
+import type { ErrorCode } from '../../errors/kinds.ts';
 
 /**
  * - `rejected`: the upstream is well and refuses this request; another address would refuse it too.
@@ -117,6 +118,15 @@ export function sanitize(message: string, scope: Pick<FailureScope, 'slug' | 'up
   return clean.length > MAX_MESSAGE_LENGTH ? `${clean.slice(0, MAX_MESSAGE_LENGTH - 1)}…` : clean;
 }
 
+/** Another Baobab has the same table, and OpenAI some of its codes; only those about the request itself are taken over. */
+const REQUEST_CODES: readonly ErrorCode[] = [
+  'invalid_parameter',
+  'missing_parameter',
+  'unsupported_parameter',
+  'too_many_inputs',
+  'validation_failed',
+];
+
 export function failureFromAnswer(
   status: number,
   body: unknown,
@@ -155,6 +165,11 @@ export function failureFromAnswer(
   if (status >= 500 || status === 424) return new UpstreamFailure('broken', unavailable('its upstream failed'), detail);
   if (status === 401 || status === 402 || status === 403 || status === 404 || status === 405) {
     return new UpstreamFailure('broken', unavailable('its upstream is not set up correctly'), detail);
+  }
+  const own = REQUEST_CODES.find((code) => code === error.code);
+  if (status >= 400 && own !== undefined && error.message !== '') {
+    const refusal = new ApiError(own, sanitize(error.message, scope), { param: error.param });
+    return new UpstreamFailure('rejected', refusal, detail);
   }
   if (status >= 400) {
     const reason = sanitize(error.message, scope) || 'it gave no reason';
