@@ -1,0 +1,129 @@
+import {
+  admissible,
+  fullBucket,
+  msUntilFull,
+  refill,
+  remaining,
+  type TokenBucket,
+  take,
+  waitMs,
+} from '../../domain/token-bucket.ts';
+import type { BudgetDemand, BudgetLevel, Counters, RateDemand, RateLevel } from '../../ports/counters.ts';
+
+interface Budget {
+  spentNanoUsd: number;
+  reservedNanoUsd: number;
+  expiresAt: number;
+}
+
+export interface MemoryCounters extends Counters {
+  /** Entries held now. */
+  readonly size: number;
+}
+
+/** A map of at least this size is searched for entries that are as good as absent. */
+const SWEEP_FROM = 1_024;
+
+/** Counters of one process. JavaScript runs a call to its end, so each one is atomic by itself. */
+export function createMemoryCounters(): MemoryCounters {
+  const buckets = new Map<string, { bucket: TokenBucket; perMinute: number }>();
+  const running = new Map<string, number>();
+  const budgets = new Map<string, Budget>();
+  let sweepAt = SWEEP_FROM;
+
+  const bucketOf = ({ bucket: id, perMinute }: RateDemand, now: number): TokenBucket => {
+    const known = buckets.get(id);
+    if (known) {
+      known.perMinute = perMinute;
+      refill(known.bucket, perMinute, now);
+      return known.bucket;
+    }
+    if (buckets.size + budgets.size >= sweepAt) sweep(now);
+    const bucket = fullBucket(perMinute, now);
+    buckets.set(id, { bucket, perMinute });
+    return bucket;
+  };
+
+  /** A full bucket is what a new one would be, and a past month is never asked for. The cost is spread over the growth. */
+  const sweep = (now: number) => {
+    for (const [id, { bucket, perMinute }] of buckets) {
+      refill(bucket, perMinute, now);
+      if (msUntilFull(bucket, perMinute) === 0) buckets.delete(id);
+    }
+    for (const [id, { expiresAt, reservedNanoUsd }] of budgets) {
+      if (expiresAt <= now && reservedNanoUsd === 0) budgets.delete(id);
+    }
+    sweepAt = Math.max(SWEEP_FROM, 2 * (buckets.size + budgets.size));
+  };
+
+  return {
+    get size() {
+      return buckets.size + running.size + budgets.size;
+    },
+
+    async admit({ now, requests, tokens, concurrency, budgets: demands }) {
+      const unopened = demands.filter(({ id }) => !budgets.has(id)).map(({ id }) => id);
+      if (unopened.length > 0) return { kind: 'unopened', budgets: unopened };
+
+      const requestBucket = bucketOf(requests, now);
+      const tokenBucket = bucketOf(tokens, now);
+      const tokenAmount = admissible(tokens.amount, tokens.perMinute);
+      const requestWaitMs = waitMs(requestBucket, requests.perMinute, requests.amount);
+      const tokenWaitMs = waitMs(tokenBucket, tokens.perMinute, tokenAmount);
+      const inFlight = running.get(concurrency.id) ?? 0;
+      const concurrencyExceeded = concurrency.limit !== null && inFlight >= concurrency.limit;
+      const held = demands.map((demand) => ({ demand, budget: budgets.get(demand.id) }));
+      const exceeded = held.map(({ demand, budget }) => budget !== undefined && isExceeded(budget, demand));
+
+      const admitted = requestWaitMs === 0 && tokenWaitMs === 0 && !concurrencyExceeded && !exceeded.includes(true);
+      if (admitted) {
+        take(requestBucket, requests.perMinute, requests.amount);
+        take(tokenBucket, tokens.perMinute, tokens.amount);
+        running.set(concurrency.id, inFlight + 1);
+        for (const { demand, budget } of held) if (budget) budget.reservedNanoUsd += demand.reserveNanoUsd;
+      }
+      return {
+        kind: admitted ? 'admitted' : 'refused',
+        requests: levelOf(requestBucket, requests.perMinute, requestWaitMs),
+        tokens: levelOf(tokenBucket, tokens.perMinute, tokenWaitMs),
+        concurrencyExceeded,
+        budgets: held.map(
+          ({ budget }, index): BudgetLevel => ({
+            spentNanoUsd: budget?.spentNanoUsd ?? 0,
+            reservedNanoUsd: budget?.reservedNanoUsd ?? 0,
+            exceeded: exceeded[index] ?? false,
+          }),
+        ),
+      };
+    },
+
+    async settle({ now, tokens, concurrency, reserved, spent }) {
+      take(bucketOf(tokens, now), tokens.perMinute, tokens.used - tokens.amount);
+      const inFlight = (running.get(concurrency.id) ?? 1) - 1;
+      if (inFlight > 0) running.set(concurrency.id, inFlight);
+      else running.delete(concurrency.id);
+      for (const { id, nanoUsd } of reserved) {
+        const budget = budgets.get(id);
+        if (budget) budget.reservedNanoUsd -= nanoUsd;
+      }
+      for (const { id, nanoUsd } of spent) {
+        const budget = budgets.get(id);
+        if (budget) budget.spentNanoUsd += nanoUsd;
+      }
+    },
+
+    async openBudget({ id, spentNanoUsd, expiresAt }) {
+      if (!budgets.has(id)) budgets.set(id, { spentNanoUsd, reservedNanoUsd: 0, expiresAt });
+    },
+  };
+}
+
+const isExceeded = (budget: Budget, demand: BudgetDemand): boolean =>
+  budget.spentNanoUsd >= demand.limitNanoUsd ||
+  budget.spentNanoUsd + budget.reservedNanoUsd + demand.reserveNanoUsd > demand.limitNanoUsd;
+
+const levelOf = (bucket: TokenBucket, perMinute: number, wait: number): RateLevel => ({
+  remaining: remaining(bucket),
+  resetMs: msUntilFull(bucket, perMinute),
+  waitMs: wait,
+});

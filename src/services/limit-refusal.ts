@@ -1,0 +1,70 @@
+import { usdText } from '../domain/money.ts';
+import { ApiError } from '../errors/api-error.ts';
+import type { ErrorCode } from '../errors/kinds.ts';
+import type { AdmissionAnswer } from '../ports/counters.ts';
+import type { Budget } from './budgets.ts';
+
+/** A limit that stands in the way of a request, and for how long. */
+interface Obstacle {
+  code: ErrorCode;
+  waitMs: number;
+  message: string;
+}
+
+export interface Ceilings {
+  limits: { rpm: number; tpm: number; concurrency: number | null };
+  budgets: readonly Budget[];
+  reserveNanoUsd: number;
+  now: number;
+}
+
+/** Nobody knows when a running request ends; the shortest time that a client can be told. */
+const SOON_MS = 1_000;
+
+type Refused = Exclude<AdmissionAnswer, { kind: 'unopened' }>;
+
+/** Of all that stands in the way, what lasts longest is told: before that, the request would not pass. */
+export function refusal(answer: Refused, ceilings: Ceilings): ApiError {
+  const { code, message, waitMs } = obstacles(answer, ceilings).reduce((one, other) =>
+    other.waitMs > one.waitMs ? other : one,
+  );
+  return new ApiError(code, message, { retryAfterSeconds: waitMs / 1000 });
+}
+
+function obstacles(answer: Refused, ceilings: Ceilings): Obstacle[] {
+  const { limits, budgets, now, reserveNanoUsd } = ceilings;
+  const found: Obstacle[] = [
+    {
+      code: 'rpm_exceeded',
+      waitMs: answer.requests.waitMs,
+      message: `The limit of ${limits.rpm} requests a minute for this key, model and region is used up.`,
+    },
+    {
+      code: 'tpm_exceeded',
+      waitMs: answer.tokens.waitMs,
+      message: `The limit of ${limits.tpm} tokens a minute for this key, model and region is used up.`,
+    },
+  ];
+  if (answer.concurrencyExceeded) {
+    found.push({
+      code: 'concurrency_exceeded',
+      waitMs: SOON_MS,
+      message: `This key may have ${limits.concurrency} requests running at a time. Wait until one of them ends.`,
+    });
+  }
+  for (const [index, { owner, limitNanoUsd, endsAt }] of budgets.entries()) {
+    const level = answer.budgets[index];
+    if (!level?.exceeded) continue;
+    const { spentNanoUsd } = level;
+    // What is only held back for running requests may come free as soon as one of them ends.
+    const usedUp = spentNanoUsd >= limitNanoUsd || spentNanoUsd + reserveNanoUsd > limitNanoUsd;
+    found.push({
+      code: 'budget_exceeded',
+      waitMs: usedUp ? endsAt - now : SOON_MS,
+      message:
+        `The monthly budget of ${usdText(limitNanoUsd)} USD of this ${owner} does not cover this request: ` +
+        `${usdText(spentNanoUsd)} USD are spent. It begins anew at ${new Date(endsAt).toISOString()}.`,
+    });
+  }
+  return found;
+}

@@ -1,0 +1,145 @@
+import type { Modality } from '../domain/model.ts';
+import type { Principal } from '../domain/principal.ts';
+import { type DefaultLimits, type ModelLimits, resolveLimits } from '../domain/rate-limits.ts';
+import type { ApiError } from '../errors/api-error.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { BudgetLevel, Counters, RateLevel } from '../ports/counters.ts';
+import type { UsageReader } from '../ports/usage.ts';
+import { type Budget, createBudgets } from './budgets.ts';
+import { refusal } from './limit-refusal.ts';
+
+export interface LimitedRequest {
+  principal: Principal;
+  /** The slug without a pin. */
+  model: string;
+  modality: Modality;
+  region: string;
+  /** Of the prompt, and a share of what may be generated. */
+  estimatedTokens: number;
+  /** Held back from the budgets until the request is settled. */
+  estimatedCostNanoUsd: number;
+  modelLimits?: ModelLimits;
+}
+
+export interface RateStatus {
+  limit: number;
+  remaining: number;
+  /** Until all of the limit is there again. */
+  resetMs: number;
+}
+
+export interface BudgetWarning {
+  owner: Budget['owner'];
+  spentNanoUsd: number;
+  limitNanoUsd: number;
+  /** Of the limit, rounded down. */
+  percent: number;
+}
+
+interface Decision {
+  requests: RateStatus;
+  tokens: RateStatus;
+  /** Set when a monthly budget has passed the threshold of the configuration. */
+  budgetWarning?: BudgetWarning | undefined;
+}
+
+export interface Settled {
+  /** What was really used, prompt and completion. */
+  tokens: number;
+  /** What `Metering.record` answered; absent when nothing was billed. */
+  charge?: { costNanoUsd: number; time: number } | undefined;
+}
+
+export type Admission =
+  | (Decision & {
+      admitted: true;
+      /** However the request ended. Only the first call counts. It never rejects. */
+      settle(settled: Settled): Promise<void>;
+    })
+  | (Decision & { admitted: false; error: ApiError });
+
+export interface Limits {
+  /** One round trip to the counters. */
+  admit(request: LimitedRequest): Promise<Admission>;
+}
+
+export interface LimitsDependencies {
+  counters: Counters;
+  usage: UsageReader;
+  clock: Clock;
+  defaults: DefaultLimits & { budgetWarningPercent: number };
+  /** The counters could not be reached to settle a request. */
+  onError?: ((error: unknown) => void) | undefined;
+}
+
+export function createLimits(dependencies: LimitsDependencies): Limits {
+  const { counters, usage, clock, defaults, onError = () => {} } = dependencies;
+  const budgets = createBudgets({ counters, usage });
+
+  return {
+    async admit(request) {
+      const { principal, estimatedCostNanoUsd: reserveNanoUsd } = request;
+      const limits = resolveLimits(principal, request.modality, { defaults, model: request.modelLimits });
+      const series = `${principal.key.id}\n${request.model}\n${request.region}`;
+      const requests = { bucket: `requests\n${series}`, perMinute: limits.rpm, amount: 1 };
+      const tokens = { bucket: `tokens\n${series}`, perMinute: limits.tpm, amount: request.estimatedTokens };
+      const concurrency = { id: principal.key.id, limit: limits.concurrency };
+      const owned = budgets.of(principal, clock.now());
+      const demands = owned.map(({ id, limitNanoUsd }) => ({ id, limitNanoUsd, reserveNanoUsd }));
+
+      const ask = () => counters.admit({ now: clock.now(), requests, tokens, concurrency, budgets: demands });
+      let answer = await ask();
+      while (answer.kind === 'unopened') {
+        const missing = answer.budgets;
+        await Promise.all(owned.filter(({ id }) => missing.includes(id)).map(budgets.open));
+        answer = await ask();
+      }
+
+      const decision: Decision = {
+        requests: statusOf(limits.rpm, answer.requests),
+        tokens: statusOf(limits.tpm, answer.tokens),
+        budgetWarning: warningOf(answer.budgets, owned, defaults.budgetWarningPercent),
+      };
+      if (answer.kind === 'refused') {
+        const error = refusal(answer, { limits, budgets: owned, reserveNanoUsd, now: clock.now() });
+        return { ...decision, admitted: false, error };
+      }
+
+      let settled = false;
+      return {
+        ...decision,
+        admitted: true,
+        async settle({ tokens: used, charge }) {
+          if (settled) return;
+          settled = true;
+          const payers = charge ? budgets.payers(principal, charge.time) : [];
+          for (const id of payers) budgets.noteSpending(id);
+          await counters
+            .settle({
+              now: clock.now(),
+              tokens: { ...tokens, used },
+              concurrency,
+              reserved: demands.map(({ id }) => ({ id, nanoUsd: reserveNanoUsd })),
+              spent: payers.map((id) => ({ id, nanoUsd: charge?.costNanoUsd ?? 0 })),
+            })
+            .catch(onError);
+        },
+      };
+    },
+  };
+}
+
+const statusOf = (limit: number, { remaining, resetMs }: RateLevel): RateStatus => ({ limit, remaining, resetMs });
+
+function warningOf(
+  levels: readonly BudgetLevel[],
+  budgets: readonly Budget[],
+  thresholdPercent: number,
+): BudgetWarning | undefined {
+  for (const [index, { owner, limitNanoUsd }] of budgets.entries()) {
+    const spentNanoUsd = levels[index]?.spentNanoUsd ?? 0;
+    const percent = Math.floor((spentNanoUsd / limitNanoUsd) * 100);
+    if (percent >= thresholdPercent) return { owner, spentNanoUsd, limitNanoUsd, percent };
+  }
+  return undefined;
+}

@@ -1,0 +1,91 @@
+import type { Consumption } from '../domain/pricing.ts';
+import { bucketBounds, parseUsageWindow, type UsageWindow, type UsageWindowText } from '../domain/usage-window.ts';
+import { errors } from '../errors/errors.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { UsageReader, UsageRow } from '../ports/usage.ts';
+
+export interface UsageSums extends Consumption {
+  requests: number;
+  costNanoUsd: bigint;
+}
+
+export interface UsageBucket extends UsageSums {
+  /** Boundaries of the bucket, ISO 8601. */
+  start: string;
+  end: string;
+  /** Present when grouped by it. */
+  model?: string;
+  region?: string;
+  keyId?: string;
+  keyName?: string | null;
+}
+
+export interface UsageReport {
+  window: UsageWindow;
+  buckets: UsageBucket[];
+  totals: UsageSums;
+}
+
+export interface UsageService {
+  /** Throws a 400 on what cannot be understood, a 422 when the answer would be too large. */
+  report(accountId: string, request: UsageWindowText): Promise<UsageReport>;
+}
+
+export interface UsageDependencies {
+  usage: UsageReader;
+  clock: Clock;
+  /** Buckets in one answer. */
+  maxBuckets?: number | undefined;
+}
+
+export function createUsage({ usage, clock, maxBuckets = 10_000 }: UsageDependencies): UsageService {
+  return {
+    async report(accountId, request) {
+      const window = parseUsageWindow(request, clock.now());
+      const rows = await usage.query({ ...window, accountId, limit: maxBuckets + 1 });
+      if (rows.length > maxBuckets) throw tooManyBuckets(window, rows, maxBuckets);
+      return { window, buckets: rows.map((row) => toBucket(window, row)), totals: sumOf(rows) };
+    },
+  };
+}
+
+function toBucket(window: UsageWindow, { index, ...row }: UsageRow): UsageBucket {
+  const { start, end } = bucketBounds(window.bucket, index);
+  return { start: isoTime(start), end: isoTime(end), ...row };
+}
+
+const isoTime = (time: number): string => new Date(time).toISOString();
+
+function sumOf(rows: readonly UsageRow[]): UsageSums {
+  const totals: UsageSums = {
+    requests: 0,
+    promptTokens: 0,
+    completionTokens: 0,
+    cacheReadTokens: 0,
+    audioSeconds: 0,
+    costNanoUsd: 0n,
+  };
+  for (const row of rows) {
+    totals.requests += row.requests;
+    totals.promptTokens += row.promptTokens;
+    totals.completionTokens += row.completionTokens;
+    totals.cacheReadTokens += row.cacheReadTokens;
+    totals.audioSeconds += row.audioSeconds;
+    totals.costNanoUsd += row.costNanoUsd;
+  }
+  return totals;
+}
+
+/** Rows come in the order of time, so all that lies before the bucket of the last one fits. */
+function tooManyBuckets(window: UsageWindow, rows: readonly UsageRow[], maxBuckets: number) {
+  const firstThatDoesNotFit = bucketBounds(window.bucket, rows.at(-1)?.index ?? 0).start;
+  const what = `This report would have more than ${maxBuckets} buckets.`;
+  if (firstThatDoesNotFit <= window.start) {
+    return errors.validationFailed('group_by', `${what} Group by fewer fields: one ${window.bucket} alone has more.`);
+  }
+  return errors.validationFailed(
+    'end',
+    `${what} The window from ${isoTime(window.start)} to ${isoTime(firstThatDoesNotFit)} fits; so may a larger bucket ` +
+      'or fewer fields to group by.',
+  );
+}
