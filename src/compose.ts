@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { createMemoryCounters } from './adapters/counters/memory.ts';
 import { acquireDataDirLock } from './adapters/data-dir-lock.ts';
 import { openSqlStore, type SqlStore } from './adapters/sql/store.ts';
 import { loadCatalog } from './catalog/load.ts';
@@ -22,7 +23,10 @@ import { createChat } from './services/chat.ts';
 import { createEmbeddings } from './services/embeddings.ts';
 import { createInference } from './services/inference.ts';
 import { createKeysService, type IssuedKey, type KeysService } from './services/keys.ts';
+import { createLimits } from './services/limits.ts';
+import { createMetering } from './services/metering.ts';
 import { createRerank } from './services/rerank.ts';
+import { createUsage } from './services/usage.ts';
 
 /** The folder of package.json: built-in catalog and bundled weights lie in it. */
 const ROOT = join(import.meta.dirname, '..');
@@ -143,8 +147,8 @@ export async function startService(config: ResolvedConfig, env: Environment): Pr
   });
   const inference = createInference({
     catalog,
-    limiter: { admit: async () => ({ rateLimit: undefined, settle() {} }) },
-    ledger: { record: (row) => store.ledger.append([row]) },
+    limits: createLimits({ counters: createMemoryCounters(), usage: store.usage, clock, defaults: config.limits }),
+    metering: createMetering({ ledger: store.ledger, clock }),
     engines: fleet,
     region: config.region,
     clock,
@@ -160,6 +164,7 @@ export async function startService(config: ResolvedConfig, env: Environment): Pr
     embeddings: createEmbeddings({ inference }),
     rerank: createRerank({ inference }),
     chat: createChat({ inference }),
+    usage: createUsage({ usage: store.usage, clock }),
     unready: async () => {
       try {
         await store.revisions.current();

@@ -87,6 +87,12 @@ export const CatalogFile = Type.Object(
       },
       strict,
     ),
+    limits: Type.Optional(
+      Type.Object(
+        { rpm: Type.Optional(Type.Integer({ minimum: 1 })), tpm: Type.Optional(Type.Integer({ minimum: 1 })) },
+        strict,
+      ),
+    ),
     recommended: date,
     versions: Type.Array(Version, { minItems: 1 }),
   },

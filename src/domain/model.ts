@@ -88,6 +88,8 @@ export interface ModelEntry {
   truncation: boolean;
   capabilities: Capabilities;
   pricing: Pricing;
+  /** Limits a minute for each key, over the defaults of the modality. */
+  limits?: { rpm?: number | undefined; tpm?: number | undefined } | undefined;
   recommended: string;
   versions: readonly ModelVersion[];
   /** Part of `baobab models pull --all-starter`. */

@@ -3,16 +3,18 @@ import { goDuration } from '../domain/go-duration.ts';
 import type { AdmissionFacts, InferenceCall } from '../services/inference.ts';
 import { disconnectSignal, principalOf } from './request-record.ts';
 
-function setHeaders(reply: FastifyReply, { deprecatedAt, rateLimit }: AdmissionFacts): void {
-  if (deprecatedAt !== null) reply.header('service-deprecated', deprecatedAt);
-  if (rateLimit === undefined) return;
+function setHeaders(reply: FastifyReply, facts: AdmissionFacts): void {
+  if (facts.deprecatedAt !== null) reply.header('service-deprecated', facts.deprecatedAt);
   for (const kind of ['requests', 'tokens'] as const) {
-    const { limit, remaining, resetMs } = rateLimit[kind];
+    const { limit, remaining, resetMs } = facts[kind];
     reply.header(`x-ratelimit-limit-${kind}`, limit);
     reply.header(`x-ratelimit-remaining-${kind}`, remaining);
     reply.header(`x-ratelimit-reset-${kind}`, goDuration(resetMs));
   }
-  if (rateLimit.budgetWarning !== undefined) reply.header('x-budget-warning', rateLimit.budgetWarning);
+  if (facts.budgetWarning !== undefined) {
+    const { owner, percent } = facts.budgetWarning;
+    reply.header('x-budget-warning', `${percent}% of the monthly budget of this ${owner} is spent`);
+  }
 }
 
 /** The call of an interactive request. Its headers are set as soon as it is admitted, so that streams carry them too. */
@@ -25,7 +27,7 @@ export function inferenceCall(request: FastifyRequest, reply: FastifyReply, endp
     signal: disconnectSignal(reply),
     priority: 'interactive',
     endpoint,
-    onAdmitted: (facts) => {
+    onDecided: (facts) => {
       request.record.model = facts.slug;
       setHeaders(reply, facts);
     },

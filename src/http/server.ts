@@ -11,6 +11,7 @@ import type { ChatService } from '../services/chat.ts';
 import type { EmbeddingsService } from '../services/embeddings.ts';
 import type { KeysService } from '../services/keys.ts';
 import type { RerankService } from '../services/rerank.ts';
+import type { UsageService } from '../services/usage.ts';
 import { authenticate } from './plugins/authenticate.ts';
 import { errorHandler, notFound, sendError } from './plugins/error-handler.ts';
 import { requestLog } from './plugins/request-log.ts';
@@ -21,6 +22,7 @@ import { embeddingRoutes } from './routes/embeddings.ts';
 import { modelRoutes } from './routes/models.ts';
 import { rerankRoutes } from './routes/rerank.ts';
 import { systemRoutes } from './routes/system.ts';
+import { usageRoutes } from './routes/usage.ts';
 import { compileValidator } from './validation.ts';
 
 export interface HttpSettings {
@@ -43,6 +45,7 @@ export interface ServerDependencies {
   embeddings: EmbeddingsService;
   rerank: RerankService;
   chat: ChatService;
+  usage: UsageService;
   unready(): Promise<string[]>;
 }
 
@@ -66,7 +69,8 @@ function answerParserError(error: NodeJS.ErrnoException, socket: Socket, headerL
 }
 
 export async function createServer(dependencies: ServerDependencies): Promise<FastifyInstance> {
-  const { settings, logger, metrics, authentication, catalog, keys, embeddings, rerank, chat, unready } = dependencies;
+  const { settings, logger, metrics, authentication, catalog, keys, embeddings, rerank, chat, usage, unready } =
+    dependencies;
   const server = Fastify({
     loggerInstance: logger,
     logController: new LogController({ disableRequestLogging: true }),
@@ -124,6 +128,7 @@ export async function createServer(dependencies: ServerDependencies): Promise<Fa
       await api.register(rerankRoutes, { rerank });
       await api.register(chatRoutes, { chat });
       await api.register(modelRoutes, { catalog });
+      await api.register(usageRoutes, { usage });
       await api.register(adminRoutes, { keys, catalog, authentication });
     },
     { prefix: '/v1' },

@@ -1,10 +1,11 @@
-import type { Modality, ModelEntry } from '../domain/model.ts';
+import type { Modality } from '../domain/model.ts';
 import { type Consumption, costNanoUsd, NOTHING_USED } from '../domain/pricing.ts';
 import type { Principal } from '../domain/principal.ts';
 import type { CallContext, EngineModel, Priority } from '../engines/engine.ts';
 import type { Clock } from '../ports/clock.ts';
-import type { LedgerRow } from '../ports/ledger.ts';
 import type { CatalogService, ResolvedModel } from './catalog.ts';
+import type { BudgetWarning, Limits, RateStatus } from './limits.ts';
+import type { Metered, Metering } from './metering.ts';
 
 /** Who calls, from where, and until when. Made by a route or by the batch runner. */
 export interface InferenceCall {
@@ -19,39 +20,16 @@ export interface InferenceCall {
   /** What is billed at most once: the request id, unless a batch line may run again after a crash. */
   billingId?: string | undefined;
   discountPercent?: number | undefined;
-  /** Called once, as soon as the request is admitted and before any work. */
-  onAdmitted?: ((facts: AdmissionFacts) => void) | undefined;
-}
-
-/** The state of one limit, for the answer's headers. */
-export interface LimitState {
-  limit: number;
-  remaining: number;
-  resetMs: number;
-}
-
-export interface RateLimitState {
-  requests: LimitState;
-  tokens: LimitState;
-  /** A monthly budget that is nearly spent, in words. */
-  budgetWarning?: string | undefined;
+  /** Called once, as soon as the request is admitted or refused by its limits, and before any work. */
+  onDecided?: ((facts: AdmissionFacts) => void) | undefined;
 }
 
 export interface AdmissionFacts {
   slug: string;
   deprecatedAt: string | null;
-  rateLimit: RateLimitState | undefined;
-}
-
-export interface Admission {
-  rateLimit: RateLimitState | undefined;
-  /** Corrects the estimate with what was really used and frees the place among concurrent requests. */
-  settle(used: { tokens: number; costNanoUsd: number }): void;
-}
-
-/** Takes a request's share from the limits of its key; throws the 429 that applies. */
-export interface Limiter {
-  admit(request: { principal: Principal; entry: ModelEntry; region: string; tokens: number }): Promise<Admission>;
+  requests: RateStatus;
+  tokens: RateStatus;
+  budgetWarning?: BudgetWarning | undefined;
 }
 
 export interface EngineLease extends Disposable {
@@ -95,15 +73,15 @@ export interface InferenceService {
 
 export interface InferenceDependencies {
   catalog: CatalogService;
-  limiter: Limiter;
-  ledger: { record(row: LedgerRow): Promise<void> };
+  limits: Limits;
+  metering: Metering;
   engines: { acquire(model: ResolvedModel, context: CallContext, regionPin: string | undefined): Promise<EngineLease> };
   region: string;
   clock: Clock;
 }
 
 export function createInference(dependencies: InferenceDependencies): InferenceService {
-  const { catalog, limiter, ledger, engines, region: ownRegion, clock } = dependencies;
+  const { catalog, limits, metering, engines, region: ownRegion, clock } = dependencies;
 
   return {
     resolve: ({ principal, regionPin }, reference, modality) =>
@@ -113,15 +91,26 @@ export function createInference(dependencies: InferenceDependencies): InferenceS
       const { principal, regionPin } = call;
       const { entry, version } = model;
       const startedAt = clock.now();
-      const admission = await limiter.admit({
+      const discountPercent = call.discountPercent ?? 0;
+      const admission = await limits.admit({
         principal,
-        entry,
+        // Batches have buckets of their own, so that they leave the interactive ones alone.
+        model: call.priority === 'batch' ? `batch:${entry.slug}` : entry.slug,
+        modality: entry.modality,
+        modelLimits: entry.limits,
         region: regionPin ?? ownRegion,
-        tokens: estimatedTokens,
+        estimatedTokens,
+        estimatedCostNanoUsd: costNanoUsd(
+          { ...NOTHING_USED, promptTokens: estimatedTokens },
+          entry.pricing,
+          discountPercent,
+        ),
       });
-      call.onAdmitted?.({ slug: entry.slug, deprecatedAt: version.deprecatedAt, rateLimit: admission.rateLimit });
-      let spent = { tokens: 0, costNanoUsd: 0 };
-      let settled: Promise<void> | undefined;
+      const { requests, tokens, budgetWarning } = admission;
+      call.onDecided?.({ slug: entry.slug, deprecatedAt: version.deprecatedAt, requests, tokens, budgetWarning });
+      if (!admission.admitted) throw admission.error;
+      let usedTokens = 0;
+      let settled: Promise<Metered> | undefined;
       try {
         const context: CallContext = {
           requestId: call.requestId,
@@ -132,27 +121,23 @@ export function createInference(dependencies: InferenceDependencies): InferenceS
         };
         using lease = await engines.acquire(model, context, regionPin);
 
-        const record = async (used: Partial<Consumption>, details: SettleDetails): Promise<void> => {
-          const consumption = { ...NOTHING_USED, ...used };
-          const cost = costNanoUsd(consumption, entry.pricing, call.discountPercent ?? 0);
-          spent = { tokens: consumption.promptTokens + consumption.completionTokens, costNanoUsd: cost };
-          await ledger.record({
-            ...consumption,
+        const record = (used: Consumption, details: SettleDetails): Promise<Metered> => {
+          usedTokens = used.promptTokens + used.completionTokens;
+          return metering.record({
             billingId: call.billingId ?? call.requestId,
             requestId: call.requestId,
-            time: clock.now(),
             accountId: principal.account.id,
             keyId: principal.key.id,
             model: entry.slug,
             version: version.version,
             region: details.region ?? lease.region,
             endpoint: call.endpoint,
-            costNanoUsd: cost,
+            used,
             pricing: entry.pricing,
-            discountPercent: call.discountPercent ?? 0,
+            discountPercent,
             status: details.status ?? 200,
             durationMs: clock.now() - startedAt,
-            firstTokenMs: details.firstTokenMs ?? null,
+            firstTokenMs: details.firstTokenMs,
           });
         };
 
@@ -160,13 +145,15 @@ export function createInference(dependencies: InferenceDependencies): InferenceS
           engine: lease.engine,
           context,
           elapsedMs: () => clock.now() - startedAt,
-          settle: (used, details = {}) => {
-            settled ??= record(used, details);
-            return settled;
+          settle: async (used, details = {}) => {
+            settled ??= record({ ...NOTHING_USED, ...used }, details);
+            await settled;
           },
         });
       } finally {
-        admission.settle(spent);
+        // A row that could not be written fails the request; what it would have cost was not billed.
+        const charge = await settled?.catch(() => undefined);
+        await admission.settle({ tokens: usedTokens, charge });
       }
     },
   };
