@@ -3,7 +3,8 @@ import { ApiError } from './api-error.ts';
 /** Named constructors, so that one kind of failure has one wording. */
 export const errors = {
   invalidJson: (detail: string) => new ApiError('invalid_json', `The request body is not valid JSON: ${detail}.`),
-  invalidParameter: (param: string | undefined, message: string) => new ApiError('invalid_parameter', message, { param }),
+  invalidParameter: (param: string | undefined, message: string) =>
+    new ApiError('invalid_parameter', message, { param }),
   missingParameter: (param: string) =>
     new ApiError('missing_parameter', `The parameter '${param}' is required.`, { param }),
   missingApiKey: () =>
@@ -21,6 +22,17 @@ export const errors = {
     new ApiError('model_not_found', `The model '${slug}' does not exist. GET /v1/models lists the ones that do.`, {
       param: 'model',
     }),
+  fileNotFound: (id: string) =>
+    new ApiError('file_not_found', `There is no file '${id}'. It may have been deleted or have expired.`),
+  batchNotFound: (id: string) => new ApiError('batch_not_found', `There is no batch '${id}'.`),
+  unsupportedPurpose: (purpose: string, accepted: readonly string[]) =>
+    new ApiError(
+      'unsupported_purpose',
+      `The purpose '${purpose}' is not supported. Accepted: ${accepted.map((each) => `'${each}'`).join(', ')}.`,
+      { param: 'purpose' },
+    ),
+  fileTooLarge: (limitBytes: number) =>
+    new ApiError('file_too_large', `The file is larger than the limit of ${limitBytes} bytes.`, { param: 'file' }),
   unknownEndpoint: (method: string, path: string) =>
     new ApiError('unknown_endpoint', `There is no endpoint ${method} ${path}. See /docs for those that exist.`),
   regionUnavailable: (slug: string, region: string, served: readonly string[]) =>
@@ -50,7 +62,8 @@ export const errors = {
       `The model '${slug}' is of modality '${modality}'; this endpoint needs a model of modality '${needed}'.`,
       { param: 'model' },
     ),
-  validationFailed: (param: string | undefined, message: string) => new ApiError('validation_failed', message, { param }),
+  validationFailed: (param: string | undefined, message: string) =>
+    new ApiError('validation_failed', message, { param }),
   capacityExceeded: (retryAfterSeconds: number, detail: string) =>
     new ApiError('capacity_exceeded', `The queue of this model is full: ${detail}. Try again later.`, {
       retryAfterSeconds,
@@ -61,6 +74,9 @@ export const errors = {
       cause,
     }),
   modelUnavailable: (slug: string, reason: string, cause?: unknown) =>
-    new ApiError('model_unavailable', `The model '${slug}' cannot be served now: ${reason}.`, { param: 'model', cause }),
+    new ApiError('model_unavailable', `The model '${slug}' cannot be served now: ${reason}.`, {
+      param: 'model',
+      cause,
+    }),
   upstreamTimeout: (what: string) => new ApiError('upstream_timeout', `The model did not answer in time: ${what}.`),
 };

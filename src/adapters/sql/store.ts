@@ -1,3 +1,4 @@
+import type { FileRepository } from '../../ports/files.ts';
 import type { Ledger } from '../../ports/ledger.ts';
 import type {
   AccountRepository,
@@ -7,6 +8,7 @@ import type {
 } from '../../ports/repositories.ts';
 import type { UsageReader } from '../../ports/usage.ts';
 import { sqlAccounts } from './accounts.ts';
+import { sqlFiles } from './files.ts';
 import { sqlKeys } from './keys.ts';
 import { sqlLedger } from './ledger.ts';
 import { MIGRATIONS } from './migrations/index.ts';
@@ -22,6 +24,7 @@ export interface SqlStore {
   readonly revisions: RevisionRepository;
   readonly ledger: Ledger;
   readonly usage: UsageReader;
+  readonly files: FileRepository;
   /** Waits for what is running. */
   close(): Promise<void>;
 }
@@ -38,6 +41,7 @@ export async function openSqlStore(options: SqlStoreOptions): Promise<SqlStore> 
     revisions: sqlRevisions(database),
     ledger: sqlLedger(database),
     usage: sqlUsage(database),
+    files: sqlFiles(database),
     close: () => database.close(),
   };
 }

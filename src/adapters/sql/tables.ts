@@ -70,6 +70,25 @@ export interface LedgerTable {
   series_id: number;
 }
 
+export interface FilesTable {
+  id: string;
+  account_id: string;
+  purpose: string;
+  filename: string;
+  bytes: number;
+  sha256: string;
+  blob_key: string;
+  created_at_ms: number;
+  expires_at_ms: number;
+  discarded_at_ms: number | null;
+}
+
+export interface FileAttachmentsTable {
+  file_id: string;
+  job_id: string;
+  job_kind: string;
+}
+
 export interface Tables {
   accounts: AccountsTable;
   api_keys: ApiKeysTable;
@@ -77,4 +96,6 @@ export interface Tables {
   revisions: RevisionsTable;
   ledger_series: LedgerSeriesTable;
   ledger: LedgerTable;
+  files: FilesTable;
+  file_attachments: FileAttachmentsTable;
 }

@@ -1,0 +1,165 @@
+import { type ExpressionBuilder, sql } from 'kysely';
+import type { FilePurpose, StoredFile } from '../../domain/file.ts';
+import type { FileRepository } from '../../ports/files.ts';
+import type { SqlDatabase } from './database.ts';
+import type { FilesTable, Tables } from './tables.ts';
+
+export const toFileRow = (file: StoredFile): FilesTable => ({
+  id: file.id,
+  account_id: file.accountId,
+  purpose: file.purpose,
+  filename: file.filename,
+  bytes: file.bytes,
+  sha256: file.sha256,
+  blob_key: file.blobKey,
+  created_at_ms: file.createdAt,
+  expires_at_ms: file.expiresAt,
+  discarded_at_ms: null,
+});
+
+const toFile = (row: FilesTable): StoredFile => ({
+  id: row.id,
+  accountId: row.account_id,
+  purpose: row.purpose as FilePurpose,
+  filename: row.filename,
+  bytes: Number(row.bytes),
+  sha256: row.sha256,
+  blobKey: row.blob_key,
+  createdAt: Number(row.created_at_ms),
+  expiresAt: Number(row.expires_at_ms),
+});
+
+const MAX_COUNT = Number.MAX_SAFE_INTEGER;
+
+const unattached = ({ not, exists, selectFrom }: ExpressionBuilder<Tables, 'files'>) =>
+  not(exists(selectFrom('file_attachments').select('file_id').whereRef('file_attachments.file_id', '=', 'files.id')));
+
+export function sqlFiles({ read, write }: SqlDatabase): FileRepository {
+  const visible = (accountId: string) =>
+    read.selectFrom('files').where('account_id', '=', accountId).where('discarded_at_ms', 'is', null);
+
+  return {
+    async create(file, quota) {
+      const insert = read.insertInto('files').values(toFileRow(file));
+      if (quota.files === 0 && quota.bytes === 0) {
+        await write([insert]);
+        return true;
+      }
+      const stored = visible(file.accountId);
+      const { files, bytes } = { files: quota.files || MAX_COUNT, bytes: quota.bytes || MAX_COUNT };
+      // Both in one transaction, so that uploads at the same time cannot pass the quota together.
+      const [, { changes }] = await write([
+        insert,
+        read
+          .deleteFrom('files')
+          .where('id', '=', file.id)
+          .where(({ or, eb }) =>
+            or([
+              eb(stored.select(sql<number>`count(*)`.as('amount')), '>', files),
+              eb(stored.select(sql<number>`coalesce(sum(bytes), 0)`.as('amount')), '>', bytes),
+            ]),
+          ),
+      ]);
+      return changes === 0;
+    },
+
+    async stored(accountId) {
+      const row = await visible(accountId)
+        .select([sql<number>`count(*)`.as('files'), sql<number>`coalesce(sum(bytes), 0)`.as('bytes')])
+        .executeTakeFirstOrThrow();
+      return { files: Number(row.files), bytes: Number(row.bytes) };
+    },
+
+    async get(accountId, id) {
+      const row = await visible(accountId).selectAll().where('id', '=', id).executeTakeFirst();
+      return row && toFile(row);
+    },
+
+    async list(accountId, { purpose, limit, after, order }) {
+      const rows = await visible(accountId)
+        .selectAll()
+        .$if(purpose !== undefined, (query) => query.where('purpose', '=', purpose ?? ''))
+        .$if(after !== undefined, (query) => query.where('id', order === 'asc' ? '>' : '<', after ?? ''))
+        .orderBy('id', order)
+        .limit(limit)
+        .execute();
+      return rows.map(toFile);
+    },
+
+    async discard(accountId, id, now) {
+      const [{ changes }] = await write([
+        read
+          .updateTable('files')
+          .set({ discarded_at_ms: now })
+          .where('id', '=', id)
+          .where('account_id', '=', accountId)
+          .where('discarded_at_ms', 'is', null),
+      ]);
+      return changes > 0;
+    },
+
+    async discardExpired(now, limit) {
+      const [{ changes }] = await write([
+        read
+          .updateTable('files')
+          .set({ discarded_at_ms: now })
+          .where('id', 'in', (of) =>
+            of
+              .selectFrom('files')
+              .select('id')
+              .where('discarded_at_ms', 'is', null)
+              .where('expires_at_ms', '<=', now)
+              .where(unattached)
+              .limit(limit),
+          ),
+      ]);
+      return changes;
+    },
+
+    async listDiscarded(limit) {
+      const rows = await read
+        .selectFrom('files')
+        .select(['id', 'blob_key'])
+        .where('discarded_at_ms', 'is not', null)
+        .where(unattached)
+        .limit(limit)
+        .execute();
+      return rows.map((row) => ({ id: row.id, blobKey: row.blob_key }));
+    },
+
+    async forget(ids) {
+      if (ids.length === 0) return;
+      await write([read.deleteFrom('files').where('id', 'in', ids).where('discarded_at_ms', 'is not', null)]);
+    },
+
+    async knownBlobs(blobKeys) {
+      if (blobKeys.length === 0) return new Set();
+      const rows = await read.selectFrom('files').select('blob_key').where('blob_key', 'in', blobKeys).execute();
+      return new Set(rows.map((row) => row.blob_key));
+    },
+
+    async attach(fileId, { id, kind }) {
+      const [{ changes }] = await write([
+        read
+          .insertInto('file_attachments')
+          .columns(['file_id', 'job_id', 'job_kind'])
+          .expression((of) =>
+            of
+              .selectFrom('files')
+              .select(['id', of.val(id).as('job_id'), of.val(kind).as('job_kind')])
+              .where('id', '=', fileId)
+              .where('discarded_at_ms', 'is', null),
+          ),
+      ]);
+      return changes > 0;
+    },
+
+    async detach(jobId) {
+      await write([read.deleteFrom('file_attachments').where('job_id', '=', jobId)]);
+    },
+
+    async detachAll(kind) {
+      await write([read.deleteFrom('file_attachments').where('job_kind', '=', kind)]);
+    },
+  };
+}

@@ -1,0 +1,43 @@
+import { errors } from '../errors/errors.ts';
+
+export const FILE_PURPOSES = ['batch', 'transcription'] as const;
+export type FilePurpose = (typeof FILE_PURPOSES)[number];
+
+export interface StoredFile {
+  id: string;
+  accountId: string;
+  purpose: FilePurpose;
+  filename: string;
+  bytes: number;
+  sha256: string;
+  /** Where its bytes lie in the blob store. */
+  blobKey: string;
+  /** Milliseconds since 1970, like the next one. */
+  createdAt: number;
+  expiresAt: number;
+}
+
+export function parsePurpose(text: string): FilePurpose {
+  const purpose = FILE_PURPOSES.find((each) => each === text);
+  if (purpose === undefined) throw errors.unsupportedPurpose(text.slice(0, 100), FILE_PURPOSES);
+  return purpose;
+}
+
+const MAX_NAME_CHARACTERS = 255;
+
+/** A name to show and to download under: no directories, nothing that could end a header line. It never becomes a path here. */
+export function cleanFilename(sent: string): string {
+  const last = sent.toWellFormed().split(/[/\\]/).at(-1) ?? '';
+  const name = [...last.replace(/[\p{Cc}\u2028\u2029]/gu, '')].slice(0, MAX_NAME_CHARACTERS).join('').trim();
+  return name === '' || name === '.' || name === '..' ? 'file' : name;
+}
+
+/** RFC 6266: a plain name for old clients, the real one percent-encoded by RFC 5987. */
+export function attachmentHeader(filename: string): string {
+  const plain = filename.replace(/[^\x20-\x7e]/g, '_').replace(/["\\%]/g, '_');
+  const encoded = encodeURIComponent(filename).replace(
+    /['()*]/g,
+    (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
+  );
+  return `attachment; filename="${plain}"; filename*=UTF-8''${encoded}`;
+}
