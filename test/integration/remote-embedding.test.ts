@@ -188,6 +188,18 @@ describe('an input that is too long', () => {
     await expect(embed({ inputs })).rejects.toMatchObject({ code: 'context_length_exceeded', param: 'input' });
   });
 
+  it('is named by its characters where TEI does not even count it', async () => {
+    await start([{ kind: 'tei' }]);
+    const error = 'Input validation error: `inputs` must have less than 1000 characters. Given: 1200';
+    const refusal = answerJson(422, { error, error_type: 'Validation' });
+    bench.upstreams[0]?.script.push(refusal, refusal);
+    await expect(embed({ inputs: ['a', 'b'.repeat(1_200)] })).rejects.toMatchObject({
+      code: 'context_length_exceeded',
+      param: 'input[1]',
+      message: "'input[1]' is longer than the 64 tokens that this model takes. Shorten it or split it.",
+    });
+  });
+
   it('keeps its name through another Baobab, at its place in the whole request', async () => {
     await start([{ kind: 'baobab' }]);
     const message = "'input[3]' has 102 tokens, but this model takes at most 64. Shorten it or split it.";
@@ -200,6 +212,7 @@ describe('an input that is too long', () => {
     await expect(embed({ inputs: texts(300) })).rejects.toMatchObject({
       code: 'context_length_exceeded',
       param: 'input[259]',
+      message: "'input[259]' has 102 tokens, but this model takes at most 64. Shorten it or split it.",
     });
   });
 });

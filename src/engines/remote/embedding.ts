@@ -98,22 +98,23 @@ async function nameTooLong(
   lease: Lease,
   failure: UpstreamFailure,
 ): Promise<Error> {
+  const { message, param } = failure.apiError;
   // Another Baobab names the input by its place in our call.
-  const told = /^input\[(\d+)\]$/.exec(failure.apiError.param ?? '')?.[1];
+  const told = /^input\[(\d+)\]$/.exec(param ?? '')?.[1];
+  if (told !== undefined) {
+    const place = `input[${start + Number(told)}]`;
+    return new ApiError('context_length_exceeded', message.replaceAll(`input[${told}]`, place), { param: place });
+  }
   const texts = items.map((item) => (typeof item === 'string' ? item : ''));
-  const counts =
-    told !== undefined
-      ? undefined
-      : await countAtUpstream(lease, texts, scopeAt(remote, lease, 'input')).catch(() => undefined);
+  const counts = await countAtUpstream(lease, texts, scopeAt(remote, lease, 'input')).catch(() => undefined);
   const sizes = items.map((item, i) => (typeof item === 'string' ? (counts?.[i] ?? 0) : item.length));
+  const longest = sizes.findIndex((size) => size > remote.contextLength);
+  if (longest !== -1)
+    return errors.contextTooLong(`input[${start + longest}]`, sizes[longest] ?? 0, remote.contextLength);
+  // TEI does not even count a text that has too many characters.
   const maxCharacters = Number(/less than (\d+) characters/.exec(failure.detail)?.[1] ?? Infinity);
-  const isTooLong = (size: number, i: number) =>
-    size > remote.contextLength || (texts[i]?.length ?? 0) >= maxCharacters;
-  const at = told !== undefined ? Number(told) : sizes.findIndex(isTooLong);
+  const at = texts.findIndex((text) => text.length >= maxCharacters);
   if (at === -1) return failure;
-  const size = sizes[at] ?? 0;
-  const param = `input[${start + at}]`;
-  if (size > remote.contextLength) return errors.contextTooLong(param, size, remote.contextLength);
-  const message = `'${param}' is longer than the ${remote.contextLength} tokens that this model takes. Shorten it or split it.`;
-  return new ApiError('context_length_exceeded', message, { param });
+  const place = `input[${start + at}]`;
+  return new ApiError('context_length_exceeded', message.replace("'input'", `'${place}'`), { param: place });
 }
