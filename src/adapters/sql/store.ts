@@ -1,4 +1,5 @@
 import type { FileRepository } from '../../ports/files.ts';
+import type { IdempotencyRepository } from '../../ports/idempotency.ts';
 import type { Ledger } from '../../ports/ledger.ts';
 import type {
   AccountRepository,
@@ -9,6 +10,7 @@ import type {
 import type { UsageReader } from '../../ports/usage.ts';
 import { sqlAccounts } from './accounts.ts';
 import { sqlFiles } from './files.ts';
+import { sqlIdempotency } from './idempotency.ts';
 import { sqlKeys } from './keys.ts';
 import { sqlLedger } from './ledger.ts';
 import { MIGRATIONS } from './migrations/index.ts';
@@ -24,6 +26,7 @@ export interface SqlStore {
   readonly revisions: RevisionRepository;
   readonly ledger: Ledger;
   readonly usage: UsageReader;
+  readonly idempotency: IdempotencyRepository;
   readonly files: FileRepository;
   /** Waits for what is running. */
   close(): Promise<void>;
@@ -41,6 +44,7 @@ export async function openSqlStore(options: SqlStoreOptions): Promise<SqlStore> 
     revisions: sqlRevisions(database),
     ledger: sqlLedger(database),
     usage: sqlUsage(database),
+    idempotency: sqlIdempotency(database),
     files: sqlFiles(database),
     close: () => database.close(),
   };

@@ -89,6 +89,18 @@ export interface FileAttachmentsTable {
   job_kind: string;
 }
 
+export interface IdempotencyTable {
+  id: string;
+  body_hash: string;
+  run_id: string;
+  owner_id: string;
+  lease_until: number;
+  expires_at: number;
+  status: number | null;
+  headers: string | null;
+  body: Uint8Array | null;
+}
+
 export interface Tables {
   accounts: AccountsTable;
   api_keys: ApiKeysTable;
@@ -96,6 +108,7 @@ export interface Tables {
   revisions: RevisionsTable;
   ledger_series: LedgerSeriesTable;
   ledger: LedgerTable;
+  idempotency: IdempotencyTable;
   files: FilesTable;
   file_attachments: FileAttachmentsTable;
 }

@@ -1,0 +1,54 @@
+/** One use of an Idempotency-Key: who runs it, or what was answered. */
+export interface IdempotencyRecord {
+  /** Made of account, endpoint and key. */
+  id: string;
+  bodyHash: string;
+  /** Stays the same when a run is repeated because its owner died, so that it is billed once. */
+  runId: string;
+  ownerId: string;
+  /** Milliseconds since 1970. A run whose lease is over has lost its owner. */
+  leaseUntil: number;
+  expiresAt: number;
+  /** Null while it runs. */
+  answer: StoredAnswer | null;
+}
+
+export interface StoredAnswer {
+  status: number;
+  headers: Readonly<Record<string, string>>;
+  /** Null: it lies in the blob store. */
+  body: Uint8Array | null;
+}
+
+export type IdempotencyClaim = Omit<IdempotencyRecord, 'answer'> & { now: number };
+
+export type Ownership = Pick<IdempotencyRecord, 'id' | 'runId' | 'ownerId'>;
+
+export interface ClaimResult {
+  /** The caller shall run the request; with the record's run id, which may be an earlier one. */
+  claimed: boolean;
+  record: IdempotencyRecord;
+  /** Run id of an expired record that had to make room; its blob may go. */
+  replacedRunId: string | undefined;
+}
+
+/** Every call is one round trip and one transaction. */
+export interface IdempotencyRepository {
+  /**
+   * Claims what is new, what has expired, and what has the same body and an owner whose lease is over. An owner may claim its own
+   * run again: it knows best that nobody is at work on it.
+   */
+  claim(claim: IdempotencyClaim): Promise<ClaimResult>;
+  /** False when another owner has taken the run over. */
+  complete(ownership: Ownership, answer: StoredAnswer): Promise<boolean>;
+  /** Forgets the run, so that the next request is a new one. */
+  abandon(ownership: Ownership): Promise<void>;
+  /** Ends the lease, so that the next request repeats the run under its id. */
+  release(ownership: Ownership): Promise<void>;
+  /** Of all that the owner is running. */
+  renew(ownerId: string, leaseUntil: number): Promise<void>;
+  /** Ends the leases of all other owners: for a process that knows it is alone. */
+  releaseOthers(ownerId: string): Promise<void>;
+  /** Removes expired records, at most `limit`, and tells which. */
+  deleteExpired(now: number, limit: number): Promise<{ id: string; runId: string }[]>;
+}

@@ -1,0 +1,259 @@
+import { createHash } from 'node:crypto';
+import type { Readable } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
+import { ApiError } from '../errors/api-error.ts';
+import { errors } from '../errors/errors.ts';
+import type { BlobStore } from '../ports/blobs.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { IdempotencyRecord, IdempotencyRepository, Ownership, StoredAnswer } from '../ports/idempotency.ts';
+
+export interface IdempotentRequest {
+  accountId: string;
+  /** Method and path. */
+  endpoint: string;
+  /** The header as it was sent. */
+  key: string;
+  /** Equal for requests that mean the same. */
+  bodyHash: string;
+  signal: AbortSignal;
+}
+
+export interface Answer {
+  status: number;
+  headers: Readonly<Record<string, string>>;
+  body: Uint8Array;
+}
+
+export interface Replay {
+  status: number;
+  headers: Readonly<Record<string, string>>;
+  body: Uint8Array | Readable;
+}
+
+/** One of `complete` and `abandon` is to be called, once, whatever happens. */
+export interface Run {
+  kind: 'run';
+  /** For the ledger: a run that is repeated after a crash has the same one again, so that it is billed once. */
+  billingId: string;
+  /** Keeps the answer, if its kind is kept; resolves when it is durable. A null body: it was too large to hold on to. */
+  complete(answer: Omit<Answer, 'body'> & { body: Uint8Array | null }): Promise<void>;
+  /** There is no answer: the next request with the key is a new one. */
+  abandon(): Promise<void>;
+}
+
+export interface Idempotency {
+  /** Runs the first of equal requests; the others wait for it and replay its answer. */
+  begin(request: IdempotentRequest): Promise<Run | { kind: 'replay'; answer: Replay }>;
+  /** At the start of a process that is alone on its store: runs of processes that died need not be waited for. */
+  recover(): Promise<void>;
+  /** Removes a bounded number of expired answers; true when there may be more. */
+  sweep(): Promise<boolean>;
+  /** Answers larger than this are not kept. */
+  readonly maxBodyBytes: number;
+  close(): void;
+}
+
+export interface IdempotencyDependencies {
+  repository: IdempotencyRepository;
+  blobs: BlobStore;
+  clock: Clock;
+  /** Of this process, new at every start. */
+  ownerId: string;
+  randomId: () => string;
+  retentionMs?: number | undefined;
+  leaseMs?: number | undefined;
+  /** Larger bodies go to the blob store. */
+  inlineBytes?: number | undefined;
+  maxBodyBytes?: number | undefined;
+  sweepRecords?: number | undefined;
+  wait?: ((ms: number, signal: AbortSignal) => Promise<void>) | undefined;
+  /** Leases could not be renewed. */
+  onError?: ((error: unknown) => void) | undefined;
+}
+
+/** Besides 2xx: answers that the same request would get again. */
+const KEPT_STATUS: readonly number[] = [400, 404, 409, 413, 422];
+const POLL_MS = { first: 25, longest: 1_000 };
+
+/** What this process knows of a key that is being run or asked for: how the requests behind it will go on. */
+interface Pending {
+  bodyHash: string;
+  /** Undefined: there was no answer, somebody else may try. */
+  done: Promise<KeptAnswer | undefined>;
+  resolve(answer?: KeptAnswer): void;
+}
+
+type KeptAnswer = StoredAnswer & { blobKey: string };
+
+/**
+ * The order that keeps bills right: the usage is committed, then the answer is stored here, then it is sent. A crash before the
+ * first leaves nothing billed. A crash after it leaves a run without an owner, which the client's retry repeats under the same
+ * billing id, so that the second row is ignored.
+ */
+export function createIdempotency(dependencies: IdempotencyDependencies): Idempotency {
+  const { repository, blobs, clock, ownerId, randomId, onError = () => {} } = dependencies;
+  const { retentionMs = 86_400_000, leaseMs = 15_000, sweepRecords = 500 } = dependencies;
+  const { inlineBytes = 65_536, maxBodyBytes = 67_108_864 } = dependencies;
+  const wait = dependencies.wait ?? ((ms, signal) => delay(ms, undefined, { signal }));
+  const pending = new Map<string, Pending>();
+
+  const renewal = setInterval(() => {
+    if (pending.size > 0) repository.renew(ownerId, clock.now() + leaseMs).catch(onError);
+  }, leaseMs / 3);
+  renewal.unref();
+
+  const claim = async (id: string, bodyHash: string) => {
+    const now = clock.now();
+    const result = await repository.claim({
+      id,
+      bodyHash,
+      runId: randomId(),
+      ownerId,
+      leaseUntil: now + leaseMs,
+      expiresAt: now + retentionMs,
+      now,
+    });
+    if (result.replacedRunId !== undefined) await blobs.delete(blobKeyOf({ id, runId: result.replacedRunId }));
+    return result;
+  };
+
+  /** Asks the store until the request may run here, or until its answer is there. */
+  async function settleClaim(id: string, { bodyHash, signal }: IdempotentRequest): Promise<IdempotencyRecord> {
+    for (let pauseMs = POLL_MS.first; ; pauseMs = Math.min(2 * pauseMs, POLL_MS.longest)) {
+      const { claimed, record } = await claim(id, bodyHash);
+      if (claimed || record.answer) return record;
+      if (record.bodyHash !== bodyHash) return record;
+      await cancellable(wait(pauseMs, signal), signal);
+    }
+  }
+
+  async function replay({ status, headers, body, blobKey }: KeptAnswer): Promise<{ kind: 'replay'; answer: Replay }> {
+    const bytes = body ?? (await blobs.get(blobKey));
+    if (!bytes) throw errors.internal(new Error(`the stored answer ${blobKey} is gone`));
+    return { kind: 'replay', answer: { status, headers, body: bytes } };
+  }
+
+  function startRun(id: string, runId: string, entry: Pending): Run {
+    const ownership: Ownership = { id, runId, ownerId };
+    const blobKey = blobKeyOf(ownership);
+    let ended = false;
+    const end = (answer?: KeptAnswer) => {
+      pending.delete(id);
+      entry.resolve(answer);
+    };
+    const store = async ({ status, headers, body }: Answer): Promise<void> => {
+      const inline = body.length <= inlineBytes;
+      if (!inline) await blobs.put(blobKey, single(body));
+      await repository.complete(ownership, { status, headers, body: inline ? body : null });
+    };
+    const abandon = async (): Promise<void> => {
+      if (ended) return;
+      ended = true;
+      await repository.abandon(ownership).finally(() => end());
+    };
+    return {
+      kind: 'run',
+      billingId: `idem_${runId}`,
+      abandon,
+      async complete({ status, headers, body }) {
+        if (!isKept(status)) return abandon();
+        if (ended) return;
+        ended = true;
+        const answer = body && { status, headers, body };
+        try {
+          if (answer && body.length <= maxBodyBytes) await store(answer);
+          else await repository.release(ownership);
+        } finally {
+          end(answer ? { ...answer, blobKey } : undefined);
+        }
+      },
+    };
+  }
+
+  return {
+    maxBodyBytes,
+
+    async begin(request) {
+      assertKey(request.key);
+      const id = recordId(request);
+      for (;;) {
+        const running = pending.get(id);
+        if (!running) break;
+        if (running.bodyHash !== request.bodyHash) throw keyReused();
+        const answer = await cancellable(running.done, request.signal);
+        if (answer) return replay(answer);
+      }
+
+      const { promise: done, resolve } = Promise.withResolvers<KeptAnswer | undefined>();
+      const entry: Pending = { bodyHash: request.bodyHash, done, resolve };
+      pending.set(id, entry);
+      const giveUp = (answer?: KeptAnswer) => {
+        pending.delete(id);
+        resolve(answer);
+      };
+      try {
+        const record = await settleClaim(id, request);
+        if (record.bodyHash !== request.bodyHash) throw keyReused();
+        if (!record.answer) return startRun(id, record.runId, entry);
+        const answer = { ...record.answer, blobKey: blobKeyOf(record) };
+        giveUp(answer);
+        return await replay(answer);
+      } catch (error) {
+        giveUp();
+        throw error;
+      }
+    },
+
+    recover: () => repository.releaseOthers(ownerId),
+
+    async sweep() {
+      const removed = await repository.deleteExpired(clock.now(), sweepRecords);
+      for (const record of removed) await blobs.delete(blobKeyOf(record));
+      return removed.length === sweepRecords;
+    },
+
+    close: () => clearInterval(renewal),
+  };
+}
+
+const isKept = (status: number): boolean => (status >= 200 && status < 300) || KEPT_STATUS.includes(status);
+
+const recordId = ({ accountId, endpoint, key }: IdempotentRequest): string =>
+  createHash('sha256').update(`${accountId}\n${endpoint}\n${key}`).digest('hex');
+
+const blobKeyOf = ({ id, runId }: { id: string; runId: string }): string =>
+  `idempotency/${id.slice(0, 2)}/${id}-${runId}`;
+
+async function* single(body: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield body;
+}
+
+async function cancellable<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  const { promise: cancelled, reject } = Promise.withResolvers<never>();
+  const cancel = () => reject(errors.clientCancelled());
+  if (signal.aborted) cancel();
+  signal.addEventListener('abort', cancel);
+  try {
+    return await Promise.race([cancelled, work]);
+  } catch (error) {
+    // The work may have heard of the signal first and have an error of its own for it.
+    throw signal.aborted ? errors.clientCancelled() : error;
+  } finally {
+    signal.removeEventListener('abort', cancel);
+  }
+}
+
+function assertKey(key: string): void {
+  if (/^[\x21-\x7e]{1,255}$/.test(key)) return;
+  throw errors.invalidParameter(
+    'Idempotency-Key',
+    'The header Idempotency-Key must have 1 to 255 visible ASCII characters, for example a UUID.',
+  );
+}
+
+const keyReused = () =>
+  new ApiError(
+    'idempotency_key_reused',
+    'This Idempotency-Key was used with another request body. Use a new key for a new request.',
+    { param: 'Idempotency-Key' },
+  );
