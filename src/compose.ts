@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { createDiskBlobStore } from './adapters/blobs/disk.ts';
 import { createMemoryCounters } from './adapters/counters/memory.ts';
 import { acquireDataDirLock } from './adapters/data-dir-lock.ts';
 import { openSqlStore, type SqlStore } from './adapters/sql/store.ts';
@@ -21,6 +22,9 @@ import { createAuthentication } from './services/authentication.ts';
 import { type CatalogService, createCatalog } from './services/catalog.ts';
 import { createChat } from './services/chat.ts';
 import { createEmbeddings } from './services/embeddings.ts';
+import { createFileRetention } from './services/file-retention.ts';
+import { createFileUpkeep } from './services/file-upkeep.ts';
+import { createFiles } from './services/files.ts';
 import { createInference } from './services/inference.ts';
 import { createKeysService, type IssuedKey, type KeysService } from './services/keys.ts';
 import { createLimits } from './services/limits.ts';
@@ -33,6 +37,7 @@ const ROOT = join(import.meta.dirname, '..');
 /** Another process's change to keys or models is seen after this time at most. */
 const REFRESH_MS = 250;
 const FLUSH_USES_MS = 5_000;
+const SWEEP_FILES_MS = 60_000;
 
 export const VERSION: string = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')).version;
 
@@ -109,6 +114,21 @@ export async function startService(config: ResolvedConfig, env: Environment): Pr
   const firstKey = await keys.bootstrap(config.apiKey);
   const authentication = createAuthentication({ keys: store.keys, revisions: store.revisions, clock });
 
+  const startedAt = clock.now();
+  const blobs = createDiskBlobStore({ directory: join(config.dataDir, 'blobs'), now: clock.now });
+  const stopping = new AbortController();
+  const retention = createFileRetention({ files: store.files, blobs, clock, startedAt, signal: stopping.signal });
+  const files = createFiles({ files: store.files, blobs, retention, settings: config.files, clock });
+  const upkeep = createFileUpkeep({
+    retention,
+    removeInterrupted: () => blobs.sweepTemporary(clock.now() - startedAt),
+    everyMs: SWEEP_FILES_MS,
+    logger,
+    stopping,
+  });
+  // Transcriptions cannot have outlived the last server; batches go on.
+  await store.files.detachAll('transcription');
+
   const registry = createEngineRegistry({
     weights: {
       ensure: ({ entry, version }, options) => {
@@ -164,6 +184,7 @@ export async function startService(config: ResolvedConfig, env: Environment): Pr
     embeddings: createEmbeddings({ inference }),
     rerank: createRerank({ inference }),
     chat: createChat({ inference }),
+    files,
     usage: createUsage({ usage: store.usage, clock }),
     unready: async () => {
       try {
@@ -190,6 +211,7 @@ export async function startService(config: ResolvedConfig, env: Environment): Pr
   await refresh();
   const address = await server.listen({ host: config.host, port: config.port });
   const control = await startControlServer(config.dataDir, () => fleet.list());
+  upkeep.start();
   void weights.probe(
     entries.flatMap((entry) =>
       entry.versions.map((version) => storedModel(entry, version)).filter((model) => model !== undefined),
@@ -206,6 +228,7 @@ export async function startService(config: ResolvedConfig, env: Environment): Pr
       await control.close();
       for (const timer of timers) clearInterval(timer);
       await fleet.close(config.http.drainTimeoutMs);
+      await upkeep.stop();
       await authentication.flushUses();
       await weights[Symbol.asyncDispose]();
       await store.close();

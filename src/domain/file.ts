@@ -23,6 +23,9 @@ export function parsePurpose(text: string): FilePurpose {
   return purpose;
 }
 
+/** Every blob below belongs to a record of a file, or is an orphan. */
+export const FILE_BLOBS = 'files/';
+
 const MAX_NAME_CHARACTERS = 255;
 
 /** A name to show and to download under: no directories, nothing that could end a header line. It never becomes a path here. */

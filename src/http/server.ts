@@ -9,6 +9,7 @@ import type { AuthenticationService } from '../services/authentication.ts';
 import type { CatalogService } from '../services/catalog.ts';
 import type { ChatService } from '../services/chat.ts';
 import type { EmbeddingsService } from '../services/embeddings.ts';
+import type { FilesService } from '../services/files.ts';
 import type { KeysService } from '../services/keys.ts';
 import type { RerankService } from '../services/rerank.ts';
 import type { UsageService } from '../services/usage.ts';
@@ -19,6 +20,7 @@ import { createRecord } from './request-record.ts';
 import { adminRoutes } from './routes/admin.ts';
 import { chatRoutes } from './routes/chat.ts';
 import { embeddingRoutes } from './routes/embeddings.ts';
+import { fileRoutes } from './routes/files.ts';
 import { modelRoutes } from './routes/models.ts';
 import { rerankRoutes } from './routes/rerank.ts';
 import { systemRoutes } from './routes/system.ts';
@@ -45,6 +47,7 @@ export interface ServerDependencies {
   embeddings: EmbeddingsService;
   rerank: RerankService;
   chat: ChatService;
+  files: FilesService;
   usage: UsageService;
   unready(): Promise<string[]>;
 }
@@ -127,6 +130,7 @@ export async function createServer(dependencies: ServerDependencies): Promise<Fa
       await api.register(embeddingRoutes, { embeddings });
       await api.register(rerankRoutes, { rerank });
       await api.register(chatRoutes, { chat });
+      await api.register(fileRoutes, { files: dependencies.files });
       await api.register(modelRoutes, { catalog });
       await api.register(usageRoutes, { usage });
       await api.register(adminRoutes, { keys, catalog, authentication });

@@ -1,0 +1,52 @@
+import type { FileRetention } from './file-retention.ts';
+
+export interface FileUpkeep {
+  /** Looks for what a crash left behind, then sweeps now and then. Returns at once. */
+  start(): void;
+  /** Waits for the step that is running. */
+  stop(): Promise<void>;
+}
+
+export interface FileUpkeepDependencies {
+  retention: FileRetention;
+  /** Removes halves of uploads from before this server's start. */
+  removeInterrupted(): Promise<number>;
+  everyMs: number;
+  logger: { info(facts: object, text: string): void; error(facts: object, text: string): void };
+  stopping: AbortController;
+}
+
+export function createFileUpkeep(dependencies: FileUpkeepDependencies): FileUpkeep {
+  const { retention, removeInterrupted, everyMs, logger, stopping } = dependencies;
+  let timer: NodeJS.Timeout | undefined;
+  let running: Promise<void> = Promise.resolve();
+
+  async function step(work: () => Promise<Record<string, number>>, text: string): Promise<void> {
+    if (stopping.signal.aborted) return;
+    try {
+      const counts = await work();
+      if (Object.values(counts).some((count) => count > 0)) logger.info(counts, text);
+    } catch (error) {
+      logger.error({ err: error }, 'upkeep of files failed; it is tried again later');
+    }
+  }
+
+  return {
+    start() {
+      const recover = async () => ({
+        interrupted: await removeInterrupted(),
+        orphans: await retention.removeOrphans(),
+      });
+      const sweep = () => step(() => retention.sweep(), 'files were removed');
+      running = step(recover, 'removed what a crash had left behind').then(sweep);
+      timer = setInterval(() => {
+        running = running.then(sweep);
+      }, everyMs);
+    },
+    async stop() {
+      clearInterval(timer);
+      stopping.abort();
+      await running;
+    },
+  };
+}

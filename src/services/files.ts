@@ -1,0 +1,164 @@
+import type { Readable } from 'node:stream';
+import { DAY_MS } from '../domain/dates.ts';
+import { cleanFilename, FILE_BLOBS, type FilePurpose, type StoredFile } from '../domain/file.ts';
+import { createId } from '../domain/ids.ts';
+import { errors } from '../errors/errors.ts';
+import type { BlobStore, ByteRange } from '../ports/blobs.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { FileQuery, FileRepository, JobKind } from '../ports/files.ts';
+import type { FileRetention } from './file-retention.ts';
+
+export interface Upload {
+  filename: string;
+  content: AsyncIterable<Uint8Array>;
+  /** Asked when the content has ended: forms may name the purpose behind the file. */
+  purpose(): FilePurpose;
+  /** What the client says it will send, for an early refusal. */
+  announcedBytes?: number | undefined;
+}
+
+export interface FilePage {
+  files: StoredFile[];
+  hasMore: boolean;
+}
+
+export interface FilesService {
+  /** Resolves when bytes and record are durable. Whatever goes wrong before leaves nothing behind. */
+  upload(accountId: string, upload: Upload): Promise<StoredFile>;
+  /** Bytes without a record yet, for writers that must record the file together with something else. */
+  store(accountId: string, upload: Omit<Upload, 'announcedBytes'>): Promise<StoredFile>;
+  /** Throws 404 for files that are not there or of another account. */
+  get(accountId: string, id: string): Promise<StoredFile>;
+  list(accountId: string, query: FileQuery): Promise<FilePage>;
+  open(file: StoredFile, range?: ByteRange): Promise<Readable>;
+  /** Gone for clients when it resolves; the bytes go as soon as no job reads them. */
+  remove(accountId: string, id: string): Promise<void>;
+  /** Keeps the bytes of a file until `detach`, whatever clients or the retention do. Throws 404 when it is gone. */
+  attach(file: StoredFile, job: { id: string; kind: JobKind }): Promise<void>;
+  detach(jobId: string): Promise<void>;
+}
+
+export interface FilesSettings {
+  maxBytes: number;
+  retentionDays: number;
+  quotaBytes: number;
+  quotaFiles: number;
+}
+
+export interface FilesDependencies {
+  files: FileRepository;
+  blobs: BlobStore;
+  retention: Pick<FileRetention, 'removeDiscarded'>;
+  settings: FilesSettings;
+  clock: Clock;
+}
+
+/** A form is little more than the file in it. */
+const FORM_OVERHEAD_BYTES = 65_536;
+
+export function createFiles(dependencies: FilesDependencies): FilesService {
+  const { files, blobs, retention, settings, clock } = dependencies;
+  const quota = { files: settings.quotaFiles, bytes: settings.quotaBytes };
+
+  async function quotaExceeded(accountId: string): Promise<Error> {
+    const stored = await files.stored(accountId);
+    return errors.validationFailed(
+      'file',
+      `This account stores ${stored.files} files with ${stored.bytes} bytes; with this one it would pass its quota of ` +
+        `${quota.files === 0 ? 'any number of' : quota.files} files and ${quota.bytes === 0 ? 'any number of' : quota.bytes} bytes. ` +
+        'Delete files that are no longer needed.',
+    );
+  }
+
+  /** Refuses before anything is sent what would be refused at the end. */
+  async function checkRoom(accountId: string, announcedBytes: number): Promise<void> {
+    if (announcedBytes > settings.maxBytes + FORM_OVERHEAD_BYTES) throw errors.fileTooLarge(settings.maxBytes);
+    if (quota.files === 0 && quota.bytes === 0) return;
+    const stored = await files.stored(accountId);
+    const tooMany = quota.files > 0 && stored.files >= quota.files;
+    const tooLarge = quota.bytes > 0 && stored.bytes + announcedBytes - FORM_OVERHEAD_BYTES > quota.bytes;
+    if (tooMany || tooLarge) throw await quotaExceeded(accountId);
+  }
+
+  async function* limited(content: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+    let bytes = 0;
+    for await (const chunk of content) {
+      bytes += chunk.length;
+      if (bytes > settings.maxBytes) throw errors.fileTooLarge(settings.maxBytes);
+      yield chunk;
+    }
+  }
+
+  const service: FilesService = {
+    async upload(accountId, upload) {
+      await checkRoom(accountId, upload.announcedBytes ?? 0);
+      const file = await service.store(accountId, { ...upload, content: limited(upload.content) });
+      let kept = false;
+      try {
+        kept = await files.create(file, quota);
+      } finally {
+        if (!kept) await blobs.delete(file.blobKey);
+      }
+      if (!kept) throw await quotaExceeded(accountId);
+      return file;
+    },
+
+    async store(accountId, { filename, content, purpose }) {
+      const name = createId('blob', clock.now());
+      // The last characters are random, so that directories fill evenly.
+      const blobKey = `${FILE_BLOBS}${name.slice(-2)}/${name}`;
+      const decided = { purpose: undefined as FilePurpose | undefined };
+      async function* whole(): AsyncGenerator<Uint8Array> {
+        yield* content;
+        // Still a part of the source: where it throws, the blob was never there.
+        decided.purpose = purpose();
+      }
+      const { bytes, sha256 } = await blobs.put(blobKey, whole());
+      const createdAt = clock.now();
+      return {
+        id: createId('file', createdAt),
+        accountId,
+        purpose: decided.purpose ?? purpose(),
+        filename: cleanFilename(filename),
+        bytes,
+        sha256,
+        blobKey,
+        createdAt,
+        expiresAt: createdAt + settings.retentionDays * DAY_MS,
+      };
+    },
+
+    async get(accountId, id) {
+      const file = await files.get(accountId, id);
+      if (file === undefined) throw errors.fileNotFound(id.slice(0, 100));
+      return file;
+    },
+
+    async list(accountId, query) {
+      const found = await files.list(accountId, { ...query, limit: query.limit + 1 });
+      return { files: found.slice(0, query.limit), hasMore: found.length > query.limit };
+    },
+
+    async open(file, range) {
+      const content = await blobs.get(file.blobKey, range);
+      // Deleted between the look-up and now.
+      if (content === undefined) throw errors.fileNotFound(file.id);
+      return content;
+    },
+
+    async remove(accountId, id) {
+      if (!(await files.discard(accountId, id, clock.now()))) throw errors.fileNotFound(id.slice(0, 100));
+      await retention.removeDiscarded();
+    },
+
+    async attach(file, job) {
+      if (!(await files.attach(file.id, job))) throw errors.fileNotFound(file.id);
+    },
+
+    async detach(jobId) {
+      await files.detach(jobId);
+      await retention.removeDiscarded();
+    },
+  };
+  return service;
+}
