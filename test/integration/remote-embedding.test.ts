@@ -102,6 +102,7 @@ describe('embeddings', () => {
   it.each([
     ['too few vectors', { data: [] }],
     ['no vectors', { hello: 1 }],
+    ['parts that are no numbers', { data: [0, 1].map((index) => ({ index, embedding: [1, 'x'] })) }],
     [
       'a vector of another length',
       {

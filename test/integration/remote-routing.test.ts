@@ -184,6 +184,26 @@ describe('after the first text', () => {
   });
 });
 
+describe('before the first text', () => {
+  it('a failure has used nothing', async () => {
+    await start({ upstreams: [{ kind: 'vllm', behaviour: { cutAfterChunks: 1 } }] });
+    const generation = bench.chat(hello);
+    await expect(collect(generation)).rejects.toMatchObject({ code: 'model_unavailable' });
+    expect(generation.usageSoFar()).toEqual({ promptTokens: 0, completionTokens: 0, cachedTokens: 0 });
+  });
+
+  it('a cancel has used the prompt', async () => {
+    await start({ upstreams: [{ kind: 'vllm', behaviour: { stallAfterChunks: 1 } }] });
+    const controller = new AbortController();
+    const generation = bench.chat(hello, { signal: controller.signal });
+    const outcome = expect(collect(generation)).rejects.toMatchObject({ code: 'client_cancelled' });
+    await expect.poll(() => generation.usageSoFar().promptTokens).toBe(9);
+    controller.abort();
+    await outcome;
+    expect(generation.usageSoFar()).toEqual({ promptTokens: 9, completionTokens: 0, cachedTokens: 0 });
+  });
+});
+
 describe('time limits', () => {
   it('an answer that does not begin moves on to another address', async () => {
     await start({ upstreams: [{ settings: { firstByteTimeoutMs: 50 } }, {}] });
@@ -394,12 +414,12 @@ describe('health', () => {
 describe('the circuit breaker', () => {
   it('stops asking an address that keeps failing, and tries again later', async () => {
     await start({ upstreams: [{}] });
-    upstream(0).script.push(...Array.from({ length: 3 }, () => answerJson(500, {})));
-    for (let i = 0; i < 3; i++)
+    upstream(0).script.push(...Array.from({ length: 5 }, () => answerJson(500, {})));
+    for (let i = 0; i < 5; i++)
       await expect(collect(bench.chat(hello))).rejects.toMatchObject({ code: 'model_unavailable' });
     expect(bench.model.health()[0]?.healthy).toBe(false);
     await expect(collect(bench.chat(hello))).rejects.toMatchObject({ code: 'model_unavailable' });
-    expect(upstream(0).requests).toHaveLength(3);
+    expect(upstream(0).requests).toHaveLength(5);
     bench.clock.advance(1_000);
     expect(textOf(await collect(bench.chat(hello)))).toBe(WHOLE);
     expect(bench.model.health()[0]?.healthy).toBe(true);
@@ -409,8 +429,8 @@ describe('the circuit breaker', () => {
 describe('the circuit breaker, half open', () => {
   it('closes with the first bytes of a long stream', async () => {
     await start({ upstreams: [{}] });
-    upstream(0).script.push(...Array.from({ length: 3 }, () => answerJson(500, {})));
-    for (let i = 0; i < 3; i++) await collect(bench.chat(hello)).catch(() => undefined);
+    upstream(0).script.push(...Array.from({ length: 5 }, () => answerJson(500, {})));
+    for (let i = 0; i < 5; i++) await collect(bench.chat(hello)).catch(() => undefined);
     bench.clock.advance(1_000);
     upstream(0).behaviour.stallAfterChunks = 3;
     const long = await untilText(bench.chat(hello));

@@ -16,11 +16,11 @@ const withClock = () => {
 };
 
 describe('the circuit breaker', () => {
-  it('opens after three failures in a row, not before', () => {
+  it('opens after five failures in a row, not before', () => {
     const { breaker, fail } = withClock();
-    fail(2);
+    fail(4);
     breaker.succeeded();
-    fail(2);
+    fail(4);
     expect(breaker.allows()).toBe(true);
     fail(1);
     expect(breaker.allows()).toBe(false);
@@ -28,7 +28,7 @@ describe('the circuit breaker', () => {
 
   it('lets one request at a time try after a second', () => {
     const { breaker, fail, advance } = withClock();
-    fail(3);
+    fail(5);
     advance(999);
     expect(breaker.allows()).toBe(false);
     advance(1);
@@ -41,7 +41,7 @@ describe('the circuit breaker', () => {
 
   it('waits twice as long after each failed try, up to half a minute', () => {
     const { breaker, fail, advance } = withClock();
-    fail(3);
+    fail(5);
     for (const pauseMs of [1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]) {
       advance(pauseMs - 1);
       expect(breaker.allows()).toBe(false);
@@ -61,7 +61,7 @@ describe('the circuit breaker', () => {
 
   it('lets the next one try when the one that tried was cancelled', () => {
     const { breaker, fail, advance } = withClock();
-    fail(3);
+    fail(5);
     advance(1_000);
     breaker.begin();
     breaker.undecided();

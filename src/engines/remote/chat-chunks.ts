@@ -69,24 +69,24 @@ export function createChatChunks(estimatedPromptTokens: number): ChatChunks {
   const readUsage = (chunk: WireChunk): void => {
     const told = chunk.usage;
     if (told) {
-      if (told.prompt_tokens !== undefined) {
+      if (typeof told.prompt_tokens === 'number') {
         usage.promptTokens = told.prompt_tokens;
         promptIsCounted = true;
       }
-      if (told.completion_tokens !== undefined) {
+      if (typeof told.completion_tokens === 'number') {
         usage.completionTokens = told.completion_tokens;
         completionIsCounted = true;
       }
       const cached = told.prompt_tokens_details?.cached_tokens ?? told.cache_read_tokens;
-      if (cached !== undefined) usage.cachedTokens = Math.min(cached, usage.promptTokens);
+      if (typeof cached === 'number') usage.cachedTokens = Math.min(cached, usage.promptTokens);
       return;
     }
     const timings = chunk.timings;
-    if (timings?.prompt_n === undefined) return;
+    if (typeof timings?.prompt_n !== 'number') return;
     usage.cachedTokens = timings.cache_n ?? 0;
     usage.promptTokens = timings.prompt_n + usage.cachedTokens;
     promptIsCounted = true;
-    if (timings.predicted_n === undefined) return;
+    if (typeof timings.predicted_n !== 'number') return;
     usage.completionTokens = timings.predicted_n;
     completionIsCounted = true;
   };
@@ -111,9 +111,11 @@ export function createChatChunks(estimatedPromptTokens: number): ChatChunks {
     const delta = choice.delta ?? choice.message;
     const reasoning = delta?.reasoning ?? delta?.reasoning_content;
     if (reasoning) out.push({ type: 'reasoning-delta', text: reasoning });
-    const text = delta?.content ?? choice.text;
+    const given = delta?.content ?? choice.text;
+    // Some upstreams send parts of a kind that was not asked for.
+    const text = typeof given === 'string' ? given : '';
     const logprobs = choice.logprobs ? readLogprobs(choice.logprobs) : undefined;
-    if (logprobs !== undefined && logprobs.length > 0) out.push({ type: 'text-delta', text: text ?? '', logprobs });
+    if (logprobs !== undefined && logprobs.length > 0) out.push({ type: 'text-delta', text, logprobs });
     else if (text) out.push({ type: 'text-delta', text });
     if (delta?.tool_calls) for (const call of delta.tool_calls) readToolCall(call, out);
     // One delta is about one token; true counts replace this as soon as the upstream gives them.

@@ -18,21 +18,22 @@ export interface RemoteChat extends ChatCapability {
   generate(request: ChatRequest, context: CallContext): RemoteGeneration;
 }
 
+/** What is known of a generation while it runs. */
+interface Progress {
+  reader?: ChatReader | undefined;
+  region?: string | undefined;
+}
+
+const NOTHING_USED: TokenUsage = { promptTokens: 0, completionTokens: 0, cachedTokens: 0 };
+
 export function createRemoteChat(remote: RemoteScope): RemoteChat {
   return {
     generate(request, context) {
-      let reader: ChatReader | undefined;
-      let servedRegion: string | undefined;
-      const accepted = (opened: ChatReader, lease: Lease): void => {
-        reader = opened;
-        servedRegion = lease.upstream.region;
-      };
+      const progress: Progress = {};
       return {
-        usageSoFar: (): TokenUsage => ({
-          ...(reader?.chunks.usage ?? { promptTokens: 0, completionTokens: 0, cachedTokens: 0 }),
-        }),
-        servedRegion: () => servedRegion,
-        [Symbol.asyncIterator]: () => run(remote, request, context, accepted),
+        usageSoFar: () => ({ ...(progress.reader?.chunks.usage ?? NOTHING_USED) }),
+        servedRegion: () => progress.region,
+        [Symbol.asyncIterator]: () => run(remote, request, context, progress),
       };
     },
   };
@@ -42,7 +43,7 @@ async function* run(
   remote: RemoteScope,
   request: ChatRequest,
   context: CallContext,
-  accepted: (reader: ChatReader, lease: Lease) => void,
+  progress: Progress,
 ): AsyncGenerator<ChatEvent, void, undefined> {
   const param = 'messages' in request.prompt ? 'messages' : 'prompt';
   const estimate = estimatePromptTokens(request);
@@ -51,11 +52,14 @@ async function* run(
   const attempt = async (lease: Lease): Promise<{ reader: ChatReader; events: ChatEvent[] | undefined }> => {
     const scope = scopeAt(remote, lease, param);
     const reader = createChatReader(await send(remote, request, lease, scope), lease, scope, estimate);
-    accepted(reader, lease);
+    progress.reader = reader;
+    progress.region = lease.upstream.region;
     try {
       return { reader, events: await reader.read() };
     } catch (error) {
       reader.close();
+      // Who cancels has used the prompt; an attempt that failed with nothing to show for has used nothing.
+      if (!context.signal.aborted) progress.reader = undefined;
       throw error;
     }
   };
@@ -76,8 +80,9 @@ async function* run(
     for (let events = opened.events; events !== undefined; events = await reader.read()) {
       for (const event of events) yield event;
     }
-    if (!reader.chunks.promptIsCounted)
+    if (!reader.chunks.promptIsCounted) {
       usage.promptTokens = await countPrompt(request, lease, scopeAt(remote, lease, param), estimate);
+    }
     yield { type: 'end', reason: reader.chunks.reason ?? 'stop', usage: { ...usage } };
   } catch (error) {
     if (!(error instanceof UpstreamFailure)) throw error;

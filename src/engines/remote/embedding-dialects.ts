@@ -67,16 +67,15 @@ const ollama = (model: string): EmbeddingDialect => ({
   },
 });
 
+/** As many vectors as were asked for, all there and all of one length. */
 function complete(
-  vectors: (Float32Array | undefined)[],
+  given: readonly (Float32Array | undefined)[],
   count: number,
   tokens: number | undefined,
 ): Embedded | undefined {
-  const width = vectors[0]?.length ?? 0;
-  const whole = vectors.filter((candidate) => candidate !== undefined && candidate.length === width && width > 0);
-  return whole.length === count && vectors.length === count
-    ? { vectors: whole.filter((candidate) => candidate !== undefined), tokens }
-    : undefined;
+  const width = given[0]?.length ?? 0;
+  const vectors = given.filter((candidate): candidate is Float32Array => candidate?.length === width);
+  return width > 0 && given.length === count && vectors.length === count ? { vectors, tokens } : undefined;
 }
 
 /** Base64 was asked for; an upstream that does not know it sends plain numbers. */

@@ -57,7 +57,9 @@ export function createRemoteEmbedding(remote: RemoteScope): RemoteEmbedding {
         if (width < kept) throw malformedAnswer('vectors of different lengths', remote);
         for (const [i, vector] of embedded.vectors.entries()) {
           // Cut here rather than there: every upstream can give whole vectors, not every one can shorten them.
-          vectors.set(normalized(vector.subarray(0, kept)), (piece.start + i) * kept);
+          const unit = normalized(vector.subarray(0, kept));
+          if (unit === undefined) throw malformedAnswer('a vector has parts that are no numbers', remote);
+          vectors.set(unit, (piece.start + i) * kept);
         }
         shareTokens(embedded.tokens, piece, tokens);
       };
@@ -83,12 +85,12 @@ export function createRemoteEmbedding(remote: RemoteScope): RemoteEmbedding {
 const tooManyDimensions = (asked: number, width: number) =>
   errors.unsupportedParameter('dimensions', `This model's vectors have ${width} dimensions; ${asked} were asked for.`);
 
-function normalized(vector: Float32Array): Float32Array {
+function normalized(vector: Float32Array): Float32Array | undefined {
   let sum = 0;
   for (const value of vector) sum += value * value;
+  if (!Number.isFinite(sum)) return undefined;
   const scale = sum > 0 ? 1 / Math.sqrt(sum) : 1;
-  for (let i = 0; i < vector.length; i++) vector[i] = (vector[i] ?? 0) * scale;
-  return vector;
+  return vector.map((value) => value * scale);
 }
 
 /** Upstreams say that something is too long, but not what; the client shall know which input it is. */
