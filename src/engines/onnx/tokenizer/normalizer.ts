@@ -1,4 +1,4 @@
-import { ACCENT, classOf, DROPPED, IDEOGRAPH, SPACE } from './characters.ts';
+import { ACCENT, classOf, DROPPED, SPACE } from './characters.ts';
 import type { NormalizerPart } from './file.ts';
 
 const FORMS: readonly string[] = ['NFC', 'NFD', 'NFKC', 'NFKD'];
@@ -7,7 +7,7 @@ export interface BertNormalizer {
   /** Unicode forms applied before everything else. */
   forms: readonly string[];
   cleanText: boolean;
-  spaceIdeographs: boolean;
+  splitIdeographs: boolean;
   stripAccents: boolean;
   lowercase: boolean;
 }
@@ -22,36 +22,48 @@ export function readBertNormalizer(part: NormalizerPart | null | undefined): Ber
   return {
     forms: before.map(({ type }) => type),
     cleanText: bert.clean_text ?? true,
-    spaceIdeographs: bert.handle_chinese_chars ?? true,
+    splitIdeographs: bert.handle_chinese_chars ?? true,
     stripAccents: bert.strip_accents ?? lowercase,
     lowercase,
   };
 }
 
-/** The general path, one code point after the other, in the order of the reference: clean, space out, strip, lower. */
+/**
+ * In the order of the reference: forms, clean, strip, lower. Its spaces around ideographs are left to the splitting into words,
+ * which makes an ideograph a word anyway.
+ */
 export function normalize(text: string, settings: BertNormalizer): string {
   let result = text;
   for (const form of settings.forms) result = result.normalize(form);
-  result = cleaned(result, settings);
-  if (settings.stripAccents) result = stripped(result.normalize('NFD'));
+  if (settings.cleanText && some(result, DROPPED | SPACE)) result = cleaned(result);
+  if (settings.stripAccents) {
+    result = result.normalize('NFD');
+    if (some(result, ACCENT)) result = without(result, ACCENT);
+  }
   // Letter by letter a capital sigma becomes σ; toLowerCase makes it ς at the end of a word.
   if (settings.lowercase) result = result.replaceAll('Σ', 'σ').toLowerCase();
   return result;
 }
 
-function cleaned(text: string, { cleanText, spaceIdeographs }: BertNormalizer): string {
+function cleaned(text: string): string {
   let result = '';
-  for (const character of text) {
-    const bits = classOf(character.codePointAt(0) ?? 0);
-    if (cleanText && bits & DROPPED) continue;
-    if (cleanText && bits & SPACE) result += ' ';
-    else result += spaceIdeographs && bits & IDEOGRAPH ? ` ${character} ` : character;
-  }
+  for (const character of without(text, DROPPED)) result += has(character, SPACE) ? ' ' : character;
   return result;
 }
 
-function stripped(text: string): string {
+function without(text: string, bits: number): string {
   let result = '';
-  for (const character of text) if (!(classOf(character.codePointAt(0) ?? 0) & ACCENT)) result += character;
+  for (const character of text) if (!has(character, bits)) result += character;
   return result;
+}
+
+const has = (character: string, bits: number) => (classOf(character.codePointAt(0) ?? 0) & bits) !== 0;
+
+function some(text: string, bits: number): boolean {
+  for (let i = 0; i < text.length; i++) {
+    const codePoint = text.codePointAt(i) ?? 0;
+    if (classOf(codePoint) & bits) return true;
+    if (codePoint > 0xffff) i++;
+  }
+  return false;
 }
