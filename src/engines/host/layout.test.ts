@@ -13,8 +13,8 @@ describe('layout', () => {
     expect(chooseLayout(encoder, automatic, 32)).toMatchObject({ processes: 8, threads: 4 });
   });
 
-  it('gives whisper one process with all cores, and lets one request at a time into it', () => {
-    expect(chooseLayout(whisper, automatic, 4)).toMatchObject({ processes: 1, threads: 4, places: 1 });
+  it('gives whisper one process with all cores, and lets several requests take turns', () => {
+    expect(chooseLayout(whisper, automatic, 4)).toMatchObject({ processes: 1, threads: 4, places: 16 });
   });
 
   it('leaves a core to the rest beside llama', () => {

@@ -22,6 +22,8 @@ export interface Layout {
 const MAX_PROCESSES = 8;
 /** Encoders gain from many small requests at hand; chunks of large ones wait in the placement, not in the process. */
 const ENCODER_PLACES = 64;
+/** One window is at work at a time, but requests take turns window by window: an hour of audio must not block a short clip. */
+const TRANSCRIPTION_PLACES = 16;
 
 export function chooseLayout(engine: EngineSpec, settings: LayoutSettings, cores: number): Layout {
   if (engine.driver === 'llama') {
@@ -34,7 +36,7 @@ export function chooseLayout(engine: EngineSpec, settings: LayoutSettings, cores
   if (engine.task === 'transcription') {
     const processes = settings.onnxProcesses || 1;
     const threads = settings.onnxThreads || Math.max(1, Math.floor(cores / processes));
-    return { processes, threads, parallelSequences: 1, places: processes };
+    return { processes, threads, parallelSequences: 1, places: TRANSCRIPTION_PLACES };
   }
   const processes = settings.onnxProcesses || Math.min(cores, MAX_PROCESSES);
   const threads = settings.onnxThreads || Math.max(1, Math.floor(cores / processes));

@@ -22,7 +22,7 @@ describe('placement', () => {
     placement.add('one');
     const huge = await placement.place(request(), 5);
     let placed = false;
-    const next = placement.place(request(), 0.1).then((seat) => {
+    const next = placement.place(request(), 1).then((seat) => {
       placed = true;
       return seat;
     });
@@ -54,6 +54,14 @@ describe('placement', () => {
     }
     await Promise.all(all);
     expect(order).toEqual(['batch', 'large 1', 'small', 'large 2', 'large 3']);
+  });
+
+  it('does not let a small call wait for a full chunk to end', async () => {
+    const placement = createPlacement<string>();
+    placement.add('one');
+    await placement.place(request(), 1);
+    await placement.place(request(), 1);
+    expect((await placement.place(request(), 1 / 64)).process).toBe('one');
   });
 
   it('waits for a process to come, and forgets a request that left', async () => {

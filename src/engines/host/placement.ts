@@ -7,6 +7,14 @@ import { cancellation } from './cancellation.ts';
  * goes between the chunks of a large one.
  */
 const SEAT_WEIGHT = 2;
+/** Engines let a small call in between the pieces of large ones, so it need not wait for a whole chunk to end. */
+const SMALL_WEIGHT = 1 / 16;
+const SEAT_WEIGHT_FOR_SMALL = 3;
+
+/** For calls that a process does best one at a time. */
+export const EXCLUSIVE_WEIGHT = SEAT_WEIGHT;
+/** For calls whose number is bounded elsewhere. */
+export const LIGHT_WEIGHT = 1 / 256;
 
 export interface Placement<P> {
   process: P;
@@ -33,7 +41,8 @@ export function createPlacement<P>() {
         bestLoad = load;
       }
     }
-    return bestLoad === 0 || bestLoad + weight <= SEAT_WEIGHT ? best : undefined;
+    const limit = weight <= SMALL_WEIGHT ? SEAT_WEIGHT_FOR_SMALL : SEAT_WEIGHT;
+    return bestLoad === 0 || bestLoad + weight <= limit ? best : undefined;
   }
 
   function seat(process: P, weight: number): Placement<P> {

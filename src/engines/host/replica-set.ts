@@ -6,7 +6,7 @@ import { splitInputs, withRequestIndex } from './chunks.ts';
 import { EngineCrash, type EngineProcess } from './engine-client.ts';
 import type { Logger } from './log.ts';
 import type { EngineMetrics } from './metrics.ts';
-import { createPlacement, type Placement } from './placement.ts';
+import { createPlacement, EXCLUSIVE_WEIGHT, LIGHT_WEIGHT, type Placement } from './placement.ts';
 import type { CapabilityName } from './protocol.ts';
 import type { RestartPolicy } from './restart-policy.ts';
 
@@ -39,9 +39,6 @@ interface Slot {
   timer: NodeJS.Timeout | undefined;
 }
 
-/** Sequences and counts are bounded elsewhere; they only need to be told apart from nothing. */
-const LIGHT = 1 / 64;
-
 export function createReplicaSet(options: ReplicaSetOptions): ReplicaSet {
   const { slug, name, policy, logger, metrics } = options;
   const placement = createPlacement<EngineProcess>();
@@ -56,7 +53,15 @@ export function createReplicaSet(options: ReplicaSetOptions): ReplicaSet {
   let closed = false;
 
   function launch(slot: Slot): void {
-    const process = options.start();
+    if (closed) return;
+    let process: EngineProcess;
+    try {
+      process = options.start();
+    } catch (error) {
+      // Out of file descriptors or the like: the system may have more in a moment.
+      lost(slot, 'it could not be started', error instanceof Error ? error : new Error(String(error)));
+      return;
+    }
     slot.process = process;
     let loadError: Error = new EngineCrash('it did not load');
     process.ready.then(
@@ -75,11 +80,15 @@ export function createReplicaSet(options: ReplicaSetOptions): ReplicaSet {
     void process.exited.then((reason) => {
       placement.remove(process);
       slot.process = undefined;
-      if (closed) return;
-      slot.failures += 1;
-      if (!everReady) failedToLoad(loadError);
-      else crashed(slot, reason);
+      lost(slot, reason, loadError);
     });
+  }
+
+  function lost(slot: Slot, reason: string, loadError: Error): void {
+    if (closed) return;
+    slot.failures += 1;
+    if (everReady) crashed(slot, reason);
+    else failedToLoad(loadError);
   }
 
   /** Before anything has ever worked there is no use in trying again at once, unless another process is still at it. */
@@ -166,7 +175,7 @@ export function createReplicaSet(options: ReplicaSetOptions): ReplicaSet {
   }
 
   async function queryTokens(query: string, context: CallContext): Promise<number> {
-    const alone = await run(context, LIGHT, (process) => process.rerank({ query, documents: [] }, context));
+    const alone = await run(context, LIGHT_WEIGHT, (process) => process.rerank({ query, documents: [] }, context));
     return alone.tokens;
   }
 
@@ -177,7 +186,7 @@ export function createReplicaSet(options: ReplicaSetOptions): ReplicaSet {
     async function* events(): AsyncGenerator<ChatEvent, void, void> {
       let sent = false;
       for (let attempt = 1; ; attempt += 1) {
-        const place: Placement<EngineProcess> = await placement.place(context, LIGHT);
+        const place: Placement<EngineProcess> = await placement.place(context, LIGHT_WEIGHT);
         try {
           current = place.process.generate(request, context);
           for await (const event of current) {
@@ -204,7 +213,7 @@ export function createReplicaSet(options: ReplicaSetOptions): ReplicaSet {
   function createEngine(capabilities: readonly CapabilityName[]): EngineModel {
     const has = (capability: CapabilityName) => capabilities.includes(capability);
     return {
-      countTokens: (text) => run(anonymous(), LIGHT, (process) => process.countTokens(text)),
+      countTokens: (text) => run(anonymous(), LIGHT_WEIGHT, (process) => process.countTokens(text)),
       ...(has('embedding') && {
         embedding: {
           async embed(request, context) {
@@ -242,7 +251,8 @@ export function createReplicaSet(options: ReplicaSetOptions): ReplicaSet {
       ...(has('chat') && { chat: { generate } }),
       ...(has('transcription') && {
         transcription: {
-          transcribe: (request, context) => run(context, 1, (process) => process.transcribe(request, context)),
+          transcribe: (request, context) =>
+            run(context, EXCLUSIVE_WEIGHT, (process) => process.transcribe(request, context)),
         },
       }),
       [Symbol.asyncDispose]: () => close(0),
