@@ -31,6 +31,13 @@ interface Job extends Work {
   settle(error?: unknown): void;
 }
 
+interface Member {
+  job: Job;
+  index: number;
+}
+
+const PRIORITIES: readonly Priority[] = ['interactive', 'batch'];
+
 export interface Batcher {
   submit(work: Work): Promise<void>;
   readonly pendingTokens: number;
@@ -57,27 +64,28 @@ export function createBatcher(session: Pick<EncoderSession, 'run'>, options: Bat
     job.settle(error);
   };
 
-  function takeBatch(): { batch: EncoderBatch; members: { job: Job; index: number }[] } | undefined {
+  function takeBatch(): { batch: EncoderBatch; members: Member[] } | undefined {
     const lead = jobs.find((job) => job.priority === 'interactive') ?? jobs[0];
     const length = lead?.pending.longest();
     if (!lead || length === undefined) return undefined;
     jobs = [...jobs.filter((job) => job !== lead), lead];
-    const turns = [lead, ...jobs.filter((job) => job !== lead)].sort((a, b) => rank(a) - rank(b));
+    const turns = [lead, ...jobs.filter((job) => job !== lead)];
     const rows = Math.min(options.maxRows, Math.max(1, Math.floor(options.tokenBudget / length)));
     const shortest = Math.ceil(length * options.minFill);
-    const members: { job: Job; index: number }[] = [];
-    for (let found = true; found && members.length < rows; ) {
-      found = false;
-      for (const job of turns) {
-        if (members.length === rows) break;
-        const index = job.pending.take(shortest, length);
-        if (index === undefined) continue;
-        pendingTokens -= job.sequences[index]?.ids.length ?? 0;
-        members.push({ job, index });
-        found = true;
+    const members: Member[] = [];
+    for (const priority of PRIORITIES) {
+      let open = turns.filter((job) => job.priority === priority);
+      while (open.length > 0 && members.length < rows) {
+        open = open.filter((job) => {
+          const index = members.length < rows ? job.pending.take(shortest, length) : undefined;
+          if (index === undefined) return false;
+          pendingTokens -= sequenceOf({ job, index }).ids.length;
+          members.push({ job, index });
+          return true;
+        });
       }
     }
-    jobs = jobs.filter((job) => job.pending.tokens > 0);
+    jobs = jobs.filter((job) => job.pending.longest() !== undefined);
     return { batch: { sequences: members.map(sequenceOf), length }, members };
   }
 
@@ -100,6 +108,7 @@ export function createBatcher(session: Pick<EncoderSession, 'run'>, options: Bat
         for (const { job } of members) fail(job, error);
       }
     }
+    running = false;
   }
 
   return {
@@ -131,18 +140,14 @@ export function createBatcher(session: Pick<EncoderSession, 'run'>, options: Bat
       pendingTokens += pending.tokens;
       if (!running) {
         running = true;
-        void drain().finally(() => {
-          running = false;
-        });
+        void drain();
       }
       return promise;
     },
   };
 }
 
-const rank = (job: Job) => (job.priority === 'interactive' ? 0 : 1);
-
-function sequenceOf({ job, index }: { job: Job; index: number }): EncoderSequence {
+function sequenceOf({ job, index }: Member): EncoderSequence {
   return job.sequences[index] as EncoderSequence;
 }
 

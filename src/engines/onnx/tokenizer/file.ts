@@ -35,6 +35,7 @@ export interface TokenizerFile {
   normalizer?: NormalizerPart | null;
   pre_tokenizer?: { type: string } | null;
   post_processor?: PostProcessorPart | null;
+  decoder?: { type: string } | null;
   padding?: { pad_id?: number } | null;
   model: {
     type?: string;

@@ -4,8 +4,22 @@ import type { Encode } from './tokenizer.ts';
 
 /** Any other tokenizer (Unigram, BPE): correct, and about ten times slower than the lean one. */
 export async function createEncoder(file: TokenizerFile): Promise<Encode> {
-  // Without its special tokens the tokenizer reads them as the plain text they are here.
-  const plain = { ...file, added_tokens: (file.added_tokens ?? []).filter((token) => !token.special) };
-  const tokenizer = new Tokenizer(plain, {});
+  const tokenizer = new Tokenizer(withoutSpecialTokens(file), {});
   return (text) => Int32Array.from(tokenizer.encode(text, { add_special_tokens: false }).ids);
 }
+
+/** Special tokens in a text are plain text; a Unigram vocabulary would also find them as pieces. */
+function withoutSpecialTokens(file: TokenizerFile): TokenizerFile {
+  const added = file.added_tokens ?? [];
+  const special = new Set(added.filter((token) => token.special).map((token) => token.content));
+  const { vocab } = file.model;
+  const hidden = ([piece, score]: readonly [string, number]) =>
+    [special.has(piece) ? `\0${piece}` : piece, score] as const;
+  return {
+    ...file,
+    added_tokens: added.filter((token) => !token.special),
+    model: { ...file.model, vocab: isPieceList(vocab) ? vocab.map(hidden) : vocab },
+  };
+}
+
+const isPieceList = (vocab: TokenizerFile['model']['vocab']) => Array.isArray(vocab);

@@ -19,10 +19,9 @@ const NO_ID = -1;
 /** Roots have the lowest numbers and are nobody's child. */
 const NO_CHILD = 0;
 
-/** With `ignoreCase` the capital letters of ASCII are read as small ones. */
+/** With `ignoreCase` the capital ASCII letters of a text are read as small ones. */
 export function createTrie(entries: readonly TrieEntry[], roots: number, ignoreCase: boolean): Trie {
   const { letters, size: alphabet } = numberLetters(entries);
-  if (ignoreCase) for (let code = 65; code <= 90; code++) letters[code] = letters[code + 32] as number;
   const mostNodes = entries.reduce((total, { text }) => total + text.length, roots);
   if (mostNodes * alphabet > 2 ** 32) throw new Error('the vocabulary is too large for its index');
   const ids = new Int32Array(mostNodes).fill(NO_ID);
@@ -43,6 +42,8 @@ export function createTrie(entries: readonly TrieEntry[], roots: number, ignoreC
     }
     ids[node] = id;
   }
+  // Only now: entries with capitals exist, but a text that is read without case never reaches them.
+  if (ignoreCase) for (let code = 65; code <= 90; code++) letters[code] = letters[code + 32] as number;
   const { child } = edges;
   let matchEnd = 0;
 
