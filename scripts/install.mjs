@@ -35,25 +35,20 @@ export function ensureInstalled(wanted) {
   const enough = stampedFor === wanted || stampedFor === 'develop';
   if (stampedLock === lock && stampedPlatform === platform && enough) return;
 
-  process.stderr.write(`baobab: installing dependencies (npm ci${wanted === 'run' ? ' --omit=dev' : ''})…\n`);
-  const npmArguments = [
-    'ci',
-    '--no-audit',
-    '--no-fund',
-    '--loglevel=error',
-    `--include=${wanted === 'run' ? 'prod' : 'dev'}`,
-  ];
-  if (wanted === 'run') npmArguments.push('--omit=dev');
+  process.stderr.write(`baobab: installing dependencies (npm install${wanted === 'run' ? ' --omit=dev' : ''})…\n`);
+  // Not `npm ci`: it refuses a lock file that lacks packages for other platforms, and registries' mirrors may not have them all.
+  const npmArguments = ['install', '--no-save', '--no-audit', '--no-fund', '--loglevel=error'];
+  npmArguments.push(wanted === 'run' ? '--omit=dev' : '--include=dev');
   // npm passes its settings down as npm_config_*; a NODE_ENV of production would leave the tools out.
   const { NODE_ENV: _, ...env } = process.env;
   const npm = process.env.npm_execpath;
   const result = npm
     ? spawnSync(process.execPath, [npm, ...npmArguments], { cwd: root, env, stdio: ['ignore', 2, 2] })
     : spawnSync('npm', npmArguments, { cwd: root, env, stdio: ['ignore', 2, 2], shell: process.platform === 'win32' });
-  if (result.error) fail(`npm could not be started (${result.error.message}). Install npm, or run 'npm ci' by hand.`);
+  if (result.error) fail(`npm could not be started (${result.error.message}). Install npm, or run 'npm install' by hand.`);
   if (result.status !== 0) {
     fail(
-      `'npm ci' failed (exit ${result.status}). See its message above: is the npm registry reachable, the folder writable?`,
+      `'npm install' failed (exit ${result.status}). See its message above: is the npm registry reachable, the folder writable?`,
     );
   }
   const version = spawnSync(pinnedNode, ['--version'], { encoding: 'utf8', shell: process.platform === 'win32' });
