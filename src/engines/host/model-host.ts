@@ -1,5 +1,3 @@
-import { stat } from 'node:fs/promises';
-import { join } from 'node:path';
 import type { ModelEntry, ModelVersion } from '../../domain/model.ts';
 import { ApiError } from '../../errors/api-error.ts';
 import { errors } from '../../errors/errors.ts';
@@ -11,6 +9,7 @@ import { EngineCrash, type EngineProcess } from './engine-client.ts';
 import type { Layout } from './layout.ts';
 import type { Logger } from './log.ts';
 import type { MemoryBudget, Tenant } from './memory-budget.ts';
+import { estimateBytes } from './memory-estimate.ts';
 import type { EngineMetrics } from './metrics.ts';
 import { proportionalBytes } from './process-memory.ts';
 import { createReplicaSet, type ReplicaSet } from './replica-set.ts';
@@ -93,11 +92,6 @@ type State =
 const CLOSE_GRACE_MS = 2_000;
 /** What was set aside counts until all processes of a model have loaded and show what they really take. */
 const SETTLE_MS = 5_000;
-/** The runtime and its libraries, before any weights. */
-const PROCESS_BYTES = 96 * 1024 * 1024;
-/** Memory for each byte of weights: activations and packed copies for onnx, mapped weights and the cache for llama. */
-const WEIGHTS_FACTOR = { onnx: 1.8, llama: 1.3, remote: 0 };
-
 export function createModelHost(options: ModelHostOptions): ModelHost {
   const { model, layout, clock, logger, metrics, memory } = options;
   const { slug } = model.entry;
@@ -123,27 +117,15 @@ export function createModelHost(options: ModelHostOptions): ModelHost {
     memory.changed();
   }
 
-  async function neededBytes(directory: string): Promise<number> {
-    const { engine } = model.version;
-    const files = engine.driver === 'remote' ? [] : [engine.model, `${engine.model}_data`];
-    if (engine.driver === 'onnx' && engine.decoder !== undefined) files.push(engine.decoder);
-    const sizes = await Promise.all(
-      files.map((file) =>
-        stat(join(directory, file)).then(
-          ({ size }) => size,
-          () => 0,
-        ),
-      ),
-    );
-    const weightsBytes = sizes.reduce((sum, size) => sum + size, 0);
-    return layout.processes * (PROCESS_BYTES + weightsBytes * WEIGHTS_FACTOR[engine.driver]);
-  }
-
   async function load(signal: AbortSignal): Promise<void> {
     const startedAt = clock.now();
     const { directory } = await options.weights.ensure(model, { signal });
     const patience = AbortSignal.any([signal, AbortSignal.timeout(options.loadTimeoutMs)]);
-    await memory.reserve(host, await neededBytes(directory), patience);
+    const needBytes = await estimateBytes(directory, model.version.engine, {
+      layout,
+      contextLength: model.entry.contextLength,
+    });
+    await memory.reserve(host, needBytes, patience);
     signal.throwIfAborted();
     const spec: LoadSpec = {
       slug,
