@@ -39,13 +39,16 @@ export function ensureInstalled(wanted) {
   // Not `npm ci`: it refuses a lock file that lacks packages for other platforms, and registries' mirrors may not have them all.
   const npmArguments = ['install', '--no-save', '--no-audit', '--no-fund', '--loglevel=error'];
   npmArguments.push(wanted === 'run' ? '--omit=dev' : '--include=dev');
-  // npm passes its settings down as npm_config_*; a NODE_ENV of production would leave the tools out.
-  const { NODE_ENV: _, ...env } = process.env;
+  const { NODE_ENV: _, ...inherited } = process.env;
+  // A NODE_ENV of production would leave the tools out. onnxruntime-node's own script would look for a CUDA build on the network; the
+  // CPU library is in its package.
+  const env = { ...inherited, ONNXRUNTIME_NODE_INSTALL: 'skip' };
   const npm = process.env.npm_execpath;
   const result = npm
     ? spawnSync(process.execPath, [npm, ...npmArguments], { cwd: root, env, stdio: ['ignore', 2, 2] })
     : spawnSync('npm', npmArguments, { cwd: root, env, stdio: ['ignore', 2, 2], shell: process.platform === 'win32' });
-  if (result.error) fail(`npm could not be started (${result.error.message}). Install npm, or run 'npm install' by hand.`);
+  if (result.error)
+    fail(`npm could not be started (${result.error.message}). Install npm, or run 'npm install' by hand.`);
   if (result.status !== 0) {
     fail(
       `'npm install' failed (exit ${result.status}). See its message above: is the npm registry reachable, the folder writable?`,
