@@ -142,8 +142,8 @@ export async function load(spec: LoadSpec): Promise<EngineModel> {
     return parts.flatMap((part) => {
       const own = boundaries?.slice(first, first + part.tokens.length + 1).map((seconds) => seconds + at.offset);
       first += part.tokens.length;
-      const text = vocabulary.decode(part.tokens).trim();
-      if (text === '') return [];
+      const text = vocabulary.decode(part.tokens);
+      if (text.trim() === '') return [];
       return {
         startSeconds: at.offset + part.startSeconds,
         endSeconds: at.offset + part.endSeconds,

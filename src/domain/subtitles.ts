@@ -1,0 +1,41 @@
+/** Subtitles of timed text, exact to SubRip and to WebVTT. */
+
+export interface Cue {
+  startSeconds: number;
+  endSeconds: number;
+  text: string;
+}
+
+/** SubRip: numbered cues, a comma before the milliseconds, a blank line after each. */
+export function toSrt(cues: readonly Cue[]): string {
+  return cues
+    .map(
+      (cue, index) =>
+        `${index + 1}\n${timecode(cue.startSeconds, ',')} --> ${timecode(cue.endSeconds, ',')}\n${oneParagraph(cue.text)}\n\n`,
+    )
+    .join('');
+}
+
+/** WebVTT: a header, a dot before the milliseconds, and no markup taken for such. */
+export function toVtt(cues: readonly Cue[]): string {
+  const body = cues.map(
+    (cue) =>
+      `${timecode(cue.startSeconds, '.')} --> ${timecode(cue.endSeconds, '.')}\n${escapeVtt(oneParagraph(cue.text))}\n\n`,
+  );
+  return `WEBVTT\n\n${body.join('')}`;
+}
+
+function timecode(seconds: number, separator: ',' | '.'): string {
+  const milliseconds = Math.max(0, Math.round(seconds * 1000));
+  const pad = (value: number, width = 2) => String(Math.floor(value)).padStart(width, '0');
+  const clock = [milliseconds / 3_600_000, (milliseconds / 60_000) % 60, (milliseconds / 1000) % 60].map((value) =>
+    pad(value),
+  );
+  return `${clock.join(':')}${separator}${pad(milliseconds % 1000, 3)}`;
+}
+
+/** A blank line would end the cue. */
+const oneParagraph = (text: string) => text.trim().replace(/\s*[\r\n]+\s*/g, '\n');
+
+/** `-->` inside a text would begin a new cue; escaping `>` takes care of it. */
+const escapeVtt = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
