@@ -4,6 +4,7 @@ import type { ChatCapability } from '../engine.ts';
 import { batchStrategy } from './batching.ts';
 import { createChatTemplate } from './chat-template.ts';
 import { createGeneration, type GenerationDependencies } from './generation.ts';
+import { createGrammarStates } from './grammar-states.ts';
 import { createPromptTokenizer } from './prompt.ts';
 import { createSlotPool } from './slots.ts';
 import { createVocabulary } from './vocabulary.ts';
@@ -18,9 +19,15 @@ export interface ChatOptions {
   model: LlamaModel;
   spec: LoadSpec;
   randomSeed: () => number;
+  newCallId: () => string;
 }
 
-export async function createChatCapability({ model, spec, randomSeed }: ChatOptions): Promise<ChatCapability> {
+export async function createChatCapability({
+  model,
+  spec,
+  randomSeed,
+  newCallId,
+}: ChatOptions): Promise<ChatCapability> {
   const onGpu = model.gpuLayers > 0;
   const pieceTokens = onGpu ? PIECE_TOKENS.gpu : PIECE_TOKENS.cpu;
   const context = await model.createContext({
@@ -43,12 +50,14 @@ export async function createChatCapability({ model, spec, randomSeed }: ChatOpti
       controlTexts: vocabulary.controlTexts,
     }),
     tokenizer: createPromptTokenizer(model, vocabulary.size),
+    grammars: createGrammarStates(model),
     slots: createSlotPool({ sequences, pieceTokens }),
     pieceTokens,
     contextLength: context.contextSize,
     maxOutputTokens: spec.maxOutputTokens,
     greedyRunsAlone: !onGpu,
     randomSeed,
+    newCallId,
   };
   return { generate: (request, call) => createGeneration(dependencies, request, call) };
 }

@@ -1,43 +1,63 @@
-import { randomInt } from 'node:crypto';
+import { randomInt, randomUUID } from 'node:crypto';
 import path from 'node:path';
 import { getLlama, type Llama, LlamaLogLevel, type LlamaModel } from 'node-llama-cpp';
 import { errors } from '../../errors/errors.ts';
 import type { LoadSpec } from '../driver.ts';
 import type { EngineModel } from '../engine.ts';
 import { createChatCapability } from './chat.ts';
+import { createEmbeddingCapability } from './embedding.ts';
+import { createRerankCapability } from './rerank.ts';
+import { SEEDS } from './sampling.ts';
 
 /** Loads a GGUF model. Runs inside an engine process of its own. */
 export async function load(spec: LoadSpec): Promise<EngineModel> {
-  if (spec.engine.driver !== 'llama')
-    throw new Error(`The llama driver cannot load a model of driver '${spec.engine.driver}'`);
+  const { engine } = spec;
+  if (engine.driver !== 'llama')
+    throw new Error(`The llama driver cannot load a model of the driver '${engine.driver}'`);
   const llama = await getLlama({
     gpu: 'auto',
     build: 'never',
-    // 0: contexts keep the number of threads they were given, which a reproducible result depends on.
+    // 0: a context keeps the number of threads it was given, which a reproducible result depends on.
     maxThreads: 0,
     progressLogs: false,
     logLevel: LlamaLogLevel.error,
   });
-  const model = await loadModel(llama, spec, path.join(spec.directory, spec.engine.model));
-  const chat = await createChatCapability({
-    model,
-    spec,
-    randomSeed: () => randomInt(2 ** 32 - 1),
-  });
-  return {
-    chat,
-    countTokens: async (text) => model.tokenize(text, false).length,
-    async [Symbol.asyncDispose]() {
-      await model.dispose();
-      await llama.dispose();
-    },
-  };
-}
-
-async function loadModel(llama: Llama, spec: LoadSpec, modelPath: string): Promise<LlamaModel> {
   try {
-    return await llama.loadModel({ modelPath });
+    const model = await llama.loadModel({ modelPath: path.join(spec.directory, engine.model) });
+    return {
+      ...(await capability(engine.task, model, spec)),
+      countTokens: async (text) => model.tokenize(text, false).length,
+      [Symbol.asyncDispose]: () => release(llama, model),
+    };
   } catch (cause) {
+    await llama.dispose();
     throw errors.modelUnavailable(spec.slug, 'its weights could not be loaded', cause);
   }
+}
+
+async function capability(
+  task: 'chat' | 'embedding' | 'cross-encoder',
+  model: LlamaModel,
+  spec: LoadSpec,
+): Promise<Pick<EngineModel, 'chat' | 'embedding' | 'rerank'>> {
+  switch (task) {
+    case 'embedding':
+      return { embedding: await createEmbeddingCapability(model, spec) };
+    case 'cross-encoder':
+      return { rerank: await createRerankCapability(model, spec) };
+    case 'chat':
+      return {
+        chat: await createChatCapability({
+          model,
+          spec,
+          randomSeed: () => randomInt(SEEDS),
+          newCallId: () => `call_${randomUUID().replaceAll('-', '')}`,
+        }),
+      };
+  }
+}
+
+async function release(llama: Llama, model: LlamaModel): Promise<void> {
+  await model.dispose();
+  await llama.dispose();
 }

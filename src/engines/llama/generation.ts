@@ -4,12 +4,14 @@ import type { CallContext, ChatEvent, ChatGeneration, ChatRequest, TokenUsage } 
 import { type Channel, createChannel } from './channel.ts';
 import type { ChatTemplate } from './chat-template.ts';
 import { evaluate } from './evaluation.ts';
+import { createGrammarSwitch, type GrammarStates } from './grammar-states.ts';
 import { outputBudget } from './limits.ts';
-import { createLogprobQueue, tokenLogprob } from './logprobs.ts';
+import { tokenLogprob } from './logprobs.ts';
+import { createOutput, type OutputStep } from './output.ts';
 import type { PromptTokenizer } from './prompt.ts';
 import { samplingOptions, temperatureOf } from './sampling.ts';
 import type { SlotPool } from './slots.ts';
-import { createTextStream } from './text-stream.ts';
+import { planCalls } from './tool-calls.ts';
 import type { Vocabulary } from './vocabulary.ts';
 
 /** Events that wait for a slow consumer before its generation pauses. */
@@ -20,6 +22,7 @@ export interface GenerationDependencies {
   vocabulary: Vocabulary;
   template: ChatTemplate;
   tokenizer: PromptTokenizer;
+  grammars: GrammarStates;
   slots: SlotPool;
   pieceTokens: number;
   contextLength: number;
@@ -27,6 +30,7 @@ export interface GenerationDependencies {
   /** Sharing a batch changes results: greedy answers run alone where sharing is no faster anyway. */
   greedyRunsAlone: boolean;
   randomSeed: () => number;
+  newCallId: () => string;
 }
 
 export function createGeneration(
@@ -41,8 +45,7 @@ export function createGeneration(
       const channel = createChannel<ChatEvent>(BUFFERED_EVENTS);
       const consumerGone = new AbortController();
       const signal = AbortSignal.any([context.signal, consumerGone.signal]);
-      const wakeProducer = () => channel.close();
-      signal.addEventListener('abort', wakeProducer, { once: true });
+      signal.addEventListener('abort', () => channel.close(), { once: true });
       const produced = produce({ dependencies, request, accountId: context.accountId, channel, signal, usage }).then(
         () => channel.end(),
         (error: unknown) => channel.end(error),
@@ -68,8 +71,19 @@ interface Production {
 
 async function produce({ dependencies, request, accountId, channel, signal, usage }: Production): Promise<void> {
   if (signal.aborted) throw errors.clientCancelled();
-  const { model, vocabulary, slots, pieceTokens } = dependencies;
-  const tokens = promptTokens(dependencies, request);
+  const { model, vocabulary, slots, pieceTokens, tokenizer, grammars } = dependencies;
+  const calls = planCalls({
+    tools: request.tools,
+    choice: request.toolChoice,
+    parallel: request.parallelToolCalls ?? true,
+  });
+  const output = createOutput({
+    stop: request.stop,
+    calls,
+    dropLeadingSpace: vocabulary.addsLeadingSpace && 'messages' in request.prompt,
+    newCallId: dependencies.newCallId,
+  });
+  const tokens = promptTokens(dependencies, { ...request, tools: calls && request.tools }, output.lead);
   const maxTokens = outputBudget({
     param: 'messages' in request.prompt ? 'messages' : 'prompt',
     promptTokens: tokens.length,
@@ -77,8 +91,12 @@ async function produce({ dependencies, request, accountId, channel, signal, usag
     maxOutputTokens: dependencies.maxOutputTokens,
     maxTokens: request.maxTokens,
   });
+  const textGrammar = await grammars.forFormat(request.format);
+  const grammar = createGrammarSwitch(grammars, textGrammar);
+  await grammar.follow(output.callGrammar);
   const temperature = temperatureOf(request);
   const reproducible = request.seed !== undefined || (temperature === 0 && dependencies.greedyRunsAlone);
+
   const lease = await slots.acquire({ accountId, tokens, reproducible, signal });
   let keep = false;
   try {
@@ -87,62 +105,66 @@ async function produce({ dependencies, request, accountId, channel, signal, usag
     await channel.push({ type: 'start', promptTokens: tokens.length, cachedTokens: lease.cachedTokens });
 
     const generated: number[] = [];
-    const text = createTextStream({
-      stop: request.stop,
-      dropLeadingSpace: vocabulary.addsLeadingSpace && 'messages' in request.prompt,
-    });
-    const logprobs = request.logprobs && createLogprobQueue();
-    let sent = 0;
-    const send = async (piece: string, upTo: number) => {
-      sent += piece.length;
-      const ready = logprobs?.take(upTo);
-      if (piece === '' && (ready === undefined || ready.length === 0)) return;
-      await channel.push({ type: 'text-delta', text: piece, ...(ready ? { logprobs: ready } : {}) });
-    };
-
+    const sampling = samplingOptions({ request, model, generated, maxTokens, randomSeed: dependencies.randomSeed });
     const steps = evaluate({
       slot: lease.slot,
       tokens,
       cachedTokens: lease.cachedTokens,
       pieceTokens,
       reproducible,
-      sampling: samplingOptions({ request, model, generated, maxTokens, randomSeed: dependencies.randomSeed }),
-      probabilities: logprobs !== undefined,
+      sampling: { ...sampling, grammarEvaluationState: () => grammar.state },
+      probabilities: request.logprobs !== undefined,
       signal,
     });
-    let reason: 'stop' | 'length' = 'stop';
-    let stopped = false;
-    for await (const { token, probabilities } of steps) {
+    let cut = false;
+    let replacement: Token[] | undefined;
+    while (!cut) {
+      const step = await steps.next(replacement);
+      if (step.done) break;
+      const { token, probabilities } = step.value;
       generated.push(token);
       usage.completionTokens++;
-      const step = text.push(vocabulary.bytes(token));
-      if (logprobs && probabilities && request.logprobs) {
-        const { top } = request.logprobs;
-        logprobs.add(tokenLogprob({ vocabulary, token, probabilities, temperature, top }), text.decodedLength);
-      }
-      await send(step.text, sent + step.text.length);
-      if (step.stop) {
-        stopped = true;
-        break;
-      }
-      if (generated.length >= maxTokens) {
-        reason = 'length';
-        break;
-      }
+      const logprob =
+        request.logprobs && probabilities
+          ? tokenLogprob({ vocabulary, token, probabilities, temperature, top: request.logprobs.top })
+          : undefined;
+      const read = output.push(vocabulary.bytes(token), logprob);
+      for (const event of read.events) await channel.push(event);
+      if (read.done) break;
+      await grammar.follow(output.callGrammar);
+      replacement = replacementTokens(tokenizer, token, read);
+      // Inserted text is part of the answer: it counts, and it must fit.
+      const inserted = (replacement?.length ?? 1) - 1;
+      cut = usage.completionTokens + inserted >= maxTokens;
+      if (!cut) usage.completionTokens += inserted;
     }
+    await steps.return();
     keep = true;
-    if (!stopped) await send(text.flush(), Number.POSITIVE_INFINITY);
+    for (const event of output.finish()) await channel.push(event);
+    const reason = output.callsComplete ? 'tool_calls' : cut ? 'length' : 'stop';
     await channel.push({ type: 'end', reason, usage: { ...usage } });
   } finally {
     await lease.release({ keep: keep || signal.aborted });
   }
 }
 
-function promptTokens({ template, tokenizer }: GenerationDependencies, request: ChatRequest): Token[] {
-  const { prompt } = request;
-  if ('messages' in prompt) {
-    const tools = request.toolChoice === 'none' ? undefined : request.tools;
-    return tokenizer.pieces(template.render({ messages: prompt.messages, tools }));
-  }
-  return 'text' in prompt ? tokenizer.text(prompt.text) : tokenizer.ids(prompt.tokens);
+function promptTokens(
+  { template, tokenizer }: GenerationDependencies,
+  { prompt, tools }: ChatRequest,
+  lead: string,
+): Token[] {
+  if ('text' in prompt) return tokenizer.text(prompt.text);
+  if ('tokens' in prompt) return tokenizer.ids(prompt.tokens);
+  const tokens = tokenizer.pieces(template.render({ messages: prompt.messages, tools }));
+  return lead === '' ? tokens : [...tokens, ...tokenizer.continuation(lead)];
+}
+
+/** What the model sees in the place of the token it chose, where fixed text follows it. */
+function replacementTokens(
+  tokenizer: PromptTokenizer,
+  token: Token,
+  { insert, kept }: OutputStep,
+): Token[] | undefined {
+  if (insert === undefined) return undefined;
+  return kept === undefined ? [token, ...tokenizer.continuation(insert)] : tokenizer.continuation(kept + insert);
 }

@@ -5,7 +5,7 @@ const DEFAULT_TEMPERATURE = 1;
 /** Keeps small quantised models off the long tail when the client set no limit of its own. */
 const DEFAULT_MIN_PROBABILITY = 0.05;
 /** llama.cpp takes 2^32 - 1 for "choose a random seed". */
-const SEEDS = 2 ** 32 - 1;
+export const SEEDS = 2 ** 32 - 1;
 
 export interface SamplingInput {
   request: SamplingOptions;

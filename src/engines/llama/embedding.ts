@@ -1,0 +1,46 @@
+import type { LlamaEmbeddingContext, LlamaModel, Token } from 'node-llama-cpp';
+import { errors } from '../../errors/errors.ts';
+import type { LoadSpec } from '../driver.ts';
+import type { EmbeddingCapability } from '../engine.ts';
+
+/** GGUF embedding models. One input at a time: llama.cpp gains nothing from batches of such inputs on a CPU. */
+export async function createEmbeddingCapability(model: LlamaModel, spec: LoadSpec): Promise<EmbeddingCapability> {
+  const context = await model.createEmbeddingContext({
+    contextSize: spec.contextLength,
+    // An encoder sees its whole input at once, so a batch must hold the longest.
+    batchSize: spec.contextLength,
+    threads: spec.threads,
+  });
+  return {
+    async embed({ inputs, dimensions = model.embeddingVectorSize }, { signal }) {
+      const tokens = inputs.map((input, index) => inputLength(context, input, `input[${index}]`, spec.contextLength));
+      const vectors = new Float32Array(inputs.length * dimensions);
+      for (const [index, input] of inputs.entries()) {
+        if (signal.aborted) throw errors.clientCancelled();
+        const { vector } = await context.getEmbeddingFor(asInput(input));
+        vectors.set(unitVector(vector, dimensions), index * dimensions);
+      }
+      return { vectors, dimensions, tokens };
+    },
+  };
+}
+
+const asInput = (input: string | readonly number[]) => (typeof input === 'string' ? input : ([...input] as Token[]));
+
+function inputLength(
+  context: LlamaEmbeddingContext,
+  input: string | readonly number[],
+  param: string,
+  limit: number,
+): number {
+  const tokens = context.calculateInputLength(asInput(input));
+  if (tokens > limit) throw errors.contextTooLong(param, tokens, limit);
+  return tokens;
+}
+
+/** The leading dimensions, of unit length. */
+export function unitVector(vector: readonly number[], dimensions: number): Float32Array {
+  const cut = Float32Array.from(vector.slice(0, dimensions));
+  const length = Math.hypot(...cut);
+  return length === 0 ? cut : cut.map((value) => value / length);
+}
