@@ -17,6 +17,7 @@ const Engine = Type.Object(
     tokenizer: Type.Optional(fileName),
     pooling: Type.Optional(Type.Enum(['mean', 'cls', 'last'])),
     inputPrefix: Type.Optional(Type.String()),
+    activationRanges: Type.Optional(Type.Enum(['batch', 'token'])),
   },
   strict,
 );

@@ -1,44 +1,41 @@
-import { existsSync } from 'node:fs';
+import { homedir } from 'node:os';
 import { join } from 'node:path';
-import type { EngineSpec } from '../../src/domain/model.ts';
+import { loadCatalog } from '../../src/catalog/load.ts';
 import type { LoadSpec } from '../../src/engines/driver.ts';
+import { createWeightsStore } from '../../src/models/store.ts';
+import { systemClock } from '../../src/ports/clock.ts';
 
-/** Provisional: directories of extracted weights, until the catalog and the weights store answer here. */
-const ROOT = process.env.BAOBAB_TEST_WEIGHTS ?? '/tmp/weights-extracted';
+const ROOT = join(import.meta.dirname, '../..');
 
-type Known = Pick<LoadSpec, 'contextLength' | 'dimensions'> & { folder: string; engine: EngineSpec };
-
-const encoder = (folder: string, model: string, pooling: 'mean' | 'cls'): Known => ({
-  folder,
-  engine: { driver: 'onnx', task: 'embedding', model: `onnx/${model}`, tokenizer: 'tokenizer.json', pooling },
-  contextLength: 512,
-  dimensions: 384,
-});
-
-const bge = encoder('bge-small', 'model_quantized.onnx', 'cls');
-
-const KNOWN: Record<string, Known> = {
-  'sentence-transformers/all-minilm-l6-v2': encoder('minilm-int8', 'model_quantized.onnx', 'mean'),
-  'sentence-transformers/all-minilm-l6-v2-fp32': encoder('minilm-fp32', 'model.onnx', 'mean'),
-  'thenlper/gte-small': encoder('gte-small', 'model.onnx', 'mean'),
-  'baai/bge-small-en-v1.5': bge,
-  'baobab/rerank-small': {
-    ...bge,
-    engine: {
-      driver: 'onnx',
-      task: 'late-interaction',
-      model: 'onnx/model_quantized.onnx',
-      tokenizer: 'tokenizer.json',
-    },
-    dimensions: null,
-  },
-};
-
+/**
+ * What a driver needs to load a model of the catalog, with its weights pulled if they are not there yet. They are kept between runs
+ * in `BAOBAB_MODELS_DIR`.
+ */
 export async function weights(slug: string): Promise<LoadSpec> {
-  const known = KNOWN[slug];
-  if (!known) throw new Error(`no test weights are known for '${slug}'`);
-  const directory = join(ROOT, known.folder);
-  if (!existsSync(directory)) throw new Error(`the weights of '${slug}' are not there: set BAOBAB_TEST_WEIGHTS`);
-  const { folder: _, ...spec } = known;
-  return { slug, version: '2026-01-01', directory, maxOutputTokens: null, threads: 1, parallelSequences: 1, ...spec };
+  const model = loadCatalog([join(ROOT, 'catalog')]).find((entry) => entry.slug === slug);
+  const version = model?.versions.find((each) => each.version === model.recommended);
+  if (!model || !version?.source) throw new Error(`the catalog has no weights for '${slug}'`);
+  await using store = createWeightsStore({
+    directory: process.env.BAOBAB_MODELS_DIR ?? join(homedir(), '.cache/baobab/models'),
+    hfEndpoint: 'https://huggingface.co',
+    bundledDirectory: ROOT,
+    pullOnUse: true,
+    retryUnavailableSeconds: 60,
+    environment: process.env,
+    workingDirectory: ROOT,
+    clock: systemClock,
+    logger: { info: () => {}, warn: () => {} },
+  });
+  const { directory } = await store.ensure({ slug, version: version.version, source: version.source });
+  return {
+    slug,
+    version: version.version,
+    engine: version.engine,
+    directory,
+    contextLength: model.contextLength,
+    dimensions: model.dimensions,
+    maxOutputTokens: model.maxOutputTokens,
+    threads: 1,
+    parallelSequences: 1,
+  };
 }
