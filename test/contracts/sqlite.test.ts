@@ -6,7 +6,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { acquireDataDirLock } from '../../src/adapters/data-dir-lock.ts';
 import { openSqlite } from '../../src/adapters/sql/sqlite/database.ts';
 import { openSqlStore } from '../../src/adapters/sql/store.ts';
+import { idempotencyContract } from './idempotency.ts';
 import { account, apiKey } from './key-fixtures.ts';
+import { ledgerContract } from './ledger.ts';
 import { repositoriesContract } from './repositories.ts';
 
 let directory: string;
@@ -17,7 +19,11 @@ beforeAll(async () => {
 });
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
-repositoriesContract('sqlite', () => openSqlStore({ path: freshPath() }));
+const open = () => openSqlStore({ path: freshPath() });
+
+repositoriesContract('sqlite', open);
+ledgerContract('sqlite', open);
+idempotencyContract('sqlite', open);
 
 describe('sqlite store', () => {
   it('keeps what was written for the next open, and sees writes of another process of the same file', async () => {

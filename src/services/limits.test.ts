@@ -1,0 +1,280 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { account, apiKey } from '../../test/contracts/key-fixtures.ts';
+import { createMemoryCounters } from '../adapters/counters/memory.ts';
+import type { Account, ApiKey } from '../domain/principal.ts';
+import type { SpendingQuery } from '../ports/usage.ts';
+import { type Admission, createLimits, type LimitedRequest } from './limits.ts';
+
+const NOVEMBER = Date.UTC(2026, 10, 1);
+const DECEMBER = Date.UTC(2026, 11, 1);
+const usual = { rpm: 600, tpm: 200_000 };
+const defaults = {
+  chat: usual,
+  audio: usual,
+  embedding: { rpm: 1_200, tpm: 2_000_000 },
+  rerank: usual,
+  concurrency: 0,
+  budgetWarningPercent: 80,
+};
+
+interface Setting {
+  key?: Partial<ApiKey>;
+  account?: Partial<Account>;
+  /** What the ledger says was spent. */
+  spent?: (query: SpendingQuery) => Promise<bigint>;
+}
+
+function setUp({ key, account: accountChanges, spent = async () => 0n }: Setting = {}) {
+  const clock = { time: NOVEMBER, now: () => clock.time };
+  const asked: SpendingQuery[] = [];
+  const usage = {
+    query: async () => [],
+    spentNanoUsd: (query: SpendingQuery) => {
+      asked.push(query);
+      return spent(query);
+    },
+  };
+  const limits = createLimits({ counters: createMemoryCounters(), usage, clock, defaults });
+  const none = { rpm: null, tpm: null, concurrency: null, monthlyBudgetNanoUsd: null };
+  const principal = { account: account(accountChanges), key: apiKey({ ...none, ...key }) };
+  const admit = (changes: Partial<LimitedRequest> = {}): Promise<Admission> =>
+    limits.admit({
+      principal,
+      model: 'acme/one',
+      modality: 'chat',
+      region: 'local',
+      estimatedTokens: 10,
+      estimatedCostNanoUsd: 0,
+      ...changes,
+    });
+  return { clock, admit, asked };
+}
+
+async function refused(admission: Promise<Admission>) {
+  const answer = await admission;
+  if (answer.admitted) throw new Error('the request was admitted');
+  return answer.error;
+}
+
+async function admitted(admission: Promise<Admission>) {
+  const answer = await admission;
+  if (!answer.admitted) throw answer.error;
+  return answer;
+}
+
+describe('rate limits', () => {
+  it('admits a thousand requests at once up to the limit, and tells the others when to come back', async () => {
+    const { admit, clock } = setUp();
+    const answers = await Promise.all(Array.from({ length: 1_000 }, () => admit()));
+    expect(answers.filter((answer) => answer.admitted)).toHaveLength(600);
+    const error = await refused(admit());
+    expect(error).toMatchObject({ code: 'rpm_exceeded', status: 429, type: 'rate_limit_error', retryAfterSeconds: 1 });
+    clock.time += 1_000;
+    expect(
+      (await Promise.all(Array.from({ length: 20 }, () => admit()))).filter((answer) => answer.admitted),
+    ).toHaveLength(10);
+  });
+
+  it('shows limit, remaining and reset, admitted or not', async () => {
+    const { admit } = setUp({ key: { rpm: 2, tpm: 100 } });
+    expect(await admit({ estimatedTokens: 40 })).toMatchObject({
+      requests: { limit: 2, remaining: 1, resetMs: 30_000 },
+      tokens: { limit: 100, remaining: 60, resetMs: 24_000 },
+    });
+    await admit({ estimatedTokens: 40 });
+    expect(await admit({ estimatedTokens: 40 })).toMatchObject({
+      admitted: false,
+      requests: { limit: 2, remaining: 0, resetMs: 60_000 },
+      tokens: { limit: 100, remaining: 20 },
+    });
+  });
+
+  it('has one bucket for each key, model and region', async () => {
+    const { admit } = setUp({ key: { rpm: 1 } });
+    await admitted(admit());
+    await refused(admit());
+    await admitted(admit({ model: 'acme/two' }));
+    await admitted(admit({ region: 'eu-1' }));
+    await admitted(admit({ principal: { account: account(), key: apiKey({ id: 'key_other', rpm: 1 }) } }));
+  });
+
+  it('names the limit that lasts longest', async () => {
+    const { admit } = setUp({ key: { rpm: 60, tpm: 60 } });
+    await admitted(admit({ estimatedTokens: 60 }));
+    expect(await refused(admit({ estimatedTokens: 30 }))).toMatchObject({
+      code: 'tpm_exceeded',
+      retryAfterSeconds: 30,
+    });
+  });
+
+  it('settles tokens with the real count, once', async () => {
+    const { admit } = setUp({ key: { tpm: 100 } });
+    const first = await admitted(admit({ estimatedTokens: 100 }));
+    await first.settle({ tokens: 30 });
+    await first.settle({ tokens: 0 });
+    expect((await admit({ estimatedTokens: 0 })).tokens.remaining).toBe(70);
+  });
+
+  it('frees the place of a request that ended, however often it is settled', async () => {
+    const { admit } = setUp({ key: { concurrency: 1 } });
+    const first = await admitted(admit());
+    expect(await refused(admit())).toMatchObject({ code: 'concurrency_exceeded', retryAfterSeconds: 1 });
+    await first.settle({ tokens: 0 });
+    await first.settle({ tokens: 0 });
+    await admitted(admit());
+    await refused(admit());
+  });
+
+  it('passes when Retry-After is over, and not a second earlier', async () => {
+    const step = fc.record({ elapsedMs: fc.nat(20_000), tokens: fc.nat(400), used: fc.nat(500) });
+    await fc.assert(
+      fc.asyncProperty(fc.integer({ min: 1, max: 30 }), fc.array(step, { maxLength: 40 }), async (rpm, steps) => {
+        const { admit, clock } = setUp({ key: { rpm, tpm: 300 } });
+        for (const { elapsedMs, tokens, used } of steps) {
+          clock.time += elapsedMs;
+          const answer = await admit({ estimatedTokens: tokens });
+          if (answer.admitted) {
+            await answer.settle({ tokens: used });
+            continue;
+          }
+          const waitMs = (answer.error.retryAfterSeconds ?? 0) * 1_000;
+          expect(waitMs).toBeGreaterThanOrEqual(1_000);
+          clock.time += waitMs - 1_000;
+          const early = await admit({ estimatedTokens: tokens });
+          if (waitMs > 1_000) expect(early.admitted).toBe(false);
+          clock.time += 1_000;
+          const late = early.admitted ? early : await admitted(admit({ estimatedTokens: tokens }));
+          if (late.admitted) await late.settle({ tokens: used });
+        }
+      }),
+    );
+  });
+});
+
+describe('budgets', () => {
+  it('reads once what was spent this month, then counts', async () => {
+    const { admit, asked } = setUp({ key: { monthlyBudgetNanoUsd: 100 }, spent: async () => 90n });
+    const requests = await Promise.all([1, 2, 3].map(() => admit({ estimatedCostNanoUsd: 3 })));
+    expect(asked).toEqual([{ accountId: 'acct_1', keyId: 'key_1', start: NOVEMBER, end: DECEMBER }]);
+    for (const request of requests) {
+      if (request.admitted) await request.settle({ tokens: 1, charge: { costNanoUsd: 3, time: NOVEMBER } });
+    }
+    await admitted(admit({ estimatedCostNanoUsd: 1 }));
+    expect(asked).toHaveLength(1);
+  });
+
+  it('refuses with insufficient_quota until the month ends', async () => {
+    const { admit, clock } = setUp({
+      account: { monthlyBudgetNanoUsd: 1_500_000_000 },
+      spent: async () => 1_500_000_000n,
+    });
+    clock.time = DECEMBER - 90_000;
+    expect(await refused(admit())).toMatchObject({
+      code: 'budget_exceeded',
+      type: 'insufficient_quota',
+      status: 429,
+      retryAfterSeconds: 90,
+      message: expect.stringContaining('monthly budget of 1.5 USD of this account'),
+    });
+  });
+
+  it('begins anew with the month, from what the ledger has of it', async () => {
+    const spent = async ({ start }: SpendingQuery) => (start === NOVEMBER ? 100n : 0n);
+    const { admit, clock } = setUp({ key: { monthlyBudgetNanoUsd: 100 }, spent });
+    await refused(admit());
+    clock.time = DECEMBER;
+    await admitted(admit());
+  });
+
+  it('holds back the estimate of running requests, and says to come back soon', async () => {
+    const { admit } = setUp({ key: { monthlyBudgetNanoUsd: 100 } });
+    const first = await admitted(admit({ estimatedCostNanoUsd: 60 }));
+    expect(await refused(admit({ estimatedCostNanoUsd: 60 }))).toMatchObject({
+      code: 'budget_exceeded',
+      retryAfterSeconds: 1,
+    });
+    await first.settle({ tokens: 1, charge: { costNanoUsd: 10, time: NOVEMBER } });
+    await admitted(admit({ estimatedCostNanoUsd: 60 }));
+  });
+
+  it('charges key and account alike', async () => {
+    const { admit } = setUp({ key: { monthlyBudgetNanoUsd: 1_000 }, account: { monthlyBudgetNanoUsd: 100 } });
+    const first = await admitted(admit());
+    await first.settle({ tokens: 1, charge: { costNanoUsd: 100, time: NOVEMBER } });
+    expect(await refused(admit())).toMatchObject({ message: expect.stringContaining('of this account') });
+  });
+
+  it('warns from the threshold on', async () => {
+    const { admit } = setUp({ key: { monthlyBudgetNanoUsd: 1_000 }, spent: async () => 799n });
+    const first = await admitted(admit());
+    expect(first.budgetWarning).toBeUndefined();
+    await first.settle({ tokens: 1, charge: { costNanoUsd: 1, time: NOVEMBER } });
+    expect((await admit()).budgetWarning).toEqual({
+      owner: 'key',
+      spentNanoUsd: 800,
+      limitNanoUsd: 1_000,
+      percent: 80,
+    });
+  });
+
+  it('counts a charge once that arrives while the new month is being read', async () => {
+    let ledger = 0n;
+    let reads = 0;
+    let arrive: () => Promise<void> = async () => {};
+    const spent = async ({ start }: SpendingQuery) => {
+      if (start === NOVEMBER) return 0n;
+      reads += 1;
+      const sum = ledger;
+      if (reads === 1) await arrive();
+      return sum;
+    };
+    const { admit, clock } = setUp({ key: { monthlyBudgetNanoUsd: 100 }, spent });
+    const last = await admitted(admit());
+    clock.time = DECEMBER;
+    arrive = async () => {
+      ledger += 40n;
+      await last.settle({ tokens: 1, charge: { costNanoUsd: 40, time: DECEMBER } });
+    };
+    await admitted(admit({ estimatedCostNanoUsd: 60 }));
+    await refused(admit({ estimatedCostNanoUsd: 1 }));
+    expect(reads).toBe(2);
+  });
+
+  it('passes on that the ledger cannot be read, and recovers', async () => {
+    let broken = true;
+    const spent = async () => {
+      if (broken) throw new Error('the database does not answer');
+      return 0n;
+    };
+    const { admit } = setUp({ key: { monthlyBudgetNanoUsd: 100 }, spent });
+    await expect(admit()).rejects.toThrow('does not answer');
+    broken = false;
+    await admitted(admit());
+  });
+
+  it('never spends more than the budget when estimates are right, whatever the order of ends', async () => {
+    const request = fc.record({ cost: fc.integer({ min: 1, max: 40 }), oneEnds: fc.boolean() });
+    await fc.assert(
+      fc.asyncProperty(fc.array(request, { maxLength: 60 }), async (requests) => {
+        const { admit } = setUp({ key: { monthlyBudgetNanoUsd: 100 } });
+        let spent = 0;
+        const running: { cost: number; admission: Admission & { admitted: true } }[] = [];
+        const endOne = async () => {
+          const ended = running.shift();
+          if (!ended) return;
+          spent += ended.cost;
+          await ended.admission.settle({ tokens: 1, charge: { costNanoUsd: ended.cost, time: NOVEMBER } });
+        };
+        for (const { cost, oneEnds } of requests) {
+          const admission = await admit({ estimatedCostNanoUsd: cost });
+          if (admission.admitted) running.push({ cost, admission });
+          else expect(spent + running.reduce((sum, one) => sum + one.cost, 0) + cost).toBeGreaterThan(100);
+          if (oneEnds) await endOne();
+        }
+        while (running.length > 0) await endOne();
+        expect(spent).toBeLessThanOrEqual(100);
+      }),
+    );
+  });
+});

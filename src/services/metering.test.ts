@@ -1,0 +1,96 @@
+import { describe, expect, it } from 'vitest';
+import { NOTHING_USED } from '../domain/pricing.ts';
+import type { LedgerRow } from '../ports/ledger.ts';
+import { createMetering, type MeteredRequest } from './metering.ts';
+
+const request = (billingId: string, changes: Partial<MeteredRequest> = {}): MeteredRequest => ({
+  billingId,
+  requestId: 'req_1',
+  accountId: 'acct_1',
+  keyId: 'key_1',
+  model: 'acme/one',
+  version: '2026-01-31',
+  region: 'local',
+  endpoint: '/v1/embeddings',
+  used: { ...NOTHING_USED, promptTokens: 1_000 },
+  pricing: { promptPerMillion: 2, completionPerMillion: null, cacheReadPerMillion: null, audioPerMinute: null },
+  status: 200,
+  durationMs: 12.4,
+  ...changes,
+});
+
+/** A ledger whose commits end when the test says so. */
+function slowLedger() {
+  const commits: { rows: readonly LedgerRow[]; end(): void; fail(error: Error): void }[] = [];
+  return {
+    commits,
+    append: (rows: readonly LedgerRow[]) =>
+      new Promise<void>((end, fail) => {
+        commits.push({ rows, end, fail });
+      }),
+  };
+}
+
+const settled = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+describe('metering', () => {
+  it('adds time and cost', async () => {
+    const rows: LedgerRow[] = [];
+    const ledger = { append: async (more: readonly LedgerRow[]) => void rows.push(...more) };
+    const metering = createMetering({ ledger, clock: { now: () => 77 } });
+    expect(await metering.record(request('a', { discountPercent: 50, firstTokenMs: 3.6 }))).toEqual({
+      costNanoUsd: 1_000_000,
+      time: 77,
+    });
+    expect(rows).toMatchObject([
+      { billingId: 'a', time: 77, costNanoUsd: 1_000_000, promptTokens: 1_000, durationMs: 12, firstTokenMs: 4 },
+    ]);
+  });
+
+  it('commits the first row at once and gathers the rest for the next commits', async () => {
+    const ledger = slowLedger();
+    const metering = createMetering({ ledger, clock: { now: () => 0 }, commitRows: 3 });
+    const done: string[] = [];
+    const records = ['a', 'b', 'c', 'd', 'e'].map((id) => metering.record(request(id)).then(() => done.push(id)));
+    await settled();
+    expect(ledger.commits.map(({ rows }) => rows.length)).toEqual([1]);
+    expect(metering.waiting).toBe(4);
+    ledger.commits[0]?.end();
+    await settled();
+    expect(done).toEqual(['a']);
+    expect(ledger.commits.map(({ rows }) => rows.length)).toEqual([1, 3]);
+    ledger.commits[1]?.end();
+    await settled();
+    ledger.commits[2]?.end();
+    await Promise.all(records);
+    expect(done).toEqual(['a', 'b', 'c', 'd', 'e']);
+    expect(metering.waiting).toBe(0);
+  });
+
+  it('fails the rows of a failed commit and goes on with the next', async () => {
+    const ledger = slowLedger();
+    const metering = createMetering({ ledger, clock: { now: () => 0 } });
+    const first = metering.record(request('a'));
+    const second = metering.record(request('b'));
+    ledger.commits[0]?.fail(new Error('disk full'));
+    await expect(first).rejects.toThrow('disk full');
+    await settled();
+    ledger.commits[1]?.end();
+    await expect(second).resolves.toMatchObject({ costNanoUsd: 2_000_000 });
+  });
+
+  it('refuses rows when too many wait, and rows that cannot be right', async () => {
+    const ledger = slowLedger();
+    const metering = createMetering({ ledger, clock: { now: () => 0 }, maxWaiting: 1 });
+    const records = [metering.record(request('a')), metering.record(request('b'))];
+    await expect(metering.record(request('c'))).rejects.toThrow('1 ledger rows wait');
+    ledger.commits[0]?.end();
+    await settled();
+    ledger.commits[1]?.end();
+    await Promise.all(records);
+    await expect(metering.record(request('d', { used: { ...NOTHING_USED, promptTokens: 0.5 } }))).rejects.toThrow(
+      RangeError,
+    );
+    expect(ledger.commits).toHaveLength(2);
+  });
+});

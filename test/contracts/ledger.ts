@@ -1,0 +1,210 @@
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Bucket, bucketIndex, type Grouping } from '../../src/domain/usage-window.ts';
+import type { Ledger, LedgerRow } from '../../src/ports/ledger.ts';
+import type { AccountRepository, KeyRepository } from '../../src/ports/repositories.ts';
+import type { UsageQuery, UsageReader, UsageRow } from '../../src/ports/usage.ts';
+import { account, apiKey } from './key-fixtures.ts';
+
+export interface LedgerUnderTest {
+  accounts: AccountRepository;
+  keys: KeyRepository;
+  ledger: Ledger;
+  usage: UsageReader;
+  close(): Promise<void>;
+}
+
+let rows = 0;
+
+export const ledgerRow = (changes: Partial<LedgerRow> = {}): LedgerRow => ({
+  billingId: `bill_${rows++}`,
+  requestId: 'req_1',
+  time: Date.UTC(2026, 9, 15),
+  accountId: 'acct_1',
+  keyId: 'key_1',
+  model: 'acme/one',
+  version: '2026-01-31',
+  region: 'local',
+  endpoint: '/v1/embeddings',
+  promptTokens: 10,
+  completionTokens: 5,
+  cacheReadTokens: 2,
+  audioSeconds: 1,
+  costNanoUsd: 1_000,
+  pricing: { promptPerMillion: 1, completionPerMillion: 2, cacheReadPerMillion: null, audioPerMinute: null },
+  discountPercent: 0,
+  status: 200,
+  durationMs: 12,
+  firstTokenMs: null,
+  ...changes,
+});
+
+const GROUP_FIELDS = { model: 'model', region: 'region', key: 'keyId' } as const;
+
+/** The report as one would add it up by hand, for an account whose keys have no names. */
+export function expectedReport(all: readonly LedgerRow[], query: Omit<UsageQuery, 'limit'>): UsageRow[] {
+  const groups = new Map<string, UsageRow>();
+  for (const row of all) {
+    if (row.accountId !== query.accountId || row.time < query.start || row.time >= query.end) continue;
+    const index = bucketIndex(query.bucket, row.time);
+    const names = query.groupBy.map((group) => row[GROUP_FIELDS[group]]);
+    const id = [index, ...names].join('|');
+    const sum = groups.get(id) ?? {
+      index,
+      ...(query.groupBy.includes('model') && { model: row.model }),
+      ...(query.groupBy.includes('region') && { region: row.region }),
+      ...(query.groupBy.includes('key') && { keyId: row.keyId, keyName: null }),
+      requests: 0,
+      promptTokens: 0,
+      completionTokens: 0,
+      cacheReadTokens: 0,
+      audioSeconds: 0,
+      costNanoUsd: 0n,
+    };
+    sum.requests += 1;
+    sum.promptTokens += row.promptTokens;
+    sum.completionTokens += row.completionTokens;
+    sum.cacheReadTokens += row.cacheReadTokens;
+    sum.audioSeconds += row.audioSeconds;
+    sum.costNanoUsd += BigInt(row.costNanoUsd);
+    groups.set(id, sum);
+  }
+  const order = ({ model = '', region = '', keyId = '' }: UsageRow) => [model, region, keyId].join('|');
+  return [...groups.values()].sort((one, other) => one.index - other.index || (order(one) < order(other) ? -1 : 1));
+}
+
+/** Every ledger behaves like this. `open` gives an empty store. */
+export function ledgerContract(name: string, open: () => Promise<LedgerUnderTest>): void {
+  describe(`ledger: ${name}`, () => {
+    let store: LedgerUnderTest;
+    let accounts = 0;
+    /** Every test has an account of its own. */
+    const freshAccount = () => `acct_fresh_${accounts++}`;
+    beforeAll(async () => {
+      store = await open();
+      await store.accounts.create(account());
+      await store.keys.create(apiKey(), 'hash');
+    });
+    afterAll(() => store.close());
+
+    const query = (accountId: string, changes: Partial<UsageQuery> = {}): UsageQuery => ({
+      accountId,
+      start: Date.UTC(2026, 0, 1),
+      end: Date.UTC(2027, 0, 1),
+      bucket: 'day',
+      groupBy: [],
+      limit: 1_000,
+      ...changes,
+    });
+
+    it('reports what was appended, at once', async () => {
+      const accountId = freshAccount();
+      await store.ledger.append([ledgerRow({ accountId })]);
+      expect(await store.usage.query(query(accountId))).toEqual([
+        {
+          index: bucketIndex('day', Date.UTC(2026, 9, 15)),
+          requests: 1,
+          promptTokens: 10,
+          completionTokens: 5,
+          cacheReadTokens: 2,
+          audioSeconds: 1,
+          costNanoUsd: 1_000n,
+        },
+      ]);
+    });
+
+    it('takes a billing id once, whether it comes again in the same commit or later', async () => {
+      const accountId = freshAccount();
+      const row = ledgerRow({ accountId });
+      await store.ledger.append([row, { ...row, costNanoUsd: 77 }, ledgerRow({ accountId })]);
+      await store.ledger.append([{ ...row, costNanoUsd: 99 }]);
+      expect(await store.usage.spentNanoUsd({ accountId, start: 0, end: row.time + 1 })).toBe(2_000n);
+    });
+
+    it('appends all rows or none', async () => {
+      const accountId = freshAccount();
+      const broken = { ...ledgerRow({ accountId }), endpoint: null } as unknown as LedgerRow;
+      await expect(store.ledger.append([ledgerRow({ accountId }), broken])).rejects.toThrow();
+      expect(await store.usage.query(query(accountId))).toEqual([]);
+    });
+
+    it('includes the start and excludes the end, to the millisecond', async () => {
+      const accountId = freshAccount();
+      const time = Date.UTC(2026, 5, 1, 12, 30);
+      await store.ledger.append([-1, 0, 1].map((offset) => ledgerRow({ accountId, time: time + offset })));
+      const count = async (start: number, end: number) =>
+        (await store.usage.query(query(accountId, { start, end })))[0]?.requests ?? 0;
+      expect(await count(time, time + 1)).toBe(1);
+      expect(await count(time - 1, time + 2)).toBe(3);
+      expect(await count(time + 2, time + 3)).toBe(0);
+    });
+
+    it('adds up more than a number can hold', async () => {
+      const accountId = freshAccount();
+      const costNanoUsd = Number.MAX_SAFE_INTEGER;
+      await store.ledger.append([1, 2, 3].map(() => ledgerRow({ accountId, costNanoUsd })));
+      expect(await store.usage.spentNanoUsd({ accountId, start: 0, end: Date.UTC(2027, 0, 1) })).toBe(
+        27_021_597_764_222_973n,
+      );
+    });
+
+    it('tells what one key spent', async () => {
+      const accountId = freshAccount();
+      await store.ledger.append([ledgerRow({ accountId }), ledgerRow({ accountId, keyId: 'key_2', costNanoUsd: 5 })]);
+      const window = { accountId, start: 0, end: Date.UTC(2027, 0, 1) };
+      expect(await store.usage.spentNanoUsd({ ...window, keyId: 'key_2' })).toBe(5n);
+      expect(await store.usage.spentNanoUsd(window)).toBe(1_005n);
+      expect(await store.usage.spentNanoUsd({ ...window, keyId: 'key_3' })).toBe(0n);
+    });
+
+    it('returns the earliest buckets when there are too many', async () => {
+      const accountId = freshAccount();
+      const hour = (number: number) => Date.UTC(2026, 3, 1, number);
+      await store.ledger.append([3, 1, 2, 0].map((number) => ledgerRow({ accountId, time: hour(number) })));
+      const found = await store.usage.query(query(accountId, { bucket: 'hour', limit: 3 }));
+      expect(found.map(({ index }) => index)).toEqual([0, 1, 2].map((number) => bucketIndex('hour', hour(number))));
+    });
+
+    it('agrees with sums made by hand, for any rows, window, bucket and grouping', { timeout: 120_000 }, async () => {
+      const anyTime = fc.integer({ min: Date.UTC(2024, 0, 30), max: Date.UTC(2024, 3, 2) });
+      const edge = fc.constantFrom(Date.UTC(2024, 1, 29), Date.UTC(2024, 2, 1) - 1, Date.UTC(2024, 2, 1));
+      const time = fc.oneof(anyTime, edge);
+      const row = fc.record({
+        time,
+        keyId: fc.constantFrom('key_1', 'key_2'),
+        model: fc.constantFrom('acme/one', 'acme/two', 'b/three'),
+        region: fc.constantFrom('local', 'eu-1'),
+        promptTokens: fc.nat(100_000),
+        completionTokens: fc.nat(10_000),
+        cacheReadTokens: fc.nat(1_000),
+        audioSeconds: fc.nat(600),
+        costNanoUsd: fc.maxSafeNat(),
+      });
+      await fc.assert(
+        fc.asyncProperty(
+          fc.array(row, { minLength: 1, maxLength: 60 }),
+          fc.tuple(time, time).filter(([one, other]) => one !== other),
+          fc.constantFrom<Bucket>('hour', 'day', 'month'),
+          fc.subarray<Grouping>(['model', 'region', 'key']),
+          async (changes, times, bucket, groupBy) => {
+            const accountId = freshAccount();
+            const all = changes.map((change) => ledgerRow({ ...change, accountId }));
+            await store.ledger.append(all);
+            const window = { accountId, start: Math.min(...times), end: Math.max(...times), bucket, groupBy };
+            expect(await store.usage.query({ ...window, limit: 10_000 })).toEqual(expectedReport(all, window));
+          },
+        ),
+        { numRuns: 60 },
+      );
+    });
+
+    it('names the keys of the account', async () => {
+      await store.ledger.append([ledgerRow(), ledgerRow({ keyId: 'key_gone' })]);
+      const found = await store.usage.query(query('acct_1', { groupBy: ['key'] }));
+      expect(found.map(({ keyId, keyName }) => [keyId, keyName])).toEqual([
+        ['key_1', 'main'],
+        ['key_gone', null],
+      ]);
+    });
+  });
+}
