@@ -28,9 +28,18 @@ export const FILE_BLOBS = 'files/';
 
 const MAX_NAME_CHARACTERS = 255;
 
-/** A name to show and to download under: no directories, nothing that could end a header line. It never becomes a path here. */
+/**
+ * A name to show and to download under: no directories, nothing that could end a header line. It never becomes a path here.
+ * Forms made by browsers and SDKs write quotes and line ends as %22, %0D and %0A, and nothing else that way.
+ */
 export function cleanFilename(sent: string): string {
-  const last = sent.toWellFormed().split(/[/\\]/).at(-1) ?? '';
+  const last =
+    sent
+      .toWellFormed()
+      .split(/[/\\]/)
+      .at(-1)
+      ?.replaceAll(/%22/g, '"')
+      .replaceAll(/%0[DA]/g, '') ?? '';
   const name = [...last.replace(/[\p{Cc}\u2028\u2029]/gu, '')].slice(0, MAX_NAME_CHARACTERS).join('').trim();
   return name === '' || name === '.' || name === '..' ? 'file' : name;
 }

@@ -1,3 +1,4 @@
+import type { BatchRepository } from '../../ports/batches.ts';
 import type { FileRepository } from '../../ports/files.ts';
 import type { IdempotencyRepository } from '../../ports/idempotency.ts';
 import type { Ledger } from '../../ports/ledger.ts';
@@ -9,6 +10,7 @@ import type {
 } from '../../ports/repositories.ts';
 import type { UsageReader } from '../../ports/usage.ts';
 import { sqlAccounts } from './accounts.ts';
+import { sqlBatches } from './batches.ts';
 import { sqlFiles } from './files.ts';
 import { sqlIdempotency } from './idempotency.ts';
 import { sqlKeys } from './keys.ts';
@@ -28,6 +30,7 @@ export interface SqlStore {
   readonly usage: UsageReader;
   readonly idempotency: IdempotencyRepository;
   readonly files: FileRepository;
+  readonly batches: BatchRepository;
   /** Waits for what is running. */
   close(): Promise<void>;
 }
@@ -46,6 +49,7 @@ export async function openSqlStore(options: SqlStoreOptions): Promise<SqlStore> 
     usage: sqlUsage(database),
     idempotency: sqlIdempotency(database),
     files: sqlFiles(database),
+    batches: sqlBatches(database),
     close: () => database.close(),
   };
 }

@@ -101,6 +101,39 @@ export interface IdempotencyTable {
   body: Uint8Array | null;
 }
 
+export interface BatchesTable {
+  id: string;
+  account_id: string;
+  key_id: string;
+  endpoint: string;
+  input_file_id: string;
+  completion_window: string;
+  metadata: string | null;
+  status: string;
+  problems: string;
+  output_file_id: string | null;
+  error_file_id: string | null;
+  total: number;
+  completed: number;
+  failed: number;
+  created_at_ms: number;
+  expires_at_ms: number;
+  in_progress_at_ms: number | null;
+  finalizing_at_ms: number | null;
+  cancelling_at_ms: number | null;
+  ended_at_ms: number | null;
+}
+
+export interface BatchLinesTable {
+  batch_id: string;
+  line: number;
+  /** 0 or 1. */
+  failed: number;
+  blob_key: string;
+  start: number;
+  bytes: number;
+}
+
 export interface Tables {
   accounts: AccountsTable;
   api_keys: ApiKeysTable;
@@ -111,4 +144,6 @@ export interface Tables {
   idempotency: IdempotencyTable;
   files: FilesTable;
   file_attachments: FileAttachmentsTable;
+  batches: BatchesTable;
+  batch_lines: BatchLinesTable;
 }

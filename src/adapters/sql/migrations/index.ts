@@ -3,6 +3,7 @@ import * as identity from './0001-identity.ts';
 import * as ledger from './0002-ledger.ts';
 import * as files from './0010-files.ts';
 import * as idempotency from './0011-idempotency.ts';
+import * as batches from './0012-batches.ts';
 
 /** In order of their names, forwards only. A migration that was released is never edited. */
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -10,4 +11,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0002-ledger': ledger,
   '0010-files': files,
   '0011-idempotency': idempotency,
+  '0012-batches': batches,
 };

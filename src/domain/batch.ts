@@ -1,0 +1,103 @@
+import { errors } from '../errors/errors.ts';
+import type { Scope } from './scopes.ts';
+
+export const BATCH_ENDPOINTS = ['/v1/chat/completions', '/v1/embeddings', '/v1/rerank'] as const;
+export type BatchEndpoint = (typeof BATCH_ENDPOINTS)[number];
+
+export const ENDPOINT_SCOPES: Readonly<Record<BatchEndpoint, Scope>> = {
+  '/v1/chat/completions': 'chat',
+  '/v1/embeddings': 'embeddings',
+  '/v1/rerank': 'rerank',
+};
+
+export const BATCH_STATUSES = [
+  'validating',
+  'failed',
+  'in_progress',
+  'finalizing',
+  'completed',
+  'expired',
+  'cancelling',
+  'cancelled',
+] as const;
+export type BatchStatus = (typeof BATCH_STATUSES)[number];
+
+/** Those that still need work. */
+export const ACTIVE_STATUSES = [
+  'validating',
+  'in_progress',
+  'finalizing',
+  'cancelling',
+] as const satisfies readonly BatchStatus[];
+
+/** How a batch ended. */
+export type BatchOutcome = Extract<BatchStatus, 'completed' | 'expired' | 'cancelled' | 'failed'>;
+
+export const isActive = (status: BatchStatus): boolean => (ACTIVE_STATUSES as readonly string[]).includes(status);
+
+/** A problem of the input, by its line where it has one. */
+export interface BatchProblem {
+  code: string;
+  message: string;
+  param: string | null;
+  line: number | null;
+}
+
+export interface Batch {
+  id: string;
+  accountId: string;
+  /** Whose rights and limits its lines have. */
+  keyId: string;
+  endpoint: BatchEndpoint;
+  inputFileId: string;
+  completionWindow: string;
+  metadata: Readonly<Record<string, string>> | null;
+  status: BatchStatus;
+  /** The first of them; every bad line is in the error file too. */
+  problems: readonly BatchProblem[];
+  outputFileId: string | null;
+  errorFileId: string | null;
+  counts: { total: number; completed: number; failed: number };
+  /** Milliseconds since 1970, like all that follow. */
+  createdAt: number;
+  expiresAt: number;
+  inProgressAt: number | null;
+  finalizingAt: number | null;
+  cancellingAt: number | null;
+  /** When it reached the status that it will keep. */
+  endedAt: number | null;
+}
+
+const HOUR_MS = 3_600_000;
+const MAX_WINDOW_HOURS = 168;
+
+/** `24h`, or any whole number of hours or days up to a week. */
+export function parseWindow(text: string): number {
+  const parts = /^([1-9]\d{0,2})([hd])$/.exec(text);
+  const hours = parts === null ? 0 : Number(parts[1]) * (parts[2] === 'd' ? 24 : 1);
+  if (hours === 0 || hours > MAX_WINDOW_HOURS) {
+    throw errors.invalidParameter(
+      'completion_window',
+      "'completion_window' must be '24h', or another whole number of hours or days up to 7d.",
+    );
+  }
+  return hours * HOUR_MS;
+}
+
+const METADATA_LIMITS = { pairs: 16, keyCharacters: 64, valueCharacters: 512 };
+
+export function checkMetadata(metadata: Readonly<Record<string, string>>): void {
+  const { pairs, keyCharacters, valueCharacters } = METADATA_LIMITS;
+  const entries = Object.entries(metadata);
+  if (entries.length > pairs) {
+    throw errors.invalidParameter('metadata', `'metadata' has ${entries.length} pairs; at most ${pairs} are accepted.`);
+  }
+  for (const [key, value] of entries) {
+    if (key.length > keyCharacters || value.length > valueCharacters) {
+      throw errors.invalidParameter(
+        'metadata',
+        `Keys of 'metadata' may have ${keyCharacters} characters and values ${valueCharacters}.`,
+      );
+    }
+  }
+}
