@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -25,6 +26,7 @@ import { createEmbeddings } from './services/embeddings.ts';
 import { createFileRetention } from './services/file-retention.ts';
 import { createFileUpkeep } from './services/file-upkeep.ts';
 import { createFiles } from './services/files.ts';
+import { createIdempotency } from './services/idempotency.ts';
 import { createInference } from './services/inference.ts';
 import { createKeysService, type IssuedKey, type KeysService } from './services/keys.ts';
 import { createLimits } from './services/limits.ts';
@@ -37,6 +39,7 @@ const ROOT = join(import.meta.dirname, '..');
 /** Another process's change to keys or models is seen after this time at most. */
 const REFRESH_MS = 250;
 const FLUSH_USES_MS = 5_000;
+const SWEEP_MS = 60_000;
 const SWEEP_FILES_MS = 60_000;
 
 export const VERSION: string = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')).version;
@@ -105,6 +108,7 @@ export interface Service {
 
 export async function startService(config: ResolvedConfig, env: Environment): Promise<Service> {
   const logger = createLogger(config.log);
+  const complain = (what: string) => (error: unknown) => logger.error({ err: error }, what);
   const entries = catalogEntries(config);
   const lock = await acquireDataDirLock(config.dataDir);
   const store = await openStore(config);
@@ -173,6 +177,16 @@ export async function startService(config: ResolvedConfig, env: Environment): Pr
     region: config.region,
     clock,
   });
+  const idempotency = createIdempotency({
+    repository: store.idempotency,
+    blobs,
+    clock,
+    ownerId: randomUUID(),
+    randomId: randomUUID,
+    onError: complain('leases of idempotency keys could not be renewed'),
+  });
+  // This process holds the lock of the data directory, so whoever owned unfinished runs is gone.
+  await idempotency.recover();
   const server = await createServer({
     settings: config.http,
     version: VERSION,
@@ -186,6 +200,7 @@ export async function startService(config: ResolvedConfig, env: Environment): Pr
     chat: createChat({ inference }),
     files,
     usage: createUsage({ usage: store.usage, clock }),
+    idempotency,
     unready: async () => {
       try {
         await store.revisions.current();
@@ -200,8 +215,11 @@ export async function startService(config: ResolvedConfig, env: Environment): Pr
     await authentication.refresh();
     await catalog.refresh();
   };
-  const complain = (what: string) => (error: unknown) => logger.error({ err: error }, what);
+  const sweepIdempotency = async () => {
+    while (await idempotency.sweep());
+  };
   const timers = [
+    setInterval(() => sweepIdempotency().catch(complain('expired idempotency keys could not be removed')), SWEEP_MS),
     setInterval(() => refresh().catch(complain('the store could not be asked for changes')), REFRESH_MS),
     setInterval(
       () => authentication.flushUses().catch(complain('times of last use could not be written')),
@@ -229,6 +247,7 @@ export async function startService(config: ResolvedConfig, env: Environment): Pr
       for (const timer of timers) clearInterval(timer);
       await fleet.close(config.http.drainTimeoutMs);
       await upkeep.stop();
+      idempotency.close();
       await authentication.flushUses();
       await weights[Symbol.asyncDispose]();
       await store.close();

@@ -29,8 +29,7 @@ export async function streamChat(
     });
     request.record.promptTokens = usage.promptTokens;
     request.record.completionTokens = usage.completionTokens;
-    await events.write(`${withUsage ? chunks.usage(usage) : ''}data: [DONE]\n\n`);
-    events.end();
+    await events.end(`${withUsage ? chunks.usage(usage) : ''}data: [DONE]\n\n`);
   } catch (error) {
     if (!events.opened) {
       events.stop();
@@ -39,7 +38,7 @@ export async function streamChat(
     const failure = toApiError(error, request);
     request.record.errorCode = failure.code;
     if (failure.status >= 500) request.log.error({ err: failure.cause ?? error }, 'a stream failed');
-    events.fail(failure);
+    await events.fail(failure);
   }
   return reply;
 }

@@ -27,6 +27,7 @@ export function inferenceCall(request: FastifyRequest, reply: FastifyReply, endp
     signal: disconnectSignal(reply),
     priority: 'interactive',
     endpoint,
+    billingId: request.idempotentRun?.billingId,
     onDecided: (facts) => {
       request.record.model = facts.slug;
       setHeaders(reply, facts);

@@ -10,11 +10,13 @@ import type { CatalogService } from '../services/catalog.ts';
 import type { ChatService } from '../services/chat.ts';
 import type { EmbeddingsService } from '../services/embeddings.ts';
 import type { FilesService } from '../services/files.ts';
+import type { Idempotency } from '../services/idempotency.ts';
 import type { KeysService } from '../services/keys.ts';
 import type { RerankService } from '../services/rerank.ts';
 import type { UsageService } from '../services/usage.ts';
 import { authenticate } from './plugins/authenticate.ts';
 import { errorHandler, notFound, sendError } from './plugins/error-handler.ts';
+import { hashBody, idempotencyKeys } from './plugins/idempotency.ts';
 import { requestLog } from './plugins/request-log.ts';
 import { createRecord } from './request-record.ts';
 import { adminRoutes } from './routes/admin.ts';
@@ -49,6 +51,7 @@ export interface ServerDependencies {
   chat: ChatService;
   files: FilesService;
   usage: UsageService;
+  idempotency: Idempotency;
   unready(): Promise<string[]>;
 }
 
@@ -98,7 +101,8 @@ export async function createServer(dependencies: ServerDependencies): Promise<Fa
   // Response schemas are documentation; a schema-driven serializer is several times slower for large answers.
   server.setSerializerCompiler(() => (data) => JSON.stringify(data));
   server.removeContentTypeParser('text/plain');
-  server.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, body, done) => {
+  server.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) => {
+    if (request.headers['idempotency-key'] !== undefined) request.bodyHash = hashBody(body as string);
     if (body.length === 0) return done(errors.invalidJson('it is empty'));
     try {
       done(null, JSON.parse(body as string));
@@ -109,6 +113,7 @@ export async function createServer(dependencies: ServerDependencies): Promise<Fa
 
   await server.register(errorHandler);
   await server.register(requestLog, { metrics });
+  await server.register(idempotencyKeys, { idempotency: dependencies.idempotency });
   await server.register(swagger, {
     openapi: {
       openapi: '3.1.0',

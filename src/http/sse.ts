@@ -11,19 +11,22 @@ export interface EventStream {
   /** Gives up before anything was sent. */
   stop(): void;
   /** One error event, then the end, without `[DONE]`. */
-  fail(error: ApiError): void;
-  end(): void;
+  fail(error: ApiError): Promise<void>;
+  /** The last text, sent when the answer is kept for replays. */
+  end(text: string): Promise<void>;
 }
 
 /** A client that reads nothing for so long is taken for gone. */
 const SLOW_READER_MS = 60_000;
 const KEEP_ALIVE_MS = 10_000;
+const EVENT_STREAM = 'text/event-stream; charset=utf-8';
 
 /**
  * Server-Sent Events on a reply. The head is sent with the first event, so that a failure before it is a plain answer; or with the
  * first keep-alive comment, when a request waits long for its turn or for its model to load.
  */
 export function openEventStream(reply: FastifyReply): EventStream {
+  const { idempotentRun: run } = reply.request;
   const { raw } = reply;
   let opened = false;
 
@@ -33,7 +36,7 @@ export function openEventStream(reply: FastifyReply): EventStream {
     reply.hijack();
     reply.raw.writeHead(200, {
       ...(reply.getHeaders() as Record<string, string>),
-      'content-type': 'text/event-stream; charset=utf-8',
+      'content-type': EVENT_STREAM,
       'cache-control': 'no-cache, no-transform',
       // Proxies must pass every event on at once.
       'x-accel-buffering': 'no',
@@ -71,16 +74,21 @@ export function openEventStream(reply: FastifyReply): EventStream {
       if (raw.destroyed) throw errors.clientCancelled();
       open();
       keepAlive.refresh();
+      run?.take(text);
       return raw.write(text) ? undefined : drained();
     },
     stop,
-    fail(error) {
+    async fail(error) {
       stop();
+      await run?.abandon();
       if (!raw.destroyed) raw.end(`data: ${JSON.stringify(error.toBody())}\n\n`);
     },
-    end() {
+    async end(text) {
       stop();
-      if (!raw.destroyed) raw.end();
+      open();
+      run?.take(text);
+      await run?.finish({ 'content-type': EVENT_STREAM });
+      if (!raw.destroyed) raw.end(text);
     },
   };
 }

@@ -1,0 +1,119 @@
+import { createHash } from 'node:crypto';
+import { Readable } from 'node:stream';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import plugin from 'fastify-plugin';
+import { errors } from '../../errors/errors.ts';
+import type { Idempotency, Run } from '../../services/idempotency.ts';
+import { disconnectSignal, principalOf } from '../request-record.ts';
+
+/** The first run of a request with an idempotency key. Its answer is kept before the client gets the end of it. */
+export interface IdempotentRun {
+  billingId: string;
+  /** Remembers a piece of a streamed answer. */
+  take(text: string): void;
+  /** A stream came to its end. */
+  finish(headers: Record<string, string>): Promise<void>;
+  /** There is no whole answer. */
+  abandon(): Promise<void>;
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    idempotentRun: IdempotentRun | undefined;
+    /** SHA-256 of the body as it came; only where a key was sent. */
+    bodyHash: string | undefined;
+  }
+  interface FastifyInstance {
+    /**
+     * Answers from the first run if there was one, and says so. Routes call it themselves when they read their body, and give a
+     * hash that is equal for equal requests: the raw bytes of a multipart body never are.
+     */
+    replayed(request: FastifyRequest, reply: FastifyReply, bodyHash: string): Promise<boolean>;
+  }
+}
+
+const KEPT_HEADERS = ['content-type', 'service-deprecated', 'content-disposition'];
+
+export const hashBody = (body: string): string => createHash('sha256').update(body).digest('hex');
+
+function keyOf(request: FastifyRequest): string | undefined {
+  const key = request.headers['idempotency-key'];
+  if (request.method !== 'POST' || key === undefined) return undefined;
+  if (typeof key !== 'string' || !/^[\x21-\x7e]{1,255}$/.test(key)) {
+    throw errors.invalidParameter(
+      'Idempotency-Key',
+      "'Idempotency-Key' must be 1 to 255 visible ASCII characters, such as a UUID.",
+    );
+  }
+  return key;
+}
+
+const keptHeaders = (reply: FastifyReply): Record<string, string> =>
+  Object.fromEntries(
+    KEPT_HEADERS.flatMap((name) => (reply.hasHeader(name) ? [[name, String(reply.getHeader(name))]] : [])),
+  );
+
+function toRun(run: Run, maxBodyBytes: number): IdempotentRun & { complete: Run['complete'] } {
+  let pieces: string[] | null = [];
+  let bytes = 0;
+  return {
+    billingId: run.billingId,
+    complete: run.complete,
+    take(text) {
+      bytes += Buffer.byteLength(text);
+      if (bytes > maxBodyBytes) pieces = null;
+      pieces?.push(text);
+    },
+    finish: (headers) =>
+      run.complete({ status: 200, headers, body: pieces === null ? null : Buffer.from(pieces.join('')) }),
+    abandon: run.abandon,
+  };
+}
+
+export const idempotencyKeys = plugin<{ idempotency: Idempotency }>(async (server, { idempotency }) => {
+  const runs = new WeakMap<FastifyRequest, ReturnType<typeof toRun>>();
+  server.decorateRequest('idempotentRun', undefined);
+  server.decorateRequest('bodyHash', undefined);
+
+  async function replayed(request: FastifyRequest, reply: FastifyReply, bodyHash: string): Promise<boolean> {
+    const key = keyOf(request);
+    if (key === undefined) return false;
+    const begun = await idempotency.begin({
+      accountId: principalOf(request).account.id,
+      endpoint: `${request.method} ${request.url.split('?')[0]}`,
+      key,
+      bodyHash,
+      signal: disconnectSignal(reply),
+    });
+    if (begun.kind === 'run') {
+      const run = toRun(begun, idempotency.maxBodyBytes);
+      runs.set(request, run);
+      request.idempotentRun = run;
+      return false;
+    }
+    const { status, headers, body } = begun.answer;
+    request.record.replayed = true;
+    reply.status(status).headers(headers).header('idempotent-replayed', 'true');
+    reply.send(body instanceof Readable ? body : Buffer.from(body));
+    return true;
+  }
+  server.decorate('replayed', replayed);
+
+  server.addHook('preHandler', async (request, reply) => {
+    if (keyOf(request) === undefined || request.headers['content-type']?.startsWith('multipart/')) return;
+    if (await replayed(request, reply, request.bodyHash ?? hashBody(''))) return reply;
+  });
+
+  // Usage is committed by now; the answer is kept first and sent second, so that a retry never finds less than was seen.
+  server.addHook('onSend', async (request, reply, payload) => {
+    const run = runs.get(request);
+    if (run === undefined) return payload;
+    runs.delete(request);
+    const body = payload === undefined || payload === null ? Buffer.alloc(0) : payload;
+    if (typeof body === 'string' || Buffer.isBuffer(body)) {
+      const bytes = typeof body === 'string' ? Buffer.from(body) : body;
+      await run.complete({ status: reply.statusCode, headers: keptHeaders(reply), body: bytes });
+    } else await run.abandon();
+    return payload;
+  });
+});
