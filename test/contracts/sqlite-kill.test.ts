@@ -1,16 +1,12 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { DatabaseSync } from 'node:sqlite';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { openSqlStore } from '../../src/adapters/sql/store.ts';
+import { runAndKill } from './child.ts';
 
 const ROUNDS = 6;
-const writer = fileURLToPath(new URL('./key-writer.ts', import.meta.url));
 
 let directory: string;
 beforeAll(async () => {
@@ -18,35 +14,50 @@ beforeAll(async () => {
 });
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
-/** Kills the child at a random moment after it has acknowledged some keys; returns the acknowledged ids. */
-async function writeAndKill(path: string): Promise<string[]> {
-  const child = spawn(process.execPath, [writer, path], { stdio: ['ignore', 'pipe', 'inherit'] });
-  const exited = once(child, 'exit');
-  const acknowledged: string[] = [];
-  const killAfter = 1 + Math.floor(Math.random() * 60);
-  for await (const line of createInterface({ input: child.stdout })) {
-    acknowledged.push(line);
-    if (acknowledged.length === killAfter) setTimeout(() => child.kill('SIGKILL'), Math.random() * 8);
+/** True for the n-th line with this start, n by chance. */
+function someTime(start: string): (line: string) => boolean {
+  let left = 1 + Math.floor(Math.random() * 60);
+  return (line) => line.startsWith(start) && --left === 0;
+}
+
+function query(path: string, sql: string) {
+  const raw = new DatabaseSync(path);
+  try {
+    return raw.prepare(sql).all();
+  } finally {
+    raw.close();
   }
-  const [, signal] = await exited;
-  expect(signal).toBe('SIGKILL');
-  return acknowledged;
 }
 
 it('opens after every kill -9 with each acknowledged key present', { timeout: 120_000 }, async () => {
-  const path = join(directory, 'baobab.db');
+  const path = join(directory, 'keys', 'baobab.db');
   const acknowledged: string[] = [];
   for (let round = 0; round < ROUNDS; round += 1) {
-    acknowledged.push(...(await writeAndKill(path)));
-
-    const raw = new DatabaseSync(path);
-    expect(raw.prepare('pragma integrity_check').all()).toEqual([{ integrity_check: 'ok' }]);
-    raw.close();
-
+    acknowledged.push(...(await runAndKill('./key-writer.ts', [path], someTime('key_'))));
+    expect(query(path, 'pragma integrity_check')).toEqual([{ integrity_check: 'ok' }]);
     const store = await openSqlStore({ path });
     const stored = new Set((await store.keys.list({})).map((key) => key.id));
     await store.close();
     expect(acknowledged.filter((id) => !stored.has(id))).toEqual([]);
   }
-  expect(acknowledged.length).toBeGreaterThanOrEqual(ROUNDS);
+});
+
+it('bills each answered request once and no other twice, over kill -9 and retries', { timeout: 120_000 }, async () => {
+  const path = join(directory, 'money', 'baobab.db');
+  const sent = new Set<string>();
+  const done = new Set<string>();
+  for (let round = 0; round < ROUNDS; round += 1) {
+    const unanswered = [...sent].filter((number) => !done.has(number));
+    const lines = await runAndKill('./money-writer.ts', [path, `${round * 10_000}`, ...unanswered], someTime('done'));
+    for (const line of lines) {
+      const [event, number = ''] = line.split(' ');
+      (event === 'sent' ? sent : done).add(number);
+    }
+    const billed = query(path, 'select request_id as id, count(*) as times from ledger group by request_id');
+    expect(billed.filter(({ times }) => times !== 1)).toEqual([]);
+    const ids = new Set(billed.map(({ id }) => id));
+    expect([...done].filter((number) => !ids.has(number))).toEqual([]);
+    expect([...ids].filter((id) => !sent.has(String(id)))).toEqual([]);
+  }
+  expect(done.size).toBeGreaterThanOrEqual(ROUNDS);
 });

@@ -1,0 +1,287 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { buffer } from 'node:stream/consumers';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createDiskBlobStore, type DiskBlobStore } from '../adapters/blobs/disk.ts';
+import { openSqlStore, type SqlStore } from '../adapters/sql/store.ts';
+import { createIdempotency, type Idempotency, type IdempotentRequest, type Run } from './idempotency.ts';
+
+const NEVER = new AbortController().signal;
+const DAY_MS = 86_400_000;
+
+let directory: string;
+let store: SqlStore;
+let blobs: DiskBlobStore;
+const clock = { time: Date.UTC(2026, 10, 15), now: () => clock.time };
+const processes: Idempotency[] = [];
+
+/** A server process on the same store. While it waits for another one, its clock moves on. */
+function newProcess(options: { ownerId?: string; maxBodyBytes?: number; onWait?: () => void } = {}): Idempotency {
+  const service = createIdempotency({
+    repository: store.idempotency,
+    blobs,
+    clock,
+    ownerId: options.ownerId ?? randomUUID(),
+    randomId: randomUUID,
+    maxBodyBytes: options.maxBodyBytes,
+    leaseMs: 15_000,
+    wait: async (ms) => {
+      options.onWait?.();
+      clock.time += ms;
+    },
+  });
+  processes.push(service);
+  return service;
+}
+
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'baobab-idempotency-'));
+  store = await openSqlStore({ path: join(directory, 'baobab.db') });
+  blobs = createDiskBlobStore({ directory: join(directory, 'blobs'), now: Date.now });
+});
+afterAll(async () => {
+  for (const service of processes) service.close();
+  await store.close();
+  await rm(directory, { recursive: true, force: true });
+});
+
+const request = (changes: Partial<IdempotentRequest> = {}): IdempotentRequest => ({
+  accountId: 'acct_1',
+  endpoint: 'POST /v1/embeddings',
+  key: randomUUID(),
+  bodyHash: 'body',
+  signal: NEVER,
+  ...changes,
+});
+
+const ok = (text: string) => ({
+  status: 200,
+  headers: { 'content-type': 'application/json' },
+  body: Buffer.from(text) as Uint8Array,
+});
+
+async function run(service: Idempotency, of: IdempotentRequest): Promise<Run> {
+  const begun = await service.begin(of);
+  if (begun.kind !== 'run') throw new Error('it was replayed');
+  return begun;
+}
+
+async function replayed(service: Idempotency, of: IdempotentRequest) {
+  const begun = await service.begin(of);
+  if (begun.kind !== 'replay') throw new Error('it was run');
+  const { status, headers, body } = begun.answer;
+  return { status, headers, body: body instanceof Uint8Array ? Buffer.from(body) : await buffer(body) };
+}
+
+describe('idempotency', () => {
+  it('runs once, then replays status, headers and body, also in another process', async () => {
+    const first = newProcess();
+    const of = request();
+    await (await run(first, of)).complete({ ...ok('hello'), status: 201 });
+    const expected = { status: 201, headers: { 'content-type': 'application/json' }, body: Buffer.from('hello') };
+    expect(await replayed(first, of)).toEqual(expected);
+    expect(await replayed(newProcess(), of)).toEqual(expected);
+  });
+
+  it('lets thirty equal requests at once run once', async () => {
+    const service = newProcess();
+    const of = request();
+    let runs = 0;
+    const answers = await Promise.all(
+      Array.from({ length: 30 }, async () => {
+        const begun = await service.begin(of);
+        if (begun.kind === 'replay') return Buffer.from(begun.answer.body as Uint8Array).toString();
+        runs += 1;
+        await begun.complete(ok('once'));
+        return 'once';
+      }),
+    );
+    expect(runs).toBe(1);
+    expect(new Set(answers)).toEqual(new Set(['once']));
+  });
+
+  it('keeps accounts, endpoints and keys apart', async () => {
+    const service = newProcess();
+    const of = request();
+    await (await run(service, of)).complete(ok('x'));
+    await (await run(service, { ...of, accountId: 'acct_2' })).abandon();
+    await (await run(service, { ...of, endpoint: 'POST /v1/rerank' })).abandon();
+    await (await run(service, { ...of, key: `${of.key}0` })).abandon();
+  });
+
+  it('refuses another body, while the first runs and after', async () => {
+    const service = newProcess();
+    const of = request();
+    const first = await run(service, of);
+    const other = { ...of, bodyHash: 'other' };
+    const reused = { code: 'idempotency_key_reused', status: 422, param: 'Idempotency-Key' };
+    await expect(service.begin(other)).rejects.toMatchObject(reused);
+    await expect(newProcess().begin(other)).rejects.toMatchObject(reused);
+    await first.complete(ok('x'));
+    await expect(service.begin(other)).rejects.toMatchObject(reused);
+  });
+
+  it.each(['', ' ', 'a b', 'é', 'x'.repeat(256), 'a\n'])('refuses the key %j', async (key) => {
+    await expect(newProcess().begin(request({ key }))).rejects.toMatchObject({
+      code: 'invalid_parameter',
+      status: 400,
+    });
+  });
+
+  it.each([200, 201, 400, 404, 409, 413, 422])('keeps an answer with status %d', async (status) => {
+    const service = newProcess();
+    const of = request();
+    await (await run(service, of)).complete({ ...ok('kept'), status });
+    expect((await replayed(service, of)).status).toBe(status);
+  });
+
+  it.each([401, 403, 429, 499, 500, 503, 504])('does not keep an answer with status %d', async (status) => {
+    const service = newProcess();
+    const of = request();
+    const first = await run(service, of);
+    await first.complete({ ...ok('not kept'), status });
+    const second = await run(service, { ...of, bodyHash: 'other' });
+    expect(second.billingId).not.toBe(first.billingId);
+    await second.abandon();
+  });
+
+  it('lets one of those who waited try again when the first one failed', async () => {
+    const service = newProcess();
+    const of = request();
+    const first = await run(service, of);
+    const waiting = [service.begin(of), service.begin(of)];
+    await first.complete({ ...ok('failed'), status: 500 });
+    const second = await Promise.race(waiting);
+    if (second.kind !== 'run') throw new Error('it was replayed');
+    await second.complete(ok('second try'));
+    const kinds = (await Promise.all(waiting)).map(({ kind }) => kind).sort();
+    expect(kinds).toEqual(['replay', 'run']);
+  });
+
+  it('stops waiting when the client goes away, without harm to the others', async () => {
+    const service = newProcess();
+    const of = request();
+    const first = await run(service, of);
+    const client = new AbortController();
+    const impatient = service.begin({ ...of, signal: client.signal });
+    const patient = replayed(service, of);
+    client.abort();
+    await expect(impatient).rejects.toMatchObject({ code: 'client_cancelled' });
+    await first.complete(ok('late'));
+    expect((await patient).body.toString()).toBe('late');
+  });
+
+  it('waits for the answer of another process', async () => {
+    const of = request();
+    const first = await run(newProcess(), of);
+    const finish = { done: false };
+    const other = newProcess({
+      onWait: () => {
+        if (finish.done) return;
+        finish.done = true;
+        void first.complete(ok('from the other'));
+      },
+    });
+    expect((await replayed(other, of)).body.toString()).toBe('from the other');
+    expect(finish.done).toBe(true);
+  });
+
+  it('takes over when the owner died, and bills under the same id', async () => {
+    const of = request();
+    const dead = await run(newProcess(), of);
+    const before = clock.time;
+    const heir = await run(newProcess(), of);
+    expect(clock.time - before).toBeGreaterThanOrEqual(15_000);
+    expect(heir.billingId).toBe(dead.billingId);
+    await heir.complete(ok('by the heir'));
+    await dead.complete(ok('by the dead'));
+    expect((await replayed(newProcess(), of)).body.toString()).toBe('by the heir');
+  });
+
+  it('need not wait for a dead owner when it is alone on the store', async () => {
+    const of = request();
+    const dead = await run(newProcess(), of);
+    const alone = newProcess();
+    await alone.recover();
+    const before = clock.time;
+    const heir = await run(alone, of);
+    expect(clock.time).toBe(before);
+    expect(heir.billingId).toBe(dead.billingId);
+    await heir.abandon();
+  });
+
+  it('keeps large bodies in the blob store and removes them after a day', async () => {
+    const service = newProcess();
+    const of = request();
+    const body = randomBytes(200_000);
+    await (await run(service, of)).complete({ ...ok(''), body });
+    expect((await replayed(newProcess(), of)).body.equals(body)).toBe(true);
+    const stored = async () => {
+      let count = 0;
+      for await (const _ of blobs.list('idempotency/')) count += 1;
+      return count;
+    };
+    expect(await stored()).toBe(1);
+    clock.time += DAY_MS;
+    while (await service.sweep());
+    expect(await stored()).toBe(0);
+    await (await run(service, of)).abandon();
+  });
+
+  it('repeats a run under its billing id when the answer was too large to keep', async () => {
+    const service = newProcess({ maxBodyBytes: 10 });
+    const of = request();
+    const first = await run(service, of);
+    await first.complete(ok('longer than ten bytes'));
+    const second = await run(service, of);
+    expect(second.billingId).toBe(first.billingId);
+    await second.complete({ ...ok(''), body: null });
+    const third = await run(newProcess(), of);
+    expect(third.billingId).toBe(first.billingId);
+    await third.complete(ok('short'));
+    expect((await replayed(service, of)).body.toString()).toBe('short');
+  });
+
+  it('gives those who wait the answer even when it cannot be stored', async () => {
+    const failing = { ...store.idempotency, complete: () => Promise.reject(new Error('disk full')) };
+    const service = createIdempotency({ repository: failing, blobs, clock, ownerId: 'failing', randomId: randomUUID });
+    processes.push(service);
+    const of = request();
+    const first = await run(service, of);
+    const waiting = replayed(service, of);
+    await expect(first.complete(ok('answer'))).rejects.toThrow('disk full');
+    expect((await waiting).body.toString()).toBe('answer');
+    expect((await run(service, of)).billingId).toBe(first.billingId);
+  });
+
+  it('runs each key to one success, however often attempts fail', async () => {
+    const attempt = fc.record({ key: fc.nat(3), process: fc.nat(1), status: fc.constantFrom(200, 422, 429, 500, 503) });
+    await fc.assert(
+      fc.asyncProperty(fc.array(attempt, { minLength: 1, maxLength: 25 }), async (attempts) => {
+        const servers = [newProcess(), newProcess()];
+        const prefix = randomUUID();
+        const kept = new Map<string, string>();
+        await Promise.all(
+          attempts.map(async ({ key, process, status }, index) => {
+            const of = request({ key: `${prefix}-${key}` });
+            const begun = await servers[process]?.begin(of);
+            if (begun?.kind === 'run') {
+              const text = `${index}`;
+              if (status === 200 || status === 422) {
+                expect(kept.has(of.key)).toBe(false);
+                kept.set(of.key, text);
+              }
+              await begun.complete({ ...ok(text), status });
+            } else {
+              expect(Buffer.from(begun?.answer.body as Uint8Array).toString()).toBe(kept.get(of.key));
+            }
+          }),
+        );
+      }),
+      { numRuns: 15 },
+    );
+  });
+});

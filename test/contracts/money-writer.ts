@@ -1,0 +1,59 @@
+import { randomUUID } from 'node:crypto';
+import { dirname, join } from 'node:path';
+import { createDiskBlobStore } from '../../src/adapters/blobs/disk.ts';
+import { openSqlStore } from '../../src/adapters/sql/store.ts';
+import { NOTHING_USED } from '../../src/domain/pricing.ts';
+import { systemClock } from '../../src/ports/clock.ts';
+import { createIdempotency } from '../../src/services/idempotency.ts';
+import { createMetering } from '../../src/services/metering.ts';
+
+/**
+ * Serves paid requests until it is killed: first the given numbers again, as clients do after a crash, then new ones. Prints
+ * `sent <number>` before a request and `done <number>` after its answer.
+ */
+const [path = '', first = '0', ...again] = process.argv.slice(2);
+const store = await openSqlStore({ path });
+const metering = createMetering({ ledger: store.ledger, clock: systemClock });
+const idempotency = createIdempotency({
+  repository: store.idempotency,
+  blobs: createDiskBlobStore({ directory: join(dirname(path), 'blobs'), now: Date.now }),
+  clock: systemClock,
+  ownerId: randomUUID(),
+  randomId: randomUUID,
+});
+await idempotency.recover();
+
+async function serve(number: string): Promise<void> {
+  process.stdout.write(`sent ${number}\n`);
+  const begun = await idempotency.begin({
+    accountId: 'acct_1',
+    endpoint: 'POST /v1/embeddings',
+    key: `request-${number}`,
+    bodyHash: number,
+    signal: new AbortController().signal,
+  });
+  if (begun.kind === 'run') {
+    await metering.record({
+      billingId: begun.billingId,
+      requestId: number,
+      accountId: 'acct_1',
+      keyId: 'key_1',
+      model: 'acme/one',
+      version: '2026-01-31',
+      region: 'local',
+      endpoint: '/v1/embeddings',
+      used: { ...NOTHING_USED, promptTokens: 1 },
+      pricing: { promptPerMillion: 1, completionPerMillion: null, cacheReadPerMillion: null, audioPerMinute: null },
+      status: 200,
+      durationMs: 1,
+    });
+    await begun.complete({ status: 200, headers: {}, body: Buffer.from(number) });
+  }
+  process.stdout.write(`done ${number}\n`);
+}
+
+let next = Number(first);
+async function lane(): Promise<never> {
+  for (;;) await serve(again.shift() ?? String(next++));
+}
+await Promise.all(Array.from({ length: 8 }, lane));
