@@ -1,0 +1,99 @@
+import type { LlamaContextSequence } from 'node-llama-cpp';
+import { describe, expect, it } from 'vitest';
+import { createSlotPool, type SlotRequest } from './slots.ts';
+
+const PIECE = 4;
+
+/** Stands in for a sequence: only its token list matters here. */
+function fakeSequence() {
+  const sequence = {
+    contextTokens: [] as number[],
+    needsCheckpoints: false,
+    get nextTokenIndex() {
+      return sequence.contextTokens.length;
+    },
+    async eraseContextTokenRanges([range]: { start: number; end: number }[]) {
+      if (range) sequence.contextTokens.splice(range.start, range.end - range.start);
+    },
+    async clearHistory() {
+      sequence.contextTokens = [];
+    },
+  };
+  return sequence;
+}
+
+function pool(count: number) {
+  const sequences = Array.from({ length: count }, fakeSequence);
+  const slots = createSlotPool({
+    sequences: sequences as unknown as LlamaContextSequence[],
+    pieceTokens: PIECE,
+  });
+  const request = (tokens: number[], options: Partial<SlotRequest> = {}): SlotRequest => ({
+    accountId: 'a',
+    tokens,
+    reproducible: false,
+    signal: new AbortController().signal,
+    ...options,
+  });
+  /** A request that evaluates its whole prompt and ends. */
+  const serve = async (tokens: number[], options: Partial<SlotRequest> = {}) => {
+    const lease = await slots.acquire(request(tokens, options));
+    const sequence = lease.slot.sequence as unknown as ReturnType<typeof fakeSequence>;
+    sequence.contextTokens.push(...tokens.slice(lease.cachedTokens));
+    lease.slot.reproducibleTokens = tokens.length - (tokens.length % PIECE);
+    await lease.release({ keep: true });
+    return { cachedTokens: lease.cachedTokens, sequence: sequences.indexOf(sequence) };
+  };
+  return { slots, sequences, request, serve };
+}
+
+describe('createSlotPool', () => {
+  it('reuses the longest common prefix of the same account', async () => {
+    const { serve } = pool(2);
+    await serve([1, 2, 3, 4, 5, 6]);
+    await serve([9, 9, 9, 9, 9, 9]);
+    expect(await serve([1, 2, 3, 4, 5, 7, 8])).toEqual({ cachedTokens: 5, sequence: 0 });
+  });
+
+  it('always leaves the last prompt token to evaluate', async () => {
+    const { serve } = pool(1);
+    await serve([1, 2, 3, 4, 5]);
+    expect((await serve([1, 2, 3, 4, 5])).cachedTokens).toBe(4);
+  });
+
+  it('reuses only whole pieces where the result must not change', async () => {
+    const { serve } = pool(1);
+    await serve([1, 2, 3, 4, 5, 6, 7]);
+    expect((await serve([1, 2, 3, 4, 5, 6, 7, 8], { reproducible: true })).cachedTokens).toBe(4);
+  });
+
+  it('never shares across accounts', async () => {
+    const { serve, sequences } = pool(1);
+    await serve([1, 2, 3, 4, 5]);
+    expect((await serve([1, 2, 3, 4, 5], { accountId: 'b' })).cachedTokens).toBe(0);
+    expect(sequences[0]?.contextTokens).toEqual([1, 2, 3, 4, 5]);
+  });
+
+  it('takes the slot unused for longest when nothing is common', async () => {
+    const { serve } = pool(2);
+    await serve([1, 1, 1, 1, 1]);
+    await serve([2, 2, 2, 2, 2]);
+    await serve([1, 1, 1, 1, 1, 1]);
+    expect((await serve([3, 3, 3, 3, 3])).sequence).toBe(1);
+  });
+
+  it('makes a request wait for a slot and lets an abort leave the queue', async () => {
+    const { slots, request } = pool(1);
+    const first = await slots.acquire(request([1]));
+    const gone = new AbortController();
+    const aborted = slots.acquire(request([2], { signal: gone.signal }));
+    const waiting = slots.acquire(request([3]));
+    gone.abort();
+    await expect(aborted).rejects.toMatchObject({ code: 'client_cancelled' });
+    await first.release({ keep: true });
+    const second = await waiting;
+    expect(slots.busy).toBe(1);
+    await second.release({ keep: false });
+    expect(slots.busy).toBe(0);
+  });
+});
