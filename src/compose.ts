@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { mkdir } from 'node:fs/promises';
+import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createDiskBlobStore } from './adapters/blobs/disk.ts';
 import { createMemoryCounters } from './adapters/counters/memory.ts';
 import { acquireDataDirLock } from './adapters/data-dir-lock.ts';
 import { openSqlStore, type SqlStore } from './adapters/sql/store.ts';
+import { createAudioReader } from './audio/reader.ts';
 import { loadCatalog } from './catalog/load.ts';
 import type { ResolvedConfig } from './config/load.ts';
 import { startControlServer } from './control/server.ts';
@@ -19,6 +20,7 @@ import { createEngineMetrics } from './metrics/engine-metrics.ts';
 import { createMetrics } from './metrics/metrics.ts';
 import { createWeightsStore, type StoredModel, type StoreLogger, type WeightsStore } from './models/store.ts';
 import { systemClock } from './ports/clock.ts';
+import { createAudio } from './services/audio.ts';
 import { createAuthentication } from './services/authentication.ts';
 import { type CatalogService, createCatalog } from './services/catalog.ts';
 import { createChat } from './services/chat.ts';
@@ -32,6 +34,7 @@ import { createKeysService, type IssuedKey, type KeysService } from './services/
 import { createLimits } from './services/limits.ts';
 import { createMetering } from './services/metering.ts';
 import { createRerank } from './services/rerank.ts';
+import { createTranscriptionsService } from './services/transcriptions.ts';
 import { createUsage } from './services/usage.ts';
 
 /** The folder of package.json: built-in catalog and bundled weights lie in it. */
@@ -40,6 +43,8 @@ const ROOT = join(import.meta.dirname, '..');
 const REFRESH_MS = 250;
 const FLUSH_USES_MS = 5_000;
 const SWEEP_MS = 60_000;
+/** Of one transcription; the engine decodes them side by side. */
+const WINDOWS_AT_ONCE = 4;
 const SWEEP_FILES_MS = 60_000;
 
 export const VERSION: string = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')).version;
@@ -114,6 +119,9 @@ export async function startService(config: ResolvedConfig, env: Environment): Pr
   const store = await openStore(config);
   const weights = openWeights(config, logger, env);
   const metrics = createMetrics();
+  const temporaryDirectory = join(config.dataDir, 'tmp');
+  // What lies there belonged to requests of an earlier process.
+  await rm(temporaryDirectory, { recursive: true, force: true });
   const keys = createKeysService({ accounts: store.accounts, keys: store.keys, clock });
   const firstKey = await keys.bootstrap(config.apiKey);
   const authentication = createAuthentication({ keys: store.keys, revisions: store.revisions, clock });
@@ -201,6 +209,15 @@ export async function startService(config: ResolvedConfig, env: Environment): Pr
     files,
     usage: createUsage({ usage: store.usage, clock }),
     idempotency,
+    audio: createAudio({
+      inference,
+      transcriptions: createTranscriptionsService({
+        reader: createAudioReader({ temporaryDirectory }),
+        windowsAtOnce: WINDOWS_AT_ONCE,
+      }),
+    }),
+    temporaryDirectory,
+    maxInlineAudioBytes: config.audio.maxInlineBytes,
     unready: async () => {
       try {
         await store.revisions.current();

@@ -2,9 +2,11 @@ import type { Socket } from 'node:net';
 import swagger from '@fastify/swagger';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify';
+import type { AudioSource } from '../audio/reader.ts';
 import { createId } from '../domain/ids.ts';
 import { errors } from '../errors/errors.ts';
 import type { Metrics } from '../metrics/metrics.ts';
+import type { AudioService } from '../services/audio.ts';
 import type { AuthenticationService } from '../services/authentication.ts';
 import type { CatalogService } from '../services/catalog.ts';
 import type { ChatService } from '../services/chat.ts';
@@ -17,8 +19,7 @@ import type { UsageService } from '../services/usage.ts';
 import { authenticate } from './plugins/authenticate.ts';
 import { errorHandler, notFound, sendError } from './plugins/error-handler.ts';
 import { hashBody, idempotencyKeys } from './plugins/idempotency.ts';
-import { requestLog } from './plugins/request-log.ts';
-import { createRecord } from './request-record.ts';
+import { observe, requestLog } from './plugins/request-log.ts';
 import { adminRoutes } from './routes/admin.ts';
 import { chatRoutes } from './routes/chat.ts';
 import { embeddingRoutes } from './routes/embeddings.ts';
@@ -26,6 +27,7 @@ import { fileRoutes } from './routes/files.ts';
 import { modelRoutes } from './routes/models.ts';
 import { rerankRoutes } from './routes/rerank.ts';
 import { systemRoutes } from './routes/system.ts';
+import { transcriptionRoutes } from './routes/transcriptions.ts';
 import { usageRoutes } from './routes/usage.ts';
 import { compileValidator } from './validation.ts';
 
@@ -51,26 +53,36 @@ export interface ServerDependencies {
   chat: ChatService;
   files: FilesService;
   usage: UsageService;
+  audio: AudioService<AudioSource>;
+  temporaryDirectory: string;
+  maxInlineAudioBytes: number;
   idempotency: Idempotency;
   unready(): Promise<string[]>;
 }
 
 /** What Node's parser refuses before there is a request: answered by hand, in the one error shape. */
-function answerParserError(error: NodeJS.ErrnoException, socket: Socket, headerLimitBytes: number): void {
+function answerParserError(
+  error: NodeJS.ErrnoException,
+  socket: Socket,
+  { settings, logger }: Pick<ServerDependencies, 'settings' | 'logger'>,
+): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();
     return;
   }
   const message =
     error.code === 'HPE_HEADER_OVERFLOW'
-      ? `The head of the request is larger than ${headerLimitBytes} bytes.`
+      ? `The head of the request is larger than ${settings.headerLimitBytes} bytes.`
       : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
         ? 'The request did not arrive within the time allowed.'
         : 'This is not a well-formed HTTP request.';
-  const body = JSON.stringify(errors.invalidParameter(undefined, message).toBody());
+  const answer = errors.invalidParameter(undefined, message);
+  const body = JSON.stringify(answer.toBody());
+  const reqId = createId('req');
+  logger.info({ reqId, status: answer.status, code: answer.code, reason: error.code }, 'request');
   socket.end(
     `HTTP/1.1 400 Bad Request\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(body)}\r\n` +
-      `X-Request-ID: ${createId('req')}\r\nConnection: close\r\n\r\n${body}`,
+      `X-Request-ID: ${reqId}\r\nConnection: close\r\n\r\n${body}`,
   );
 }
 
@@ -88,11 +100,16 @@ export async function createServer(dependencies: ServerDependencies): Promise<Fa
     return503OnClosing: false,
     forceCloseConnections: 'idle',
     routerOptions: { maxParamLength: 500 },
-    http: { maxHeaderSize: settings.headerLimitBytes, headersTimeout: settings.headersTimeoutMs },
-    clientErrorHandler: (error, socket) => answerParserError(error, socket, settings.headerLimitBytes),
+    http: {
+      maxHeaderSize: settings.headerLimitBytes,
+      headersTimeout: settings.headersTimeoutMs,
+      // Node looks for slow clients only every 30 seconds unless told otherwise.
+      connectionsCheckingInterval: Math.min(1_000, settings.headersTimeoutMs),
+    },
+    clientErrorHandler: (error, socket) => answerParserError(error, socket, dependencies),
+    // Raised before any hook runs.
     frameworkErrors: (error, request, reply) => {
-      request.record = createRecord(performance.now());
-      reply.header('x-request-id', request.id);
+      observe(request, reply, metrics);
       sendError(error, request, reply);
     },
   }).withTypeProvider<TypeBoxTypeProvider>();
@@ -135,6 +152,12 @@ export async function createServer(dependencies: ServerDependencies): Promise<Fa
       await api.register(embeddingRoutes, { embeddings });
       await api.register(rerankRoutes, { rerank });
       await api.register(chatRoutes, { chat });
+      await api.register(transcriptionRoutes, {
+        audio: dependencies.audio,
+        files: dependencies.files,
+        temporaryDirectory: dependencies.temporaryDirectory,
+        maxInlineBytes: dependencies.maxInlineAudioBytes,
+      });
       await api.register(fileRoutes, { files: dependencies.files });
       await api.register(modelRoutes, { catalog });
       await api.register(usageRoutes, { usage });

@@ -16,7 +16,7 @@ const LIMITS = { fileSize: Number.POSITIVE_INFINITY, files: 1, fields: 100, fiel
 
 const malformed = (detail: string) => errors.invalidParameter(undefined, `The multipart form is not valid: ${detail}.`);
 
-function toClientError(error: unknown): unknown {
+export function formError(error: unknown): unknown {
   if (error instanceof ApiError) return error;
   const { code, message } = error as NodeJS.ErrnoException;
   switch (code) {
@@ -48,7 +48,7 @@ export async function openUploadForm(request: FastifyRequest): Promise<UploadFor
   try {
     parts = request.parts({ limits: LIMITS })[Symbol.asyncIterator]();
   } catch (error) {
-    throw toClientError(error);
+    throw formError(error);
   }
 
   async function nextFile(): Promise<Extract<Multipart, { type: 'file' }> | undefined> {
@@ -61,7 +61,7 @@ export async function openUploadForm(request: FastifyRequest): Promise<UploadFor
       }
       return undefined;
     } catch (error) {
-      throw toClientError(error);
+      throw formError(error);
     }
   }
 
@@ -79,7 +79,7 @@ export async function openUploadForm(request: FastifyRequest): Promise<UploadFor
     try {
       yield* (file as Extract<Multipart, { type: 'file' }>).file;
     } catch (error) {
-      throw toClientError(error);
+      throw formError(error);
     }
     await nextFile();
   }

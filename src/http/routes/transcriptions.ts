@@ -1,0 +1,134 @@
+import multipart from '@fastify/multipart';
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { AudioSource } from '../../audio/reader.ts';
+import { errors } from '../../errors/errors.ts';
+import type { AudioCommand, AudioService } from '../../services/audio.ts';
+import type { FilesService } from '../../services/files.ts';
+import { inferenceCall } from '../inference-call.ts';
+import { toApiError } from '../plugins/error-handler.ts';
+import { principalOf } from '../request-record.ts';
+import { inferenceErrors } from '../schemas/errors.ts';
+import { type TranscriptionBody, TranscriptionResponse } from '../schemas/transcriptions.ts';
+import { openEventStream } from '../sse.ts';
+import { durationUsage, transcriptAnswer } from '../transcription-answer.ts';
+import { checkedBody, readTranscriptionForm } from '../transcription-form.ts';
+
+export interface TranscriptionRouteOptions {
+  audio: AudioService<AudioSource>;
+  files: FilesService;
+  temporaryDirectory: string;
+  maxInlineBytes: number;
+}
+
+const ENDPOINT = '/v1/audio/transcriptions';
+
+function check(body: TranscriptionBody): void {
+  const { stream, response_format: format = 'json', timestamp_granularities: granularities = [] } = body;
+  if (granularities.length > 0 && format !== 'verbose_json') {
+    throw errors.invalidParameter(
+      'timestamp_granularities',
+      "'timestamp_granularities' needs 'response_format' to be verbose_json.",
+    );
+  }
+  if (stream && format !== 'json' && format !== 'text') {
+    throw errors.unsupportedParameter(
+      'response_format',
+      `A stream cannot be of the format '${format}'; use json or text.`,
+    );
+  }
+}
+
+export const transcriptionRoutes: FastifyPluginAsyncTypebox<TranscriptionRouteOptions> = async (server, options) => {
+  const { audio, files, temporaryDirectory, maxInlineBytes } = options;
+  await server.register(multipart);
+
+  async function answer(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    body: TranscriptionBody,
+    source: AudioCommand<AudioSource>['source'],
+  ) {
+    const command: AudioCommand<AudioSource> = {
+      model: body.model,
+      source,
+      options: {
+        language: body.language,
+        prompt: body.prompt,
+        temperature: body.temperature,
+        wordTimestamps: body.timestamp_granularities?.includes('word'),
+      },
+    };
+    const call = inferenceCall(request, reply, ENDPOINT);
+    if (!body.stream) {
+      const { type, body: text } = transcriptAnswer(await audio.transcribe(call, command), body);
+      return reply.type(type).send(text);
+    }
+    const events = openEventStream(reply);
+    const event = (data: unknown) => `data: ${JSON.stringify(data)}\n\n`;
+    try {
+      const done = await audio.transcribe(call, command, ({ delta }) =>
+        events.write(event({ type: 'transcript.text.delta', delta })),
+      );
+      await events.end(
+        `${event({ type: 'transcript.text.done', text: done.text, usage: durationUsage(done) })}data: [DONE]\n\n`,
+      );
+    } catch (error) {
+      if (!events.opened) {
+        events.stop();
+        throw error;
+      }
+      const failure = toApiError(error, request);
+      request.record.errorCode = failure.code;
+      await events.fail(failure);
+    }
+    return reply;
+  }
+
+  /** The file counts as attached while it is read. */
+  async function fromFile(request: FastifyRequest, reply: FastifyReply, body: TranscriptionBody) {
+    if (body.file_id === undefined) throw errors.missingParameter('file');
+    const file = await files.get(principalOf(request).account.id, body.file_id);
+    if (file.purpose !== 'transcription') {
+      throw errors.invalidParameter(
+        'file_id',
+        `The file '${file.id}' has the purpose '${file.purpose}'; upload it with 'transcription'.`,
+      );
+    }
+    await files.attach(file, { id: request.id, kind: 'transcription' });
+    try {
+      return await answer(request, reply, body, async () => ({ stream: await files.open(file) }));
+    } finally {
+      await files.detach(request.id);
+    }
+  }
+
+  server.post(
+    '/audio/transcriptions',
+    {
+      config: { scope: 'audio' },
+      schema: {
+        summary: 'Turn speech into text: a multipart form with `file`, or JSON with `file_id`',
+        tags: ['Inference'],
+        consumes: ['multipart/form-data', 'application/json'],
+        response: { 200: TranscriptionResponse, ...inferenceErrors },
+      },
+    },
+    async (request, reply) => {
+      if (!request.isMultipart()) {
+        const body = checkedBody(request.body);
+        check(body);
+        return fromFile(request, reply, body);
+      }
+      await using form = await readTranscriptionForm(request, {
+        directory: temporaryDirectory,
+        maxBytes: maxInlineBytes,
+      });
+      if (await server.replayed(request, reply, form.hash)) return reply;
+      check(form.body);
+      const { path } = form;
+      if (path === undefined) return await fromFile(request, reply, form.body);
+      return await answer(request, reply, form.body, async () => ({ path }));
+    },
+  );
+};
