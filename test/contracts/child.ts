@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 export async function runAndKill(
   script: string,
   args: string[],
-  isEnough: (line: string) => boolean,
+  isEnough: (line: string) => boolean | Promise<boolean>,
 ): Promise<string[]> {
   const path = fileURLToPath(new URL(script, import.meta.url));
   const child = spawn(process.execPath, [path, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
@@ -16,7 +16,7 @@ export async function runAndKill(
   let killing = false;
   for await (const line of createInterface({ input: child.stdout })) {
     lines.push(line);
-    if (killing || !isEnough(line)) continue;
+    if (killing || !(await isEnough(line))) continue;
     killing = true;
     // At any moment of the work that is going on, not only just after an acknowledgement.
     setTimeout(() => child.kill('SIGKILL'), Math.random() * 12);

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { acquireDataDirLock } from '../../src/adapters/data-dir-lock.ts';
 import { openSqlStore } from '../../src/adapters/sql/store.ts';
 import { runAndKill } from './child.ts';
 
@@ -60,4 +61,13 @@ it('bills each answered request once and no other twice, over kill -9 and retrie
     expect([...ids].filter((id) => !sent.has(String(id)))).toEqual([]);
   }
   expect(done.size).toBeGreaterThanOrEqual(ROUNDS);
+});
+
+it('frees the data directory of a server that was killed', async () => {
+  const data = join(directory, 'data');
+  await runAndKill('./lock-holder.ts', [data], async () => {
+    await expect(acquireDataDirLock(data)).rejects.toThrow('Another Baobab server is running');
+    return true;
+  });
+  (await acquireDataDirLock(data)).release();
 });
