@@ -59,8 +59,9 @@ export function createSlotPool({ sequences, pieceTokens }: SlotPoolOptions): Slo
     const free = slots.filter((slot) => !slot.busy);
     const candidates = free.map((slot) => ({ slot, cachedTokens: reusable(slot, request) }));
     // Every prompt of a model starts alike: a few common tokens are no reason to take a slot from its conversation.
-    const worth = (cachedTokens: number) => (cachedTokens < pieceTokens ? 0 : cachedTokens);
-    candidates.sort((a, b) => worth(b.cachedTokens) - worth(a.cachedTokens) || a.slot.lastUsed - b.slot.lastUsed);
+    const worth = ({ slot, cachedTokens }: { slot: PooledSlot; cachedTokens: number }) =>
+      cachedTokens >= pieceTokens || cachedTokens * 2 >= slot.tokens.length ? cachedTokens : 0;
+    candidates.sort((a, b) => worth(b) - worth(a) || a.slot.lastUsed - b.slot.lastUsed);
     return candidates[0];
   };
 

@@ -1,0 +1,188 @@
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { CallContext, ChatCapability, ChatEvent, ChatRequest, EngineModel } from '../../src/engines/engine.ts';
+import { load } from '../../src/engines/llama/driver.ts';
+import { weights } from './weights.ts';
+
+const SLOTS = 2;
+const MINUTE = 60_000;
+
+let model: EngineModel;
+let chat: ChatCapability;
+
+beforeAll(async () => {
+  model = await load({ ...(await weights('tinyllama/tinyllama-1.1b-chat')), parallelSequences: SLOTS });
+  if (!model.chat) throw new Error('The model has no chat capability');
+  chat = model.chat;
+}, 5 * MINUTE);
+
+afterAll(() => model[Symbol.asyncDispose]());
+
+const call = (accountId: string, signal = new AbortController().signal): CallContext => ({
+  requestId: 'req_test',
+  signal,
+  accountId,
+  keyId: 'key_test',
+  priority: 'interactive',
+});
+
+const ask = (content: string): ChatRequest => ({ prompt: { messages: [{ role: 'user', content }] } });
+const FRANCE: ChatRequest = { ...ask('What is the capital of France?'), temperature: 0 };
+
+async function run(request: ChatRequest, accountId = 'account') {
+  const events = await Array.fromAsync(chat.generate(request, call(accountId)));
+  const of = <T extends ChatEvent['type']>(type: T) =>
+    events.filter((event): event is Extract<ChatEvent, { type: T }> => event.type === type);
+  const [end] = of('end');
+  if (!end || events.at(-1) !== end) throw new Error('The last event is not the end');
+  return {
+    text: of('text-delta')
+      .map((event) => event.text)
+      .join(''),
+    logprobs: of('text-delta').flatMap((event) => event.logprobs ?? []),
+    calls: of('tool-call-delta'),
+    start: events[0],
+    reason: end.reason,
+    usage: end.usage,
+  };
+}
+
+describe('TinyLlama on the llama engine', { timeout: MINUTE }, () => {
+  it('knows the capital of France, and says that it was cut', async () => {
+    const answer = await run({ ...FRANCE, maxTokens: 6 });
+    expect(answer.text).toBe('The capital of France is Paris');
+    expect(answer.reason).toBe('length');
+    expect(answer.start).toEqual({ type: 'start', promptTokens: 24, cachedTokens: 0 });
+    expect(answer.usage).toEqual({ promptTokens: 24, completionTokens: 6, cachedTokens: 0 });
+  });
+
+  it('stops before a stop sequence that spans tokens', async () => {
+    const answer = await run({ ...FRANCE, maxTokens: 12, stop: ['is Par'] });
+    expect(answer).toMatchObject({ text: 'The capital of France ', reason: 'stop', usage: { completionTokens: 6 } });
+  });
+
+  it('gives the same text for the same seed, whatever else is served', async () => {
+    const seeded = { ...ask('Write a story.'), temperature: 1.2, seed: 42, maxTokens: 8 };
+    const alone = await run(seeded, 'first');
+    const [busy, other] = await Promise.all([
+      run(seeded, 'second'),
+      run({ ...ask('Tell a joke.'), maxTokens: 8 }, 'third'),
+    ]);
+    expect(busy.text).toBe(alone.text);
+    expect(other.text).not.toBe(alone.text);
+    expect((await run({ ...seeded, seed: -7 }, 'first')).text).not.toBe(alone.text);
+  });
+
+  it('reports log probabilities with bytes and alternatives', async () => {
+    const { logprobs, text } = await run({ ...FRANCE, maxTokens: 3, logprobs: { top: 2 } });
+    expect(logprobs.map((entry) => Buffer.from(entry.bytes).toString()).join('')).toBe(text);
+    for (const entry of logprobs) {
+      expect(entry.top).toHaveLength(2);
+      expect(entry.top[0]).toEqual({ token: entry.token, bytes: entry.bytes, logprob: entry.logprob });
+      expect(Math.exp(entry.logprob)).toBeGreaterThan(0.2);
+      expect(Math.exp(entry.top[1]?.logprob ?? 0)).toBeLessThan(Math.exp(entry.logprob));
+    }
+  });
+
+  it('obeys logit_bias and penalties', async () => {
+    const paris = 3681;
+    const biased = { ...FRANCE, maxTokens: 2, logitBias: new Map([[paris, 100]]) };
+    expect((await run(biased)).text).toBe('Paris Paris');
+    expect(
+      (await run({ ...biased, logitBias: new Map([[paris, 20]]), presencePenalty: 2, frequencyPenalty: 2 })).text,
+    ).toMatch(/^Paris/);
+  });
+
+  it('answers in the form of a JSON schema', async () => {
+    const schema = {
+      type: 'object',
+      properties: {
+        capital: { type: 'string', maxLength: 12 },
+        population: { type: 'integer', minimum: 1, maximum: 99 },
+      },
+      required: ['capital', 'population'],
+      additionalProperties: false,
+    };
+    const answer = await run({ ...FRANCE, maxTokens: 60, format: { type: 'json_schema', schema } });
+    expect(answer.reason).toBe('stop');
+    expect(new Ajv2020().compile(schema)(JSON.parse(answer.text))).toBe(true);
+  });
+
+  it('calls a required tool with valid arguments', async () => {
+    const parameters = {
+      type: 'object',
+      properties: { unit: { enum: ['celsius', 'fahrenheit'] } },
+      required: ['unit'],
+      additionalProperties: false,
+    };
+    const answer = await run({
+      ...ask('How warm is it in Paris?'),
+      temperature: 0,
+      tools: [{ name: 'weather', parameters }],
+      toolChoice: 'required',
+      parallelToolCalls: false,
+    });
+    expect(answer.reason).toBe('tool_calls');
+    expect(answer.text).toBe('');
+    expect(answer.calls[0]).toMatchObject({
+      index: 0,
+      id: expect.stringMatching(/^call_/),
+      name: 'weather',
+      argumentsDelta: '',
+    });
+    const written: unknown = JSON.parse(answer.calls.map((delta) => delta.argumentsDelta).join(''));
+    expect(new Ajv2020().compile(parameters)(written)).toBe(true);
+  });
+
+  it('reuses the prefix of the same account only', async () => {
+    const first = { ...ask('Name a fruit.'), maxTokens: 2 };
+    const opening = await run(first, 'talker');
+    const second: ChatRequest = {
+      prompt: {
+        messages: [
+          { role: 'user', content: 'Name a fruit.' },
+          { role: 'assistant', content: opening.text },
+          { role: 'user', content: 'Why?' },
+        ],
+      },
+      maxTokens: 1,
+    };
+    const turn = await run(second, 'talker');
+    expect(turn.usage.cachedTokens).toBeGreaterThanOrEqual(opening.usage.promptTokens - 1);
+    expect((await run(second, 'stranger')).usage.cachedTokens).toBe(0);
+  });
+
+  it('stops within a token when aborted and gives its slot back', async () => {
+    const gone = new AbortController();
+    const generation = chat.generate(
+      { ...ask('Count to one thousand.'), maxTokens: 500 },
+      call('account', gone.signal),
+    );
+    const failure = async () => {
+      for await (const event of generation) if (event.type === 'text-delta') gone.abort();
+    };
+    await expect(failure()).rejects.toMatchObject({ code: 'client_cancelled' });
+    const used = generation.usageSoFar();
+    expect(used.completionTokens).toBeLessThanOrEqual(3);
+    const early = chat.generate({ ...ask('Count.'), maxTokens: 500 }, call('account'));
+    for await (const event of early) if (event.type === 'text-delta') break;
+    expect(generation.usageSoFar()).toEqual(used);
+    const both = await Promise.all(['a', 'b'].map((account) => run({ ...ask('Hi'), maxTokens: 1 }, account)));
+    expect(both.map((answer) => answer.usage.completionTokens)).toEqual([1, 1]);
+  });
+
+  it('refuses what cannot fit before any work', async () => {
+    const generation = chat.generate(ask('word '.repeat(3000)), call('account'));
+    await expect(Array.fromAsync(generation)).rejects.toMatchObject({
+      status: 422,
+      code: 'context_length_exceeded',
+      param: 'messages',
+    });
+    expect(generation.usageSoFar()).toEqual({ promptTokens: 0, completionTokens: 0, cachedTokens: 0 });
+    await expect(run({ ...FRANCE, maxTokens: 2025 })).rejects.toMatchObject({ status: 422, param: 'max_tokens' });
+  });
+
+  it('counts tokens', async () => {
+    expect(await model.countTokens('The capital of France is Paris.')).toBe(7);
+  });
+});
