@@ -2,6 +2,7 @@
 // Installs what is missing, then runs src/main.ts under the pinned Node.
 import { spawn } from 'node:child_process';
 import { realpathSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { ensureInstalled, pinnedNode } from '../scripts/install.mjs';
 
 ensureInstalled('run');
@@ -10,7 +11,7 @@ const isPinned = process.execPath === realpathSync(pinnedNode);
 if (isPinned) {
   await import('../src/main.ts');
 } else {
-  const main = new URL('../src/main.ts', import.meta.url).pathname;
+  const main = fileURLToPath(new URL('../src/main.ts', import.meta.url));
   const child = spawn(pinnedNode, [main, ...process.argv.slice(2)], { stdio: 'inherit' });
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
   child.on('exit', (code, signal) => {

@@ -6,6 +6,7 @@ import { noticeProblem } from '../domain/deprecation.ts';
 import type { EngineSpec, ModelEntry, ModelVersion, SourceSpec } from '../domain/model.ts';
 import { providerOf } from '../domain/slug.ts';
 import { readYaml } from '../validation/document.ts';
+import { snake } from '../validation/names.ts';
 import { problemsOf } from '../validation/problems.ts';
 import { CatalogFile } from './schema.ts';
 
@@ -55,7 +56,13 @@ function checkRules(model: CatalogFile, complain: Complain): void {
         version.noticeAt === undefined
           ? 'a removal date needs notice_at, the day it was announced'
           : noticeProblem(removal, Date.parse(version.noticeAt));
-      if (problem !== undefined) complain(at('deprecatedAt'), problem);
+      if (problem !== undefined) complain(at(version.retiredAt === undefined ? 'deprecatedAt' : 'retiredAt'), problem);
+    }
+    if (version.retiredAt !== undefined && version.retiredAt < (version.deprecatedAt ?? '')) {
+      complain(at('retiredAt'), `lies before deprecated_at, the removal date that was announced`);
+    }
+    if (model.versions.findIndex((each) => each.version === version.version) < index) {
+      complain(at('version'), `${version.version} stands twice`);
     }
     if (version.engine.driver !== 'remote') {
       if (version.source === undefined) complain(at('source'), 'is required for models that run here');
@@ -105,7 +112,7 @@ export function loadCatalog(directories: readonly string[]): ModelEntry[] {
       if (found.length === 0) {
         checkRules(model as CatalogFile, (path, text) => {
           const names = path.map(String);
-          found.push(`${document.locate(names)}: ${names.join('.')}: ${text}`);
+          found.push(`${document.locate(names)}: ${names.map(snake).join('.')}: ${text}`);
         });
       }
       problems.push(...found);
@@ -114,7 +121,7 @@ export function loadCatalog(directories: readonly string[]): ModelEntry[] {
       // A later directory may replace a built-in model; within one directory a slug stands once.
       const other = seen.get(entry.slug);
       if (other !== undefined)
-        problems.push(`${join(directory, name)}: slug: ${entry.slug} is described in ${other} already`);
+        problems.push(`${document.locate(['slug'])}: slug: ${entry.slug} is described in ${other} already`);
       seen.set(entry.slug, name);
       entries.set(entry.slug, entry);
     }

@@ -61,6 +61,14 @@ function takeFlags(args: readonly string[], problems: string[]): Flags {
   return flags;
 }
 
+/** Node refuses to start with a head that may take longer than the whole request. */
+function timeoutProblems(values: unknown, locate: (path: readonly string[]) => string): string[] {
+  const { headersTimeoutMs: head, requestTimeoutMs: whole } = (values as Partial<Config>).http ?? {};
+  if (typeof head !== 'number' || typeof whole !== 'number' || head <= whole) return [];
+  const place = locate(['http', 'headersTimeoutMs']);
+  return [`${place}: http.headers_timeout_ms: must be at most http.request_timeout_ms, which is ${whole}`];
+}
+
 /** File, then environment, then flags; each overrides the one before. Throws one error that lists every problem. */
 export function loadConfig({ args, env, workingDirectory }: ConfigSources): LoadedConfig {
   const problems: string[] = [];
@@ -70,7 +78,10 @@ export function loadConfig({ args, env, workingDirectory }: ConfigSources): Load
   const document = existsSync(file) ? readYaml(file) : undefined;
   if (document === undefined && chosen !== undefined) problems.push(`${file}: there is no such configuration file`);
   problems.push(...(document?.problems ?? []));
-  const values = (document?.value ?? {}) as Record<string, unknown>;
+  const content = document?.value ?? {};
+  const isMapping = typeof content === 'object' && !Array.isArray(content);
+  if (!isMapping) problems.push(`${file}:1: must hold settings as 'key: value'`);
+  const values = (isMapping ? content : {}) as Record<string, unknown>;
   /** Which variable or flag gave a key, for messages. */
   const givenBy = new Map<string, string>();
 
@@ -83,7 +94,7 @@ export function loadConfig({ args, env, workingDirectory }: ConfigSources): Load
   const known = new Set(['BAOBAB_CONFIG', ...SETTINGS.map(({ variable }) => variable)]);
   for (const name of Object.keys(env)) {
     if (name.startsWith('BAOBAB_') && !known.has(name)) {
-      problems.push(`${name}: unknown variable; 'baobab config --help' lists the known ones`);
+      problems.push(`${name}: unknown variable; 'baobab config --settings' lists the known ones`);
     }
   }
   for (const [setting, text] of flags.given) {
@@ -93,7 +104,7 @@ export function loadConfig({ args, env, workingDirectory }: ConfigSources): Load
 
   const complete = Value.Default(ConfigSchema, values);
   const locate = (path: readonly string[]) => givenBy.get(path.map(snake).join('.')) ?? document?.locate(path) ?? file;
-  problems.push(...problemsOf(ConfigSchema, complete, locate));
+  problems.push(...problemsOf(ConfigSchema, complete, locate), ...timeoutProblems(complete, locate));
   if (problems.length > 0) throw new ConfigError(problems.join('\n'));
 
   const config = complete as Config;

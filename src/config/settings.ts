@@ -1,5 +1,5 @@
 import { IsArray, IsBoolean, IsInteger, IsObject, type TSchema } from 'typebox';
-import { snake } from '../validation/names.ts';
+import { camelKeys, snake } from '../validation/names.ts';
 import { ConfigSchema } from './schema.ts';
 
 /** One leaf of the schema and its three names. */
@@ -42,7 +42,7 @@ export function parseText(schema: TSchema, text: string): unknown {
   if (IsArray(schema)) {
     if (text.trim().startsWith('[')) {
       try {
-        return JSON.parse(text);
+        return camelKeys(JSON.parse(text));
       } catch {
         return text;
       }

@@ -24,8 +24,10 @@ export function prettyLine(line: string): string {
 
 const pretty = (out: NodeJS.WritableStream): DestinationStream => ({ write: (line) => out.write(prettyLine(line)) });
 
-export function createLogger(settings: LogSettings, out: NodeJS.WriteStream = process.stderr): Logger {
-  const forPeople = settings.format === 'pretty' || (settings.format === 'auto' && out.isTTY === true);
+/** `out` is for tests; the default writes straight to the descriptor, so that no line is lost when the process ends. */
+export function createLogger(settings: LogSettings, out?: NodeJS.WritableStream & { isTTY?: boolean }): Logger {
+  const forPeople =
+    settings.format === 'pretty' || (settings.format === 'auto' && (out ?? process.stderr).isTTY === true);
   const options = {
     level: settings.level,
     base: null,
@@ -45,5 +47,6 @@ export function createLogger(settings: LogSettings, out: NodeJS.WriteStream = pr
       censor: '[hidden]',
     },
   };
-  return pino(options, forPeople ? pretty(out) : pino.destination({ fd: 2, sync: true }));
+  if (forPeople) return pino(options, pretty(out ?? process.stderr));
+  return pino(options, out ?? pino.destination({ fd: 2, sync: true }));
 }

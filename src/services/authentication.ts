@@ -18,7 +18,13 @@ export interface AuthenticationService {
   flushUses(): Promise<void>;
 }
 
-const MAX_CACHED_KEYS = 10_000;
+const MAX_CACHED = 10_000;
+
+/** Keeps the newest entries; the oldest one goes first. */
+function remember<T>(cache: Map<string, T>, hash: string, value: T): void {
+  if (cache.size >= MAX_CACHED) cache.delete(cache.keys().next().value as string);
+  cache.set(hash, value);
+}
 
 export interface AuthenticationDependencies {
   keys: KeyRepository;
@@ -28,13 +34,17 @@ export interface AuthenticationDependencies {
 
 export function createAuthentication({ keys, revisions, clock }: AuthenticationDependencies): AuthenticationService {
   // Keyed by the hash of what was sent, so that a secret never lies in memory longer than its request.
-  const cache = new Map<string, Principal | undefined>();
+  const known = new Map<string, Principal>();
+  // Apart, so that a flood of made-up keys cannot push the real ones out.
+  const unknown = new Map<string, true>();
   const uses = new Map<string, string>();
+  const writtenUses = new Map<string, string>();
   let revision = -1;
   let generation = 0;
 
   async function lookUp(sentHash: string): Promise<Principal | undefined> {
-    if (cache.has(sentHash)) return cache.get(sentHash);
+    const cached = known.get(sentHash);
+    if (cached !== undefined || unknown.has(sentHash)) return cached;
     const before = generation;
     const found = await keys.findByHash(sentHash);
     const sent = Buffer.from(sentHash, 'hex');
@@ -43,8 +53,8 @@ export function createAuthentication({ keys, revisions, clock }: AuthenticationD
       found !== undefined && timingSafeEqual(hash, sent) ? { account: found.account, key: found.key } : undefined;
     // A revocation may have come while we read: then this answer is not worth keeping.
     if (before === generation) {
-      if (cache.size >= MAX_CACHED_KEYS) cache.delete(cache.keys().next().value as string);
-      cache.set(sentHash, principal);
+      if (principal === undefined) remember(unknown, sentHash, true);
+      else remember(known, sentHash, principal);
     }
     return principal;
   }
@@ -77,13 +87,15 @@ export function createAuthentication({ keys, revisions, clock }: AuthenticationD
     },
     invalidate() {
       generation += 1;
-      cache.clear();
+      known.clear();
+      unknown.clear();
     },
     async flushUses() {
-      if (uses.size === 0) return;
-      const gathered = [...uses].map(([id, lastUsedAt]) => ({ id, lastUsedAt }));
+      const gathered = [...uses].filter(([id, lastUsedAt]) => writtenUses.get(id) !== lastUsedAt);
       uses.clear();
-      await keys.touch(gathered);
+      if (gathered.length === 0) return;
+      await keys.touch(gathered.map(([id, lastUsedAt]) => ({ id, lastUsedAt })));
+      for (const [id, lastUsedAt] of gathered) remember(writtenUses, id, lastUsedAt);
     },
   };
   return service;

@@ -186,8 +186,8 @@ export async function createCatalog(dependencies: CatalogDependencies): Promise<
     async refresh() {
       const current = (await revisions.current()).models;
       if (current === revision) return;
-      revision = current;
       await reload();
+      revision = current;
     },
   };
   return service;

@@ -7,6 +7,7 @@ import { DEFAULT_SCOPES, SCOPES, type Scope } from '../domain/scopes.ts';
 import { errors } from '../errors/errors.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { AccountRepository, KeyRepository } from '../ports/repositories.ts';
+import { DuplicateError } from '../ports/store-errors.ts';
 
 export interface KeyOptions {
   name: string;
@@ -39,7 +40,7 @@ export interface KeysService {
   revokeKey(id: string): Promise<ApiKey | undefined>;
   /** A new key with the same rights; the old one goes on for the grace period, 24 hours at most. */
   rotateKey(id: string, graceMs: number): Promise<(IssuedKey & { previous: ApiKey }) | undefined>;
-  /** On an empty store: the account `default` and one key with every scope. Undefined when there are accounts already. */
+  /** On an empty store: the account `default` and one key with every scope. Undefined when there are keys already. */
   bootstrap(givenSecret: string | undefined): Promise<IssuedKey | undefined>;
 }
 
@@ -81,9 +82,6 @@ export function createKeysService({ accounts, keys, clock }: KeysDependencies): 
       if (!/^[\p{L}\p{N}][\p{L}\p{N} ._-]{0,63}$/u.test(name)) {
         throw errors.invalidParameter('name', "'name' must be 1 to 64 letters, digits, spaces, '.', '_' or '-'.");
       }
-      if ((await accounts.findByName(name)) !== undefined) {
-        throw errors.invalidParameter('name', `There is an account with the name '${name}' already.`);
-      }
       const account: Account = {
         id: createId('acct', clock.now()),
         name,
@@ -92,12 +90,17 @@ export function createKeysService({ accounts, keys, clock }: KeysDependencies): 
         tpm: limits.tpm ?? null,
         monthlyBudgetNanoUsd: limits.monthlyBudgetNanoUsd ?? null,
       };
-      await accounts.create(account);
+      try {
+        await accounts.create(account);
+      } catch (error) {
+        if (!(error instanceof DuplicateError)) throw error;
+        throw errors.invalidParameter('name', `There is an account with the name '${name}' already.`);
+      }
       return account;
     },
     listAccounts: () => accounts.list(),
     findAccount: async (idOrName) => (await accounts.get(idOrName)) ?? (await accounts.findByName(idOrName)),
-    createKey: (account, options) => {
+    async createKey(account, options) {
       if (options.expiresAt && Date.parse(options.expiresAt) <= clock.now()) {
         throw errors.invalidParameter('expires_at', "'expires_at' must lie in the future.");
       }
@@ -125,14 +128,15 @@ export function createKeysService({ accounts, keys, clock }: KeysDependencies): 
       return { ...issued, previous: updated ?? previous };
     },
     async bootstrap(givenSecret) {
-      if ((await accounts.list()).length > 0) return undefined;
+      // Keys, not accounts: a first start that was killed between the two must not leave a service nobody can enter.
+      if ((await keys.list({})).length > 0) return undefined;
       if (givenSecret !== undefined && !isPlausibleSecret(givenSecret)) {
         throw errors.invalidParameter(
           'api_key',
           'The given first key has the shape of a Baobab key, but its checksum is wrong.',
         );
       }
-      const account = await service.createAccount('default');
+      const account = (await accounts.findByName('default')) ?? (await service.createAccount('default'));
       return issue(account, { name: 'first key', scopes: SCOPES }, givenSecret);
     },
   };

@@ -20,7 +20,7 @@ export function readYaml(file: string): YamlDocument {
   const locate = (path: readonly string[]): string => {
     let node: unknown = document.contents;
     let offset: number | undefined;
-    for (const name of path) {
+    for (const [depth, name] of path.entries()) {
       if (isMap(node)) {
         const wanted = snake(name);
         const pair = node.items.find((item) => isPair(item) && isScalar(item.key) && String(item.key.value) === wanted);
@@ -28,7 +28,7 @@ export function readYaml(file: string): YamlDocument {
         if (isNode(pair.key)) offset = pair.key.range?.[0];
         node = pair.value;
       } else {
-        node = document.getIn(path.slice(0, path.indexOf(name) + 1).map(snake), true);
+        node = document.getIn(path.slice(0, depth + 1).map(snake), true);
         if (!isNode(node)) break;
         offset = node.range?.[0];
       }
