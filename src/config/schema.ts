@@ -142,7 +142,7 @@ export const ConfigSchema = Type.Object(
     ),
     batches: section(
       {
-        concurrency: count(4, 'Lines of one batch at a time, at most', 1),
+        concurrency: count(32, 'Batch lines at work together, at most; fewer while there are interactive requests', 1),
         discountPercent: count(0, 'Taken off the price of batch lines'),
       },
       'Batches',

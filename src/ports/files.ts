@@ -47,6 +47,8 @@ export interface FileRepository {
   knownBlobs(blobKeys: readonly string[]): Promise<Set<string>>;
   /** Keeps the bytes of a file for a job. False when the file is gone already. */
   attach(fileId: string, job: { id: string; kind: JobKind }): Promise<boolean>;
+  /** What a job reads, also when it is discarded. */
+  attached(jobId: string): Promise<StoredFile | undefined>;
   detach(jobId: string): Promise<void>;
   /** For jobs that cannot have outlived the last server. */
   detachAll(kind: JobKind): Promise<void>;

@@ -154,6 +154,16 @@ export function sqlFiles({ read, write }: SqlDatabase): FileRepository {
       return changes > 0;
     },
 
+    async attached(jobId) {
+      const row = await read
+        .selectFrom('files')
+        .innerJoin('file_attachments', 'file_attachments.file_id', 'files.id')
+        .selectAll('files')
+        .where('job_id', '=', jobId)
+        .executeTakeFirst();
+      return row && toFile(row);
+    },
+
     async detach(jobId) {
       await write([read.deleteFrom('file_attachments').where('job_id', '=', jobId)]);
     },

@@ -1,8 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { createId } from '../../domain/ids.ts';
 import type { ChatCommand, ChatService } from '../../services/chat.ts';
-import { completionToWire, createChunkWriter, createCollector } from '../chat-answer.ts';
+import { completionToWire, createChunkWriter } from '../chat-answer.ts';
 import { chatCommand, completionCommand } from '../chat-request.ts';
 import { streamChat } from '../chat-stream.ts';
 import { createTextChunkWriter, textCompletionToWire } from '../completion-answer.ts';
@@ -14,24 +13,18 @@ import {
   CompletionResponse,
 } from '../schemas/chat.ts';
 import { inferenceErrors } from '../schemas/errors.ts';
+import { answerHead, collectChoices } from '../whole-answers.ts';
 
 const CHAT = '/v1/chat/completions';
 const COMPLETIONS = '/v1/completions';
 
 export const chatRoutes: FastifyPluginAsyncTypebox<{ chat: ChatService }> = async (server, { chat }) => {
-  const headOf = (prefix: string, model: string) => ({
-    id: createId(prefix),
-    created: Math.floor(Date.now() / 1000),
-    model,
-  });
-
   async function collect(request: FastifyRequest, reply: FastifyReply, command: ChatCommand, endpoint: string) {
-    const collectors = Array.from({ length: command.choices }, createCollector);
     const call = inferenceCall(request, reply, endpoint);
-    const usage = await chat.generate(call, command, (choice, event) => collectors[choice]?.take(event));
-    request.record.promptTokens = usage.promptTokens;
-    request.record.completionTokens = usage.completionTokens;
-    return { choices: collectors.map(({ choice }) => choice), usage };
+    const answer = await collectChoices(chat, call, command);
+    request.record.promptTokens = answer.usage.promptTokens;
+    request.record.completionTokens = answer.usage.completionTokens;
+    return answer;
   }
 
   server.post(
@@ -48,7 +41,7 @@ export const chatRoutes: FastifyPluginAsyncTypebox<{ chat: ChatService }> = asyn
     async (request, reply) => {
       const { body } = request;
       const command = chatCommand(body);
-      const head = headOf('chatcmpl', body.model);
+      const head = answerHead('chatcmpl', body.model);
       const withLogprobs = command.request.logprobs !== undefined;
       if (!body.stream) {
         const { choices, usage } = await collect(request, reply, command, CHAT);
@@ -74,7 +67,7 @@ export const chatRoutes: FastifyPluginAsyncTypebox<{ chat: ChatService }> = asyn
     async (request, reply) => {
       const { body } = request;
       const command = completionCommand(body);
-      const head = headOf('cmpl', body.model);
+      const head = answerHead('cmpl', body.model);
       const withLogprobs = command.request.logprobs !== undefined;
       if (!body.stream) {
         const { choices, usage } = await collect(request, reply, command, COMPLETIONS);

@@ -1,9 +1,10 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { EmbeddingsService } from '../../services/embeddings.ts';
-import { sendJsonBytes, writeEmbeddings } from '../embedding-body.ts';
+import { sendJsonBytes } from '../embedding-body.ts';
 import { inferenceCall } from '../inference-call.ts';
-import { EmbeddingRequest, EmbeddingResponse, inputsOf } from '../schemas/embeddings.ts';
+import { EmbeddingRequest, EmbeddingResponse } from '../schemas/embeddings.ts';
 import { inferenceErrors } from '../schemas/errors.ts';
+import { answerEmbeddings } from '../whole-answers.ts';
 
 export const embeddingRoutes: FastifyPluginAsyncTypebox<{ embeddings: EmbeddingsService }> = async (
   server,
@@ -22,11 +23,9 @@ export const embeddingRoutes: FastifyPluginAsyncTypebox<{ embeddings: Embeddings
       },
     },
     async (request, reply) => {
-      const { model, input, dimensions, encoding_format: format = 'float' } = request.body;
       const call = inferenceCall(request, reply, '/v1/embeddings');
-      const result = await embeddings.embed(call, { model, inputs: inputsOf(input), dimensions });
-      request.record.promptTokens = result.promptTokens;
-      const body = await writeEmbeddings({ ...result, model, format });
+      const { body, promptTokens } = await answerEmbeddings(embeddings, call, request.body);
+      request.record.promptTokens = promptTokens;
       return sendJsonBytes(reply, body);
     },
   );

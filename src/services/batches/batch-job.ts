@@ -1,0 +1,178 @@
+import type { Batch, BatchOutcome } from '../../domain/batch.ts';
+import { type BatchRequest, parseLine, succeeded, writeResult } from '../../domain/batch-line.ts';
+import type { StoredFile } from '../../domain/file.ts';
+import { createId } from '../../domain/ids.ts';
+import type { BatchRepository } from '../../ports/batches.ts';
+import type { BlobStore } from '../../ports/blobs.ts';
+import type { Clock } from '../../ports/clock.ts';
+import type { FileRepository } from '../../ports/files.ts';
+import type { FileRetention } from '../file-retention.ts';
+import type { FilesService } from '../files.ts';
+import { readLines } from './line-reader.ts';
+import type { LineRun, LineSignals } from './line-run.ts';
+import { resultContent } from './result-content.ts';
+import { BATCH_BLOBS, createSpool, type Spool } from './spool.ts';
+import type { Turns } from './turns.ts';
+import { validateInput } from './validation.ts';
+
+export interface BatchJobDependencies {
+  batches: BatchRepository;
+  fileRecords: FileRepository;
+  files: Pick<FilesService, 'open' | 'store'>;
+  retention: Pick<FileRetention, 'removeDiscarded'>;
+  blobs: BlobStore;
+  turns: Turns;
+  lineRun: LineRun;
+  /** Lines of one batch that are at work or wait for a second attempt. */
+  maxOutstanding: number;
+  clock: Clock;
+}
+
+export interface JobSignals extends LineSignals {
+  /** The server stops: leave everything as it is, the next start goes on from there. */
+  pause: AbortSignal;
+}
+
+const EXPIRED = {
+  problem: {
+    code: 'batch_expired',
+    message: 'This request could not be executed before the completion window expired.',
+  },
+};
+const PAGE = 5_000;
+
+/** Works on one batch from wherever it stands in the store to its end, or until it is paused. */
+export function createBatchJob(dependencies: BatchJobDependencies) {
+  const { batches, fileRecords, files, retention, blobs, turns, lineRun, maxOutstanding, clock } = dependencies;
+
+  async function recordedLines(id: string): Promise<Set<number>> {
+    const found = new Set<number>();
+    for (let after = 0, more = true; more; ) {
+      const page = await batches.recordedLines(id, { after, limit: PAGE });
+      for (const line of page) found.add(line);
+      after = page.at(-1) ?? after;
+      more = page.length === PAGE;
+    }
+    return found;
+  }
+
+  /** The valid lines that have no answer yet. */
+  async function* openLines(
+    batch: Batch,
+    input: StoredFile,
+  ): AsyncGenerator<{ number: number; request: BatchRequest }> {
+    const recorded = await recordedLines(batch.id);
+    for await (const line of readLines(await files.open(input))) {
+      if (recorded.has(line.number)) continue;
+      const { request } = parseLine(line, batch.endpoint);
+      if (request !== undefined) yield { number: line.number, request };
+    }
+  }
+
+  async function runLines(batch: Batch, input: StoredFile, spool: Spool, signals: LineSignals): Promise<void> {
+    const outstanding = new Set<Promise<void>>();
+    const failure = new AbortController();
+    const stop = AbortSignal.any([signals.stop, failure.signal]);
+
+    async function runLine(line: { number: number; request: BatchRequest }, turn: Awaited<ReturnType<Turns['take']>>) {
+      if (turn === undefined) return;
+      const result = await lineRun.run(batch, line, turn, { stop, abort: signals.abort });
+      if (result === undefined) return;
+      const bytes = writeResult(createId('batch_req', clock.now()), line.request.customId, result);
+      await spool.add(line.number, !succeeded(result), bytes);
+    }
+
+    for await (const line of openLines(batch, input)) {
+      const turn = await turns.take({ accountId: batch.accountId, batchId: batch.id }, stop);
+      if (turn === undefined) break;
+      const work = runLine(line, turn)
+        .catch((error) => failure.abort(error))
+        .finally(() => outstanding.delete(work));
+      outstanding.add(work);
+      if (outstanding.size >= maxOutstanding) await Promise.race(outstanding);
+    }
+    await Promise.all(outstanding);
+    await spool.flush();
+    if (failure.signal.aborted) throw failure.signal.reason;
+  }
+
+  async function expireLines(batch: Batch, input: StoredFile, spool: Spool): Promise<void> {
+    for await (const { number, request } of openLines(batch, input)) {
+      await spool.add(number, true, writeResult(createId('batch_req', clock.now()), request.customId, EXPIRED));
+    }
+    await spool.flush();
+  }
+
+  async function resultFile(batch: Batch, failed: boolean): Promise<StoredFile | undefined> {
+    if ((failed ? batch.counts.failed : batch.counts.completed) === 0) return undefined;
+    return files.store(batch.accountId, {
+      filename: `${batch.id}_${failed ? 'error' : 'output'}.jsonl`,
+      content: resultContent({ batchId: batch.id, failed, batches, blobs }),
+      purpose: () => 'batch',
+    });
+  }
+
+  async function removeSpool(id: string): Promise<void> {
+    for await (const { key } of blobs.list(`${BATCH_BLOBS}${id}/`)) await blobs.delete(key);
+  }
+
+  async function current(id: string): Promise<Batch> {
+    const batch = await batches.get(id);
+    if (batch === undefined) throw new Error(`the batch ${id} is gone`);
+    return batch;
+  }
+
+  async function end(id: string, outcome: BatchOutcome): Promise<void> {
+    const batch = await current(id);
+    const output = await resultFile(batch, false);
+    const errors = await resultFile(batch, true);
+    await batches.end(id, { outcome, output, errors, now: clock.now() });
+    await removeSpool(id);
+    // The input may have been deleted while it was read.
+    await retention.removeDiscarded();
+  }
+
+  const isExpired = (batch: Batch) => clock.now() >= batch.expiresAt;
+
+  return async function work(id: string, signals: JobSignals): Promise<void> {
+    let batch = await current(id);
+    const input = await fileRecords.attached(id);
+    if (input === undefined || (await blobs.stat(input.blobKey)) === undefined) {
+      const message = 'The input file is gone.';
+      const problem = { code: 'input_file_gone', message, param: 'input_file_id', line: null };
+      await batches.end(id, { outcome: 'failed', problems: [problem], now: clock.now() });
+      return;
+    }
+    const spool = createSpool({ batchId: id, blobs, batches, clock });
+
+    if (batch.status === 'validating') {
+      await batches.restart(id);
+      const content = () => files.open(input);
+      const validated = await validateInput({ batch, input, content, spool, signal: signals.stop });
+      await spool.flush();
+      if (signals.pause.aborted) return;
+      if (validated?.usable === false) {
+        await batches.end(id, { outcome: 'failed', problems: validated.problems, now: clock.now() });
+        await removeSpool(id);
+        await retention.removeDiscarded();
+        return;
+      }
+      if (validated !== undefined) await batches.begin(id, { ...validated, now: clock.now() });
+      batch = await current(id);
+    }
+    if (batch.status === 'in_progress') {
+      if (!isExpired(batch)) await runLines(batch, input, spool, signals);
+      if (signals.pause.aborted) return;
+      batch = await current(id);
+      if (batch.status === 'in_progress' && isExpired(batch)) await expireLines(batch, input, spool);
+      await batches.finalize(id, clock.now());
+      batch = await current(id);
+    }
+    if (signals.pause.aborted) return;
+    if (batch.status === 'cancelling') await end(id, 'cancelled');
+    else if (batch.status === 'finalizing')
+      await end(id, (batch.finalizingAt ?? 0) >= batch.expiresAt ? 'expired' : 'completed');
+    // Its time ran out before it was even read: there are no lines to tell of.
+    else if (batch.status === 'validating' && isExpired(batch)) await end(id, 'expired');
+  };
+}

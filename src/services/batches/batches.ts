@@ -1,0 +1,115 @@
+import {
+  type Batch,
+  type BatchEndpoint,
+  checkMetadata,
+  ENDPOINT_SCOPES,
+  isActive,
+  parseWindow,
+} from '../../domain/batch.ts';
+import { createId } from '../../domain/ids.ts';
+import type { Principal } from '../../domain/principal.ts';
+import { errors } from '../../errors/errors.ts';
+import type { BatchRepository } from '../../ports/batches.ts';
+import type { Clock } from '../../ports/clock.ts';
+import type { FilesService } from '../files.ts';
+
+export interface BatchCommand {
+  inputFileId: string;
+  endpoint: BatchEndpoint;
+  completionWindow: string;
+  metadata: Readonly<Record<string, string>> | null;
+}
+
+export interface BatchPage {
+  batches: Batch[];
+  hasMore: boolean;
+}
+
+/** The order of batches, for clients. The runner does the work. */
+export interface BatchesService {
+  create(principal: Principal, command: BatchCommand): Promise<Batch>;
+  /** Throws 404 for batches that are not there or of another account. */
+  get(accountId: string, id: string): Promise<Batch>;
+  list(accountId: string, page: { limit: number; after?: string | undefined }): Promise<BatchPage>;
+  /** What is done stays, and comes in the output file; lines at work end first. */
+  cancel(accountId: string, id: string): Promise<Batch>;
+}
+
+export interface BatchesDependencies {
+  batches: BatchRepository;
+  files: FilesService;
+  clock: Clock;
+  /** Tells the runner that there is something new. */
+  onChange(): void;
+}
+
+export function createBatches({ batches, files, clock, onChange }: BatchesDependencies): BatchesService {
+  const service: BatchesService = {
+    async create({ account, key }, { inputFileId, endpoint, completionWindow, metadata }) {
+      const scope = ENDPOINT_SCOPES[endpoint];
+      if (!key.scopes.includes(scope)) throw errors.insufficientScope(scope);
+      const windowMs = parseWindow(completionWindow);
+      if (metadata !== null) checkMetadata(metadata);
+      const file = await files.get(account.id, inputFileId);
+      if (file.purpose !== 'batch') {
+        throw errors.invalidParameter(
+          'input_file_id',
+          `The file '${file.id}' has the purpose '${file.purpose}'; the input of a batch needs the purpose 'batch'.`,
+        );
+      }
+      const now = clock.now();
+      const batch: Batch = {
+        id: createId('batch', now),
+        accountId: account.id,
+        keyId: key.id,
+        endpoint,
+        inputFileId: file.id,
+        completionWindow,
+        metadata,
+        status: 'validating',
+        problems: [],
+        outputFileId: null,
+        errorFileId: null,
+        counts: { total: 0, completed: 0, failed: 0 },
+        createdAt: now,
+        expiresAt: now + windowMs,
+        inProgressAt: null,
+        finalizingAt: null,
+        cancellingAt: null,
+        endedAt: null,
+      };
+      if (!(await batches.create(batch))) throw errors.fileNotFound(file.id);
+      onChange();
+      return batch;
+    },
+
+    async get(accountId, id) {
+      const batch = await batches.get(id);
+      if (batch === undefined || batch.accountId !== accountId) throw errors.batchNotFound(id.slice(0, 100));
+      return batch;
+    },
+
+    async list(accountId, { limit, after }) {
+      const found = await batches.list({ accountId, limit: limit + 1, after });
+      return { batches: found.slice(0, limit), hasMore: found.length > limit };
+    },
+
+    async cancel(accountId, id) {
+      const { status } = await service.get(accountId, id);
+      if (status === 'cancelled' || status === 'cancelling') return service.get(accountId, id);
+      await batches.cancel(id, clock.now());
+      const batch = await service.get(accountId, id);
+      if (batch.cancellingAt === null) {
+        throw errors.validationFailed(
+          undefined,
+          isActive(batch.status)
+            ? `The batch '${id}' is '${batch.status}' already and ends by itself.`
+            : `The batch '${id}' is '${batch.status}' and cannot be cancelled any more.`,
+        );
+      }
+      onChange();
+      return batch;
+    },
+  };
+  return service;
+}

@@ -1,0 +1,44 @@
+import type { Principal } from '../../domain/principal.ts';
+import { errors } from '../../errors/errors.ts';
+import type { Clock } from '../../ports/clock.ts';
+import type { AccountRepository, KeyRepository } from '../../ports/repositories.ts';
+
+/** The rights of a key, as they are now. */
+export interface KeyAuthority {
+  /** Throws what a request with this key would be answered. */
+  principal(keyId: string): Promise<Principal>;
+}
+
+/** A key that is revoked goes on for so long. */
+const FRESH_MS = 1_000;
+const MAX_KNOWN = 1_000;
+
+export interface KeyAuthorityDependencies {
+  keys: KeyRepository;
+  accounts: AccountRepository;
+  clock: Clock;
+}
+
+export function createKeyAuthority({ keys, accounts, clock }: KeyAuthorityDependencies): KeyAuthority {
+  const known = new Map<string, { principal: Promise<Principal>; at: number }>();
+
+  async function look(keyId: string): Promise<Principal> {
+    const key = await keys.get(keyId);
+    const account = key && (await accounts.get(key.accountId));
+    if (key === undefined || account === undefined || key.revokedAt !== null) throw errors.keyRevoked();
+    if (key.expiresAt !== null && Date.parse(key.expiresAt) <= clock.now()) throw errors.expiredApiKey(key.expiresAt);
+    return { key, account };
+  }
+
+  return {
+    principal(keyId) {
+      const now = clock.now();
+      const found = known.get(keyId);
+      if (found !== undefined && now - found.at < FRESH_MS) return found.principal;
+      if (known.size >= MAX_KNOWN) known.clear();
+      const principal = look(keyId);
+      known.set(keyId, { principal, at: now });
+      return principal;
+    },
+  };
+}

@@ -1,0 +1,52 @@
+import { buffer } from 'node:stream/consumers';
+import type { BatchRepository } from '../../ports/batches.ts';
+import type { BlobStore } from '../../ports/blobs.ts';
+
+const PAGE = 500;
+/** Lines end almost in the order in which they began, so a few groups at hand are enough. */
+const GROUPS_AT_HAND = 4;
+const CHUNK_BYTES = 262_144;
+
+export interface ResultContentOptions {
+  batchId: string;
+  failed: boolean;
+  batches: BatchRepository;
+  blobs: BlobStore;
+}
+
+/** The recorded lines of one kind as a file, in the order of the input. */
+export async function* resultContent(options: ResultContentOptions): AsyncGenerator<Uint8Array> {
+  const { batchId, failed, batches, blobs } = options;
+  const groups = new Map<string, Buffer>();
+
+  async function groupOf(blobKey: string): Promise<Buffer> {
+    const known = groups.get(blobKey);
+    if (known !== undefined) return known;
+    const stream = await blobs.get(blobKey);
+    if (stream === undefined) throw new Error(`the answers of batch ${batchId} in ${blobKey} are gone`);
+    const group = await buffer(stream);
+    for (const oldest of groups.keys()) {
+      if (groups.size < GROUPS_AT_HAND) break;
+      groups.delete(oldest);
+    }
+    groups.set(blobKey, group);
+    return group;
+  }
+
+  let chunk: Buffer[] = [];
+  let bytes = 0;
+  for (let after = 0, more = true; more; ) {
+    const page = await batches.recorded(batchId, { failed, after, limit: PAGE });
+    for (const line of page) {
+      const group = await groupOf(line.blobKey);
+      chunk.push(group.subarray(line.offset, line.offset + line.bytes));
+      bytes += line.bytes;
+      if (bytes < CHUNK_BYTES) continue;
+      yield Buffer.concat(chunk);
+      [chunk, bytes] = [[], 0];
+    }
+    after = page.at(-1)?.line ?? after;
+    more = page.length === PAGE;
+  }
+  if (bytes > 0) yield Buffer.concat(chunk);
+}

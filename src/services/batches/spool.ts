@@ -1,0 +1,72 @@
+import { Readable } from 'node:stream';
+import { createId } from '../../domain/ids.ts';
+import type { BatchRepository, RecordedLine } from '../../ports/batches.ts';
+import type { BlobStore } from '../../ports/blobs.ts';
+import type { Clock } from '../../ports/clock.ts';
+
+/** Answers of the lines of an active batch lie below; the output file is made of them. */
+export const BATCH_BLOBS = 'batches/';
+
+const GROUP_BYTES = 4_194_304;
+const GROUP_LINES = 256;
+/** So far behind may the counts be that clients see. */
+const GROUP_MS = 250;
+
+export interface Spool {
+  /** Resolves at once while the group has room, otherwise when it is stored. Rejects when the store fails. */
+  add(line: number, failed: boolean, bytes: Buffer): Promise<void>;
+  /** Resolves when everything added before is durable and counted. */
+  flush(): Promise<void>;
+}
+
+export interface SpoolDependencies {
+  batchId: string;
+  blobs: BlobStore;
+  batches: BatchRepository;
+  clock: Clock;
+}
+
+/**
+ * Stores answers in groups: one blob, then one record of where each line lies in it. A line is counted only when both are
+ * durable; what a crash leaves between the two is an unknown blob and lines that run again.
+ */
+export function createSpool({ batchId, blobs, batches, clock }: SpoolDependencies): Spool {
+  let lines: Omit<RecordedLine, 'blobKey'>[] = [];
+  let parts: Buffer[] = [];
+  let bytes = 0;
+  let timer: NodeJS.Timeout | undefined;
+  /** Groups are stored one after the other; when one fails, so do all after it. */
+  let storing: Promise<void> = Promise.resolve();
+
+  async function storeGroup(): Promise<void> {
+    if (lines.length === 0) return;
+    const group = { lines, parts };
+    [lines, parts, bytes] = [[], [], 0];
+    const blobKey = `${BATCH_BLOBS}${batchId}/${createId('part', clock.now())}`;
+    await blobs.put(blobKey, Readable.from(group.parts));
+    await batches.record(
+      batchId,
+      group.lines.map((line) => ({ ...line, blobKey })),
+    );
+  }
+
+  function store(): Promise<void> {
+    clearTimeout(timer);
+    timer = undefined;
+    storing = storing.then(storeGroup);
+    // Whoever adds or flushes next is told; until then it must not count as unhandled.
+    storing.catch(() => {});
+    return storing;
+  }
+
+  return {
+    async add(line, failed, part) {
+      lines.push({ line, failed, offset: bytes, bytes: part.length });
+      parts.push(part);
+      bytes += part.length;
+      if (bytes >= GROUP_BYTES || lines.length >= GROUP_LINES) await store();
+      else timer ??= setTimeout(store, GROUP_MS);
+    },
+    flush: store,
+  };
+}

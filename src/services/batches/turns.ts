@@ -1,0 +1,103 @@
+/** A place among the batch lines at work. */
+export interface Turn {
+  release(): void;
+}
+
+export interface Turns {
+  /** The next free place; undefined when the signal fires first. */
+  take(who: { accountId: string; batchId: string }, signal: AbortSignal): Promise<Turn | undefined>;
+  setLimit(places: number): void;
+  inUse(): number;
+}
+
+interface Waiter {
+  accountId: string;
+  batchId: string;
+  grant(turn: Turn): void;
+}
+
+/**
+ * Shares places among accounts, and within an account among its batches: a free place goes to whoever has the fewest, so that a
+ * batch of slow lines cannot gather all of them.
+ */
+export function createTurns(): Turns {
+  const waiters = new Set<Waiter>();
+  const held = new Map<string, number>();
+  let limit = 0;
+  let inUse = 0;
+
+  const count = (name: string, change: number) => {
+    const next = (held.get(name) ?? 0) + change;
+    if (next === 0) held.delete(name);
+    else held.set(name, next);
+  };
+  const heldBy = (waiter: Waiter) => [held.get(waiter.accountId) ?? 0, held.get(waiter.batchId) ?? 0] as const;
+
+  /** Waiters are in the order of their coming, so equal ones take turns. */
+  function next(): Waiter | undefined {
+    let chosen: Waiter | undefined;
+    let [fewestOfAccount, fewestOfBatch] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
+    for (const waiter of waiters) {
+      const [ofAccount, ofBatch] = heldBy(waiter);
+      if (ofAccount < fewestOfAccount || (ofAccount === fewestOfAccount && ofBatch < fewestOfBatch)) {
+        chosen = waiter;
+        [fewestOfAccount, fewestOfBatch] = [ofAccount, ofBatch];
+      }
+    }
+    return chosen;
+  }
+
+  function hold({ accountId, batchId }: { accountId: string; batchId: string }): Turn {
+    inUse += 1;
+    count(accountId, 1);
+    count(batchId, 1);
+    let released = false;
+    return {
+      release() {
+        if (released) return;
+        released = true;
+        inUse -= 1;
+        count(accountId, -1);
+        count(batchId, -1);
+        pump();
+      },
+    };
+  }
+
+  function pump(): void {
+    while (inUse < limit) {
+      const waiter = next();
+      if (waiter === undefined) return;
+      waiters.delete(waiter);
+      waiter.grant(hold(waiter));
+    }
+  }
+
+  return {
+    async take(who, signal) {
+      if (signal.aborted) return undefined;
+      if (waiters.size === 0 && inUse < limit) return hold(who);
+      return new Promise((resolve) => {
+        const leave = () => {
+          waiters.delete(waiter);
+          resolve(undefined);
+        };
+        const waiter: Waiter = {
+          ...who,
+          grant(turn) {
+            signal.removeEventListener('abort', leave);
+            resolve(turn);
+          },
+        };
+        signal.addEventListener('abort', leave, { once: true });
+        waiters.add(waiter);
+        pump();
+      });
+    },
+    setLimit(places) {
+      limit = places;
+      pump();
+    },
+    inUse: () => inUse,
+  };
+}

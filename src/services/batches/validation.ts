@@ -1,0 +1,71 @@
+import type { Batch, BatchProblem } from '../../domain/batch.ts';
+import { MAX_BATCH_BYTES, MAX_BATCH_LINES, parseLine, writeResult } from '../../domain/batch-line.ts';
+import type { StoredFile } from '../../domain/file.ts';
+import { createId } from '../../domain/ids.ts';
+import { readLines } from './line-reader.ts';
+import type { Spool } from './spool.ts';
+
+/** Shown with the batch; the error file has all of them. */
+const MAX_SHOWN_PROBLEMS = 100;
+
+export interface Validated {
+  usable: boolean;
+  total: number;
+  problems: BatchProblem[];
+}
+
+const whole = (code: string, message: string): BatchProblem => ({ code, message, param: 'input_file_id', line: null });
+
+export interface ValidationOptions {
+  batch: Batch;
+  input: StoredFile;
+  content(): Promise<AsyncIterable<Uint8Array>>;
+  spool: Spool;
+  signal: AbortSignal;
+}
+
+/** Reads the whole input once. Bad lines are recorded as failed at once; the others are left to run. */
+export async function validateInput(options: ValidationOptions): Promise<Validated | undefined> {
+  const { batch, input, content, spool, signal } = options;
+  const unusable = (problem: BatchProblem, more: readonly BatchProblem[] = []): Validated => ({
+    usable: false,
+    total: 0,
+    problems: [problem, ...more],
+  });
+  if (input.bytes > MAX_BATCH_BYTES) {
+    const message = `The input has ${input.bytes} bytes; a batch takes at most ${MAX_BATCH_BYTES}.`;
+    return unusable(whole('input_too_large', message));
+  }
+  const problems: BatchProblem[] = [];
+  const seen = new Map<string, number>();
+  let [total, bad] = [0, 0];
+
+  for await (const line of readLines(await content())) {
+    if (signal.aborted) return undefined;
+    total += 1;
+    if (total > MAX_BATCH_LINES) {
+      return unusable(whole('too_many_lines', `The input has more than ${MAX_BATCH_LINES} lines.`));
+    }
+    const parsed = parseLine(line, batch.endpoint);
+    let { problem } = parsed;
+    const customId = parsed.request === undefined ? parsed.customId : parsed.request.customId;
+    if (parsed.request !== undefined) {
+      const first = seen.get(parsed.request.customId);
+      if (first === undefined) seen.set(parsed.request.customId, line.number);
+      else {
+        const message = `'custom_id' is the same as in line ${first}.`;
+        problem = { code: 'duplicate_custom_id', message, param: 'custom_id', line: line.number };
+      }
+    }
+    if (problem === undefined) continue;
+    bad += 1;
+    if (problems.length < MAX_SHOWN_PROBLEMS) problems.push(problem);
+    const message = `Line ${line.number}: ${problem.message}`;
+    const result = { problem: { code: problem.code, message } };
+    await spool.add(line.number, true, writeResult(createId('batch_req'), customId, result));
+  }
+  if (total === 0) return unusable(whole('empty_file', 'The input has no lines.'));
+  if (bad === total) return unusable(whole('no_valid_line', 'No line of the input is a valid request.'), problems);
+  await spool.flush();
+  return { usable: true, total, problems };
+}
