@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { mkdir, rm } from 'node:fs/promises';
+import { access, constants, mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createDiskBlobStore } from './adapters/blobs/disk.ts';
 import { createMemoryCounters } from './adapters/counters/memory.ts';
@@ -20,6 +20,7 @@ import { createEngineMetrics } from './metrics/engine-metrics.ts';
 import { createMetrics } from './metrics/metrics.ts';
 import { createWeightsStore, type StoredModel, type StoreLogger, type WeightsStore } from './models/store.ts';
 import { systemClock } from './ports/clock.ts';
+import { StoreUnavailableError } from './ports/store-errors.ts';
 import { createAudio } from './services/audio.ts';
 import { createAuthentication } from './services/authentication.ts';
 import { type CatalogService, createCatalog } from './services/catalog.ts';
@@ -53,8 +54,22 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 const clock = systemClock;
 
+/** Only its owner may look into a data directory that we create. */
+async function prepareDataDir({ dataDir }: ResolvedConfig): Promise<void> {
+  try {
+    await mkdir(dataDir, { recursive: true, mode: 0o700 });
+    await access(dataDir, constants.R_OK | constants.W_OK | constants.X_OK);
+  } catch (cause) {
+    const reason = (cause as NodeJS.ErrnoException).code ?? 'unknown reason';
+    throw new StoreUnavailableError(
+      `The data directory ${dataDir} cannot be used (${reason}). Make it writable, or choose another one with --data-dir.`,
+      { cause },
+    );
+  }
+}
+
 async function openStore(config: ResolvedConfig): Promise<SqlStore> {
-  await mkdir(config.dataDir, { recursive: true, mode: 0o700 });
+  await prepareDataDir(config);
   return openSqlStore({ path: join(config.dataDir, 'baobab.sqlite') });
 }
 
@@ -105,16 +120,21 @@ export async function openAdministration(config: ResolvedConfig): Promise<Admini
 
 export interface Service {
   address: string;
-  /** Set on the very first start only. */
-  firstKey: IssuedKey | undefined;
   /** Stops taking requests, lets running ones end until the deadline, then closes everything. */
   close(): Promise<void>;
 }
 
-export async function startService(config: ResolvedConfig, env: Environment): Promise<Service> {
+export interface StartOptions {
+  env: Environment;
+  /** Called on the very first start, as soon as the key is stored: a later step may fail, and the key is shown only once. */
+  onFirstKey?: ((key: IssuedKey) => void) | undefined;
+}
+
+export async function startService(config: ResolvedConfig, { env, onFirstKey }: StartOptions): Promise<Service> {
   const logger = createLogger(config.log);
   const complain = (what: string) => (error: unknown) => logger.error({ err: error }, what);
   const entries = catalogEntries(config);
+  await prepareDataDir(config);
   const lock = await acquireDataDirLock(config.dataDir);
   const store = await openStore(config);
   const weights = openWeights(config, logger, env);
@@ -124,6 +144,7 @@ export async function startService(config: ResolvedConfig, env: Environment): Pr
   await rm(temporaryDirectory, { recursive: true, force: true });
   const keys = createKeysService({ accounts: store.accounts, keys: store.keys, clock });
   const firstKey = await keys.bootstrap(config.apiKey);
+  if (firstKey !== undefined) onFirstKey?.(firstKey);
   const authentication = createAuthentication({ keys: store.keys, revisions: store.revisions, clock });
 
   const startedAt = clock.now();
@@ -255,7 +276,6 @@ export async function startService(config: ResolvedConfig, env: Environment): Pr
 
   return {
     address,
-    firstKey,
     async close() {
       const deadline = setTimeout(() => server.server.closeAllConnections(), config.http.drainTimeoutMs);
       await server.close();

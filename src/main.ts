@@ -47,4 +47,7 @@ async function main(argv: readonly string[]): Promise<number> {
   }
 }
 
-process.exitCode = await main(process.argv.slice(2));
+const code = await main(process.argv.slice(2));
+// A start that failed half-way leaves timers and threads behind, which would keep the process alive.
+if (code === 0) process.exitCode = 0;
+else process.exit(code);

@@ -1,43 +1,70 @@
 import { startService } from '../compose.ts';
-import type { Command } from './command.ts';
+import type { ResolvedConfig } from '../config/load.ts';
+import type { IssuedKey } from '../services/keys.ts';
+import { type Command, CommandFailed } from './command.ts';
 
-function greeting(address: string, secret: string): string {
-  return `
-Baobab serves on ${address}
+/** Ctrl-C reaches a server under `npm start` twice: from the terminal, and passed on by npm. */
+const SAME_KEYSTROKE_MS = 1_000;
 
+const greeting = (secret: string): string => `
 Your first key, shown this once only:
 
     ${secret}
+`;
 
+const invitation = (address: string, secret: string): string => `
 Try it:
 
     curl ${address}/v1/models -H "Authorization: Bearer ${secret}"
 
 API reference: ${address}/docs
 `;
+
+/** What keeps the machine from listening, in words for its operator. */
+function listenProblem(error: unknown, { host, port }: ResolvedConfig): string | undefined {
+  const { syscall, code } = error as NodeJS.ErrnoException;
+  if (code === 'EADDRINUSE') return `port ${port} of ${host} is taken; choose another one with --port`;
+  if (code === 'EACCES' && syscall === 'listen')
+    return `this user may not listen on port ${port}; choose one above 1023 with --port`;
+  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND')
+    return `${host} is not an address of this machine; choose another one with --host`;
+  return undefined;
+}
+
+/** Resolves with the first SIGINT or SIGTERM; a second one, made on purpose, ends the process at once. */
+function stopSignal(): Promise<void> {
+  return new Promise((resolve) => {
+    let firstAt: number | undefined;
+    const onSignal = () => {
+      if (firstAt !== undefined && performance.now() - firstAt > SAME_KEYSTROKE_MS) process.exit(130);
+      firstAt ??= performance.now();
+      resolve();
+    };
+    process.on('SIGINT', onSignal);
+    process.on('SIGTERM', onSignal);
+  });
 }
 
 export const serveCommand: Command = {
   summary: 'Run the service',
   usage: ['[--host H] [--port N] [--data-dir DIR] [--config FILE] [any other setting as a flag]'],
   async run({ config, env, print }) {
-    const service = await startService(config, env);
-    const { address, firstKey } = service;
-    if (firstKey === undefined) print(`Baobab serves on ${address}`);
-    // A key that came from the environment is known to whoever set it.
-    else if (config.apiKey !== undefined) print(`Baobab serves on ${address} (first key: as set in BAOBAB_API_KEY)`);
-    else print(greeting(address, firstKey.secret));
-
-    await new Promise<void>((resolve, reject) => {
-      let stopping = false;
-      const stop = () => {
-        // A second signal means now.
-        if (stopping) process.exit(130);
-        stopping = true;
-        service.close().then(resolve, reject);
-      };
-      process.on('SIGINT', stop);
-      process.on('SIGTERM', stop);
+    let first: IssuedKey | undefined;
+    const onFirstKey = (issued: IssuedKey) => {
+      first = issued;
+      // A key that came from the environment is known to whoever set it.
+      if (config.apiKey === undefined) print(greeting(issued.secret));
+    };
+    const service = await startService(config, { env, onFirstKey }).catch((error: unknown) => {
+      const problem = listenProblem(error, config);
+      throw problem === undefined ? error : new CommandFailed(problem);
     });
+    const stop = stopSignal();
+    const { address } = service;
+    if (first === undefined) print(`Baobab serves on ${address}`);
+    else if (config.apiKey !== undefined) print(`Baobab serves on ${address} (first key: as set in BAOBAB_API_KEY)`);
+    else print(`Baobab serves on ${address}\n${invitation(address, first.secret)}`);
+    await stop;
+    await service.close();
   },
 };
