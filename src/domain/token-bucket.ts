@@ -12,6 +12,7 @@ export interface TokenBucket {
 }
 
 const PARTS = 60_000;
+const MINUTE_MS = 60_000;
 
 export const fullBucket = (perMinute: number, now: number): TokenBucket => ({
   level: perMinute * PARTS,
@@ -30,12 +31,15 @@ export function take(bucket: TokenBucket, perMinute: number, amount: number): vo
   bucket.level = Math.min(perMinute * PARTS, bucket.level - amount * PARTS);
 }
 
-/** More than the bucket can ever hold is let through when the bucket is full; the rest becomes a debt when it is settled. */
-export const admissible = (amount: number, perMinute: number): number => Math.min(amount, perMinute);
+/** More than the bucket can ever hold is let through when the bucket is full; the rest becomes a debt. A limit of 0 admits none. */
+export const admissible = (amount: number, perMinute: number): number => Math.min(amount, Math.max(1, perMinute));
 
-/** Zero when the amount can be taken now. */
-export const waitMs = (bucket: TokenBucket, perMinute: number, amount: number): number =>
-  Math.max(0, Math.ceil((amount * PARTS - bucket.level) / perMinute));
+/** Zero when the amount can be taken now. With a limit of 0 that never comes; a minute is as good an answer as any. */
+export function waitMs(bucket: TokenBucket, perMinute: number, amount: number): number {
+  const missing = amount * PARTS - bucket.level;
+  if (missing <= 0) return 0;
+  return perMinute === 0 ? MINUTE_MS : Math.ceil(missing / perMinute);
+}
 
 export const remaining = (bucket: TokenBucket): number => Math.max(0, Math.floor(bucket.level / PARTS));
 

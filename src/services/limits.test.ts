@@ -108,6 +108,17 @@ describe('rate limits', () => {
     });
   });
 
+  it('admits nothing when a limit is 0', async () => {
+    expect(await refused(setUp({ key: { rpm: 0 } }).admit())).toMatchObject({
+      code: 'rpm_exceeded',
+      retryAfterSeconds: 60,
+    });
+    expect(await refused(setUp({ key: { tpm: 0 } }).admit())).toMatchObject({
+      code: 'tpm_exceeded',
+      retryAfterSeconds: 60,
+    });
+  });
+
   it('settles tokens with the real count, once', async () => {
     const { admit } = setUp({ key: { tpm: 100 } });
     const first = await admitted(admit({ estimatedTokens: 100 }));
