@@ -14,15 +14,19 @@ import type { ModelEntry, ModelVersion } from './domain/model.ts';
 import { createFleet } from './engines/fleet.ts';
 import { createEngineRegistry } from './engines/registry.ts';
 import { errors } from './errors/errors.ts';
+import { createLineExecutor } from './http/batch-lines.ts';
 import { createServer } from './http/server.ts';
 import { createLogger } from './logging/logger.ts';
 import { createEngineMetrics } from './metrics/engine-metrics.ts';
 import { createMetrics } from './metrics/metrics.ts';
 import { createWeightsStore, type StoredModel, type StoreLogger, type WeightsStore } from './models/store.ts';
+import type { BatchRepository } from './ports/batches.ts';
 import { systemClock } from './ports/clock.ts';
 import { StoreUnavailableError } from './ports/store-errors.ts';
 import { createAudio } from './services/audio.ts';
 import { createAuthentication } from './services/authentication.ts';
+import { createBatches } from './services/batches/batches.ts';
+import { createBatchRunner } from './services/batches/runner.ts';
 import { type CatalogService, createCatalog } from './services/catalog.ts';
 import { createChat } from './services/chat.ts';
 import { createEmbeddings } from './services/embeddings.ts';
@@ -31,12 +35,13 @@ import { createFileUpkeep } from './services/file-upkeep.ts';
 import { createFiles } from './services/files.ts';
 import { createIdempotency } from './services/idempotency.ts';
 import { createInference } from './services/inference.ts';
+import { createInteractiveLoad } from './services/interactive-load.ts';
 import { createKeysService, type IssuedKey, type KeysService } from './services/keys.ts';
 import { createLimits } from './services/limits.ts';
 import { createMetering } from './services/metering.ts';
 import { createRerank } from './services/rerank.ts';
 import { createTranscriptionsService } from './services/transcriptions.ts';
-import { createUsage } from './services/usage.ts';
+import { createUsage, type UsageService } from './services/usage.ts';
 
 /** The folder of package.json: built-in catalog and bundled weights lie in it. */
 const ROOT = join(import.meta.dirname, '..');
@@ -98,6 +103,7 @@ export function openWeights(config: ResolvedConfig, logger: StoreLogger, env: En
 export interface Administration extends AsyncDisposable {
   keys: KeysService;
   catalog: CatalogService;
+  usage: UsageService;
   entries: ModelEntry[];
 }
 
@@ -107,6 +113,7 @@ export async function openAdministration(config: ResolvedConfig): Promise<Admini
   return {
     entries,
     keys: createKeysService({ accounts: store.accounts, keys: store.keys, clock }),
+    usage: createUsage({ usage: store.usage, clock }),
     catalog: await createCatalog({
       entries,
       lifecycles: store.lifecycles,
@@ -114,6 +121,7 @@ export async function openAdministration(config: ResolvedConfig): Promise<Admini
       serving: () => ({ regions: [], status: 'unavailable' }),
       clock,
     }),
+    batches: store.batches,
     [Symbol.asyncDispose]: () => store.close(),
   };
 }
@@ -198,13 +206,31 @@ export async function startService(config: ResolvedConfig, { env, onFirstKey }: 
     serving: fleet.serving,
     clock,
   });
+  const interactiveLoad = createInteractiveLoad();
   const inference = createInference({
     catalog,
     limits: createLimits({ counters: createMemoryCounters(), usage: store.usage, clock, defaults: config.limits }),
     metering: createMetering({ ledger: store.ledger, clock }),
-    engines: fleet,
+    engines: interactiveLoad.watch(fleet),
     region: config.region,
     clock,
+  });
+  const embeddings = createEmbeddings({ inference });
+  const rerank = createRerank({ inference });
+  const chat = createChat({ inference });
+  const runner = createBatchRunner({
+    batches: store.batches,
+    fileRecords: store.files,
+    files,
+    retention,
+    blobs,
+    keys: store.keys,
+    accounts: store.accounts,
+    executor: createLineExecutor({ embeddings, rerank, chat }),
+    settings: config.batches,
+    interactiveRequests: interactiveLoad.count,
+    clock,
+    logger,
   });
   const idempotency = createIdempotency({
     repository: store.idempotency,
@@ -224,10 +250,11 @@ export async function startService(config: ResolvedConfig, { env, onFirstKey }: 
     authentication,
     catalog,
     keys,
-    embeddings: createEmbeddings({ inference }),
-    rerank: createRerank({ inference }),
-    chat: createChat({ inference }),
+    embeddings,
+    rerank,
+    chat,
     files,
+    batches: createBatches({ batches: store.batches, files, clock, onChange: runner.wake }),
     usage: createUsage({ usage: store.usage, clock }),
     idempotency,
     audio: createAudio({
@@ -268,6 +295,7 @@ export async function startService(config: ResolvedConfig, { env, onFirstKey }: 
   const address = await server.listen({ host: config.host, port: config.port });
   const control = await startControlServer(config.dataDir, () => fleet.list());
   upkeep.start();
+  runner.start();
   void weights.probe(
     entries.flatMap((entry) =>
       entry.versions.map((version) => storedModel(entry, version)).filter((model) => model !== undefined),
@@ -282,6 +310,7 @@ export async function startService(config: ResolvedConfig, { env, onFirstKey }: 
       clearTimeout(deadline);
       await control.close();
       for (const timer of timers) clearInterval(timer);
+      await runner.stop(config.http.drainTimeoutMs);
       await fleet.close(config.http.drainTimeoutMs);
       await upkeep.stop();
       idempotency.close();

@@ -4,11 +4,13 @@ import { configCommand } from './config.ts';
 import { keysCommand } from './keys.ts';
 import { modelsCommand } from './models.ts';
 import { serveCommand } from './serve.ts';
+import { usageCommand } from './usage.ts';
 
 export const COMMANDS: Readonly<Record<string, Command>> = {
   serve: serveCommand,
   models: modelsCommand,
   keys: keysCommand,
   accounts: accountsCommand,
+  usage: usageCommand,
   config: configCommand,
 };
