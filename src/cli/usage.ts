@@ -1,6 +1,7 @@
 import { openAdministration } from '../compose.ts';
 import { usdText } from '../domain/money.ts';
 import type { UsageBucket } from '../services/usage.ts';
+import { snake } from '../validation/names.ts';
 import { type Command, UsageError } from './command.ts';
 import { parseOptions } from './options.ts';
 import { table } from './table.ts';
@@ -58,7 +59,7 @@ export const usageCommand: Command = {
     if (values.json) {
       print(JSON.stringify({ buckets, totals }, (_, value) => (typeof value === 'bigint' ? usdText(value) : value)));
     } else if (values.csv) {
-      print(['start', 'end', ...groups.map(([group]) => group), ...COUNTS, 'cost_usd'].join(','));
+      print(['start', 'end', ...groups.map(([group]) => group), ...COUNTS.map(snake), 'cost_usd'].join(','));
       for (const bucket of buckets) {
         const cells = [
           bucket.start,
@@ -69,7 +70,8 @@ export const usageCommand: Command = {
         print([...cells, usdText(bucket.costNanoUsd)].map(csvCell).join(','));
       }
     } else {
-      const largest = buckets.reduce((most, { costNanoUsd }) => (costNanoUsd > most ? costNanoUsd : most), 0n);
+      let largest = 0n;
+      for (const { costNanoUsd } of buckets) if (costNanoUsd > largest) largest = costNanoUsd;
       const rows = buckets.map((bucket) => [
         startOf(bucket),
         ...groups.map(([, cell]) => cell(bucket)),
