@@ -105,6 +105,7 @@ export interface Administration extends AsyncDisposable {
   catalog: CatalogService;
   usage: UsageService;
   entries: ModelEntry[];
+  batches: BatchRepository;
 }
 
 export async function openAdministration(config: ResolvedConfig): Promise<Administration> {

@@ -1,4 +1,5 @@
 import { accountsCommand } from './accounts.ts';
+import { batchesCommand } from './batches.ts';
 import type { Command } from './command.ts';
 import { configCommand } from './config.ts';
 import { keysCommand } from './keys.ts';
@@ -12,5 +13,6 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   keys: keysCommand,
   accounts: accountsCommand,
   usage: usageCommand,
+  batches: batchesCommand,
   config: configCommand,
 };

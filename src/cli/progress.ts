@@ -17,21 +17,29 @@ const BAR_WIDTH = 24;
 const PLAIN_LINE_EVERY_MS = 5_000;
 const CLEAR_LINE = '\r\u001b[2K';
 
+/** How much of something is done. */
+export interface ShareView {
+  /** `share` in 0–1; null: unknown. */
+  update(label: string, share: number | null, details: readonly string[]): void;
+  finish(text: string): void;
+}
+
 /** A bar that is drawn over itself on a terminal; a line now and then in a log. */
-export function createProgressView(target: ProgressTarget, clock: Clock): ProgressView {
+export function createShareView(target: ProgressTarget, clock: Clock): ShareView {
   if (target.isTTY === true) {
     return {
-      update: (label, progress) => target.write(CLEAR_LINE + cutTo(barLine(label, progress), target.columns ?? 80)),
+      update: (label, share, details) =>
+        target.write(CLEAR_LINE + cutTo(barLine(label, share, details), target.columns ?? 80)),
       finish: (text) => target.write(`${CLEAR_LINE}${text}\n`),
     };
   }
   let printedAtMs = Number.NEGATIVE_INFINITY;
   return {
-    update(label, progress) {
+    update(label, share, details) {
       const nowMs = clock.now();
       if (nowMs - printedAtMs < PLAIN_LINE_EVERY_MS) return;
       printedAtMs = nowMs;
-      target.write(`${label}: ${[percent(progress), ...details(progress)].filter(Boolean).join(', ')}\n`);
+      target.write(`${label}: ${[percent(share), ...details].filter(Boolean).join(', ')}\n`);
     },
     finish(text) {
       printedAtMs = Number.NEGATIVE_INFINITY;
@@ -40,20 +48,29 @@ export function createProgressView(target: ProgressTarget, clock: Clock): Progre
   };
 }
 
-function barLine(label: string, progress: PullProgress): string {
-  const filled = Math.round(share(progress) * BAR_WIDTH);
+export function createProgressView(target: ProgressTarget, clock: Clock): ProgressView {
+  const view = createShareView(target, clock);
+  return {
+    update: (label, progress) => view.update(label, shareOf(progress), details(progress)),
+    finish: view.finish,
+  };
+}
+
+function barLine(label: string, share: number | null, details: readonly string[]): string {
+  const filled = Math.round((share ?? 0) * BAR_WIDTH);
   const bar = '█'.repeat(filled) + '░'.repeat(BAR_WIDTH - filled);
-  return `${label}  ${bar} ${[percent(progress), ...details(progress)].filter(Boolean).join('  ')}`;
+  return `${label}  ${bar} ${[percent(share), ...details].filter(Boolean).join('  ')}`;
 }
 
 /** A line that wraps could not be drawn over. */
 const cutTo = (line: string, columns: number): string => [...line].slice(0, Math.max(1, columns - 1)).join('');
 
-const share = ({ receivedBytes, totalBytes }: PullProgress): number =>
-  totalBytes === null || totalBytes === 0 ? 0 : Math.min(1, receivedBytes / totalBytes);
+function shareOf({ receivedBytes, totalBytes }: PullProgress): number | null {
+  if (totalBytes === null) return null;
+  return totalBytes === 0 ? 0 : Math.min(1, receivedBytes / totalBytes);
+}
 
-const percent = (progress: PullProgress): string =>
-  progress.totalBytes === null ? '' : `${Math.floor(share(progress) * 100)} %`;
+const percent = (share: number | null): string => (share === null ? '' : `${Math.floor(share * 100)} %`);
 
 function details({ receivedBytes, totalBytes, bytesPerSecond, secondsLeft }: PullProgress): string[] {
   return [

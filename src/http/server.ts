@@ -8,6 +8,7 @@ import { errors } from '../errors/errors.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import type { AudioService } from '../services/audio.ts';
 import type { AuthenticationService } from '../services/authentication.ts';
+import type { BatchesService } from '../services/batches/batches.ts';
 import type { CatalogService } from '../services/catalog.ts';
 import type { ChatService } from '../services/chat.ts';
 import type { EmbeddingsService } from '../services/embeddings.ts';
@@ -21,6 +22,7 @@ import { errorHandler, notFound, sendError } from './plugins/error-handler.ts';
 import { hashBody, idempotencyKeys } from './plugins/idempotency.ts';
 import { observe, requestLog } from './plugins/request-log.ts';
 import { adminRoutes } from './routes/admin.ts';
+import { batchRoutes } from './routes/batches.ts';
 import { chatRoutes } from './routes/chat.ts';
 import { embeddingRoutes } from './routes/embeddings.ts';
 import { fileRoutes } from './routes/files.ts';
@@ -52,6 +54,7 @@ export interface ServerDependencies {
   rerank: RerankService;
   chat: ChatService;
   files: FilesService;
+  batches: BatchesService;
   usage: UsageService;
   audio: AudioService<AudioSource>;
   temporaryDirectory: string;
@@ -159,6 +162,7 @@ export async function createServer(dependencies: ServerDependencies): Promise<Fa
         maxInlineBytes: dependencies.maxInlineAudioBytes,
       });
       await api.register(fileRoutes, { files: dependencies.files });
+      await api.register(batchRoutes, { batches: dependencies.batches });
       await api.register(modelRoutes, { catalog });
       await api.register(usageRoutes, { usage });
       await api.register(adminRoutes, { keys, catalog, authentication });

@@ -1,0 +1,106 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { openAdministration } from '../compose.ts';
+import { type Batch, isActive } from '../domain/batch.ts';
+import { systemClock } from '../ports/clock.ts';
+import { type Command, UsageError } from './command.ts';
+import { integerOption, parseOptions } from './options.ts';
+import { createShareView } from './progress.ts';
+import { table } from './table.ts';
+
+const WATCH_MS = 500;
+
+const iso = (ms: number | null): string => (ms === null ? '-' : new Date(ms).toISOString());
+
+const done = ({ counts }: Batch): string => {
+  const failed = counts.failed === 0 ? '' : `, ${counts.failed} failed`;
+  return `${counts.completed + counts.failed} of ${counts.total}${failed}`;
+};
+
+function details(batch: Batch, account: string): string {
+  const rows: [string, string][] = [
+    ['batch', batch.id],
+    ['account', account],
+    ['key', batch.keyId],
+    ['endpoint', batch.endpoint],
+    ['status', batch.status],
+    ['lines', done(batch)],
+    ['input', batch.inputFileId],
+    ['output', batch.outputFileId ?? '-'],
+    ['errors', batch.errorFileId ?? '-'],
+    ['created', iso(batch.createdAt)],
+    ['expires', iso(batch.expiresAt)],
+    ['ended', iso(batch.endedAt)],
+  ];
+  const problems = batch.problems.map(({ line, message }) => `${line === null ? '' : `line ${line}: `}${message}`);
+  return [...rows.map(([name, value]) => `${name.padEnd(9)} ${value}`), ...problems.map((each) => `  ${each}`)].join(
+    '\n',
+  );
+}
+
+export const batchesCommand: Command = {
+  summary: 'List, watch and cancel batches',
+  usage: ['list [--account NAME] [--limit N] [--json]', 'show <id> [--watch] [--json]', 'cancel <id> [--json]'],
+  async run({ args, config, print }) {
+    const { values, positionals } = parseOptions(args, {
+      account: { type: 'string' },
+      limit: { type: 'string' },
+      watch: { type: 'boolean' },
+      json: { type: 'boolean' },
+    });
+    const [action, id] = positionals;
+    await using administration = await openAdministration(config);
+    const { batches, keys } = administration;
+
+    async function find(): Promise<Batch> {
+      const batch = id === undefined ? undefined : await batches.get(id);
+      if (batch === undefined) throw new UsageError(`there is no batch '${id}'; 'baobab batches list' shows them`);
+      return batch;
+    }
+    const accountName = async (accountId: string) => (await keys.findAccount(accountId))?.name ?? accountId;
+
+    async function watch(): Promise<Batch> {
+      const bar = createShareView(process.stdout, systemClock);
+      let batch = await find();
+      while (isActive(batch.status)) {
+        const { total, completed, failed } = batch.counts;
+        bar.update(`${batch.id} ${batch.status}`, total === 0 ? null : (completed + failed) / total, [done(batch)]);
+        await sleep(WATCH_MS);
+        batch = await find();
+      }
+      bar.finish(`${batch.id} ${batch.status}, ${done(batch)}`);
+      return batch;
+    }
+
+    if (action === 'list') {
+      const owner = values.account === undefined ? undefined : await keys.findAccount(values.account);
+      if (values.account !== undefined && owner === undefined) {
+        throw new UsageError(`there is no account '${values.account}'; 'baobab accounts list' shows them`);
+      }
+      const found = await batches.list({ accountId: owner?.id, limit: integerOption('limit', values.limit) ?? 50 });
+      if (values.json) print(JSON.stringify(found));
+      else {
+        const names = new Map((await keys.listAccounts()).map((each) => [each.id, each.name]));
+        const rows = found.map((batch) => [
+          batch.id,
+          names.get(batch.accountId) ?? batch.accountId,
+          batch.endpoint,
+          batch.status,
+          done(batch),
+          iso(batch.createdAt),
+        ]);
+        print(table(['ID', 'ACCOUNT', 'ENDPOINT', 'STATUS', 'LINES', 'CREATED'], rows));
+      }
+    } else if (action === 'show' && id !== undefined) {
+      const batch = values.watch ? await watch() : await find();
+      print(values.json ? JSON.stringify(batch) : details(batch, await accountName(batch.accountId)));
+    } else if (action === 'cancel' && id !== undefined) {
+      await find();
+      // The server sees the mark within a second and ends the batch; without one, the next start does.
+      await batches.cancel(id, systemClock.now());
+      const batch = await find();
+      if (batch.cancellingAt === null)
+        throw new UsageError(`the batch '${id}' is '${batch.status}': nothing to cancel`);
+      print(values.json ? JSON.stringify(batch) : `${batch.id} ${batch.status}, ${done(batch)}`);
+    } else throw new UsageError('say what to do with batches');
+  },
+};
