@@ -31,10 +31,7 @@ export async function load(spec: LoadSpec): Promise<EngineModel> {
 
 function common({ session, tokenizer }: Encoder) {
   return {
-    countTokens: async (text: string) => {
-      const { before, after } = tokenizer.template.single;
-      return before.length + tokenizer.encode(text).length + after.length;
-    },
+    countTokens: async (text: string) => tokenizer.encode(text, tokenizer.template.single).length,
     [Symbol.asyncDispose]: () => session[Symbol.asyncDispose](),
   };
 }

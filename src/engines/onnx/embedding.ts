@@ -4,7 +4,7 @@ import { type Encoder, joined, mapInSlices } from './encoder.ts';
 import { pool } from './pooling.ts';
 
 export function createEmbedding({ spec, engine, tokenizer, batcher }: Encoder): EmbeddingCapability {
-  const { before, after } = tokenizer.template.single;
+  const { single } = tokenizer.template;
   const prefix = engine.inputPrefix ?? '';
   const prefixIds = tokenizer.encode(prefix);
   const pooling = engine.pooling ?? 'mean';
@@ -14,8 +14,8 @@ export function createEmbedding({ spec, engine, tokenizer, batcher }: Encoder): 
     if (typeof input !== 'string') checkIds(input, param, tokenizer.vocabularySize);
     const ids =
       typeof input === 'string'
-        ? joined(before, tokenizer.encode(prefix + input), after)
-        : joined(before, prefixIds, input, after);
+        ? tokenizer.encode(prefix + input, single)
+        : joined(single.before, prefixIds, input, single.after);
     if (ids.length > spec.contextLength) throw errors.contextTooLong(param, ids.length, spec.contextLength);
     return { ids };
   };

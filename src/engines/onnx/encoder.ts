@@ -19,8 +19,8 @@ export interface Encoder {
   batcher: Batcher;
 }
 
-/** Measured: beyond about 512 tokens the activations leave the cache, below about 256 the weights are read too often. */
-const TOKEN_BUDGET = 512;
+/** Measured: with more tokens the activations leave the cache, with fewer the weights are read too often. */
+const TOKEN_BUDGET = 256;
 const MIN_FILL = 0.85;
 /** 64 MiB of ids: one request of 2048 inputs of 8192 tokens. */
 const MAX_PENDING_TOKENS = 1 << 24;

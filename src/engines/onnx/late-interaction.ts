@@ -19,7 +19,7 @@ export function createLateInteraction({ spec, tokenizer, batcher }: Encoder): Re
 
   return {
     async rerank({ query, documents }, { signal, priority }) {
-      const queryIds = joined(before, tokenizer.encode(query), after);
+      const queryIds = tokenizer.encode(query, tokenizer.template.single);
       if (queryIds.length > spec.contextLength) {
         throw errors.contextTooLong('query', queryIds.length, spec.contextLength);
       }

@@ -5,7 +5,8 @@ import type { Encode } from './tokenizer.ts';
 /** Any other tokenizer (Unigram, BPE): correct, and about ten times slower than the lean one. */
 export async function createEncoder(file: TokenizerFile): Promise<Encode> {
   const tokenizer = new Tokenizer(withoutSpecialTokens(file), {});
-  return (text) => Int32Array.from(tokenizer.encode(text, { add_special_tokens: false }).ids);
+  return (text, { before, after } = { before: [], after: [] }) =>
+    Int32Array.from([...before, ...tokenizer.encode(text, { add_special_tokens: false }).ids, ...after]);
 }
 
 /** Special tokens in a text are plain text; a Unigram vocabulary would also find them as pieces. */

@@ -1,8 +1,9 @@
 import type { PostProcessorPart, TemplatePiece, TokenizerFile } from './file.ts';
+import type { Around } from './tokenizer.ts';
 
 /** Special tokens around one text, or around and between two. */
 export interface Template {
-  single: { before: readonly number[]; after: readonly number[] };
+  single: Around;
   pair: {
     before: readonly number[];
     between: readonly number[];

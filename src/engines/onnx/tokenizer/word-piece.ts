@@ -45,11 +45,12 @@ export function createWordPieceEncoder(file: TokenizerFile): Encode {
     if (start < i) word(text, start, i);
   };
 
-  return (text) => {
+  return (text, around) => {
     ids.truncate(0);
+    around?.before.forEach(ids.push);
     const end = text.length;
     let pieceStart = 0;
-    let countAtPiece = 0;
+    let countAtPiece = ids.count();
     let wordStart = -1;
     for (let i = 0; i <= end; i++) {
       const kind = i === end ? WHITE : (ASCII[text.charCodeAt(i)] ?? GENERAL);
@@ -70,6 +71,7 @@ export function createWordPieceEncoder(file: TokenizerFile): Encode {
       pieceStart = i + 1;
       countAtPiece = ids.count();
     }
+    around?.after.forEach(ids.push);
     return ids.take();
   };
 }
