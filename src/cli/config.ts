@@ -6,13 +6,16 @@ import type { Command } from './command.ts';
 const at = (value: unknown, path: readonly string[]): unknown =>
   path.reduce<unknown>((place, name) => (place as Record<string, unknown> | undefined)?.[name], value);
 
-/** Keys as in the file, secrets hidden wherever they stand. */
+const MASK = '********';
+
+/** Keys as in the file, secrets hidden wherever they stand: also in the user part of an address. */
 function masked(value: unknown, name = ''): unknown {
   if (Array.isArray(value)) return value.map((item) => masked(item));
   if (typeof value === 'object' && value !== null) {
     return Object.fromEntries(Object.entries(value).map(([key, child]) => [snake(key), masked(child, key)]));
   }
-  return SECRET_NAMES.has(name) && value !== undefined ? '********' : value;
+  if (SECRET_NAMES.has(name) && value !== undefined) return MASK;
+  return typeof value === 'string' ? value.replace(/(?<=:\/\/)[^/@]+(?=@)/, MASK) : value;
 }
 
 const SECRET_NAMES = new Set([

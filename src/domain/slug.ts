@@ -22,8 +22,21 @@ export function parseReference(text: string): ModelReference | undefined {
   return { slug, version };
 }
 
-/** `*` stands for any run of characters; a pattern without it names one slug. Pins are checked by their slug. */
+/**
+ * `*` stands for any run of characters; a pattern without it names one slug. Pins are checked by their slug. Not a regular
+ * expression: one with many stars could run for minutes.
+ */
 export function matchesPattern(slug: string, pattern: string): boolean {
-  const parts = pattern.split('*').map((part) => part.replace(/[.+?^${}()|[\]\\]/g, '\\$&'));
-  return new RegExp(`^${parts.join('.*')}$`).test(slug);
+  const [start = '', ...others] = pattern.split('*');
+  const end = others.pop();
+  if (end === undefined) return slug === pattern;
+  const limit = slug.length - end.length;
+  if (!slug.startsWith(start) || !slug.endsWith(end) || start.length > limit) return false;
+  let place = start.length;
+  for (const part of others) {
+    const found = slug.indexOf(part, place);
+    if (found === -1 || found + part.length > limit) return false;
+    place = found + part.length;
+  }
+  return true;
 }

@@ -1,0 +1,209 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { ConfigError, loadConfig } from './load.ts';
+import { parseText, SETTINGS } from './settings.ts';
+
+let directory: string;
+let file: string;
+beforeAll(() => {
+  directory = mkdtempSync(join(tmpdir(), 'baobab-config-'));
+  file = join(directory, 'baobab.yaml');
+});
+beforeEach(() => rmSync(file, { force: true }));
+afterAll(() => rmSync(directory, { recursive: true }));
+
+interface Given {
+  yaml?: string;
+  env?: Record<string, string>;
+  args?: string[];
+}
+
+function load({ yaml, env = {}, args = [] }: Given) {
+  if (yaml !== undefined) writeFileSync(file, yaml);
+  return loadConfig({ args, env, workingDirectory: directory });
+}
+
+function problems(given: Given): string[] {
+  try {
+    load(given);
+  } catch (error) {
+    if (error instanceof ConfigError) return error.message.split('\n');
+    throw error;
+  }
+  return [];
+}
+
+describe('where a setting comes from', () => {
+  it('serves on 127.0.0.1:8080 without any', () => {
+    const { config, file: read } = load({});
+    expect(config).toMatchObject({ host: '127.0.0.1', port: 8080, region: 'local' });
+    expect(read).toBeUndefined();
+  });
+
+  it('file, then environment, then flag', () => {
+    const yaml = 'port: 1\nregion: from-file\nhost: 0.0.0.0\n';
+    const env = { BAOBAB_PORT: '2', BAOBAB_REGION: 'from-env' };
+    const { config, file: read } = load({ yaml, env, args: ['--port', '3'] });
+    expect(config).toMatchObject({ port: 3, region: 'from-env', host: '0.0.0.0' });
+    expect(read).toBe(file);
+  });
+
+  it('every one has a key, a variable and a flag, made by one rule', () => {
+    expect(SETTINGS.find(({ key }) => key === 'files.max_bytes')).toMatchObject({
+      variable: 'BAOBAB_FILES_MAX_BYTES',
+      flag: '--files-max-bytes',
+    });
+    for (const { path, key, variable, flag } of SETTINGS) {
+      expect(variable).toBe(`BAOBAB_${key.replaceAll('.', '_').toUpperCase()}`);
+      expect(flag).toBe(`--${key.replace(/[._]/g, '-')}`);
+      expect(path.length).toBe(key.split('.').length);
+    }
+    expect(new Set(SETTINGS.map(({ variable }) => variable)).size).toBe(SETTINGS.length);
+    expect(new Set(SETTINGS.map(({ flag }) => flag)).size).toBe(SETTINGS.length);
+  });
+
+  it('has the fixed names of the environment', () => {
+    const variables = SETTINGS.map(({ variable }) => variable);
+    for (const name of ['HOST', 'PORT', 'DATA_DIR', 'MODELS_DIR', 'API_KEY', 'REGION']) {
+      expect(variables).toContain(`BAOBAB_${name}`);
+    }
+  });
+
+  it('takes every setting from its variable and from its flag', () => {
+    for (const { schema, path, variable, flag } of SETTINGS) {
+      const { type, minimum, enum: choices } = schema as { type?: string; minimum?: number; enum?: string[] };
+      const text =
+        choices?.at(-1) ??
+        (type === 'integer'
+          ? String(minimum ?? 1)
+          : type === 'boolean'
+            ? 'true'
+            : type === 'array'
+              ? '[]'
+              : 'a-0123456789-long-value');
+      const expected = path.at(-1)?.endsWith('Dir') ? join(directory, text) : parseText(schema, text);
+      const short = { BAOBAB_HTTP_HEADERS_TIMEOUT_MS: '100' };
+      const read = (config: unknown) =>
+        path.reduce<unknown>((place, name) => (place as Record<string, unknown>)[name], config);
+      const fromVariable = load({ env: { ...short, [variable]: text } }).config;
+      const fromFlag = load({ env: short, args: [`${flag}=${text}`] }).config;
+      if (path.at(-1) === 'catalogDir') continue;
+      expect(read(fromVariable), variable).toEqual(expected);
+      expect(read(fromFlag), flag).toEqual(expected);
+    }
+  });
+
+  it('reads the file named by BAOBAB_CONFIG, and rather the one named by --config', () => {
+    writeFileSync(join(directory, 'one.yaml'), 'port: 11\n');
+    writeFileSync(join(directory, 'two.yaml'), 'port: 22\n');
+    const env = { BAOBAB_CONFIG: 'one.yaml' };
+    expect(load({ env }).config.port).toBe(11);
+    expect(load({ env, args: ['--config', 'two.yaml'] }).config.port).toBe(22);
+  });
+
+  it('gives back the arguments that are no settings, in order', () => {
+    expect(load({ args: ['create', 'ci', '--port', '1', '--scopes', 'chat', '--json'] }).rest).toEqual([
+      'create',
+      'ci',
+      '--scopes',
+      'chat',
+      '--json',
+    ]);
+  });
+
+  it('keeps weights under the data directory unless told otherwise; paths are absolute', () => {
+    expect(load({ env: { BAOBAB_DATA_DIR: 'd' } }).config).toMatchObject({
+      dataDir: join(directory, 'd'),
+      modelsDir: join(directory, 'd', 'models'),
+    });
+    expect(load({ args: ['--models-dir', '/srv/weights'] }).config.modelsDir).toBe('/srv/weights');
+  });
+
+  it('takes lists from the environment with commas, and upstreams as JSON in the names of the file', () => {
+    expect(load({ env: { BAOBAB_MODELS_WARM: 'a/b, c/d' } }).config.models.warm).toEqual(['a/b', 'c/d']);
+    const upstream = { model: 'a/b', url: 'http://127.0.0.1:1/v1', api_key: 'k', max_concurrency: 2 };
+    expect(load({ env: { BAOBAB_UPSTREAMS: JSON.stringify([upstream]) } }).config.upstreams).toMatchObject([
+      { model: 'a/b', apiKey: 'k', maxConcurrency: 2, kind: 'openai', totalTimeoutMs: 600_000 },
+    ]);
+  });
+
+  it('takes an empty file and an empty variable for nothing', () => {
+    expect(load({ yaml: '# nothing yet\n', env: { BAOBAB_PORT: '' } }).config.port).toBe(8080);
+  });
+});
+
+describe('what stops the start', () => {
+  it('an unknown key, with file, line, key and what is allowed there', () => {
+    const [line] = problems({ yaml: 'port: 8080\nlog:\n  levle: debug\n' });
+    expect(line).toBe(`${file}:3: log.levle: unknown key; allowed here: level, format`);
+  });
+
+  it('a bad value, with file, line, key and what is allowed', () => {
+    expect(problems({ yaml: 'host: 127.0.0.1\nport: http\nlog:\n  level: loud\n' })).toEqual([
+      `${file}:2: port: must be a whole number from 0 to 65535`,
+      `${file}:4: log.level: must be one of "trace", "debug", "info", "warn", "error", "silent"`,
+    ]);
+  });
+
+  it('a bad value in the second of two lists, with its own line', () => {
+    const yaml = [
+      'upstreams:',
+      '  - model: a/b',
+      '    url: http://127.0.0.1:1/v1',
+      '  - model: a/b',
+      '    url: http://127.0.0.1:2/v1',
+      '    kind: vlm',
+    ].join('\n');
+    expect(problems({ yaml })).toEqual([
+      expect.stringMatching(/baobab\.yaml:6: upstreams\.1\.kind: must be one of "openai", /),
+    ]);
+  });
+
+  it('a bad variable or flag, named as it was given', () => {
+    expect(problems({ env: { BAOBAB_PORT: '80a' } })).toEqual([
+      'BAOBAB_PORT: port: must be a whole number from 0 to 65535',
+    ]);
+    expect(problems({ args: ['--port=70000'] })).toEqual(['--port: port: must be a whole number from 0 to 65535']);
+    expect(problems({ env: { BAOBAB_HTTP_PUBLIC_METRICS: 'yes' } })).toEqual([
+      'BAOBAB_HTTP_PUBLIC_METRICS: http.public_metrics: must be a boolean',
+    ]);
+  });
+
+  it('an unknown variable of ours', () => {
+    expect(problems({ env: { BAOBAB_PROT: '1' } })).toEqual([expect.stringMatching(/^BAOBAB_PROT: unknown variable/)]);
+  });
+
+  it('a flag without a value', () => {
+    expect(problems({ args: ['--port'] })).toEqual(['--port: needs a value']);
+  });
+
+  it('broken YAML, with its line', () => {
+    expect(problems({ yaml: 'port: 1\nhost: [a\n' })[0]).toMatch(/baobab\.yaml:[23]: /);
+  });
+
+  it.each(['- port: 1\n', 'port\n', '8080\n'])('a file that holds no keys: %j', (yaml) => {
+    expect(problems({ yaml, env: { BAOBAB_PORT: '1' } })).toEqual([`${file}:1: must hold settings as 'key: value'`]);
+  });
+
+  it('a file that was named and is not there', () => {
+    expect(problems({ args: ['--config', 'none.yaml'] })[0]).toContain('there is no such configuration file');
+  });
+
+  it('a head that may take longer than the whole request', () => {
+    expect(problems({ env: { BAOBAB_HTTP_REQUEST_TIMEOUT_MS: '1000' } })).toEqual([
+      expect.stringContaining('http.headers_timeout_ms: must be at most http.request_timeout_ms, which is 1000'),
+    ]);
+  });
+
+  it('a first key that is too short, without showing it', () => {
+    const [line = ''] = problems({ env: { BAOBAB_API_KEY: 'hunter2' } });
+    expect(line).toContain('api_key: must be a string of at least 16 characters');
+    expect(line).not.toContain('hunter2');
+  });
+
+  it('tells every problem at once', () => {
+    expect(problems({ yaml: 'port: x\nfoo: 1\n', env: { BAOBAB_REGION: 'Not OK' } })).toHaveLength(3);
+  });
+});

@@ -1,0 +1,17 @@
+import { expect, it } from 'vitest';
+import { createId } from './ids.ts';
+
+it('has a prefix and 24 lowercase characters', () => {
+  expect(createId('req')).toMatch(/^req_[0-9a-z]{24}$/);
+});
+
+it('sorts by time', () => {
+  const times = [0, 1, 35, 36, 1_700_000_000_000, 1_794_722_272_865, 1_794_722_272_866, 4_000_000_000_000];
+  const ids = times.map((time) => createId('key', time));
+  expect(ids.toSorted()).toEqual(ids);
+});
+
+it('does not repeat within a millisecond', () => {
+  const ids = new Set(Array.from({ length: 10_000 }, () => createId('file', 1_794_722_272_865)));
+  expect(ids.size).toBe(10_000);
+});
