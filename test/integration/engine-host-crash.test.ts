@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { alive, callContext, capability, engineBed, testModel, until } from '../fixtures/engine-bed.ts';
+import { alive, callContext, capability, embed, engineBed, testModel, until } from '../fixtures/engine-bed.ts';
 
 const chat = testModel('test/chat', { driver: 'llama', task: 'chat', model: 'model.gguf' });
 
@@ -68,12 +68,21 @@ describe('a crash of an engine process', () => {
     while (bed.registry.status(name).status === 'ready') await bed.embed(['crash']).catch(() => {});
     expect(bed.registry.status(name)).toEqual({
       status: 'unavailable',
-      reason: expect.stringContaining('its engine crashed 3 times in a row'),
+      reason: expect.stringContaining('its engine crashed too often (3 in a row)'),
     });
     await expect(bed.embed(['fine'])).rejects.toMatchObject({ code: 'model_unavailable', retryAfterSeconds: 1 });
     await until(() => bed.registry.status(name).status === 'cold');
     expect(await bed.embed(['fine'])).toMatchObject({ tokens: [4] });
     expect(bed.registry.status(name).status).toBe('ready');
+  });
+});
+
+describe('a lease', () => {
+  it('that outlives its engine fails at once instead of waiting for ever', async () => {
+    await using bed = engineBed({ restarts: { crashLimit: 1 } });
+    using lease = await bed.registry.acquire(bed.model, callContext());
+    await expect(embed(lease.engine, ['crash'])).rejects.toMatchObject({ code: 'model_unavailable' });
+    await expect(embed(lease.engine, ['again'])).rejects.toThrow('its engine crashed too often (1 in a row)');
   });
 });
 

@@ -62,6 +62,17 @@ describe('memory budget', () => {
     expect(evicted).toEqual(['user']);
   });
 
+  it('lets a small model load while a large one waits', async () => {
+    const { memory, add } = build(100);
+    const user = add('user', 80);
+    user.busy = true;
+    const patience = new AbortController();
+    const large = expect(memory.reserve(add('large', 0), 50 * MB, patience.signal)).rejects.toThrow('50 MB');
+    await memory.reserve(add('small', 0), 10 * MB, never);
+    patience.abort();
+    await large;
+  });
+
   it('gives up waiting in time, with the numbers', async () => {
     const { memory, add } = build(100);
     add('user', 80).busy = true;

@@ -39,44 +39,49 @@ export function createMemoryBudget(limitBytes: number, tenants: () => Iterable<T
       .sort((a, b) => a.lastUsedAt - b.lastUsedAt)[0];
   }
 
-  async function makeRoom(tenant: Tenant, needBytes: number, signal: AbortSignal): Promise<void> {
-    if (needBytes > limitBytes) {
-      throw errors.modelUnavailable(
-        tenant.slug,
-        `it needs about ${megabytes(needBytes)} of memory, and models may use ${megabytes(limitBytes)} in all`,
-      );
-    }
+  /** The bytes in use by others if they leave no room, even without those that are idle. */
+  async function makeRoom(tenant: Tenant, needBytes: number): Promise<number | undefined> {
     while (true) {
-      const changed = wake.promise;
       const used = await usedBytes(tenant);
       if (used + needBytes <= limitBytes) {
         tenant.setAside(needBytes);
-        return;
+        return undefined;
       }
       const victim = leastRecentlyUsed(tenant);
-      if (victim !== undefined) {
-        await victim.evict();
-        continue;
-      }
-      const aborted = Promise.withResolvers<void>();
-      signal.addEventListener('abort', () => aborted.resolve(), { once: true });
-      if (!signal.aborted) await Promise.race([changed, aborted.promise]);
-      if (signal.aborted) {
-        throw errors.modelUnavailable(
-          tenant.slug,
-          `it needs about ${megabytes(needBytes)} of memory, models in use have ${megabytes(used)} of ` +
-            `${megabytes(limitBytes)}, and none became idle in time`,
-        );
-      }
+      if (victim === undefined) return used;
+      await victim.evict();
     }
   }
 
+  /** One at a time: two that look at the same free memory would both take it. */
+  function inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const mine = turn.then(work);
+    turn = mine.catch(() => {});
+    return mine;
+  }
+
   return {
-    // One at a time: two that look at the same free memory would both take it.
-    reserve(tenant, needBytes, signal) {
-      const mine = turn.then(() => makeRoom(tenant, needBytes, signal));
-      turn = mine.catch(() => {});
-      return mine;
+    async reserve(tenant, needBytes, signal) {
+      if (needBytes > limitBytes) {
+        throw errors.modelUnavailable(
+          tenant.slug,
+          `it needs about ${megabytes(needBytes)} of memory, and models may use ${megabytes(limitBytes)} in all`,
+        );
+      }
+      const aborted = new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+      while (true) {
+        const changed = wake.promise;
+        const used = await inTurn(() => makeRoom(tenant, needBytes));
+        if (used === undefined) return;
+        if (!signal.aborted) await Promise.race([changed, aborted]);
+        if (signal.aborted) {
+          throw errors.modelUnavailable(
+            tenant.slug,
+            `it needs about ${megabytes(needBytes)} of memory, models in use have ${megabytes(used)} of ` +
+              `${megabytes(limitBytes)}, and none became idle in time`,
+          );
+        }
+      }
     },
     async trim() {
       let used = await usedBytes();

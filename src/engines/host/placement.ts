@@ -32,6 +32,8 @@ export function createPlacement<P>() {
   /** Calls of one request share a lane, in the order of the requests' next turns. */
   const lanes: Record<Priority, Map<CallContext, Waiter<P>[]>> = { interactive: new Map(), batch: new Map() };
 
+  let closedWith: Error | undefined;
+
   function leastLoaded(weight: number): P | undefined {
     let best: P | undefined;
     let bestLoad = Number.POSITIVE_INFINITY;
@@ -88,6 +90,7 @@ export function createPlacement<P>() {
     place(context: CallContext, weight: number): Promise<Placement<P>> {
       const { signal } = context;
       if (signal.aborted) return Promise.reject(cancellation(signal));
+      if (closedWith !== undefined) return Promise.reject(closedWith);
       return new Promise((resolve, reject) => {
         const requests = lanes[context.priority];
         const waiters = requests.get(context) ?? [];
@@ -113,7 +116,9 @@ export function createPlacement<P>() {
         pump();
       });
     },
-    rejectAll(error: Error): void {
+    /** Nothing will ever be placed again. The first reason counts. */
+    close(error: Error): void {
+      closedWith ??= error;
       for (const requests of Object.values(lanes)) {
         const waiting = [...requests.values()].flat();
         requests.clear();

@@ -97,7 +97,7 @@ export function createReplicaSet(options: ReplicaSetOptions): ReplicaSet {
     if (slots.some((slot) => slot.process !== undefined)) return;
     closed = true;
     ready.reject(error);
-    placement.rejectAll(error);
+    placement.close(error);
   }
 
   function crashed(slot: Slot, reason: string): void {
@@ -110,10 +110,10 @@ export function createReplicaSet(options: ReplicaSetOptions): ReplicaSet {
     }
     const error = errors.modelUnavailable(
       slug,
-      `its engine crashed ${verdict.crashes} times in a row, the last time because ${reason}`,
+      `its engine crashed too often (${verdict.crashes} in a row), the last time because ${reason}`,
     );
+    placement.close(error);
     void close(0);
-    placement.rejectAll(error);
     options.onGiveUp(error, verdict.cooldownMs);
   }
 
@@ -264,8 +264,8 @@ export function createReplicaSet(options: ReplicaSetOptions): ReplicaSet {
     for (const slot of slots) clearTimeout(slot.timer);
     const gone = errors.modelUnavailable(slug, 'it is being unloaded');
     ready.reject(gone);
+    placement.close(gone);
     await Promise.all(slots.map((slot) => slot.process?.close(graceMs)));
-    placement.rejectAll(gone);
   }
 
   for (const slot of slots) launch(slot);
