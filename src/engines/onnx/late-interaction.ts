@@ -7,11 +7,11 @@ import { windows } from './windows.ts';
 
 /**
  * Late interaction: every token of the query looks for its nearest token in the document; the mean of these cosines is the match.
- * Encoders not trained for it give unrelated texts a match of about 0.6 and paraphrases about 0.85, so a fixed logistic curve
- * spreads that range over 0–1. It is the same for every call, hence scores compare across calls and keep the order of the match.
+ * Over bge-small, 16 questions matched their answers by 0.61–0.82 and the answers of others by 0.23–0.56. A logistic curve
+ * centred between the two spreads the match over 0–1. The curve is fixed: scores compare across calls and keep the order of the match.
  */
-const MIDDLE = 0.72;
-const STEEPNESS = 25;
+const MIDDLE = 0.58;
+const STEEPNESS = 20;
 
 export function createLateInteraction({ spec, tokenizer, batcher }: Encoder): RerankCapability {
   const { before, after } = tokenizer.template.single;
