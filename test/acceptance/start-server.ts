@@ -1,0 +1,88 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { homedir, tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+const ROOT = join(import.meta.dirname, '../..');
+const START_TIMEOUT_MS = 30_000;
+
+export const API_KEY = 'acceptance-key-0123456789';
+
+export interface StartOptions {
+  /** A directory that outlives the server; a fresh one otherwise. */
+  dataDir?: string;
+  env?: Record<string, string>;
+  args?: readonly string[];
+}
+
+export interface RunningServer extends AsyncDisposable {
+  /** `http://127.0.0.1:…` */
+  address: string;
+  apiKey: string;
+  dataDir: string;
+  process: ChildProcess;
+  /** Everything it has printed so far, both streams. */
+  output(): string;
+  /** Ends it the way an operator does, and waits. */
+  stop(): Promise<void>;
+  /** `kill -9`, and waits. */
+  kill(): Promise<void>;
+}
+
+/** The weights of the product's own store, fetched once and kept between runs. */
+export const MODELS_DIR = process.env.BAOBAB_MODELS_DIR ?? join(homedir(), '.cache/baobab/models');
+
+/** Starts the real service as a process of its own on a free port; tests talk to it over HTTP only. */
+export async function startServer(options: StartOptions = {}): Promise<RunningServer> {
+  const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'baobab-test-')));
+  const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('BAOBAB_'));
+  const child = spawn(process.execPath, [join(ROOT, 'src/main.ts'), 'serve', '--port', '0', ...(options.args ?? [])], {
+    cwd: dataDir,
+    env: {
+      ...Object.fromEntries(inherited),
+      BAOBAB_API_KEY: API_KEY,
+      BAOBAB_DATA_DIR: dataDir,
+      BAOBAB_MODELS_DIR: MODELS_DIR,
+      ...options.env,
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let output = '';
+  const exited = once(child, 'exit');
+  const address = await new Promise<string>((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error(`the server did not start:\n${output}`)), START_TIMEOUT_MS);
+    const read = (chunk: Buffer) => {
+      output += chunk.toString();
+      const found = /Baobab serves on (http:\/\/\S+)/.exec(output)?.[1];
+      if (found !== undefined) {
+        clearTimeout(timer);
+        resolve(found);
+      }
+    };
+    child.stdout.on('data', read);
+    child.stderr.on('data', read);
+    child.once('exit', (code) => {
+      clearTimeout(timer);
+      reject(new Error(`the server ended with ${code} before it listened:\n${output}`));
+    });
+  });
+
+  const end = async (signal: NodeJS.Signals) => {
+    if (child.exitCode === null && child.signalCode === null) child.kill(signal);
+    await exited;
+  };
+  return {
+    address,
+    apiKey: options.env?.BAOBAB_API_KEY ?? API_KEY,
+    dataDir,
+    process: child,
+    output: () => output,
+    stop: () => end('SIGTERM'),
+    kill: () => end('SIGKILL'),
+    async [Symbol.asyncDispose]() {
+      await end('SIGTERM');
+      if (options.dataDir === undefined) await rm(dataDir, { recursive: true, force: true });
+    },
+  };
+}
