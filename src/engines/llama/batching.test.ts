@@ -1,6 +1,6 @@
 import type { BatchItem, Token } from 'node-llama-cpp';
 import { describe, expect, it } from 'vitest';
-import { ALONE, batchStrategy, SHARED } from './batching.ts';
+import { ALONE, createBatching, SHARED } from './batching.ts';
 
 const item = (tokens: number, evaluationPriority: BatchItem['evaluationPriority']): BatchItem => ({
   tokens: Array.from({ length: tokens }, () => 1 as Token),
@@ -8,16 +8,33 @@ const item = (tokens: number, evaluationPriority: BatchItem['evaluationPriority'
   evaluationPriority,
 });
 
-describe('batchStrategy', () => {
+describe('createBatching', () => {
   it('puts single steps that promised nothing into one batch', () => {
     const items = [item(1, SHARED), item(64, ALONE), item(1, SHARED), item(1, ALONE)];
-    expect(batchStrategy({ items, size: 64 }).map((entry) => entry.item)).toEqual([items[0], items[2]]);
+    expect(
+      createBatching()
+        .strategy({ items, size: 64 })
+        .map((entry) => entry.item),
+    ).toEqual([items[0], items[2]]);
   });
 
   it('runs prompt pieces and reproducible steps alone, oldest first', () => {
+    const { strategy } = createBatching();
     const items = [item(1, ALONE), item(1, SHARED)];
-    expect(batchStrategy({ items, size: 64 })).toEqual([{ item: items[0], processAmount: 1 }]);
+    expect(strategy({ items, size: 64 })).toEqual([{ item: items[0], processAmount: 1 }]);
     const prompt = [item(64, SHARED), item(1, SHARED)];
-    expect(batchStrategy({ items: prompt, size: 64 })).toEqual([{ item: prompt[0], processAmount: 64 }]);
+    expect(strategy({ items: prompt, size: 64 })).toEqual([{ item: prompt[0], processAmount: 64 }]);
+  });
+
+  it('waits a little for a sequence that is about to queue its step, and not for ever', () => {
+    const { strategy, share } = createBatching();
+    const three = [item(1, SHARED), item(1, SHARED), item(1, SHARED)];
+    const ends = three.map(() => share());
+    expect(strategy({ items: three.slice(0, 2), size: 64 })).toEqual([]);
+    expect(strategy({ items: three, size: 64 })).toHaveLength(3);
+    const patient = Array.from({ length: 100 }, () => strategy({ items: three.slice(0, 2), size: 64 }).length);
+    expect(patient.indexOf(2)).toBe(64);
+    ends[0]?.();
+    expect(strategy({ items: three.slice(0, 2), size: 64 })).toHaveLength(2);
   });
 });

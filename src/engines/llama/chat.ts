@@ -1,7 +1,7 @@
 import type { LlamaModel } from 'node-llama-cpp';
 import type { LoadSpec } from '../driver.ts';
 import type { ChatCapability } from '../engine.ts';
-import { batchStrategy } from './batching.ts';
+import { createBatching } from './batching.ts';
 import { createChatTemplate } from './chat-template.ts';
 import { createGeneration, type GenerationDependencies } from './generation.ts';
 import { createGrammarStates } from './grammar-states.ts';
@@ -30,12 +30,13 @@ export async function createChatCapability({
 }: ChatOptions): Promise<ChatCapability> {
   const onGpu = model.gpuLayers > 0;
   const pieceTokens = onGpu ? PIECE_TOKENS.gpu : PIECE_TOKENS.cpu;
+  const batching = createBatching();
   const context = await model.createContext({
     contextSize: spec.contextLength,
     sequences: spec.parallelSequences,
     batchSize: Math.max(pieceTokens, spec.parallelSequences),
     threads: spec.threads,
-    batching: { itemPrioritizationStrategy: batchStrategy },
+    batching: { itemPrioritizationStrategy: batching.strategy },
   });
   const sequences = Array.from({ length: spec.parallelSequences }, () => context.getSequence());
   const { tokenizer: metadata } = model.fileInfo.metadata;
@@ -52,6 +53,7 @@ export async function createChatCapability({
     tokenizer: createPromptTokenizer(model, vocabulary.size),
     grammars: createGrammarStates(model),
     slots: createSlotPool({ sequences, pieceTokens }),
+    batching,
     pieceTokens,
     contextLength: context.contextSize,
     maxOutputTokens: spec.maxOutputTokens,

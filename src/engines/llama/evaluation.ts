@@ -1,6 +1,6 @@
 import type { LlamaContextSequence, SequenceEvaluateOptions, Token } from 'node-llama-cpp';
 import { errors } from '../../errors/errors.ts';
-import { ALONE, SHARED } from './batching.ts';
+import { ALONE, type Batching, SHARED } from './batching.ts';
 import type { Slot } from './slots.ts';
 
 export interface EvaluationInput {
@@ -10,6 +10,7 @@ export interface EvaluationInput {
   cachedTokens: number;
   /** Prompts are cut at multiples of this. */
   pieceTokens: number;
+  batching: Batching;
   /** Single steps run alone in their batch too. */
   reproducible: boolean;
   sampling: SequenceEvaluateOptions;
@@ -37,6 +38,7 @@ export async function* evaluate(input: EvaluationInput): AsyncGenerator<Evaluate
     if (slot.reproducibleTokens === position) slot.reproducibleTokens = end;
     position = end;
   }
+  const leave = input.reproducible ? () => {} : input.batching.share();
   const steps = tokenSteps(slot.sequence, tokens.slice(position), input);
   try {
     let replacement: Token[] | undefined;
@@ -47,6 +49,7 @@ export async function* evaluate(input: EvaluationInput): AsyncGenerator<Evaluate
       replacement = yield step.value;
     }
   } finally {
+    leave();
     await steps.return();
   }
 }

@@ -1,6 +1,7 @@
 import type { LlamaModel, Token } from 'node-llama-cpp';
 import { errors } from '../../errors/errors.ts';
 import type { CallContext, ChatEvent, ChatGeneration, ChatRequest, TokenUsage } from '../engine.ts';
+import type { Batching } from './batching.ts';
 import { type Channel, createChannel } from './channel.ts';
 import type { ChatTemplate } from './chat-template.ts';
 import { evaluate } from './evaluation.ts';
@@ -24,6 +25,7 @@ export interface GenerationDependencies {
   tokenizer: PromptTokenizer;
   grammars: GrammarStates;
   slots: SlotPool;
+  batching: Batching;
   pieceTokens: number;
   contextLength: number;
   maxOutputTokens: number | null;
@@ -111,6 +113,7 @@ async function produce({ dependencies, request, accountId, channel, signal, usag
       tokens,
       cachedTokens: lease.cachedTokens,
       pieceTokens,
+      batching: dependencies.batching,
       reproducible,
       sampling: { ...sampling, grammarEvaluationState: () => grammar.state },
       probabilities: request.logprobs !== undefined,
