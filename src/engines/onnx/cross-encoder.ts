@@ -1,27 +1,38 @@
 import { errors } from '../../errors/errors.ts';
 import type { RerankCapability } from '../engine.ts';
-import { type Encoder, joined, mapInSlices } from './encoder.ts';
+import type { Batcher } from './batcher.ts';
+import { joined, mapInSlices } from './encoder.ts';
 import type { EncoderSequence } from './session.ts';
+import type { Template } from './tokenizer/template.ts';
+import type { Encode } from './tokenizer/tokenizer.ts';
 import { windows } from './windows.ts';
+
+export interface CrossEncoderDependencies {
+  contextLength: number;
+  template: Template['pair'];
+  encode: Encode;
+  batcher: Batcher;
+}
 
 /** A query may fill the context up to this share; the rest belongs to the document. */
 const QUERY_SHARE = 0.75;
 
 /** Query and document are read together; the score is the sigmoid of the model's one logit. */
-export function createCrossEncoder({ spec, tokenizer, batcher }: Encoder): RerankCapability {
-  const { before, between, after, secondType } = tokenizer.template.pair;
-  const room = spec.contextLength - before.length - between.length - after.length;
+export function createCrossEncoder(dependencies: CrossEncoderDependencies): RerankCapability {
+  const { contextLength, template, encode, batcher } = dependencies;
+  const { before, between, after, secondType } = template;
+  const room = contextLength - before.length - between.length - after.length;
   const queryLimit = Math.floor(room * QUERY_SHARE);
 
   return {
     async rerank({ query, documents }, { signal, priority }) {
-      const queryIds = tokenizer.encode(query);
+      const queryIds = encode(query);
       if (queryIds.length > queryLimit) throw errors.contextTooLong('query', queryIds.length, queryLimit);
       const head = joined(before, queryIds, between);
       const sequences: EncoderSequence[] = [];
       const documentOf: number[] = [];
       await mapInSlices(documents, signal, (document, index) => {
-        for (const part of windows(tokenizer.encode(document), room - queryIds.length)) {
+        for (const part of windows(encode(document), room - queryIds.length)) {
           sequences.push({ ids: joined(head, part, after), second: { from: head.length, type: secondType } });
           documentOf.push(index);
         }

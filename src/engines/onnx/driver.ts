@@ -20,7 +20,15 @@ export async function load(spec: LoadSpec): Promise<EngineModel> {
     }
     case 'cross-encoder': {
       const encoder = await loadEncoder(spec, ['logits']);
-      return { ...common(encoder), rerank: createCrossEncoder(encoder) };
+      const { batcher, tokenizer } = encoder;
+      const { encode, template } = tokenizer;
+      const rerank = createCrossEncoder({
+        contextLength: spec.contextLength,
+        template: template.pair,
+        encode,
+        batcher,
+      });
+      return { ...common(encoder), rerank };
     }
     case 'transcription':
       return (await import('./whisper/driver.ts')).load(spec);
