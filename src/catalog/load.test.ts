@@ -1,0 +1,260 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { parse, stringify } from 'yaml';
+import { CatalogError, loadCatalog } from './load.ts';
+
+const root = mkdtempSync(join(tmpdir(), 'baobab-catalog-'));
+afterAll(() => rmSync(root, { recursive: true }));
+let directory: string;
+beforeEach(() => {
+  directory = mkdtempSync(join(root, 'case-'));
+});
+
+const MODEL = `slug: acme/tiny
+modality: embedding
+description: A small encoder.
+languages: [en]
+license: MIT
+created: 2024-01-01
+context_length: 512
+max_output_tokens: null
+dimensions: 8
+capabilities: { tools: false, json_mode: false, vision: false, structured_output: false }
+pricing: { prompt_per_million: 0.01, completion_per_million: null, cache_read_per_million: null }
+recommended: 2026-01-31
+versions:
+  - version: 2026-01-31
+    engine: { driver: onnx, task: embedding, model: model.onnx, tokenizer: tokenizer.json, pooling: mean }
+    source:
+      kind: hf
+      repo: acme/tiny
+      revision: main
+      files:
+        - as: model.onnx
+          path: onnx/model.onnx
+        - as: tokenizer.json
+          path: tokenizer.json
+`;
+
+const changed = (changes: Record<string, unknown>): string => stringify({ ...parse(MODEL), ...changes });
+
+function put(name: string, text: string): void {
+  const path = join(directory, name);
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, text);
+}
+
+function problems(text: string): string[] {
+  put('acme/tiny.yaml', text);
+  try {
+    loadCatalog([directory]);
+  } catch (error) {
+    if (error instanceof CatalogError)
+      return error.message.split('\n').map((line) => line.replace(`${directory}/`, ''));
+    throw error;
+  }
+  return [];
+}
+
+const version = (changes: Record<string, unknown>) => [{ ...parse(MODEL).versions[0], ...changes }];
+
+describe('a catalog file', () => {
+  it('becomes an entry in the names of the code', () => {
+    put('acme/tiny.yaml', MODEL);
+    expect(loadCatalog([directory])).toEqual([
+      expect.objectContaining({
+        slug: 'acme/tiny',
+        provider: 'acme',
+        created: 1_704_067_200,
+        contextLength: 512,
+        maxOutputTokens: null,
+        truncation: false,
+        starter: false,
+        pricing: {
+          promptPerMillion: 0.01,
+          completionPerMillion: null,
+          cacheReadPerMillion: null,
+          audioPerMinute: null,
+        },
+        versions: [expect.objectContaining({ version: '2026-01-31', deprecatedAt: null, retiredAt: null })],
+      }),
+    ]);
+  });
+
+  it('says file and line of a misspelt key and of a bad value', () => {
+    const text = MODEL.replace('licence', 'license')
+      .replace('context_length: 512', 'context_length: many')
+      .replace('license:', 'licence:');
+    expect(problems(text)).toEqual(
+      expect.arrayContaining([
+        expect.stringMatching(/^acme\/tiny\.yaml:5: licence: unknown key; allowed here: slug, modality, /),
+        'acme/tiny.yaml:7: context_length: must be a whole number from 1',
+        expect.stringMatching(/^acme\/tiny\.yaml:\d+: license: is required$/),
+      ]),
+    );
+  });
+
+  it('says the line of a mistake deep inside lists of the same index', () => {
+    const text = MODEL.replace(
+      '          path: onnx/model.onnx',
+      '          path: onnx/model.onnx\n          bytes: none',
+    );
+    expect(problems(text)).toEqual([
+      'acme/tiny.yaml:23: versions.0.source.files.0.bytes: must be a whole number from 1',
+    ]);
+  });
+
+  it('says the line where the YAML itself is broken', () => {
+    expect(problems(`${MODEL}  bad: [`)[0]).toMatch(/^acme\/tiny\.yaml:2\d: /);
+  });
+
+  it.each([
+    ['an empty file', '', /: must be an object/],
+    ['a list', '- a', /: must be an object/],
+    ['a slug without provider', MODEL.replace('acme/tiny', 'tiny'), /:1: slug: must be a string .*matching/],
+    [
+      'an embedding model without dimensions',
+      changed({ dimensions: null }),
+      /dimensions: is a number for embedding models/,
+    ],
+    [
+      'a chat model with dimensions',
+      changed({ modality: 'chat' }),
+      /dimensions: is a number for embedding models and null/,
+    ],
+    [
+      'truncation of another modality',
+      changed({ modality: 'rerank', dimensions: null, truncation: true }),
+      /truncation: only embedding/,
+    ],
+    [
+      'a recommended version that is not there',
+      changed({ recommended: '2026-02-01' }),
+      /recommended: names no version of this model; there are: 2026-01-31/,
+    ],
+    [
+      'an impossible date',
+      changed({ recommended: '2026-02-30', versions: version({ version: '2026-02-30' }) }),
+      /versions\.0\.version: 2026-02-30 is not a day/,
+    ],
+    [
+      'the same version twice',
+      changed({ versions: [...version({}), ...version({})] }),
+      /versions\.1\.version: 2026-01-31 stands twice/,
+    ],
+    [
+      'weights that are not told',
+      changed({ versions: version({ source: undefined }) }),
+      /versions\.0\.source: is required for models that run here/,
+    ],
+    [
+      'a hub without a revision',
+      changed({ versions: version({ source: { kind: 'hf', repo: 'a/b' } }) }),
+      /versions\.0\.source: a source of kind 'hf' needs repo and revision/,
+    ],
+    [
+      'an npm file without its hash',
+      changed({ versions: version({ source: { kind: 'npm', files: [{ as: 'a' }] } }) }),
+      /versions\.0\.source\.files\.0: a file of kind 'npm' needs sha256/,
+    ],
+    [
+      'a file name that leaves its directory',
+      MODEL.replace('as: model.onnx', 'as: ../model.onnx'),
+      /:21: versions\.0\.source\.files\.0\.as: must be a string matching/,
+    ],
+  ])('refuses %s', (_, text, expected) => {
+    const found = problems(text);
+    expect(found.join('\n')).toMatch(expected);
+    for (const line of found) expect(line).toMatch(/^acme\/tiny\.yaml:\d+: /);
+  });
+});
+
+describe('removal dates in files', () => {
+  it('need 90 days from the announcement', () => {
+    const enough = { deprecated_at: '2026-06-01', notice_at: '2026-03-03' };
+    expect(problems(changed({ versions: version(enough) }))).toEqual([]);
+    expect(loadCatalog([directory])[0]?.versions[0]?.deprecatedAt).toBe('2026-06-01T00:00:00.000Z');
+    expect(problems(changed({ versions: version({ ...enough, notice_at: '2026-03-04' }) }))).toEqual([
+      expect.stringContaining(
+        'versions.0.deprecated_at: 2026-06-01 leaves less than 90 days of notice; the earliest date is 2026-06-02',
+      ),
+    ]);
+  });
+
+  it('need the day of the announcement', () => {
+    expect(problems(changed({ versions: version({ deprecated_at: '2026-06-01' }) }))[0]).toContain(
+      'versions.0.deprecated_at: a removal date needs notice_at, the day it was announced',
+    );
+  });
+
+  it('do not let a version retire before the day that was announced', () => {
+    const dates = { deprecated_at: '2026-12-01', retired_at: '2026-11-01', notice_at: '2026-01-01' };
+    expect(problems(changed({ versions: version(dates) }))[0]).toContain(
+      'versions.0.retired_at: lies before deprecated_at',
+    );
+  });
+});
+
+describe('several files', () => {
+  it('name a slug once within a directory, and tell where it stands already', () => {
+    put('acme/tiny.yaml', MODEL);
+    put('other.yaml', `# the same again\n${MODEL}`);
+    expect(() => loadCatalog([directory])).toThrow(
+      `${directory}/other.yaml:2: slug: acme/tiny is described in acme/tiny.yaml already`,
+    );
+  });
+
+  it('of a later directory replace built-in models', () => {
+    put('one/tiny.yaml', MODEL);
+    put('two/tiny.yaml', MODEL.replace('A small encoder', 'Ours'));
+    const [entry] = loadCatalog([join(directory, 'one'), join(directory, 'two')]);
+    expect(entry?.description).toBe('Ours.');
+  });
+
+  it('are told of together', () => {
+    put('a.yaml', MODEL.replace('modality: embedding', 'modality: smell'));
+    put('b.yaml', MODEL.replace('license: MIT', 'license: ""'));
+    expect(() => loadCatalog([directory, '/nowhere'])).toThrow(
+      /a\.yaml:2: modality[\s\S]*b\.yaml:5: license[\s\S]*\/nowhere: there is no/,
+    );
+  });
+});
+
+describe('the built-in catalog', () => {
+  const entries = loadCatalog([join(import.meta.dirname, '../../catalog')]);
+  const shapes = entries
+    .filter(({ modality }) => modality === 'embedding')
+    .map(
+      ({ dimensions, contextLength, truncation }) => `${dimensions}/${contextLength}${truncation ? '/truncation' : ''}`,
+    );
+
+  it('has every modality', () => {
+    expect(new Set(entries.map(({ modality }) => modality))).toEqual(new Set(['chat', 'embedding', 'rerank', 'audio']));
+  });
+
+  it.each(['1024/8192/truncation', '1024/512', '4096/4096', '1536/8192'])(
+    'has an embedding model of the shape %s',
+    (shape) => {
+      expect(shapes).toContain(shape);
+    },
+  );
+
+  it('has two encoders of 1024 dimensions that take 512 tokens, and two that take 8192 and can be shortened', () => {
+    expect(shapes.filter((shape) => shape === '1024/512').length).toBeGreaterThanOrEqual(2);
+    expect(shapes.filter((shape) => shape === '1024/8192/truncation').length).toBeGreaterThanOrEqual(2);
+  });
+
+  it('has models of its own', () => {
+    expect(entries.some(({ provider }) => provider === 'baobab')).toBe(true);
+  });
+
+  it('bills chat for prompt and completion, audio by the minute, and the others for the prompt alone', () => {
+    for (const { slug, modality, pricing } of entries) {
+      expect(pricing.completionPerMillion !== null, slug).toBe(modality === 'chat');
+      expect(pricing.audioPerMinute !== null, slug).toBe(modality === 'audio');
+      expect(pricing.promptPerMillion !== null, slug).toBe(modality !== 'audio');
+    }
+  });
+});
