@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { rmSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { alive, callContext, capability, embed, engineBed, testModel, until } from '../fixtures/engine-bed.ts';
@@ -127,11 +128,16 @@ describe('engine processes', () => {
   it.each(['idle', 'spin'])('do not outlive a server that is killed (%s)', async (state) => {
     const script = fileURLToPath(new URL('../fixtures/engine-owner.ts', import.meta.url));
     const server = spawn(process.execPath, [script, state], { stdio: ['ignore', 'pipe', 'inherit'] });
-    const [line] = await once(server.stdout, 'data');
-    const pids: number[] = JSON.parse(String(line));
-    expect(pids).toHaveLength(2);
-    expect(pids.every(alive)).toBe(true);
-    server.kill('SIGKILL');
-    await until(() => !pids.some(alive));
+    try {
+      const [line] = await once(server.stdout, 'data');
+      const owned: { pids: number[]; directory: string } = JSON.parse(String(line));
+      expect(owned.pids).toHaveLength(2);
+      expect(owned.pids.every(alive)).toBe(true);
+      server.kill('SIGKILL');
+      await until(() => !owned.pids.some(alive));
+      rmSync(owned.directory, { recursive: true });
+    } finally {
+      server.kill('SIGKILL');
+    }
   });
 });
