@@ -1,0 +1,154 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { type MemoryRepositories, memoryRepositories } from '../../test/fixtures/memory-repositories.ts';
+import { type AuthenticationService, createAuthentication } from './authentication.ts';
+import { createKeysService, type IssuedKey, type KeysService } from './keys.ts';
+
+let store: MemoryRepositories;
+let keys: KeysService;
+let issued: IssuedKey;
+let authentication: AuthenticationService;
+let now: number;
+const clock = { now: () => now };
+const codeOf = (authorization: string | undefined) =>
+  authentication.authenticate(authorization).then(
+    ({ key }) => key.id,
+    (error) => error.code,
+  );
+const bearer = (secret: string) => `Bearer ${secret}`;
+
+beforeEach(async () => {
+  now = Date.parse('2026-11-15T08:00:00Z');
+  store = memoryRepositories();
+  keys = createKeysService({ ...store, clock });
+  issued = await keys.createKey(await keys.createAccount('team'), { name: 'ci', scopes: ['chat'] });
+  authentication = createAuthentication({ ...store, clock });
+  await authentication.refresh();
+});
+
+describe('the header', () => {
+  it('is read with any case of the word and spaces around the key', async () => {
+    for (const header of [bearer(issued.secret), `bearer ${issued.secret}`, `BEARER   ${issued.secret}  `]) {
+      expect(await codeOf(header)).toBe(issued.key.id);
+    }
+  });
+
+  it('without a key is told from a wrong key', async () => {
+    for (const header of [
+      undefined,
+      '',
+      'Bearer',
+      'Bearer ',
+      'Basic dXNlcjpwYXNz',
+      issued.secret,
+      'Bearer two words',
+    ]) {
+      expect(await codeOf(header)).toBe('missing_api_key');
+    }
+    for (const secret of ['short', 'bao_sk_wrong', `${issued.secret}x`, 'well-shaped-but-unknown']) {
+      expect(await codeOf(bearer(secret))).toBe('invalid_api_key');
+    }
+  });
+});
+
+describe('the cache', () => {
+  it('reads the store once for a key', async () => {
+    for (let round = 0; round < 100; round += 1) await authentication.authenticate(bearer(issued.secret));
+    expect(store.lookUps()).toBe(1);
+  });
+
+  it('reads the store once for an unknown key, and never for a mistyped one', async () => {
+    for (let round = 0; round < 10; round += 1) await codeOf(bearer('well-shaped-but-unknown'));
+    expect(store.lookUps()).toBe(1);
+    const mistyped = issued.secret.replace(/.$/, (last) => (last === 'a' ? 'b' : 'a'));
+    expect(await codeOf(bearer(mistyped))).toBe('invalid_api_key');
+    expect(store.lookUps()).toBe(1);
+  });
+
+  it('keeps real keys through a flood of made-up ones', async () => {
+    await codeOf(bearer(issued.secret));
+    for (let index = 0; index < 12_000; index += 1) await codeOf(bearer(`made-up-key-${index}-000`));
+    const before = store.lookUps();
+    expect(await codeOf(bearer(issued.secret))).toBe(issued.key.id);
+    expect(store.lookUps()).toBe(before);
+  });
+
+  it('forgets the oldest unknown keys first', async () => {
+    for (let index = 0; index < 10_001; index += 1) await codeOf(bearer(`made-up-key-${index}-000`));
+    const before = store.lookUps();
+    await codeOf(bearer('made-up-key-10000-000'));
+    expect(store.lookUps()).toBe(before);
+    await codeOf(bearer('made-up-key-0-000'));
+    expect(store.lookUps()).toBe(before + 1);
+  });
+});
+
+describe('a change in the store', () => {
+  it('revokes a cached key at the next refresh', async () => {
+    expect(await codeOf(bearer(issued.secret))).toBe(issued.key.id);
+    await keys.revokeKey(issued.key.id);
+    await authentication.refresh();
+    expect(await codeOf(bearer(issued.secret))).toBe('key_revoked');
+  });
+
+  it('lets a key in that was unknown a moment ago', async () => {
+    const secret = 'chosen-by-the-operator-1';
+    store = memoryRepositories();
+    authentication = createAuthentication({ ...store, clock });
+    expect(await codeOf(bearer(secret))).toBe('invalid_api_key');
+    const first = await createKeysService({ ...store, clock }).bootstrap(secret);
+    await authentication.refresh();
+    expect(await codeOf(bearer(secret))).toBe(first?.key.id);
+  });
+
+  it('reads the store again only when something has changed', async () => {
+    await codeOf(bearer(issued.secret));
+    for (let round = 0; round < 5; round += 1) await authentication.refresh();
+    await codeOf(bearer(issued.secret));
+    expect(store.lookUps()).toBe(1);
+  });
+
+  it('is not hidden by a look-up that was under way', async () => {
+    const release = store.holdNextLookUp();
+    const early = codeOf(bearer(issued.secret));
+    await keys.revokeKey(issued.key.id);
+    await authentication.refresh();
+    release();
+    await early;
+    expect(await codeOf(bearer(issued.secret))).toBe('key_revoked');
+  });
+});
+
+describe('expiry and scopes', () => {
+  it('ends a cached key on its very time', async () => {
+    const expiresAt = new Date(now + 1000).toISOString();
+    const account = await keys.findAccount('team');
+    if (account === undefined) throw new Error('no account');
+    const short = await keys.createKey(account, { name: 'short', expiresAt });
+    expect(await codeOf(bearer(short.secret))).toBe(short.key.id);
+    now += 999;
+    expect(await codeOf(bearer(short.secret))).toBe(short.key.id);
+    now += 1;
+    expect(await codeOf(bearer(short.secret))).toBe('expired_api_key');
+  });
+
+  it('names the scope that is lacking', async () => {
+    const principal = await authentication.authenticate(bearer(issued.secret));
+    expect(() => authentication.requireScope(principal, 'chat')).not.toThrow();
+    expect(() => authentication.requireScope(principal, 'admin')).toThrow(/lacks the scope 'admin'/);
+  });
+});
+
+describe('times of last use', () => {
+  it('are written once a minute for a key, however often it is used', async () => {
+    for (let round = 0; round < 5; round += 1) {
+      await authentication.authenticate(bearer(issued.secret));
+      await authentication.flushUses();
+      now += 5_000;
+    }
+    expect(store.touches).toEqual([[{ id: issued.key.id, lastUsedAt: '2026-11-15T08:00:00.000Z' }]]);
+    now += 60_000;
+    await authentication.authenticate(bearer(issued.secret));
+    await authentication.flushUses();
+    expect(store.touches).toHaveLength(2);
+  });
+});

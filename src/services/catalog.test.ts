@@ -1,0 +1,188 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { account, apiKey } from '../../test/contracts/key-fixtures.ts';
+import { type MemoryRepositories, memoryRepositories } from '../../test/fixtures/memory-repositories.ts';
+import type { ModelEntry } from '../domain/model.ts';
+import { type CatalogService, createCatalog, type Serving } from './catalog.ts';
+
+const version = (name: string) => ({
+  version: name,
+  engine: { driver: 'remote' as const, task: 'chat' as const },
+  deprecatedAt: null,
+  retiredAt: null,
+});
+
+const entry = (changes: Partial<ModelEntry>): ModelEntry => ({
+  slug: 'acme/chat',
+  provider: 'acme',
+  modality: 'chat',
+  description: '',
+  languages: ['en'],
+  license: 'MIT',
+  created: 0,
+  contextLength: 100,
+  maxOutputTokens: null,
+  dimensions: null,
+  truncation: false,
+  capabilities: { tools: false, jsonMode: false, vision: false, structuredOutput: false },
+  pricing: { promptPerMillion: 1, completionPerMillion: 1, cacheReadPerMillion: null, audioPerMinute: null },
+  recommended: '2026-06-01',
+  versions: [version('2026-01-01'), version('2026-06-01'), version('2026-09-01')],
+  starter: false,
+  ...changes,
+});
+
+const ENTRIES = [
+  entry({}),
+  entry({ slug: 'acme/rank', modality: 'rerank' }),
+  entry({ slug: 'other/chat', provider: 'other' }),
+];
+const DAY = 86_400_000;
+
+let store: MemoryRepositories;
+let now: number;
+let served: Record<string, Serving>;
+let catalog: CatalogService;
+const open = () =>
+  createCatalog({
+    entries: ENTRIES,
+    ...store,
+    serving: ({ slug }) => served[slug] ?? { regions: ['local'], status: 'cold' },
+    clock: { now: () => now },
+  });
+
+beforeEach(async () => {
+  now = Date.parse('2026-11-15T08:00:00Z');
+  store = memoryRepositories();
+  served = {};
+  catalog = await open();
+});
+
+const slugs = (filter: Parameters<CatalogService['list']>[0]) => catalog.list(filter).map((model) => model.entry.slug);
+
+describe('the list', () => {
+  it('filters by modality, provider and the region that serves now', () => {
+    served['other/chat'] = { regions: ['eu-1'], status: 'ready' };
+    served['acme/rank'] = { regions: [], status: 'unavailable' };
+    expect(slugs({})).toEqual(['acme/chat', 'acme/rank', 'other/chat']);
+    expect(slugs({ modality: 'rerank' })).toEqual(['acme/rank']);
+    expect(slugs({ provider: 'other' })).toEqual(['other/chat']);
+    expect(slugs({ region: 'local' })).toEqual(['acme/chat']);
+    expect(slugs({ region: 'eu-1', modality: 'chat', provider: 'acme' })).toEqual([]);
+  });
+});
+
+describe('a reference', () => {
+  it('without a pin means the recommended version, with one that version', () => {
+    expect(catalog.get('acme/chat').version.version).toBe('2026-06-01');
+    expect(catalog.get('acme/chat@2026-01-01').version.version).toBe('2026-01-01');
+  });
+
+  it.each(['acme/none', 'acme/chat@2020-01-01', 'acme/chat@latest', 'nonsense', '', '__proto__', 'acme/chat@'])(
+    '%j is not found',
+    (reference) => {
+      expect(() => catalog.get(reference)).toThrow(expect.objectContaining({ code: 'model_not_found', status: 404 }));
+    },
+  );
+});
+
+describe('deprecation', () => {
+  it('of a pin leaves the other versions alone', async () => {
+    await catalog.deprecate('acme/chat@2026-01-01', '2027-03-01');
+    expect(catalog.get('acme/chat@2026-01-01').version.deprecatedAt).toBe('2027-03-01T00:00:00.000Z');
+    expect(catalog.get('acme/chat').version.deprecatedAt).toBeNull();
+  });
+
+  it('of a slug means all its versions', async () => {
+    await catalog.deprecate('acme/chat', '2027-03-01');
+    for (const { deprecatedAt } of catalog.get('acme/chat').entry.versions) {
+      expect(deprecatedAt).toBe('2027-03-01T00:00:00.000Z');
+    }
+    expect(catalog.get('other/chat').version.deprecatedAt).toBeNull();
+  });
+
+  it('needs 90 days', async () => {
+    await expect(catalog.deprecate('acme/chat', '2027-02-13')).rejects.toMatchObject({
+      code: 'validation_failed',
+      param: 'on',
+      message: expect.stringContaining('the earliest date is 2027-02-14'),
+    });
+    expect(catalog.get('acme/chat').version.deprecatedAt).toBeNull();
+  });
+
+  it('is seen by another process at its next refresh', async () => {
+    const other = await open();
+    await other.refresh();
+    await catalog.deprecate('acme/chat', '2027-03-01');
+    expect(other.get('acme/chat').version.deprecatedAt).toBeNull();
+    await other.refresh();
+    expect(other.get('acme/chat').version.deprecatedAt).toBe('2027-03-01T00:00:00.000Z');
+  });
+
+  it('is not lost when the store fails once while it is read', async () => {
+    const { list } = store.lifecycles;
+    const other = await open();
+    await other.refresh();
+    await catalog.deprecate('acme/chat', '2027-03-01');
+    store.lifecycles.list = () => Promise.reject(new Error('busy'));
+    await expect(other.refresh()).rejects.toThrow('busy');
+    store.lifecycles.list = list;
+    await other.refresh();
+    expect(other.get('acme/chat').version.deprecatedAt).not.toBeNull();
+  });
+});
+
+describe('retirement', () => {
+  it('is refused before the announced day, and without one', async () => {
+    await expect(catalog.retire('acme/chat')).rejects.toMatchObject({ code: 'validation_failed' });
+    await catalog.deprecate('acme/chat', '2027-03-01');
+    await expect(catalog.retire('acme/chat')).rejects.toThrow(/has not come yet/);
+  });
+
+  it('of the recommended version moves the slug to the newest one left', async () => {
+    await catalog.deprecate('acme/chat@2026-06-01', '2027-03-01');
+    now += 200 * DAY;
+    await catalog.retire('acme/chat@2026-06-01');
+    expect(() => catalog.get('acme/chat@2026-06-01')).toThrow(/does not exist/);
+    expect(catalog.get('acme/chat').version.version).toBe('2026-09-01');
+  });
+
+  it('of a slug takes it out of the list, and 404 answers its calls', async () => {
+    await catalog.deprecate('acme/chat', '2027-03-01');
+    now += 200 * DAY;
+    await catalog.retire('acme/chat');
+    expect(slugs({})).toEqual(['acme/rank', 'other/chat']);
+    expect(() => catalog.get('acme/chat')).toThrow(expect.objectContaining({ code: 'model_not_found' }));
+    await expect(catalog.retire('acme/chat')).rejects.toMatchObject({ code: 'model_not_found' });
+  });
+});
+
+describe('what a call may use', () => {
+  const resolve = (reference: string, options: { models?: string[]; regions?: string[]; pin?: string } = {}) => {
+    const key = apiKey({ allowedModels: options.models ?? [], allowedRegions: options.regions ?? [] });
+    return catalog.resolve(reference, {
+      modality: 'chat',
+      regionPin: options.pin,
+      principal: { account: account(), key },
+    });
+  };
+  const code = (expected: string) => expect.objectContaining({ code: expected });
+
+  it('keeps the reference as it was sent', () => {
+    expect(resolve('acme/chat@2026-01-01')).toMatchObject({
+      reference: 'acme/chat@2026-01-01',
+      version: { version: '2026-01-01' },
+    });
+  });
+
+  it('is held to the models and regions of the key', () => {
+    expect(resolve('acme/chat', { models: ['other/*', 'acme/*'] }).entry.slug).toBe('acme/chat');
+    expect(() => resolve('acme/chat@2026-01-01', { models: ['other/*'] })).toThrow(code('model_not_allowed'));
+    expect(() => resolve('acme/chat', { regions: ['eu-1'], pin: 'local' })).toThrow(code('region_not_allowed'));
+  });
+
+  it('is held to the modality of the endpoint and to the regions that serve', () => {
+    expect(() => resolve('acme/rank')).toThrow(code('wrong_modality'));
+    expect(() => resolve('acme/chat', { pin: 'mars-1' })).toThrow(code('region_unavailable'));
+    expect(resolve('acme/chat', { pin: 'local' }).regionPin).toBe('local');
+  });
+});

@@ -1,0 +1,140 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { type MemoryRepositories, memoryRepositories } from '../../test/fixtures/memory-repositories.ts';
+import { hashSecret, isPlausibleSecret } from '../domain/key-format.ts';
+import type { Account } from '../domain/principal.ts';
+import { DEFAULT_SCOPES, SCOPES } from '../domain/scopes.ts';
+import { createKeysService, type KeysService } from './keys.ts';
+
+let store: MemoryRepositories;
+let service: KeysService;
+let account: Account;
+const now = Date.parse('2026-11-15T08:00:00Z');
+const hour = 3_600_000;
+
+beforeEach(async () => {
+  store = memoryRepositories();
+  service = createKeysService({ ...store, clock: { now: () => now } });
+  account = await service.createAccount('team');
+});
+
+describe('keys', () => {
+  it('are stored by their hash alone', async () => {
+    const { key, secret } = await service.createKey(account, { name: 'ci' });
+    expect(isPlausibleSecret(secret)).toBe(true);
+    expect(key).toMatchObject({
+      name: 'ci',
+      accountId: account.id,
+      scopes: DEFAULT_SCOPES,
+      prefix: secret.slice(0, 11),
+    });
+    expect(JSON.stringify(await store.keys.list({}))).not.toContain(secret.slice(11));
+    expect((await store.keys.findByHash(hashSecret(secret)))?.key.id).toBe(key.id);
+  });
+
+  it('cannot be born expired', async () => {
+    const expiresAt = new Date(now).toISOString();
+    await expect(service.createKey(account, { name: 'x', expiresAt })).rejects.toMatchObject({ param: 'expires_at' });
+  });
+
+  it('keep the time of their first revocation', async () => {
+    const { key } = await service.createKey(account, { name: 'ci' });
+    const revoked = await service.revokeKey(key.id);
+    expect(revoked?.revokedAt).toBe('2026-11-15T08:00:00.000Z');
+    expect(await service.revokeKey(key.id)).toEqual(revoked);
+    expect(await service.revokeKey('key_none')).toBeUndefined();
+  });
+});
+
+describe('rotation', () => {
+  it('issues a key with the same rights while the old one goes on for the grace period', async () => {
+    const { key } = await service.createKey(account, {
+      name: 'ci',
+      scopes: ['chat'],
+      allowedModels: ['baobab/*'],
+      allowedRegions: ['local'],
+      rpm: 5,
+      monthlyBudgetNanoUsd: 7,
+    });
+    const rotated = await service.rotateKey(key.id, 24 * hour);
+    const { id, prefix, ...rights } = key;
+    expect(rotated?.key).toMatchObject(rights);
+    expect(rotated?.key.id).not.toBe(id);
+    expect(rotated?.key.prefix).not.toBe(prefix);
+    expect(rotated?.previous).toMatchObject({ id, expiresAt: '2026-11-16T08:00:00.000Z', revokedAt: null });
+  });
+
+  it('never lengthens the life of the old key', async () => {
+    const expiresAt = new Date(now + hour).toISOString();
+    const { key } = await service.createKey(account, { name: 'ci', expiresAt });
+    expect((await service.rotateKey(key.id, 24 * hour))?.previous.expiresAt).toBe(expiresAt);
+  });
+
+  it('without grace revokes the old key at once', async () => {
+    const { key } = await service.createKey(account, { name: 'ci' });
+    expect((await service.rotateKey(key.id, 0))?.previous.revokedAt).toBe('2026-11-15T08:00:00.000Z');
+  });
+
+  it('is refused beyond 24 hours and for revoked keys', async () => {
+    const { key } = await service.createKey(account, { name: 'ci' });
+    await expect(service.rotateKey(key.id, 24 * hour + 1)).rejects.toMatchObject({ param: 'grace' });
+    await expect(service.rotateKey(key.id, -1)).rejects.toMatchObject({ param: 'grace' });
+    await service.revokeKey(key.id);
+    await expect(service.rotateKey(key.id, 0)).rejects.toMatchObject({ param: 'id' });
+    expect(await service.rotateKey('key_none', 0)).toBeUndefined();
+  });
+});
+
+describe('accounts', () => {
+  it('have names of their own, also when two are created at once', async () => {
+    const both = await Promise.allSettled([service.createAccount('twins'), service.createAccount('twins')]);
+    expect(both.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected']);
+    await expect(service.createAccount('team')).rejects.toMatchObject({ code: 'invalid_parameter', param: 'name' });
+  });
+
+  it.each(['', ' team', '-team', 'a/b', 'x'.repeat(65), 'line\nbreak'])('may not be called %j', async (name) => {
+    await expect(service.createAccount(name)).rejects.toMatchObject({ param: 'name' });
+  });
+
+  it('are found by id and by name', async () => {
+    expect(await service.findAccount(account.id)).toEqual(account);
+    expect(await service.findAccount('team')).toEqual(account);
+    expect(await service.findAccount('nobody')).toBeUndefined();
+  });
+});
+
+describe('the first start', () => {
+  beforeEach(() => {
+    store = memoryRepositories();
+    service = createKeysService({ ...store, clock: { now: () => now } });
+  });
+
+  it('creates the account default and a key with every scope, once', async () => {
+    const first = await service.bootstrap(undefined);
+    expect(first?.key.scopes).toEqual(SCOPES);
+    expect((await service.listAccounts()).map(({ name }) => name)).toEqual(['default']);
+    expect(await service.bootstrap(undefined)).toBeUndefined();
+    expect(await service.listKeys()).toHaveLength(1);
+  });
+
+  it('takes the key it is given', async () => {
+    const first = await service.bootstrap('chosen-by-the-operator');
+    expect(first?.secret).toBe('chosen-by-the-operator');
+    expect(await service.bootstrap('another-one-0123456')).toBeUndefined();
+  });
+
+  it('refuses a given key of our shape with a wrong checksum', async () => {
+    await expect(service.bootstrap(`bao_sk_${'a'.repeat(40)}`)).rejects.toThrow(/checksum/);
+    expect(await service.listAccounts()).toEqual([]);
+  });
+
+  it('goes on where a killed one stopped: there is an account, but no key yet', async () => {
+    await service.createAccount('default');
+    expect((await service.bootstrap(undefined))?.key.scopes).toEqual(SCOPES);
+    expect(await service.listAccounts()).toHaveLength(1);
+  });
+
+  it('of an operator who created accounts before still gives a key', async () => {
+    await service.createAccount('team');
+    expect(await service.bootstrap(undefined)).toBeDefined();
+  });
+});
