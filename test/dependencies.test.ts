@@ -1,0 +1,17 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+
+const ROOT = join(import.meta.dirname, '..');
+const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
+
+it('gives every dependency a reason', () => {
+  const { dependencies, devDependencies, optionalDependencies } = JSON.parse(read('package.json'));
+  const listed = [...read('docs/dependencies.md').matchAll(/`([^`]+)`/g)].map(([, name]) => name);
+  const installed = Object.keys({ ...dependencies, ...devDependencies, ...optionalDependencies });
+  expect(installed.filter((name) => !listed.includes(name))).toEqual([]);
+});
+
+it('records no download addresses in the lock file', () => {
+  expect(read('package-lock.json')).not.toMatch(/"resolved": "https?:/);
+});
