@@ -180,6 +180,15 @@ describe('what a call may use', () => {
     expect(() => resolve('acme/chat', { regions: ['eu-1'], pin: 'local' })).toThrow(code('region_not_allowed'));
   });
 
+  it('is served in a region of the key, also when the call names none', () => {
+    served['acme/chat'] = { regions: ['local', 'eu-1'], status: 'ready' };
+    expect(resolve('acme/chat').regionPin).toBeUndefined();
+    expect(resolve('acme/chat', { regions: ['us-1', 'eu-1'] }).regionPin).toBe('eu-1');
+    expect(() => resolve('acme/chat', { regions: ['us-1'] })).toThrow(code('region_not_allowed'));
+    served['acme/chat'] = { regions: [], status: 'unavailable' };
+    expect(resolve('acme/chat', { regions: ['us-1'] }).regionPin).toBeUndefined();
+  });
+
   it('is held to the modality of the endpoint and to the regions that serve', () => {
     expect(() => resolve('acme/rank')).toThrow(code('wrong_modality'));
     expect(() => resolve('acme/chat', { pin: 'mars-1' })).toThrow(code('region_unavailable'));

@@ -28,7 +28,7 @@ export interface ResolvedModel {
   reference: string;
   entry: ModelEntry;
   version: ModelVersion;
-  /** Undefined: any region serves. */
+  /** Sent by the caller or chosen among the regions of its key. Undefined: any region serves. */
   regionPin: string | undefined;
 }
 
@@ -148,13 +148,18 @@ export async function createCatalog(dependencies: CatalogDependencies): Promise<
         throw errors.modelNotAllowed(entry.slug);
       }
       if (entry.modality !== modality) throw errors.wrongModality(entry.slug, entry.modality, modality);
-      if (regionPin !== undefined) {
-        if (key.allowedRegions.length > 0 && !key.allowedRegions.includes(regionPin))
-          throw errors.regionNotAllowed(regionPin);
-        const { regions } = serving(entry, version);
-        if (!regions.includes(regionPin)) throw errors.regionUnavailable(entry.slug, regionPin, regions);
+      const isAllowed = (region: string) => key.allowedRegions.length === 0 || key.allowedRegions.includes(region);
+      if (regionPin !== undefined && !isAllowed(regionPin)) throw errors.regionNotAllowed(regionPin);
+      const { regions } = serving(entry, version);
+      if (regionPin !== undefined && !regions.includes(regionPin)) {
+        throw errors.regionUnavailable(entry.slug, regionPin, regions);
       }
-      return { reference, entry, version, regionPin };
+      if (regionPin !== undefined || key.allowedRegions.length === 0) return { reference, entry, version, regionPin };
+      // A key with regions of its own is never served elsewhere, also when the call names none.
+      const [first] = regions;
+      const allowed = regions.find(isAllowed);
+      if (first !== undefined && allowed === undefined) throw errors.regionNotAllowed(first);
+      return { reference, entry, version, regionPin: allowed };
     },
     async deprecate(text, removalDate) {
       const problem = noticeProblem(removalDate, clock.now());

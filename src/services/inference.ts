@@ -88,8 +88,8 @@ export function createInference(dependencies: InferenceDependencies): InferenceS
       catalog.resolve(reference, { modality, regionPin, principal }),
 
     async run(call, { model, estimatedTokens }, work) {
-      const { principal, regionPin } = call;
-      const { entry, version } = model;
+      const { principal } = call;
+      const { entry, version, regionPin } = model;
       const startedAt = clock.now();
       const discountPercent = call.discountPercent ?? 0;
       const admission = await limits.admit({
