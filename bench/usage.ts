@@ -68,6 +68,7 @@ try {
     const query: UsageQuery = { accountId: 'acct_bench', start: START, end: END, bucket, groupBy, limit: 10_001 };
     const times: number[] = [];
     let shortRead = 0;
+    const processor = process.cpuUsage();
     let count = 0;
     for (let repeat = 0; repeat < 3; repeat += 1) {
       const began = performance.now();
@@ -82,9 +83,14 @@ try {
       if (rows.length < query.limit && total !== cost) throw new Error(`${total} reported, ${cost} written`);
     }
     slowest = Math.max(slowest, ...times);
+    const { user, system } = process.cpuUsage(processor);
+    const processorMs = (user + system) / 1000 / times.length;
     const label = `${bucket} by ${groupBy.join(', ') || 'nothing'}`;
     const figures = times.map((time) => time.toFixed(0)).join(', ');
-    console.log(`${label}: ${count} buckets in ${figures} ms; a short read meanwhile ${shortRead.toFixed(1)} ms`);
+    console.log(
+      `${label}: ${count} buckets in ${figures} ms, ${processorMs.toFixed(0)} ms of processor time; ` +
+        `a short read meanwhile ${shortRead.toFixed(1)} ms`,
+    );
   }
   console.log(`slowest ${slowest.toFixed(0)} ms, ${(slowest / GOAL_MS).toFixed(2)} of the goal`);
 

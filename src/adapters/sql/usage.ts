@@ -1,4 +1,5 @@
 import { type Kysely, sql } from 'kysely';
+import { DAY_MS } from '../../domain/dates.ts';
 import { bucketIndex, type Grouping } from '../../domain/usage-window.ts';
 import type { SpendingQuery, UsageQuery, UsageReader, UsageRow } from '../../ports/usage.ts';
 import type { SqlDatabase } from './database.ts';
@@ -21,8 +22,8 @@ function inWindow(db: Kysely<Tables>, { accountId, keyId, start, end }: Spending
     )
     .where('day', '>=', bucketIndex('day', start))
     .where('day', '<=', bucketIndex('day', end - 1))
-    .where('time_ms', '>=', start)
-    .where('time_ms', '<', end);
+    .$if(start % DAY_MS !== 0, (query) => query.where('time_ms', '>=', start))
+    .$if(end % DAY_MS !== 0, (query) => query.where('time_ms', '<', end));
 }
 
 /** The inner query adds up single rows in the order of the index; the outer one sees only the few sums of each series. */
