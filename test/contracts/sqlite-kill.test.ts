@@ -7,7 +7,7 @@ import { acquireDataDirLock } from '../../src/adapters/data-dir-lock.ts';
 import { openSqlStore } from '../../src/adapters/sql/store.ts';
 import { runAndKill } from './child.ts';
 
-const ROUNDS = 6;
+const ROUNDS = 5;
 
 let directory: string;
 beforeAll(async () => {

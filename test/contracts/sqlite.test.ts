@@ -1,11 +1,14 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
+import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { acquireDataDirLock } from '../../src/adapters/data-dir-lock.ts';
+import { MIGRATIONS } from '../../src/adapters/sql/migrations/index.ts';
 import { openSqlite } from '../../src/adapters/sql/sqlite/database.ts';
 import { openSqlStore } from '../../src/adapters/sql/store.ts';
+import { usageQuery } from '../../src/adapters/sql/usage.ts';
+import { BUCKETS } from '../../src/domain/usage-window.ts';
 import { idempotencyContract } from './idempotency.ts';
 import { account, apiKey } from './key-fixtures.ts';
 import { ledgerContract } from './ledger.ts';
@@ -42,6 +45,34 @@ describe('sqlite store', () => {
     const again = await openSqlStore({ path });
     expect((await again.keys.list({})).map((key) => key.id).sort()).toEqual(['key_a', 'key_b']);
     await again.close();
+  });
+
+  it('does not let a failed write harm those that share its commit', async () => {
+    const store = await open();
+    await store.accounts.create(account());
+    const created = await Promise.allSettled(
+      Array.from({ length: 60 }, (_, index) => store.keys.create(apiKey({ id: `key_${index % 40}` }), `hash-${index}`)),
+    );
+    expect(created.filter(({ status }) => status === 'rejected')).toHaveLength(20);
+    expect(await store.keys.list({})).toHaveLength(40);
+    await store.close();
+  });
+
+  it('makes reports from an index alone and sorts only their sums', async () => {
+    const path = freshPath();
+    const database = await openSqlite({ path, migrations: MIGRATIONS });
+    const raw = new DatabaseSync(path);
+    for (const bucket of BUCKETS) {
+      const query = { accountId: 'a', start: 1, end: 90_000_000, bucket, groupBy: ['model' as const], limit: 10 };
+      const { sql, parameters } = usageQuery(database.report, query).compile();
+      const plan = raw.prepare(`explain query plan ${sql}`).all(...(parameters as SQLInputValue[]));
+      const steps = plan.map(({ detail }) => String(detail));
+      expect(steps[1]).toContain('SEARCH ledger USING COVERING INDEX ledger_usage (series_id=? AND day>? AND day<?)');
+      const sorted = steps.findIndex((step) => step.includes('TEMP B-TREE'));
+      expect(sorted).toBeGreaterThan(steps.indexOf('SCAN sums'));
+    }
+    raw.close();
+    await database.close();
   });
 
   it('lets many processes open an empty file at once', async () => {
