@@ -1,0 +1,103 @@
+import { parseArgs } from 'node:util';
+import OpenAI, { toFile } from 'openai';
+import { Pool } from 'undici';
+import { startServer } from '../test/acceptance/start-server.ts';
+
+/**
+ * Lines of a batch against single requests to the embeddings endpoint, in one run on one server: the same texts, as many at a time.
+ * Both take turns, because timings of a busy machine drift; the ratio is the median over the turns.
+ */
+const { values } = parseArgs({
+  options: {
+    lines: { type: 'string', default: '10000' },
+    turns: { type: 'string', default: '3' },
+    concurrency: { type: 'string', default: '32' },
+    model: { type: 'string', default: 'sentence-transformers/all-minilm-l6-v2' },
+  },
+});
+const lineCount = Number(values.lines);
+const turns = Number(values.turns);
+const concurrency = Number(values.concurrency);
+const GOAL = 0.8;
+
+const WORDS = 'river market morning teacher quiet harvest letter bridge window story garden winter road music'.split(
+  ' ',
+);
+const text = (index: number) =>
+  Array.from({ length: 12 }, (_, word) => WORDS[(index * 7 + word * (index % 5) + word) % WORDS.length]).join(' ') +
+  index;
+const bodies = Array.from({ length: lineCount }, (_, index) => ({ model: values.model, input: text(index) }));
+
+await using server = await startServer({
+  env: {
+    BAOBAB_LOG_LEVEL: 'warn',
+    BAOBAB_LIMITS_EMBEDDING_RPM: '100000000',
+    BAOBAB_LIMITS_EMBEDDING_TPM: '1000000000',
+    BAOBAB_BATCHES_CONCURRENCY: String(concurrency),
+  },
+});
+const client = new OpenAI({ apiKey: server.apiKey, baseURL: `${server.address}/v1` });
+const pool = new Pool(server.address, { connections: concurrency });
+
+/** Requests a second. */
+async function interactive(count: number): Promise<number> {
+  let next = 0;
+  const began = performance.now();
+  async function work(): Promise<void> {
+    while (next < count) {
+      const body = JSON.stringify(bodies[next++]);
+      const answer = await pool.request({
+        method: 'POST',
+        path: '/v1/embeddings',
+        headers: { authorization: `Bearer ${server.apiKey}`, 'content-type': 'application/json' },
+        body,
+      });
+      await answer.body.dump({ limit: Number.POSITIVE_INFINITY });
+      if (answer.statusCode !== 200) throw new Error(`the endpoint answered ${answer.statusCode}`);
+    }
+  }
+  await Promise.all(Array.from({ length: concurrency }, work));
+  return count / ((performance.now() - began) / 1000);
+}
+
+/** Lines a second, from the order to the output file: validation and finalizing included. */
+async function batch(): Promise<number> {
+  const lines = bodies.map((body, index) =>
+    JSON.stringify({ custom_id: `line-${index}`, method: 'POST', url: '/v1/embeddings', body }),
+  );
+  const file = await client.files.create({
+    file: await toFile(Buffer.from(lines.join('\n')), 'bench.jsonl'),
+    purpose: 'batch',
+  });
+  const began = performance.now();
+  const { id } = await client.batches.create({
+    input_file_id: file.id,
+    endpoint: '/v1/embeddings',
+    completion_window: '24h',
+  });
+  while (true) {
+    const found = await client.batches.retrieve(id);
+    if (found.status === 'completed') break;
+    if (found.status === 'failed') throw new Error('the batch failed');
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  return lineCount / ((performance.now() - began) / 1000);
+}
+
+try {
+  await interactive(Math.min(500, lineCount));
+  const ratios: number[] = [];
+  for (let turn = 1; turn <= turns; turn += 1) {
+    const single = await interactive(lineCount);
+    const lines = await batch();
+    ratios.push(lines / single);
+    console.log(
+      `turn ${turn}: endpoint ${single.toFixed(0)}/s, batch ${lines.toFixed(0)}/s, ratio ${(lines / single).toFixed(2)}`,
+    );
+  }
+  const median = ratios.toSorted((left, right) => left - right)[Math.floor(ratios.length / 2)] ?? 0;
+  console.log(`batch lines run at ${median.toFixed(2)} of the endpoint's own throughput (goal ${GOAL})`);
+  if (median < GOAL) process.exitCode = 1;
+} finally {
+  await pool.close();
+}
