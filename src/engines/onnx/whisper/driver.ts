@@ -16,8 +16,8 @@ import { createDecoder, type Decoded } from './decoding.ts';
 import { createLogMel, SAMPLE_RATE } from './log-mel.ts';
 import { openNetwork } from './network.ts';
 import { createRules } from './rules.ts';
-import { splitTokens, type TokenSegment } from './segments.ts';
-import { isSilent } from './silence.ts';
+import { type SplitTokens, splitTokens, type TokenSegment } from './segments.ts';
+import { isSilent, soundingSeconds } from './silence.ts';
 import { createVocabulary, type TokenizerFile } from './vocabulary.ts';
 import { wordsOf } from './words.ts';
 
@@ -28,8 +28,9 @@ const MIN_AVERAGE_LOGPROB = -1;
 const MIN_NO_SPEECH_PROBABILITY = 0.6;
 
 const WINDOW_SECONDS = 30;
-/** A rest shorter than this is not read again. */
+/** A rest with less sound than this is not read again. */
 const MIN_REST_SECONDS = 1;
+const MIN_CONFIDENT_LOGPROB = -0.7;
 
 interface ModelConfig {
   d_model: number;
@@ -182,12 +183,11 @@ export async function load(spec: LoadSpec): Promise<EngineModel> {
       if (reading.noSpeechProbability > MIN_NO_SPEECH_PROBABILITY && reading.averageLogprob < MIN_AVERAGE_LOGPROB)
         break;
       const { closed, open } = splitTokens(reading.tokens, duration, vocabulary);
-      const again =
-        open && closed.length > 0 && open.startSeconds > 0 && duration - open.startSeconds > MIN_REST_SECONDS;
-      const parts = again || open === undefined ? closed : [...closed, open];
+      const resume = resumeSeconds({ closed, open }, reading, window);
+      const parts = resume !== undefined || open === undefined ? closed : [...closed, open];
       segments.push(...(await toSegments(parts, reading, { hidden, offset, duration, request })));
-      if (!again) break;
-      offset += open.startSeconds;
+      if (resume === undefined) break;
+      offset += resume;
     }
     return { language, segments };
   }
@@ -197,6 +197,23 @@ export async function load(spec: LoadSpec): Promise<EngineModel> {
     transcription: { transcribe },
     [Symbol.asyncDispose]: () => network.release(),
   };
+}
+
+/**
+ * Where the window has to be read again: at text that was left without an end, or, where a confident reading ended while
+ * somebody still speaks, after its last segment. Whisper does that now and then, and the rest would be lost.
+ */
+function resumeSeconds(
+  { closed, open }: SplitTokens,
+  { averageLogprob, stuck }: Reading,
+  window: Float32Array,
+): number | undefined {
+  const last = closed.at(-1);
+  if (last === undefined || stuck) return undefined;
+  const resume = open?.startSeconds ?? last.endSeconds;
+  if (open === undefined && averageLogprob < MIN_CONFIDENT_LOGPROB) return undefined;
+  const rest = window.subarray(Math.round(resume * SAMPLE_RATE));
+  return resume > 0 && soundingSeconds(rest, window) > MIN_REST_SECONDS ? resume : undefined;
 }
 
 async function readJson<T>(path: string): Promise<T> {

@@ -1,0 +1,191 @@
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { decodeAudio } from '../../src/audio/decode.ts';
+import { cutWindows } from '../../src/audio/windows.ts';
+import type { CallContext, EngineModel, TranscriptionRequest, TranscriptionResult } from '../../src/engines/engine.ts';
+import { load } from '../../src/engines/onnx/driver.ts';
+import { createTranscriptionsService } from '../../src/services/transcriptions.ts';
+import { weights } from './weights.ts';
+
+const CLIPS = join(import.meta.dirname, '../fixtures/audio');
+const TEXTS = {
+  'meeting.ogg': 'Good morning everyone. Thank you for coming to the meeting today.',
+  'weather.ogg': 'Tomorrow morning will be cold and rainy in the north. In the south, the sun will shine all day.',
+  'garden.ogg': 'The children are playing football in the garden, and their mother is reading a book.',
+};
+
+const context = (signal = new AbortController().signal): CallContext => ({
+  requestId: 'req_test',
+  signal,
+  accountId: 'acc_test',
+  keyId: 'key_test',
+  priority: 'interactive',
+});
+
+async function samplesOf(name: string): Promise<Float32Array> {
+  const chunks = await Array.fromAsync(decodeAudio(join(CLIPS, name), { signal: new AbortController().signal }));
+  return joined(chunks);
+}
+
+const joined = (parts: readonly Float32Array[]) => Float32Array.from(parts.flatMap((part) => [...part]));
+
+const textOf = (result: TranscriptionResult) =>
+  result.segments
+    .map((segment) => segment.text)
+    .join('')
+    .trim();
+const wordsOf = (text: string) => text.toLowerCase().match(/[\p{L}\p{N}']+/gu) ?? [];
+
+/** Edit distance in words, as a share of the words that were said. */
+function wordErrorRate(said: string, heard: string): number {
+  const [a, b] = [wordsOf(said), wordsOf(heard)];
+  let previous = Array.from({ length: b.length + 1 }, (_, j) => j);
+  for (const [i, word] of a.entries()) {
+    const row = [i + 1];
+    for (const [j, other] of b.entries()) {
+      row.push(Math.min((row[j] ?? 0) + 1, (previous[j + 1] ?? 0) + 1, (previous[j] ?? 0) + (word === other ? 0 : 1)));
+    }
+    previous = row;
+  }
+  return (previous.at(-1) ?? 0) / a.length;
+}
+
+function loaded(slug: string, parallelSequences = 4) {
+  let model: EngineModel;
+  beforeAll(async () => {
+    model = await load({ ...(await weights(slug)), parallelSequences });
+  }, 300_000);
+  afterAll(() => model?.[Symbol.asyncDispose]());
+  return (request: TranscriptionRequest, signal?: AbortSignal) => {
+    if (!model.transcription) throw new Error(`${slug} does not transcribe`);
+    return model.transcription.transcribe(request, context(signal));
+  };
+}
+
+/** Measured with the q8 weights on these clips; one word more than measured is a failure. */
+describe.each([
+  { slug: 'openai/whisper-tiny', most: 0.03 },
+  { slug: 'openai/whisper-base', most: 0 },
+  { slug: 'openai/whisper-small', most: 0 },
+])('$slug', { timeout: 120_000 }, ({ slug, most }) => {
+  const transcribe = loaded(slug);
+
+  it(`understands the English clips with a word error rate of at most ${most}`, async () => {
+    const said = Object.values(TEXTS).join(' ');
+    const results = await Promise.all(
+      Object.keys(TEXTS).map(async (name) => transcribe({ samples: await samplesOf(name) })),
+    );
+    expect(results.map((result) => result.language)).toEqual(['en', 'en', 'en']);
+    expect(wordErrorRate(said, results.map(textOf).join(' '))).toBeLessThanOrEqual(most);
+  });
+
+  it('gives nothing for silence', async () => {
+    expect(await transcribe({ samples: new Float32Array(16_000 * 8) })).toEqual({ language: '', segments: [] });
+  });
+});
+
+describe('whisper', { timeout: 120_000 }, () => {
+  const transcribe = loaded('openai/whisper-base');
+
+  it('detects Spanish and writes it', async () => {
+    const result = await transcribe({ samples: await samplesOf('reunion.ogg') });
+    expect(result.language).toBe('es');
+    expect(textOf(result)).toBe('Buenos días a todos. Muchas gracias por venir a la reunión de hoy.');
+  });
+
+  it('takes the language that is given', async () => {
+    const result = await transcribe({ samples: await samplesOf('meeting.ogg'), language: 'en' });
+    expect(result.language).toBe('en');
+    expect(wordErrorRate(TEXTS['meeting.ogg'], textOf(result))).toBe(0);
+  });
+
+  it('refuses a language it does not know', async () => {
+    await expect(transcribe({ samples: new Float32Array(16_000), language: 'xx' })).rejects.toMatchObject({
+      code: 'invalid_parameter',
+      param: 'language',
+    });
+  });
+
+  it('takes the spelling from the prompt', async () => {
+    const samples = await samplesOf('apples.wav');
+    const plain = await transcribe({ samples, language: 'en' });
+    const prompted = await transcribe({
+      samples,
+      language: 'en',
+      prompt: 'We need 4 pears, 3 plums and 9 figs. I have 12.',
+    });
+    expect(textOf(plain)).toContain('seven apples');
+    expect(textOf(prompted)).toContain('7 apples');
+  });
+
+  it('times the words in order, inside the audio and where they are spoken', async () => {
+    const [meeting, garden] = await Promise.all([samplesOf('meeting.ogg'), samplesOf('garden.ogg')]);
+    const { segments } = await transcribe({ samples: joined([meeting, garden]), wordTimestamps: true });
+    const words = segments.flatMap((segment) => segment.words ?? []);
+    expect(words.map(({ word }) => word).join(' ')).toBe(segments.map((segment) => segment.text.trim()).join(' '));
+    const times = words.flatMap(({ startSeconds, endSeconds }) => [startSeconds, endSeconds]);
+    expect(times).toEqual(times.toSorted((a, b) => a - b));
+    expect(times.at(-1)).toBeLessThanOrEqual((meeting.length + garden.length) / 16_000);
+    // Every clip has 0.4 s of silence before the speech and 0.6 s after it.
+    const border = meeting.length / 16_000;
+    const last = words.find(({ word }) => word.startsWith('today'));
+    const first = words.find(({ word, startSeconds }) => word === 'children' && startSeconds > border);
+    expect(Math.abs((last?.endSeconds ?? 0) - (border - 0.6))).toBeLessThan(0.3);
+    expect(Math.abs((first?.startSeconds ?? 0) - (border + 0.6))).toBeLessThan(0.4);
+  });
+
+  it('gives the same text alone and beside others', async () => {
+    const clips = await Promise.all(['weather.ogg', 'garden.ogg', 'reunion.ogg', 'apples.mp3'].map(samplesOf));
+    const together = await Promise.all(clips.map((samples) => transcribe({ samples })));
+    for (const [i, samples] of clips.entries()) {
+      expect(textOf(await transcribe({ samples }))).toBe(textOf(together[i] ?? { language: '', segments: [] }));
+    }
+  });
+
+  it('ends on noise', async () => {
+    let state = 1;
+    const noise = Float32Array.from({ length: 16_000 * 20 }, () => {
+      state = (state * 48_271) % 2_147_483_647;
+      return (state / 2_147_483_647 - 0.5) * 0.3;
+    });
+    const { segments } = await transcribe({ samples: noise });
+    expect(segments.flatMap((segment) => segment.tokens).length).toBeLessThanOrEqual(224);
+  });
+
+  it('stops within a token when the signal fires and goes on with the others', async () => {
+    const abort = new AbortController();
+    const samples = await samplesOf('garden.ogg');
+    const left = transcribe({ samples }, abort.signal);
+    const stays = transcribe({ samples });
+    abort.abort(new Error('client left'));
+    await expect(left).rejects.toThrow('client left');
+    expect(wordErrorRate(TEXTS['garden.ogg'], textOf(await stays))).toBe(0);
+  });
+
+  it('keeps the times right over windows of a long file', async () => {
+    const pieces = await Promise.all(['meeting.ogg', 'garden.ogg', 'weather.ogg'].map(samplesOf));
+    const repeated = [...pieces, ...pieces, ...pieces];
+    const starts = repeated.map((_, i) => repeated.slice(0, i).reduce((sum, piece) => sum + piece.length, 0) / 16_000);
+    const whole = joined(repeated);
+    const reader = { read: () => cutWindows(Readable.from([whole])) };
+    const service = createTranscriptionsService<undefined>({ reader, windowsAtOnce: 4 });
+    const events = await Array.fromAsync(
+      service.transcribe({
+        source: undefined,
+        transcribe: (request, { signal }) => transcribe(request, signal),
+        options: {},
+        context: context(),
+      }),
+    );
+    const done = events.at(-1);
+    if (done?.type !== 'done') throw new Error('no end');
+    const said = Object.values({ a: TEXTS['meeting.ogg'], b: TEXTS['garden.ogg'], c: TEXTS['weather.ogg'] }).join(' ');
+    expect(wordErrorRate([said, said, said].join(' '), done.text)).toBeLessThanOrEqual(0.02);
+    const mornings = done.segments.filter((segment) => segment.text.includes('Good morning'));
+    expect(mornings).toHaveLength(3);
+    for (const [i, segment] of mornings.entries()) {
+      expect(Math.abs(segment.startSeconds - (starts[i * 3] ?? 0))).toBeLessThan(1.2);
+    }
+  });
+});
