@@ -1,0 +1,18 @@
+/** The package has no types of its own; this is as much of it as the benchmarks use. */
+declare module 'autocannon' {
+  interface Options {
+    url: string;
+    method: string;
+    headers: Record<string, string>;
+    body: string;
+    connections: number;
+    duration: number;
+    overallRate?: number;
+  }
+  interface Result {
+    requests: { average: number; total: number };
+    latency: { p50: number; p99: number; average: number };
+    non2xx: number;
+  }
+  export default function autocannon(options: Options): Promise<Result>;
+}
