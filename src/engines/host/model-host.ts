@@ -92,6 +92,7 @@ type State =
 const CLOSE_GRACE_MS = 2_000;
 /** What was set aside counts until all processes of a model have loaded and show what they really take. */
 const SETTLE_MS = 5_000;
+
 export function createModelHost(options: ModelHostOptions): ModelHost {
   const { model, layout, clock, logger, metrics, memory } = options;
   const { slug } = model.entry;
@@ -188,7 +189,8 @@ export function createModelHost(options: ModelHostOptions): ModelHost {
   async function wake(): Promise<void> {
     if (closed) throw errors.modelUnavailable(slug, 'the service is stopping');
     if (state.phase === 'ready') return;
-    if (state.phase === 'unloading') return; // the unload begins anew for those who wait
+    // The end of an unload loads again for those who wait.
+    if (state.phase === 'unloading') return;
     if (state.phase === 'unavailable' && clock.now() < state.until) {
       const { code, message, param } = state.error;
       const retryAfterSeconds = (state.until - clock.now()) / 1000;
