@@ -1,0 +1,22 @@
+import { expect, it } from 'vitest';
+import { parseByteRange } from './byte-range.ts';
+
+it('reads one range of bytes', () => {
+  expect(parseByteRange('bytes=0-4', 10)).toEqual({ start: 0, end: 4 });
+  expect(parseByteRange('bytes=5-', 10)).toEqual({ start: 5, end: 9 });
+  expect(parseByteRange('bytes=-3', 10)).toEqual({ start: 7, end: 9 });
+  expect(parseByteRange('bytes=-30', 10)).toEqual({ start: 0, end: 9 });
+  expect(parseByteRange('BYTES=8-100', 10)).toEqual({ start: 8, end: 9 });
+});
+
+it('tells what lies outside', () => {
+  expect(parseByteRange('bytes=10-', 10)).toBe('unsatisfiable');
+  expect(parseByteRange('bytes=0-0', 0)).toBe('unsatisfiable');
+  expect(parseByteRange('bytes=-0', 10)).toBe('unsatisfiable');
+});
+
+it('asks for the whole where the header says nothing that counts', () => {
+  for (const header of [undefined, '', 'bytes=', 'bytes=-', 'bytes=5-2', 'bytes=0-1,3-4', 'items=0-1', 'bytes=a-b']) {
+    expect(parseByteRange(header, 10), String(header)).toBeUndefined();
+  }
+});

@@ -1,0 +1,43 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { attachmentHeader, cleanFilename, parsePurpose } from './file.ts';
+
+describe('file names', () => {
+  it('keeps any Unicode and what forms escape', () => {
+    expect(cleanFilename('Übung – 日本語 🙂.jsonl')).toBe('Übung – 日本語 🙂.jsonl');
+    expect(cleanFilename('a %22quoted%22 name.txt')).toBe('a "quoted" name.txt');
+    expect(cleanFilename('100%.txt')).toBe('100%.txt');
+  });
+
+  it('drops directories, control characters and names that are none', () => {
+    expect(cleanFilename('../../etc/passwd')).toBe('passwd');
+    expect(cleanFilename('C:\\Users\\x\\in.jsonl')).toBe('in.jsonl');
+    expect(cleanFilename('a\r\nSet-Cookie: x')).toBe('aSet-Cookie: x');
+    expect(cleanFilename('a%0D%0ASet-Cookie: x')).toBe('aSet-Cookie: x');
+    for (const name of ['', '.', '..', '/', ' ', '\0', 'a/..']) expect(cleanFilename(name)).toBe('file');
+  });
+
+  it('cuts a very long name between characters', () => {
+    expect([...cleanFilename('🙂'.repeat(400))]).toHaveLength(255);
+    expect(cleanFilename('\ud83d.txt')).toBe('\ufffd.txt');
+  });
+
+  it('gives a header of one line that decodes to the name again', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary', maxLength: 40 }), (sent) => {
+        const name = cleanFilename(sent);
+        const header = attachmentHeader(name);
+        expect(header).toMatch(/^[\x20-\x7e]+$/);
+        const parts = /^attachment; filename="([^"\\]*)"; filename\*=UTF-8''([A-Za-z0-9%._~!-]*)$/.exec(header);
+        expect(decodeURIComponent(parts?.[2] ?? '')).toBe(name);
+      }),
+    );
+  });
+
+  it('knows the two purposes', () => {
+    expect(parsePurpose('batch')).toBe('batch');
+    for (const purpose of ['assistants', 'fine-tune', '']) {
+      expect(() => parsePurpose(purpose)).toThrow(/not supported. Accepted: 'batch', 'transcription'/);
+    }
+  });
+});

@@ -1,0 +1,45 @@
+import { expect, it } from 'vitest';
+import { MAX_LINE_BYTES } from '../../domain/batch-line.ts';
+import { readLines } from './line-reader.ts';
+
+async function lines(...chunks: (string | Uint8Array)[]) {
+  async function* source() {
+    for (const chunk of chunks) yield typeof chunk === 'string' ? Buffer.from(chunk) : chunk;
+  }
+  return Array.fromAsync(readLines(source()));
+}
+
+it('gives lines with their numbers, without blank ones', async () => {
+  expect(await lines('a\n\nb\r\n  \nc')).toEqual([
+    { number: 1, text: 'a' },
+    { number: 3, text: 'b\r' },
+    { number: 5, text: 'c' },
+  ]);
+  expect(await lines()).toEqual([]);
+  expect(await lines('\n\n')).toEqual([]);
+});
+
+it('does not mind where chunks end, within characters too', async () => {
+  const bytes = Buffer.from('{"a":"日本"}\n{"b":"🙂"}\n');
+  const pieces = Array.from(bytes, (byte) => Uint8Array.of(byte));
+  expect(await lines(...pieces)).toEqual([
+    { number: 1, text: '{"a":"日本"}' },
+    { number: 2, text: '{"b":"🙂"}' },
+  ]);
+});
+
+it('takes a byte order mark off', async () => {
+  expect(await lines(Buffer.from([0xef, 0xbb, 0xbf]), '{}\n')).toEqual([{ number: 1, text: '{}' }]);
+});
+
+it('tells of a line that is no UTF-8 or too long, and goes on', async () => {
+  const half = 'x'.repeat(MAX_LINE_BYTES / 2 + 1);
+  const found = await lines(Uint8Array.of(0xff, 10), half, half, '\nend');
+  expect(found.map(({ number, text }) => [number, text])).toEqual([
+    [1, undefined],
+    [2, undefined],
+    [3, 'end'],
+  ]);
+  expect(found[0]?.problem).toMatch(/UTF-8/);
+  expect(found[1]?.problem).toMatch(/longer than/);
+});

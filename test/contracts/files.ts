@@ -1,0 +1,130 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { StoredFile } from '../../src/domain/file.ts';
+import type { FileRepository } from '../../src/ports/files.ts';
+import type { AccountRepository } from '../../src/ports/repositories.ts';
+import { account } from './key-fixtures.ts';
+
+export interface FilesUnderTest {
+  accounts: AccountRepository;
+  files: FileRepository;
+  close(): Promise<void>;
+}
+
+export const storedFile = (id: string, changes: Partial<StoredFile> = {}): StoredFile => ({
+  id: `file_${id}`,
+  accountId: 'acct_1',
+  purpose: 'batch',
+  filename: 'Übung "1".jsonl',
+  bytes: 10,
+  sha256: 'abc',
+  blobKey: `files/${id}`,
+  createdAt: 1_000,
+  expiresAt: 2_000,
+  ...changes,
+});
+
+const UNLIMITED = { files: 0, bytes: 0 };
+const ALL = { limit: 100, order: 'asc' } as const;
+
+/** Every store of file records behaves like this. `open` gives an empty one. */
+export function filesContract(name: string, open: () => Promise<FilesUnderTest>): void {
+  describe(`files: ${name}`, () => {
+    let store: FilesUnderTest;
+    let files: FileRepository;
+    beforeAll(async () => {
+      store = await open();
+      files = store.files;
+      for (const id of ['1', '2', '3', '4', '5']) await store.accounts.create(account({ id: `acct_${id}`, name: id }));
+    });
+    afterAll(() => store.close());
+
+    const ids = async (accountId: string, query: Partial<Parameters<FileRepository['list']>[1]> = {}) =>
+      (await files.list(accountId, { ...ALL, ...query })).map(({ id }) => id);
+
+    it('gives back a file as it was stored, to its account only', async () => {
+      const file = storedFile('a', { bytes: 5_000_000_000 });
+      expect(await files.create(file, UNLIMITED)).toBe(true);
+      expect(await files.get('acct_1', 'file_a')).toEqual(file);
+      expect(await files.get('acct_2', 'file_a')).toBeUndefined();
+      expect(await files.get('acct_1', 'file_none')).toBeUndefined();
+      expect(await files.stored('acct_1')).toEqual({ files: 1, bytes: 5_000_000_000 });
+      expect(await files.stored('acct_2')).toEqual({ files: 0, bytes: 0 });
+    });
+
+    it('lists in both orders, by purpose, page by page, also behind a file that is gone', async () => {
+      const accountId = 'acct_2';
+      for (const id of ['p1', 'p2', 'p3', 'p4']) {
+        const purpose = id === 'p2' ? 'transcription' : 'batch';
+        await files.create(storedFile(id, { accountId, purpose }), UNLIMITED);
+      }
+      expect(await ids(accountId)).toEqual(['file_p1', 'file_p2', 'file_p3', 'file_p4']);
+      expect(await ids(accountId, { order: 'desc', limit: 2 })).toEqual(['file_p4', 'file_p3']);
+      expect(await ids(accountId, { order: 'desc', after: 'file_p3' })).toEqual(['file_p2', 'file_p1']);
+      expect(await ids(accountId, { purpose: 'transcription' })).toEqual(['file_p2']);
+      await files.discard(accountId, 'file_p2', 1);
+      expect(await ids(accountId, { after: 'file_p2' })).toEqual(['file_p3', 'file_p4']);
+    });
+
+    it('refuses what would pass a quota, also when many come at once', async () => {
+      const accountId = 'acct_3';
+      const tried = await Promise.all(
+        Array.from({ length: 8 }, (_, index) =>
+          files.create(storedFile(`q${index}`, { accountId }), { files: 3, bytes: 0 }),
+        ),
+      );
+      expect(tried.filter(Boolean)).toHaveLength(3);
+      expect(await files.create(storedFile('r', { accountId }), { files: 0, bytes: 39 })).toBe(false);
+      expect(await files.create(storedFile('r', { accountId }), { files: 0, bytes: 40 })).toBe(true);
+      expect(await files.stored(accountId)).toEqual({ files: 4, bytes: 40 });
+    });
+
+    it('discards at once for clients, and keeps the record until it is forgotten', async () => {
+      const accountId = 'acct_4';
+      await files.create(storedFile('d', { accountId }), UNLIMITED);
+      expect(await files.discard('acct_1', 'file_d', 5)).toBe(false);
+      expect(await files.discard(accountId, 'file_d', 5)).toBe(true);
+      expect(await files.discard(accountId, 'file_d', 6)).toBe(false);
+      expect(await files.get(accountId, 'file_d')).toBeUndefined();
+      expect(await files.listDiscarded(10)).toContainEqual({ id: 'file_d', blobKey: 'files/d' });
+      expect(await files.knownBlobs(['files/d', 'files/unknown'])).toEqual(new Set(['files/d']));
+      await files.forget(['file_d']);
+      expect(await files.knownBlobs(['files/d'])).toEqual(new Set());
+    });
+
+    it('never forgets a file that is not discarded', async () => {
+      await files.create(storedFile('kept'), UNLIMITED);
+      await files.forget(['file_kept']);
+      expect(await files.get('acct_1', 'file_kept')).toBeDefined();
+    });
+
+    it('discards what is past its time in steps, but not what a job reads', async () => {
+      const accountId = 'acct_5';
+      for (const id of ['e1', 'e2', 'e3']) await files.create(storedFile(id, { accountId }), UNLIMITED);
+      await files.create(storedFile('e4', { accountId, expiresAt: 9_000 }), UNLIMITED);
+      expect(await files.attach('file_e1', { id: 'job_1', kind: 'batch' })).toBe(true);
+      // Other accounts of this suite have expired files too.
+      while ((await files.discardExpired(2_000, 1)) > 0);
+      expect(await ids(accountId)).toEqual(['file_e1', 'file_e4']);
+      await files.detach('job_1');
+      expect(await files.discardExpired(2_000, 100)).toBe(1);
+      expect(await ids(accountId)).toEqual(['file_e4']);
+    });
+
+    it('keeps the bytes of a discarded file for the jobs that read it', async () => {
+      const file = storedFile('used');
+      await files.create(file, UNLIMITED);
+      await files.attach(file.id, { id: 'job_a', kind: 'batch' });
+      await files.attach(file.id, { id: 'job_b', kind: 'transcription' });
+      await files.discard('acct_1', file.id, 5);
+      expect(await files.attach(file.id, { id: 'job_c', kind: 'batch' })).toBe(false);
+      expect(await files.attached('job_a')).toEqual(file);
+      expect(await files.attached('job_none')).toBeUndefined();
+      const discarded = async () => (await files.listDiscarded(100)).some(({ id }) => id === file.id);
+      expect(await discarded()).toBe(false);
+      await files.detachAll('transcription');
+      expect(await discarded()).toBe(false);
+      await files.detach('job_a');
+      expect(await discarded()).toBe(true);
+    });
+  });
+}
