@@ -6,7 +6,6 @@ import { table } from './table.ts';
 const money = (nano: number | null): string => (nano === null ? '-' : `$${nano / 1e9}`);
 
 export const accountsCommand: Command = {
-  summary: 'Create and list accounts',
   usage: ['create <name> [--rpm N] [--tpm N] [--monthly-budget USD] [--json]', 'list [--json]'],
   async run({ args, config, print }) {
     const { values, positionals } = parseOptions(args, {

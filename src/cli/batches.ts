@@ -38,7 +38,6 @@ function details(batch: Batch, account: string): string {
 }
 
 export const batchesCommand: Command = {
-  summary: 'List, watch and cancel batches',
   usage: ['list [--account NAME] [--limit N] [--json]', 'show <id> [--watch] [--json]', 'cancel <id> [--json]'],
   async run({ args, config, print }) {
     const { values, positionals } = parseOptions(args, {

@@ -10,7 +10,6 @@ export interface CommandContext {
 }
 
 export interface Command {
-  summary: string;
   /** Lines after `baobab <name>`. */
   usage: readonly string[];
   run(context: CommandContext): Promise<void>;

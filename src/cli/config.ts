@@ -24,7 +24,6 @@ const SECRET_NAMES = new Set([
 ]);
 
 export const configCommand: Command = {
-  summary: 'Show the effective configuration, secrets masked',
   usage: ['            the values in force, as YAML', '--settings  every setting with its variable, flag and default'],
   async run({ args, config, configFile, print }) {
     if (args.includes('--settings')) {

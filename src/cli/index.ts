@@ -1,18 +1,38 @@
-import { accountsCommand } from './accounts.ts';
-import { batchesCommand } from './batches.ts';
 import type { Command } from './command.ts';
-import { configCommand } from './config.ts';
-import { keysCommand } from './keys.ts';
-import { modelsCommand } from './models.ts';
-import { serveCommand } from './serve.ts';
-import { usageCommand } from './usage.ts';
 
-export const COMMANDS: Readonly<Record<string, Command>> = {
-  serve: serveCommand,
-  models: modelsCommand,
-  keys: keysCommand,
-  accounts: accountsCommand,
-  usage: usageCommand,
-  batches: batchesCommand,
-  config: configCommand,
+/** A command is loaded when it is asked for: most need only a part of what the server needs. */
+export interface CommandEntry {
+  summary: string;
+  load(): Promise<Command>;
+}
+
+export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
+  serve: {
+    summary: 'Run the service',
+    load: async () => (await import('./serve.ts')).serveCommand,
+  },
+  models: {
+    summary: 'List models, fetch and check weights, see what is loaded, deprecate',
+    load: async () => (await import('./models.ts')).modelsCommand,
+  },
+  keys: {
+    summary: 'Create, list, revoke and rotate API keys',
+    load: async () => (await import('./keys.ts')).keysCommand,
+  },
+  accounts: {
+    summary: 'Create and list accounts',
+    load: async () => (await import('./accounts.ts')).accountsCommand,
+  },
+  usage: {
+    summary: 'Show tokens and spend of an account',
+    load: async () => (await import('./usage.ts')).usageCommand,
+  },
+  batches: {
+    summary: 'List, watch and cancel batches',
+    load: async () => (await import('./batches.ts')).batchesCommand,
+  },
+  config: {
+    summary: 'Show the effective configuration, secrets masked',
+    load: async () => (await import('./config.ts')).configCommand,
+  },
 };

@@ -28,7 +28,6 @@ function stateOf(key: ApiKey, now: number): string {
 }
 
 export const keysCommand: Command = {
-  summary: 'Create, list, revoke and rotate API keys',
   usage: [
     'create <name> [--account NAME] [--scopes chat,embeddings,…] [--models "baobab/*,…"] [--regions …]',
     '       [--rpm N] [--tpm N] [--concurrency N] [--monthly-budget USD] [--expires ISO-TIME] [--json]',

@@ -57,7 +57,6 @@ async function showLoaded({ config, print }: CommandContext, asJson: boolean): P
 }
 
 export const modelsCommand: Command = {
-  summary: 'List models, fetch and check weights, see what is loaded, deprecate',
   usage: [
     'list [--json]',
     'ps [--json]                         what the running server has loaded',

@@ -46,7 +46,6 @@ function stopSignal(): Promise<void> {
 }
 
 export const serveCommand: Command = {
-  summary: 'Run the service',
   usage: ['[--host H] [--port N] [--data-dir DIR] [--config FILE] [any other setting as a flag]'],
   async run({ config, env, print }) {
     let first: IssuedKey | undefined;

@@ -26,7 +26,6 @@ const COUNTS = ['requests', 'promptTokens', 'completionTokens', 'cacheReadTokens
 const csvCell = (text: string): string => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
 
 export const usageCommand: Command = {
-  summary: 'Show tokens and spend of an account',
   usage: [
     '[--account NAME] [--start DATE] [--end DATE] [--bucket hour|day|month] [--group-by model,region,key] [--csv | --json]',
   ],

@@ -1,0 +1,59 @@
+import { CatalogError } from '../catalog/load.ts';
+import { ConfigError, loadConfig } from '../config/load.ts';
+import { ApiError } from '../errors/api-error.ts';
+import { StoreUnavailableError } from '../ports/store-errors.ts';
+import { type Command, CommandFailed, UsageError } from './command.ts';
+import { COMMANDS } from './index.ts';
+
+function help(): string {
+  const width = Math.max(...Object.keys(COMMANDS).map((name) => name.length));
+  const lines = Object.entries(COMMANDS).map(([name, { summary }]) => `  ${name.padEnd(width)}  ${summary}`);
+  return `usage: baobab <command> [options]\n\n${lines.join('\n')}\n\n'baobab <command> --help' tells more; every setting is a flag too ('baobab config --settings').`;
+}
+
+const usageOf = (name: string, { usage }: Command): string =>
+  `usage:\n${usage.map((line) => `  baobab ${name} ${line}`).join('\n')}`;
+
+function explain(name: string, error: unknown, usage: string): { text: string; exitCode: number } | undefined {
+  if (error instanceof UsageError) return { text: `baobab ${name}: ${error.message}\n\n${usage}`, exitCode: 2 };
+  if (error instanceof ConfigError) return { text: `The configuration is not valid:\n${error.message}`, exitCode: 1 };
+  if (error instanceof CatalogError) return { text: `The catalog is not valid:\n${error.message}`, exitCode: 1 };
+  if (error instanceof ApiError || error instanceof StoreUnavailableError || error instanceof CommandFailed) {
+    return { text: `baobab: ${error.message}`, exitCode: 1 };
+  }
+  return undefined;
+}
+
+/** Runs what the arguments ask for; answers with the exit code. */
+export async function runCommand(
+  [name, ...args]: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<number> {
+  const print = (text: string) => process.stdout.write(`${text}\n`);
+  const complain = (text: string) => process.stderr.write(`${text}\n`);
+  if (name === undefined || name === 'help' || name === '--help' || name === '-h') {
+    print(help());
+    return name === undefined ? 2 : 0;
+  }
+  const entry = COMMANDS[name];
+  if (entry === undefined) {
+    complain(`baobab: there is no command '${name}'\n\n${help()}`);
+    return 2;
+  }
+  const command = await entry.load();
+  const usage = usageOf(name, command);
+  if (args.includes('--help') || args.includes('-h')) {
+    print(`${entry.summary}\n\n${usage}`);
+    return 0;
+  }
+  try {
+    const { config, rest, file } = loadConfig({ args, env, workingDirectory: process.cwd() });
+    await command.run({ args: rest, config, configFile: file, env, print });
+    return 0;
+  } catch (error) {
+    const explained = explain(name, error, usage);
+    if (explained === undefined) throw error;
+    complain(explained.text);
+    return explained.exitCode;
+  }
+}
