@@ -1,5 +1,9 @@
 import { ApiError } from './api-error.ts';
 
+const SHOWN_LENGTH = 200;
+/** What a client sent, cut where it is too long to be repeated. */
+const shown = (text: string): string => (text.length <= SHOWN_LENGTH ? text : `${text.slice(0, SHOWN_LENGTH)}…`);
+
 /** Named constructors, so that one kind of failure has one wording. */
 export const errors = {
   invalidJson: (detail: string) => new ApiError('invalid_json', `The request body is not valid JSON: ${detail}.`),
@@ -17,28 +21,32 @@ export const errors = {
   modelNotAllowed: (slug: string) =>
     new ApiError('model_not_allowed', `This API key may not use the model '${slug}'.`, { param: 'model' }),
   regionNotAllowed: (region: string) =>
-    new ApiError('region_not_allowed', `This API key may not use the region '${region}'.`),
+    new ApiError('region_not_allowed', `This API key may not use the region '${shown(region)}'.`),
   modelNotFound: (slug: string) =>
-    new ApiError('model_not_found', `The model '${slug}' does not exist. GET /v1/models lists the ones that do.`, {
-      param: 'model',
-    }),
+    new ApiError(
+      'model_not_found',
+      `The model '${shown(slug)}' does not exist. GET /v1/models lists the ones that do.`,
+      {
+        param: 'model',
+      },
+    ),
   fileNotFound: (id: string) =>
-    new ApiError('file_not_found', `There is no file '${id}'. It may have been deleted or have expired.`),
-  batchNotFound: (id: string) => new ApiError('batch_not_found', `There is no batch '${id}'.`),
+    new ApiError('file_not_found', `There is no file '${shown(id)}'. It may have been deleted or have expired.`),
+  batchNotFound: (id: string) => new ApiError('batch_not_found', `There is no batch '${shown(id)}'.`),
   unsupportedPurpose: (purpose: string, accepted: readonly string[]) =>
     new ApiError(
       'unsupported_purpose',
-      `The purpose '${purpose}' is not supported. Accepted: ${accepted.map((each) => `'${each}'`).join(', ')}.`,
+      `The purpose '${shown(purpose)}' is not supported. Accepted: ${accepted.map((each) => `'${each}'`).join(', ')}.`,
       { param: 'purpose' },
     ),
   fileTooLarge: (limitBytes: number) =>
     new ApiError('file_too_large', `The file is larger than the limit of ${limitBytes} bytes.`, { param: 'file' }),
   unknownEndpoint: (method: string, path: string) =>
-    new ApiError('unknown_endpoint', `There is no endpoint ${method} ${path}. See /docs for those that exist.`),
+    new ApiError('unknown_endpoint', `There is no endpoint ${method} ${shown(path)}. See /docs for those that exist.`),
   regionUnavailable: (slug: string, region: string, served: readonly string[]) =>
     new ApiError(
       'region_unavailable',
-      `The model '${slug}' is not served in the region '${region}'. ` +
+      `The model '${slug}' is not served in the region '${shown(region)}'. ` +
         (served.length > 0
           ? `It is served in: ${served.join(', ')}. Change or remove X-Service-Region.`
           : 'It is not served anywhere at the moment.'),

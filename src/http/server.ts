@@ -17,6 +17,7 @@ import type { Idempotency } from '../services/idempotency.ts';
 import type { KeysService } from '../services/keys.ts';
 import type { RerankService } from '../services/rerank.ts';
 import type { UsageService } from '../services/usage.ts';
+import { parseJsonBody } from './json-body.ts';
 import { authenticate } from './plugins/authenticate.ts';
 import { errorHandler, notFound, sendError } from './plugins/error-handler.ts';
 import { hashBody, idempotencyKeys } from './plugins/idempotency.ts';
@@ -102,7 +103,8 @@ export async function createServer(dependencies: ServerDependencies): Promise<Fa
     // While it drains, requests on open connections are still answered: clients treat a 503 as a fault.
     return503OnClosing: false,
     forceCloseConnections: 'idle',
-    routerOptions: { maxParamLength: 500 },
+    // The head is limited already; a limit of its own would answer something else than 404.
+    routerOptions: { maxParamLength: settings.headerLimitBytes },
     http: {
       maxHeaderSize: settings.headerLimitBytes,
       headersTimeout: settings.headersTimeoutMs,
@@ -123,11 +125,10 @@ export async function createServer(dependencies: ServerDependencies): Promise<Fa
   server.removeContentTypeParser('text/plain');
   server.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) => {
     if (request.headers['idempotency-key'] !== undefined) request.bodyHash = hashBody(body as string);
-    if (body.length === 0) return done(errors.invalidJson('it is empty'));
     try {
-      done(null, JSON.parse(body as string));
+      done(null, parseJsonBody(body as string));
     } catch (error) {
-      done(errors.invalidJson((error as Error).message.slice(0, 200)));
+      done(error as Error);
     }
   });
 

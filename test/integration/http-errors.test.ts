@@ -1,0 +1,252 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { KINDS } from '../../src/errors/kinds.ts';
+import { type Answer, CHAT, EMBEDDING, type HttpBed, KEY, readAnswer, startHttpBed } from './http-bed.ts';
+
+let bed: HttpBed;
+beforeAll(async () => {
+  bed = await startHttpBed({
+    http: { body_limit_bytes: 100_000, header_limit_bytes: 4096, headers_timeout_ms: 300, request_timeout_ms: 600 },
+  });
+});
+afterAll(() => bed[Symbol.asyncDispose]());
+
+const AUTHORIZED = `Host: localhost\r\nAuthorization: Bearer ${KEY}\r\n`;
+const JSON_TYPE = 'Content-Type: application/json\r\n';
+const get = (path: string, head = AUTHORIZED) => bed.raw(`GET ${path} HTTP/1.1\r\n${head}\r\n`);
+const post = (path: string, body: string, head = AUTHORIZED + JSON_TYPE) =>
+  bed.raw(`POST ${path} HTTP/1.1\r\n${head}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
+
+/** One shape for every failure, whoever raises it. */
+function expectError(answer: Answer, code: keyof typeof KINDS, param: string | null = null): string {
+  expect(answer.headers['content-type']).toBe('application/json; charset=utf-8');
+  expect(answer.headers['x-request-id']).toMatch(/^req_[0-9a-z]{24}$/);
+  const { error, ...more } = JSON.parse(answer.body);
+  expect(more).toEqual({});
+  const { status, type } = KINDS[code];
+  expect(error).toEqual({ message: expect.any(String), type, code, param });
+  expect(answer.status).toBe(status);
+  expect(error.message).not.toMatch(/\n|node_modules|\.ts\b|at \w+ \(/);
+  return error.message;
+}
+
+describe('addresses', () => {
+  it.each(['/nope', '/v1/nope', '/v1', '/v2/nope', '/v1/embeddings/', '/V1/models', '//v1/models', '/v1/files/a/b'])(
+    '%s does not exist',
+    async (path) => {
+      expect(expectError(await get(path), 'unknown_endpoint')).toContain(`GET ${path}`);
+    },
+  );
+
+  it.each([
+    ['GET', '/v1/embeddings'],
+    ['GET', '/v1/chat/completions'],
+    ['POST', '/v1/models'],
+    ['PUT', `/v1/models/${EMBEDDING}`],
+    ['DELETE', '/v1/usage'],
+    ['PATCH', '/healthz'],
+    ['OPTIONS', '/v1/models'],
+    ['TRACE', '/v1/models'],
+    ['PROPFIND', '/v1/models'],
+  ])('%s is the wrong method for %s', async (method, path) => {
+    const answer = await bed.raw(`${method} ${path} HTTP/1.1\r\n${AUTHORIZED}\r\n`);
+    expect(expectError(answer, 'unknown_endpoint')).toContain(`${method} ${path}`);
+  });
+
+  it.each(['/v1/models/%', '/v1/models/%zz', '/%E0%A4%A', '/v1/files/%ff'])('%s is badly encoded', async (path) => {
+    expectError(await get(path), 'invalid_parameter');
+  });
+
+  it('shows only the beginning of a very long one', async () => {
+    expect(expectError(await get(`/${'x'.repeat(3000)}`), 'unknown_endpoint').length).toBeLessThan(400);
+    expect(expectError(await get(`/v1/models/a/${'x'.repeat(3000)}`), 'model_not_found', 'model').length).toBeLessThan(
+      400,
+    );
+  });
+
+  it.each([`/v1/files/${'x'.repeat(600)}`, `/v1/files/${'x'.repeat(600)}/content`])(
+    'takes an id of any length for unknown',
+    async (path) => {
+      expect((await get(path)).status).toBe(404);
+    },
+  );
+});
+
+describe('bodies', () => {
+  it.each([
+    ['nothing', ''],
+    ['half an object', '{"model": "a'],
+    ['a trailing comma', '{"model": "a",}'],
+    ['two values', '{} {}'],
+    ['a number that is none', '{"model": NaN}'],
+    ['a byte order mark', '\ufeff{}'],
+    ['HTML', '<html></html>'],
+  ])('%s is not JSON', async (_, body) => {
+    expectError(await post('/v1/embeddings', body), 'invalid_json');
+  });
+
+  it.each(['null', '[]', '"text"', '5', 'true', '[{"model":"a"}]'])('%s is JSON, but no object', async (body) => {
+    expect(expectError(await post('/v1/embeddings', body), 'invalid_parameter')).toBe(
+      'The request body must be a JSON object.',
+    );
+  });
+
+  it.each([
+    'text/plain',
+    'application/xml',
+    'application/x-www-form-urlencoded',
+    'multipart/form-data; boundary=x',
+    'nonsense',
+    '',
+  ])('the content type %j is not accepted', async (type) => {
+    expectError(await post('/v1/embeddings', '{}', `${AUTHORIZED}Content-Type: ${type}\r\n`), 'invalid_parameter');
+  });
+
+  it('a missing content type is not guessed', async () => {
+    expectError(await post('/v1/embeddings', '{}', AUTHORIZED), 'invalid_parameter');
+  });
+
+  it('too large ones are refused by their length and by their bytes', async () => {
+    const announced = await bed.raw(
+      `POST /v1/embeddings HTTP/1.1\r\n${AUTHORIZED}${JSON_TYPE}Content-Length: 100001\r\n\r\n{`,
+    );
+    expect(expectError(announced, 'body_too_large')).toContain('100000 bytes');
+    const chunk = 'x'.repeat(0xffff);
+    const chunked = await bed.raw(
+      `POST /v1/embeddings HTTP/1.1\r\n${AUTHORIZED}${JSON_TYPE}Transfer-Encoding: chunked\r\n\r\nffff\r\n${chunk}\r\nffff\r\n${chunk}\r\n`,
+    );
+    expectError(chunked, 'body_too_large');
+  });
+
+  it('names what is missing and what is wrong', async () => {
+    expectError(await post('/v1/embeddings', '{}'), 'missing_parameter', 'model');
+    expectError(await post('/v1/embeddings', JSON.stringify({ model: EMBEDDING })), 'missing_parameter', 'input');
+    const wrong = { model: EMBEDDING, input: ['a', 5] };
+    expectError(await post('/v1/embeddings', JSON.stringify(wrong)), 'invalid_parameter', 'input[1]');
+    const message = {
+      model: CHAT,
+      messages: [
+        { role: 'user', content: 'a' },
+        { role: 'nobody', content: 'b' },
+      ],
+    };
+    expectError(await post('/v1/chat/completions', JSON.stringify(message)), 'invalid_parameter', 'messages[1].role');
+  });
+
+  it('are not coerced: a number in quotes is no number', async () => {
+    const body = { model: EMBEDDING, input: 'a', dimensions: '5' };
+    expectError(await post('/v1/embeddings', JSON.stringify(body)), 'invalid_parameter', 'dimensions');
+  });
+
+  it('cannot reach the prototype of anything', async () => {
+    const evil = '{"__proto__":{"polluted":true},"constructor":{"prototype":{"polluted":true}},';
+    const answer = await post('/v1/embeddings', `${evil}"model":"${EMBEDDING}","input":"a"}`);
+    expect(answer.status).toBe(200);
+    expectError(await post('/v1/embeddings', `${evil}"input":"a"}`), 'missing_parameter', 'model');
+    expect(({} as Record<string, unknown>).polluted).toBeUndefined();
+  });
+
+  it('may not be nested deeper than anything real is', async () => {
+    const nested = (levels: number) =>
+      `{"model":"${EMBEDDING}","input":"a","extra":${'['.repeat(levels)}${']'.repeat(levels)}}`;
+    expect((await post('/v1/embeddings', nested(127))).status).toBe(200);
+    expect(expectError(await post('/v1/embeddings', nested(128)), 'invalid_json')).toContain('deeper than 128 levels');
+    expectError(await post('/v1/embeddings', nested(40_000)), 'invalid_json');
+    const schema = `${'{"properties":{"a":'.repeat(3000)}{}${'}}'.repeat(3000)}`;
+    const format = `{"type":"json_schema","json_schema":{"name":"x","schema":${schema}}}`;
+    const chat = `{"model":"${CHAT}","messages":[{"role":"user","content":"a"}],"response_format":${format}}`;
+    expectError(await post('/v1/chat/completions', chat), 'invalid_json');
+  });
+});
+
+describe('keys', () => {
+  const withKey = (header: string) => get('/v1/models', `Host: localhost\r\n${header}`);
+  it('missing, mistyped and unknown ones are told apart', async () => {
+    expectError(await withKey(''), 'missing_api_key');
+    expectError(await withKey('Authorization: Basic dXNlcjpwYXNz\r\n'), 'missing_api_key');
+    expectError(await withKey('Authorization: Bearer bao_sk_123\r\n'), 'invalid_api_key');
+    expectError(await withKey('Authorization: Bearer unknown-key-0123456789\r\n'), 'invalid_api_key');
+  });
+
+  it('come before everything else below /v1', async () => {
+    const head = `Host: localhost\r\n${JSON_TYPE}`;
+    expectError(await post('/v1/embeddings', '{broken', head), 'missing_api_key');
+    expectError(await get('/v1/nope', 'Host: localhost\r\n'), 'missing_api_key');
+  });
+
+  it('come before the body: the answer is there while the body is not', async () => {
+    const socket = await bed.open();
+    const answer = readAnswer(socket);
+    socket.write(`POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\n${JSON_TYPE}Content-Length: 99999\r\n\r\n{`);
+    expectError(await answer, 'missing_api_key');
+  });
+
+  it('that were revoked, have expired or lack a scope', async () => {
+    const create = async (body: object) => {
+      const answer = await bed.post('/v1/admin/keys', { account: 'default', name: 'x', ...body });
+      return (await answer.json()) as { id: string; secret: string };
+    };
+    const models = (secret: string) => withKey(`Authorization: Bearer ${secret}\r\n`);
+    const narrow = await create({ scopes: ['chat'] });
+    expect(expectError(await models(narrow.secret), 'insufficient_scope')).toContain("'models'");
+    const revoked = await create({});
+    expect((await models(revoked.secret)).status).toBe(200);
+    expect((await bed.fetch(`/v1/admin/keys/${revoked.id}/revoke`, { method: 'POST' })).status).toBe(200);
+    expectError(await models(revoked.secret), 'key_revoked');
+    const shortLived = await create({ expires_at: new Date(Date.now() + 150).toISOString() });
+    await expect.poll(() => models(shortLived.secret).then(({ status }) => status)).toBe(401);
+    expectError(await models(shortLived.secret), 'expired_api_key');
+  });
+});
+
+describe('connections', () => {
+  it('with a head that is too large', async () => {
+    const answer = await get('/v1/models', `${AUTHORIZED}X-Padding: ${'x'.repeat(5000)}\r\n`);
+    expect(expectError(answer, 'invalid_parameter')).toContain('4096 bytes');
+  });
+
+  it.each([
+    ['no HTTP at all', 'hello there\r\n\r\n'],
+    ['TLS', Buffer.from('160301020001000001fc0303', 'hex')],
+    ['a header without a name', `GET / HTTP/1.1\r\nHost: a\r\n: x\r\n\r\n`],
+    ['two lengths', `POST /v1/embeddings HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n{}`],
+    [
+      'length and chunks together',
+      `POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n`,
+    ],
+    ['a negative length', `POST / HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n`],
+    ['a line break inside the address', 'GET /\n HTTP/1.1\r\nHost: a\r\n\r\n'],
+    ['an unknown version', 'GET / HTTP/9.9\r\nHost: a\r\n\r\n'],
+  ])('with %s', async (_, bytes) => {
+    expectError(await bed.raw(bytes), 'invalid_parameter');
+  });
+
+  it('that do not finish their head in time', async () => {
+    expect(expectError(await bed.raw('GET /v1/models HTTP/1.1\r\nHost: a\r\n'), 'invalid_parameter')).toContain(
+      'within the time',
+    );
+  });
+
+  it('that do not finish their body in time', async () => {
+    const answer = await bed.raw(
+      `POST /v1/embeddings HTTP/1.1\r\n${AUTHORIZED}${JSON_TYPE}Content-Length: 50\r\n\r\n{"model"`,
+    );
+    expect(expectError(answer, 'invalid_parameter')).toContain('within the time');
+  });
+
+  it('of HTTP/1.1 without a host are refused, of HTTP/1.0 served', async () => {
+    expect((await bed.raw('GET /healthz HTTP/1.0\r\n\r\n')).status).toBe(200);
+    expect((await bed.raw('GET /healthz HTTP/1.1\r\n\r\n')).status).toBe(400);
+  });
+});
+
+it('gives every answer an id of its own, also where the client sent one', async () => {
+  const ids = await Promise.all(
+    ['/healthz', '/v1/models', '/nope'].map(async (path) => {
+      const answer = await bed.fetch(path, { headers: { 'x-request-id': 'mine' } });
+      await answer.arrayBuffer();
+      return answer.headers.get('x-request-id');
+    }),
+  );
+  expect(new Set(ids).size).toBe(3);
+  for (const id of ids) expect(id).toMatch(/^req_/);
+});
