@@ -1,0 +1,290 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { connect } from 'node:net';
+import type { FastifyInstance } from 'fastify';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { DAY_MS } from '../../src/domain/dates.ts';
+import { type Caller, createFileBed, type FileBed } from '../fixtures/file-bed.ts';
+
+const BOUNDARY = 'b0undary';
+type Part = { name: string; value: string | Buffer; filename?: string };
+
+function form(...parts: Part[]): Buffer {
+  const bytes = parts.flatMap(({ name, value, filename }) => [
+    Buffer.from(
+      `--${BOUNDARY}\r\nContent-Disposition: form-data; name="${name}"${filename === undefined ? '' : `; filename="${filename}"`}\r\n\r\n`,
+    ),
+    Buffer.from(value),
+    Buffer.from('\r\n'),
+  ]);
+  return Buffer.concat([...bytes, Buffer.from(`--${BOUNDARY}--\r\n`)]);
+}
+
+describe('files over HTTP', () => {
+  let bed: FileBed;
+  let server: FastifyInstance;
+  let caller: Caller;
+  beforeAll(async () => {
+    bed = await createFileBed({ maxBytes: 1_000_000 });
+    server = await bed.server();
+    caller = await bed.caller();
+  });
+  afterAll(() => bed.close());
+
+  const send = (payload: Buffer, { authorization }: Caller = caller) =>
+    server.inject({
+      method: 'POST',
+      url: '/files',
+      headers: { authorization, 'content-type': `multipart/form-data; boundary=${BOUNDARY}` },
+      payload,
+    });
+  const call = (method: 'GET' | 'HEAD' | 'DELETE', url: string, headers: Record<string, string> = {}, who = caller) =>
+    server.inject({ method, url, headers: { authorization: who.authorization, ...headers } });
+  const file = (value: string | Buffer, filename = 'in.jsonl'): Part => ({ name: 'file', value, filename });
+  const purpose = (value: string): Part => ({ name: 'purpose', value });
+
+  it('stores a file with its purpose before or behind it and gives the same bytes back', async () => {
+    const bytes = randomBytes(300_000);
+    for (const parts of [
+      [purpose('batch'), file(bytes, 'Übung.bin')],
+      [file(bytes, 'Übung.bin'), purpose('batch')],
+    ]) {
+      const answer = await send(form(...parts));
+      expect(answer.statusCode).toBe(200);
+      const stored = answer.json();
+      expect(stored).toMatchObject({
+        object: 'file',
+        purpose: 'batch',
+        filename: 'Übung.bin',
+        bytes: 300_000,
+        status: 'processed',
+      });
+      expect(stored.id).toMatch(/^file_[0-9a-z]{24}$/);
+      expect(Date.parse(stored.expires_at) - Date.parse(stored.created_at)).toBe(30 * DAY_MS);
+      expect((await call('GET', `/files/${stored.id}`)).json()).toEqual(stored);
+      const content = await call('GET', `/files/${stored.id}/content`);
+      expect(content.rawPayload.equals(bytes)).toBe(true);
+      expect(content.headers).toMatchObject({
+        'content-type': 'application/octet-stream',
+        'content-disposition': `attachment; filename="_bung.bin"; filename*=UTF-8''%C3%9Cbung.bin`,
+        'content-length': '300000',
+        'accept-ranges': 'bytes',
+        etag: `"${createHash('sha256').update(bytes).digest('hex')}"`,
+      });
+    }
+  });
+
+  it('stores an empty file', async () => {
+    const { id, bytes } = (await send(form(purpose('batch'), file('')))).json();
+    expect(bytes).toBe(0);
+    expect((await call('GET', `/files/${id}/content`)).rawPayload).toHaveLength(0);
+  });
+
+  it('refuses what is missing, unsupported or no form, and keeps nothing of it', async () => {
+    const before = await bed.blobFiles();
+    const cases: [Buffer, number, string, string | null][] = [
+      [form(purpose('batch')), 400, 'missing_parameter', 'file'],
+      [form(file('x')), 400, 'missing_parameter', 'purpose'],
+      [form(purpose('batch'), { name: 'upload', value: 'x', filename: 'x' }), 400, 'missing_parameter', 'file'],
+      [form(purpose('batch'), { name: 'file', value: 'x' }), 400, 'invalid_parameter', 'file'],
+      [form(purpose('assistants'), file('x')), 400, 'unsupported_purpose', 'purpose'],
+      [form(file('x'), purpose('fine-tune')), 400, 'unsupported_purpose', 'purpose'],
+      [form(file('x'), file('y'), purpose('batch')), 400, 'invalid_parameter', null],
+      [form(purpose('batch'), file('x')).subarray(0, -20), 400, 'invalid_parameter', null],
+      [Buffer.from('no form'), 400, 'invalid_parameter', null],
+      [Buffer.alloc(0), 400, 'missing_parameter', 'file'],
+      [form(purpose('batch'), file(Buffer.alloc(1_000_001))), 413, 'file_too_large', 'file'],
+      [form(file(Buffer.alloc(1_200_000)), purpose('batch')), 413, 'file_too_large', 'file'],
+    ];
+    for (const [payload, status, code, param] of cases) {
+      const answer = await send(payload);
+      expect([answer.statusCode, answer.json().error.code, answer.json().error.param]).toEqual([status, code, param]);
+      expect(answer.json().error.message).not.toMatch(/\/tmp|blob/);
+    }
+    const json = await server.inject({
+      method: 'POST',
+      url: '/files',
+      headers: { authorization: caller.authorization },
+      payload: {},
+    });
+    expect([json.statusCode, json.json().error.code]).toEqual([400, 'invalid_parameter']);
+    expect(await bed.blobFiles()).toEqual(before);
+  });
+
+  it('keeps nothing of an upload that breaks off', async () => {
+    const before = await bed.blobFiles();
+    await server.listen({ host: '127.0.0.1', port: 0 });
+    const socket = connect((server.server.address() as AddressInfo).port, '127.0.0.1');
+    await once(socket, 'connect');
+    const body = form(purpose('batch'), file(randomBytes(500_000)));
+    socket.write(
+      `POST /files HTTP/1.1\r\nHost: x\r\nAuthorization: ${caller.authorization}\r\n` +
+        `Content-Type: multipart/form-data; boundary=${BOUNDARY}\r\nContent-Length: ${body.length}\r\n\r\n`,
+    );
+    socket.write(body.subarray(0, 300_000));
+    await expect.poll(() => bed.blobFiles()).toHaveLength(before.length + 1);
+    socket.destroy();
+    await expect.poll(() => bed.blobFiles()).toEqual(before);
+  });
+
+  it('sends ranges, and says when there is none', async () => {
+    const { id } = (await send(form(purpose('batch'), file('0123456789')))).json();
+    const url = `/files/${id}/content`;
+    const range = async (value: string, more = {}) => call('GET', url, { range: value, ...more });
+    const part = await range('bytes=2-4');
+    expect([part.statusCode, part.payload, part.headers['content-range']]).toEqual([206, '234', 'bytes 2-4/10']);
+    expect((await range('bytes=-3')).payload).toBe('789');
+    expect((await range('bytes=8-')).headers['content-length']).toBe('2');
+    const whole = await range('bytes=0-1', { 'if-range': '"other"' });
+    expect([whole.statusCode, whole.payload]).toEqual([200, '0123456789']);
+    const outside = await range('bytes=10-');
+    expect([outside.statusCode, outside.headers['content-range']]).toEqual([416, 'bytes */10']);
+    expect(outside.json().error).toMatchObject({ code: 'invalid_parameter', param: 'range' });
+    const head = await call('HEAD', url);
+    expect([head.statusCode, head.headers['content-length'], head.payload]).toEqual([200, '10', '']);
+  });
+
+  it('pages through files, also when they are deleted on the way', async () => {
+    const other = await bed.caller();
+    const names = ['a', 'b', 'c', 'd', 'e'];
+    for (const name of names) {
+      await send(form(purpose(name === 'b' ? 'transcription' : 'batch'), file(name, name)), other);
+    }
+    const list = async (query: string) => (await call('GET', `/files${query}`, {}, other)).json();
+    const whole = await list('');
+    expect(whole).toMatchObject({ object: 'list', has_more: false });
+    expect(whole.data.map((each: { filename: string }) => each.filename)).toEqual(names.toReversed());
+    expect([whole.first_id, whole.last_id]).toEqual([whole.data[0].id, whole.data[4].id]);
+    expect((await list('?purpose=transcription')).data).toHaveLength(1);
+
+    const seen: string[] = [];
+    for (let query = '?order=asc&limit=2'; query !== ''; ) {
+      const page = await list(query);
+      seen.push(...page.data.map((each: { filename: string }) => each.filename));
+      for (const { id } of page.data) await call('DELETE', `/files/${id}`, {}, other);
+      query = page.has_more ? `?order=asc&limit=2&after=${page.last_id}` : '';
+    }
+    expect(seen).toEqual(names);
+    expect(await list('')).toEqual({ object: 'list', data: [], first_id: null, last_id: null, has_more: false });
+
+    for (const query of ['?limit=0', '?limit=10001', '?limit=x', '?order=up', '?after=../x']) {
+      expect((await call('GET', `/files${query}`)).json().error.code, query).toBe('invalid_parameter');
+    }
+    expect((await call('GET', '/files?purpose=assistants')).json().error.code).toBe('unsupported_purpose');
+  });
+
+  it('deletes: gone for everybody, its bytes too', async () => {
+    const before = await bed.blobFiles();
+    const { id } = (await send(form(purpose('batch'), file('x')))).json();
+    expect((await call('DELETE', `/files/${id}`)).json()).toEqual({ id, object: 'file', deleted: true });
+    for (const url of [`/files/${id}`, `/files/${id}/content`]) {
+      expect((await call('GET', url)).json().error.code).toBe('file_not_found');
+    }
+    expect((await call('DELETE', `/files/${id}`)).statusCode).toBe(404);
+    expect(await bed.blobFiles()).toEqual(before);
+  });
+
+  it('shows nothing to other accounts, and nothing to keys without the scope', async () => {
+    const { id } = (await send(form(purpose('batch'), file('x')))).json();
+    const stranger = await bed.caller();
+    for (const [method, url] of [
+      ['GET', `/files/${id}`],
+      ['GET', `/files/${id}/content`],
+      ['DELETE', `/files/${id}`],
+    ] as const) {
+      const answer = await call(method, url, {}, stranger);
+      expect([answer.statusCode, answer.json().error.code]).toEqual([404, 'file_not_found']);
+    }
+    const chatOnly = await bed.caller({ of: caller, scopes: ['chat'] });
+    expect((await call('GET', '/files', {}, chatOnly)).json().error.code).toBe('insufficient_scope');
+    expect((await send(form(purpose('batch'), file('x')), chatOnly)).statusCode).toBe(403);
+  });
+
+  it('serves many at once', async () => {
+    const contents = Array.from({ length: 40 }, () => randomBytes(20_000));
+    const found = await Promise.all(
+      contents.map(async (bytes) => {
+        const { id } = (await send(form(purpose('batch'), file(bytes)))).json();
+        return (await call('GET', `/files/${id}/content`)).rawPayload.equals(bytes);
+      }),
+    );
+    expect(found.every(Boolean)).toBe(true);
+  });
+});
+
+describe('quota, retention and what a crash leaves', () => {
+  let bed: FileBed;
+  let caller: Caller;
+  beforeAll(async () => {
+    bed = await createFileBed({ quotaBytes: 100, quotaFiles: 3 });
+    caller = await bed.caller();
+  });
+  afterAll(() => bed.close());
+
+  const put = (text: string, { principal } = caller) =>
+    bed.files.upload(principal.account.id, {
+      filename: 'x',
+      content: (async function* () {
+        yield Buffer.from(text);
+      })(),
+      purpose: () => 'batch',
+    });
+
+  it('refuses what would pass the quota of an account, with the numbers', async () => {
+    await put('x'.repeat(60));
+    await expect(put('x'.repeat(41))).rejects.toMatchObject({
+      code: 'validation_failed',
+      message: expect.stringContaining(
+        'stores 1 files with 60 bytes; with this one it would pass its quota of 3 files and 100 bytes',
+      ),
+    });
+    await put('x'.repeat(40));
+    await put('');
+    await expect(put('')).rejects.toMatchObject({ code: 'validation_failed' });
+    expect(await bed.blobFiles()).toHaveLength(3);
+    await put('other accounts have a quota of their own', await bed.caller());
+  });
+
+  it('removes files past their time, but not those that a job reads', async () => {
+    const owner = await bed.caller();
+    const [kept, gone] = [await put('kept', owner), await put('gone', owner)];
+    await bed.files.attach(kept, { id: 'job', kind: 'batch' });
+    bed.advance(30 * DAY_MS - 60_000);
+    await bed.retention.sweep();
+    expect(await bed.files.get(owner.principal.account.id, gone.id)).toEqual(gone);
+    bed.advance(60_000);
+    expect(await bed.retention.sweep()).toEqual({ expired: 5, removed: 5 });
+    await expect(bed.files.get(owner.principal.account.id, gone.id)).rejects.toMatchObject({ code: 'file_not_found' });
+    expect(await bed.files.get(owner.principal.account.id, kept.id)).toEqual(kept);
+    await bed.files.detach('job');
+    expect(await bed.retention.sweep()).toEqual({ expired: 1, removed: 1 });
+    expect(await bed.blobFiles()).toEqual([]);
+  });
+
+  it('keeps the bytes of a deleted file until the job that reads it ends', async () => {
+    const owner = await bed.caller();
+    const file = await put('read me', owner);
+    await bed.files.attach(file, { id: 'job', kind: 'transcription' });
+    await bed.files.remove(owner.principal.account.id, file.id);
+    await expect(bed.files.get(owner.principal.account.id, file.id)).rejects.toThrow();
+    expect(await bed.blobFiles()).toHaveLength(1);
+    await bed.files.detach('job');
+    expect(await bed.blobFiles()).toEqual([]);
+  });
+
+  it('removes bytes without a record, and only those', async () => {
+    const owner = await bed.caller();
+    const file = await put('mine', owner);
+    await bed.files.store(owner.principal.account.id, {
+      filename: 'lost',
+      content: (async function* () {
+        yield Buffer.from('the crash came here');
+      })(),
+      purpose: () => 'batch',
+    });
+    expect(await bed.retention.removeOrphans()).toBe(1);
+    expect(await bed.retention.removeOrphans()).toBe(0);
+    expect((await bed.files.open(file)).readable).toBe(true);
+  });
+});
