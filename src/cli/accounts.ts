@@ -1,4 +1,4 @@
-import { openAdministration } from '../compose.ts';
+import { openAdministration } from '../compose/administration.ts';
 import { type Command, UsageError } from './command.ts';
 import { dollarsOption, integerOption, parseOptions } from './options.ts';
 import { table } from './table.ts';

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { openAdministration } from '../compose.ts';
+import { openAdministration } from '../compose/administration.ts';
 import { type Batch, isActive } from '../domain/batch.ts';
 import { systemClock } from '../ports/clock.ts';
 import { type Command, UsageError } from './command.ts';

@@ -1,4 +1,4 @@
-import { openAdministration } from '../compose.ts';
+import { openAdministration } from '../compose/administration.ts';
 import type { ApiKey } from '../domain/principal.ts';
 import { parseScopes, type Scope } from '../domain/scopes.ts';
 import { parseTimestamp } from '../domain/timestamps.ts';

@@ -1,4 +1,5 @@
-import { openAdministration, openWeights } from '../compose.ts';
+import { openAdministration } from '../compose/administration.ts';
+import { openWeights } from '../compose/weights.ts';
 import { askEngines } from '../control/client.ts';
 import type { ModelEntry, ModelVersion } from '../domain/model.ts';
 import { parseReference } from '../domain/slug.ts';

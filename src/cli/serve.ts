@@ -1,4 +1,4 @@
-import { startService } from '../compose.ts';
+import { startService } from '../compose/service.ts';
 import type { ResolvedConfig } from '../config/load.ts';
 import type { IssuedKey } from '../services/keys.ts';
 import { type Command, CommandFailed } from './command.ts';

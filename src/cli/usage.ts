@@ -1,4 +1,4 @@
-import { openAdministration } from '../compose.ts';
+import { openAdministration } from '../compose/administration.ts';
 import { usdText } from '../domain/money.ts';
 import type { UsageBucket } from '../services/usage.ts';
 import { snake } from '../validation/names.ts';

@@ -12,7 +12,12 @@ export function createEngineMetrics(registry: Registry): EngineMetrics {
     buckets: [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300],
     registers,
   });
-  const depth = new Gauge({ name: 'baobab_model_queue_depth', help: 'Requests that wait for a model', labelNames, registers });
+  const depth = new Gauge({
+    name: 'baobab_model_queue_depth',
+    help: 'Requests that wait for a model',
+    labelNames,
+    registers,
+  });
   const wait = new Histogram({
     name: 'baobab_model_queue_wait_seconds',
     help: 'Time a request waited for a model',
@@ -39,7 +44,12 @@ export function createEngineMetrics(registry: Registry): EngineMetrics {
     labelNames,
     registers,
   });
-  const memory = new Gauge({ name: 'baobab_engine_resident_bytes', help: 'Memory of all processes of a model', labelNames, registers });
+  const memory = new Gauge({
+    name: 'baobab_engine_resident_bytes',
+    help: 'Memory of all processes of a model',
+    labelNames,
+    registers,
+  });
 
   return {
     loaded: (model, seconds) => load.observe({ model }, seconds),

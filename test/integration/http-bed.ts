@@ -3,7 +3,7 @@ import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
-import { type Service, startService } from '../../src/compose.ts';
+import { type Service, startService } from '../../src/compose/service.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { type FakeUpstream, startFakeUpstream } from '../fixtures/fake-upstream.ts';
 

@@ -1,0 +1,65 @@
+import type { ResolvedConfig } from '../config/load.ts';
+import type { ModelEntry } from '../domain/model.ts';
+import { parseReference } from '../domain/slug.ts';
+import { createFleet, type Fleet } from '../engines/fleet.ts';
+import { createEngineRegistry, type EngineMetrics, type Logger, type Model } from '../engines/registry.ts';
+import { errors } from '../errors/errors.ts';
+import type { WeightsStore } from '../models/store.ts';
+import { systemClock as clock } from '../ports/clock.ts';
+import { type Environment, storedModel } from './weights.ts';
+
+export interface EngineOptions {
+  config: ResolvedConfig;
+  entries: readonly ModelEntry[];
+  weights: WeightsStore;
+  metrics: EngineMetrics;
+  logger: Logger;
+  env: Environment;
+}
+
+/** The models that the configuration wants loaded from the start; one that the catalog lacks is worth a warning, not an outage. */
+function warmModels({ config, entries, logger }: EngineOptions): Model[] {
+  return config.models.warm.flatMap((name) => {
+    const reference = parseReference(name);
+    const entry = entries.find(({ slug }) => slug === reference?.slug);
+    const version = entry?.versions.find((each) => each.version === (reference?.version ?? entry.recommended));
+    if (entry !== undefined && version?.source !== undefined) return [{ entry, version }];
+    logger.warn({ model: name }, 'a model to be kept warm is not in the catalog or has no weights');
+    return [];
+  });
+}
+
+/** Engine processes on this machine and upstreams elsewhere, as one fleet. */
+export function composeEngines(options: EngineOptions): { fleet: Fleet; warm(): Promise<void> } {
+  const { config, entries, weights, metrics, logger, env } = options;
+  const registry = createEngineRegistry({
+    weights: {
+      ensure: ({ entry, version }, options) => {
+        const model = storedModel(entry, version);
+        if (model === undefined) throw errors.modelUnavailable(entry.slug, 'it has no weights that could run here');
+        return weights.ensure(model, options);
+      },
+    },
+    settings: { ...config.engines, ...config.models },
+    clock,
+    logger,
+    metrics,
+    environment: env,
+  });
+  const fleet = createFleet({
+    region: config.region,
+    entries,
+    upstreams: config.upstreams,
+    registry,
+    weights: (entry, version) => {
+      const model = storedModel(entry, version);
+      return model === undefined ? { servable: false } : weights.state(model);
+    },
+    remote: {
+      logger,
+      clock,
+      queue: { places: config.engines.queueLength, timeoutMs: config.engines.queueTimeoutSeconds * 1000 },
+    },
+  });
+  return { fleet, warm: () => registry.warm(warmModels(options)) };
+}

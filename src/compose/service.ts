@@ -1,0 +1,222 @@
+import { randomUUID } from 'node:crypto';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createDiskBlobStore } from '../adapters/blobs/disk.ts';
+import { createMemoryCounters } from '../adapters/counters/memory.ts';
+import { acquireDataDirLock } from '../adapters/data-dir-lock.ts';
+import { createAudioReader } from '../audio/reader.ts';
+import type { ResolvedConfig } from '../config/load.ts';
+import { startControlServer } from '../control/server.ts';
+import { createLineExecutor } from '../http/batch-lines.ts';
+import { createServer } from '../http/server.ts';
+import { createLogger } from '../logging/logger.ts';
+import { createEngineMetrics } from '../metrics/engine-metrics.ts';
+import { countedMetering } from '../metrics/ledger-metrics.ts';
+import { createMetrics } from '../metrics/metrics.ts';
+import { systemClock as clock } from '../ports/clock.ts';
+import { createAudio } from '../services/audio.ts';
+import { createAuthentication } from '../services/authentication.ts';
+import { createBatches } from '../services/batches/batches.ts';
+import { createBatchRunner } from '../services/batches/runner.ts';
+import { createCatalog } from '../services/catalog.ts';
+import { createChat } from '../services/chat.ts';
+import { createEmbeddings } from '../services/embeddings.ts';
+import { createFileRetention } from '../services/file-retention.ts';
+import { createFileUpkeep } from '../services/file-upkeep.ts';
+import { createFiles } from '../services/files.ts';
+import { createIdempotency } from '../services/idempotency.ts';
+import { createInference } from '../services/inference.ts';
+import { createInteractiveLoad } from '../services/interactive-load.ts';
+import { createKeysService, type IssuedKey } from '../services/keys.ts';
+import { createLimits } from '../services/limits.ts';
+import { createMetering } from '../services/metering.ts';
+import { createRerank } from '../services/rerank.ts';
+import { createTranscriptionsService } from '../services/transcriptions.ts';
+import { createUsage } from '../services/usage.ts';
+import { composeEngines } from './engines.ts';
+import { catalogEntries, openStore, prepareDataDir, VERSION } from './storage.ts';
+import { type Environment, openWeights, storedModel } from './weights.ts';
+
+/** Another process's change to keys or models is seen after this time at most. */
+const REFRESH_MS = 250;
+const FLUSH_USES_MS = 5_000;
+const SWEEP_MS = 60_000;
+/** Of one transcription; the engine decodes them side by side. */
+const WINDOWS_AT_ONCE = 4;
+const SWEEP_FILES_MS = 60_000;
+
+export interface Service {
+  address: string;
+  /** Stops taking requests, lets running ones end until the deadline, then closes everything. */
+  close(): Promise<void>;
+}
+
+export interface StartOptions {
+  env: Environment;
+  /** Called on the very first start, as soon as the key is stored: a later step may fail, and the key is shown only once. */
+  onFirstKey?: ((key: IssuedKey) => void) | undefined;
+}
+
+export async function startService(config: ResolvedConfig, { env, onFirstKey }: StartOptions): Promise<Service> {
+  const logger = createLogger(config.log);
+  const complain = (what: string) => (error: unknown) => logger.error({ err: error }, what);
+  const entries = catalogEntries(config);
+  await prepareDataDir(config);
+  const lock = await acquireDataDirLock(config.dataDir);
+  const store = await openStore(config);
+  const weights = openWeights(config, logger, env);
+  const metrics = createMetrics();
+  const temporaryDirectory = join(config.dataDir, 'tmp');
+  // What lies there belonged to requests of an earlier process.
+  await rm(temporaryDirectory, { recursive: true, force: true });
+  const keys = createKeysService({ accounts: store.accounts, keys: store.keys, clock });
+  const firstKey = await keys.bootstrap(config.apiKey);
+  if (firstKey !== undefined) onFirstKey?.(firstKey);
+  const authentication = createAuthentication({ keys: store.keys, revisions: store.revisions, clock });
+
+  const startedAt = clock.now();
+  const blobs = createDiskBlobStore({ directory: join(config.dataDir, 'blobs'), now: clock.now });
+  const stopping = new AbortController();
+  const retention = createFileRetention({ files: store.files, blobs, clock, startedAt, signal: stopping.signal });
+  const files = createFiles({ files: store.files, blobs, retention, settings: config.files, clock });
+  const upkeep = createFileUpkeep({
+    retention,
+    removeInterrupted: () => blobs.sweepTemporary(clock.now() - startedAt),
+    everyMs: SWEEP_FILES_MS,
+    logger,
+    stopping,
+  });
+  // Transcriptions cannot have outlived the last server; batches go on.
+  await store.files.detachAll('transcription');
+
+  const { fleet, warm } = composeEngines({
+    config,
+    entries,
+    weights,
+    metrics: createEngineMetrics(metrics.registry),
+    logger,
+    env,
+  });
+  const catalog = await createCatalog({
+    entries,
+    lifecycles: store.lifecycles,
+    revisions: store.revisions,
+    serving: fleet.serving,
+    clock,
+  });
+  const interactiveLoad = createInteractiveLoad();
+  const inference = createInference({
+    catalog,
+    limits: createLimits({ counters: createMemoryCounters(), usage: store.usage, clock, defaults: config.limits }),
+    metering: countedMetering(createMetering({ ledger: store.ledger, clock }), metrics.registry),
+    engines: interactiveLoad.watch(fleet),
+    region: config.region,
+    clock,
+  });
+  const embeddings = createEmbeddings({ inference });
+  const rerank = createRerank({ inference });
+  const chat = createChat({ inference });
+  const runner = createBatchRunner({
+    batches: store.batches,
+    fileRecords: store.files,
+    files,
+    retention,
+    blobs,
+    keys: store.keys,
+    accounts: store.accounts,
+    executor: createLineExecutor({ embeddings, rerank, chat }),
+    settings: config.batches,
+    interactiveRequests: interactiveLoad.count,
+    clock,
+    logger,
+  });
+  const idempotency = createIdempotency({
+    repository: store.idempotency,
+    blobs,
+    clock,
+    ownerId: randomUUID(),
+    randomId: randomUUID,
+    onError: complain('leases of idempotency keys could not be renewed'),
+  });
+  // This process holds the lock of the data directory, so whoever owned unfinished runs is gone.
+  await idempotency.recover();
+  const server = await createServer({
+    settings: config.http,
+    version: VERSION,
+    logger,
+    metrics,
+    authentication,
+    catalog,
+    keys,
+    embeddings,
+    rerank,
+    chat,
+    files,
+    batches: createBatches({ batches: store.batches, files, clock, onChange: runner.wake }),
+    usage: createUsage({ usage: store.usage, clock }),
+    idempotency,
+    audio: createAudio({
+      inference,
+      transcriptions: createTranscriptionsService({
+        reader: createAudioReader({ temporaryDirectory }),
+        windowsAtOnce: WINDOWS_AT_ONCE,
+      }),
+    }),
+    temporaryDirectory,
+    maxInlineAudioBytes: config.audio.maxInlineBytes,
+    unready: async () => {
+      try {
+        await store.revisions.current();
+        return [];
+      } catch {
+        return ['the database does not answer'];
+      }
+    },
+  });
+
+  const refresh = async () => {
+    await authentication.refresh();
+    await catalog.refresh();
+  };
+  const sweepIdempotency = async () => {
+    while (await idempotency.sweep());
+  };
+  const timers = [
+    setInterval(() => sweepIdempotency().catch(complain('expired idempotency keys could not be removed')), SWEEP_MS),
+    setInterval(() => refresh().catch(complain('the store could not be asked for changes')), REFRESH_MS),
+    setInterval(
+      () => authentication.flushUses().catch(complain('times of last use could not be written')),
+      FLUSH_USES_MS,
+    ),
+  ];
+  await refresh();
+  const address = await server.listen({ host: config.host, port: config.port });
+  const control = await startControlServer(config.dataDir, () => fleet.list());
+  upkeep.start();
+  runner.start();
+  void warm();
+  void weights.probe(
+    entries.flatMap((entry) =>
+      entry.versions.map((version) => storedModel(entry, version)).filter((model) => model !== undefined),
+    ),
+  );
+
+  return {
+    address,
+    async close() {
+      const deadline = setTimeout(() => server.server.closeAllConnections(), config.http.drainTimeoutMs);
+      await server.close();
+      clearTimeout(deadline);
+      await control.close();
+      for (const timer of timers) clearInterval(timer);
+      await runner.stop(config.http.drainTimeoutMs);
+      await fleet.close(config.http.drainTimeoutMs);
+      await upkeep.stop();
+      idempotency.close();
+      await authentication.flushUses();
+      await weights[Symbol.asyncDispose]();
+      await store.close();
+      lock.release();
+    },
+  };
+}

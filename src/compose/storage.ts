@@ -1,0 +1,35 @@
+import { readFileSync } from 'node:fs';
+import { access, constants, mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { openSqlStore, type SqlStore } from '../adapters/sql/store.ts';
+import { loadCatalog } from '../catalog/load.ts';
+import type { ResolvedConfig } from '../config/load.ts';
+import type { ModelEntry } from '../domain/model.ts';
+import { StoreUnavailableError } from '../ports/store-errors.ts';
+
+/** The folder of package.json: built-in catalog and bundled weights lie in it. */
+export const ROOT = join(import.meta.dirname, '../..');
+
+export const VERSION: string = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')).version;
+
+/** Only its owner may look into a data directory that we create. */
+export async function prepareDataDir({ dataDir }: ResolvedConfig): Promise<void> {
+  try {
+    await mkdir(dataDir, { recursive: true, mode: 0o700 });
+    await access(dataDir, constants.R_OK | constants.W_OK | constants.X_OK);
+  } catch (cause) {
+    const reason = (cause as NodeJS.ErrnoException).code ?? 'unknown reason';
+    throw new StoreUnavailableError(
+      `The data directory ${dataDir} cannot be used (${reason}). Make it writable, or choose another one with --data-dir.`,
+      { cause },
+    );
+  }
+}
+
+export async function openStore(config: ResolvedConfig): Promise<SqlStore> {
+  await prepareDataDir(config);
+  return openSqlStore({ path: join(config.dataDir, 'baobab.sqlite') });
+}
+
+export const catalogEntries = (config: ResolvedConfig): ModelEntry[] =>
+  loadCatalog([join(ROOT, 'catalog'), ...(config.catalogDir === undefined ? [] : [config.catalogDir])]);

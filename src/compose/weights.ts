@@ -1,0 +1,26 @@
+import type { ResolvedConfig } from '../config/load.ts';
+import type { ModelEntry, ModelVersion } from '../domain/model.ts';
+import { createWeightsStore, type StoredModel, type StoreLogger, type WeightsStore } from '../models/store.ts';
+import { systemClock as clock } from '../ports/clock.ts';
+import { ROOT } from './storage.ts';
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Undefined for versions that only upstreams serve. */
+export const storedModel = (entry: ModelEntry, { version, source }: ModelVersion): StoredModel | undefined =>
+  source === undefined ? undefined : { slug: entry.slug, version, source };
+
+export function openWeights(config: ResolvedConfig, logger: StoreLogger, env: Environment): WeightsStore {
+  return createWeightsStore({
+    directory: config.modelsDir,
+    hfEndpoint: config.models.hfEndpoint,
+    hfToken: config.models.hfToken,
+    bundledDirectory: ROOT,
+    pullOnUse: config.models.pullOnUse,
+    retryUnavailableSeconds: config.models.retryUnavailableSeconds,
+    environment: env,
+    workingDirectory: process.cwd(),
+    clock,
+    logger,
+  });
+}
