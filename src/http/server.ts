@@ -18,6 +18,7 @@ import type { KeysService } from '../services/keys.ts';
 import type { RerankService } from '../services/rerank.ts';
 import type { UsageService } from '../services/usage.ts';
 import { parseJsonBody } from './json-body.ts';
+import { openApi } from './openapi.ts';
 import { authenticate } from './plugins/authenticate.ts';
 import { errorHandler, notFound, sendError } from './plugins/error-handler.ts';
 import { hashBody, idempotencyKeys } from './plugins/idempotency.ts';
@@ -63,6 +64,8 @@ export interface ServerDependencies {
   idempotency: Idempotency;
   unready(): Promise<string[]>;
 }
+
+const CLOSE_IDLE_MS = 100;
 
 /** What Node's parser refuses before there is a request: answered by hand, in the one error shape. */
 function answerParserError(
@@ -119,6 +122,11 @@ export async function createServer(dependencies: ServerDependencies): Promise<Fa
     },
   }).withTypeProvider<TypeBoxTypeProvider>();
 
+  // Node closes the connections that are idle when it stops listening, but not those whose last answer ends later.
+  server.addHook('preClose', async () => {
+    const sweep = setInterval(() => server.server.closeIdleConnections(), CLOSE_IDLE_MS);
+    server.server.once('close', () => clearInterval(sweep));
+  });
   server.setValidatorCompiler(compileValidator);
   // Response schemas are documentation; a schema-driven serializer is several times slower for large answers.
   server.setSerializerCompiler(() => (data) => JSON.stringify(data));
@@ -135,18 +143,7 @@ export async function createServer(dependencies: ServerDependencies): Promise<Fa
   await server.register(errorHandler);
   await server.register(requestLog, { metrics });
   await server.register(idempotencyKeys, { idempotency: dependencies.idempotency });
-  await server.register(swagger, {
-    openapi: {
-      openapi: '3.1.0',
-      info: {
-        title: 'Baobab API',
-        version: dependencies.version,
-        description: 'Open-weights models over an OpenAI-style API. Send your key as a bearer token.',
-      },
-      components: { securitySchemes: { key: { type: 'http', scheme: 'bearer' } } },
-      security: [{ key: [] }],
-    },
-  });
+  await server.register(swagger, openApi(dependencies.version));
   server.setNotFoundHandler(notFound);
   await server.register(systemRoutes, { metrics, publicMetrics: settings.publicMetrics, unready });
   await server.register(

@@ -1,0 +1,33 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import pino from 'pino';
+import { VERSION } from '../src/compose/storage.ts';
+import { createServer, type ServerDependencies } from '../src/http/server.ts';
+import { createMetrics } from '../src/metrics/metrics.ts';
+
+/** Routes only keep the services that they are given, so a description of the API needs none that work. */
+const nothing = new Proxy({}, { get: () => nothing }) as never;
+const dependencies = {
+  settings: {
+    bodyLimitBytes: 1,
+    headerLimitBytes: 1,
+    headersTimeoutMs: 1,
+    requestTimeoutMs: 1,
+    keepAliveTimeoutMs: 1,
+    publicMetrics: false,
+  },
+  version: VERSION,
+  logger: pino({ level: 'silent' }),
+  metrics: createMetrics(),
+} satisfies Partial<ServerDependencies>;
+
+const server = await createServer(
+  new Proxy(dependencies, {
+    get: (target, name) => Reflect.get(target, name) ?? nothing,
+  }) as unknown as ServerDependencies,
+);
+await server.ready();
+const path = join(import.meta.dirname, '../docs/openapi.json');
+await writeFile(path, `${JSON.stringify(server.swagger(), null, 2)}\n`);
+await server.close();
+process.stdout.write(`wrote ${path}\n`);

@@ -1,0 +1,326 @@
+import { readFile } from 'node:fs/promises';
+import { networkInterfaces } from 'node:os';
+import { join } from 'node:path';
+import { setImmediate as turn } from 'node:timers/promises';
+import fastCheck from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { CHAT, EMBEDDING, type HttpBed, KEY, startHttpBed } from './http-bed.ts';
+
+let bed: HttpBed;
+beforeAll(async () => {
+  bed = await startHttpBed();
+});
+afterAll(() => bed[Symbol.asyncDispose]());
+
+const text = async (path: string) => (await bed.fetch(path, { key: null })).text();
+
+describe('what machines ask without a key', () => {
+  it('/healthz and /readyz', async () => {
+    expect(await text('/healthz')).toBe('{"status":"ok"}');
+    expect(await text('/readyz')).toBe('{"status":"ready","reasons":[]}');
+  });
+
+  it('/openapi.json is the committed document', async () => {
+    const committed = await readFile(join(import.meta.dirname, '../../docs/openapi.json'), 'utf8');
+    expect(JSON.parse(await text('/openapi.json')), 'run `npm run openapi`').toEqual(JSON.parse(committed));
+  });
+
+  it('/openapi.json describes every route with summary and errors, and no route outside', async () => {
+    const document = JSON.parse(await text('/openapi.json'));
+    expect(Object.keys(document.paths)).toEqual(
+      expect.arrayContaining([
+        '/v1/models',
+        '/v1/embeddings',
+        '/v1/chat/completions',
+        '/v1/files',
+        '/v1/usage',
+        '/v1/admin/keys',
+      ]),
+    );
+    for (const [path, operations] of Object.entries<Record<string, Operation>>(document.paths)) {
+      for (const [method, operation] of Object.entries(operations)) {
+        expect(operation.summary, `${method} ${path}`).toBeTruthy();
+        if (path.startsWith('/v1'))
+          expect(Object.keys(operation.responses), path).toEqual(expect.arrayContaining(['401', '403']));
+        expect(path).not.toContain('*');
+      }
+    }
+  });
+
+  it('/docs is a page that names every path and loads nothing', async () => {
+    const answer = await bed.fetch('/docs', { key: null });
+    expect(answer.headers.get('content-type')).toBe('text/html; charset=utf-8');
+    expect(answer.headers.get('content-security-policy')).toContain("default-src 'none'");
+    const page = await answer.text();
+    for (const path of ['/v1/models', '/v1/embeddings', '/v1/chat/completions']) expect(page).toContain(path);
+    expect(page).not.toMatch(/<script|src=|<link/);
+  });
+
+  it('/metrics counts requests by route, status and model, and tells latency, load, event loop and process', async () => {
+    await bed.post('/v1/embeddings', { model: `${EMBEDDING}`, input: 'a' });
+    await bed.fetch('/v1/nope');
+    const metrics = await text('/metrics');
+    expect(metrics).toMatch(
+      new RegExp(
+        `baobab_http_requests_total{method="POST",route="/v1/embeddings",status="200",model="${EMBEDDING}"} [1-9]`,
+      ),
+    );
+    expect(metrics).toMatch(/baobab_http_requests_total{method="GET",route="unknown",status="404",model=""} [1-9]/);
+    expect(metrics).toMatch(
+      /baobab_http_request_duration_seconds_bucket{le="0\.1",method="POST",route="\/v1\/embeddings"} [1-9]/,
+    );
+    for (const name of ['http_requests_in_flight 1', 'nodejs_eventloop_lag_seconds', 'process_resident_memory_bytes']) {
+      expect(metrics).toContain(`baobab_${name}`);
+    }
+  });
+});
+
+interface Operation {
+  summary?: string;
+  responses: object;
+}
+
+describe('/metrics for others than this machine', () => {
+  const outside = Object.values(networkInterfaces())
+    .flat()
+    .find((each) => each?.family === 'IPv4' && !each.internal)?.address;
+  it('is hidden unless the operator says otherwise', async () => {
+    // A machine without a network has no outside to ask from.
+    if (outside === undefined) return;
+    for (const [open, status] of [
+      [false, 404],
+      [true, 200],
+    ] as const) {
+      await using public_ = await startHttpBed({ host: '0.0.0.0', http: { public_metrics: open } });
+      const url = new URL('/metrics', public_.address);
+      url.hostname = outside;
+      expect((await fetch(url)).status).toBe(status);
+    }
+  });
+});
+
+describe('rubbish', () => {
+  const word = fastCheck.oneof(
+    fastCheck.constantFrom(
+      'model',
+      'input',
+      'messages',
+      'role',
+      'content',
+      'query',
+      'documents',
+      'tools',
+      'stream',
+      'n',
+      'seed',
+    ),
+    fastCheck.constantFrom(
+      'response_format',
+      'tool_choice',
+      'stop',
+      'logit_bias',
+      'max_tokens',
+      'name',
+      'account',
+      'scopes',
+      'on',
+    ),
+    fastCheck.string({ maxLength: 5 }),
+  );
+  const leaf = fastCheck.oneof(
+    fastCheck.constantFrom(
+      CHAT,
+      EMBEDDING,
+      `${CHAT}@2026-11-15`,
+      'user',
+      'json_schema',
+      'auto',
+      '\ud800',
+      '\u0000',
+      '2026-02-30',
+    ),
+    fastCheck.constantFrom(null, true, 0, -1, 1e308, 0.5, '', [], {}),
+    fastCheck.string({ maxLength: 8, unit: 'binary' }),
+    fastCheck.integer(),
+  );
+  const { value } = fastCheck.letrec((tie) => ({
+    value: fastCheck.oneof(
+      { depthSize: 'small' },
+      leaf,
+      fastCheck.array(tie('value'), { maxLength: 3 }),
+      tie('object'),
+    ),
+    object: fastCheck.dictionary(word, tie('value'), { maxKeys: 5 }),
+  }));
+  /** Bodies that get past the first checks as well as ones that do not. */
+  const body = fastCheck.oneof(
+    value,
+    fastCheck
+      .tuple(fastCheck.constantFrom(CHAT, EMBEDDING), fastCheck.dictionary(word, value, { maxKeys: 5 }))
+      .map(([model, more]) => ({
+        model,
+        messages: [{ role: 'user', content: 'a' }],
+        input: 'a',
+        prompt: 'a',
+        ...more,
+      })),
+  );
+
+  it.each([
+    '/v1/embeddings',
+    '/v1/chat/completions',
+    '/v1/completions',
+    '/v1/rerank',
+    '/v2/rerank',
+    '/v1/audio/transcriptions',
+    '/v1/admin/accounts',
+    '/v1/admin/keys',
+    '/v1/admin/keys/none/rotate',
+    '/v1/admin/models/deprecate',
+    '/v1/admin/models/retire',
+    '/v1/batches',
+    '/v1/files',
+  ])('as the body of %s never gives a 500', async (path) => {
+    const check = fastCheck.asyncProperty(body, async (given) => {
+      const answer = await bed.post(path, given);
+      const shown = await answer.text();
+      expect(answer.headers.get('x-request-id')).toMatch(/^req_/);
+      expect([200, 400, 403, 404, 409, 413, 422, 429, 503], `${JSON.stringify(given)} → ${shown}`).toContain(
+        answer.status,
+      );
+      if (answer.status === 200) return;
+      expect(JSON.parse(shown)).toEqual({
+        error: {
+          message: expect.any(String),
+          type: expect.any(String),
+          code: expect.any(String),
+          param: given === undefined ? null : expect.toSatisfy((param) => param === null || typeof param === 'string'),
+        },
+      });
+    });
+    await fastCheck.assert(check, { seed: 42, numRuns: 60 });
+  });
+
+  it('as path or query of a GET never gives a 500', async () => {
+    const routes = [
+      '/v1/models',
+      '/v1/models/',
+      '/v1/files',
+      '/v1/files/',
+      '/v1/usage',
+      '/v1/batches',
+      '/v1/batches/',
+      '/v1/admin/keys',
+      '/',
+    ];
+    const query = fastCheck.dictionary(
+      fastCheck.constantFrom(
+        'modality',
+        'region',
+        'provider',
+        'purpose',
+        'limit',
+        'after',
+        'order',
+        'start',
+        'end',
+        'bucket',
+        'group_by',
+        'account',
+      ),
+      fastCheck.oneof(
+        fastCheck.constantFrom('chat', '2026-01-01', '-1', '1e9', 'day', 'model,key', 'asc', 'null'),
+        fastCheck.string({ maxLength: 6, unit: 'binary' }),
+      ),
+    );
+    const check = fastCheck.asyncProperty(
+      fastCheck.constantFrom(...routes),
+      fastCheck.string({ maxLength: 6, unit: 'binary' }),
+      query,
+      async (route, tail, given) => {
+        const encoded = new URLSearchParams(given).toString();
+        const answer = await bed.fetch(`${route}${encodeURIComponent(Buffer.from(tail).toString())}?${encoded}`);
+        await answer.arrayBuffer();
+        expect([200, 400, 404, 422], `${route} ${JSON.stringify(tail)} ${encoded}`).toContain(answer.status);
+      },
+    );
+    await fastCheck.assert(check, { seed: 42, numRuns: 200 });
+  });
+});
+
+describe('shutdown', () => {
+  it('lets a running stream end, takes no new connection, and does not wait for idle ones', async () => {
+    const other = await startHttpBed({ http: { drain_timeout_ms: 20_000 } });
+    const gate = Promise.withResolvers<void>();
+    other.chat.script.push(async (_request, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      const chunk = (delta: object, finish: string | null) =>
+        response.write(
+          `data: ${JSON.stringify({ id: 'x', object: 'chat.completion.chunk', created: 0, model: 'm', choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`,
+        );
+      chunk({ role: 'assistant', content: 'begun' }, null);
+      await gate.promise;
+      chunk({ content: ' and ended' }, 'stop');
+      response.end('data: [DONE]\n\n');
+    });
+    const idle = await other.open();
+    idle.write(`GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n`);
+    await new Promise((resolve) => idle.once('data', resolve));
+
+    const answer = await other.post('/v1/chat/completions', {
+      model: CHAT,
+      messages: [{ role: 'user', content: 'a' }],
+      stream: true,
+    });
+    const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader();
+    if (reader === undefined) throw new Error('no stream');
+    let seen = (await reader.read()).value ?? '';
+    let closed = false;
+    const closing = other[Symbol.asyncDispose]().then(() => {
+      closed = true;
+    });
+    await expect
+      .poll(() =>
+        other.open().then(
+          () => 'open',
+          (error) => error.code,
+        ),
+      )
+      .toBe('ECONNREFUSED');
+    expect(closed).toBe(false);
+    gate.resolve();
+    for (let piece = await reader.read(); !piece.done; piece = await reader.read()) seen += piece.value;
+    expect(seen).toContain('begun');
+    expect(seen).toContain(' and ended');
+    expect(seen.trimEnd().endsWith('data: [DONE]')).toBe(true);
+    await closing;
+    await turn();
+    idle.destroy();
+  });
+
+  it('cuts what has not ended at the deadline', async () => {
+    const other = await startHttpBed({ http: { drain_timeout_ms: 200 } });
+    other.chat.behaviour.stallAfterChunks = 3;
+    const answer = await other.post('/v1/chat/completions', {
+      model: CHAT,
+      messages: [{ role: 'user', content: 'a' }],
+      stream: true,
+    });
+    const cut = answer.text();
+    await Promise.all([other[Symbol.asyncDispose](), expect(cut).rejects.toThrow()]);
+  });
+});
+
+it('answers each request of one connection, in order', async () => {
+  const socket = await bed.open();
+  socket.setEncoding('latin1');
+  let seen = '';
+  socket.on('data', (chunk) => {
+    seen += chunk;
+  });
+  const one = `GET /v1/models/none/such HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${KEY}\r\n\r\n`;
+  socket.write(one + one.replace('none/such', 'other/such') + one.replace('GET /v1/models/none/such', 'GET /healthz'));
+  await expect.poll(() => seen.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 404', 'HTTP/1.1 404', 'HTTP/1.1 200']);
+  expect(seen.indexOf('none/such')).toBeLessThan(seen.indexOf('other/such'));
+  socket.destroy();
+});
