@@ -22,7 +22,17 @@ export interface FilePage {
   hasMore: boolean;
 }
 
+/** An upload whose bytes are safe; one of the two is to be called. */
+export interface ReceivedFile {
+  file: StoredFile;
+  /** Makes it visible; resolves when that is durable. */
+  publish(): Promise<StoredFile>;
+  discard(): Promise<void>;
+}
+
 export interface FilesService {
+  /** Takes the bytes of an upload without showing them to anybody yet. */
+  receive(accountId: string, upload: Upload): Promise<ReceivedFile>;
   /** Resolves when bytes and record are durable. Whatever goes wrong before leaves nothing behind. */
   upload(accountId: string, upload: Upload): Promise<StoredFile>;
   /** Bytes without a record yet, for writers that must record the file together with something else. */
@@ -90,17 +100,29 @@ export function createFiles(dependencies: FilesDependencies): FilesService {
   }
 
   const service: FilesService = {
-    async upload(accountId, upload) {
+    async receive(accountId, upload) {
       await checkRoom(accountId, upload.announcedBytes ?? 0);
       const file = await service.store(accountId, { ...upload, content: limited(upload.content) });
-      let kept = false;
-      try {
-        kept = await files.create(file, quota);
-      } finally {
-        if (!kept) await blobs.delete(file.blobKey);
-      }
-      if (!kept) throw await quotaExceeded(accountId);
-      return file;
+      const discard = () => blobs.delete(file.blobKey);
+      return {
+        file,
+        discard,
+        async publish() {
+          let kept = false;
+          try {
+            kept = await files.create(file, quota);
+          } finally {
+            if (!kept) await discard();
+          }
+          if (!kept) throw await quotaExceeded(accountId);
+          return file;
+        },
+      };
+    },
+
+    async upload(accountId, upload) {
+      const received = await service.receive(accountId, upload);
+      return received.publish();
     },
 
     async store(accountId, { filename, content, purpose }) {

@@ -1,9 +1,11 @@
 import multipart from '@fastify/multipart';
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { parseByteRange } from '../../domain/byte-range.ts';
 import { attachmentHeader, parsePurpose } from '../../domain/file.ts';
 import { errors } from '../../errors/errors.ts';
 import type { FilesService } from '../../services/files.ts';
+import { hashBody } from '../plugins/idempotency.ts';
 import { principalOf } from '../request-record.ts';
 import { commonErrors, ErrorResponse } from '../schemas/errors.ts';
 import { DeletedFile, File, FileList, FileParams, FileQuery, fileToWire } from '../schemas/files.ts';
@@ -13,6 +15,10 @@ const TAGS = ['Files'];
 
 export const fileRoutes: FastifyPluginAsyncTypebox<{ files: FilesService }> = async (server, { files }) => {
   await server.register(multipart);
+
+  /** Two forms with the same file differ in their bytes, so they are compared by what they carry. */
+  const replayedUpload = (request: FastifyRequest, reply: FastifyReply, meaning: string) =>
+    server.replayed(request, reply, hashBody(meaning));
 
   server.post(
     '/files',
@@ -25,7 +31,7 @@ export const fileRoutes: FastifyPluginAsyncTypebox<{ files: FilesService }> = as
         response: { 200: File, ...commonErrors, 413: ErrorResponse, 422: ErrorResponse },
       },
     },
-    async (request) => {
+    async (request, reply) => {
       const form = await openUploadForm(request);
       const purpose = (text = form.field('purpose')) => {
         if (text === undefined) throw errors.missingParameter('purpose');
@@ -33,13 +39,18 @@ export const fileRoutes: FastifyPluginAsyncTypebox<{ files: FilesService }> = as
       };
       // A purpose that came first is checked before the file is read.
       if (form.field('purpose') !== undefined) purpose();
-      const file = await files.upload(principalOf(request).account.id, {
+      const received = await files.receive(principalOf(request).account.id, {
         filename: form.filename,
         content: form.content,
         purpose,
         announcedBytes: Number(request.headers['content-length'] ?? 0),
       });
-      return fileToWire(file);
+      const { filename, purpose: decided, sha256 } = received.file;
+      if (await replayedUpload(request, reply, JSON.stringify([filename, decided, sha256]))) {
+        await received.discard();
+        return reply;
+      }
+      return fileToWire(await received.publish());
     },
   );
 
