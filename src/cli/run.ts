@@ -35,7 +35,7 @@ export async function runCommand(
     print(help());
     return name === undefined ? 2 : 0;
   }
-  const entry = COMMANDS[name];
+  const entry = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
   if (entry === undefined) {
     complain(`baobab: there is no command '${name}'\n\n${help()}`);
     return 2;

@@ -1,0 +1,176 @@
+import { globSync, readFileSync } from 'node:fs';
+import { basename, dirname, join, relative } from 'node:path';
+import { describe, expect, it } from 'vitest';
+
+const SRC = join(import.meta.dirname, '../src');
+
+interface Arrows {
+  /** Rooms whose code this one runs. */
+  code: readonly string[];
+  /** Rooms of which it only knows types. */
+  types?: readonly string[];
+}
+
+/** Which room may know which. Tests may know everything. */
+const MAY_IMPORT: Record<string, Arrows> = {
+  main: { code: ['cli'] },
+  compose: {
+    code: [
+      ...[
+        'adapters',
+        'audio',
+        'catalog',
+        'config',
+        'control',
+        'domain',
+        'errors',
+        'http',
+        'logging',
+        'metrics',
+        'models',
+      ],
+      ...['ports', 'services', 'engines/fleet', 'engines/registry'],
+    ],
+  },
+  cli: {
+    code: ['compose', 'config', 'catalog', 'control', 'domain', 'errors', 'logging', 'models', 'ports', 'validation'],
+    types: ['services'],
+  },
+  http: { code: ['domain', 'errors', 'validation'], types: ['services', 'engines/engine', 'metrics', 'audio'] },
+  services: { code: ['domain', 'errors', 'ports'], types: ['engines/engine'] },
+  ports: { code: [], types: ['domain'] },
+  domain: { code: ['errors'] },
+  errors: { code: [] },
+  validation: { code: [] },
+  config: { code: ['validation'] },
+  catalog: { code: ['domain', 'validation'] },
+  adapters: { code: ['ports', 'domain', 'errors'] },
+  models: { code: ['errors'], types: ['domain', 'ports'] },
+  audio: { code: ['errors'] },
+  control: { code: [] },
+  logging: { code: [] },
+  metrics: { code: [], types: ['engines/registry', 'services'] },
+  'engines/engine': { code: [], types: ['domain'] },
+  'engines/driver': { code: [], types: ['domain', 'engines/engine'] },
+  'engines/fleet': { code: ['errors', 'engines/remote'], types: ['domain', 'engines/engine', 'engines/registry'] },
+  'engines/registry': { code: ['errors', 'engines/host'], types: ['ports', 'engines/engine'] },
+  // Its engine process loads the driver that the catalog names.
+  'engines/host': {
+    code: ['errors', 'engines/onnx', 'engines/llama'],
+    types: ['domain', 'ports', 'engines/engine', 'engines/driver'],
+  },
+  'engines/onnx': { code: ['errors'], types: ['domain', 'engines/engine', 'engines/driver'] },
+  'engines/llama': { code: ['errors'], types: ['domain', 'engines/engine', 'engines/driver'] },
+  'engines/remote': { code: ['errors'], types: ['config', 'domain', 'engines/engine'] },
+};
+
+/** Packages that belong to one place. */
+const ONLY_IN: Record<string, RegExp> = {
+  fastify: /^http\//,
+  'fastify-plugin': /^http\//,
+  '@fastify/': /^http\//,
+  kysely: /^adapters\/sql\//,
+  pg: /^adapters\//,
+  'onnxruntime-node': /^engines\/onnx\//,
+  'node-llama-cpp': /^engines\/llama\//,
+  'prom-client': /^metrics\//,
+  pino: /^logging\//,
+};
+const WITHOUT_PACKAGES = ['domain', 'errors', 'ports'];
+
+interface Import {
+  from: string;
+  specifier: string;
+  typesOnly: boolean;
+}
+
+const isProduct = (path: string) => !path.endsWith('.test.ts') && !path.includes('/testing/');
+const files = globSync('**/*.ts', { cwd: SRC }).filter(isProduct).toSorted();
+const text = new Map(files.map((path) => [path, readFileSync(join(SRC, path), 'utf8')]));
+
+const STATIC = /^(?:import|export)\s+(type\s+)?(?:[^'";]*?\sfrom\s+)?'([^']+)'/gm;
+const DYNAMIC = /\bimport\(\s*'([^']+)'/g;
+
+function importsOf(path: string): Import[] {
+  const content = text.get(path) ?? '';
+  return [
+    ...[...content.matchAll(STATIC)].map(([, type, specifier = '']) => ({
+      from: path,
+      specifier,
+      typesOnly: type !== undefined,
+    })),
+    ...[...content.matchAll(DYNAMIC)].map(([, specifier = '']) => ({ from: path, specifier, typesOnly: false })),
+  ];
+}
+const imports = files.flatMap(importsOf);
+
+function roomOf(path: string): string {
+  const [first = '', second = ''] = path.replace(/\.ts$/, '').split('/');
+  return first === 'engines' ? `${first}/${second}` : first;
+}
+
+describe('the rooms of src', () => {
+  it('are all in the table', () => {
+    expect([...new Set(files.map(roomOf))].toSorted()).toEqual(Object.keys(MAY_IMPORT).toSorted());
+  });
+
+  it('import only what they may', () => {
+    const wrong = imports
+      .filter(({ specifier }) => specifier.startsWith('.'))
+      .map(({ from, specifier, typesOnly }) => ({
+        from,
+        to: relative(SRC, join(SRC, dirname(from), specifier)),
+        typesOnly,
+      }))
+      .filter(({ from, to, typesOnly }) => {
+        const [room, target] = [roomOf(from), roomOf(to)];
+        const { code = [], types = [] } = MAY_IMPORT[room] ?? {};
+        return room !== target && !code.includes(target) && !(typesOnly && types.includes(target));
+      });
+    expect(wrong).toEqual([]);
+  });
+
+  it('import no other file than their own kind: relative, with its ending', () => {
+    const odd = imports.filter(({ specifier }) => specifier.startsWith('.') && !specifier.endsWith('.ts'));
+    expect(odd).toEqual([]);
+  });
+
+  it('import packages only where they belong', () => {
+    const wrong = imports.filter(({ from, specifier }) =>
+      Object.entries(ONLY_IN).some(
+        ([name, place]) =>
+          (specifier === name || specifier.startsWith(name.endsWith('/') ? name : `${name}/`)) && !place.test(from),
+      ),
+    );
+    expect(wrong).toEqual([]);
+  });
+
+  it.each(WITHOUT_PACKAGES)('%s needs nothing but Node', (room) => {
+    const packages = imports.filter(({ from, specifier }) => roomOf(from) === room && !/^(\.|node:)/.test(specifier));
+    expect(packages).toEqual([]);
+  });
+});
+
+describe('every file', () => {
+  it('reads the environment only through the configuration', () => {
+    const readers = files.filter((path) => /process\.env\b/.test(text.get(path) ?? ''));
+    expect(readers.filter((path) => path !== 'main.ts' && !path.startsWith('config/'))).toEqual([]);
+  });
+
+  it('has a name that says what it is about', () => {
+    const vague = files.filter((path) => /(^|-)(utils?|helpers?|common|manager|misc)(-|\.)/.test(basename(path)));
+    expect(vague).toEqual([]);
+    expect(files.filter((path) => !/^[a-z0-9-]+(\.d)?\.ts$/.test(basename(path)))).toEqual([]);
+  });
+
+  it('has at most 400 lines', () => {
+    expect(files.filter((path) => (text.get(path) ?? '').split('\n').length > 400)).toEqual([]);
+  });
+
+  it('obeys the compiler and the linter without exceptions', () => {
+    const exceptions = files.filter((path) =>
+      /@ts-(ignore|expect-error|nocheck)|biome-ignore/.test(text.get(path) ?? ''),
+    );
+    expect(exceptions).toEqual([]);
+  });
+});
