@@ -42,8 +42,8 @@ export function sendError(error: unknown, request: FastifyRequest, reply: Fastif
   request.record.errorCode = answer.code;
   if (answer.status === 500) request.log.error({ err: answer.cause ?? error }, 'a request failed unexpectedly');
   else if (answer.status > 500) request.log.warn({ err: answer.cause ?? answer }, answer.message);
-  // The official clients retry a conflict unless told not to.
-  if (answer.status === 409) reply.header('x-should-retry', 'false');
+  // The official clients retry these unless told not to; neither a region nor a spent budget changes within their patience.
+  if (answer.status === 409 || answer.code === 'budget_exceeded') reply.header('x-should-retry', 'false');
   if (answer.retryAfterSeconds !== undefined) reply.header('retry-after', answer.retryAfterSeconds);
   return reply.status(answer.status).type('application/json; charset=utf-8').send(JSON.stringify(answer.toBody()));
 }
