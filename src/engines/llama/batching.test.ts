@@ -9,21 +9,20 @@ const item = (tokens: number, evaluationPriority: BatchItem['evaluationPriority'
 });
 
 describe('createBatching', () => {
-  it('puts single steps that promised nothing into one batch', () => {
-    const items = [item(1, SHARED), item(64, ALONE), item(1, SHARED), item(1, ALONE)];
-    expect(
-      createBatching()
-        .strategy({ items, size: 64 })
-        .map((entry) => entry.item),
-    ).toEqual([items[0], items[2]]);
+  it('puts the steps that promised nothing into one batch, as many as fit', () => {
+    const items = [item(20, SHARED), item(64, ALONE), item(60, SHARED), item(1, SHARED), item(1, ALONE)];
+    expect(createBatching().strategy({ items, size: 64 })).toEqual([
+      { item: items[0], processAmount: 20 },
+      { item: items[3], processAmount: 1 },
+    ]);
   });
 
   it('runs prompt pieces and reproducible steps alone, oldest first', () => {
     const { strategy } = createBatching();
-    const items = [item(1, ALONE), item(1, SHARED)];
-    expect(strategy({ items, size: 64 })).toEqual([{ item: items[0], processAmount: 1 }]);
-    const prompt = [item(64, SHARED), item(1, SHARED)];
-    expect(strategy({ items: prompt, size: 64 })).toEqual([{ item: prompt[0], processAmount: 64 }]);
+    const steps = [item(1, ALONE), item(1, SHARED)];
+    expect(strategy({ items: steps, size: 64 })).toEqual([{ item: steps[0], processAmount: 1 }]);
+    const pieces = [item(64, ALONE), item(1, SHARED)];
+    expect(strategy({ items: pieces, size: 64 })).toEqual([{ item: pieces[0], processAmount: 64 }]);
   });
 
   it('waits a little for a sequence that is about to queue its step, and not for ever', () => {

@@ -3,7 +3,8 @@ import type { BatchItem, CustomBatchingPrioritizationStrategy, EvaluationPriorit
 /**
  * What a batch holds changes the floating point results of llama.cpp: kernels are chosen by the number of rows, and logits
  * were seen to move by 0.1. So work whose result must be a pure function of its tokens runs alone in its batch, in pieces of
- * fixed shape; only the single-token steps of requests that promised nothing share one.
+ * fixed shape; only the steps of requests that promised nothing share one, with what is left of their prompts after the last
+ * whole piece.
  *
  * The library hands the evaluation priority through to the batch strategy untouched; it carries the one bit needed here.
  */
@@ -19,7 +20,7 @@ const PATIENCE = 64;
 
 export interface Batching {
   strategy: CustomBatchingPrioritizationStrategy;
-  /** Tells that a sequence starts with single steps that may share a batch; the result ends it. */
+  /** Tells that a sequence starts with steps that may share a batch; the result ends it. */
   share(): () => void;
 }
 
@@ -31,11 +32,15 @@ export function createBatching(): Batching {
     strategy({ items, size }) {
       const [first] = items;
       if (first === undefined) return [];
-      if (!mayShare(first)) return [{ item: first, processAmount: Math.min(first.tokens.length, size) }];
-      const sharing = items.filter(mayShare).slice(0, size);
+      if (first.evaluationPriority !== SHARED) return [whole(first)];
       const late = items.length < sharers && waited < PATIENCE;
       waited = late ? waited + 1 : 0;
-      return late ? [] : sharing.map((item) => ({ item, processAmount: 1 }));
+      return late
+        ? []
+        : fitting(
+            items.filter((item) => item.evaluationPriority === SHARED),
+            size,
+          ).map(whole);
     },
     share() {
       sharers++;
@@ -46,4 +51,14 @@ export function createBatching(): Batching {
   };
 }
 
-const mayShare = (item: BatchItem) => item.evaluationPriority === SHARED && item.tokens.length === 1;
+const whole = (item: BatchItem) => ({ item, processAmount: item.tokens.length });
+
+/** As many items as fit, none of them cut. */
+function fitting(items: readonly BatchItem[], size: number): BatchItem[] {
+  let room = size;
+  return items.filter((item) => {
+    if (item.tokens.length > room) return false;
+    room -= item.tokens.length;
+    return true;
+  });
+}

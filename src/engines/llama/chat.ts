@@ -14,6 +14,8 @@ import { createVocabulary } from './vocabulary.ts';
  * hardware allows: on CPUs 64 is within a few percent of 512.
  */
 const PIECE_TOKENS = { cpu: 64, gpu: 512 };
+/** Short prompts that arrive together are evaluated together, up to this many tokens. */
+const BATCH_TOKENS = { cpu: 256, gpu: 1024 };
 
 export interface ChatOptions {
   model: LlamaModel;
@@ -28,13 +30,13 @@ export async function createChatCapability({
   randomSeed,
   newCallId,
 }: ChatOptions): Promise<ChatCapability> {
-  const onGpu = model.gpuLayers > 0;
-  const pieceTokens = onGpu ? PIECE_TOKENS.gpu : PIECE_TOKENS.cpu;
+  const processor = model.gpuLayers > 0 ? 'gpu' : 'cpu';
+  const pieceTokens = PIECE_TOKENS[processor];
   const batching = createBatching();
   const context = await model.createContext({
     contextSize: spec.contextLength,
     sequences: spec.parallelSequences,
-    batchSize: Math.max(pieceTokens, spec.parallelSequences),
+    batchSize: Math.max(BATCH_TOKENS[processor], spec.parallelSequences),
     threads: spec.threads,
     batching: { itemPrioritizationStrategy: batching.strategy },
   });
@@ -57,7 +59,7 @@ export async function createChatCapability({
     pieceTokens,
     contextLength: context.contextSize,
     maxOutputTokens: spec.maxOutputTokens,
-    greedyRunsAlone: !onGpu,
+    greedyRunsAlone: processor === 'cpu',
     randomSeed,
     newCallId,
   };

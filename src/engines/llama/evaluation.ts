@@ -11,8 +11,8 @@ export interface EvaluationInput {
   /** Prompts are cut at multiples of this. */
   pieceTokens: number;
   batching: Batching;
-  /** Single steps run alone in their batch too. */
-  reproducible: boolean;
+  /** Steps run alone in their batch, like the pieces of the prompt. */
+  alone: boolean;
   sampling: SequenceEvaluateOptions;
   probabilities: boolean;
   signal: AbortSignal;
@@ -38,7 +38,7 @@ export async function* evaluate(input: EvaluationInput): AsyncGenerator<Evaluate
     if (slot.reproducibleTokens === position) slot.reproducibleTokens = end;
     position = end;
   }
-  const leave = input.reproducible ? () => {} : input.batching.share();
+  const leave = input.alone ? () => {} : input.batching.share();
   const steps = tokenSteps(slot.sequence, tokens.slice(position), input);
   try {
     let replacement: Token[] | undefined;
@@ -57,9 +57,9 @@ export async function* evaluate(input: EvaluationInput): AsyncGenerator<Evaluate
 function tokenSteps(
   sequence: LlamaContextSequence,
   tokens: Token[],
-  { sampling, probabilities, reproducible }: EvaluationInput,
+  { sampling, probabilities, alone }: EvaluationInput,
 ): AsyncGenerator<EvaluatedToken, void, Token[] | undefined> {
-  const options = { ...sampling, evaluationPriority: reproducible ? ALONE : SHARED };
+  const options = { ...sampling, evaluationPriority: alone ? ALONE : SHARED };
   return probabilities
     ? sequence.evaluateWithMetadata(tokens, { probabilities: true }, options)
     : sequence.evaluateWithMetadata(tokens, {}, options);
