@@ -1,0 +1,122 @@
+/**
+ * Whisper here against the automatic-speech-recognition pipeline of transformers.js: the same weights, clip, threads and
+ * runtime, in one run, turn by turn. Prints the real-time factor (seconds of work for a second of audio; smaller is faster)
+ * and ratios (above 1: Baobab is faster), which hold on a busy machine where single figures do not.
+ *
+ *   node bench/transcription.ts [--models tiny,base,small] [--rounds 3] [--clips 4] [--threads 1]
+ */
+import { mkdir, mkdtempDisposable, symlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { decodeAudio } from '../src/audio/decode.ts';
+import type { LoadSpec } from '../src/engines/driver.ts';
+import { load } from '../src/engines/onnx/driver.ts';
+import { weights } from '../test/models/weights.ts';
+
+const { values } = parseArgs({
+  options: {
+    models: { type: 'string', default: 'tiny,base,small' },
+    rounds: { type: 'string', default: '3' },
+    clips: { type: 'string', default: '4' },
+    threads: { type: 'string', default: '1' },
+  },
+});
+const rounds = Number(values.rounds);
+const clips = Number(values.clips);
+const threads = Number(values.threads);
+
+type Transcribe = (samples: Float32Array) => Promise<string>;
+
+async function ours(spec: LoadSpec): Promise<{ transcribe: Transcribe } & AsyncDisposable> {
+  const model = await load({ ...spec, threads, parallelSequences: clips });
+  const context = { requestId: 'bench', accountId: 'bench', keyId: 'bench', priority: 'interactive' } as const;
+  return {
+    async transcribe(samples) {
+      const request = { samples, language: 'en' };
+      const result = await model.transcription?.transcribe(request, {
+        ...context,
+        signal: new AbortController().signal,
+      });
+      return result?.segments.map((segment) => segment.text).join('') ?? '';
+    },
+    [Symbol.asyncDispose]: () => model[Symbol.asyncDispose](),
+  };
+}
+
+/** The pipeline wants its own file layout, so the weights are linked into one. */
+async function theirs(spec: LoadSpec, directory: string): Promise<{ transcribe: Transcribe } & AsyncDisposable> {
+  const { env, pipeline } = await import('@huggingface/transformers');
+  if (spec.engine.driver !== 'onnx' || !spec.engine.decoder) throw new Error(`${spec.slug} is no onnx whisper`);
+  const links = {
+    'onnx/encoder_model_quantized.onnx': spec.engine.model,
+    'onnx/decoder_model_merged_quantized.onnx': spec.engine.decoder,
+    'tokenizer.json': spec.engine.tokenizer,
+    'tokenizer_config.json': 'tokenizer_config.json',
+    'config.json': 'config.json',
+    'generation_config.json': 'generation_config.json',
+    'preprocessor_config.json': 'preprocessor_config.json',
+  };
+  for (const [name, file] of Object.entries(links)) {
+    const path = join(directory, spec.slug, name);
+    await mkdir(dirname(path), { recursive: true });
+    await symlink(join(spec.directory, file), path);
+  }
+  env.allowRemoteModels = false;
+  env.localModelPath = directory;
+  const recognize = await pipeline('automatic-speech-recognition', spec.slug, {
+    dtype: 'q8',
+    session_options: { intraOpNumThreads: threads },
+  });
+  return {
+    async transcribe(samples) {
+      const result = await recognize(samples, { return_timestamps: true, language: 'en' });
+      return Array.isArray(result) ? result.map(({ text }) => text).join('') : result.text;
+    },
+    [Symbol.asyncDispose]: () => recognize.dispose(),
+  };
+}
+
+async function measure(work: () => Promise<unknown>): Promise<{ wallSeconds: number; cpuSeconds: number }> {
+  const [start, cpu] = [performance.now(), process.cpuUsage()];
+  await work();
+  const { user, system } = process.cpuUsage(cpu);
+  return { wallSeconds: (performance.now() - start) / 1000, cpuSeconds: (user + system) / 1e6 };
+}
+
+const median = (numbers: readonly number[]) =>
+  numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? Number.NaN;
+
+const chunks = await Array.fromAsync(
+  decodeAudio(join(import.meta.dirname, '../test/fixtures/audio/weather.ogg'), {
+    signal: new AbortController().signal,
+  }),
+);
+const clip = Float32Array.from(chunks.flatMap((chunk) => [...chunk]));
+const clipSeconds = clip.length / 16_000;
+console.log(`clip of ${clipSeconds.toFixed(1)} s, ${threads} thread(s), median of ${rounds} rounds\n`);
+
+for (const name of values.models.split(',')) {
+  const spec = await weights(`openai/whisper-${name}`);
+  await using directory = await mkdtempDisposable(join(tmpdir(), 'bench-'));
+  await using baobab = await ours(spec);
+  await using transformers = await theirs(spec, directory.path);
+  const texts = [await baobab.transcribe(clip), await transformers.transcribe(clip)];
+  console.log(`whisper-${name}\n  baobab:          ${texts[0]?.trim()}\n  transformers.js: ${texts[1]?.trim()}`);
+  for (const count of [1, clips]) {
+    const work = (transcribe: Transcribe) => () => Promise.all(Array.from({ length: count }, () => transcribe(clip)));
+    const results = { baobab: [], transformers: [] } as Record<string, { wallSeconds: number; cpuSeconds: number }[]>;
+    for (let round = 0; round < rounds; round++) {
+      results.baobab?.push(await measure(work(baobab.transcribe)));
+      results.transformers?.push(await measure(work(transformers.transcribe)));
+    }
+    const of = (who: string, what: 'wallSeconds' | 'cpuSeconds') =>
+      median(results[who]?.map((each) => each[what]) ?? []);
+    const factor = (who: string) => (of(who, 'wallSeconds') / (count * clipSeconds)).toFixed(3);
+    const ratio = (what: 'wallSeconds' | 'cpuSeconds') => (of('transformers', what) / of('baobab', what)).toFixed(2);
+    console.log(
+      `  ${count} clip(s): real-time factor ${factor('baobab')} against ${factor('transformers')}; ` +
+        `ratio ${ratio('wallSeconds')} by the clock, ${ratio('cpuSeconds')} by processor time`,
+    );
+  }
+}
