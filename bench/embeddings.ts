@@ -1,0 +1,352 @@
+/**
+ * POST /v1/embeddings against onnxruntime itself and against a plain transformers.js server: the same weights, texts and machine,
+ * all in turns, medians over the rounds. Then what goes with it: latency, tokenization, serialisation, memory.
+ *
+ *   node bench/embeddings.ts [--quick] [--rounds 5] [--seconds 6]
+ */
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, mkdtempDisposable, symlink } from 'node:fs/promises';
+import { availableParallelism, tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { Pool } from 'undici';
+import type { CallContext } from '../src/engines/engine.ts';
+import { load } from '../src/engines/onnx/driver.ts';
+import { loadTokenizer } from '../src/engines/onnx/tokenizer/tokenizer.ts';
+import { writeEmbeddings } from '../src/http/embedding-body.ts';
+import { startServer } from '../test/acceptance/start-server.ts';
+import { weights } from '../test/models/weights.ts';
+import type { RawOrder, RawResult, RawSetup } from './embeddings/raw-runtime.ts';
+import { passages } from './embeddings/texts.ts';
+import { childrenOf, createReport, median, printConditions, processorSeconds, residentMb } from './measure.ts';
+import { startProgram } from './program.ts';
+
+const { values } = parseArgs({
+  options: {
+    quick: { type: 'boolean', default: false },
+    rounds: { type: 'string' },
+    seconds: { type: 'string' },
+  },
+});
+const rounds = Number(values.rounds ?? (values.quick ? 2 : 5));
+const seconds = Number(values.seconds ?? (values.quick ? 3 : 6));
+const MODEL = 'sentence-transformers/all-minilm-l6-v2';
+const PROCESSES = Math.max(1, availableParallelism());
+const BUDGETS = [128, 256, 512, 1024] as const;
+const report = createReport();
+
+const spec = await weights(MODEL);
+if (spec.engine.driver !== 'onnx') throw new Error(`${MODEL} does not run on onnxruntime`);
+const { engine, directory } = spec;
+const tokenizer = await loadTokenizer(join(directory, engine.tokenizer));
+const encode = (text: string) => tokenizer.encode(text, tokenizer.template.single);
+const texts = passages(2048);
+const tokenCounts = texts.map((text) => encode(text).length);
+
+printConditions(`Embeddings, ${MODEL}`);
+console.log(
+  `${texts.length} passages of ${Math.min(...tokenCounts)} to ${Math.max(...tokenCounts)} tokens; ` +
+    `${rounds} rounds of ${seconds} s; raw runtime in ${PROCESSES} processes of 1 thread\n`,
+);
+
+// --- the three sides ---
+
+async function startRawRuntime() {
+  const children = await Promise.all(
+    Array.from({ length: PROCESSES }, async (_, process) => {
+      const child = fork(join(import.meta.dirname, 'embeddings/raw-runtime.ts'));
+      const sequences = texts.filter((_, index) => index % PROCESSES === process).map((text) => [...encode(text)]);
+      child.send({ model: join(directory, engine.model), sequences } satisfies RawSetup);
+      await once(child, 'message');
+      return child;
+    }),
+  );
+  return {
+    pids: children.map(({ pid }) => pid ?? 0),
+    /** Tokens a second of all processes together. */
+    async run(order: RawOrder): Promise<number> {
+      const results = await Promise.all(
+        children.map(async (child) => {
+          child.send(order);
+          const [result] = (await once(child, 'message')) as [RawResult];
+          return result.tokens / result.seconds;
+        }),
+      );
+      return results.reduce((sum, rate) => sum + rate, 0);
+    },
+    [Symbol.dispose]() {
+      for (const child of children) child.kill();
+    },
+  };
+}
+
+async function startTransformers(links: string) {
+  for (const [name, file] of Object.entries({
+    'onnx/model_quantized.onnx': engine.model,
+    'tokenizer.json': engine.tokenizer,
+    'tokenizer_config.json': 'tokenizer_config.json',
+    'config.json': 'config.json',
+  })) {
+    const path = join(links, 'bench', name);
+    await mkdir(dirname(path), { recursive: true });
+    await symlink(join(directory, file), path);
+  }
+  return startProgram([process.execPath, join(import.meta.dirname, 'embeddings/transformers-server.ts')], {
+    MODELS: links,
+    NAME: 'bench',
+  });
+}
+
+/** Requests of so many inputs, so many at a time, until the time is over and the last answer is there: tokens a second. */
+async function overHttp(pool: Pool, shape: { inputs: number; concurrency: number; apiKey?: string }): Promise<number> {
+  const bodies = Array.from({ length: Math.floor(texts.length / shape.inputs) }, (_, index) => {
+    const from = index * shape.inputs;
+    const input = texts.slice(from, from + shape.inputs);
+    return {
+      body: JSON.stringify({ model: MODEL, input: shape.inputs === 1 ? input[0] : input, encoding_format: 'base64' }),
+      tokens: tokenCounts.slice(from, from + shape.inputs).reduce((sum, tokens) => sum + tokens, 0),
+    };
+  });
+  let next = 0;
+  let done = 0;
+  const began = performance.now();
+  async function work(): Promise<void> {
+    while (performance.now() - began < seconds * 1000) {
+      const { body, tokens } = bodies[next++ % bodies.length] as (typeof bodies)[number];
+      const answer = await pool.request({
+        method: 'POST',
+        path: '/v1/embeddings',
+        headers: { authorization: `Bearer ${shape.apiKey}`, 'content-type': 'application/json' },
+        body,
+      });
+      await answer.body.dump({ limit: Number.POSITIVE_INFINITY });
+      if (answer.statusCode !== 200) throw new Error(`the server answered ${answer.statusCode}`);
+      done += tokens;
+    }
+  }
+  await Promise.all(Array.from({ length: shape.concurrency }, work));
+  return done / ((performance.now() - began) / 1000);
+}
+
+const SHAPES = { large: { inputs: 256, concurrency: 4 }, single: { inputs: 1, concurrency: 64 } } as const;
+
+await using links = await mkdtempDisposable(join(tmpdir(), 'bench-'));
+await using server = await startServer({
+  env: {
+    BAOBAB_LOG_LEVEL: 'warn',
+    BAOBAB_LIMITS_EMBEDDING_RPM: '100000000',
+    BAOBAB_LIMITS_EMBEDDING_TPM: '1000000000000',
+    BAOBAB_MODELS_IDLE_UNLOAD_SECONDS: '0',
+  },
+});
+const { apiKey } = server;
+const baobab = new Pool(server.address, { connections: 64 });
+
+async function throughput(): Promise<void> {
+  using raw = await startRawRuntime();
+  await using plain = await startTransformers(links.path);
+  const transformers = new Pool(plain.address, { connections: 64, headersTimeout: 0, bodyTimeout: 0 });
+  const trials = [];
+  for (const tokenBudget of BUDGETS) {
+    await raw.run({ seconds: 0.3, tokenBudget });
+    trials.push({ tokenBudget, rate: await raw.run({ seconds: 1.5, tokenBudget }) });
+  }
+  const { tokenBudget } = trials.reduce((best, trial) => (trial.rate > best.rate ? trial : best));
+  await overHttp(baobab, { ...SHAPES.single, apiKey });
+  const own = [server.process.pid ?? 0, ...childrenOf(server.process.pid ?? 0)];
+  const theirs = [plain.process.pid ?? 0];
+  const sides = {
+    raw: { pids: raw.pids, run: () => raw.run({ seconds, tokenBudget }) },
+    large: { pids: own, run: () => overHttp(baobab, { ...SHAPES.large, apiKey }) },
+    single: { pids: own, run: () => overHttp(baobab, { ...SHAPES.single, apiKey }) },
+    plainLarge: { pids: theirs, run: () => overHttp(transformers, SHAPES.large) },
+    plainSingle: { pids: theirs, run: () => overHttp(transformers, SHAPES.single) },
+  };
+  type Side = keyof typeof sides;
+  const rates = new Map<string, { wall: number; processor: number }[]>(Object.keys(sides).map((side) => [side, []]));
+  for (let round = 0; round < rounds; round += 1) {
+    for (const [side, { pids, run }] of Object.entries(sides)) {
+      const processor = processorSeconds(pids);
+      const began = performance.now();
+      const wall = await run();
+      const tokens = (wall * (performance.now() - began)) / 1000;
+      rates.get(side)?.push({ wall, processor: tokens / (processorSeconds(pids) - processor) });
+    }
+  }
+  const ratio = (of: Side, to: Side, clock: 'wall' | 'processor') =>
+    median((rates.get(of) ?? []).map((rate, round) => rate[clock] / (rates.get(to)?.[round]?.[clock] ?? Number.NaN)));
+  console.log(`medians; raw runs of ${tokenBudget} tokens (the best of ${BUDGETS.join(', ')})`);
+  console.table(
+    Object.fromEntries(
+      [...rates].map(([side, found]) => [
+        side,
+        {
+          'tokens/s': Math.round(median(found.map(({ wall }) => wall))),
+          'tokens per processor second': Math.round(median(found.map(({ processor }) => processor))),
+        },
+      ]),
+    ),
+  );
+  const compared: [string, Side, Side, number][] = [
+    ['256 inputs a request / raw runtime', 'large', 'raw', 0.9],
+    ['64 single inputs at a time / raw runtime', 'single', 'raw', 0.8],
+    ['256 inputs a request / transformers.js', 'large', 'plainLarge', 1.5],
+    ['64 single inputs at a time / transformers.js', 'single', 'plainSingle', 2],
+  ];
+  for (const [name, of, to, atLeast] of compared) {
+    report.add({ name, value: ratio(of, to, 'wall'), atLeast });
+    report.add({ name: '  the same by processor time of the servers', value: ratio(of, to, 'processor') });
+  }
+  await transformers.close();
+}
+
+// --- what goes with it ---
+
+async function latency(): Promise<void> {
+  await using model = await load({ ...spec, threads: 1 });
+  const text = 'How tall does a baobab grow?';
+  const context: CallContext = {
+    requestId: 'bench',
+    signal: new AbortController().signal,
+    accountId: 'bench',
+    keyId: 'bench',
+    priority: 'interactive',
+  };
+  const request = {
+    method: 'POST',
+    path: '/v1/embeddings',
+    headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ model: MODEL, input: text }),
+  };
+  const own: number[] = [];
+  const http: number[] = [];
+  for (let round = 0; round < (values.quick ? 200 : 1000); round += 1) {
+    const began = performance.now();
+    await model.embedding?.embed({ inputs: [text] }, context);
+    const between = performance.now();
+    const answer = await baobab.request(request);
+    await answer.body.text();
+    own.push(between - began);
+    http.push(performance.now() - between);
+  }
+  console.log(
+    `one short input: engine ${median(own).toFixed(2)} ms, over HTTP ${median(http).toFixed(2)} ms (medians)`,
+  );
+  report.add({ name: 'latency of one short input, added', value: median(http) - median(own), atMost: 2, unit: ' ms' });
+}
+
+function tokenization(): void {
+  const times: number[] = [];
+  for (let round = 0; round < 20; round += 1) {
+    // New texts each time: words may be known to the cache, sentences may not.
+    const fresh = passages(200, { seed: 100 + round, fewest: 60, most: 120 });
+    const began = performance.now();
+    const tokens = fresh.reduce((sum, text) => sum + encode(text).length, 0);
+    times.push(((performance.now() - began) * 1000) / (tokens / 128));
+  }
+  report.add({ name: 'tokenization of 128 tokens', value: median(times), atMost: 40, unit: ' µs', digits: 0 });
+}
+
+async function serialisation(): Promise<void> {
+  const vectors = Float32Array.from({ length: 256 * 1024 }, (_, index) => Math.sin(index * 12.9898) / 22.6);
+  for (const [format, atMost] of [
+    ['float', 25],
+    ['base64', 4],
+  ] as const) {
+    const times: number[] = [];
+    const blocks: number[] = [];
+    for (let round = 0; round < 15; round += 1) {
+      let writing = true;
+      let longest = 0;
+      let lastTurn = performance.now();
+      const watch = (async () => {
+        while (writing) {
+          await nextTurn();
+          longest = Math.max(longest, performance.now() - lastTurn);
+          lastTurn = performance.now();
+        }
+      })();
+      const processor = process.cpuUsage();
+      await writeEmbeddings({ vectors, dimensions: 1024, model: MODEL, promptTokens: 1, format });
+      const { user, system } = process.cpuUsage(processor);
+      writing = false;
+      await watch;
+      times.push((user + system) / 1000);
+      blocks.push(longest);
+    }
+    report.add({ name: `256 x 1024 floats as ${format}, processor time`, value: median(times), atMost, unit: ' ms' });
+    report.add({ name: `  longest block of the event loop`, value: median(blocks), atMost: 20, unit: ' ms' });
+  }
+}
+
+/** Server and engine processes. */
+const serverMb = () => {
+  const pid = server.process.pid ?? 0;
+  return { server: residentMb(pid), engines: childrenOf(pid).reduce((sum, child) => sum + residentMb(child), 0) };
+};
+
+async function memory(): Promise<void> {
+  const total = values.quick ? 2_000 : 10_000;
+  const bodies = passages(500, { seed: 9, fewest: 3, most: 12 }).map((input) =>
+    JSON.stringify({ model: MODEL, input }),
+  );
+  let sent = 0;
+  async function upTo(count: number): Promise<void> {
+    async function work(): Promise<void> {
+      while (sent < count) {
+        const answer = await baobab.request({
+          method: 'POST',
+          path: '/v1/embeddings',
+          headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' },
+          body: bodies[sent++ % bodies.length] as string,
+        });
+        await answer.body.dump();
+      }
+    }
+    await Promise.all(Array.from({ length: 32 }, work));
+  }
+  await upTo(total * 0.3);
+  const early = serverMb();
+  await upTo(total);
+  const late = serverMb();
+  console.log(
+    `memory after ${total * 0.3} and ${total} requests: server ${early.server.toFixed(0)} → ${late.server.toFixed(0)} MB, ` +
+      `engines ${early.engines.toFixed(0)} → ${late.engines.toFixed(0)} MB`,
+  );
+  const growth = (late.server + late.engines) / (early.server + early.engines);
+  report.add({ name: `memory after ${total} requests / after ${total * 0.3}`, value: growth, atMost: 1.1 });
+  if (values.quick) return;
+
+  let peak = 0;
+  const watch = setInterval(() => {
+    const { server: own, engines } = serverMb();
+    peak = Math.max(peak, own + engines);
+  }, 20);
+  const input = passages(2048, { seed: 7, fewest: 180, most: 190 });
+  const answer = await baobab.request({
+    method: 'POST',
+    path: '/v1/embeddings',
+    headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ model: MODEL, input }),
+  });
+  await answer.body.dump({ limit: Number.POSITIVE_INFINITY });
+  clearInterval(watch);
+  const more = peak - late.server - late.engines;
+  report.add({
+    name: '2048 long inputs in one request, memory on top',
+    value: more,
+    atMost: 250,
+    unit: ' MB',
+    digits: 0,
+  });
+}
+
+await throughput();
+await latency();
+tokenization();
+await serialisation();
+await memory();
+await baobab.close();
+report.print();

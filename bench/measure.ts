@@ -1,0 +1,87 @@
+import { readFileSync } from 'node:fs';
+import { availableParallelism, cpus, loadavg } from 'node:os';
+
+/** What every benchmark needs: medians, the conditions it ran under, and one table of what was wanted and what was reached. */
+
+/** Of the kernel's accounting, on all common builds. */
+const TICKS_PER_SECOND = 100;
+
+export const percentile = (numbers: readonly number[], share: number): number =>
+  numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length * share)] ?? Number.NaN;
+
+export const median = (numbers: readonly number[]): number => percentile(numbers, 0.5);
+
+const load = () =>
+  loadavg()
+    .map((value) => value.toFixed(1))
+    .join(' ');
+
+export function printConditions(title: string): void {
+  console.log(`${title}, ${new Date().toISOString().slice(0, 16).replace('T', ' ')} UTC`);
+  console.log(
+    `${availableParallelism()} cores (${cpus()[0]?.model.trim() ?? 'unknown'}), Node ${process.version}, load average ${load()}\n`,
+  );
+}
+
+export interface Goal {
+  name: string;
+  value: number;
+  /** One of both, or neither for a figure that explains another one. */
+  atLeast?: number;
+  atMost?: number;
+  unit?: string;
+  digits?: number;
+}
+
+export interface Report {
+  add(goal: Goal): void;
+  /** Prints the table; ends the process with 1 when a goal was missed. */
+  print(): void;
+}
+
+export function createReport(): Report {
+  const goals: Goal[] = [];
+  return {
+    add: (goal) => goals.push(goal),
+    print() {
+      const rows = goals.map(({ name, value, atLeast, atMost, unit = '', digits = 2 }) => {
+        const met = value >= (atLeast ?? Number.NEGATIVE_INFINITY) && value <= (atMost ?? Number.POSITIVE_INFINITY);
+        if (!met) process.exitCode = 1;
+        const [words, bound] = atLeast === undefined ? ['at most', atMost] : ['at least', atLeast];
+        return {
+          what: name,
+          reached: `${value.toFixed(digits)}${unit}`,
+          goal: bound === undefined ? '' : `${words} ${bound}${unit}`,
+          met: bound === undefined ? '' : met ? 'yes' : 'NO',
+        };
+      });
+      console.table(rows);
+      console.log(`load average at the end ${load()}`);
+    },
+  };
+}
+
+/** Resident memory of a process in MB; 0 when it is gone. Linux only. */
+export function residentMb(pid: number): number {
+  try {
+    return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) / 1024;
+  } catch {
+    return 0;
+  }
+}
+
+export function childrenOf(pid: number): number[] {
+  try {
+    return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean).map(Number);
+  } catch {
+    return [];
+  }
+}
+
+/** Processor time that processes have used so far; bears other load on the machine better than the clock does. Linux only. */
+export function processorSeconds(pids: readonly number[]): number {
+  return pids.reduce((sum, pid) => {
+    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
+    return sum + (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
+  }, 0);
+}

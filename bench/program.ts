@@ -1,0 +1,32 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+
+/** A server under test in a process of its own. */
+export interface Program extends AsyncDisposable {
+  address: string;
+  process: ChildProcess;
+}
+
+/** Starts a program that prints its address, and waits for that. */
+export async function startProgram(command: readonly string[], env: Record<string, string> = {}): Promise<Program> {
+  const [file, ...args] = command;
+  const child = spawn(file as string, args, { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'inherit'] });
+  const exited = once(child, 'exit');
+  const address = await new Promise<string>((resolve, reject) => {
+    let output = '';
+    child.stdout.on('data', (chunk: Buffer) => {
+      output += chunk;
+      const found = /(http:\/\/127\.0\.0\.1:\d+)/.exec(output)?.[1];
+      if (found !== undefined) resolve(found);
+    });
+    exited.then(() => reject(new Error(`${command.join(' ')} did not start:\n${output}`)));
+  });
+  return {
+    address,
+    process: child,
+    async [Symbol.asyncDispose]() {
+      child.kill('SIGTERM');
+      await exited;
+    },
+  };
+}
