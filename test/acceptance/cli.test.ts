@@ -1,0 +1,137 @@
+import OpenAI from 'openai';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { baobab, baobabJson } from './command.ts';
+import { type RunningServer, startServer } from './start-server.ts';
+
+interface KeyAnswer {
+  id: string;
+  secret: string;
+  scopes: string[];
+  expiresAt: string | null;
+}
+
+const SLUG = 'baai/bge-small-en-v1.5';
+/** What the store changes must be seen by a running server within this time. */
+const SEEN_WITHIN_MS = 1_000;
+
+let server: RunningServer;
+beforeAll(async () => {
+  server = await startServer();
+});
+afterAll(() => server[Symbol.asyncDispose]());
+
+const status = async (secret: string) => {
+  const answer = await fetch(`${server.address}/v1/models`, { headers: { authorization: `Bearer ${secret}` } });
+  await answer.arrayBuffer();
+  return answer.status;
+};
+const seen = { timeout: SEEN_WITHIN_MS, interval: 20 };
+
+describe('keys beside a running server', () => {
+  it('created ones work at once, revoked ones get 403 within a second', async () => {
+    const key = await baobabJson<KeyAnswer>(server.dataDir, ['keys', 'create', 'ci']);
+    expect(key.secret).toMatch(/^bao_sk_[0-9A-Za-z]{40}$/);
+    expect(key.scopes).not.toContain('admin');
+    expect(await status(key.secret)).toBe(200);
+    await baobabJson(server.dataDir, ['keys', 'revoke', key.id]);
+    await expect.poll(() => status(key.secret), seen).toBe(403);
+  });
+
+  it('rotated ones leave the old key its grace, and without grace none', async () => {
+    const first = await baobabJson<KeyAnswer>(server.dataDir, [
+      'keys',
+      'create',
+      'rotating',
+      '--scopes',
+      'models,chat',
+    ]);
+    const second = await baobabJson<KeyAnswer>(server.dataDir, ['keys', 'rotate', first.id, '--grace', '1h']);
+    expect(second.scopes).toEqual(['chat', 'models']);
+    expect(await status(first.secret)).toBe(200);
+    expect(await status(second.secret)).toBe(200);
+    const third = await baobabJson<KeyAnswer>(server.dataDir, ['keys', 'rotate', second.id, '--grace', '0s']);
+    await expect.poll(() => status(second.secret), seen).toBe(403);
+    expect(await status(third.secret)).toBe(200);
+  });
+
+  it('are held to models, and listed for people and programs without secrets', async () => {
+    await baobabJson(server.dataDir, ['accounts', 'create', 'team']);
+    const args = ['keys', 'create', 'narrow', '--account', 'team', '--models', 'qwen/*', '--scopes', 'inference'];
+    const { id, secret } = await baobabJson<KeyAnswer>(server.dataDir, args);
+    const client = new OpenAI({ baseURL: `${server.address}/v1`, apiKey: secret, maxRetries: 0 });
+    await expect(client.embeddings.create({ model: SLUG, input: 'a' })).rejects.toMatchObject({
+      status: 403,
+      code: 'model_not_allowed',
+    });
+    const { stdout } = await baobab(server.dataDir, ['keys', 'list', '--account', 'team']);
+    expect(stdout).toMatch(/^ID +KEY +NAME +ACCOUNT +STATE +LAST USED +SCOPES\n/);
+    expect(stdout).toContain(id);
+    expect(stdout).not.toContain(secret);
+    const keys = await baobabJson<KeyAnswer[]>(server.dataDir, ['keys', 'list', '--account', 'team']);
+    expect(keys).toMatchObject([{ id, name: 'narrow', allowedModels: ['qwen/*'] }]);
+    expect(JSON.stringify(keys)).not.toContain(secret);
+  });
+
+  it.each([
+    [['keys', 'create', 'x', '--scopes', 'root'], /unknown scope 'root'; allowed: chat, /],
+    [['keys', 'create', 'x', '--account', 'nobody'], /there is no account 'nobody'/],
+    [['keys', 'create', 'x', '--expires', '2026-02-30'], /ISO 8601/],
+    [['keys', 'revoke', 'key_none'], /there is no key 'key_none'/],
+    [['keys', 'rotate', 'key_none', '--grace', '25h'], /at most 24 hours/],
+    [['keys', 'create', '--nonsense'], /Unknown option '--nonsense'/],
+    [['constructor'], /there is no command 'constructor'/],
+  ])('%j fails with words and no stack trace', async (args, message) => {
+    const { exitCode, stderr } = await baobab(server.dataDir, args);
+    expect(exitCode).toBeGreaterThan(0);
+    expect(stderr).toMatch(message);
+    expect(stderr).not.toMatch(/^ +at /m);
+  });
+});
+
+describe('models beside a running server', () => {
+  const deprecatedAt = async () => {
+    const answer = await fetch(`${server.address}/v1/models/${SLUG}`, {
+      headers: { authorization: `Bearer ${server.apiKey}` },
+    });
+    return ((await answer.json()) as { deprecated_at: string | null }).deprecated_at;
+  };
+
+  it('deprecation is seen within a second, with at least 90 days of notice', async () => {
+    const soon = new Date(Date.now() + 30 * 86_400_000).toISOString().slice(0, 10);
+    const refused = await baobab(server.dataDir, ['models', 'deprecate', SLUG, '--on', soon]);
+    expect(refused).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringMatching(/less than 90 days of notice; the earliest date is/),
+    });
+    expect(await deprecatedAt()).toBeNull();
+    const later = new Date(Date.now() + 120 * 86_400_000).toISOString().slice(0, 10);
+    expect((await baobab(server.dataDir, ['models', 'deprecate', SLUG, '--on', later])).exitCode).toBe(0);
+    await expect.poll(deprecatedAt, seen).toBe(`${later}T00:00:00.000Z`);
+    const early = await baobab(server.dataDir, ['models', 'retire', SLUG]);
+    expect(early).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('has not come yet') });
+  });
+
+  it('calls to the deprecated model carry the header', async () => {
+    const client = new OpenAI({ baseURL: `${server.address}/v1`, apiKey: server.apiKey });
+    const { response } = await client.embeddings.create({ model: SLUG, input: 'a' }).withResponse();
+    expect(response.headers.get('service-deprecated')).toBe(await deprecatedAt());
+  });
+});
+
+describe('configuration', () => {
+  it('is shown in force, secrets masked', async () => {
+    const { stdout } = await baobab(server.dataDir, ['config', '--port', '99'], {
+      BAOBAB_API_KEY: 'secret-0123456789',
+    });
+    expect(stdout).toContain('port: 99');
+    expect(stdout).toContain('api_key: "********"');
+    expect(stdout).not.toContain('secret-0123456789');
+  });
+
+  it('that is wrong stops with exit code 1 and says where', async () => {
+    const { exitCode, stderr } = await baobab(server.dataDir, ['serve', '--port', 'http'], { BAOBAB_RGION: 'x' });
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain('--port: port: must be a whole number from 0 to 65535');
+    expect(stderr).toContain('BAOBAB_RGION: unknown variable');
+  });
+});
