@@ -23,7 +23,7 @@ export interface BatchJobDependencies {
   blobs: BlobStore;
   turns: Turns;
   lineRun: LineRun;
-  /** Lines of one batch that are at work or wait for a second attempt. */
+  /** Lines of one batch that are at work or wait for their turn. */
   maxOutstanding: number;
   clock: Clock;
 }
@@ -40,6 +40,14 @@ const EXPIRED = {
   },
 };
 const PAGE = 5_000;
+const MAX_OUTSTANDING_CHARACTERS = 16_777_216;
+
+interface OpenLine {
+  number: number;
+  request: BatchRequest;
+  /** In characters, as a measure of what it holds in memory. */
+  size: number;
+}
 
 /** Works on one batch from wherever it stands in the store to its end, or until it is paused. */
 export function createBatchJob(dependencies: BatchJobDependencies) {
@@ -57,39 +65,42 @@ export function createBatchJob(dependencies: BatchJobDependencies) {
   }
 
   /** The valid lines that have no answer yet. */
-  async function* openLines(
-    batch: Batch,
-    input: StoredFile,
-  ): AsyncGenerator<{ number: number; request: BatchRequest }> {
+  async function* openLines(batch: Batch, input: StoredFile): AsyncGenerator<OpenLine> {
     const recorded = await recordedLines(batch.id);
     for await (const line of readLines(await files.open(input))) {
       if (recorded.has(line.number)) continue;
       const { request } = parseLine(line, batch.endpoint);
-      if (request !== undefined) yield { number: line.number, request };
+      if (request !== undefined) yield { number: line.number, request, size: line.text?.length ?? 0 };
     }
   }
 
   async function runLines(batch: Batch, input: StoredFile, spool: Spool, signals: LineSignals): Promise<void> {
     const outstanding = new Set<Promise<void>>();
+    let characters = 0;
     const failure = new AbortController();
     const stop = AbortSignal.any([signals.stop, failure.signal]);
 
-    async function runLine(line: { number: number; request: BatchRequest }, turn: Awaited<ReturnType<Turns['take']>>) {
-      if (turn === undefined) return;
-      const result = await lineRun.run(batch, line, turn, { stop, abort: signals.abort });
+    async function runLine(line: OpenLine): Promise<void> {
+      const turn = await turns.take({ accountId: batch.accountId, batchId: batch.id }, stop);
+      const result = turn && (await lineRun.run(batch, line, turn, { stop, abort: signals.abort }));
       if (result === undefined) return;
       const bytes = writeResult(createId('batch_req', clock.now()), line.request.customId, result);
       await spool.add(line.number, !succeeded(result), bytes);
     }
 
     for await (const line of openLines(batch, input)) {
-      const turn = await turns.take({ accountId: batch.accountId, batchId: batch.id }, stop);
-      if (turn === undefined) break;
-      const work = runLine(line, turn)
+      if (stop.aborted) break;
+      const work = runLine(line)
         .catch((error) => failure.abort(error))
-        .finally(() => outstanding.delete(work));
+        .finally(() => {
+          outstanding.delete(work);
+          characters -= line.size;
+        });
       outstanding.add(work);
-      if (outstanding.size >= maxOutstanding) await Promise.race(outstanding);
+      characters += line.size;
+      while (outstanding.size >= maxOutstanding || (characters > MAX_OUTSTANDING_CHARACTERS && outstanding.size > 1)) {
+        await Promise.race(outstanding);
+      }
     }
     await Promise.all(outstanding);
     await spool.flush();

@@ -57,13 +57,16 @@ export function createBatchRunner(dependencies: BatchRunnerDependencies): BatchR
     turns,
     discountPercent: settings.discountPercent,
   });
-  const work = createBatchJob({ ...dependencies, turns, lineRun, maxOutstanding: settings.concurrency });
+  // More than can be at work: whoever has the fewest places must be waiting at the moment when one comes free.
+  const maxOutstanding = 2 * settings.concurrency;
+  const work = createBatchJob({ ...dependencies, turns, lineRun, maxOutstanding });
   const running = new Map<string, Running>();
   const restingUntil = new Map<string, number>();
   const pause = new AbortController();
   const abort = new AbortController();
   const startedAt = clock.now();
   const timers: NodeJS.Timeout[] = [];
+  let started = false;
   let polling: Promise<void> | undefined;
   let pollAgain = false;
 
@@ -100,7 +103,7 @@ export function createBatchRunner(dependencies: BatchRunnerDependencies): BatchR
   /** One look at a time; a call during one asks for another behind it. */
   function wake(): void {
     pollAgain = true;
-    if (polling !== undefined || pause.signal.aborted) return;
+    if (!started || polling !== undefined || pause.signal.aborted) return;
     polling = (async () => {
       while (pollAgain && !pause.signal.aborted) {
         pollAgain = false;
@@ -131,6 +134,7 @@ export function createBatchRunner(dependencies: BatchRunnerDependencies): BatchR
 
   return {
     start() {
+      started = true;
       timers.push(
         setInterval(wake, POLL_MS),
         setInterval(() => {
