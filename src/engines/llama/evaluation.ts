@@ -42,12 +42,13 @@ export async function* evaluate(input: EvaluationInput): AsyncGenerator<Evaluate
   const steps = tokenSteps(slot.sequence, tokens.slice(position), input);
   try {
     let replacement: Token[] | undefined;
-    while (true) {
+    while (!signal.aborted) {
       const step = await steps.next(replacement);
       if (step.done) return;
-      if (signal.aborted) throw errors.clientCancelled();
+      if (signal.aborted) break;
       replacement = yield step.value;
     }
+    throw errors.clientCancelled();
   } finally {
     leave();
     await steps.return();

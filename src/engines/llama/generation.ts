@@ -13,6 +13,7 @@ import type { PromptTokenizer } from './prompt.ts';
 import { samplingOptions, temperatureOf } from './sampling.ts';
 import type { SlotPool } from './slots.ts';
 import { planCalls } from './tool-calls.ts';
+import { CALL_OPEN } from './tool-prompt.ts';
 import type { Vocabulary } from './vocabulary.ts';
 
 /** Events that wait for a slow consumer before its generation pauses. */
@@ -89,14 +90,16 @@ async function produce({ dependencies, request, accountId, channel, signal, usag
     newCallId: dependencies.newCallId,
   });
   const tokens = promptTokens(dependencies, { ...request, tools: calls && request.tools }, output.lead);
+  const param = 'messages' in request.prompt ? 'messages' : 'prompt';
+  if (tokens.length === 0) throw errors.invalidParameter(param, `'${param}' is empty; send at least one character.`);
   const maxTokens = outputBudget({
-    param: 'messages' in request.prompt ? 'messages' : 'prompt',
+    param,
     promptTokens: tokens.length,
     contextLength: dependencies.contextLength,
     maxOutputTokens: dependencies.maxOutputTokens,
     maxTokens: request.maxTokens,
   });
-  const textGrammar = await grammars.forFormat(request.format);
+  const textGrammar = await grammars.forFormat(request.format, calls && CALL_OPEN);
   const grammar = createGrammarSwitch(grammars, textGrammar);
   await grammar.follow(output.callGrammar);
   const temperature = temperatureOf(request);

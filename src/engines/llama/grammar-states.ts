@@ -1,5 +1,7 @@
 import { type LlamaGrammar, LlamaGrammarEvaluationState, type LlamaModel } from 'node-llama-cpp';
+import { ApiError } from '../../errors/api-error.ts';
 import type { OutputFormat } from '../engine.ts';
+import { literal } from './grammar-rules.ts';
 import { jsonObjectGrammar } from './json-grammar.ts';
 import { schemaGrammar } from './schema-grammar.ts';
 
@@ -9,13 +11,26 @@ const KEPT_GRAMMARS = 32;
 /** Fresh evaluation states: each belongs to one answer. */
 export interface GrammarStates {
   create(grammar: string): Promise<LlamaGrammarEvaluationState>;
-  forFormat(format: OutputFormat | undefined): Promise<LlamaGrammarEvaluationState | undefined>;
+  /** `orText`: this exact text is as good as an answer in the format. */
+  forFormat(
+    format: OutputFormat | undefined,
+    orText: string | undefined,
+  ): Promise<LlamaGrammarEvaluationState | undefined>;
 }
 
 export function createGrammarStates(model: LlamaModel): GrammarStates {
   const compiled = new Map<string, LlamaGrammar>();
+  const compile = async (text: string): Promise<LlamaGrammar> => {
+    try {
+      return await model.llama.createGrammar({ grammar: text });
+    } catch (cause) {
+      throw new ApiError('unsupported_parameter', 'The schema is too large to be enforced. Make it smaller.', {
+        cause,
+      });
+    }
+  };
   const create = async (text: string): Promise<LlamaGrammarEvaluationState> => {
-    const grammar = compiled.get(text) ?? (await model.llama.createGrammar({ grammar: text }));
+    const grammar = compiled.get(text) ?? (await compile(text));
     compiled.delete(text);
     compiled.set(text, grammar);
     for (const oldest of compiled.keys().take(Math.max(0, compiled.size - KEPT_GRAMMARS))) compiled.delete(oldest);
@@ -23,15 +38,18 @@ export function createGrammarStates(model: LlamaModel): GrammarStates {
   };
   return {
     create,
-    async forFormat(format) {
-      if (format?.type === 'json_object') return create(jsonObjectGrammar());
-      if (format?.type === 'json_schema') {
-        return create(schemaGrammar(format.schema, 'response_format.json_schema.schema'));
-      }
-      return undefined;
+    async forFormat(format, orText) {
+      if (format === undefined || format.type === 'text') return undefined;
+      const grammar =
+        format.type === 'json_object'
+          ? jsonObjectGrammar()
+          : schemaGrammar(format.schema, 'response_format.json_schema.schema');
+      return create(orText === undefined ? grammar : withAlternative(grammar, orText));
     },
   };
 }
+
+const withAlternative = (grammar: string, text: string) => grammar.replace(/^root ::= .*/, `$& | ${literal(text)}`);
 
 /** The grammar in force at one moment of an answer: that of the text, or that of a call's current phase. */
 export function createGrammarSwitch(grammars: GrammarStates, ofText: LlamaGrammarEvaluationState | undefined) {

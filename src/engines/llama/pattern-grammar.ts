@@ -49,15 +49,18 @@ export function patternGrammar(rules: GrammarRules, pattern: string): string {
       character = peek()
     ) {
       if (character === '$' && at === characters.length - 1) break;
-      parts.push(quantified(atom()));
+      const start = at;
+      parts.push(quantified(atom(), characters.slice(start, at).join('')));
     }
     return parts.join(' ') || '""';
   };
 
-  const quantified = (element: string): string => {
+  const quantified = (element: string, source: string): string => {
     const bounds = quantifier();
     if (bounds === undefined) return element;
     accept('?');
+    // llama.cpp takes the repetition of something empty for a left recursion, and drops the whole grammar without a word.
+    if (bounds.max > 1 && new RegExp(`^(?:${source})$`).test('')) refuse('a repetition of something that may be empty');
     return `(${repeat(rules, rules.add('pattern', element), bounds.min, bounds.max)})`;
   };
 

@@ -98,6 +98,12 @@ describe('schemaGrammar', () => {
     );
   });
 
+  it('refuses a schema nested too deeply', () => {
+    let schema: object = { type: 'string' };
+    for (let level = 0; level < 5000; level++) schema = { type: 'array', items: schema };
+    expect(refusal(schema).message).toContain('64 levels');
+  });
+
   it.each([
     ['not', { type: 'object', properties: { x: { not: { type: 'string' } } } }, `${LOCATION}.properties.x`],
     ['uniqueItems', { type: 'array', uniqueItems: true }, LOCATION],
@@ -105,6 +111,7 @@ describe('schemaGrammar', () => {
     ['patternProperties', { type: 'object', patternProperties: { '^a': {} } }, LOCATION],
     ['if', { if: {} }, LOCATION],
     ['pattern', { type: 'string', pattern: '(?=a)b' }, LOCATION],
+    ['pattern', { type: 'string', pattern: '^(a*)+$' }, LOCATION],
     ['format', { type: 'string', format: 'iri' }, LOCATION],
     ['oneOf', { oneOf: [{ type: 'integer' }, { type: 'number' }] }, LOCATION],
     ['$ref', { $ref: '#/$defs/missing' }, LOCATION],

@@ -13,14 +13,12 @@ import { STRING_FORMATS } from './string-formats.ts';
  */
 export function schemaGrammar(schema: unknown, location: string): string {
   const rules = createGrammarRules();
-  return rules.toText(schemaExpression(rules, schema, location));
+  jsonRules(rules);
+  return rules.toText(createConverter(rules, schema).convert(schema, { location, hint: 'value', depth: 0, open: [] }));
 }
 
-/** Adds the rules of one schema to a grammar and returns the reference to its value. */
-export function schemaExpression(rules: GrammarRules, schema: unknown, location: string): string {
-  jsonRules(rules);
-  return createConverter(rules, schema).convert(schema, { location, hint: 'value', open: [] });
-}
+/** llama.cpp follows a grammar by recursion, and a process has only so much stack. */
+const MAX_DEPTH = 64;
 
 const TYPES = ['object', 'array', 'string', 'number', 'integer', 'boolean', 'null'];
 
@@ -53,6 +51,7 @@ interface Place {
   location: string;
   /** For readable rule names. */
   hint: string;
+  depth: number;
   /** References followed since the last character that the grammar consumes. */
   open: readonly string[];
 }
@@ -64,6 +63,8 @@ function createConverter(rules: GrammarRules, document: unknown) {
     if (schema === true || schema === undefined) return jsonRules(rules).value;
     if (!isObject(schema)) throw cannotExpress(place.location, String(schema), 'a schema must be an object');
     const keys = assertionKeys(schema);
+    if (place.depth > MAX_DEPTH)
+      throw cannotExpress(place.location, keys[0] ?? 'type', `it lies more than ${MAX_DEPTH} levels deep`);
     const unknown = keys.find((key) => !GENERAL_KEYWORDS.has(key) && !(key in TYPE_OF_KEYWORD));
     if (unknown !== undefined) throw cannotExpress(place.location, unknown);
     if ('$ref' in schema) return reference(schema, keys, place);
@@ -130,6 +131,7 @@ function createConverter(rules: GrammarRules, document: unknown) {
         ...place,
         location: `${place.location}.${keyword}[${index}]`,
         hint: `${place.hint}-${index}`,
+        depth: place.depth + 1,
       }),
     );
     return rules.add(place.hint, [...new Set(alternatives)].join(' | '));
@@ -216,6 +218,7 @@ function createConverter(rules: GrammarRules, document: unknown) {
         `${literal(JSON.stringify(name))} ":" ${SPACE} ${convert(declared[name] ?? others, {
           location: `${place.location}.properties.${name}`,
           hint: `${place.hint}-${name}`,
+          depth: place.depth + 1,
           open: [],
         })}`,
       ),
@@ -224,7 +227,12 @@ function createConverter(rules: GrammarRules, document: unknown) {
   };
 
   const map = (others: unknown, most: number, place: Place): string => {
-    const inner = { location: `${place.location}.additionalProperties`, hint: `${place.hint}-item`, open: [] };
+    const inner = {
+      location: `${place.location}.additionalProperties`,
+      hint: `${place.hint}-item`,
+      depth: place.depth + 1,
+      open: [],
+    };
     const pair = `${jsonRules(rules).string} ":" ${SPACE} ${convert(others, inner)}`;
     return rules.add(place.hint, `"{" ${SPACE} ${list(rules, rules.add(`${place.hint}-pair`, pair), 0, most)} "}"`);
   };
@@ -244,6 +252,7 @@ function createConverter(rules: GrammarRules, document: unknown) {
       convert(item, {
         location: `${place.location}.prefixItems[${index}]`,
         hint: `${place.hint}-${index}`,
+        depth: place.depth + 1,
         open: [],
       }),
     );
@@ -253,7 +262,12 @@ function createConverter(rules: GrammarRules, document: unknown) {
     if (max === 0) {
       return rules.add(place.hint, ['"["', SPACE, leading.join(` ${SPACE} "," ${SPACE} `), SPACE, '"]"'].join(' '));
     }
-    const item = convert(others, { location: `${place.location}.items`, hint: `${place.hint}-item`, open: [] });
+    const item = convert(others, {
+      location: `${place.location}.items`,
+      hint: `${place.hint}-item`,
+      depth: place.depth + 1,
+      open: [],
+    });
     const rest =
       leading.length === 0
         ? list(rules, item, min, max)
