@@ -35,10 +35,12 @@ export function ensureInstalled(wanted) {
   const enough = stampedFor === wanted || stampedFor === 'develop';
   if (stampedLock === lock && stampedPlatform === platform && enough) return;
 
-  process.stderr.write(`baobab: installing dependencies (npm install${wanted === 'run' ? ' --omit=dev' : ''})…\n`);
+  // Leaving the tools out would remove them from a developer's tree.
+  const scope = wanted === 'develop' || existsSync(join(root, 'node_modules', 'vitest')) ? 'develop' : 'run';
+  process.stderr.write(`baobab: installing dependencies (npm install${scope === 'run' ? ' --omit=dev' : ''})…\n`);
   // Not `npm ci`: it refuses a lock file that lacks packages for other platforms, and registries' mirrors may not have them all.
   const npmArguments = ['install', '--no-save', '--no-audit', '--no-fund', '--loglevel=error'];
-  npmArguments.push(wanted === 'run' ? '--omit=dev' : '--include=dev');
+  npmArguments.push(scope === 'run' ? '--omit=dev' : '--include=dev');
   const { NODE_ENV: _, ...inherited } = process.env;
   // A NODE_ENV of production would leave the tools out. onnxruntime-node's own script would look for a CUDA build on the network; the
   // CPU library is in its package.
@@ -61,5 +63,5 @@ export function ensureInstalled(wanted) {
         "'npm config get ignore-scripts' says false, remove node_modules and try again.",
     );
   }
-  writeFileSync(stampPath, `${lock} ${platform} ${wanted}\n`);
+  writeFileSync(stampPath, `${lock} ${platform} ${scope}\n`);
 }

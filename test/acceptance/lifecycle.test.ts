@@ -1,0 +1,163 @@
+import { once } from 'node:events';
+import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import OpenAI from 'openai';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { baobab, baobabJson } from './command.ts';
+import { type RunningServer, startServer } from './start-server.ts';
+
+let directory: string;
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'baobab-life-'));
+});
+afterAll(() => rm(directory, { recursive: true, force: true }));
+
+const models = (server: RunningServer, secret: string) =>
+  fetch(`${server.address}/v1/models`, { headers: { authorization: `Bearer ${secret}` } });
+const secretsIn = (text: string) => [...new Set(text.match(/bao_sk_[0-9A-Za-z]+/g))];
+/** An empty variable counts as none. */
+const WITHOUT_KEY = { BAOBAB_API_KEY: '' };
+
+describe('the first start', () => {
+  it('prints one key that works and the curl line to try it; a later one prints none', async () => {
+    const dataDir = await mkdtemp(join(directory, 'first-'));
+    const first = await startServer({ dataDir, env: WITHOUT_KEY });
+    const [secret = '', ...more] = secretsIn(first.output());
+    expect(more).toEqual([]);
+    expect(first.output()).toContain(`curl ${first.address}/v1/models -H "Authorization: Bearer ${secret}"`);
+    expect((await models(first, secret)).status).toBe(200);
+    await first.stop();
+    expect(first.process.exitCode).toBe(0);
+
+    const second = await startServer({ dataDir, env: WITHOUT_KEY });
+    expect(secretsIn(second.output())).toEqual([]);
+    expect((await models(second, secret)).status).toBe(200);
+    await second.stop();
+  });
+
+  it('under npm gets Ctrl-C twice, from the terminal and from npm, and still ends in order', async () => {
+    const server = await startServer({ dataDir: await mkdtemp(join(directory, 'twice-')) });
+    const exited = once(server.process, 'exit');
+    server.process.kill('SIGINT');
+    server.process.kill('SIGINT');
+    expect(await exited).toEqual([0, null]);
+  });
+
+  it('takes BAOBAB_API_KEY for the first key and does not print it', async () => {
+    await using server = await startServer({ env: { BAOBAB_API_KEY: 'my-own-first-key-123' } });
+    expect((await models(server, 'my-own-first-key-123')).status).toBe(200);
+    expect(server.output()).not.toContain('my-own-first-key-123');
+    expect(secretsIn(server.output())).toEqual([]);
+  });
+
+  it('makes a data directory that only its owner can read', async () => {
+    const dataDir = join(directory, 'private');
+    await baobabJson(directory, ['accounts', 'list', '--data-dir', dataDir]);
+    expect((await stat(dataDir)).mode & 0o077).toBe(0);
+  });
+
+  it('shows the key even when the port is taken, and the next one listens', async () => {
+    const dataDir = await mkdtemp(join(directory, 'taken-'));
+    const blocker = createServer().listen(0, '127.0.0.1');
+    await once(blocker, 'listening');
+    const { port } = blocker.address() as { port: number };
+    const failed = await baobab(dataDir, ['serve', '--port', String(port)]);
+    blocker.close();
+    expect(failed).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringContaining(`port ${port} of 127.0.0.1 is taken`),
+    });
+    expect(failed.stderr).not.toMatch(/^ +at /m);
+    const [secret = ''] = secretsIn(failed.stdout);
+    await using server = await startServer({ dataDir, env: WITHOUT_KEY });
+    expect((await models(server, secret)).status).toBe(200);
+  });
+});
+
+describe('a data directory', () => {
+  it('has one server; a second one is refused in words', async () => {
+    await using server = await startServer();
+    const second = await baobab(server.dataDir, ['serve', '--port', '0']);
+    expect(second.exitCode).toBe(1);
+    expect(second.stderr).toContain(`Another Baobab server is running on the data directory ${server.dataDir}`);
+    expect((await models(server, server.apiKey)).status).toBe(200);
+  });
+
+  it('that cannot be used is told in words', async () => {
+    const file = join(directory, 'a-file');
+    await writeFile(file, '');
+    const { exitCode, stderr } = await baobab(directory, ['keys', 'list', '--data-dir', join(file, 'below')]);
+    expect(exitCode).toBe(1);
+    expect(stderr).toMatch(/The data directory .* cannot be used \(ENOTDIR\)/);
+  });
+});
+
+describe('kill -9', () => {
+  it('in the middle of creating keys loses none that was acknowledged', { timeout: 60_000 }, async () => {
+    const dataDir = await mkdtemp(join(directory, 'kill-'));
+    const acknowledged: string[] = [];
+    for (let round = 0; round < 3; round += 1) {
+      const server = await startServer({ dataDir });
+      const wanted = 5 + round * 7;
+      let created = 0;
+      const lane = async () => {
+        for (;;) {
+          const answer = await fetch(`${server.address}/v1/admin/keys`, {
+            method: 'POST',
+            headers: { authorization: `Bearer ${server.apiKey}`, 'content-type': 'application/json' },
+            body: JSON.stringify({ account: 'default', name: `key ${created}` }),
+          });
+          acknowledged.push(((await answer.json()) as { secret: string }).secret);
+          created += 1;
+          if (created === wanted) server.process.kill('SIGKILL');
+        }
+      };
+      await Promise.allSettled([lane(), lane(), lane()]);
+      await server.kill();
+      expect(created).toBeGreaterThanOrEqual(wanted);
+    }
+    await using server = await startServer({ dataDir });
+    for (const secret of acknowledged) expect((await models(server, secret)).status).toBe(200);
+    await baobabJson(dataDir, ['keys', 'list']);
+  });
+});
+
+describe('the log', () => {
+  it('has one line for each request with status, duration, key, model and tokens, and no secret or prompt', async () => {
+    await using server = await startServer();
+    const client = new OpenAI({ baseURL: `${server.address}/v1`, apiKey: server.apiKey, maxRetries: 0 });
+    const prompt = 'a very private sentence';
+    const { usage } = await client.embeddings.create({ model: 'baai/bge-small-en-v1.5', input: prompt });
+    await client.models.list();
+    await fetch(`${server.address}/v1/models/%zz?secret=in-the-query`);
+    await expect(
+      new OpenAI({ baseURL: `${server.address}/v1`, apiKey: 'bao_sk_mistyped', maxRetries: 0 }).models.list(),
+    ).rejects.toThrow();
+    await server.stop();
+    const lines = server
+      .output()
+      .split('\n')
+      .filter((line) => line.startsWith('{'))
+      .map((line) => JSON.parse(line))
+      .filter(({ msg }) => msg === 'request');
+    const shown = lines.map(({ path, status, code }) => [path, status, code]);
+    expect(shown).toEqual([
+      ['/v1/embeddings', 200, undefined],
+      ['/v1/models', 200, undefined],
+      ['/v1/models/%zz', 400, 'invalid_parameter'],
+      ['/v1/models', 401, 'invalid_api_key'],
+    ]);
+    expect(lines[0]).toMatchObject({
+      reqId: expect.stringMatching(/^req_/),
+      method: 'POST',
+      durationMs: expect.any(Number),
+      key: expect.stringMatching(/^key_/),
+      model: 'baai/bge-small-en-v1.5',
+      promptTokens: usage.prompt_tokens,
+    });
+    for (const secret of [server.apiKey, 'private', 'bao_sk_', 'in-the-query'])
+      expect(server.output()).not.toContain(secret);
+  });
+});
