@@ -5,6 +5,7 @@ import type { TLocalizedValidationError } from 'typebox/error';
 import { Value } from 'typebox/value';
 import type { ApiError } from '../errors/api-error.ts';
 import { errors } from '../errors/errors.ts';
+import '../validation/error-limit.ts';
 import { expectation, schemaByPointer } from '../validation/expectation.ts';
 
 /** `/messages/0/content` → `messages[0].content` */

@@ -1,5 +1,6 @@
 import { IsObject, type TSchema } from 'typebox';
 import { Value } from 'typebox/value';
+import './error-limit.ts';
 import { expectation, schemaAt } from './expectation.ts';
 import { snake } from './names.ts';
 
