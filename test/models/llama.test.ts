@@ -1,11 +1,15 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
+import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { CallContext, ChatCapability, ChatEvent, ChatRequest, EngineModel } from '../../src/engines/engine.ts';
 import { load } from '../../src/engines/llama/driver.ts';
+import { randomSchema } from '../../src/engines/llama/testing/random-schema.ts';
 import { weights } from './weights.ts';
 
 const SLOTS = 2;
 const MINUTE = 60_000;
+/** A few on the real model; the grammar itself is tested with 1 000. */
+const RANDOM_SCHEMAS = 6;
 
 let model: EngineModel;
 let chat: ChatCapability;
@@ -47,7 +51,7 @@ async function run(request: ChatRequest, accountId = 'account') {
   };
 }
 
-describe('TinyLlama on the llama engine', { timeout: MINUTE }, () => {
+describe('TinyLlama on the llama engine', { timeout: 2 * MINUTE }, () => {
   it('knows the capital of France, and says that it was cut', async () => {
     const answer = await run({ ...FRANCE, maxTokens: 6 });
     expect(answer.text).toBe('The capital of France is Paris');
@@ -106,6 +110,18 @@ describe('TinyLlama on the llama engine', { timeout: MINUTE }, () => {
     const answer = await run({ ...FRANCE, maxTokens: 60, format: { type: 'json_schema', schema } });
     expect(answer.reason).toBe('stop');
     expect(new Ajv2020().compile(schema)(JSON.parse(answer.text))).toBe(true);
+  });
+
+  it('keeps to random schemas', async () => {
+    const small = fc
+      .sample(randomSchema, { seed: 8, numRuns: 60 })
+      .filter((schema) => JSON.stringify(schema).length < 300);
+    for (const schema of small.slice(0, RANDOM_SCHEMAS)) {
+      const answer = await run({ prompt: { text: '' }, maxTokens: 16, format: { type: 'json_schema', schema } });
+      const validate = new Ajv2020({ strict: false, validateFormats: false, logger: false }).compile(schema);
+      if (answer.reason === 'stop') expect(validate(JSON.parse(answer.text)), answer.text).toBe(true);
+      else expect(answer.usage.completionTokens).toBe(16);
+    }
   });
 
   it('calls a required tool with valid arguments', async () => {
