@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, hash } from 'node:crypto';
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const PREFIX = 'bao_sk_';
@@ -6,7 +6,7 @@ const RANDOM_LENGTH = 34;
 const CHECKSUM_LENGTH = 6;
 const SHAPE = /^bao_sk_[0-9A-Za-z]{40}$/;
 
-export const hashSecret = (secret: string): string => createHash('sha256').update(secret).digest('hex');
+export const hashSecret = (secret: string): string => hash('sha256', secret);
 
 function base62(bytes: Uint8Array, length: number): string {
   let value = bytes.reduce((sum, byte) => sum * 256n + BigInt(byte), 0n);

@@ -27,11 +27,12 @@ export function costNanoUsd(used: Consumption, pricing: Pricing, discountPercent
   if (!(Number.isInteger(discountPercent) && discountPercent >= 0 && discountPercent <= 100)) {
     throw new RangeError(`a discount of ${discountPercent} percent is not a whole number from 0 to 100`);
   }
+  const prices = unitsOf(pricing);
   const perTokens =
-    charge(used.promptTokens - used.cacheReadTokens, pricing.promptPerMillion) +
-    charge(used.cacheReadTokens, pricing.cacheReadPerMillion) +
-    charge(used.completionTokens, pricing.completionPerMillion);
-  const perSeconds = charge(used.audioSeconds, pricing.audioPerMinute);
+    charge(used.promptTokens - used.cacheReadTokens, prices.promptPerMillion) +
+    charge(used.cacheReadTokens, prices.cacheReadPerMillion) +
+    charge(used.completionTokens, prices.completionPerMillion);
+  const perSeconds = charge(used.audioSeconds, prices.audioPerMinute);
 
   const numerator = (perTokens * SECONDS_PER_MINUTE + perSeconds * TOKENS_PER_PRICE) * BigInt(100 - discountPercent);
   const denominator = UNITS_PER_NANO_USD * TOKENS_PER_PRICE * SECONDS_PER_MINUTE * 100n;
@@ -40,8 +41,24 @@ export function costNanoUsd(used: Consumption, pricing: Pricing, discountPercent
   return Number(rounded);
 }
 
-const charge = (amount: number, price: number | null): bigint =>
-  price === null || amount === 0 ? 0n : BigInt(amount) * decimalUnits(price);
+const charge = (amount: number, units: bigint): bigint => (amount === 0 ? 0n : BigInt(amount) * units);
+
+/** Prices are read from text to integers once for each entry of the catalog, not for each request. */
+const known = new WeakMap<Pricing, Record<keyof Pricing, bigint>>();
+
+function unitsOf(pricing: Pricing): Record<keyof Pricing, bigint> {
+  const found = known.get(pricing);
+  if (found !== undefined) return found;
+  const units = (price: number | null) => (price === null ? 0n : decimalUnits(price));
+  const prices = {
+    promptPerMillion: units(pricing.promptPerMillion),
+    completionPerMillion: units(pricing.completionPerMillion),
+    cacheReadPerMillion: units(pricing.cacheReadPerMillion),
+    audioPerMinute: units(pricing.audioPerMinute),
+  };
+  known.set(pricing, prices);
+  return prices;
+}
 
 /** A count that is no whole number is a mistake of ours, and must not reach a bill. */
 export function assertConsumption(used: Consumption): void {

@@ -3,13 +3,21 @@ import { goDuration } from '../domain/go-duration.ts';
 import type { AdmissionFacts, InferenceCall } from '../services/inference.ts';
 import { disconnectSignal, principalOf } from './request-record.ts';
 
+const headersOf = <K extends 'requests' | 'tokens'>(kind: K) => ({
+  kind,
+  limit: `x-ratelimit-limit-${kind}`,
+  remaining: `x-ratelimit-remaining-${kind}`,
+  reset: `x-ratelimit-reset-${kind}`,
+});
+const RATE_HEADERS = [headersOf('requests'), headersOf('tokens')];
+
 function setHeaders(reply: FastifyReply, facts: AdmissionFacts): void {
   if (facts.deprecatedAt !== null) reply.header('service-deprecated', facts.deprecatedAt);
-  for (const kind of ['requests', 'tokens'] as const) {
-    const { limit, remaining, resetMs } = facts[kind];
-    reply.header(`x-ratelimit-limit-${kind}`, limit);
-    reply.header(`x-ratelimit-remaining-${kind}`, remaining);
-    reply.header(`x-ratelimit-reset-${kind}`, goDuration(resetMs));
+  for (const names of RATE_HEADERS) {
+    const { limit, remaining, resetMs } = facts[names.kind];
+    reply.header(names.limit, limit);
+    reply.header(names.remaining, remaining);
+    reply.header(names.reset, goDuration(resetMs));
   }
   if (facts.budgetWarning !== undefined) {
     const { owner, percent } = facts.budgetWarning;

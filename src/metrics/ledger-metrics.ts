@@ -1,30 +1,70 @@
 import { Counter, type Registry } from 'prom-client';
 import type { Metering } from '../services/metering.ts';
 
-/** Counts what goes into the ledger, so that Prometheus and the usage report can be held against each other. */
+const COUNTERS = {
+  requests: ['baobab_billed_requests_total', 'Requests in the ledger'],
+  promptTokens: ['baobab_billed_prompt_tokens_total', 'Prompt tokens in the ledger, cached ones among them'],
+  completionTokens: ['baobab_billed_completion_tokens_total', 'Completion tokens in the ledger'],
+  cacheReadTokens: ['baobab_billed_cache_read_tokens_total', 'Prompt tokens that came from a cache'],
+  audioSeconds: ['baobab_billed_audio_seconds_total', 'Seconds of audio in the ledger'],
+  costNanoUsd: ['baobab_billed_nano_usd_total', 'Spend in billionths of a dollar'],
+} as const;
+
+interface Series {
+  labels: { model: string; region: string };
+  sums: Record<keyof typeof COUNTERS, number>;
+}
+
+/**
+ * Counts what goes into the ledger, so that Prometheus and the usage report can be held against each other. Sums are kept here and
+ * given out when somebody looks: six counters with labels for every request would show in its cost.
+ */
 export function countedMetering(metering: Metering, registry: Registry): Metering {
-  const registers = [registry];
-  const labelNames = ['model', 'region'] as const;
-  const counter = (name: string, help: string) => new Counter({ name, help, labelNames, registers });
-  const requests = counter('baobab_billed_requests_total', 'Requests in the ledger');
-  const prompt = counter('baobab_billed_prompt_tokens_total', 'Prompt tokens in the ledger, cached ones among them');
-  const completion = counter('baobab_billed_completion_tokens_total', 'Completion tokens in the ledger');
-  const cached = counter('baobab_billed_cache_read_tokens_total', 'Prompt tokens that came from a cache');
-  const audio = counter('baobab_billed_audio_seconds_total', 'Seconds of audio in the ledger');
-  const cost = counter('baobab_billed_nano_usd_total', 'Spend in billionths of a dollar');
+  const known = new Map<string, Series>();
+  for (const kind of Object.keys(COUNTERS) as (keyof typeof COUNTERS)[]) {
+    const [name, help] = COUNTERS[kind];
+    new Counter({
+      name,
+      help,
+      labelNames: ['model', 'region'] as const,
+      registers: [registry],
+      collect() {
+        this.reset();
+        for (const { labels, sums } of known.values()) this.inc(labels, sums[kind]);
+      },
+    });
+  }
+
+  function seriesOf(model: string, region: string): Series {
+    const id = `${model}\n${region}`;
+    const found = known.get(id);
+    if (found !== undefined) return found;
+    const sums = {
+      requests: 0,
+      promptTokens: 0,
+      completionTokens: 0,
+      cacheReadTokens: 0,
+      audioSeconds: 0,
+      costNanoUsd: 0,
+    };
+    const series = { labels: { model, region }, sums };
+    known.set(id, series);
+    return series;
+  }
+
   return {
     get waiting() {
       return metering.waiting;
     },
     async record(request) {
       const metered = await metering.record(request);
-      const labels = { model: request.model, region: request.region };
-      requests.inc(labels);
-      prompt.inc(labels, request.used.promptTokens);
-      completion.inc(labels, request.used.completionTokens);
-      cached.inc(labels, request.used.cacheReadTokens);
-      audio.inc(labels, request.used.audioSeconds);
-      cost.inc(labels, metered.costNanoUsd);
+      const { sums } = seriesOf(request.model, request.region);
+      sums.requests += 1;
+      sums.promptTokens += request.used.promptTokens;
+      sums.completionTokens += request.used.completionTokens;
+      sums.cacheReadTokens += request.used.cacheReadTokens;
+      sums.audioSeconds += request.used.audioSeconds;
+      sums.costNanoUsd += metered.costNanoUsd;
       return metered;
     },
   };

@@ -26,6 +26,9 @@ function remember<T>(cache: Map<string, T>, hash: string, value: T): void {
   cache.set(hash, value);
 }
 
+/** Exact enough for "last used", and one key then costs one write a minute at most. */
+const minuteOf = (time: number): string => `${new Date(time).toISOString().slice(0, 16)}:00.000Z`;
+
 export interface AuthenticationDependencies {
   keys: KeyRepository;
   revisions: RevisionRepository;
@@ -37,14 +40,16 @@ export function createAuthentication({ keys, revisions, clock }: AuthenticationD
   const known = new Map<string, Principal>();
   // Apart, so that a flood of made-up keys cannot push the real ones out.
   const unknown = new Map<string, true>();
-  const uses = new Map<string, string>();
+  const uses = new Map<string, number>();
   const writtenUses = new Map<string, string>();
   let revision = -1;
   let generation = 0;
 
-  async function lookUp(sentHash: string): Promise<Principal | undefined> {
+  async function lookUp(secret: string): Promise<Principal | undefined> {
+    const sentHash = hashSecret(secret);
     const cached = known.get(sentHash);
-    if (cached !== undefined || unknown.has(sentHash)) return cached;
+    // A mistyped key is told by its checksum; one that is known needs no such proof.
+    if (cached !== undefined || unknown.has(sentHash) || !isPlausibleSecret(secret)) return cached;
     const before = generation;
     const found = await keys.findByHash(sentHash);
     const sent = Buffer.from(sentHash, 'hex');
@@ -64,15 +69,13 @@ export function createAuthentication({ keys, revisions, clock }: AuthenticationD
       if (authorization === undefined || authorization === '') throw errors.missingApiKey();
       const secret = /^Bearer +(\S+) *$/i.exec(authorization)?.[1];
       if (secret === undefined) throw errors.missingApiKey();
-      if (!isPlausibleSecret(secret)) throw errors.invalidApiKey();
-      const principal = await lookUp(hashSecret(secret));
+      const principal = await lookUp(secret);
       if (principal === undefined) throw errors.invalidApiKey();
       const { key } = principal;
       if (key.revokedAt !== null) throw errors.keyRevoked();
       const now = clock.now();
       if (key.expiresAt !== null && Date.parse(key.expiresAt) <= now) throw errors.expiredApiKey(key.expiresAt);
-      // Minutes are exact enough for "last used", and one key then costs one write a minute at most.
-      uses.set(key.id, `${new Date(now).toISOString().slice(0, 16)}:00.000Z`);
+      uses.set(key.id, now);
       return principal;
     },
     requireScope({ key }, scope) {
@@ -91,7 +94,9 @@ export function createAuthentication({ keys, revisions, clock }: AuthenticationD
       unknown.clear();
     },
     async flushUses() {
-      const gathered = [...uses].filter(([id, lastUsedAt]) => writtenUses.get(id) !== lastUsedAt);
+      const gathered = [...uses]
+        .map(([id, usedAt]) => [id, minuteOf(usedAt)] as const)
+        .filter(([id, lastUsedAt]) => writtenUses.get(id) !== lastUsedAt);
       uses.clear();
       if (gathered.length === 0) return;
       await keys.touch(gathered.map(([id, lastUsedAt]) => ({ id, lastUsedAt })));

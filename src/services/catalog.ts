@@ -150,11 +150,12 @@ export async function createCatalog(dependencies: CatalogDependencies): Promise<
       if (entry.modality !== modality) throw errors.wrongModality(entry.slug, entry.modality, modality);
       const isAllowed = (region: string) => key.allowedRegions.length === 0 || key.allowedRegions.includes(region);
       if (regionPin !== undefined && !isAllowed(regionPin)) throw errors.regionNotAllowed(regionPin);
+      if (regionPin === undefined && key.allowedRegions.length === 0) return { reference, entry, version, regionPin };
       const { regions } = serving(entry, version);
       if (regionPin !== undefined && !regions.includes(regionPin)) {
         throw errors.regionUnavailable(entry.slug, regionPin, regions);
       }
-      if (regionPin !== undefined || key.allowedRegions.length === 0) return { reference, entry, version, regionPin };
+      if (regionPin !== undefined) return { reference, entry, version, regionPin };
       // A key with regions of its own is never served elsewhere, also when the call names none.
       const [first] = regions;
       const allowed = regions.find(isAllowed);

@@ -81,13 +81,14 @@ function complete(
 /** Base64 was asked for; an upstream that does not know it sends plain numbers. */
 function vector(embedding: unknown): Float32Array | undefined {
   if (typeof embedding === 'string') {
-    const bytes = Uint8Array.from(Buffer.from(embedding, 'base64'));
-    return bytes.length % 4 === 0 ? new Float32Array(bytes.buffer) : undefined;
+    // A copy: what Buffer hands out need not begin at a multiple of four.
+    const { buffer, byteLength } = new Uint8Array(Buffer.from(embedding, 'base64'));
+    return byteLength % 4 === 0 ? new Float32Array(buffer) : undefined;
   }
   return Array.isArray(embedding) ? Float32Array.from(embedding) : undefined;
 }
 
 const record = (value: unknown): Record<string, unknown> =>
-  typeof value === 'object' && value !== null ? { ...value } : {};
+  typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
 const number = (value: unknown): number | undefined =>
   typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : undefined;

@@ -57,9 +57,8 @@ export function createRemoteEmbedding(remote: RemoteScope): RemoteEmbedding {
         if (width < kept) throw malformedAnswer('vectors of different lengths', remote);
         for (const [i, vector] of embedded.vectors.entries()) {
           // Cut here rather than there: every upstream can give whole vectors, not every one can shorten them.
-          const unit = normalized(vector.subarray(0, kept));
-          if (unit === undefined) throw malformedAnswer('a vector has parts that are no numbers', remote);
-          vectors.set(unit, (piece.start + i) * kept);
+          const place = vectors.subarray((piece.start + i) * kept, (piece.start + i + 1) * kept);
+          if (!normalizeInto(place, vector)) throw malformedAnswer('a vector has parts that are no numbers', remote);
         }
         shareTokens(embedded.tokens, piece, tokens);
       };
@@ -85,12 +84,14 @@ export function createRemoteEmbedding(remote: RemoteScope): RemoteEmbedding {
 const tooManyDimensions = (asked: number, width: number) =>
   errors.unsupportedParameter('dimensions', `This model's vectors have ${width} dimensions; ${asked} were asked for.`);
 
-function normalized(vector: Float32Array): Float32Array | undefined {
+/** As much of the vector as there is place for, with unit length; false when that has parts that are no numbers. */
+function normalizeInto(place: Float32Array, vector: Float32Array): boolean {
   let sum = 0;
-  for (const value of vector) sum += value * value;
-  if (!Number.isFinite(sum)) return undefined;
+  for (let i = 0; i < place.length; i++) sum += (vector[i] as number) ** 2;
+  if (!Number.isFinite(sum)) return false;
   const scale = sum > 0 ? 1 / Math.sqrt(sum) : 1;
-  return vector.map((value) => value * scale);
+  for (let i = 0; i < place.length; i++) place[i] = (vector[i] as number) * scale;
+  return true;
 }
 
 /** Upstreams say that something is too long, but not what; the client shall know which input it is. */

@@ -65,6 +65,7 @@ export async function inPieces<T extends Sized>(
   const [only] = queue;
   // The usual case: one call, no second signal.
   if (only !== undefined && queue.length === 1) queue = await run(only, context);
+  if (queue.length === 0) return;
   const stop = new AbortController();
   const shared: CallContext = { ...context, signal: AbortSignal.any([context.signal, stop.signal]) };
   const work = async (): Promise<void> => {

@@ -46,5 +46,8 @@ export function observe(request: FastifyRequest, reply: FastifyReply, metrics: M
 
 export const requestLog = plugin<RequestLogOptions>(async (server, { metrics }) => {
   server.decorateRequest('record');
-  server.addHook('onRequest', async (request, reply) => observe(request, reply, metrics));
+  server.addHook('onRequest', (request, reply, done) => {
+    observe(request, reply, metrics);
+    done();
+  });
 });

@@ -21,7 +21,10 @@ export interface ThreadOptions {
   busyTimeoutMs: number;
 }
 
-export type ThreadRequest = { id: number; statements: readonly Statement[] } | 'close';
+/** A statement text is sent once, however many rows it writes: copying it for each of them cost more than the rows. */
+export type ThreadRequest =
+  | { id: number; texts: readonly string[]; steps: readonly (readonly [text: number, Statement['parameters']])[] }
+  | 'close';
 
 export type ThreadReply =
   | { id: number; results: StatementResult[] }

@@ -14,6 +14,16 @@ interface Pending {
   reject(error: Error): void;
 }
 
+function shareTexts(statements: readonly Statement[]): Omit<Exclude<ThreadRequest, 'close'>, 'id'> {
+  const places = new Map<string, number>();
+  const steps = statements.map(({ sql, parameters }) => {
+    const place = places.get(sql) ?? places.size;
+    places.set(sql, place);
+    return [place, parameters] as const;
+  });
+  return { texts: [...places.keys()], steps };
+}
+
 /** Returns at once; the thread opens its connection with the first request. */
 export function startThread(options: ThreadOptions): ThreadClient {
   const worker = new Worker(new URL('./thread.ts', import.meta.url), {
@@ -49,7 +59,7 @@ export function startThread(options: ThreadOptions): ThreadClient {
         if (stopped) return reject(stopped);
         lastId += 1;
         pending.set(lastId, { resolve, reject });
-        worker.postMessage({ id: lastId, statements } satisfies ThreadRequest);
+        worker.postMessage({ id: lastId, ...shareTexts(statements) } satisfies ThreadRequest);
       }),
     async close() {
       if (!stopped) worker.postMessage('close' satisfies ThreadRequest);

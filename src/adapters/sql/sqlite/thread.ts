@@ -36,7 +36,7 @@ const failure = (id: number, error: unknown): ThreadReply => ({
 });
 
 const run = (connection: Connection, work: Work): StatementResult[] =>
-  work.statements.map((statement) => connection.execute(statement));
+  work.steps.map(([text, parameters]) => connection.execute({ sql: work.texts[text] as string, parameters }));
 
 function read(connection: Connection, group: readonly Work[]): ThreadReply[] {
   return group.map((work) => {
