@@ -22,8 +22,9 @@ const { values } = parseArgs({
 });
 const rounds = Number(values.rounds);
 const lineCount = Number(values.lines);
-const CLIP = join(import.meta.dirname, '..', 'test', 'fixtures', 'audio', 'numbers.flac');
+const CLIP = join(import.meta.dirname, '..', 'test', 'fixtures', 'audio', 'apples.flac');
 
+const clip = await readFile(CLIP);
 const dataDir = await mkdtemp(join(tmpdir(), 'baobab-crash-'));
 const problems: string[] = [];
 const check = (holds: boolean, what: string) => {
@@ -62,7 +63,6 @@ async function upload(): Promise<void> {
   uploaded.set(id, createHash('sha256').update(bytes).digest('hex'));
 }
 
-const clip = await readFile(CLIP);
 const audio = await client.files.create({
   file: await toFile(clip, 'clip.flac'),
   purpose: 'transcription' as 'batch',
