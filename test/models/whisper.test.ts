@@ -119,6 +119,16 @@ describe('whisper', { timeout: 120_000 }, () => {
     expect(textOf(prompted)).toContain('7 apples');
   });
 
+  it('takes the end of a prompt that is longer than the model reads', async () => {
+    const samples = await samplesOf('meeting.ogg');
+    const result = await transcribe({
+      samples,
+      language: 'en',
+      prompt: 'The meeting was long and everyone talked. '.repeat(60),
+    });
+    expect(wordErrorRate(TEXTS['meeting.ogg'], textOf(result))).toBeLessThanOrEqual(0.2);
+  });
+
   it('times the words in order, inside the audio and where they are spoken', async () => {
     const [meeting, garden] = await Promise.all([samplesOf('meeting.ogg'), samplesOf('garden.ogg')]);
     const { segments } = await transcribe({ samples: joined([meeting, garden]), wordTimestamps: true });

@@ -71,6 +71,8 @@ export function createWindowBatches(
   const enqueue = <Input, Output>(queue: Waiting<Input, Output>[], input: Input, signal: AbortSignal) =>
     new Promise<Output>((resolve, reject) => {
       queue.push({ input, signal, resolve, reject });
+      // A run of the network cannot be interrupted, but nobody has to wait for its end.
+      signal.addEventListener('abort', () => reject(signal.reason), { once: true });
       void drain();
     });
 

@@ -42,15 +42,15 @@ export interface DecoderDependencies {
   network: Network;
   vocabulary: Vocabulary;
   rules: ReturnType<typeof createRules>;
-  /** New tokens for one window. */
-  maxTokens: number;
+  /** Positions of the decoder: the prefix and half of them for new tokens, as in the reference. */
+  contextSize: number;
 }
 
 /**
  * Decodes jobs of one key in lockstep. `settle` is called for each as soon as it is through, so a short window does not wait
  * for a long one; one that is aborted leaves the batch at the next token.
  */
-export function createDecoder({ network, vocabulary, rules, maxTokens }: DecoderDependencies) {
+export function createDecoder({ network, vocabulary, rules, contextSize }: DecoderDependencies) {
   const { size, endOfText, startOfTranscript, startOfPrevious, tasks, languages } = vocabulary;
 
   const prefixOf = (job: DecodeJob) => [
@@ -77,9 +77,12 @@ export function createDecoder({ network, vocabulary, rules, maxTokens }: Decoder
       const random = seededRandom(Math.round(job.temperature * 1000) + 1);
       return { index, job, random, language: job.language ?? '', tokens: [], sumLogprob: 0, noSpeechProbability: 0 };
     });
+    const prefixes = jobs.map(prefixOf);
+    // The task and, where it has to be detected, the language follow the prefix.
+    const maxTokens = Math.min(contextSize / 2, contextSize - (prefixes[0]?.length ?? 0) - 2);
     let state = await network.start(
       jobs.map((job) => job.hidden),
-      jobs.map(prefixOf),
+      prefixes,
     );
     const startPosition = jobs[0] && jobs[0].previous.length > 0 ? jobs[0].previous.length + 1 : 0;
     rows.forEach((row, i) => {
