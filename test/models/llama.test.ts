@@ -90,11 +90,9 @@ describe('TinyLlama on the llama engine', { timeout: 2 * MINUTE }, () => {
 
   it('obeys logit_bias and penalties', async () => {
     const paris = 3681;
-    const biased = { ...FRANCE, maxTokens: 2, logitBias: new Map([[paris, 100]]) };
+    const biased = { ...FRANCE, maxTokens: 2, logitBias: new Map([[paris, 12]]) };
     expect((await run(biased)).text).toBe('Paris Paris');
-    expect(
-      (await run({ ...biased, logitBias: new Map([[paris, 20]]), presencePenalty: 2, frequencyPenalty: 2 })).text,
-    ).toMatch(/^Paris/);
+    expect((await run({ ...biased, presencePenalty: 2, frequencyPenalty: 2 })).text).toBe('Paris is');
   });
 
   it('answers in the form of a JSON schema', async () => {

@@ -27,6 +27,7 @@ const TYPE_OF_KEYWORD: Readonly<Record<string, string>> = {
   properties: 'object',
   required: 'object',
   additionalProperties: 'object',
+  propertyNames: 'object',
   minProperties: 'object',
   maxProperties: 'object',
   items: 'array',
@@ -195,8 +196,9 @@ function createConverter(rules: GrammarRules, document: unknown) {
     const least = count(schema, 'minProperties', place) ?? 0;
     if (!isObject(schema.properties) && required.length === 0 && others !== false) {
       if (least > 0) throw cannotExpress(place.location, 'minProperties', 'declare the properties instead');
-      return map(others, most, place);
+      return map(others, { most, names: schema.propertyNames }, place);
     }
+    requireFreeNames(schema, place);
     const declared = isObject(schema.properties) ? schema.properties : {};
     const names = [...new Set([...Object.keys(declared), ...required])];
     const unknown = required.find((name) => !(name in declared) && others === false);
@@ -226,15 +228,24 @@ function createConverter(rules: GrammarRules, document: unknown) {
     return rules.add(place.hint, `"{" ${SPACE} ${memberList(rules, members, place.hint)} "}"`);
   };
 
-  const map = (others: unknown, most: number, place: Place): string => {
-    const inner = {
-      location: `${place.location}.additionalProperties`,
-      hint: `${place.hint}-item`,
+  const map = (others: unknown, { most, names }: { most: number; names: unknown }, place: Place): string => {
+    const inside = (part: string) => ({
+      location: `${place.location}.${part}`,
+      hint: `${place.hint}-${part === 'propertyNames' ? 'key' : 'item'}`,
       depth: place.depth + 1,
       open: [],
-    };
-    const pair = `${jsonRules(rules).string} ":" ${SPACE} ${convert(others, inner)}`;
+    });
+    const key = isObject(names)
+      ? convert({ type: 'string', ...names }, inside('propertyNames'))
+      : jsonRules(rules).string;
+    const pair = `${key} ":" ${SPACE} ${convert(others, inside('additionalProperties'))}`;
     return rules.add(place.hint, `"{" ${SPACE} ${list(rules, rules.add(`${place.hint}-pair`, pair), 0, most)} "}"`);
+  };
+
+  /** Names that are all declared are not checked against a rule for names. */
+  const requireFreeNames = ({ propertyNames }: SchemaObject, place: Place) => {
+    const rule = isObject(propertyNames) ? assertionKeys(propertyNames).find((key) => key !== 'type') : undefined;
+    if (rule !== undefined) throw cannotExpress(place.location, 'propertyNames', "it stands beside 'properties'");
   };
 
   const array = (schema: SchemaObject, place: Place): string => {

@@ -105,6 +105,14 @@ export const randomSchema: fc.Arbitrary<Schema> = fc
       fc
         .tuple(objectOf(leaf), objectOf(leaf))
         .map(([a, b]): Schema => ({ allOf: [open(a, 'left '), open(b, 'right ')] })),
+      fc
+        .tuple(
+          tie('schema'),
+          fc.constantFrom<Schema>({ type: 'string' }, { enum: ['a', 'b'] }, { pattern: '^[a-z]+$' }),
+        )
+        .map(
+          ([additionalProperties, propertyNames]): Schema => ({ type: 'object', propertyNames, additionalProperties }),
+        ),
       tie('schema').map((additionalProperties): Schema => ({ type: 'object', additionalProperties })),
       fc
         .tuple(objectOf(leaf), objectOf(leaf))
