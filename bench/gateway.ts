@@ -1,50 +1,40 @@
 /**
  * What the service adds in front of an engine: keys, limits, metering and idempotency all on, against a fake upstream on this machine,
- * beside a bare Fastify proxy that does none of it. Both sides run in one go, in turns.
+ * beside a bare Fastify proxy that does none of it. All sides run in one go, in turns.
  *
- *   node bench/gateway.ts [--seconds 6] [--rounds 5]
+ *   node bench/gateway.ts [--quick] [--seconds 6] [--rounds 5] [--before <another checkout>]
+ *
+ * `--before` puts another checkout of the service beside this one, to see what a change has brought.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtempDisposable, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import autocannon from 'autocannon';
+import { createReport, median, printConditions, processorSeconds, residentMb } from './measure.ts';
+import { type Program, startProgram } from './program.ts';
 
 const { values } = parseArgs({
-  options: { seconds: { type: 'string', default: '6' }, rounds: { type: 'string', default: '5' } },
+  options: {
+    quick: { type: 'boolean', default: false },
+    seconds: { type: 'string' },
+    rounds: { type: 'string' },
+    before: { type: 'string' },
+  },
 });
-const seconds = Number(values.seconds);
-const rounds = Number(values.rounds);
+const seconds = Number(values.seconds ?? (values.quick ? 2 : 6));
+const rounds = Number(values.rounds ?? (values.quick ? 3 : 5));
 const MODEL = 'intfloat/e5-mistral-7b-instruct';
 const KEY = 'bench-key-0123456789abcdef';
 const HERE = import.meta.dirname;
+const report = createReport();
 
 /** One core for the server under test, the other for load and upstream, where the machine can do that. */
 const pin = (core: number, command: string[]): string[] =>
   process.platform === 'linux' ? ['taskset', '-c', String(core), ...command] : command;
 
-async function start(
-  command: string[],
-  env: Record<string, string>,
-): Promise<{ child: ChildProcess; address: string }> {
-  const [file, ...args] = command;
-  const child = spawn(file as string, args, { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'inherit'] });
-  let output = '';
-  for await (const chunk of child.stdout as AsyncIterable<Buffer>) {
-    output += chunk;
-    const address = /(http:\/\/127\.0\.0\.1:\d+)/.exec(output)?.[1];
-    if (address !== undefined) {
-      child.stdout?.resume();
-      return { child, address };
-    }
-  }
-  throw new Error(`it did not start: ${output}`);
-}
-
-function load(address: string, options: { connections: number; rate?: number; seconds: number }) {
-  return autocannon({
+const load = (address: string, options: { connections: number; rate?: number; seconds: number }) =>
+  autocannon({
     url: `${address}/v1/embeddings`,
     method: 'POST',
     headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' },
@@ -53,16 +43,12 @@ function load(address: string, options: { connections: number; rate?: number; se
     duration: options.seconds,
     ...(options.rate === undefined ? {} : { overallRate: options.rate }),
   });
-}
 
-const median = (numbers: number[]): number => numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? 0;
-
-const directory = await mkdtemp(join(tmpdir(), 'baobab-bench-'));
-const node = process.execPath;
-const upstream = await start(pin(1, [node, join(HERE, 'gateway/upstream.ts')]), {});
-const proxy = await start(pin(0, [node, join(HERE, 'gateway/bare-proxy.ts')]), { UPSTREAM: upstream.address });
+await using directory = await mkdtempDisposable(join(tmpdir(), 'baobab-bench-'));
+await using upstream = await startProgram(pin(1, [process.execPath, join(HERE, 'gateway/upstream.ts')]));
+const config = join(directory.path, 'baobab.yaml');
 await writeFile(
-  join(directory, 'baobab.yaml'),
+  config,
   [
     'log: { level: warn, format: json }',
     'limits: { embedding: { rpm: 100000000, tpm: 1000000000000 } }',
@@ -70,56 +56,87 @@ await writeFile(
     `  - { model: ${MODEL}, url: ${upstream.address}/v1, kind: openai, max_concurrency: 512 }`,
   ].join('\n'),
 );
-const baobab = await start(
-  pin(0, [node, join(HERE, '../src/main.ts'), 'serve', '--port', '0', '--config', join(directory, 'baobab.yaml')]),
-  {
-    BAOBAB_DATA_DIR: join(directory, 'data'),
+const startBaobab = (checkout: string, data: string) =>
+  startProgram(pin(0, [process.execPath, join(checkout, 'src/main.ts'), 'serve', '--port', '0', '--config', config]), {
+    BAOBAB_DATA_DIR: join(directory.path, data),
     BAOBAB_API_KEY: KEY,
-  },
+  });
+
+await using proxy = await startProgram(pin(0, [process.execPath, join(HERE, 'gateway/bare-proxy.ts')]), {
+  UPSTREAM: upstream.address,
+});
+await using baobab = await startBaobab(join(HERE, '..'), 'data');
+await using before = values.before === undefined ? undefined : await startBaobab(values.before, 'before');
+
+printConditions('Gateway');
+const sides: Record<string, Program> = { proxy, ...(before === undefined ? {} : { before }), baobab };
+for (const { address } of Object.values(sides)) await load(address, { connections: 32, seconds: 3 });
+
+const rates = new Map<string, { perSecond: number; processorMs: number }[]>(
+  Object.keys(sides).map((side) => [side, []]),
 );
-
-try {
-  const sides = { 'bare proxy': proxy.address, baobab: baobab.address } as const;
-  for (const address of Object.values(sides)) await load(address, { connections: 16, seconds: 2 });
-
-  const rates: Record<string, number[]> = { 'bare proxy': [], baobab: [] };
-  for (let round = 0; round < rounds; round += 1) {
-    for (const [name, address] of Object.entries(sides)) {
-      const result = await load(address, { connections: 32, seconds });
-      if (result.non2xx > 0) throw new Error(`${name}: ${result.non2xx} answers were no success`);
-      rates[name]?.push(result.requests.average);
-    }
+for (let round = 0; round < rounds; round += 1) {
+  for (const [side, program] of Object.entries(sides)) {
+    const pids = [program.process.pid ?? 0];
+    const processor = processorSeconds(pids);
+    const { requests, non2xx } = await load(program.address, { connections: 32, seconds });
+    if (non2xx > 0) throw new Error(`${side}: ${non2xx} answers were no success`);
+    const processorMs = ((processorSeconds(pids) - processor) * 1000) / requests.total;
+    rates.get(side)?.push({ perSecond: requests.average, processorMs });
   }
-  const full = { bare: median(rates['bare proxy'] ?? []), baobab: median(rates.baobab ?? []) };
-  console.log(
-    `requests/s on one core, 32 connections: bare proxy ${full.bare.toFixed(0)}, Baobab ${full.baobab.toFixed(0)}`,
-  );
-  console.log(`  ratio ${(full.baobab / full.bare).toFixed(2)} (goal: at least 0.60)`);
-
-  const half = Math.floor(full.baobab / 2);
-  const latencies: Record<string, { p50: number[]; p99: number[] }> = {
-    upstream: { p50: [], p99: [] },
-    baobab: { p50: [], p99: [] },
-  };
-  for (let round = 0; round < rounds; round += 1) {
-    for (const [name, address] of [
-      ['upstream', upstream.address],
-      ['baobab', baobab.address],
-    ] as const) {
-      const { latency } = await load(address, { connections: 16, rate: half, seconds });
-      latencies[name]?.p50.push(latency.p50);
-      latencies[name]?.p99.push(latency.p99);
-    }
-  }
-  const added = (quantile: 'p50' | 'p99') =>
-    median(latencies.baobab?.[quantile] ?? []) - median(latencies.upstream?.[quantile] ?? []);
-  console.log(
-    `added latency at half load (${half} requests/s): p50 ${added('p50').toFixed(1)} ms (goal: under 1), p99 ${added('p99').toFixed(1)} ms (goal: under 5)`,
-  );
-} finally {
-  for (const { child } of [baobab, proxy, upstream]) {
-    child.kill('SIGTERM');
-    await once(child, 'exit');
-  }
-  await rm(directory, { recursive: true, force: true });
 }
+const of = (side: string, what: 'perSecond' | 'processorMs') =>
+  median((rates.get(side) ?? []).map((each) => each[what]));
+console.log('one core, 32 connections, medians');
+console.table(
+  Object.fromEntries(
+    Object.keys(sides).map((side) => [
+      side,
+      {
+        'requests/s': Math.round(of(side, 'perSecond')),
+        'processor ms a request': Number(of(side, 'processorMs').toFixed(3)),
+      },
+    ]),
+  ),
+);
+const ratio = (what: 'perSecond' | 'processorMs', left: string, right: string) =>
+  median((rates.get(left) ?? []).map((each, round) => each[what] / (rates.get(right)?.[round]?.[what] ?? Number.NaN)));
+report.add({ name: 'requests/s / bare proxy', value: ratio('perSecond', 'baobab', 'proxy'), atLeast: 0.6 });
+report.add({ name: '  the same by processor time', value: ratio('processorMs', 'proxy', 'baobab') });
+if (before !== undefined) {
+  report.add({ name: 'requests/s / before', value: ratio('perSecond', 'baobab', 'before') });
+  report.add({ name: '  the same by processor time', value: ratio('processorMs', 'before', 'baobab') });
+}
+
+const half = Math.floor(of('baobab', 'perSecond') / 2);
+const latencies = {
+  upstream: { p50: [] as number[], p99: [] as number[] },
+  baobab: { p50: [] as number[], p99: [] as number[] },
+};
+for (let round = 0; round < rounds; round += 1) {
+  for (const [side, { address }] of [
+    ['upstream', upstream],
+    ['baobab', baobab],
+  ] as const) {
+    const { latency } = await load(address, { connections: 16, rate: half, seconds });
+    latencies[side].p50.push(latency.p50);
+    latencies[side].p99.push(latency.p99);
+  }
+}
+console.log(`half load: ${half} requests/s`);
+const added = (quantile: 'p50' | 'p99') => median(latencies.baobab[quantile]) - median(latencies.upstream[quantile]);
+report.add({ name: 'added latency at half load, p50', value: added('p50'), atMost: 1, unit: ' ms', digits: 1 });
+report.add({ name: 'added latency at half load, p99', value: added('p99'), atMost: 5, unit: ' ms', digits: 1 });
+
+if (!values.quick) {
+  const pid = baobab.process.pid ?? 0;
+  const early = residentMb(pid);
+  let requests = 0;
+  while (requests < 100_000) {
+    requests += (await load(baobab.address, { connections: 32, seconds: 10 })).requests.total;
+  }
+  const late = residentMb(pid);
+  console.log(`${requests} more requests: ${early.toFixed(0)} → ${late.toFixed(0)} MB`);
+  report.add({ name: 'memory after 100 000 requests / before them', value: late / early, atMost: 1.15 });
+}
+report.print();
