@@ -2,6 +2,7 @@ import type { Multipart } from '@fastify/multipart';
 import type { FastifyRequest } from 'fastify';
 import { ApiError } from '../errors/api-error.ts';
 import { errors } from '../errors/errors.ts';
+import { sweptUp } from './young-garbage.ts';
 
 /** A form of which the file is read as it comes; fields may stand before or behind it. */
 export interface UploadForm {
@@ -77,7 +78,7 @@ export async function openUploadForm(request: FastifyRequest): Promise<UploadFor
 
   async function* content(file: typeof part): AsyncGenerator<Uint8Array> {
     try {
-      yield* (file as Extract<Multipart, { type: 'file' }>).file;
+      yield* sweptUp((file as Extract<Multipart, { type: 'file' }>).file);
     } catch (error) {
       throw formError(error);
     }

@@ -46,11 +46,14 @@ export const fileRoutes: FastifyPluginAsyncTypebox<{ files: FilesService }> = as
         announcedBytes: Number(request.headers['content-length'] ?? 0),
       });
       const { filename, purpose: decided, sha256 } = received.file;
-      if (await replayedUpload(request, reply, JSON.stringify([filename, decided, sha256]))) {
-        await received.discard();
-        return reply;
+      let isReplay = true;
+      try {
+        isReplay = await replayedUpload(request, reply, JSON.stringify([filename, decided, sha256]));
+      } finally {
+        // Also when the key was used with another file before.
+        if (isReplay) await received.discard();
       }
-      return fileToWire(await received.publish());
+      return isReplay ? reply : fileToWire(await received.publish());
     },
   );
 
