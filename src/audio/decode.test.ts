@@ -99,6 +99,10 @@ describe('decodeAudio', () => {
     expect(error.message).toMatch(/needs more memory/);
   });
 
+  it('ends a decoder that takes too much processor time', async () => {
+    expect((await refused(clip('apples.m4a'), { stallCpuSeconds: 0 })).message).toMatch(/needs more time/);
+  });
+
   it('ends a decoder that takes too long', async () => {
     expect((await refused(clip('apples.m4a'), { stallTimeoutMs: 1 })).message).toMatch(/needs more time/);
   });

@@ -13,18 +13,22 @@ export interface DecodeLimits {
   maxSeconds: number;
   /** Resident memory of the decoder process. */
   maxMemoryBytes: number;
-  /** How long the decoder may take to give the next second of audio, or to begin. */
+  /** Processor time the decoder may spend on the next second of audio, or to begin: a busy machine is not the file's fault. */
+  stallCpuSeconds: number;
+  /** The same by the clock, where processor time cannot be read or is not spent. */
   stallTimeoutMs: number;
 }
 
 export const DEFAULT_LIMITS: DecodeLimits = {
   maxSeconds: 24 * 60 * 60,
   maxMemoryBytes: 512 * 1024 * 1024,
-  stallTimeoutMs: 20_000,
+  stallCpuSeconds: 10,
+  stallTimeoutMs: 180_000,
 };
 
 const HEAP_MEGABYTES = 192;
-const MEMORY_CHECK_MS = 250;
+const CHECK_MS = 250;
+const CLOCK_TICKS_PER_SECOND = 100;
 const ACCEPTED = 'wav, mp3, flac, ogg (Vorbis or Opus), m4a (AAC) and webm (Vorbis or Opus)';
 
 /**
@@ -51,16 +55,24 @@ export async function* decodeAudio(
   const failure = readFailure(child.stdio[FAILURE_DESCRIPTOR] as Readable);
   const onAbort = () => end(undefined);
   signal.addEventListener('abort', onAbort, { once: true });
-  const memoryCheck = setInterval(async () => {
-    if ((await residentBytes(child.pid)) > limits.maxMemoryBytes) end('memory');
-  }, MEMORY_CHECK_MS);
+  let cpuSecondsAtChunk = 0;
+  let cpuSeconds = 0;
+  const check = setInterval(async () => {
+    const used = await resourcesOf(child.pid);
+    cpuSeconds = Math.max(cpuSeconds, used.cpuSeconds);
+    if (used.memoryBytes > limits.maxMemoryBytes) end('memory');
+    if (cpuSeconds - cpuSecondsAtChunk > limits.stallCpuSeconds) end('stall');
+  }, CHECK_MS);
   try {
-    yield* alignedSamples(child.stdout as Readable, limits.stallTimeoutMs, () => end('stall'));
+    for await (const chunk of alignedSamples(child.stdout as Readable, limits.stallTimeoutMs, () => end('stall'))) {
+      yield chunk;
+      cpuSecondsAtChunk = cpuSeconds;
+    }
     const code = await exit;
     signal.throwIfAborted();
     if (code !== 0) throw refusal(await failure, ended);
   } finally {
-    clearInterval(memoryCheck);
+    clearInterval(check);
     signal.removeEventListener('abort', onAbort);
     child.kill('SIGKILL');
     await exit;
@@ -116,10 +128,16 @@ async function readFailure(stream: Readable): Promise<DecodeFailure | undefined>
   }
 }
 
-async function residentBytes(pid: number | undefined): Promise<number> {
-  // Only Linux tells; elsewhere the heap limit and the clock remain.
-  const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
-  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0) * 1024;
+/** Only Linux tells; elsewhere the heap limit and the clock remain. */
+async function resourcesOf(pid: number | undefined): Promise<{ memoryBytes: number; cpuSeconds: number }> {
+  const read = (name: string) => readFile(`/proc/${pid}/${name}`, 'utf8').catch(() => '');
+  const [status, stat] = await Promise.all([read('status'), read('stat')]);
+  // The second field is the command in brackets; user and system time are the 14th and 15th.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return {
+    memoryBytes: Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0) * 1024,
+    cpuSeconds: (Number(fields[11] ?? 0) + Number(fields[12] ?? 0)) / CLOCK_TICKS_PER_SECOND,
+  };
 }
 
 function refusal(failure: DecodeFailure | undefined, ended: 'memory' | 'stall' | undefined) {
