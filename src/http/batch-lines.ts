@@ -12,7 +12,7 @@ import { chatCommand } from './chat-request.ts';
 import { ChatCompletionRequest } from './schemas/chat.ts';
 import { EmbeddingRequest } from './schemas/embeddings.ts';
 import { RerankRequest } from './schemas/rerank.ts';
-import { describeFirst } from './validation.ts';
+import { explainInvalid } from './validation.ts';
 import { answerEmbeddings, answerHead, answerRerank, collectChoices } from './whole-answers.ts';
 
 type Endpoint = (call: InferenceCall, body: unknown) => Promise<Uint8Array>;
@@ -24,7 +24,7 @@ function endpoint<T extends TSchema>(
 ): Endpoint {
   const validator = Compile(schema);
   return (call, body) => {
-    if (!validator.Check(body)) throw describeFirst(schema, validator.Errors(body));
+    if (!validator.Check(body)) throw explainInvalid(schema, body);
     return answer(call, body as Static<T>);
   };
 }

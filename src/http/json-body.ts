@@ -6,8 +6,10 @@ const MAX_NESTING = 128;
 function isNestedDeeper(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return false;
   if (levels === 0) return true;
-  for (const child of Array.isArray(value) ? value : Object.values(value)) {
-    if (typeof child === 'object' && isNestedDeeper(child, levels - 1)) return true;
+  const children = Array.isArray(value) ? value : Object.values(value);
+  // By index: an iterator takes several times as long over millions of token ids.
+  for (let index = 0; index < children.length; index += 1) {
+    if (typeof children[index] === 'object' && isNestedDeeper(children[index], levels - 1)) return true;
   }
   return false;
 }

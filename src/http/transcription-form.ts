@@ -8,7 +8,7 @@ import { Compile } from 'typebox/compile';
 import { errors } from '../errors/errors.ts';
 import { type TranscriptionBody, TranscriptionRequest } from './schemas/transcriptions.ts';
 import { formError } from './upload-form.ts';
-import { describeFirst } from './validation.ts';
+import { explainInvalid } from './validation.ts';
 
 export interface TranscriptionForm extends AsyncDisposable {
   body: TranscriptionBody;
@@ -43,7 +43,7 @@ function toBody(fields: ReadonlyMap<string, string[]>): TranscriptionBody {
 
 /** Of a form or of JSON. */
 export function checkedBody(body: unknown): TranscriptionBody {
-  if (!validator.Check(body)) throw describeFirst(TranscriptionRequest, validator.Errors(body));
+  if (!validator.Check(body)) throw explainInvalid(TranscriptionRequest, body);
   return body;
 }
 

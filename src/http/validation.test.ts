@@ -42,6 +42,46 @@ describe('messages', () => {
       /non-empty/,
     ],
     [
+      'a text among token ids',
+      EmbeddingRequest,
+      { model: 'm', input: [1, 2, 'a'] },
+      'invalid_parameter',
+      'input[2]',
+      /must be a whole number from 0/,
+    ],
+    [
+      'an unknown kind of part',
+      ChatCompletionRequest,
+      { model: 'm', messages: [{ role: 'user', content: [{ type: 'smell' }] }] },
+      'invalid_parameter',
+      'messages[0].content[0].type',
+      /must be "text" or one of "image_url"/,
+    ],
+    [
+      'what a kind of part lacks',
+      ChatCompletionRequest,
+      { model: 'm', messages: [{ role: 'user', content: [{ type: 'text', text: 'a' }, { type: 'text' }] }] },
+      'missing_parameter',
+      'messages[0].content[1].text',
+      /required/,
+    ],
+    [
+      'a field deep inside one of several formats',
+      ChatCompletionRequest,
+      { model: 'm', messages: [user], response_format: { type: 'json_schema', json_schema: { name: 5 } } },
+      'invalid_parameter',
+      'response_format.json_schema.name',
+      /must be a string or null/,
+    ],
+    [
+      'the value of a free-form object',
+      ChatCompletionRequest,
+      { model: 'm', messages: [user], logit_bias: { 7: 1000 } },
+      'invalid_parameter',
+      'logit_bias[7]',
+      /must be a number from -100 to 100/,
+    ],
+    [
       'none of several types',
       EmbeddingRequest,
       { model: 'm', input: {} },
@@ -93,6 +133,13 @@ describe('messages', () => {
   ])('tell of %s', (_, schema, data, code, param, message) => {
     expect(problem(schema, data)).toEqual([code, param, expect.stringMatching(message)]);
   });
+});
+
+it('finds the mistake in a body of millions of items without listing each', () => {
+  const input: unknown[] = new Array(2_000_000).fill(true);
+  expect(problem(EmbeddingRequest, { model: 'm', input })?.[1]).toBe('input[0]');
+  input.fill(1)[1_999_999] = 'a';
+  expect(problem(EmbeddingRequest, { model: 'm', input })?.[1]).toBe('input[1999999]');
 });
 
 describe('types', () => {

@@ -12,15 +12,6 @@ export function schemaAt(root: TSchema, path: readonly string[]): TSchema | unde
   return schema;
 }
 
-/** The part of a schema that an error's `#/properties/…` points at. */
-export const schemaByPointer = (root: TSchema, pointer: string): TSchema | undefined =>
-  pointer
-    .split('/')
-    .slice(1)
-    .reduce<unknown>((place, name) => (place as Record<string, unknown> | undefined)?.[name], root) as
-    | TSchema
-    | undefined;
-
 function plural(items: TSchema): string {
   const { type } = items as { type?: string };
   return type === 'string' || type === 'object' || type === 'array' || type === 'number' ? `${type}s` : 'values';
