@@ -5,13 +5,13 @@ import type { Batching } from './batching.ts';
 import { type Channel, createChannel } from './channel.ts';
 import type { ChatTemplate } from './chat-template.ts';
 import { evaluate } from './evaluation.ts';
-import { createGrammarSwitch, type GrammarStates } from './grammar-states.ts';
+import { createGrammarSwitch, type GrammarStates, type GrammarSwitch } from './grammar-states.ts';
 import { outputBudget } from './limits.ts';
 import { tokenLogprob } from './logprobs.ts';
-import { createOutput, type OutputStep } from './output.ts';
+import { createOutput, type Output, type OutputStep } from './output.ts';
 import type { PromptTokenizer } from './prompt.ts';
 import { samplingOptions, temperatureOf } from './sampling.ts';
-import type { SlotPool } from './slots.ts';
+import type { SlotLease, SlotPool } from './slots.ts';
 import { planCalls } from './tool-calls.ts';
 import { CALL_OPEN } from './tool-prompt.ts';
 import type { Vocabulary } from './vocabulary.ts';
@@ -57,7 +57,12 @@ export function createGeneration(
         (error: unknown) => channel.end(error),
       );
       try {
-        yield* channel.values();
+        for await (const event of channel.values()) {
+          yield event;
+          if (event.type === 'end') return;
+        }
+        // An abort closes the channel, whatever was still in it.
+        throw errors.clientCancelled();
       } finally {
         consumerGone.abort();
         await produced;
@@ -75,9 +80,40 @@ interface Production {
   usage: TokenUsage;
 }
 
-async function produce({ dependencies, request, accountId, channel, signal, usage }: Production): Promise<void> {
+async function produce(production: Production): Promise<void> {
+  const { dependencies, accountId, channel, signal, usage } = production;
   if (signal.aborted) throw errors.clientCancelled();
-  const { model, vocabulary, slots, pieceTokens, tokenizer, grammars } = dependencies;
+  const plan = await prepare(production);
+  const { tokens, reproducible, output } = plan;
+  const lease = await dependencies.slots.acquire({ accountId, tokens, reproducible, signal });
+  let cut = false;
+  let keep = false;
+  try {
+    usage.promptTokens = tokens.length;
+    usage.cachedTokens = lease.cachedTokens;
+    await channel.push({ type: 'start', promptTokens: tokens.length, cachedTokens: lease.cachedTokens });
+    ({ cut } = await decode(production, plan, lease));
+    keep = true;
+  } finally {
+    await lease.release({ keep: keep || signal.aborted });
+  }
+  for (const event of output.finish()) await channel.push(event);
+  const reason = output.callsComplete ? 'tool_calls' : cut ? 'length' : 'stop';
+  await channel.push({ type: 'end', reason, usage: { ...usage } });
+}
+
+interface GenerationPlan {
+  tokens: Token[];
+  maxTokens: number;
+  output: Output;
+  grammar: GrammarSwitch;
+  /** Whether streamed or not, first or again, with a cached prefix or without: the text is the same. */
+  reproducible: boolean;
+}
+
+/** Everything that can be refused, before any work is done. */
+async function prepare({ dependencies, request }: Production): Promise<GenerationPlan> {
+  const { vocabulary, grammars } = dependencies;
   const calls = planCalls({
     tools: request.tools,
     choice: request.toolChoice,
@@ -99,39 +135,45 @@ async function produce({ dependencies, request, accountId, channel, signal, usag
     maxOutputTokens: dependencies.maxOutputTokens,
     maxTokens: request.maxTokens,
   });
-  const textGrammar = await grammars.forFormat(request.format, calls && CALL_OPEN);
-  const grammar = createGrammarSwitch(grammars, textGrammar);
+  const grammar = createGrammarSwitch(grammars, await grammars.forFormat(request.format, calls && CALL_OPEN));
   await grammar.follow(output.callGrammar);
+  return {
+    tokens,
+    maxTokens,
+    output,
+    grammar,
+    reproducible: request.seed !== undefined || temperatureOf(request) === 0,
+  };
+}
+
+/** Generates until the model, a stop sequence or the budget ends it; `cut` tells the last. */
+async function decode(
+  { dependencies, request, channel, signal, usage }: Production,
+  { tokens, maxTokens, output, grammar, reproducible }: GenerationPlan,
+  { slot, cachedTokens }: SlotLease,
+): Promise<{ cut: boolean }> {
+  const { model, vocabulary, batching, pieceTokens, tokenizer, randomSeed } = dependencies;
+  const generated: number[] = [];
   const temperature = temperatureOf(request);
-  // Whether streamed or not, first or again: a seed and a greedy choice give the same text with and without a cached prefix.
-  const reproducible = request.seed !== undefined || temperature === 0;
-  const alone = request.seed !== undefined || (temperature === 0 && dependencies.greedyRunsAlone);
-
-  const lease = await slots.acquire({ accountId, tokens, reproducible, signal });
-  let keep = false;
+  const steps = evaluate({
+    slot,
+    tokens,
+    cachedTokens,
+    pieceTokens,
+    batching,
+    alone: request.seed !== undefined || (reproducible && dependencies.greedyRunsAlone),
+    sampling: {
+      ...samplingOptions({ request, model, generated, maxTokens, randomSeed }),
+      grammarEvaluationState: () => grammar.state,
+    },
+    probabilities: request.logprobs !== undefined,
+    signal,
+  });
   try {
-    usage.promptTokens = tokens.length;
-    usage.cachedTokens = lease.cachedTokens;
-    await channel.push({ type: 'start', promptTokens: tokens.length, cachedTokens: lease.cachedTokens });
-
-    const generated: number[] = [];
-    const sampling = samplingOptions({ request, model, generated, maxTokens, randomSeed: dependencies.randomSeed });
-    const steps = evaluate({
-      slot: lease.slot,
-      tokens,
-      cachedTokens: lease.cachedTokens,
-      pieceTokens,
-      batching: dependencies.batching,
-      alone,
-      sampling: { ...sampling, grammarEvaluationState: () => grammar.state },
-      probabilities: request.logprobs !== undefined,
-      signal,
-    });
-    let cut = false;
     let replacement: Token[] | undefined;
-    while (!cut) {
+    while (true) {
       const step = await steps.next(replacement);
-      if (step.done) break;
+      if (step.done) return { cut: false };
       const { token, probabilities } = step.value;
       generated.push(token);
       usage.completionTokens++;
@@ -141,21 +183,16 @@ async function produce({ dependencies, request, accountId, channel, signal, usag
           : undefined;
       const read = output.push(vocabulary.bytes(token), logprob);
       for (const event of read.events) await channel.push(event);
-      if (read.done) break;
+      if (read.done) return { cut: false };
       await grammar.follow(output.callGrammar);
       replacement = replacementTokens(tokenizer, token, read);
       // Inserted text is part of the answer: it counts, and it must fit.
       const inserted = (replacement?.length ?? 1) - 1;
-      cut = usage.completionTokens + inserted >= maxTokens;
-      if (!cut) usage.completionTokens += inserted;
+      if (usage.completionTokens + inserted >= maxTokens) return { cut: true };
+      usage.completionTokens += inserted;
     }
-    await steps.return();
-    keep = true;
-    for (const event of output.finish()) await channel.push(event);
-    const reason = output.callsComplete ? 'tool_calls' : cut ? 'length' : 'stop';
-    await channel.push({ type: 'end', reason, usage: { ...usage } });
   } finally {
-    await lease.release({ keep: keep || signal.aborted });
+    await steps.return();
   }
 }
 

@@ -52,14 +52,22 @@ export function createGrammarStates(model: LlamaModel): GrammarStates {
 const withAlternative = (grammar: string, text: string) => grammar.replace(/^root ::= .*/, `$& | ${literal(text)}`);
 
 /** The grammar in force at one moment of an answer: that of the text, or that of a call's current phase. */
-export function createGrammarSwitch(grammars: GrammarStates, ofText: LlamaGrammarEvaluationState | undefined) {
+export interface GrammarSwitch {
+  readonly state: LlamaGrammarEvaluationState | undefined;
+  follow(callGrammar: string | undefined): Promise<void>;
+}
+
+export function createGrammarSwitch(
+  grammars: GrammarStates,
+  ofText: LlamaGrammarEvaluationState | undefined,
+): GrammarSwitch {
   let followed: string | undefined;
   let state = ofText;
   return {
     get state() {
       return state;
     },
-    async follow(grammar: string | undefined): Promise<void> {
+    async follow(grammar) {
       if (grammar === followed) return;
       followed = grammar;
       state = grammar === undefined ? ofText : await grammars.create(grammar);
