@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import OpenAI, { toFile } from 'openai';
 import { Pool } from 'undici';
@@ -39,29 +40,42 @@ await using server = await startServer({
 const client = new OpenAI({ apiKey: server.apiKey, baseURL: `${server.address}/v1` });
 const pool = new Pool(server.address, { connections: concurrency });
 
+async function request(body: object): Promise<void> {
+  const answer = await pool.request({
+    method: 'POST',
+    path: '/v1/embeddings',
+    headers: { authorization: `Bearer ${server.apiKey}`, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+  await answer.body.dump({ limit: Number.POSITIVE_INFINITY });
+  if (answer.statusCode !== 200) throw new Error(`the endpoint answered ${answer.statusCode}`);
+}
+
 /** Requests a second. */
 async function interactive(count: number): Promise<number> {
   let next = 0;
   const began = performance.now();
   async function work(): Promise<void> {
-    while (next < count) {
-      const body = JSON.stringify(bodies[next++]);
-      const answer = await pool.request({
-        method: 'POST',
-        path: '/v1/embeddings',
-        headers: { authorization: `Bearer ${server.apiKey}`, 'content-type': 'application/json' },
-        body,
-      });
-      await answer.body.dump({ limit: Number.POSITIVE_INFINITY });
-      if (answer.statusCode !== 200) throw new Error(`the endpoint answered ${answer.statusCode}`);
-    }
+    while (next < count) await request(bodies[next++] as object);
   }
   await Promise.all(Array.from({ length: concurrency }, work));
   return count / ((performance.now() - began) / 1000);
 }
 
-/** Lines a second, from the order to the output file: validation and finalizing included. */
-async function batch(): Promise<number> {
+/** Milliseconds of single requests, one after the other, in order of size. */
+async function latencies(count: number): Promise<number[]> {
+  const found: number[] = [];
+  for (let index = 0; index < count; index += 1) {
+    const began = performance.now();
+    await request(bodies[index % lineCount] as object);
+    found.push(performance.now() - began);
+  }
+  return found.toSorted((left, right) => left - right);
+}
+const shown = (sorted: readonly number[]) =>
+  `p50 ${sorted[Math.floor(sorted.length * 0.5)]?.toFixed(1)} ms, p95 ${sorted[Math.floor(sorted.length * 0.95)]?.toFixed(1)} ms`;
+
+async function order(): Promise<string> {
   const lines = bodies.map((body, index) =>
     JSON.stringify({ custom_id: `line-${index}`, method: 'POST', url: '/v1/embeddings', body }),
   );
@@ -69,17 +83,23 @@ async function batch(): Promise<number> {
     file: await toFile(Buffer.from(lines.join('\n')), 'bench.jsonl'),
     purpose: 'batch',
   });
-  const began = performance.now();
   const { id } = await client.batches.create({
     input_file_id: file.id,
     endpoint: '/v1/embeddings',
     completion_window: '24h',
   });
+  return id;
+}
+
+/** Lines a second, from the order to the output file: validation and finalizing included. */
+async function batch(): Promise<number> {
+  const began = performance.now();
+  const id = await order();
   while (true) {
     const found = await client.batches.retrieve(id);
     if (found.status === 'completed') break;
     if (found.status === 'failed') throw new Error('the batch failed');
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    await sleep(50);
   }
   return lineCount / ((performance.now() - began) / 1000);
 }
@@ -98,6 +118,14 @@ try {
   const median = ratios.toSorted((left, right) => left - right)[Math.floor(ratios.length / 2)] ?? 0;
   console.log(`batch lines run at ${median.toFixed(2)} of the endpoint's own throughput (goal ${GOAL})`);
   if (median < GOAL) process.exitCode = 1;
+
+  const alone = await latencies(200);
+  const id = await order();
+  while ((await client.batches.retrieve(id)).status !== 'in_progress') await sleep(20);
+  const beside = await latencies(200);
+  const { status } = await client.batches.retrieve(id);
+  await client.batches.cancel(id).catch(() => {});
+  console.log(`single requests alone: ${shown(alone)}; beside a batch (${status}): ${shown(beside)}`);
 } finally {
   await pool.close();
 }

@@ -104,7 +104,7 @@ export async function startService(config: ResolvedConfig, { env, onFirstKey }: 
     serving: fleet.serving,
     clock,
   });
-  const interactiveLoad = createInteractiveLoad();
+  const interactiveLoad = createInteractiveLoad(clock);
   const inference = createInference({
     catalog,
     limits: createLimits({ counters: createMemoryCounters(), usage: store.usage, clock, defaults: config.limits }),
