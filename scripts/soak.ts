@@ -1,0 +1,206 @@
+/**
+ * Mixed load on the real server for a long time, with a fake upstream and one local model. Now and then the load stands still, and
+ * what the clients saw, the ledger, the usage report and the Prometheus counters are held against each other, to the token and the
+ * nano-dollar. At the end memory must be what it was after the first minutes.
+ *
+ *   node scripts/soak.ts [--minutes 30] [--clients 8] [--pause-ms 250]
+ */
+import { mkdtempDisposable, readdir, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { childrenOf, median, printConditions, residentMb } from '../bench/measure.ts';
+import { startServer } from '../test/acceptance/start-server.ts';
+import { startFakeUpstream } from '../test/fixtures/fake-upstream.ts';
+import { accountsOf, differences, readCounters, readLedger, readMetrics, readUsage } from './soak/books.ts';
+import { createClients, MODELS } from './soak/clients.ts';
+import { createSightings } from './soak/sightings.ts';
+
+const { values } = parseArgs({
+  options: {
+    minutes: { type: 'string', default: '30' },
+    clients: { type: 'string', default: '8' },
+    'pause-ms': { type: 'string', default: '250' },
+  },
+});
+const totalMs = Number(values.minutes) * 60_000;
+const pauseMs = Number(values['pause-ms']);
+const CHECKS = 10;
+const SAMPLES = 120;
+const DISCOUNT_PERCENT = 50;
+/** Rows of cancelled streams come a moment after the client has gone. */
+const SETTLE_MS = 10_000;
+
+const upstream = await startFakeUpstream('openai', {
+  words: Array.from({ length: 12 }, (_, word) => ` word${word}`),
+  chunkDelayMs: 4,
+  contextLength: 100_000,
+});
+await using directory = await mkdtempDisposable(join(tmpdir(), 'baobab-soak-'));
+const config = join(directory.path, 'soak.yaml');
+const limits = '{ rpm: 100000000, tpm: 1000000000000 }';
+await writeFile(
+  config,
+  [
+    'log: { level: warn, format: json }',
+    `limits: { chat: ${limits}, embedding: ${limits}, rerank: ${limits} }`,
+    `batches: { discount_percent: ${DISCOUNT_PERCENT} }`,
+    'upstreams:',
+    ...[MODELS.chat, MODELS.embedding, MODELS.rerank].map(
+      (model) => `  - { model: ${model}, url: ${upstream.url}, kind: openai, max_concurrency: 64 }`,
+    ),
+  ].join('\n'),
+);
+await using server = await startServer({ args: ['--config', config] });
+const { address, apiKey, dataDir } = server;
+const pid = server.process.pid ?? 0;
+const sightings = createSightings();
+server.process.once('exit', (code, signal) => {
+  if (elapsed() < totalMs) console.log(`the server ended with ${signal ?? code}:\n${server.output().slice(-3_000)}`);
+});
+const clients = createClients({ address, apiKey, sightings, batchDiscountPercent: DISCOUNT_PERCENT });
+
+/** Each with its share of the load. */
+const MIX: [() => Promise<void>, number][] = [
+  [clients.local, 25],
+  [clients.remote, 20],
+  [clients.rerank, 10],
+  [clients.chat, 10],
+  [clients.stream, 10],
+  [clients.cancelledStream, 12],
+  [clients.idempotent, 8],
+  [clients.refused, 2],
+  [clients.usage, 2],
+  [clients.batch, 1],
+];
+const shares = MIX.reduce((sum, [, share]) => sum + share, 0);
+function choose(): () => Promise<void> {
+  let left = Math.random() * shares;
+  for (const [work, share] of MIX) {
+    left -= share;
+    if (left < 0) return work;
+  }
+  return clients.remote;
+}
+
+// --- standing still and comparing ---
+
+const startedAt = performance.now();
+const elapsed = () => performance.now() - startedAt;
+let gate = Promise.resolve();
+let busy = 0;
+
+async function client(): Promise<void> {
+  while (elapsed() < totalMs) {
+    await gate;
+    busy += 1;
+    await choose()().catch((error) => sightings.problem(String(error)));
+    busy -= 1;
+    await sleep(Math.random() * 2 * pauseMs);
+  }
+}
+
+async function compareAll(): Promise<string[]> {
+  const ledger = readLedger(dataDir);
+  const accounts = accountsOf(ledger);
+  const { accounts: reported, totals } = await readUsage(address, apiKey);
+  const counted = readCounters(await readMetrics(address));
+  const sum = [...accounts.values()].reduce((total, { costNanoUsd }) => total + costNanoUsd, 0);
+  return [
+    ...sightings.compare(ledger),
+    ...differences('ledger', accounts, 'usage', reported),
+    ...differences('ledger', accounts, 'Prometheus', counted),
+    ...(sum === totals.costNanoUsd ? [] : [`totals: ledger ${sum}, usage ${totals.costNanoUsd} nano-USD`]),
+  ];
+}
+
+/** Holds all clients, waits until nothing is under way, and compares. */
+async function check(): Promise<string[]> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  gate = promise;
+  while (busy > 0) await sleep(50);
+  const deadline = performance.now() + SETTLE_MS;
+  let found = await compareAll();
+  while (found.length > 0 && performance.now() < deadline) {
+    await sleep(200);
+    found = await compareAll();
+  }
+  upstream.requests.length = 0;
+  resolve();
+  return found;
+}
+
+// --- memory ---
+
+interface Sample {
+  atMs: number;
+  serverMb: number;
+  heapMb: number;
+  enginesMb: number;
+  handles: number;
+  descriptors: number;
+}
+
+async function sample(): Promise<Sample> {
+  const metrics = await readMetrics(address);
+  const metric = (name: string) => Number(new RegExp(`^baobab_nodejs_${name} (\\S+)$`, 'm').exec(metrics)?.[1]);
+  return {
+    atMs: elapsed(),
+    serverMb: residentMb(pid),
+    heapMb: metric('heap_size_used_bytes') / 2 ** 20,
+    enginesMb: childrenOf(pid).reduce((sum, child) => sum + residentMb(child), 0),
+    handles: metric('active_handles_total'),
+    descriptors: (await readdir(`/proc/${pid}/fd`)).length,
+  };
+}
+
+const samples: Sample[] = [];
+const between = (from: number, to: number, kind: keyof Sample) =>
+  median(samples.filter(({ atMs }) => atMs >= from * totalMs && atMs < to * totalMs).map((each) => each[kind]));
+
+printConditions(`Soak of ${values.minutes} minutes, ${values.clients} clients`);
+const running = Promise.all(Array.from({ length: Number(values.clients) }, client));
+const sampling = (async () => {
+  while (elapsed() < totalMs) {
+    await sample().then(
+      (taken) => samples.push(taken),
+      (error) => sightings.problem(`a sample could not be taken: ${error}`),
+    );
+    await sleep(totalMs / SAMPLES);
+  }
+})();
+let found: string[] = [];
+for (let round = 1; round < CHECKS && found.length === 0; round += 1) {
+  await sleep(Math.max(0, (totalMs * round) / CHECKS - elapsed()));
+  found = await check();
+  const { whole, part, lost } = sightings.counts;
+  const last = samples.at(-1);
+  console.log(
+    `${(elapsed() / 60_000).toFixed(1)} min: ${whole} answered, ${part + lost} cancelled, ${found.length} differences; ` +
+      `server ${last?.serverMb.toFixed(0)} MB, heap ${last?.heapMb.toFixed(0)} MB, engines ${last?.enginesMb.toFixed(0)} MB, ` +
+      `${last?.handles} handles, ${last?.descriptors} descriptors`,
+  );
+}
+await running;
+await sampling;
+if (found.length === 0) found = await check();
+for (const text of found.slice(0, 20)) console.log(`  ${text}`);
+
+const growth: string[] = [];
+for (const kind of ['serverMb', 'heapMb', 'enginesMb', 'handles', 'descriptors'] as const) {
+  const [early, late] = [between(0.1, 0.25, kind), between(0.85, 1.1, kind)];
+  // Ten percent, or twenty of whatever it is: collections of garbage come when they come.
+  const isFlat = late <= Math.max(early * 1.1, early + 20);
+  if (!isFlat) growth.push(kind);
+  console.log(`${kind}: ${early.toFixed(0)} after the first minutes, ${late.toFixed(0)} at the end`);
+}
+const { whole, part, lost } = sightings.counts;
+const passed = found.length === 0 && growth.length === 0;
+console.log(
+  `${passed ? 'PASSED' : 'FAILED'}: ${whole} answers and ${part + lost} cancelled streams in ${values.minutes} minutes, ` +
+    `${found.length} differences, ${growth.length === 0 ? 'memory and handles flat' : `grown: ${growth.join(', ')}`}`,
+);
+if (!passed) process.exitCode = 1;
+await clients.close();
+await upstream.close();
