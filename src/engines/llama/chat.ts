@@ -3,6 +3,7 @@ import type { LoadSpec } from '../driver.ts';
 import type { ChatCapability } from '../engine.ts';
 import { createBatching } from './batching.ts';
 import { createChatTemplate } from './chat-template.ts';
+import { createCollector } from './collector.ts';
 import { createGeneration, type GenerationDependencies } from './generation.ts';
 import { createGrammarStates } from './grammar-states.ts';
 import { createPromptTokenizer } from './prompt.ts';
@@ -62,6 +63,7 @@ export async function createChatCapability({
     greedyRunsAlone: processor === 'cpu',
     randomSeed,
     newCallId,
+    afterGeneration: createCollector(),
   };
   return { generate: (request, call) => createGeneration(dependencies, request, call) };
 }

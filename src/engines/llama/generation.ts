@@ -37,6 +37,7 @@ export interface GenerationDependencies {
   greedyRunsAlone: boolean;
   randomSeed: () => number;
   newCallId: () => string;
+  afterGeneration: () => void;
 }
 
 export function createGeneration(
@@ -66,6 +67,7 @@ export function createGeneration(
       } finally {
         consumerGone.abort();
         await produced;
+        dependencies.afterGeneration();
       }
     },
   };
