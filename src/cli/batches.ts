@@ -58,7 +58,7 @@ export const batchesCommand: Command = {
     const accountName = async (accountId: string) => (await keys.findAccount(accountId))?.name ?? accountId;
 
     async function watch(): Promise<Batch> {
-      const bar = createShareView(process.stdout, systemClock);
+      const bar = createShareView(process.stderr, systemClock);
       let batch = await find();
       while (isActive(batch.status)) {
         const { total, completed, failed } = batch.counts;

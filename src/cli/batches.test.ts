@@ -1,0 +1,91 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { openSqlStore, type SqlStore } from '../adapters/sql/store.ts';
+import { loadConfig } from '../config/load.ts';
+import type { Batch } from '../domain/batch.ts';
+import { batchesCommand } from './batches.ts';
+
+let directory: string;
+let store: SqlStore;
+const batch = (id: string, changes: Partial<Batch> = {}): Batch => ({
+  id: `batch_${id}`,
+  accountId: 'acct_1',
+  keyId: 'key_1',
+  endpoint: '/v1/embeddings',
+  inputFileId: 'file_1',
+  completionWindow: '24h',
+  metadata: null,
+  status: 'in_progress',
+  problems: [{ code: 'invalid_json_line', message: 'This line is not valid JSON.', param: null, line: 3 }],
+  outputFileId: null,
+  errorFileId: null,
+  counts: { total: 10, completed: 4, failed: 1 },
+  createdAt: Date.UTC(2026, 0, 1),
+  expiresAt: Date.UTC(2026, 0, 2),
+  inProgressAt: null,
+  finalizingAt: null,
+  cancellingAt: null,
+  endedAt: null,
+  ...changes,
+});
+
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'baobab-cli-'));
+  // The server's own connection stays open beside the command's.
+  store = await openSqlStore({ path: join(directory, 'baobab.sqlite') });
+  const createdAt = '2026-01-01T00:00:00.000Z';
+  await store.accounts.create({
+    id: 'acct_1',
+    name: 'default',
+    createdAt,
+    rpm: null,
+    tpm: null,
+    monthlyBudgetNanoUsd: null,
+  });
+  const file = { id: 'file_1', accountId: 'acct_1', purpose: 'batch', filename: 'x', bytes: 1, sha256: '' } as const;
+  await store.files.create({ ...file, blobKey: 'x', createdAt: 0, expiresAt: 1 }, { files: 0, bytes: 0 });
+  await store.batches.create(batch('running'));
+  await store.batches.create(batch('done', { status: 'completed', outputFileId: 'file_out', endedAt: 5 }));
+});
+afterAll(async () => {
+  await store.close();
+  await rm(directory, { recursive: true, force: true });
+});
+
+async function run(...args: string[]): Promise<string> {
+  const loaded = loadConfig({ args: [...args, '--data-dir', directory], env: {}, workingDirectory: directory });
+  const printed: string[] = [];
+  await batchesCommand.run({
+    args: loaded.rest,
+    config: loaded.config,
+    configFile: undefined,
+    env: {},
+    print: (text: string) => printed.push(text),
+  } as Parameters<typeof batchesCommand.run>[0]);
+  return printed.join('\n');
+}
+
+it('lists batches with how far they are', async () => {
+  const [, first, second] = (await run('list')).split('\n');
+  expect(first).toMatch(/batch_running +default +\/v1\/embeddings +in_progress +5 of 10, 1 failed +2026-01-01/);
+  expect(second).toMatch(/batch_done +default +\/v1\/embeddings +completed/);
+  expect(JSON.parse(await run('list', '--limit', '1', '--json'))).toHaveLength(1);
+  await expect(run('list', '--account', 'nobody')).rejects.toThrow(/no account 'nobody'/);
+});
+
+it('shows one batch, its files and its problems', async () => {
+  const shown = await run('show', 'batch_done');
+  expect(shown).toMatch(/output +file_out/);
+  expect(shown).toContain('line 3: This line is not valid JSON.');
+  expect(await run('show', 'batch_done', '--watch')).toContain('completed');
+  await expect(run('show', 'batch_none')).rejects.toThrow(/no batch 'batch_none'/);
+});
+
+it('marks a batch as cancelled for the server to see', async () => {
+  expect(await run('cancel', 'batch_running')).toBe('batch_running cancelling, 5 of 10, 1 failed');
+  expect((await store.batches.get('batch_running'))?.status).toBe('cancelling');
+  await expect(run('cancel', 'batch_done')).rejects.toThrow(/is 'completed': nothing to cancel/);
+  await expect(run()).rejects.toThrow(/say what to do/);
+});
