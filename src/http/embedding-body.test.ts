@@ -11,7 +11,8 @@ function randomVectors(rows: number, dimensions: number): Float32Array {
   });
 }
 
-const parse = async (body: Parameters<typeof writeEmbeddings>[0]) => JSON.parse((await writeEmbeddings(body)).toString());
+const parse = async (body: Parameters<typeof writeEmbeddings>[0]) =>
+  JSON.parse((await writeEmbeddings(body)).toString());
 
 describe('writeEmbeddings', () => {
   it('writes the JSON that a client reads back to the same float32 values', async () => {
@@ -53,7 +54,12 @@ describe('writeEmbeddings', () => {
       if (!written) setImmediate(count);
     };
     setImmediate(count);
-    const body = await writeEmbeddings({ ...head, vectors: randomVectors(512, 1024), dimensions: 1024, format: 'float' });
+    const body = await writeEmbeddings({
+      ...head,
+      vectors: randomVectors(512, 1024),
+      dimensions: 1024,
+      format: 'float',
+    });
     written = true;
     expect(body.length).toBeGreaterThan(512 * 1024 * 8);
     // Half a million floats take far longer than one turn.

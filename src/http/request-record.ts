@@ -39,8 +39,11 @@ export function principalOf(request: FastifyRequest): Principal {
 /** Fires when the client goes away before the answer has ended; not after a normal end. */
 export function disconnectSignal(reply: FastifyReply): AbortSignal {
   const controller = new AbortController();
-  reply.raw.once('close', () => {
+  const onClose = () => {
     if (!reply.raw.writableFinished) controller.abort(errors.clientCancelled());
-  });
+  };
+  // It may have gone while its body was read and its key was looked up.
+  if (reply.raw.destroyed) onClose();
+  else reply.raw.once('close', onClose);
   return controller.signal;
 }

@@ -29,6 +29,7 @@ export function openEventStream(reply: FastifyReply): EventStream {
   const { idempotentRun: run } = reply.request;
   const { raw } = reply;
   let opened = false;
+  let draining: Promise<void> | undefined;
 
   function open(): void {
     if (opened) return;
@@ -63,6 +64,7 @@ export function openEventStream(reply: FastifyReply): EventStream {
       throw errors.clientCancelled();
     } finally {
       raw.off('close', onClose);
+      draining = undefined;
     }
   }
 
@@ -75,7 +77,10 @@ export function openEventStream(reply: FastifyReply): EventStream {
       open();
       keepAlive.refresh();
       run?.take(text);
-      return raw.write(text) ? undefined : drained();
+      if (raw.write(text)) return;
+      // Many choices may wait for the same client.
+      draining ??= drained();
+      return draining;
     },
     stop,
     async fail(error) {

@@ -98,10 +98,13 @@ export function createChat({ inference }: { inference: InferenceService }): Chat
           }
         }
 
+        const pumps = Array.from({ length: choices }, (_, choice) => pump(choice));
         try {
-          await Promise.all(Array.from({ length: choices }, (_, choice) => pump(choice)));
+          await Promise.all(pumps);
         } catch (error) {
           stop.abort(error);
+          // Only then is what they used final, and nothing is written any more.
+          await Promise.allSettled(pumps);
           const used = addUp(generations.map((each) => each.usageSoFar()));
           const cancelled = call.signal.aborted;
           if (used.completionTokens > 0 || (cancelled && used.promptTokens > 0)) {

@@ -22,23 +22,32 @@ describe('embeddings', () => {
   const recorded = recordingFetch();
   beforeAll(async () => {
     server = await startServer();
-    openai = new OpenAI({ baseURL: `${server.address}/v1`, apiKey: server.apiKey, fetch: recorded.fetch, maxRetries: 0 });
+    openai = new OpenAI({
+      baseURL: `${server.address}/v1`,
+      apiKey: server.apiKey,
+      fetch: recorded.fetch,
+      maxRetries: 0,
+    });
     // Loads both models, so that no test pays for it.
     await Promise.all([INT8, FP32].map((model) => openai.embeddings.create({ model, input: 'hello' })));
   });
   afterAll(() => server[Symbol.asyncDispose]());
-  afterEach(() => recorded.check());
+  afterEach(() => {
+    recorded.check();
+  });
 
-  const post = (body: unknown, headers: Record<string, string> = {}) =>
-    recorded.fetch(`${server.address}/v1/embeddings`, {
+  const post = async (body: unknown, headers: Record<string, string> = {}) => {
+    const response = await recorded.fetch(`${server.address}/v1/embeddings`, {
       method: 'POST',
       headers: { authorization: `Bearer ${server.apiKey}`, 'content-type': 'application/json', ...headers },
       body: JSON.stringify(body),
     });
+    return { status: response.status, headers: response.headers, body: await response.json() };
+  };
   async function refusal(body: unknown, headers: Record<string, string> = {}) {
-    const response = await post(body, headers);
-    const { error } = (await response.json()) as { error: { code: string; message: string; param: string | null } };
-    return { status: response.status, headers: response.headers, ...error };
+    const { status, headers: sent, body: answer } = await post(body, headers);
+    const { error } = answer as { error: { code: string; message: string; param: string | null } };
+    return { status, headers: sent, ...error };
   }
   const vectors = async (model: string, input: string | string[] | number[] | number[][]) =>
     openai.embeddings.create({ model, input });
@@ -176,7 +185,10 @@ describe('embeddings', () => {
 
   describe('models', () => {
     it('must exist, embed, and have the version that is asked for', async () => {
-      expect(await refusal({ model: 'acme/nothing', input: 'a' })).toMatchObject({ status: 404, code: 'model_not_found' });
+      expect(await refusal({ model: 'acme/nothing', input: 'a' })).toMatchObject({
+        status: 404,
+        code: 'model_not_found',
+      });
       expect(await refusal({ model: `${INT8}@2020-01-01`, input: 'a' })).toMatchObject({ status: 404 });
       const chat = await refusal({ model: 'tinyllama/tinyllama-1.1b-chat', input: 'a' });
       expect(chat).toMatchObject({ status: 422, code: 'wrong_modality', param: 'model' });
@@ -194,7 +206,10 @@ describe('embeddings', () => {
       expect(found).toMatchObject({ status: 422, code: 'unsupported_parameter', param: 'dimensions' });
       expect(found.message).toContain('384');
       expect((await post({ model: INT8, input: 'a', dimensions: 384 })).status).toBe(200);
-      expect(await refusal({ model: INT8, input: 'a', dimensions: 0 })).toMatchObject({ status: 400, param: 'dimensions' });
+      expect(await refusal({ model: INT8, input: 'a', dimensions: 0 })).toMatchObject({
+        status: 400,
+        param: 'dimensions',
+      });
     });
 
     it('are served in a region, and only there', async () => {
@@ -236,6 +251,9 @@ describe('embeddings', () => {
     const input = Array.from({ length: 2048 }, () => 'A sentence that is long enough to be some work. '.repeat(20));
     const answer = openai.embeddings.create({ model: FP32, input }, { signal: leaving.signal });
     await expect.poll(async () => (await engine())?.inFlight, { timeout: 20_000 }).toBe(1);
+    // Another model does not wait for this one.
+    await vectors(INT8, 'hello');
+    expect((await engine())?.inFlight).toBe(1);
     leaving.abort();
     await expect(answer).rejects.toThrow(OpenAI.APIUserAbortError);
     await expect.poll(async () => (await engine())?.inFlight, { timeout: 20_000 }).toBe(0);
