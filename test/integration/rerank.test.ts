@@ -1,0 +1,50 @@
+import { CohereClientV2 } from 'cohere-ai';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type FakeUpstream, startFakeUpstream } from '../fixtures/fake-upstream.ts';
+import { type HttpBed, KEY, startHttpBed } from './http-bed.ts';
+
+const MODEL = 'baai/bge-reranker-v2-m3';
+
+describe('rerank through an upstream', () => {
+  let upstream: FakeUpstream;
+  let bed: HttpBed;
+  let cohere: CohereClientV2;
+  beforeAll(async () => {
+    upstream = await startFakeUpstream('tei', { contextLength: 8192 });
+    bed = await startHttpBed({ upstreams: [{ model: MODEL, url: upstream.url, kind: 'tei' }] });
+    cohere = new CohereClientV2({ token: KEY, baseUrl: bed.address, maxRetries: 0 });
+  });
+  afterAll(async () => {
+    await bed[Symbol.asyncDispose]();
+    await upstream.close();
+  });
+
+  it('gives the best documents first, whatever the order of the upstream', async () => {
+    const documents = ['one', 'one two', 'one two three four', 'one two three'];
+    const all = await cohere.rerank({ model: MODEL, query: 'one two three four', documents });
+    const scores = all.results.map(({ relevanceScore }) => relevanceScore);
+    expect(all.results.map(({ index }) => index).sort()).toEqual([0, 1, 2, 3]);
+    expect(scores).toEqual([...scores].sort((left, right) => right - left));
+    expect(scores.every((score) => score >= 0 && score <= 1)).toBe(true);
+    const best = await cohere.rerank({ model: MODEL, query: 'one two three four', documents, topN: 1 });
+    expect(best.results).toEqual(all.results.slice(0, 1));
+  });
+
+  it('takes a thousand documents in the calls that the upstream allows', async () => {
+    const documents = Array.from({ length: 1000 }, (_, index) => ({ text: `document ${index}` }));
+    const response = await bed.post('/v1/rerank', {
+      model: MODEL,
+      query: 'document 7',
+      documents,
+      return_documents: true,
+    });
+    const answer = (await response.json()) as {
+      results: { index: number; document: { text: string } }[];
+      meta: { billed_units: { search_units: number } };
+    };
+    expect(answer.results).toHaveLength(1000);
+    expect(new Set(answer.results.map(({ index }) => index)).size).toBe(1000);
+    for (const { index, document } of answer.results) expect(document.text).toBe(`document ${index}`);
+    expect(answer.meta.billed_units.search_units).toBe(10);
+  });
+});
