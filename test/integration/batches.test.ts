@@ -154,7 +154,8 @@ describe('batches', () => {
     expect(calls[0]?.call.billingId).toBe(`${batch.id}:1`);
     expect(new Set(calls.map(({ call }) => call.billingId)).size).toBe(601);
     // Nothing but the input and the two results is left.
-    expect((await bed.blobFiles()).filter((name) => name.includes('/batches/'))).toEqual([]);
+    const groups = async () => (await bed.blobFiles()).filter((name) => name.includes('/batches/'));
+    await expect.poll(groups).toEqual([]);
     expect(await bed.store.files.attached(batch.id)).toBeUndefined();
   });
 
