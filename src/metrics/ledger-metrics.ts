@@ -58,6 +58,7 @@ export function countedMetering(metering: Metering, registry: Registry): Meterin
     },
     async record(request) {
       const metered = await metering.record(request);
+      if (!metered.isNew) return metered;
       const { sums } = seriesOf(request.model, request.region);
       sums.requests += 1;
       sums.promptTokens += request.used.promptTokens;

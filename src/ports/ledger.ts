@@ -25,6 +25,6 @@ export interface LedgerRow extends Consumption {
 }
 
 export interface Ledger {
-  /** Resolves when all of them are durable: all or none. */
-  append(rows: readonly LedgerRow[]): Promise<void>;
+  /** Resolves when all of them are durable, all or none, and tells of each whether it is new. */
+  append(rows: readonly LedgerRow[]): Promise<readonly boolean[]>;
 }

@@ -153,7 +153,7 @@ export function createInference(dependencies: InferenceDependencies): InferenceS
       } finally {
         // A row that could not be written fails the request; what it would have cost was not billed.
         const charge = await settled?.catch(() => undefined);
-        await admission.settle({ tokens: usedTokens, charge });
+        await admission.settle({ tokens: usedTokens, charge: charge?.isNew ? charge : undefined });
       }
     },
   };

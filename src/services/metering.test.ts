@@ -25,8 +25,8 @@ function slowLedger() {
   return {
     commits,
     append: (rows: readonly LedgerRow[]) =>
-      new Promise<void>((end, fail) => {
-        commits.push({ rows, end, fail });
+      new Promise<boolean[]>((resolve, fail) => {
+        commits.push({ rows, end: () => resolve(rows.map(() => true)), fail });
       }),
   };
 }
@@ -36,11 +36,12 @@ const settled = () => new Promise<void>((resolve) => setImmediate(resolve));
 describe('metering', () => {
   it('adds time and cost', async () => {
     const rows: LedgerRow[] = [];
-    const ledger = { append: async (more: readonly LedgerRow[]) => void rows.push(...more) };
+    const ledger = { append: async (more: readonly LedgerRow[]) => more.map((row) => rows.push(row) > 0) };
     const metering = createMetering({ ledger, clock: { now: () => 77 } });
     expect(await metering.record(request('a', { discountPercent: 50, firstTokenMs: 3.6 }))).toEqual({
       costNanoUsd: 1_000_000,
       time: 77,
+      isNew: true,
     });
     expect(rows).toMatchObject([
       { billingId: 'a', time: 77, costNanoUsd: 1_000_000, promptTokens: 1_000, durationMs: 12, firstTokenMs: 4 },

@@ -29,6 +29,8 @@ export interface Metered {
   costNanoUsd: number;
   /** The time of the row: it decides the month whose budget pays. */
   time: number;
+  /** False: this was billed before, by an attempt whose end a crash has kept from us. */
+  isNew: boolean;
 }
 
 export interface Metering {
@@ -49,7 +51,7 @@ export interface MeteringDependencies {
 
 interface Waiting {
   row: LedgerRow;
-  resolve(): void;
+  resolve(isNew: boolean): void;
   reject(error: unknown): void;
 }
 
@@ -65,8 +67,8 @@ export function createMetering(dependencies: MeteringDependencies): Metering {
       const group = queue.slice(0, commitRows);
       queue = queue.slice(commitRows);
       try {
-        await ledger.append(group.map(({ row }) => row));
-        for (const { resolve } of group) resolve();
+        const areNew = await ledger.append(group.map(({ row }) => row));
+        for (const [index, { resolve }] of group.entries()) resolve(areNew[index] ?? false);
       } catch (error) {
         for (const { reject } of group) reject(error);
       }
@@ -81,11 +83,11 @@ export function createMetering(dependencies: MeteringDependencies): Metering {
     async record(request) {
       if (queue.length >= maxWaiting) throw new Error(`${queue.length} ledger rows wait for the store`);
       const row = toRow(request, clock.now());
-      await new Promise<void>((resolve, reject) => {
+      const isNew = await new Promise<boolean>((resolve, reject) => {
         queue.push({ row, resolve, reject });
         if (!committing) void commitAll();
       });
-      return { costNanoUsd: row.costNanoUsd, time: row.time };
+      return { costNanoUsd: row.costNanoUsd, time: row.time, isNew };
     },
   };
 }

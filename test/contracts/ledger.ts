@@ -116,8 +116,9 @@ export function ledgerContract(name: string, open: () => Promise<LedgerUnderTest
     it('takes a billing id once, whether it comes again in the same commit or later', async () => {
       const accountId = freshAccount();
       const row = ledgerRow({ accountId });
-      await store.ledger.append([row, { ...row, costNanoUsd: 77 }, ledgerRow({ accountId })]);
-      await store.ledger.append([{ ...row, costNanoUsd: 99 }]);
+      const both = await store.ledger.append([row, { ...row, costNanoUsd: 77 }, ledgerRow({ accountId })]);
+      expect(both).toEqual([true, false, true]);
+      expect(await store.ledger.append([{ ...row, costNanoUsd: 99 }])).toEqual([false]);
       expect(await store.usage.spentNanoUsd({ accountId, start: 0, end: row.time + 1 })).toBe(2_000n);
     });
 

@@ -76,9 +76,10 @@ export function sqlLedger({ read, write }: SqlDatabase): Ledger {
         if (!known.has(series)) unknown.set(series, names);
       }
       const statements = [...[...unknown.values()].map(insertSeries), ...rows.map(insertRow)];
-      await write(statements.map((statement) => ({ compile: () => statement })));
+      const results = await write(statements.map((statement) => ({ compile: () => statement })));
       if (known.size + unknown.size > KNOWN_SERIES) known.clear();
       for (const series of unknown.keys()) known.add(series);
+      return results.slice(unknown.size).map(({ changes }) => changes > 0);
     },
   };
 }
