@@ -111,6 +111,7 @@ export async function startService(config: ResolvedConfig, { env, onFirstKey }: 
     metering: countedMetering(createMetering({ ledger: store.ledger, clock }), metrics.registry),
     engines: interactiveLoad.watch(fleet),
     region: config.region,
+    batchLimitFactor: config.batches.limitFactor,
     clock,
   });
   const embeddings = createEmbeddings({ inference });

@@ -144,6 +144,11 @@ export const ConfigSchema = Type.Object(
       {
         concurrency: count(32, 'Batch lines at work together, at most; fewer while there are interactive requests', 1),
         discountPercent: count(0, 'Taken off the price of batch lines'),
+        limitFactor: count(
+          10,
+          'Lines may use so many times the limits of interactive requests, in buckets of their own',
+          1,
+        ),
       },
       'Batches',
     ),

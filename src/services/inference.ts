@@ -77,11 +77,13 @@ export interface InferenceDependencies {
   metering: Metering;
   engines: { acquire(model: ResolvedModel, context: CallContext, regionPin: string | undefined): Promise<EngineLease> };
   region: string;
+  /** How many times the interactive limits the lines of batches may use. */
+  batchLimitFactor: number;
   clock: Clock;
 }
 
 export function createInference(dependencies: InferenceDependencies): InferenceService {
-  const { catalog, limits, metering, engines, region: ownRegion, clock } = dependencies;
+  const { catalog, limits, metering, engines, region: ownRegion, batchLimitFactor, clock } = dependencies;
 
   return {
     resolve: ({ principal, regionPin }, reference, modality) =>
@@ -94,8 +96,9 @@ export function createInference(dependencies: InferenceDependencies): InferenceS
       const discountPercent = call.discountPercent ?? 0;
       const admission = await limits.admit({
         principal,
-        // Batches have buckets of their own, so that they leave the interactive ones alone.
-        model: call.priority === 'batch' ? `batch:${entry.slug}` : entry.slug,
+        model: entry.slug,
+        // Batches leave the interactive limits alone.
+        batchFactor: call.priority === 'batch' ? batchLimitFactor : undefined,
         modality: entry.modality,
         modelLimits: entry.limits,
         region: regionPin ?? ownRegion,

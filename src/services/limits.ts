@@ -19,6 +19,8 @@ export interface LimitedRequest {
   /** Held back from the budgets until the request is settled. */
   estimatedCostNanoUsd: number;
   modelLimits?: ModelLimits;
+  /** Set for lines of batches: they have buckets of their own, so many times as large, and the runner bounds how many run. */
+  batchFactor?: number | undefined;
 }
 
 export interface RateStatus {
@@ -72,6 +74,11 @@ export interface LimitsDependencies {
   onError?: ((error: unknown) => void) | undefined;
 }
 
+const laneLimits = (limits: ReturnType<typeof resolveLimits>, batchFactor: number | undefined): typeof limits =>
+  batchFactor === undefined
+    ? limits
+    : { rpm: limits.rpm * batchFactor, tpm: limits.tpm * batchFactor, concurrency: null };
+
 export function createLimits(dependencies: LimitsDependencies): Limits {
   const { counters, usage, clock, defaults, onError = () => {} } = dependencies;
   const budgets = createBudgets({ counters, usage });
@@ -79,11 +86,15 @@ export function createLimits(dependencies: LimitsDependencies): Limits {
   return {
     async admit(request) {
       const { principal, estimatedCostNanoUsd: reserveNanoUsd } = request;
-      const limits = resolveLimits(principal, request.modality, { defaults, model: request.modelLimits });
-      const series = `${principal.key.id}\n${request.model}\n${request.region}`;
+      const limits = laneLimits(
+        resolveLimits(principal, request.modality, { defaults, model: request.modelLimits }),
+        request.batchFactor,
+      );
+      const lane = request.batchFactor === undefined ? '' : 'batch\n';
+      const series = `${lane}${principal.key.id}\n${request.model}\n${request.region}`;
       const requests = { bucket: `requests\n${series}`, perMinute: limits.rpm, amount: 1 };
       const tokens = { bucket: `tokens\n${series}`, perMinute: limits.tpm, amount: request.estimatedTokens };
-      const concurrency = { id: principal.key.id, limit: limits.concurrency };
+      const concurrency = { id: `${lane}${principal.key.id}`, limit: limits.concurrency };
       const owned = budgets.of(principal, clock.now());
       const demands = owned.map(({ id, limitNanoUsd }) => ({ id, limitNanoUsd, reserveNanoUsd }));
 
