@@ -1,4 +1,4 @@
-import type { ResolvedConfig } from '../config/load.ts';
+import { ConfigError, type ResolvedConfig } from '../config/load.ts';
 import type { ModelEntry } from '../domain/model.ts';
 import { parseReference } from '../domain/slug.ts';
 import { createFleet, type Fleet } from '../engines/fleet.ts';
@@ -29,8 +29,20 @@ function warmModels({ config, entries, logger }: EngineOptions): Model[] {
   });
 }
 
+/** A slip of the pen in a slug would otherwise leave a model without its upstream, silently. */
+function checkUpstreams({ config, entries }: EngineOptions): void {
+  const problems = config.upstreams.flatMap(({ model }, index) => {
+    const reference = parseReference(model);
+    const entry = entries.find(({ slug }) => slug === reference?.slug);
+    const known = entry?.versions.some(({ version }) => version === (reference?.version ?? entry.recommended)) ?? false;
+    return known ? [] : [`upstreams.${index}.model: there is no model '${model}' in the catalog`];
+  });
+  if (problems.length > 0) throw new ConfigError(problems.join('\n'));
+}
+
 /** Engine processes on this machine and upstreams elsewhere, as one fleet. */
 export function composeEngines(options: EngineOptions): { fleet: Fleet; warm(): Promise<void> } {
+  checkUpstreams(options);
   const { config, entries, weights, metrics, logger, env } = options;
   const registry = createEngineRegistry({
     weights: {

@@ -52,6 +52,10 @@ export interface KeysDependencies {
   clock: Clock;
 }
 
+/** A key that was to live for 30 days is followed by one that lives for 30 days. */
+const sameLifetime = ({ createdAt, expiresAt }: ApiKey, now: number): string | null =>
+  expiresAt === null ? null : new Date(now + Date.parse(expiresAt) - Date.parse(createdAt)).toISOString();
+
 export function createKeysService({ accounts, keys, clock }: KeysDependencies): KeysService {
   const nowIso = () => new Date(clock.now()).toISOString();
 
@@ -121,7 +125,7 @@ export function createKeysService({ accounts, keys, clock }: KeysDependencies): 
       if (previous.revokedAt !== null) throw errors.invalidParameter('id', 'A revoked key cannot be rotated.');
       const account = await accounts.get(previous.accountId);
       if (account === undefined) return undefined;
-      const issued = await issue(account, { ...previous, expiresAt: null });
+      const issued = await issue(account, { ...previous, expiresAt: sameLifetime(previous, clock.now()) });
       const until = new Date(clock.now() + graceMs).toISOString();
       const ends = previous.expiresAt !== null && previous.expiresAt < until ? previous.expiresAt : until;
       const updated = await keys.update(id, graceMs === 0 ? { revokedAt: nowIso() } : { expiresAt: ends });

@@ -131,6 +131,10 @@ export const adminRoutes: FastifyPluginAsyncTypebox<AdminDependencies> = async (
         body: Type.Object({ grace_seconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 86_400 })) }),
         response: { 200: IssuedKeyShape, ...commonErrors },
       },
+      // Nothing has to be said, so nothing has to be sent.
+      preValidation: async (request) => {
+        request.body ??= {};
+      },
     },
     async ({ params, body }) => {
       const rotated = await keys.rotateKey(params.id, (body.grace_seconds ?? 86_400) * 1000);
