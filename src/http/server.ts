@@ -122,9 +122,19 @@ export async function createServer(dependencies: ServerDependencies): Promise<Fa
     },
   }).withTypeProvider<TypeBoxTypeProvider>();
 
-  // Node closes the connections that are idle when it stops listening, but not those whose last answer ends later.
+  // Node closes the connections that are idle when it stops listening, but neither those whose last answer ends later nor those
+  // on which nothing was ever sent: clients open some ahead.
+  const connections = new Set<Socket>();
+  server.server.on('connection', (socket) => {
+    connections.add(socket);
+    socket.once('close', () => connections.delete(socket));
+  });
+  const closeIdle = () => {
+    server.server.closeIdleConnections();
+    for (const socket of connections) if (socket.bytesRead === 0) socket.destroy();
+  };
   server.addHook('preClose', async () => {
-    const sweep = setInterval(() => server.server.closeIdleConnections(), CLOSE_IDLE_MS);
+    const sweep = setInterval(closeIdle, CLOSE_IDLE_MS);
     server.server.once('close', () => clearInterval(sweep));
   });
   server.setValidatorCompiler(compileValidator);
