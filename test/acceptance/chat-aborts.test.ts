@@ -1,0 +1,64 @@
+import OpenAI from 'openai';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { askEngines } from '../../src/control/client.ts';
+import { type RunningServer, startServer } from './start-server.ts';
+
+const MODEL = 'tinyllama/tinyllama-1.1b-chat';
+/** More than the model decodes side by side, so that some wait. */
+const STREAMS = 10;
+
+describe('clients that leave in the middle of an answer', { timeout: 120_000 }, () => {
+  let server: RunningServer;
+  let client: OpenAI;
+  beforeAll(async () => {
+    server = await startServer();
+    client = new OpenAI({ baseURL: `${server.address}/v1`, apiKey: server.apiKey, maxRetries: 0 });
+  });
+  afterAll(() => server[Symbol.asyncDispose]());
+
+  const ask = { model: MODEL, messages: [{ role: 'user' as const, content: 'Count from one to a thousand.' }] };
+  const short = { ...ask, temperature: 0, max_tokens: 4 };
+  const engine = async () => (await askEngines(server.dataDir))?.find(({ model }) => model.startsWith(`${MODEL}@`));
+  const cancelled = () => server.output().match(/"status":499/g)?.length ?? 0;
+  async function usage() {
+    const start = new Date(Date.now() - 86_400_000).toISOString();
+    const response = await fetch(`${server.address}/v1/usage?start=${start}`, {
+      headers: { authorization: `Bearer ${server.apiKey}` },
+    });
+    const { totals } = (await response.json()) as {
+      totals: { requests: number; prompt_tokens: number; completion_tokens: number };
+    };
+    return totals;
+  }
+
+  it('give their places back, are recorded as 499 and pay for what they used', async () => {
+    const plain = await client.chat.completions.create(short);
+    const [memory, paid] = [(await engine())?.memoryBytes ?? 0, await usage()];
+    expect(paid).toMatchObject({ requests: 1, completion_tokens: 4, prompt_tokens: plain.usage?.prompt_tokens });
+
+    let started = 0;
+    const leaving = new AbortController();
+    const streams = Array.from({ length: STREAMS }, async () => {
+      const stream = await client.chat.completions.create({ ...ask, stream: true }, { signal: leaving.signal });
+      for await (const { choices } of stream) {
+        if (choices[0]?.delta.content) started += 1;
+        if (started === 3) leaving.abort();
+      }
+    });
+    await Promise.allSettled(streams);
+    await expect.poll(engine, { timeout: 20_000 }).toMatchObject({ inFlight: 0, queueDepth: 0 });
+    await expect.poll(cancelled, { timeout: 20_000 }).toBe(STREAMS);
+
+    const after = await usage();
+    expect(after.requests).toBeGreaterThan(1);
+    expect(after.requests).toBeLessThanOrEqual(1 + STREAMS);
+    expect(after.completion_tokens - paid.completion_tokens).toBeGreaterThanOrEqual(3);
+    // Nobody generated on: none of them could have had more than a few tokens.
+    expect(after.completion_tokens - paid.completion_tokens).toBeLessThan(3 * STREAMS);
+    expect(after.prompt_tokens % (plain.usage?.prompt_tokens ?? 1)).toBe(0);
+
+    const again = await client.chat.completions.create(short);
+    expect(again.choices[0]?.message.content).toBe(plain.choices[0]?.message.content);
+    expect((await engine())?.memoryBytes).toBeLessThan(memory + 100_000_000);
+  });
+});

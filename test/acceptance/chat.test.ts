@@ -1,0 +1,377 @@
+import OpenAI from 'openai';
+import { zodResponseFormat } from 'openai/helpers/zod';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { recordingFetch } from '../fixtures/openai-schemas/recording-fetch.ts';
+import { type RunningServer, startServer } from './start-server.ts';
+
+/** A weak model: what it says is not judged here, but every promise about how it says it. */
+const MODEL = 'tinyllama/tinyllama-1.1b-chat';
+const question = [{ role: 'user' as const, content: 'What is the capital of France?' }];
+
+const weatherFunction = {
+  name: 'weather',
+  description: 'Weather in a city',
+  parameters: {
+    type: 'object',
+    properties: {
+      city: { type: 'string', enum: ['Paris', 'Nairobi'] },
+      days: { type: 'integer', minimum: 1, maximum: 7 },
+    },
+    required: ['city', 'days'],
+    additionalProperties: false,
+  },
+};
+const weather = { type: 'function' as const, function: weatherFunction };
+const Forecast = z.strictObject({ city: z.enum(['Paris', 'Nairobi']), days: z.int().min(1).max(7) });
+
+describe('chat with the openai package', { timeout: 60_000 }, () => {
+  let server: RunningServer;
+  let client: OpenAI;
+  /** The answer that others are compared with. */
+  let plain: OpenAI.ChatCompletion & { _request_id?: string | null };
+  const recorded = recordingFetch();
+  const short = { model: MODEL, messages: question, temperature: 0, max_tokens: 8 };
+
+  beforeAll(async () => {
+    server = await startServer();
+    client = new OpenAI({
+      baseURL: `${server.address}/v1`,
+      apiKey: server.apiKey,
+      fetch: recorded.fetch,
+      maxRetries: 0,
+    });
+    plain = await client.chat.completions.create(short);
+  }, 120_000);
+  afterAll(() => server[Symbol.asyncDispose]());
+  afterEach(() => {
+    recorded.check();
+  });
+
+  const textOf = (answer: OpenAI.ChatCompletion) => answer.choices[0]?.message.content ?? '';
+  const refusal = async (body: Partial<OpenAI.ChatCompletionCreateParamsNonStreaming>) => {
+    const error = await client.chat.completions.create({ ...short, ...body }).then(
+      () => undefined,
+      (thrown: unknown) => thrown,
+    );
+    if (!(error instanceof OpenAI.APIError)) throw new Error('it was not refused');
+    return error;
+  };
+
+  it('answers with text, usage and the reason of its end', () => {
+    expect(textOf(plain).length).toBeGreaterThan(5);
+    expect(plain.model).toBe(MODEL);
+    expect(plain.choices[0]?.finish_reason).toBe('length');
+    expect(plain.usage).toMatchObject({ completion_tokens: 8, cache_read_tokens: 0 });
+    expect(plain.usage?.total_tokens).toBe((plain.usage?.prompt_tokens ?? 0) + 8);
+    expect(plain._request_id).toMatch(/^req_/);
+  });
+
+  it('streams the same text as it answers whole', async () => {
+    const chunks: OpenAI.ChatCompletionChunk[] = [];
+    const stream = await client.chat.completions.create({
+      ...short,
+      stream: true,
+      stream_options: { include_usage: true },
+    });
+    for await (const chunk of stream) chunks.push(chunk);
+    expect(chunks.map((chunk) => chunk.choices[0]?.delta.content ?? '').join('')).toBe(textOf(plain));
+    const last = chunks.at(-1);
+    expect(last?.choices).toEqual([]);
+    expect(last?.usage?.completion_tokens).toBe(8);
+    expect(last?.usage?.prompt_tokens).toBe(plain.usage?.prompt_tokens);
+    expect(chunks.slice(0, -1).every((chunk) => chunk.usage === null)).toBe(true);
+  });
+
+  it('serves the streaming helper', async () => {
+    const deltas: string[] = [];
+    const stream = client.chat.completions.stream(short).on('content', (delta) => deltas.push(delta));
+    const final = await stream.finalChatCompletion();
+    expect(textOf(final)).toBe(textOf(plain));
+    expect(deltas.join('')).toBe(textOf(plain));
+    expect(deltas.length).toBeGreaterThan(2);
+  });
+
+  it('takes what current clients send beside the question', async () => {
+    const answer = await client.chat.completions.create({
+      model: MODEL,
+      messages: [
+        { role: 'developer', content: 'Be brief.' },
+        {
+          role: 'user',
+          name: 'ada',
+          content: [
+            { type: 'text', text: 'Say ' },
+            { type: 'text', text: 'yes.' },
+          ],
+        },
+      ],
+      max_completion_tokens: 2,
+      temperature: 0,
+      store: false,
+      metadata: { purpose: 'test' },
+      user: 'someone',
+      top_p: 0.9,
+      frequency_penalty: 0.1,
+      presence_penalty: 0.1,
+    });
+    expect(answer.usage?.completion_tokens).toBeLessThanOrEqual(2);
+  });
+
+  it('stops before a stop sequence, also one that spans tokens', async () => {
+    const text = textOf(plain);
+    const stop = text.slice(text.length - 6, text.length - 1);
+    const answer = await client.chat.completions.create({ ...short, stop: ['never said', stop] });
+    expect(textOf(answer)).toBe(text.slice(0, text.indexOf(stop)));
+    expect(answer.choices[0]?.finish_reason).toBe('stop');
+  });
+
+  it('gives log probabilities whose bytes are the text', async () => {
+    const answer = await client.chat.completions.create({ ...short, max_tokens: 4, logprobs: true, top_logprobs: 2 });
+    const tokens = answer.choices[0]?.logprobs?.content ?? [];
+    expect(tokens).toHaveLength(4);
+    expect(Buffer.from(tokens.flatMap(({ bytes }) => bytes ?? [])).toString()).toBe(textOf(answer));
+    for (const { logprob, token, top_logprobs: top } of tokens) {
+      expect(top).toHaveLength(2);
+      expect(top[0]?.token).toBe(token);
+      expect(top[0]?.logprob).toBeCloseTo(logprob, 6);
+      expect(logprob).toBeLessThanOrEqual(0);
+      expect(top[1]?.logprob).toBeLessThanOrEqual(logprob);
+    }
+  });
+
+  it('obeys logit_bias', async () => {
+    // 3681 is the token of "Paris" in the Llama vocabulary.
+    const answer = await client.chat.completions.create({ ...short, max_tokens: 3, logit_bias: { 3681: 100 } });
+    expect(textOf(answer).trim()).toBe('Paris Paris Paris');
+  });
+
+  it('gives the same text for the same seed, for every choice, also beside other work', async () => {
+    const seeded = { ...short, temperature: 1, seed: 7, n: 2, max_tokens: 4 };
+    const alone = await client.chat.completions.create(seeded);
+    const [again] = await Promise.all([
+      client.chat.completions.create(seeded),
+      client.chat.completions.create({
+        ...short,
+        max_tokens: 4,
+        messages: [{ role: 'user', content: 'Count to ten.' }],
+      }),
+    ]);
+    const texts = ({ choices }: OpenAI.ChatCompletion) => choices.map(({ message }) => message.content);
+    expect(alone.choices.map(({ index }) => index)).toEqual([0, 1]);
+    expect(alone.usage?.completion_tokens).toBeLessThanOrEqual(8);
+    expect(new Set(texts(alone)).size).toBe(2);
+    expect(texts(again)).toEqual(texts(alone));
+  });
+
+  it('reads only the new part of a conversation, within one account', async () => {
+    const messages: OpenAI.ChatCompletionMessageParam[] = [
+      { role: 'system', content: 'You are a patient guide to the wildlife of the savanna. '.repeat(6) },
+      { role: 'user', content: 'Name one animal.' },
+    ];
+    const ask = (asking: OpenAI, conversation: OpenAI.ChatCompletionMessageParam[]) =>
+      asking.chat.completions.create({ model: MODEL, messages: conversation, temperature: 0, max_tokens: 2 });
+    const first = await ask(client, messages);
+    const turns: OpenAI.ChatCompletionMessageParam[] = [
+      ...messages,
+      { role: 'assistant', content: textOf(first) },
+      { role: 'user', content: 'And another?' },
+    ];
+    const second = await ask(client, turns);
+    const cached = second.usage?.prompt_tokens_details?.cached_tokens ?? 0;
+    // Prefixes are kept in whole steps, so that a cached one gives the same text as a fresh one.
+    expect(cached).toBeGreaterThanOrEqual(64);
+    expect(second.usage).toMatchObject({ cache_read_tokens: cached });
+    expect(cached).toBeLessThan(second.usage?.prompt_tokens ?? 0);
+
+    const admin = async (path: string, body: unknown) => {
+      const response = await fetch(`${server.address}/v1/admin/${path}`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${server.apiKey}`, 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+      });
+      return (await response.json()) as { secret: string };
+    };
+    await admin('accounts', { name: 'other' });
+    const { secret } = await admin('keys', { account: 'other', name: 'stranger' });
+    const stranger = new OpenAI({ baseURL: `${server.address}/v1`, apiKey: secret, maxRetries: 0 });
+    const elsewhere = await ask(stranger, turns);
+    expect(elsewhere.usage?.prompt_tokens_details?.cached_tokens).toBe(0);
+    expect(textOf(elsewhere)).toBe(textOf(second));
+  });
+
+  describe('refuses, before any work,', () => {
+    it('a prompt beyond the context', async () => {
+      const error = await refusal({ messages: [{ role: 'user', content: 'word '.repeat(3000) }] });
+      expect(error).toMatchObject({ status: 422, code: 'context_length_exceeded', param: 'messages' });
+      expect(error.message).toMatch(/30\d\d tokens.*20\d\d/);
+    });
+
+    it('more tokens than fit, with the numbers', async () => {
+      const above = await refusal({ max_tokens: 5000 });
+      expect(above).toMatchObject({ status: 422, code: 'context_length_exceeded', param: 'max_tokens' });
+      expect(above.message).toMatch(/5000.*2048/);
+      const beside = await refusal({ max_tokens: 2040 });
+      expect(beside).toMatchObject({ status: 422, code: 'context_length_exceeded', param: 'max_tokens' });
+      expect(beside.message).toMatch(new RegExp(`2040.*${plain.usage?.prompt_tokens}.*2048`));
+    });
+
+    it('an image, which it cannot see', async () => {
+      const content = [{ type: 'image_url' as const, image_url: { url: 'data:image/png;base64,AAAA' } }];
+      const error = await refusal({ messages: [{ role: 'user', content }] });
+      expect(error).toMatchObject({ status: 422, code: 'unsupported_parameter', param: 'messages[0].content[0]' });
+    });
+
+    it('a model that does not chat', async () => {
+      expect(await refusal({ model: 'thenlper/gte-small' })).toMatchObject({ status: 422, code: 'wrong_modality' });
+    });
+
+    it('a schema keyword that cannot be kept, by its name', async () => {
+      const schema = {
+        type: 'object',
+        properties: { a: { type: 'array', uniqueItems: true, items: { type: 'string' } } },
+      };
+      const error = await refusal({ response_format: { type: 'json_schema', json_schema: { name: 'x', schema } } });
+      expect(error.status).toBe(422);
+      expect(error.message).toContain('uniqueItems');
+    });
+  });
+
+  describe('structured output', () => {
+    it('is parsed and checked by zod', async () => {
+      const answer = await client.chat.completions.parse({
+        model: MODEL,
+        messages: question,
+        temperature: 0,
+        max_tokens: 60,
+        response_format: zodResponseFormat(z.object({ city: z.enum(['Paris', 'Rome']), sure: z.boolean() }), 'answer'),
+      });
+      expect(answer.choices[0]?.finish_reason).toBe('stop');
+      expect(answer.choices[0]?.message.parsed).toEqual({
+        city: expect.stringMatching(/^(Paris|Rome)$/),
+        sure: expect.any(Boolean),
+      });
+    });
+
+    it('keeps to a schema inside json_object, as some clients send it', async () => {
+      const schema = {
+        type: 'object',
+        properties: { n: { type: 'integer', minimum: 0, maximum: 9 } },
+        required: ['n'],
+        additionalProperties: false,
+      };
+      const format = { type: 'json_object', schema } as unknown as { type: 'json_object' };
+      const answer = await client.chat.completions.create({ ...short, max_tokens: 20, response_format: format });
+      expect(JSON.parse(textOf(answer))).toEqual({ n: expect.any(Number) });
+    });
+
+    it('is JSON in JSON mode, or the beginning of it when cut', async () => {
+      const answer = await client.chat.completions.create({
+        ...short,
+        messages: [{ role: 'user', content: 'Answer {"ok": true} as JSON.' }],
+        max_tokens: 16,
+        response_format: { type: 'json_object' },
+      });
+      expect(textOf(answer)).toMatch(/^\s*\{/);
+      if (answer.choices[0]?.finish_reason === 'stop') expect(JSON.parse(textOf(answer))).toBeTypeOf('object');
+      else expect(answer.choices[0]?.finish_reason).toBe('length');
+    });
+
+    it('says length when max_tokens cuts it', async () => {
+      const schema = { type: 'object', properties: { city: { enum: ['Paris'] } }, required: ['city'] };
+      const answer = await client.chat.completions.create({
+        ...short,
+        max_tokens: 2,
+        response_format: { type: 'json_schema', json_schema: { name: 'x', schema } },
+      });
+      expect(answer.choices[0]?.finish_reason).toBe('length');
+    });
+  });
+
+  describe('tools', () => {
+    const asking = {
+      model: MODEL,
+      messages: [{ role: 'user' as const, content: 'What will the weather be in Paris?' }],
+      tools: [weather],
+      temperature: 0,
+      max_tokens: 80,
+    };
+    let called: OpenAI.ChatCompletion;
+    beforeAll(async () => {
+      called = await client.chat.completions.create({ ...asking, tool_choice: 'required', parallel_tool_calls: false });
+    }, 60_000);
+
+    it('are called with valid arguments when required', () => {
+      const [choice] = called.choices;
+      expect(choice?.finish_reason).toBe('tool_calls');
+      expect(choice?.message.content).toBeNull();
+      expect(choice?.message.tool_calls).toHaveLength(1);
+      const call = choice?.message.tool_calls?.[0];
+      if (call?.type !== 'function') throw new Error('no function was called');
+      expect(call.function.name).toBe('weather');
+      expect(call.id).not.toBe('');
+      Forecast.parse(JSON.parse(call.function.arguments));
+    });
+
+    it('are streamed in pieces that make the same call', async () => {
+      const stream = client.chat.completions.stream({ ...asking, tool_choice: 'required', parallel_tool_calls: false });
+      const pieces: string[] = [];
+      stream.on('tool_calls.function.arguments.delta', ({ arguments_delta: piece }) => pieces.push(piece));
+      const final = await stream.finalChatCompletion();
+      const argumentsOf = (answer: OpenAI.ChatCompletion) => {
+        const call = answer.choices[0]?.message.tool_calls?.[0];
+        return call?.type === 'function' ? call.function.arguments : undefined;
+      };
+      expect(argumentsOf(final)).toBe(argumentsOf(called));
+      expect(pieces.join('')).toBe(argumentsOf(called));
+      expect(final.choices[0]?.finish_reason).toBe('tool_calls');
+    });
+
+    it('are run by runTools', async () => {
+      const given: unknown[] = [];
+      const runner = client.chat.completions.runTools({
+        ...asking,
+        tool_choice: { type: 'function', function: { name: 'weather' } },
+        tools: [
+          {
+            type: 'function',
+            function: {
+              ...weatherFunction,
+              function: (text: string) => {
+                given.push(Forecast.parse(JSON.parse(text)));
+                return 'sunny';
+              },
+            },
+          },
+        ],
+      });
+      await runner.done();
+      expect(given).toEqual([{ city: expect.stringMatching(/Paris|Nairobi/), days: expect.any(Number) }]);
+      expect(runner.messages.at(-1)).toMatchObject({ role: 'tool', content: 'sunny' });
+    });
+
+    it('give results that are read back, and are not called when the choice is none', async () => {
+      const call = called.choices[0]?.message;
+      if (call?.tool_calls?.[0] === undefined) throw new Error('nothing was called');
+      const answer = await client.chat.completions.create({
+        ...asking,
+        messages: [
+          ...asking.messages,
+          call,
+          { role: 'tool', tool_call_id: call.tool_calls[0].id, content: 'Sunny, 21 degrees.' },
+        ],
+        tool_choice: 'none',
+        max_tokens: 4,
+      });
+      expect(answer.choices[0]?.message.tool_calls).toBeUndefined();
+      expect(textOf(answer)).not.toBe('');
+      // The call and its result were read: far more than the question alone has.
+      expect(answer.usage?.prompt_tokens).toBeGreaterThan((plain.usage?.prompt_tokens ?? 0) + 20);
+    });
+
+    it('must be among those that are offered', async () => {
+      const error = await refusal({ tools: [weather], tool_choice: { type: 'function', function: { name: 'other' } } });
+      expect(error).toMatchObject({ status: 400, param: 'tool_choice' });
+    });
+  });
+});
