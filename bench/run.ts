@@ -1,0 +1,62 @@
+/**
+ * Runs benchmarks, each in a process of its own, one after the other: all of them, or those that are named.
+ *
+ *   npm run bench                       npm run bench -- embeddings gateway                       npm run bench -- --quick
+ */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { MODELS_DIR } from '../test/acceptance/start-server.ts';
+
+interface Benchmark {
+  about: string;
+  node?: string[];
+  args?: string[];
+  quick: string[];
+}
+
+const MINILM = 'sentence-transformers/all-minilm-l6-v2';
+const TINYLLAMA = 'tinyllama/tinyllama-1.1b-chat';
+const BENCHMARKS: Record<string, Benchmark> = {
+  embeddings: { about: 'embeddings over HTTP against the raw runtime and transformers.js', quick: ['--quick'] },
+  chat: { about: 'chat over HTTP against node-llama-cpp', quick: ['--quick'] },
+  remote: {
+    about: 'what the remote engine adds to 200 streams',
+    node: ['--expose-gc'],
+    quick: ['--rounds', '1', '--chunks', '40'],
+  },
+  gateway: { about: 'what the service adds in front of an engine', quick: ['--quick'] },
+  usage: { about: 'the usage report over a million requests', quick: ['200000'] },
+  batches: { about: 'batch lines against single requests', quick: ['--lines', '2000', '--turns', '1'] },
+  transcription: { about: 'whisper against transformers.js', quick: ['--models', 'tiny', '--rounds', '1'] },
+  engines: {
+    about: 'engine processes against the runtimes in one process',
+    args: ['--models-dir', MODELS_DIR],
+    quick: ['--rounds', '2', '--seconds', '1', '--tokens', '8'],
+  },
+  'onnx-raw': { about: 'the onnx driver against onnxruntime', quick: [MINILM, '2'] },
+  'chat-raw': { about: 'the llama driver against node-llama-cpp', quick: [TINYLLAMA, '1', '8'] },
+};
+
+const { values, positionals } = parseArgs({
+  options: { quick: { type: 'boolean', default: false }, help: { type: 'boolean', default: false } },
+  allowPositionals: true,
+});
+const unknown = positionals.filter((name) => !Object.hasOwn(BENCHMARKS, name));
+if (values.help || unknown.length > 0) {
+  if (unknown.length > 0) console.error(`There is no benchmark '${unknown.join("', '")}'. There are:`);
+  for (const [name, { about }] of Object.entries(BENCHMARKS)) console.log(`  ${name.padEnd(14)} ${about}`);
+  process.exit(values.help ? 0 : 2);
+}
+
+for (const [name, { node = [], args = [], quick }] of Object.entries(BENCHMARKS)) {
+  if (positionals.length > 0 && !positionals.includes(name)) continue;
+  console.log(`\n== ${name} ==`);
+  const script = join(import.meta.dirname, `${name}.ts`);
+  const child = spawn(process.execPath, [...node, script, ...args, ...(values.quick ? quick : [])], {
+    stdio: 'inherit',
+  });
+  const [code] = await once(child, 'exit');
+  if (code !== 0) process.exitCode = 1;
+}
