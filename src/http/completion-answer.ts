@@ -9,12 +9,13 @@ import {
 
 /** Wire shapes of the older text completions. */
 
-function logprobsToWire(found: readonly TokenLogprob[]) {
-  let offset = 0;
+/** `start` is where the first of the tokens stands in the text. */
+function logprobsToWire(found: readonly TokenLogprob[], start = 0) {
+  let offset = start;
   const offsets = found.map(({ token }) => {
-    const start = offset;
+    const place = offset;
     offset += token.length;
-    return start;
+    return place;
   });
   return {
     tokens: found.map(({ token }) => token),
@@ -54,10 +55,15 @@ export function createTextChunkWriter(head: AnswerHead, options: ChunkOptions): 
     const common = { id: head.id, object: 'text_completion', created: head.created, model: head.model, choices };
     return `data: ${JSON.stringify(options.withUsage ? { ...common, usage } : common)}\n\n`;
   };
+  /** How much of each choice was sent. */
+  const sent = new Map<number, number>();
   return {
     event(index, event) {
       if (event.type === 'text-delta') {
-        const logprobs = options.withLogprobs && event.logprobs !== undefined ? logprobsToWire(event.logprobs) : null;
+        const start = sent.get(index) ?? 0;
+        sent.set(index, start + event.text.length);
+        const { logprobs: found } = event;
+        const logprobs = options.withLogprobs && found !== undefined ? logprobsToWire(found, start) : null;
         return chunk([{ index, text: event.text, logprobs, finish_reason: null }], null);
       }
       if (event.type === 'end')

@@ -138,6 +138,11 @@ describe('chat with the openai package', { timeout: 60_000 }, () => {
       expect(logprob).toBeLessThanOrEqual(0);
       expect(top[1]?.logprob).toBeLessThanOrEqual(logprob);
     }
+    const stream = await client.chat.completions.create({ ...short, max_tokens: 4, logprobs: true, stream: true });
+    const streamed = (await Array.fromAsync(stream)).flatMap(({ choices }) => choices[0]?.logprobs?.content ?? []);
+    expect(streamed.map(({ token, logprob }) => [token, logprob])).toEqual(
+      tokens.map(({ token, logprob }) => [token, logprob]),
+    );
   });
 
   it('obeys logit_bias', async () => {
