@@ -1,0 +1,29 @@
+"""Retrieval accuracy, rank correlation and nDCG."""
+import numpy as np
+
+
+def unit(x):
+    return x / np.maximum(np.linalg.norm(x, axis=-1, keepdims=True), 1e-12)
+
+
+def bitext(foreign, english, dims=None):
+    """Share of sentences whose translation is the nearest of all candidates, mean of both directions."""
+    a, b = (unit(v[:, :dims]) for v in (foreign, english))
+    s, k = a @ b.T, np.arange(len(a))
+    return float(((s.argmax(1) == k).mean() + (s.argmax(0) == k).mean()) / 2)
+
+
+def ranks(x):
+    _, inverse, count = np.unique(np.asarray(x, dtype=float), return_inverse=True, return_counts=True)
+    return (np.cumsum(count) - (count - 1) / 2)[inverse]
+
+
+def spearman(a, b):
+    return float(np.corrcoef(ranks(a), ranks(b))[0, 1])
+
+
+def ndcg(order, wanted, k=10):
+    """order: passage indices best first; wanted: {passage index: gain}."""
+    gain = sum(wanted.get(int(p), 0) / np.log2(i + 2) for i, p in enumerate(order[:k]))
+    best = sum(g / np.log2(i + 2) for i, g in enumerate(sorted(wanted.values(), reverse=True)[:k]))
+    return gain / best if best else 0.0

@@ -1,0 +1,55 @@
+"""Train the WordPiece vocabulary: python tokenizer.py --data DATA --out tokenizer.json"""
+import argparse
+import random
+
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+
+from data import load_parallel
+
+# How many sentences of one language the vocabulary sees, by group.
+SAMPLE = {"af": 40000, "afmin": 2500, "major": 9000, "other": 1500, "con": 300}
+# Small African languages are repeated until they weigh about this many sentences.
+AFRICAN_FLOOR = 12000
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+
+def corpus(data, rng):
+    yield from data.english
+    texts = {}
+    for lang, text in zip(data.lang, data.text):
+        texts.setdefault(lang, []).append(text)
+    for lang, rows in texts.items():
+        group = data.group.get(data.langs[lang], "other")
+        limit = SAMPLE.get(group, 1500)
+        rows = rows if len(rows) <= limit else rng.sample(rows, limit)
+        for _ in range(max(1, min(3, AFRICAN_FLOOR // len(rows))) if group == "af" else 1):
+            yield from rows
+
+
+def main():
+    args = argparse.ArgumentParser()
+    args.add_argument("--data", required=True)
+    args.add_argument("--out", required=True)
+    args.add_argument("--vocab", type=int, default=64000)
+    args = args.parse_args()
+    data = load_parallel(args.data)
+    print("languages", len(data.langs), "pairs", len(data.text), "English", len(data.english),
+          "validation", sum(map(len, data.validation.values())), flush=True)
+    tok = Tokenizer(models.WordPiece(unk_token="[UNK]", max_input_chars_per_word=200))
+    tok.normalizer = normalizers.Sequence([
+        normalizers.NFC(),
+        normalizers.BertNormalizer(clean_text=True, handle_chinese_chars=True, strip_accents=False, lowercase=True),
+    ])
+    tok.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tok.decoder = decoders.WordPiece(prefix="##")
+    tok.train_from_iterator(corpus(data, random.Random(0)), trainers.WordPieceTrainer(
+        vocab_size=args.vocab, limit_alphabet=6500, min_frequency=2, special_tokens=SPECIAL, show_progress=False))
+    tok.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", tok.token_to_id("[CLS]")), ("[SEP]", tok.token_to_id("[SEP]"))])
+    tok.save(args.out)
+    print("vocabulary", tok.get_vocab_size())
+
+
+if __name__ == "__main__":
+    main()
