@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { access, constants, mkdir } from 'node:fs/promises';
+import { access, chmod, constants, mkdir, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { openSqlStore, type SqlStore } from '../adapters/sql/store.ts';
 import { loadCatalog } from '../catalog/load.ts';
@@ -15,7 +15,7 @@ export const VERSION: string = JSON.parse(readFileSync(join(ROOT, 'package.json'
 /** Only its owner may look into a data directory that we create. */
 export async function prepareDataDir({ dataDir }: ResolvedConfig): Promise<void> {
   try {
-    await mkdir(dataDir, { recursive: true, mode: 0o700 });
+    await mkdir(join(dataDir, 'blobs'), { recursive: true, mode: 0o700 });
     await access(dataDir, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch (cause) {
     const reason = (cause as NodeJS.ErrnoException).code ?? 'unknown reason';
@@ -28,7 +28,11 @@ export async function prepareDataDir({ dataDir }: ResolvedConfig): Promise<void>
 
 export async function openStore(config: ResolvedConfig): Promise<SqlStore> {
   await prepareDataDir(config);
-  return openSqlStore({ path: join(config.dataDir, 'baobab.sqlite') });
+  const path = join(config.dataDir, 'baobab.sqlite');
+  // SQLite gives its other files the rights of this one; the directory may be an older one that others can look into.
+  await (await open(path, 'a', 0o600)).close();
+  await chmod(path, 0o600);
+  return openSqlStore({ path });
 }
 
 export const catalogEntries = (config: ResolvedConfig): ModelEntry[] =>

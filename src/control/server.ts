@@ -1,9 +1,18 @@
-import { chmod, rm } from 'node:fs/promises';
+import { chmod, lstat, mkdir, rm } from 'node:fs/promises';
 import { createServer } from 'node:http';
+import { userInfo } from 'node:os';
+import { dirname } from 'node:path';
 import { controlSocketPath, type EngineReport } from './socket.ts';
 
 export interface ControlServer {
   close(): Promise<void>;
+}
+
+/** The folder of a socket outside the data directory lies where everybody may write: it must be ours alone. */
+async function makePrivate(directory: string): Promise<void> {
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  const { uid } = await lstat(directory);
+  if (uid !== userInfo().uid) throw new Error(`the folder ${directory} belongs to somebody else`);
 }
 
 /** Answers the operator's commands on this machine. The caller holds the lock of the data directory, so a socket left there is stale. */
@@ -12,7 +21,10 @@ export async function startControlServer(
   engines: () => Promise<EngineReport[]>,
 ): Promise<ControlServer> {
   const path = controlSocketPath(dataDir);
-  if (process.platform !== 'win32') await rm(path, { force: true });
+  if (process.platform !== 'win32') {
+    await makePrivate(dirname(path));
+    await rm(path, { force: true });
+  }
   const server = createServer((request, response) => {
     if (request.method !== 'GET' || request.url !== '/engines') {
       response.writeHead(404).end();

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { tmpdir } from 'node:os';
+import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 
 /** Operating systems allow about a hundred bytes for the path of a local socket. */
@@ -11,7 +11,8 @@ export function controlSocketPath(dataDir: string): string {
     return `\\\\.\\pipe\\baobab-${createHash('sha256').update(dataDir).digest('hex').slice(0, 16)}`;
   const path = join(dataDir, 'control.sock');
   if (Buffer.byteLength(path) <= MAX_PATH_BYTES) return path;
-  return join(tmpdir(), `baobab-${createHash('sha256').update(dataDir).digest('hex').slice(0, 16)}.sock`);
+  const name = createHash('sha256').update(dataDir).digest('hex').slice(0, 16);
+  return join(tmpdir(), `baobab-${userInfo().uid}`, `${name}.sock`);
 }
 
 /** A model as the running server sees it. */

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import type { FastifyReply } from 'fastify';
 import type { ApiError } from '../errors/api-error.ts';
 import { errors } from '../errors/errors.ts';
+import { keptHeaders } from './plugins/idempotency.ts';
 
 export interface EventStream {
   /** Whether anything was sent: from then on errors are events, not answers. */
@@ -92,7 +93,7 @@ export function openEventStream(reply: FastifyReply): EventStream {
       stop();
       open();
       run?.take(text);
-      await run?.finish({ 'content-type': EVENT_STREAM });
+      await run?.finish({ ...keptHeaders(reply), 'content-type': EVENT_STREAM });
       if (!raw.destroyed) raw.end(text);
     },
   };

@@ -14,6 +14,8 @@ export interface TranscriptionForm extends AsyncDisposable {
   body: TranscriptionBody;
   /** Where the sent file lies until the form is disposed of. */
   path: string | undefined;
+  /** Of that file. */
+  bytes: number;
   /** Equal for equal forms, whatever their boundaries. */
   hash: string;
 }
@@ -42,7 +44,12 @@ function toBody(fields: ReadonlyMap<string, string[]>): TranscriptionBody {
 }
 
 /** Of a form or of JSON. */
-export function checkedBody(body: unknown): TranscriptionBody {
+export function checkedBody(sent: unknown): TranscriptionBody {
+  // Official clients send null for what is not set.
+  const body =
+    typeof sent === 'object' && sent !== null
+      ? Object.fromEntries(Object.entries(sent).filter(([, value]) => value !== null))
+      : sent;
   if (!validator.Check(body)) throw explainInvalid(TranscriptionRequest, body);
   return body;
 }
@@ -55,6 +62,7 @@ export async function readTranscriptionForm(
   const fields = new Map<string, string[]>();
   const hash = createHash('sha256');
   let path: string | undefined;
+  let bytes = 0;
   const remove = async () => {
     if (path !== undefined) await rm(path, { force: true });
   };
@@ -68,13 +76,16 @@ export async function readTranscriptionForm(
         throw errors.invalidParameter(part.fieldname, "The audio must be in the part 'file'.");
       await mkdir(options.directory, { recursive: true });
       path = join(options.directory, `upload-${randomUUID()}`);
-      part.file.on('data', (chunk: Buffer) => hash.update(chunk));
+      part.file.on('data', (chunk: Buffer) => {
+        hash.update(chunk);
+        bytes += chunk.length;
+      });
       await pipeline(part.file, createWriteStream(path, { mode: 0o600 }));
       if (part.file.truncated) throw errors.fileTooLarge(options.maxBytes);
     }
     const body = toBody(fields);
     hash.update(JSON.stringify(body));
-    return { body, path, hash: hash.digest('hex'), [Symbol.asyncDispose]: remove };
+    return { body, path, bytes, hash: hash.digest('hex'), [Symbol.asyncDispose]: remove };
   } catch (error) {
     await remove();
     throw formError(error);

@@ -14,19 +14,21 @@ import type { RerankRequest } from './schemas/rerank.ts';
 export async function answerEmbeddings(
   embeddings: EmbeddingsService,
   call: InferenceCall,
-  { model, input, dimensions, encoding_format: format = 'float' }: Static<typeof EmbeddingRequest>,
+  { model, input, dimensions, encoding_format: format }: Static<typeof EmbeddingRequest>,
 ) {
-  const result = await embeddings.embed(call, { model, inputs: inputsOf(input), dimensions });
-  return { body: await writeEmbeddings({ ...result, model, format }), promptTokens: result.promptTokens };
+  const command = { model, inputs: inputsOf(input), dimensions: dimensions ?? undefined };
+  const result = await embeddings.embed(call, command);
+  const body = await writeEmbeddings({ ...result, model, format: format ?? 'float' });
+  return { body, promptTokens: result.promptTokens };
 }
 
 /** A search unit is one query with up to this many documents. */
 const DOCUMENTS_PER_SEARCH_UNIT = 100;
 
 export async function answerRerank(rerank: RerankService, call: InferenceCall, body: Static<typeof RerankRequest>) {
-  const { model, query, top_n: topN, return_documents: withDocuments = false } = body;
+  const { model, query, top_n: topN, return_documents: withDocuments } = body;
   const documents = body.documents.map((each) => (typeof each === 'string' ? each : each.text));
-  const { results, promptTokens } = await rerank.rerank(call, { model, query, documents, topN });
+  const { results, promptTokens } = await rerank.rerank(call, { model, query, documents, topN: topN ?? undefined });
   return {
     id: createId('rerank'),
     object: 'list' as const,

@@ -186,7 +186,9 @@ describe('what a call may use', () => {
     expect(resolve('acme/chat', { regions: ['us-1', 'eu-1'] }).regionPin).toBe('eu-1');
     expect(() => resolve('acme/chat', { regions: ['us-1'] })).toThrow(code('region_not_allowed'));
     served['acme/chat'] = { regions: [], status: 'unavailable' };
-    expect(resolve('acme/chat', { regions: ['us-1'] }).regionPin).toBeUndefined();
+    // An outage must not end in a region that the key may not use.
+    expect(() => resolve('acme/chat', { regions: ['us-1'] })).toThrow(code('model_unavailable'));
+    expect(() => resolve('acme/chat', { pin: 'local' })).toThrow(code('model_unavailable'));
   });
 
   it('is held to the modality of the endpoint and to the regions that serve', () => {

@@ -152,6 +152,8 @@ export async function createCatalog(dependencies: CatalogDependencies): Promise<
       if (regionPin !== undefined && !isAllowed(regionPin)) throw errors.regionNotAllowed(regionPin);
       if (regionPin === undefined && key.allowedRegions.length === 0) return { reference, entry, version, regionPin };
       const { regions } = serving(entry, version);
+      // Served nowhere: that is an outage, and another pin would not help.
+      if (regions.length === 0) throw errors.modelUnavailable(entry.slug, 'no region serves it at the moment');
       if (regionPin !== undefined && !regions.includes(regionPin)) {
         throw errors.regionUnavailable(entry.slug, regionPin, regions);
       }

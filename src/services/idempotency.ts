@@ -71,8 +71,8 @@ export interface IdempotencyDependencies {
   onError?: ((error: unknown) => void) | undefined;
 }
 
-/** Besides 2xx: answers that the same request would get again. */
-const KEPT_STATUS: readonly number[] = [400, 404, 409, 413, 422];
+/** Besides 2xx: answers that the same request would get again. Not 409: a model may be served in the wanted region a moment later. */
+const KEPT_STATUS: readonly number[] = [400, 404, 413, 422];
 const POLL_MS = { first: 25, longest: 1_000 };
 
 /** What this process knows of a key that is being run or asked for: how the requests behind it will go on. */

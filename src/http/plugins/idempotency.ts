@@ -23,6 +23,10 @@ declare module 'fastify' {
     /** SHA-256 of the body as it came; only where a key was sent. */
     bodyHash: string | undefined;
   }
+  interface FastifyContextConfig {
+    /** Shown in the first answer only: what is kept for replays has null there. */
+    secretField?: string;
+  }
   interface FastifyInstance {
     /**
      * Answers from the first run if there was one, and says so. Routes call it themselves when they read their body, and give a
@@ -48,10 +52,16 @@ function keyOf(request: FastifyRequest): string | undefined {
   return key;
 }
 
-const keptHeaders = (reply: FastifyReply): Record<string, string> =>
+export const keptHeaders = (reply: FastifyReply): Record<string, string> =>
   Object.fromEntries(
     KEPT_HEADERS.flatMap((name) => (reply.hasHeader(name) ? [[name, String(reply.getHeader(name))]] : [])),
   );
+
+/** A secret is shown once and never stored, not even for a retry. */
+function withoutSecret(body: Buffer, field: string | undefined): Buffer {
+  if (field === undefined) return body;
+  return Buffer.from(JSON.stringify({ ...JSON.parse(body.toString()), [field]: null }));
+}
 
 function toRun(run: Run, maxBodyBytes: number): IdempotentRun & { complete: Run['complete'] } {
   let pieces: string[] | null = [];
@@ -80,9 +90,10 @@ export const idempotencyKeys = plugin<{ idempotency: Idempotency }>(async (serve
     if (key === undefined) return false;
     const begun = await idempotency.begin({
       accountId: principalOf(request).account.id,
-      endpoint: `${request.method} ${request.url.split('?')[0]}`,
+      endpoint: `${request.method} ${decodeURIComponent(request.url.split('?')[0] ?? '')}`,
       key,
-      bodyHash,
+      // Another region is another request.
+      bodyHash: hashBody(`${bodyHash}\n${request.headers['x-service-region'] ?? ''}`),
       signal: disconnectSignal(reply),
     });
     if (begun.kind === 'run') {
@@ -101,7 +112,10 @@ export const idempotencyKeys = plugin<{ idempotency: Idempotency }>(async (serve
 
   // With callbacks: most requests have no key, and for them a promise at each step would be for nothing.
   server.addHook('preHandler', (request, reply, done) => {
-    if (request.headers['idempotency-key'] === undefined || request.headers['content-type']?.startsWith('multipart/')) {
+    if (
+      request.headers['idempotency-key'] === undefined ||
+      /^\s*multipart\//i.test(request.headers['content-type'] ?? '')
+    ) {
       done();
       return;
     }
@@ -120,8 +134,9 @@ export const idempotencyKeys = plugin<{ idempotency: Idempotency }>(async (serve
     runs.delete(request);
     const body = payload === undefined || payload === null ? Buffer.alloc(0) : payload;
     const bytes = typeof body === 'string' ? Buffer.from(body) : body;
+    const { secretField } = request.routeOptions.config;
     const kept = Buffer.isBuffer(bytes)
-      ? run.complete({ status: reply.statusCode, headers: keptHeaders(reply), body: bytes })
+      ? run.complete({ status: reply.statusCode, headers: keptHeaders(reply), body: withoutSecret(bytes, secretField) })
       : run.abandon();
     kept.then(() => done(null, payload), done);
   });

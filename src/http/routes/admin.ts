@@ -33,6 +33,7 @@ const list = <T extends ReturnType<typeof Type.Object>>(item: T) =>
 export const adminRoutes: FastifyPluginAsyncTypebox<AdminDependencies> = async (server, dependencies) => {
   const { keys, catalog, authentication } = dependencies;
   const config = { scope: 'admin' as const };
+  const withSecret = { ...config, secretField: 'secret' };
   const tags = ['Administration'];
 
   server.get(
@@ -123,7 +124,7 @@ export const adminRoutes: FastifyPluginAsyncTypebox<AdminDependencies> = async (
   server.post(
     '/admin/keys/:id/rotate',
     {
-      config,
+      config: withSecret,
       schema: {
         summary: 'Issue a new key with the same rights; the old one goes on for a while',
         tags,

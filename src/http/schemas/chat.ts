@@ -1,7 +1,5 @@
-import { type Static, type TSchema, Type } from 'typebox';
-
-/** Official clients send null for what is not set. */
-const optional = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
+import { type Static, Type } from 'typebox';
+import { optional } from './optional.ts';
 
 const TextPart = Type.Object({ type: Type.Literal('text'), text: Type.String() });
 const OtherPart = Type.Object({ type: Type.Enum(['image_url', 'input_audio', 'file', 'refusal']) });
@@ -80,6 +78,10 @@ export const ChatCompletionRequest = Type.Object({
     ]),
   ),
   parallel_tool_calls: optional(Type.Boolean()),
+  modalities: optional(Type.Array(Type.Enum(['text', 'audio']))),
+  audio: optional(Type.Object({}, { description: 'Not supported' })),
+  functions: optional(Type.Array(Type.Unknown(), { description: "Not supported: use 'tools'" })),
+  web_search_options: optional(Type.Object({}, { description: 'Not supported' })),
 });
 
 const tokenIds = Type.Array(Type.Integer({ minimum: 0 }), { minItems: 1 });

@@ -1,4 +1,5 @@
 import { type Static, Type } from 'typebox';
+import { optional } from './optional.ts';
 
 const text = Type.String({ minLength: 1 });
 const tokens = Type.Array(Type.Integer({ minimum: 0 }), { minItems: 1 });
@@ -8,9 +9,9 @@ export const EmbeddingRequest = Type.Object({
   input: Type.Union([text, Type.Array(text, { minItems: 1 }), tokens, Type.Array(tokens, { minItems: 1 })], {
     description: 'Up to 2048 texts, or arrays of token ids',
   }),
-  dimensions: Type.Optional(Type.Integer({ minimum: 1, description: 'Shortens the vectors, on models that allow it' })),
-  encoding_format: Type.Optional(Type.Enum(['float', 'base64'], { default: 'float' })),
-  user: Type.Optional(Type.String()),
+  dimensions: optional(Type.Integer({ minimum: 1, description: 'Shortens the vectors, on models that allow it' })),
+  encoding_format: optional(Type.Enum(['float', 'base64'], { default: 'float' })),
+  user: optional(Type.String()),
 });
 
 export const EmbeddingResponse = Type.Object({

@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import { optional } from './optional.ts';
 
 const documentText = Type.Object({ text: Type.String({ minLength: 1 }) });
 
@@ -9,8 +10,8 @@ export const RerankRequest = Type.Object({
     minItems: 1,
     description: 'Up to 1000 texts',
   }),
-  top_n: Type.Optional(Type.Integer({ minimum: 1 })),
-  return_documents: Type.Optional(Type.Boolean({ default: false })),
+  top_n: optional(Type.Integer({ minimum: 1 })),
+  return_documents: optional(Type.Boolean({ default: false })),
 });
 
 export const RerankResponse = Type.Object({

@@ -1,0 +1,4 @@
+import { type TSchema, Type } from 'typebox';
+
+/** Official clients send null for what is not set. */
+export const optional = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));

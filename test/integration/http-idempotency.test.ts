@@ -1,0 +1,114 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { CHAT, EMBEDDING, type HttpBed, startHttpBed } from './http-bed.ts';
+
+describe('idempotency keys over HTTP', () => {
+  let bed: HttpBed;
+  beforeAll(async () => {
+    bed = await startHttpBed();
+  });
+  afterAll(() => bed[Symbol.asyncDispose]());
+
+  const send = (path: string, body: unknown, headers: Record<string, string>) =>
+    bed.fetch(path, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body: JSON.stringify(body),
+    });
+  const usage = async (): Promise<number> => {
+    const answer = await bed.fetch('/v1/usage?start=2020-01-01');
+    return ((await answer.json()) as { totals: { requests: number } }).totals.requests;
+  };
+  const upload = (text: string, key: string, contentType = 'multipart/form-data') => {
+    const boundary = `b${Math.random().toString(36).slice(2)}`;
+    const part = (head: string, body: string) =>
+      `--${boundary}\r\nContent-Disposition: form-data; ${head}\r\n\r\n${body}\r\n`;
+    return bed.fetch('/v1/files', {
+      method: 'POST',
+      headers: { 'content-type': `${contentType}; boundary=${boundary}`, 'idempotency-key': key },
+      body: `${part('name="purpose"', 'batch')}${part('name="file"; filename="a.jsonl"', text)}--${boundary}--\r\n`,
+    });
+  };
+
+  it('runs thirty equal requests at once one time, and bills one', async () => {
+    const before = await usage();
+    const body = { model: EMBEDDING, input: 'the same thing' };
+    const answers = await Promise.all(
+      Array.from({ length: 30 }, () => send('/v1/embeddings', body, { 'idempotency-key': 'thirty' })),
+    );
+    const texts = await Promise.all(answers.map((answer) => answer.text()));
+    expect(new Set(texts).size).toBe(1);
+    expect(answers.filter((answer) => answer.headers.get('idempotent-replayed') === 'true')).toHaveLength(29);
+    expect(new Set(answers.map((answer) => answer.headers.get('x-request-id'))).size).toBe(30);
+    expect(await usage()).toBe(before + 1);
+  });
+
+  it('replays streams as streams, with the same bytes', async () => {
+    const body = { model: CHAT, messages: [{ role: 'user', content: 'hello' }], stream: true };
+    const first = await send('/v1/chat/completions', body, { 'idempotency-key': 'stream' });
+    const text = await first.text();
+    const again = await send('/v1/chat/completions', body, { 'idempotency-key': 'stream' });
+    expect(again.headers.get('content-type')).toBe(first.headers.get('content-type'));
+    expect(again.headers.get('idempotent-replayed')).toBe('true');
+    expect(await again.text()).toBe(text);
+    expect(text).toContain('data: [DONE]');
+  });
+
+  it('refuses another body, also when only the region differs', async () => {
+    const body = { model: EMBEDDING, input: 'one' };
+    await send('/v1/embeddings', body, { 'idempotency-key': 'other' });
+    for (const [changed, headers] of [
+      [{ ...body, input: 'two' }, {}],
+      [body, { 'x-service-region': 'local' }],
+    ] as const) {
+      const answer = await send('/v1/embeddings', changed, { 'idempotency-key': 'other', ...headers });
+      expect(answer.status).toBe(422);
+      expect(await answer.json()).toMatchObject({ error: { code: 'idempotency_key_reused' } });
+    }
+  });
+
+  it('does not keep a 409: the model may be served there a moment later', async () => {
+    const body = { model: EMBEDDING, input: 'far away' };
+    const headers = { 'idempotency-key': 'region', 'x-service-region': 'mars-1' };
+    expect((await send('/v1/embeddings', body, headers)).status).toBe(409);
+    const again = await send('/v1/embeddings', body, headers);
+    expect(again.headers.get('idempotent-replayed')).toBeNull();
+  });
+
+  it('holds for a path however it is written', async () => {
+    const body = { model: EMBEDDING, input: 'spelling' };
+    await send('/v1/embeddings', body, { 'idempotency-key': 'path' });
+    const again = await send('/v1/%65mbeddings', body, { 'idempotency-key': 'path' });
+    expect(again.headers.get('idempotent-replayed')).toBe('true');
+  });
+
+  it('keeps no secret for a replay', async () => {
+    const body = { account: 'default', name: 'shown once' };
+    const first = (await (await send('/v1/admin/keys', body, { 'idempotency-key': 'secret' })).json()) as {
+      secret: string;
+      id: string;
+    };
+    const again = await send('/v1/admin/keys', body, { 'idempotency-key': 'secret' });
+    expect(first.secret).toMatch(/^bao_sk_/);
+    expect(again.headers.get('idempotent-replayed')).toBe('true');
+    expect(await again.json()).toMatchObject({ id: first.id, secret: null });
+  });
+
+  it('compares uploads by what they carry, not by their boundaries', async () => {
+    const first = (await (await upload('{"a":1}\n', 'upload')).json()) as { id: string };
+    const again = await upload('{"a":1}\n', 'upload', 'Multipart/Form-Data');
+    expect(again.headers.get('idempotent-replayed')).toBe('true');
+    expect(await again.json()).toMatchObject({ id: first.id });
+    expect((await upload('{"a":2}\n', 'upload')).status).toBe(422);
+    const list = (await (await bed.fetch('/v1/files')).json()) as { data: unknown[] };
+    expect(list.data).toHaveLength(1);
+  });
+
+  it('asks for a key that can be one', async () => {
+    const answer = await send(
+      '/v1/embeddings',
+      { model: EMBEDDING, input: 'x' },
+      { 'idempotency-key': 'x'.repeat(256) },
+    );
+    expect(answer.status).toBe(400);
+  });
+});
