@@ -84,7 +84,7 @@ export const adminRoutes: FastifyPluginAsyncTypebox<AdminDependencies> = async (
   server.post(
     '/admin/keys',
     {
-      config,
+      config: withSecret,
       schema: { summary: 'Create a key', tags, body: NewKey, response: { 200: IssuedKeyShape, ...commonErrors } },
     },
     async ({ body }) => {
