@@ -59,6 +59,13 @@ export const errors = {
       `'${param}' has ${tokens} tokens, but this model takes at most ${limit}. Shorten it or split it.`,
       { param },
     ),
+  /** For what need not be counted to its end to be refused. */
+  contextFarTooLong: (param: string, limit: number) =>
+    new ApiError(
+      'context_length_exceeded',
+      `'${param}' has more than ${limit} tokens, but this model takes at most ${limit}. Shorten it or split it.`,
+      { param },
+    ),
   tooManyInputs: (param: string, count: number, limit: number) =>
     new ApiError('too_many_inputs', `'${param}' has ${count} items; at most ${limit} are accepted in one request.`, {
       param,

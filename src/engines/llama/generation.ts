@@ -9,8 +9,8 @@ import { createGrammarSwitch, type GrammarStates, type GrammarSwitch } from './g
 import { outputBudget } from './limits.ts';
 import { tokenLogprob } from './logprobs.ts';
 import { createOutput, type Output, type OutputStep } from './output.ts';
-import type { PromptTokenizer } from './prompt.ts';
-import { samplingOptions, temperatureOf } from './sampling.ts';
+import type { PromptLimit, PromptTokenizer } from './prompt.ts';
+import { checkBias, samplingOptions, temperatureOf } from './sampling.ts';
 import type { SlotLease, SlotPool } from './slots.ts';
 import { planCalls } from './tool-calls.ts';
 import { CALL_OPEN } from './tool-prompt.ts';
@@ -114,8 +114,9 @@ interface GenerationPlan {
 }
 
 /** Everything that can be refused, before any work is done. */
-async function prepare({ dependencies, request }: Production): Promise<GenerationPlan> {
-  const { vocabulary, grammars } = dependencies;
+async function prepare({ dependencies, request, signal }: Production): Promise<GenerationPlan> {
+  const { vocabulary, grammars, contextLength } = dependencies;
+  checkBias(request.logitBias, vocabulary.size);
   const calls = planCalls({
     tools: request.tools,
     choice: request.toolChoice,
@@ -127,13 +128,14 @@ async function prepare({ dependencies, request }: Production): Promise<Generatio
     dropLeadingSpace: vocabulary.addsLeadingSpace && 'messages' in request.prompt,
     newCallId: dependencies.newCallId,
   });
-  const tokens = promptTokens(dependencies, { ...request, tools: calls && request.tools }, output.lead);
   const param = 'messages' in request.prompt ? 'messages' : 'prompt';
+  const limit = { param, tokens: contextLength - 1, signal };
+  const tokens = await promptTokens(dependencies, { ...request, tools: calls && request.tools }, output.lead, limit);
   if (tokens.length === 0) throw errors.invalidParameter(param, `'${param}' is empty; send at least one character.`);
   const maxTokens = outputBudget({
     param,
     promptTokens: tokens.length,
-    contextLength: dependencies.contextLength,
+    contextLength,
     maxOutputTokens: dependencies.maxOutputTokens,
     maxTokens: request.maxTokens,
   });
@@ -198,14 +200,17 @@ async function decode(
   }
 }
 
-function promptTokens(
+async function promptTokens(
   { template, tokenizer }: GenerationDependencies,
   { prompt, tools }: ChatRequest,
   lead: string,
-): Token[] {
-  if ('text' in prompt) return tokenizer.text(prompt.text);
+  limit: PromptLimit,
+): Promise<Token[]> {
+  if ('text' in prompt) return tokenizer.text(prompt.text, limit);
   if ('tokens' in prompt) return tokenizer.ids(prompt.tokens);
-  const tokens = tokenizer.pieces(template.render({ messages: prompt.messages, tools }));
+  // Every message has at least the token that ends it, and a template takes its time for each.
+  if (prompt.messages.length > limit.tokens) throw errors.contextFarTooLong(limit.param, limit.tokens);
+  const tokens = await tokenizer.pieces(template.render({ messages: prompt.messages, tools }), limit);
   return lead === '' ? tokens : [...tokens, ...tokenizer.continuation(lead)];
 }
 

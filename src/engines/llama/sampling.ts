@@ -1,4 +1,5 @@
 import { type LlamaModel, type SequenceEvaluateOptions, type Token, TokenBias } from 'node-llama-cpp';
+import { errors } from '../../errors/errors.ts';
 import type { SamplingOptions } from '../engine.ts';
 
 const DEFAULT_TEMPERATURE = 1;
@@ -53,6 +54,15 @@ export const temperatureOf = (request: SamplingOptions) => request.temperature ?
 export function normalisedSeed(seed: number): number {
   const rest = Math.trunc(seed) % SEEDS;
   return rest < 0 ? rest + SEEDS : rest;
+}
+
+export function checkBias(biases: SamplingOptions['logitBias'], vocabularySize: number): void {
+  const wrong = biases?.keys().find((id) => !Number.isInteger(id) || id < 0 || id >= vocabularySize);
+  if (wrong === undefined) return;
+  throw errors.invalidParameter(
+    `logit_bias[${wrong}]`,
+    `'logit_bias' names the token ${wrong}, which is not in the vocabulary of this model (0 to ${vocabularySize - 1}).`,
+  );
 }
 
 function tokenBias(model: LlamaModel, biases: ReadonlyMap<number, number>): TokenBias {
