@@ -78,7 +78,22 @@ function toolChoiceOf(body: ChatCompletionBody): ToolChoice | undefined {
   return { name: choice.function.name };
 }
 
+/** What no model here can do is refused: left out in silence, the answer would not be what was asked for. */
+function refuseUnsupported(body: ChatCompletionBody): void {
+  if (body.modalities?.includes('audio') || body.audio) {
+    const param = body.audio ? 'audio' : 'modalities';
+    throw errors.unsupportedParameter(param, `'${param}' asks for speech, but chat models here answer with text only.`);
+  }
+  if (body.functions && body.functions.length > 0) {
+    throw errors.unsupportedParameter('functions', "'functions' is not supported. Send 'tools' instead.");
+  }
+  if (body.web_search_options) {
+    throw errors.unsupportedParameter('web_search_options', "'web_search_options' is not supported: leave it out.");
+  }
+}
+
 export function chatCommand(body: ChatCompletionBody): ChatCommand {
+  refuseUnsupported(body);
   if (body.top_logprobs && !body.logprobs) {
     throw errors.invalidParameter('top_logprobs', "'top_logprobs' needs 'logprobs' to be true.");
   }

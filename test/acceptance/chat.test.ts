@@ -25,7 +25,7 @@ const weatherFunction = {
 const weather = { type: 'function' as const, function: weatherFunction };
 const Forecast = z.strictObject({ city: z.enum(['Paris', 'Nairobi']), days: z.int().min(1).max(7) });
 
-describe('chat with the openai package', { timeout: 60_000 }, () => {
+describe('chat with the openai package', { timeout: 120_000 }, () => {
   let server: RunningServer;
   let client: OpenAI;
   /** The answer that others are compared with. */
@@ -282,6 +282,24 @@ describe('chat with the openai package', { timeout: 60_000 }, () => {
       else expect(answer.choices[0]?.finish_reason).toBe('length');
     });
 
+    it('streams characters whole that are many tokens', async () => {
+      const schema = {
+        type: 'object',
+        properties: { s: { enum: ['☃🌍'] } },
+        required: ['s'],
+        additionalProperties: false,
+      };
+      const stream = await client.chat.completions.create({
+        ...short,
+        max_tokens: 40,
+        response_format: { type: 'json_schema', json_schema: { name: 'x', schema } },
+        stream: true,
+      });
+      const pieces = (await Array.fromAsync(stream)).map(({ choices }) => choices[0]?.delta.content ?? '');
+      expect(JSON.parse(pieces.join(''))).toEqual({ s: '☃🌍' });
+      expect(pieces.every((piece) => piece.isWellFormed() && !piece.includes('\uFFFD'))).toBe(true);
+    });
+
     it('says length when max_tokens cuts it', async () => {
       const schema = { type: 'object', properties: { city: { enum: ['Paris'] } }, required: ['city'] };
       const answer = await client.chat.completions.create({
@@ -304,7 +322,7 @@ describe('chat with the openai package', { timeout: 60_000 }, () => {
     let called: OpenAI.ChatCompletion;
     beforeAll(async () => {
       called = await client.chat.completions.create({ ...asking, tool_choice: 'required', parallel_tool_calls: false });
-    }, 60_000);
+    }, 120_000);
 
     it('are called with valid arguments when required', () => {
       const [choice] = called.choices;

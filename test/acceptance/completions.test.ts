@@ -5,7 +5,7 @@ import { type RunningServer, startServer } from './start-server.ts';
 
 const MODEL = 'tinyllama/tinyllama-1.1b-chat';
 
-describe('text completions', { timeout: 60_000 }, () => {
+describe('text completions', { timeout: 120_000 }, () => {
   let server: RunningServer;
   let client: OpenAI;
   let plain: OpenAI.Completion;
