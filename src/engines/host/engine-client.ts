@@ -33,6 +33,13 @@ import {
 /** The process ended before it had answered. Not an answer for clients: the replica set retries or translates it. */
 export class EngineCrash extends Error {
   override readonly name = 'EngineCrash';
+  /** Whether the call may be what the process hung on; another process would hang on it, too. */
+  readonly suspect: boolean;
+
+  constructor(reason: string, { suspect = false } = {}) {
+    super(reason);
+    this.suspect = suspect;
+  }
 }
 
 export interface EngineProcessOptions {
@@ -81,6 +88,8 @@ interface Pending {
   onError(error: Error): void;
   place?: ((value: unknown) => Uint8Array) | undefined;
   stream?: StreamSink;
+  /** It went out when the process had been silent already, so it is not what the process hangs on. */
+  sentIntoSilence?: boolean;
 }
 
 const NO_CONTEXT: CallContext = {
@@ -104,6 +113,7 @@ export function startEngineProcess(options: EngineProcessOptions): EngineProcess
   let residentBytes = 0;
   let killReason: string | undefined;
   let gone: string | undefined;
+  let hung = false;
 
   const child = spawn(process.execPath, [ENTRY, String(process.pid)], {
     stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
@@ -137,7 +147,10 @@ export function startEngineProcess(options: EngineProcessOptions): EngineProcess
         if ((age + 1) * heartbeatMs >= options.hangTimeoutMs) kill('it did not stop a cancelled request');
       }
     },
-    onHang: () => kill(`it made no progress for ${options.hangTimeoutMs / 1000} s`),
+    onHang() {
+      hung = true;
+      kill(`it made no progress for ${options.hangTimeoutMs / 1000} s`);
+    },
   });
   const loadTimer = setTimeout(
     () => kill(`it did not load within ${options.loadTimeoutMs / 1000} s`),
@@ -171,9 +184,10 @@ export function startEngineProcess(options: EngineProcessOptions): EngineProcess
     clearTimeout(lastWords);
     monitor.stop();
     channel.close();
-    const crash = new EngineCrash(reason);
-    ready.reject(crash);
-    for (const call of pending.values()) call.onError(crash);
+    ready.reject(new EngineCrash(reason));
+    for (const call of pending.values()) {
+      call.onError(new EngineCrash(reason, { suspect: hung && call.sentIntoSilence !== true }));
+    }
     pending.clear();
     cancelled.clear();
     exited.resolve(reason);
@@ -219,6 +233,7 @@ export function startEngineProcess(options: EngineProcessOptions): EngineProcess
     const id = ++lastId;
     if (pending.size + cancelled.size === 0) monitor.progress();
     channel.write({ type: 'call', id, context: wire satisfies WireContext, call }, payload);
+    entry.sentIntoSilence = monitor.silent();
     pending.set(id, entry);
     return id;
   }

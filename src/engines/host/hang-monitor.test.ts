@@ -50,4 +50,14 @@ describe('hang monitor', () => {
     }
     expect(state.hangs).toBe(1);
   });
+
+  it('tells calls sent into the silence from those that may have caused it', () => {
+    const { monitor } = build();
+    vi.advanceTimersByTime(1_000);
+    expect(monitor.silent()).toBe(false);
+    vi.advanceTimersByTime(1_000);
+    expect(monitor.silent()).toBe(true);
+    monitor.progress();
+    expect(monitor.silent()).toBe(false);
+  });
 });

@@ -37,6 +37,8 @@ export function createHangMonitor(options: HangMonitorOptions) {
       if (cpuMs - lastCpuMs > options.heartbeatMs * WORKING_SHARE) silentTicks = 0;
       lastCpuMs = cpuMs;
     },
+    /** Whether the process has missed a whole heartbeat or more. */
+    silent: () => silentTicks > 1,
     stop: () => clearInterval(timer),
   };
 }

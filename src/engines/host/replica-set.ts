@@ -126,7 +126,10 @@ export function createReplicaSet(options: ReplicaSetOptions): ReplicaSet {
   const afterCrash = (error: EngineCrash) =>
     errors.modelUnavailable(slug, 'its engine stopped while it worked on this request', error);
 
-  /** A crash takes down everything its process was at; each call gets one more chance on another process. */
+  /**
+   * A crash takes down everything its process was at; each call gets one more chance on another process, unless the process may
+   * have hung on it: that would cost another one as long.
+   */
   async function run<T>(
     context: CallContext,
     weight: number,
@@ -140,7 +143,7 @@ export function createReplicaSet(options: ReplicaSetOptions): ReplicaSet {
         return result;
       } catch (error) {
         if (!(error instanceof EngineCrash)) throw error;
-        if (attempt === 2 || closed) throw afterCrash(error);
+        if (attempt === 2 || error.suspect || closed) throw afterCrash(error);
       } finally {
         release();
       }
@@ -197,7 +200,7 @@ export function createReplicaSet(options: ReplicaSetOptions): ReplicaSet {
           return;
         } catch (error) {
           if (!(error instanceof EngineCrash)) throw error;
-          if (sent || attempt === 2 || closed) throw afterCrash(error);
+          if (sent || attempt === 2 || error.suspect || closed) throw afterCrash(error);
         } finally {
           place.release();
           const { promptTokens, completionTokens } = usageSoFar();
