@@ -1,13 +1,15 @@
 import type { TranscriptionRequest } from '../engines/engine.ts';
 import { ApiError } from '../errors/api-error.ts';
 import { errors } from '../errors/errors.ts';
-import type { InferenceCall, InferenceService } from './inference.ts';
-import type { TranscriptionEvent, TranscriptionsService } from './transcriptions.ts';
+import type { InferenceCall, InferenceEstimate, InferenceService } from './inference.ts';
+import type { TimedSegment, TranscriptionEvent, TranscriptionsService } from './transcriptions.ts';
 
 export interface AudioCommand<Source> {
   model: string;
   /** Opened only when the request is admitted. */
   source(): Promise<Source>;
+  /** Of the encoded audio. */
+  bytes: number;
   options: Omit<TranscriptionRequest, 'samples'>;
 }
 
@@ -30,16 +32,31 @@ export interface AudioDependencies<Source> {
 /** Audio is billed by the second; a begun second counts. */
 const billable = (seconds: number): number => Math.ceil(seconds);
 
+/** 128 kbit/s, between speech in Opus and uncompressed samples. How long the audio is shows only when it is decoded. */
+const BYTES_PER_SECOND = 16_000;
+/** Fast speech in English. */
+const TOKENS_PER_SECOND = 4;
+
+function estimateOf(bytes: number): InferenceEstimate {
+  const audioSeconds = billable(bytes / BYTES_PER_SECOND);
+  return { tokens: audioSeconds * TOKENS_PER_SECOND, used: { audioSeconds } };
+}
+
+/** The tokens of audio, for its limit, are those of the text; some upstreams do not tell them. */
+const tokensOf = ({ tokens, text }: TimedSegment): number => tokens.length || Math.ceil(text.length / 4);
+
 export function createAudio<Source>({ inference, transcriptions }: AudioDependencies<Source>): AudioService<Source> {
   return {
     async transcribe(call, command, onSegment) {
       const model = inference.resolve(call, command.model, 'audio');
-      return inference.run(call, { model, estimatedTokens: 0 }, async ({ engine, context, settle, elapsedMs }) => {
+      const estimate = estimateOf(command.bytes);
+      return inference.run(call, { model, estimate }, async ({ engine, context, settle, elapsedMs }) => {
         const { transcription } = engine;
         if (transcription === undefined)
           throw errors.modelUnavailable(model.entry.slug, 'its engine cannot transcribe');
         let region: string | undefined;
         let firstTokenMs: number | undefined;
+        let limitTokens = 0;
         const running = transcriptions.transcribe({
           source: await command.source(),
           options: command.options,
@@ -55,15 +72,16 @@ export function createAudio<Source>({ inference, transcriptions }: AudioDependen
             firstTokenMs ??= elapsedMs();
             if (event.type === 'done') {
               const billedSeconds = billable(event.durationSeconds);
-              await settle({ audioSeconds: billedSeconds }, { region, firstTokenMs });
+              await settle({ audioSeconds: billedSeconds }, { region, firstTokenMs, limitTokens });
               return { ...event, billedSeconds };
             }
+            limitTokens += tokensOf(event.segment);
             await onSegment?.(event);
           }
         } catch (error) {
           const audioSeconds = billable(running.secondsSoFar());
           const status = call.signal.aborted ? 499 : error instanceof ApiError ? error.status : 500;
-          if (audioSeconds > 0) await settle({ audioSeconds }, { region, firstTokenMs, status });
+          if (audioSeconds > 0) await settle({ audioSeconds }, { region, firstTokenMs, limitTokens, status });
           throw call.signal.aborted ? errors.clientCancelled() : error;
         }
         throw errors.internal(new Error('a transcription ended without its result'));

@@ -2,7 +2,7 @@ import type { ChatEvent, ChatGeneration, ChatRequest, TokenUsage } from '../engi
 import { ApiError } from '../errors/api-error.ts';
 import { errors } from '../errors/errors.ts';
 import type { ResolvedModel } from './catalog.ts';
-import type { InferenceCall, InferenceService } from './inference.ts';
+import type { InferenceCall, InferenceEstimate, InferenceService } from './inference.ts';
 
 export interface ChatCommand {
   model: string;
@@ -26,9 +26,18 @@ function promptCharacters({ prompt, tools }: ChatRequest): number {
   return prompt.messages.reduce((sum, { content }) => sum + content.length + 16, schema);
 }
 
-/** Before the engine has counted: the prompt by its characters, and a quarter of what may be generated. */
-function estimateTokens({ request, choices }: ChatCommand): number {
-  return Math.ceil(promptCharacters(request) / 4) + Math.ceil(((request.maxTokens ?? 256) * choices) / 4);
+/** Few answers without a bound are longer. */
+const UNBOUNDED_ANSWER_TOKENS = 1_024;
+
+/**
+ * Before the engine has counted. The prompt goes by its characters. Few clients use all of their `max_tokens`, so the token limit
+ * takes a quarter of it; a budget must hold even if they do.
+ */
+function estimateOf({ request, choices }: ChatCommand, { entry }: ResolvedModel): InferenceEstimate {
+  const promptTokens = Math.ceil(promptCharacters(request) / 4);
+  const longest = entry.maxOutputTokens ?? entry.contextLength;
+  const completionTokens = Math.min(request.maxTokens ?? UNBOUNDED_ANSWER_TOKENS, longest) * choices;
+  return { tokens: promptTokens + Math.ceil(completionTokens / 4), used: { promptTokens, completionTokens } };
 }
 
 function checkCapabilities({ entry }: ResolvedModel, request: ChatRequest): void {
@@ -73,7 +82,7 @@ export function createChat({ inference }: { inference: InferenceService }): Chat
       const model = inference.resolve(call, command.model, 'chat');
       checkCapabilities(model, command.request);
       const { choices, request } = command;
-      return inference.run(call, { model, estimatedTokens: estimateTokens(command) }, async (session) => {
+      return inference.run(call, { model, estimate: estimateOf(command, model) }, async (session) => {
         const { engine, context, settle, elapsedMs } = session;
         const { chat } = engine;
         if (chat === undefined) throw errors.modelUnavailable(model.entry.slug, 'its engine cannot chat');

@@ -15,7 +15,7 @@ export interface EmbeddingsService {
 }
 
 /** Four characters to a token is what limits are charged until the engine has counted. */
-const estimate = (input: string | readonly number[]): number =>
+const estimateTokens = (input: string | readonly number[]): number =>
   typeof input === 'string' ? Math.ceil(input.length / 4) + 2 : input.length + 2;
 
 export function createEmbeddings({ inference }: { inference: InferenceService }): EmbeddingsService {
@@ -39,8 +39,9 @@ export function createEmbeddings({ inference }: { inference: InferenceService })
           );
         }
       }
-      const estimatedTokens = inputs.reduce((sum, input) => sum + estimate(input), 0);
-      return inference.run(call, { model, estimatedTokens }, async ({ engine, context, settle }) => {
+      const tokens = inputs.reduce((sum, input) => sum + estimateTokens(input), 0);
+      const estimate = { tokens, used: { promptTokens: tokens } };
+      return inference.run(call, { model, estimate }, async ({ engine, context, settle }) => {
         if (engine.embedding === undefined) throw errors.modelUnavailable(model.entry.slug, 'its engine cannot embed');
         const result = await engine.embedding.embed({ inputs, dimensions }, context);
         const promptTokens = result.tokens.reduce((sum, tokens) => sum + tokens, 0);

@@ -17,8 +17,13 @@ export interface InferenceCall {
   priority: Priority;
   /** As it stands in the ledger, for example `/v1/embeddings`. */
   endpoint: string;
-  /** What is billed at most once: the request id, unless a batch line may run again after a crash. */
+  /**
+   * Under which a whole answer is billed, at most once: the request id, unless the request may run again after a crash. Work that
+   * was cut short never has this id, or it would stand in the way of the whole answer of a later run.
+   */
   billingId?: string | undefined;
+  /** Work that was cut short is not billed: the client gets nothing of it, because the request runs again or is told as failed. */
+  wholeAnswersOnly?: boolean | undefined;
   discountPercent?: number | undefined;
   /** Called once, as soon as the request is admitted or refused by its limits, and before any work. */
   onDecided?: ((facts: AdmissionFacts) => void) | undefined;
@@ -53,22 +58,30 @@ export interface InferenceSession {
 export interface SettleDetails {
   /** 200 unless the answer was cut short. */
   status?: number | undefined;
+  /** For the token limit, where tokens are not what is billed. */
+  limitTokens?: number | undefined;
   region?: string | undefined;
   firstTokenMs?: number | undefined;
+}
+
+export interface InferenceEstimate {
+  /** Taken from the token limit at once and corrected at the end. */
+  tokens: number;
+  /** Its price is held back from the budgets until the real one is known: the most that is to be expected. */
+  used: Partial<Consumption>;
 }
 
 export interface InferenceService {
   /** Rights, modality and region of a model; throws what a client should see. */
   resolve(call: InferenceCall, reference: string, modality: Modality): ResolvedModel;
-  /**
-   * Takes the request through limits and queue and runs the work with an engine. `estimatedTokens` are taken from the limit at
-   * once and corrected at the end.
-   */
+  /** Takes the request through limits and queue and runs the work with an engine. */
   run<T>(
     call: InferenceCall,
-    request: { model: ResolvedModel; estimatedTokens: number },
+    request: { model: ResolvedModel; estimate: InferenceEstimate },
     work: (session: InferenceSession) => Promise<T>,
   ): Promise<T>;
+  /** Resolves when nothing runs any more and all that was used is in the ledger. */
+  idle(): Promise<void>;
 }
 
 export interface InferenceDependencies {
@@ -82,82 +95,102 @@ export interface InferenceDependencies {
   clock: Clock;
 }
 
+const isWhole = (status: number): boolean => status >= 200 && status < 300;
+
 export function createInference(dependencies: InferenceDependencies): InferenceService {
   const { catalog, limits, metering, engines, region: ownRegion, batchLimitFactor, clock } = dependencies;
+  const running = new Set<Promise<unknown>>();
+
+  const run: InferenceService['run'] = async (call, { model, estimate }, work) => {
+    const { principal } = call;
+    const { entry, version, regionPin } = model;
+    const startedAt = clock.now();
+    const discountPercent = call.discountPercent ?? 0;
+    const admission = await limits.admit({
+      principal,
+      model: entry.slug,
+      // Batches leave the interactive limits alone.
+      batchFactor: call.priority === 'batch' ? batchLimitFactor : undefined,
+      modality: entry.modality,
+      modelLimits: entry.limits,
+      // The region that was asked for. Which one serves is decided behind the limits, and changes with load and failures.
+      region: regionPin ?? ownRegion,
+      estimatedTokens: estimate.tokens,
+      estimatedCostNanoUsd: costNanoUsd({ ...NOTHING_USED, ...estimate.used }, entry.pricing, discountPercent),
+    });
+    const { requests, tokens, budgetWarning } = admission;
+    const facts = { slug: entry.slug, deprecatedAt: version.deprecatedAt, requests, tokens, budgetWarning };
+    if (!admission.admitted) {
+      call.onDecided?.(facts);
+      throw admission.error;
+    }
+    let limitTokens = 0;
+    let settled: Promise<Metered | undefined> | undefined;
+    try {
+      call.onDecided?.(facts);
+      const context: CallContext = {
+        requestId: call.requestId,
+        signal: call.signal,
+        accountId: principal.account.id,
+        keyId: principal.key.id,
+        priority: call.priority,
+      };
+      using lease = await engines.acquire(model, context, regionPin);
+
+      const record = async (used: Consumption, details: SettleDetails): Promise<Metered | undefined> => {
+        const { status = 200 } = details;
+        limitTokens = details.limitTokens ?? used.promptTokens + used.completionTokens;
+        if (!isWhole(status) && call.wholeAnswersOnly) return undefined;
+        return metering.record({
+          billingId: isWhole(status) ? (call.billingId ?? call.requestId) : call.requestId,
+          requestId: call.requestId,
+          accountId: principal.account.id,
+          keyId: principal.key.id,
+          model: entry.slug,
+          version: version.version,
+          region: details.region ?? lease.region,
+          endpoint: call.endpoint,
+          used,
+          pricing: entry.pricing,
+          discountPercent,
+          status,
+          durationMs: clock.now() - startedAt,
+          firstTokenMs: details.firstTokenMs,
+        });
+      };
+
+      return await work({
+        engine: lease.engine,
+        context,
+        elapsedMs: () => clock.now() - startedAt,
+        settle: async (used, details = {}) => {
+          settled ??= record({ ...NOTHING_USED, ...used }, details);
+          await settled;
+        },
+      });
+    } finally {
+      // A row that could not be written fails the request; what it would have cost was not billed.
+      const charge = await settled?.catch(() => undefined);
+      await admission.settle({ tokens: limitTokens, charge: charge?.isNew ? charge : undefined });
+    }
+  };
 
   return {
     resolve: ({ principal, regionPin }, reference, modality) =>
       catalog.resolve(reference, { modality, regionPin, principal }),
 
-    async run(call, { model, estimatedTokens }, work) {
-      const { principal } = call;
-      const { entry, version, regionPin } = model;
-      const startedAt = clock.now();
-      const discountPercent = call.discountPercent ?? 0;
-      const admission = await limits.admit({
-        principal,
-        model: entry.slug,
-        // Batches leave the interactive limits alone.
-        batchFactor: call.priority === 'batch' ? batchLimitFactor : undefined,
-        modality: entry.modality,
-        modelLimits: entry.limits,
-        region: regionPin ?? ownRegion,
-        estimatedTokens,
-        estimatedCostNanoUsd: costNanoUsd(
-          { ...NOTHING_USED, promptTokens: estimatedTokens },
-          entry.pricing,
-          discountPercent,
-        ),
-      });
-      const { requests, tokens, budgetWarning } = admission;
-      call.onDecided?.({ slug: entry.slug, deprecatedAt: version.deprecatedAt, requests, tokens, budgetWarning });
-      if (!admission.admitted) throw admission.error;
-      let usedTokens = 0;
-      let settled: Promise<Metered> | undefined;
+    async run(call, request, work) {
+      const result = run(call, request, work);
+      running.add(result);
       try {
-        const context: CallContext = {
-          requestId: call.requestId,
-          signal: call.signal,
-          accountId: principal.account.id,
-          keyId: principal.key.id,
-          priority: call.priority,
-        };
-        using lease = await engines.acquire(model, context, regionPin);
-
-        const record = (used: Consumption, details: SettleDetails): Promise<Metered> => {
-          usedTokens = used.promptTokens + used.completionTokens;
-          return metering.record({
-            billingId: call.billingId ?? call.requestId,
-            requestId: call.requestId,
-            accountId: principal.account.id,
-            keyId: principal.key.id,
-            model: entry.slug,
-            version: version.version,
-            region: details.region ?? lease.region,
-            endpoint: call.endpoint,
-            used,
-            pricing: entry.pricing,
-            discountPercent,
-            status: details.status ?? 200,
-            durationMs: clock.now() - startedAt,
-            firstTokenMs: details.firstTokenMs,
-          });
-        };
-
-        return await work({
-          engine: lease.engine,
-          context,
-          elapsedMs: () => clock.now() - startedAt,
-          settle: async (used, details = {}) => {
-            settled ??= record({ ...NOTHING_USED, ...used }, details);
-            await settled;
-          },
-        });
+        return await result;
       } finally {
-        // A row that could not be written fails the request; what it would have cost was not billed.
-        const charge = await settled?.catch(() => undefined);
-        await admission.settle({ tokens: usedTokens, charge: charge?.isNew ? charge : undefined });
+        running.delete(result);
       }
+    },
+
+    async idle() {
+      while (running.size > 0) await Promise.allSettled(running);
     },
   };
 }

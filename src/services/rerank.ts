@@ -33,8 +33,9 @@ export function createRerank({ inference }: { inference: InferenceService }): Re
         throw errors.tooManyInputs('documents', documents.length, MAX_RERANK_DOCUMENTS);
       }
       const characters = documents.reduce((sum, document) => sum + document.length + query.length, 0);
-      return inference.run(call, { model, estimatedTokens: Math.ceil(characters / 4) }, async (session) => {
-        const { engine, context, settle } = session;
+      const tokens = Math.ceil(characters / 4);
+      const estimate = { tokens, used: { promptTokens: tokens } };
+      return inference.run(call, { model, estimate }, async ({ engine, context, settle }) => {
         if (engine.rerank === undefined) throw errors.modelUnavailable(model.entry.slug, 'its engine cannot rank');
         const { scores, tokens, servedRegion } = await engine.rerank.rerank({ query, documents }, context);
         await settle({ promptTokens: tokens }, { region: servedRegion });

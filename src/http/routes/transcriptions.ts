@@ -47,11 +47,11 @@ export const transcriptionRoutes: FastifyPluginAsyncTypebox<TranscriptionRouteOp
     request: FastifyRequest,
     reply: FastifyReply,
     body: TranscriptionBody,
-    source: AudioCommand<AudioSource>['source'],
+    sent: Pick<AudioCommand<AudioSource>, 'source' | 'bytes'>,
   ) {
     const command: AudioCommand<AudioSource> = {
       model: body.model,
-      source,
+      ...sent,
       options: {
         language: body.language,
         prompt: body.prompt,
@@ -97,7 +97,10 @@ export const transcriptionRoutes: FastifyPluginAsyncTypebox<TranscriptionRouteOp
     }
     await files.attach(file, { id: request.id, kind: 'transcription' });
     try {
-      return await answer(request, reply, body, async () => ({ stream: await files.open(file) }));
+      return await answer(request, reply, body, {
+        source: async () => ({ stream: await files.open(file) }),
+        bytes: file.bytes,
+      });
     } finally {
       await files.detach(request.id);
     }
@@ -126,9 +129,9 @@ export const transcriptionRoutes: FastifyPluginAsyncTypebox<TranscriptionRouteOp
       });
       if (await server.replayed(request, reply, form.hash)) return reply;
       check(form.body);
-      const { path } = form;
+      const { path, bytes } = form;
       if (path === undefined) return await fromFile(request, reply, form.body);
-      return await answer(request, reply, form.body, async () => ({ path }));
+      return await answer(request, reply, form.body, { source: async () => ({ path }), bytes });
     },
   );
 };

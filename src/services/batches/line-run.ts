@@ -76,6 +76,7 @@ export function createLineRun(dependencies: LineRunDependencies): LineRun {
               endpoint: batch.endpoint,
               // The same on every attempt, so that a line that ran already when a crash came is not billed again.
               billingId: `${batch.id}:${number}`,
+              wholeAnswersOnly: true,
               discountPercent,
             });
             return { status: 200, requestId, body };
