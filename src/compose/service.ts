@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { createDiskBlobStore } from '../adapters/blobs/disk.ts';
 import { createMemoryCounters } from '../adapters/counters/memory.ts';
 import { acquireDataDirLock } from '../adapters/data-dir-lock.ts';
@@ -44,6 +45,8 @@ const SWEEP_MS = 60_000;
 /** Of one transcription; the engine decodes them side by side. */
 const WINDOWS_AT_ONCE = 4;
 const SWEEP_FILES_MS = 60_000;
+/** A request that does not end, by a fault of ours, must not keep the server from ending. */
+const SETTLE_MS = 5_000;
 
 export interface Service {
   address: string;
@@ -205,13 +208,18 @@ export async function startService(config: ResolvedConfig, { env, onFirstKey }: 
   return {
     address,
     async close() {
-      const deadline = setTimeout(() => server.server.closeAllConnections(), config.http.drainTimeoutMs);
-      await server.close();
+      const { drainTimeoutMs } = config.http;
+      const deadlineAt = clock.now() + drainTimeoutMs;
+      const deadline = setTimeout(() => server.server.closeAllConnections(), drainTimeoutMs);
+      // Batches are paused first: no line may take up the time that is left to the others.
+      const paused = runner.stop(drainTimeoutMs);
+      await Promise.all([paused, server.close()]);
       clearTimeout(deadline);
       await control.close();
       for (const timer of timers) clearInterval(timer);
-      await runner.stop(config.http.drainTimeoutMs);
-      await fleet.close(config.http.drainTimeoutMs);
+      await fleet.close(Math.max(0, deadlineAt - clock.now()));
+      // What was cut off at the deadline is billed too. Without engines nothing is left to wait for but the ledger.
+      await Promise.race([inference.idle(), sleep(SETTLE_MS, undefined, { ref: false })]);
       await upkeep.stop();
       idempotency.close();
       await authentication.flushUses();
