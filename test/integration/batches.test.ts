@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
@@ -274,6 +275,87 @@ describe('batches', () => {
     expect(failed).toHaveLength(counts.failed);
     expect(JSON.parse(failed[0] ?? '')).toMatchObject({ response: null, error: { code: 'batch_expired' } });
     await other.close();
+  });
+
+  it('waits for the lines at work when its input breaks off, and runs none of them twice', async () => {
+    let opened = 0;
+    const open: FileBed['files']['open'] = async (file, range) => {
+      const stream = await bed.files.open(file, range);
+      opened += 1;
+      if (opened !== 2) return stream;
+      const part = (await text(stream)).split('\n').slice(0, 4);
+      const broken = async function* () {
+        yield Buffer.from(`${part.join('\n')}\n`);
+        throw new Error('the disk is gone');
+      };
+      return Readable.from(broken());
+    };
+    const { order, calls, hold, release, atWork } = start({ open });
+    hold();
+    const batch = await order(requests(12, 'held'));
+    await expect.poll(atWork).toBe(4);
+    // Later than it would be taken up again.
+    bed.advance(10_000);
+    await reached(await order(requests(3)), 'completed');
+    expect(calls.filter(({ input }) => input.startsWith('held'))).toHaveLength(4);
+    release();
+    await expect.poll(() => done(batch)).toBe(4);
+    bed.advance(10_000);
+    expect((await reached(batch, 'completed')).counts).toEqual({ total: 12, completed: 12, failed: 0 });
+    expect(calls.filter(({ input }) => input.startsWith('held'))).toHaveLength(12);
+  });
+
+  it('comes to its end although its input cannot be read any more', async () => {
+    const other = await createFileBed();
+    const owner = await other.caller();
+    let readable = true;
+    const open: FileBed['files']['open'] = async (file, range) => {
+      if (readable) return other.files.open(file, range);
+      throw new Error('the disk is gone');
+    };
+    const fake = createExecutor();
+    const runner = other.runner(fake.executor, { open });
+    const batches = other.batches(runner);
+    const order = async () => {
+      const { id } = await other.files.upload(owner.principal.account.id, {
+        filename: 'in.jsonl',
+        content: (async function* () {
+          yield Buffer.from(requests(20, 'held').join('\n'));
+        })(),
+        purpose: () => 'batch',
+      });
+      const command = { inputFileId: id, endpoint: '/v1/embeddings', completionWindow: '1h', metadata: null } as const;
+      return batches.create(owner.principal, command);
+    };
+    const statusOf = async ({ id }: Batch) => (await other.store.batches.get(id))?.status;
+    fake.hold();
+    runner.start();
+    const begun = await order();
+    await expect.poll(fake.atWork).toBe(8);
+    readable = false;
+    const unread = await order();
+    other.advance(3_600_000);
+    fake.release();
+    await expect.poll(() => statusOf(unread), { timeout: 10_000 }).toBe('expired');
+    await expect.poll(() => statusOf(begun), { timeout: 10_000 }).toBe('expired');
+    const { counts, outputFileId } = (await other.store.batches.get(begun.id)) as Batch;
+    expect(counts).toEqual({ total: 20, completed: fake.calls.length, failed: 0 });
+    expect(outputFileId).not.toBeNull();
+    await other.close();
+  });
+
+  it('gives out what is done when its input is gone', async () => {
+    const first = start();
+    first.hold();
+    const batch = await first.order([...requests(5), ...requests(3, 'held')]);
+    await expect.poll(() => done(batch)).toBe(5);
+    await first.runner.stop(0);
+    const input = await bed.files.get(caller.principal.account.id, batch.inputFileId);
+    await bed.blobs.delete(input.blobKey);
+    start();
+    const ended = await reached(batch, 'failed');
+    expect(ended.problems.map(({ code }) => code)).toEqual(['input_file_gone']);
+    expect(await customIds(ended.outputFileId)).toHaveLength(5);
   });
 
   it('fails the rest when the key is revoked', async () => {

@@ -1,4 +1,4 @@
-import type { Batch, BatchOutcome } from '../../domain/batch.ts';
+import type { Batch, BatchOutcome, BatchProblem } from '../../domain/batch.ts';
 import { type BatchRequest, parseLine, succeeded, writeResult } from '../../domain/batch-line.ts';
 import type { StoredFile } from '../../domain/file.ts';
 import { createId } from '../../domain/ids.ts';
@@ -26,6 +26,7 @@ export interface BatchJobDependencies {
   /** Lines of one batch that are at work or wait for their turn. */
   maxOutstanding: number;
   clock: Clock;
+  logger: { error(facts: object, text: string): void };
 }
 
 export interface JobSignals extends LineSignals {
@@ -51,7 +52,7 @@ interface OpenLine {
 
 /** Works on one batch from wherever it stands in the store to its end, or until it is paused. */
 export function createBatchJob(dependencies: BatchJobDependencies) {
-  const { batches, fileRecords, files, retention, blobs, turns, lineRun, maxOutstanding, clock } = dependencies;
+  const { batches, fileRecords, files, retention, blobs, turns, lineRun, maxOutstanding, clock, logger } = dependencies;
 
   async function recordedLines(id: string): Promise<Set<number>> {
     const found = new Set<number>();
@@ -65,8 +66,7 @@ export function createBatchJob(dependencies: BatchJobDependencies) {
   }
 
   /** The valid lines that have no answer yet. */
-  async function* openLines(batch: Batch, input: StoredFile): AsyncGenerator<OpenLine> {
-    const recorded = await recordedLines(batch.id);
+  async function* openLines(batch: Batch, input: StoredFile, recorded: Set<number>): AsyncGenerator<OpenLine> {
     for await (const line of readLines(await files.open(input))) {
       if (recorded.has(line.number)) continue;
       const { request } = parseLine(line, batch.endpoint);
@@ -75,6 +75,7 @@ export function createBatchJob(dependencies: BatchJobDependencies) {
   }
 
   async function runLines(batch: Batch, input: StoredFile, spool: Spool, signals: LineSignals): Promise<void> {
+    const recorded = await recordedLines(batch.id);
     const outstanding = new Set<Promise<void>>();
     let characters = 0;
     const failure = new AbortController();
@@ -88,27 +89,40 @@ export function createBatchJob(dependencies: BatchJobDependencies) {
       await spool.add(line.number, !succeeded(result), bytes);
     }
 
-    for await (const line of openLines(batch, input)) {
-      if (stop.aborted) break;
-      const work = runLine(line)
-        .catch((error) => failure.abort(error))
-        .finally(() => {
-          outstanding.delete(work);
-          characters -= line.size;
-        });
-      outstanding.add(work);
-      characters += line.size;
-      while (outstanding.size >= maxOutstanding || (characters > MAX_OUTSTANDING_CHARACTERS && outstanding.size > 1)) {
-        await Promise.race(outstanding);
+    const isFull = () =>
+      outstanding.size >= maxOutstanding || (characters > MAX_OUTSTANDING_CHARACTERS && outstanding.size > 1);
+    try {
+      for await (const line of openLines(batch, input, recorded)) {
+        if (stop.aborted) break;
+        const work = runLine(line)
+          .catch((error) => failure.abort(error))
+          .finally(() => {
+            outstanding.delete(work);
+            characters -= line.size;
+          });
+        outstanding.add(work);
+        characters += line.size;
+        while (isFull()) await Promise.race(outstanding);
       }
+    } catch (error) {
+      failure.abort(error);
     }
+    // Whatever happened: a line that is still at work when the batch is taken up again would run twice at once.
     await Promise.all(outstanding);
     await spool.flush();
     if (failure.signal.aborted) throw failure.signal.reason;
   }
 
+  /** An input that cannot be read must not keep the batch from its end: the lines behind the fault are then in no result. */
   async function expireLines(batch: Batch, input: StoredFile, spool: Spool): Promise<void> {
-    for await (const { number, request } of openLines(batch, input)) {
+    const lines = openLines(batch, input, await recordedLines(batch.id));
+    const next = () =>
+      lines.next().catch((error) => {
+        logger.error({ err: error, batch: batch.id }, 'the input of an expired batch could not be read to its end');
+        return { done: true, value: undefined } as const;
+      });
+    for (let line = await next(); !line.done; line = await next()) {
+      const { number, request } = line.value;
       await spool.add(number, true, writeResult(createId('batch_req', clock.now()), request.customId, EXPIRED));
     }
     await spool.flush();
@@ -133,11 +147,11 @@ export function createBatchJob(dependencies: BatchJobDependencies) {
     return batch;
   }
 
-  async function end(id: string, outcome: BatchOutcome): Promise<void> {
+  async function end(id: string, outcome: BatchOutcome, problems?: BatchProblem[]): Promise<void> {
     const batch = await current(id);
     const output = await resultFile(batch, false);
     const errors = await resultFile(batch, true);
-    await batches.end(id, { outcome, output, errors, now: clock.now() });
+    await batches.end(id, { outcome, output, errors, problems, now: clock.now() });
     await removeSpool(id);
     // The input may have been deleted while it was read.
     await retention.removeDiscarded();
@@ -151,12 +165,11 @@ export function createBatchJob(dependencies: BatchJobDependencies) {
     if (input === undefined || (await blobs.stat(input.blobKey)) === undefined) {
       const message = 'The input file is gone.';
       const problem = { code: 'input_file_gone', message, param: 'input_file_id', line: null };
-      await batches.end(id, { outcome: 'failed', problems: [problem], now: clock.now() });
-      return;
+      return end(id, 'failed', [problem]);
     }
     const spool = createSpool({ batchId: id, blobs, batches, clock });
 
-    if (batch.status === 'validating') {
+    if (batch.status === 'validating' && !isExpired(batch)) {
       await batches.restart(id);
       const content = () => files.open(input);
       const validated = await validateInput({ batch, input, content, spool, signal: signals.stop });
