@@ -3,13 +3,19 @@ import { ApiError } from '../errors/api-error.ts';
 import { errors } from '../errors/errors.ts';
 import type { ResolvedModel } from './catalog.ts';
 import type { InferenceCall, InferenceEstimate, InferenceService } from './inference.ts';
+import { checkPromptSize } from './prompt-size.ts';
 
 export interface ChatCommand {
   model: string;
   /** How many independent answers. */
   choices: number;
   request: ChatRequest;
+  /** The name under which the client sent `maxTokens`, where it is not `max_tokens`. */
+  maxTokensParam?: 'max_completion_tokens' | undefined;
 }
+
+/** One request may not fill an engine of few slots while others wait. */
+const CHOICES_AT_ONCE = 2;
 
 /** Takes the events of one choice in order. A promise holds that choice back until it resolves. */
 export type ChatSink = (choice: number, event: ChatEvent) => void | Promise<void>;
@@ -40,7 +46,7 @@ function estimateOf({ request, choices }: ChatCommand, { entry }: ResolvedModel)
   return { tokens: promptTokens + Math.ceil(completionTokens / 4), used: { promptTokens, completionTokens } };
 }
 
-function checkCapabilities({ entry }: ResolvedModel, request: ChatRequest): void {
+function checkCapabilities({ entry }: ResolvedModel, { request, maxTokensParam }: ChatCommand): void {
   const { capabilities, slug } = entry;
   if (request.tools !== undefined && request.tools.length > 0 && !capabilities.tools) {
     throw errors.unsupportedParameter('tools', `The model '${slug}' cannot call tools.`);
@@ -53,12 +59,20 @@ function checkCapabilities({ entry }: ResolvedModel, request: ChatRequest): void
   }
   const { maxTokens } = request;
   if (maxTokens !== undefined && entry.maxOutputTokens !== null && maxTokens > entry.maxOutputTokens) {
+    const param = maxTokensParam ?? 'max_tokens';
     throw new ApiError(
       'context_length_exceeded',
-      `'max_tokens' is ${maxTokens}, but the model '${slug}' gives at most ${entry.maxOutputTokens} tokens.`,
-      { param: 'max_tokens' },
+      `'${param}' is ${maxTokens}, but the model '${slug}' gives at most ${entry.maxOutputTokens} tokens.`,
+      { param },
     );
   }
+}
+
+/** Engines know one name for the limit of an answer; clients shall read their own. */
+function inClientWords(error: unknown, param: ChatCommand['maxTokensParam']): unknown {
+  if (!(error instanceof ApiError) || error.param !== 'max_tokens' || param === undefined) return error;
+  const { code, message, cause } = error;
+  return new ApiError(code, message.replaceAll("'max_tokens'", `'${param}'`), { param, cause });
 }
 
 /** The prompt is read once for all choices and billed once. */
@@ -80,8 +94,9 @@ export function createChat({ inference }: { inference: InferenceService }): Chat
   return {
     async generate(call, command, sink) {
       const model = inference.resolve(call, command.model, 'chat');
-      checkCapabilities(model, command.request);
       const { choices, request } = command;
+      checkCapabilities(model, command);
+      checkPromptSize(model.entry, request);
       return inference.run(call, { model, estimate: estimateOf(command, model) }, async (session) => {
         const { engine, context, settle, elapsedMs } = session;
         const { chat } = engine;
@@ -100,27 +115,32 @@ export function createChat({ inference }: { inference: InferenceService }): Chat
           // Choices differ only by their seed; without one each draws its own.
           const seed = request.seed === undefined ? undefined : request.seed + choice;
           const generation = (chat as NonNullable<typeof chat>).generate({ ...request, seed }, { ...context, signal });
-          generations[choice] = generation;
+          generations.push(generation);
           for await (const event of generation) {
             if (event.type !== 'start') firstTokenMs ??= elapsedMs();
             await sink(choice, event);
           }
         }
 
-        const pumps = Array.from({ length: choices }, (_, choice) => pump(choice));
+        let next = 0;
+        async function lane(): Promise<void> {
+          while (next < choices && !stop.signal.aborted) await pump(next++);
+        }
+
+        const lanes = Array.from({ length: Math.min(choices, CHOICES_AT_ONCE) }, lane);
         try {
-          await Promise.all(pumps);
+          await Promise.all(lanes);
         } catch (error) {
           stop.abort(error);
           // Only then is what they used final, and nothing is written any more.
-          await Promise.allSettled(pumps);
+          await Promise.allSettled(lanes);
           const used = addUp(generations.map((each) => each.usageSoFar()));
           const cancelled = call.signal.aborted;
           if (used.completionTokens > 0 || (cancelled && used.promptTokens > 0)) {
             const status = cancelled ? 499 : error instanceof ApiError ? error.status : 500;
             await settle(consumption(used), details(status));
           }
-          throw cancelled ? errors.clientCancelled() : error;
+          throw cancelled ? errors.clientCancelled() : inClientWords(error, command.maxTokensParam);
         }
         const usage = addUp(generations.map((each) => each.usageSoFar()));
         await settle(consumption(usage), details());

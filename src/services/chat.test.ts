@@ -1,0 +1,110 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { describe, expect, it } from 'vitest';
+import { testModel } from '../../test/fixtures/engine-bed.ts';
+import type { ChatEvent, ChatRequest, TokenUsage } from '../engines/engine.ts';
+import { ApiError } from '../errors/api-error.ts';
+import { createChat } from './chat.ts';
+import type { InferenceCall, InferenceService } from './inference.ts';
+
+const { entry, version } = testModel('acme/chat');
+const call = { signal: new AbortController().signal } as InferenceCall;
+const prompt = { messages: [{ role: 'user' as const, content: 'Hi' }] };
+
+/** An engine of one token for each answer, which tells how many of them ran at once. */
+function setUp(answer: (request: ChatRequest) => void = () => {}) {
+  const seen = { running: 0, most: 0, started: 0 };
+  const usage: TokenUsage = { promptTokens: 3, completionTokens: 1, cachedTokens: 0 };
+  async function* events(request: ChatRequest): AsyncGenerator<ChatEvent> {
+    seen.started += 1;
+    seen.most = Math.max(seen.most, ++seen.running);
+    try {
+      await nextTurn();
+      answer(request);
+      yield { type: 'text-delta', text: `${request.seed}` };
+      yield { type: 'end', reason: 'stop', usage };
+    } finally {
+      seen.running -= 1;
+    }
+  }
+  const inference: InferenceService = {
+    resolve: (_call, reference) => ({
+      reference,
+      entry: { ...entry, maxOutputTokens: 256 },
+      version,
+      regionPin: undefined,
+    }),
+    run: (_call, _request, work) =>
+      work({
+        engine: {
+          countTokens: async () => 0,
+          chat: {
+            generate: (request) => ({ usageSoFar: () => usage, [Symbol.asyncIterator]: () => events(request) }),
+          },
+          [Symbol.asyncDispose]: async () => {},
+        },
+        context: { requestId: 'req', accountId: 'a', keyId: 'k', priority: 'interactive', signal: call.signal },
+        elapsedMs: () => 0,
+        settle: async () => {},
+      }),
+    idle: async () => {},
+  };
+  return { chat: createChat({ inference }), seen };
+}
+
+describe('choices', () => {
+  it('are generated two at a time, each with its own seed', async () => {
+    const { chat, seen } = setUp();
+    const texts: string[] = [];
+    const usage = await chat.generate(
+      call,
+      { model: 'acme/chat', choices: 8, request: { prompt, seed: 10 } },
+      (choice, event) => {
+        if (event.type === 'text-delta') texts[choice] = event.text;
+      },
+    );
+    expect(texts).toEqual(['10', '11', '12', '13', '14', '15', '16', '17']);
+    expect(seen.most).toBe(2);
+    expect(usage).toEqual({ promptTokens: 3, completionTokens: 8, cachedTokens: 0 });
+  });
+
+  it('after one that failed are not begun', async () => {
+    const { chat, seen } = setUp(({ seed }) => {
+      if (seed === 1) throw new ApiError('validation_failed', 'no');
+    });
+    const command = { model: 'acme/chat', choices: 8, request: { prompt, seed: 0 } };
+    await expect(chat.generate(call, command, () => {})).rejects.toMatchObject({ code: 'validation_failed' });
+    expect(seen).toMatchObject({ running: 0 });
+    expect(seen.started).toBeLessThan(8);
+  });
+});
+
+describe('refusals', () => {
+  it('speak of the limit by the name that was sent', async () => {
+    const { chat } = setUp(() => {
+      throw new ApiError('context_length_exceeded', "'max_tokens' is 200, too much.", { param: 'max_tokens' });
+    });
+    const refused = (maxTokens: number, maxTokensParam?: 'max_completion_tokens') =>
+      chat
+        .generate(call, { model: 'acme/chat', choices: 1, request: { prompt, maxTokens }, maxTokensParam }, () => {})
+        .catch(({ param, message }: ApiError) => [param, message]);
+    expect(await refused(200)).toEqual(['max_tokens', "'max_tokens' is 200, too much."]);
+    expect(await refused(200, 'max_completion_tokens')).toEqual([
+      'max_completion_tokens',
+      "'max_completion_tokens' is 200, too much.",
+    ]);
+    expect(await refused(500, 'max_completion_tokens')).toEqual([
+      'max_completion_tokens',
+      expect.stringContaining("'max_completion_tokens' is 500"),
+    ]);
+  });
+
+  it('of what cannot fit come before the engine', async () => {
+    const { chat, seen } = setUp();
+    const request = { prompt: { text: 'x'.repeat(1_000_000) } };
+    await expect(chat.generate(call, { model: 'acme/chat', choices: 1, request }, () => {})).rejects.toMatchObject({
+      code: 'context_length_exceeded',
+      param: 'prompt',
+    });
+    expect(seen.started).toBe(0);
+  });
+});

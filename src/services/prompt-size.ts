@@ -1,0 +1,32 @@
+import type { ModelEntry } from '../domain/model.ts';
+import { isHopelesslyLong } from '../domain/text-size.ts';
+import type { ChatMessage, ChatRequest } from '../engines/engine.ts';
+import { errors } from '../errors/errors.ts';
+
+const MAX_MESSAGES = 10_000;
+
+const toolCharacters = ({ tools }: ChatRequest): number => (tools === undefined ? 0 : JSON.stringify(tools).length);
+
+const callCharacters = ({ toolCalls = [] }: ChatMessage): number =>
+  toolCalls.reduce((sum, call) => sum + call.name.length + call.arguments.length, 0);
+
+const messageCharacters = (messages: readonly ChatMessage[]): number =>
+  messages.reduce((sum, message) => sum + message.content.length + callCharacters(message), 0);
+
+/** Refuses what cannot fit before anyone waits for it: only to read it would keep an engine from the requests of others. */
+export function checkPromptSize({ contextLength }: Pick<ModelEntry, 'contextLength'>, request: ChatRequest): void {
+  const { prompt } = request;
+  if (isHopelesslyLong(toolCharacters(request), contextLength)) throw errors.contextFarTooLong('tools', contextLength);
+  if ('messages' in prompt) {
+    const { messages } = prompt;
+    // Every message takes a token at least.
+    if (messages.length > contextLength || isHopelesslyLong(messageCharacters(messages), contextLength)) {
+      throw errors.contextFarTooLong('messages', contextLength);
+    }
+    if (messages.length > MAX_MESSAGES) throw errors.tooManyInputs('messages', messages.length, MAX_MESSAGES);
+    return;
+  }
+  const tooLong =
+    'text' in prompt ? isHopelesslyLong(prompt.text.length, contextLength) : prompt.tokens.length > contextLength;
+  if (tooLong) throw errors.contextFarTooLong('prompt', contextLength);
+}
