@@ -50,7 +50,9 @@ describe('a chat request', () => {
   });
 
   it('prefers the newer name of the limit', () => {
-    expect(chatCommand({ ...ask, max_tokens: 5, max_completion_tokens: 9 }).request.maxTokens).toBe(9);
+    const command = chatCommand({ ...ask, max_tokens: 5, max_completion_tokens: 9 });
+    expect([command.request.maxTokens, command.maxTokensParam]).toEqual([9, 'max_completion_tokens']);
+    expect(chatCommand({ ...ask, max_tokens: 5 }).maxTokensParam).toBeUndefined();
   });
 
   it('takes a schema from json_schema and from json_object', () => {
@@ -95,6 +97,8 @@ describe('a chat request', () => {
       422,
       'messages[0].content[0]',
     ],
+    ['a bias for no token', { logit_bias: { 5: 1, abc: 5 } }, 400, 'logit_bias.abc'],
+    ['a bias for half a token', { logit_bias: { '1.5': 5 } }, 400, 'logit_bias.1.5'],
     ['speech', { modalities: ['text' as const, 'audio' as const] }, 422, 'modalities'],
     ['functions of old', { functions: [{ name: 'weather' }] }, 422, 'functions'],
     ['a search of the web', { web_search_options: {} }, 422, 'web_search_options'],
@@ -110,6 +114,12 @@ describe('a completion request', () => {
     );
     expect(prompts.map(({ prompt }) => prompt)).toEqual([{ text: 'a' }, { text: 'a' }, { tokens: [1, 2] }]);
     expect(prompts[0]?.maxTokens).toBe(16);
+  });
+
+  it('takes one prompt only', () => {
+    expect(() => completionCommand({ model: 'm', prompt: ['a', 'b'] })).toThrow(
+      expect.objectContaining({ status: 400, param: 'prompt', message: expect.stringContaining('one is accepted') }),
+    );
   });
 
   it('refuses echo, suffix and best_of by name', () => {

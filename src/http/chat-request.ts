@@ -35,8 +35,21 @@ function messageOf(message: MessageBody, index: number): ChatMessage {
   };
 }
 
+const SHOWN_LENGTH = 64;
+
+function biasOf(bias: Readonly<Record<string, number>>): ReadonlyMap<number, number> {
+  const wrong = Object.keys(bias).find((id) => !/^\d{1,9}$/.test(id));
+  if (wrong !== undefined) {
+    const param = `logit_bias.${wrong.slice(0, SHOWN_LENGTH)}`;
+    throw errors.invalidParameter(
+      param,
+      `'${param}' is no token id. The keys of 'logit_bias' are whole numbers from 0.`,
+    );
+  }
+  return new Map(Object.entries(bias).map(([id, value]) => [Number(id), value]));
+}
+
 function samplingOf(body: Omit<ChatCompletionBody, 'messages'> | CompletionBody): SamplingOptions {
-  const bias = body.logit_bias ?? undefined;
   const maxCompletion = 'max_completion_tokens' in body ? body.max_completion_tokens : undefined;
   return {
     maxTokens: maxCompletion ?? body.max_tokens ?? undefined,
@@ -46,7 +59,7 @@ function samplingOf(body: Omit<ChatCompletionBody, 'messages'> | CompletionBody)
     stop: typeof body.stop === 'string' ? [body.stop] : (body.stop ?? undefined),
     frequencyPenalty: body.frequency_penalty ?? undefined,
     presencePenalty: body.presence_penalty ?? undefined,
-    logitBias: bias === undefined ? undefined : new Map(Object.entries(bias).map(([id, value]) => [Number(id), value])),
+    logitBias: body.logit_bias ? biasOf(body.logit_bias) : undefined,
   };
 }
 
@@ -110,7 +123,12 @@ export function chatCommand(body: ChatCompletionBody): ChatCommand {
     format: formatOf(body.response_format),
     logprobs: body.logprobs ? { top: body.top_logprobs ?? 0 } : undefined,
   };
-  return { model: body.model, choices: body.n ?? 1, request };
+  return {
+    model: body.model,
+    choices: body.n ?? 1,
+    request,
+    maxTokensParam: body.max_completion_tokens ? 'max_completion_tokens' : undefined,
+  };
 }
 
 /** The older endpoint gives 16 tokens unless told otherwise. */
@@ -124,6 +142,9 @@ export function completionCommand(body: CompletionBody): ChatCommand {
     throw errors.unsupportedParameter('best_of', "'best_of' above 'n' is not supported.");
   }
   const { prompt } = body;
+  if (typeof prompt[0] === 'string' && typeof prompt !== 'string' && prompt.length > 1) {
+    throw errors.invalidParameter('prompt', `'prompt' holds ${prompt.length} prompts; one is accepted in a request.`);
+  }
   const request: ChatRequest = {
     ...samplingOf(body),
     maxTokens: body.max_tokens ?? COMPLETION_MAX_TOKENS,

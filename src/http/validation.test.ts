@@ -58,6 +58,22 @@ describe('messages', () => {
       /must be "text" or one of "image_url"/,
     ],
     [
+      'an unknown kind of format',
+      ChatCompletionRequest,
+      { model: 'm', messages: [user], response_format: { type: 'xml' } },
+      'invalid_parameter',
+      'response_format.type',
+      /must be "text" or "json_object" or "json_schema"/,
+    ],
+    [
+      'more choices than are given',
+      ChatCompletionRequest,
+      { model: 'm', messages: [user], n: 9 },
+      'invalid_parameter',
+      'n',
+      /must be a whole number from 1 to 8/,
+    ],
+    [
       'what a kind of part lacks',
       ChatCompletionRequest,
       { model: 'm', messages: [{ role: 'user', content: [{ type: 'text', text: 'a' }, { type: 'text' }] }] },

@@ -48,14 +48,16 @@ const ResponseFormat = Type.Union([
 const sampling = {
   temperature: optional(Type.Number({ minimum: 0, maximum: 2 })),
   top_p: optional(Type.Number({ minimum: 0, maximum: 1 })),
-  n: optional(Type.Integer({ minimum: 1, maximum: 16 })),
+  n: optional(Type.Integer({ minimum: 1, maximum: 8 })),
   seed: optional(Type.Integer()),
   stop: optional(
     Type.Union([Type.String({ minLength: 1 }), Type.Array(Type.String({ minLength: 1 }), { maxItems: 16 })]),
   ),
   frequency_penalty: optional(Type.Number({ minimum: -2, maximum: 2 })),
   presence_penalty: optional(Type.Number({ minimum: -2, maximum: 2 })),
-  logit_bias: optional(Type.Record(Type.String({ pattern: '^\\d+$' }), Type.Number({ minimum: -100, maximum: 100 }))),
+  logit_bias: optional(
+    Type.Record(Type.String(), Type.Number({ minimum: -100, maximum: 100 }), { description: 'Token id to bias' }),
+  ),
   stream: optional(Type.Boolean()),
   stream_options: optional(Type.Object({ include_usage: optional(Type.Boolean()) })),
   user: optional(Type.String()),
@@ -88,7 +90,9 @@ const tokenIds = Type.Array(Type.Integer({ minimum: 0 }), { minItems: 1 });
 
 export const CompletionRequest = Type.Object({
   model: Type.String({ minLength: 1 }),
-  prompt: Type.Union([Type.String(), Type.Array(Type.String(), { minItems: 1, maxItems: 1 }), tokenIds]),
+  prompt: Type.Union([Type.String(), Type.Array(Type.String(), { minItems: 1 }), tokenIds], {
+    description: 'One prompt: a text, a list of one text, or token ids',
+  }),
   ...sampling,
   max_tokens: optional(Type.Integer({ minimum: 1 })),
   logprobs: optional(Type.Integer({ minimum: 0, maximum: 5 })),
