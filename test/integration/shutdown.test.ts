@@ -1,0 +1,84 @@
+import { mkdtempDisposable, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { readLedger } from '../../scripts/soak/books.ts';
+import { API_KEY, type RunningServer, startServer } from '../acceptance/start-server.ts';
+import { startFakeUpstream } from '../fixtures/fake-upstream.ts';
+
+const CHAT = 'qwen/qwen2.5-0.5b-instruct';
+const LINES = 3;
+const DRAIN_MS = 4_000;
+const authorization = `Bearer ${API_KEY}`;
+const question = { model: CHAT, messages: [{ role: 'user', content: 'hi' }] };
+
+const post = (server: RunningServer, path: string, body: unknown, headers: Record<string, string> = {}) =>
+  fetch(`${server.address}${path}`, {
+    method: 'POST',
+    headers: { authorization, 'content-type': 'application/json', ...headers },
+    body: JSON.stringify(body),
+  });
+
+async function orderBatch(server: RunningServer): Promise<string> {
+  const line = (number: number) =>
+    JSON.stringify({ custom_id: `${number}`, method: 'POST', url: '/v1/chat/completions', body: question });
+  const form = new FormData();
+  form.set('purpose', 'batch');
+  form.set('file', new Blob([Array.from({ length: LINES }, (_, index) => line(index)).join('\n')]), 'in.jsonl');
+  const uploaded = await fetch(`${server.address}/v1/files`, {
+    method: 'POST',
+    headers: { authorization },
+    body: form,
+  });
+  const { id } = (await uploaded.json()) as { id: string };
+  const order = { input_file_id: id, endpoint: '/v1/chat/completions', completion_window: '24h' };
+  return ((await (await post(server, '/v1/batches', order)).json()) as { id: string }).id;
+}
+
+it('bills what was cut off at the deadline, once, and lines of batches only for their whole answers', {
+  timeout: 60_000,
+}, async () => {
+  await using directory = await mkdtempDisposable(join(tmpdir(), 'baobab-shutdown-'));
+  const upstream = await startFakeUpstream('vllm', { stallAfterChunks: 4 });
+  const config = join(directory.path, 'shutdown.yaml');
+  const settings = [
+    'log: { level: error, format: json }',
+    `http: { drain_timeout_ms: ${DRAIN_MS} }`,
+    `upstreams: [{ model: ${CHAT}, url: ${upstream.url}, kind: vllm }]`,
+  ];
+  await writeFile(config, settings.join('\n'));
+  const start = () => startServer({ dataDir: directory.path, args: ['--config', config] });
+  const ledger = () =>
+    readLedger(directory.path)
+      .map(({ billingId, completionTokens, status }) => `${billingId.split(/[_:]/)[0]} ${completionTokens} ${status}`)
+      .sort();
+  const ask = (server: RunningServer) =>
+    post(server, '/v1/chat/completions', { ...question, stream: true }, { 'idempotency-key': 'one' });
+
+  let server = await start();
+  try {
+    const batch = await orderBatch(server);
+    const cut = (await ask(server)).text();
+    cut.catch(() => {});
+    await expect.poll(upstream.sentChunks, { timeout: 10_000 }).toBe(4 * (1 + LINES));
+    const stoppedAt = performance.now();
+    await server.stop();
+    // One deadline for all, not one after the other.
+    expect(performance.now() - stoppedAt).toBeLessThan(1.9 * DRAIN_MS);
+    await expect(cut).rejects.toThrow();
+    expect(ledger()).toEqual(['req 3 499']);
+
+    upstream.behaviour.stallAfterChunks = undefined;
+    server = await start();
+    expect(await (await ask(server)).text()).toContain('[DONE]');
+    const statusOf = async () => {
+      const answer = await fetch(`${server.address}/v1/batches/${batch}`, { headers: { authorization } });
+      return ((await answer.json()) as { status: string }).status;
+    };
+    await expect.poll(statusOf, { timeout: 20_000 }).toBe('completed');
+    expect(ledger()).toEqual([...Array.from({ length: LINES }, () => 'batch 6 200'), 'idem 6 200', 'req 3 499']);
+  } finally {
+    await server.kill();
+    await upstream.close();
+  }
+});
