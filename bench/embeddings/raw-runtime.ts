@@ -1,11 +1,12 @@
 /**
- * onnxruntime and nothing else, one thread: ids come ready from the parent, results are dropped. Works through its batches until
+ * onnxruntime and nothing else: ids come ready from the parent, results are dropped. Works through its batches until
  * told to stop, and tells how many tokens it did in how long.
  */
 import { InferenceSession, Tensor } from 'onnxruntime-node';
 
 export interface RawSetup {
   model: string;
+  threads: number;
   /** Ids with special tokens. */
   sequences: number[][];
 }
@@ -21,11 +22,11 @@ export interface RawResult {
   seconds: number;
 }
 
-const { model, sequences } = await new Promise<RawSetup>((resolve) => process.once('message', resolve));
+const { model, threads, sequences } = await new Promise<RawSetup>((resolve) => process.once('message', resolve));
 const session = await InferenceSession.create(model, {
   graphOptimizationLevel: 'all',
   executionMode: 'sequential',
-  intraOpNumThreads: 1,
+  intraOpNumThreads: threads,
   interOpNumThreads: 1,
 });
 
