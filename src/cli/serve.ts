@@ -15,7 +15,8 @@ Your first key, shown this once only:
 const invitation = (address: string, secret: string): string => `
 Try it:
 
-    curl ${address}/v1/models -H "Authorization: Bearer ${secret}"
+    curl ${address}/v1/embeddings -H "Authorization: Bearer ${secret}" \\
+      -H "Content-Type: application/json" -d '{"model": "baobab/embed-multilingual", "input": "Habari ya dunia"}'
 
 API reference: ${address}/docs
 `;

@@ -1,12 +1,16 @@
+import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import OpenAI from 'openai';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { baobab, baobabJson } from './command.ts';
 import { type RunningServer, startServer } from './start-server.ts';
+
+const run = promisify(execFile);
 
 let directory: string;
 beforeAll(async () => {
@@ -26,7 +30,10 @@ describe('the first start', () => {
     const first = await startServer({ dataDir, env: WITHOUT_KEY });
     const [secret = '', ...more] = secretsIn(first.output());
     expect(more).toEqual([]);
-    expect(first.output()).toContain(`curl ${first.address}/v1/models -H "Authorization: Bearer ${secret}"`);
+    const line = await vi.waitUntil(() => /^ *curl [\s\S]*?(?=\n\n)/m.exec(first.output())?.[0], { timeout: 10_000 });
+    expect(line).toContain(`Bearer ${secret}`);
+    const { stdout } = await run('sh', ['-c', line]);
+    expect(JSON.parse(stdout).data[0].embedding).toHaveLength(384);
     expect((await models(first, secret)).status).toBe(200);
     await first.stop();
     expect(first.process.exitCode).toBe(0);
