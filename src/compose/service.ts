@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { createDiskBlobStore } from '../adapters/blobs/disk.ts';
 import { createMemoryCounters } from '../adapters/counters/memory.ts';
 import { acquireDataDirLock } from '../adapters/data-dir-lock.ts';
@@ -45,7 +44,7 @@ const SWEEP_MS = 60_000;
 /** Of one transcription; the engine decodes them side by side. */
 const WINDOWS_AT_ONCE = 4;
 const SWEEP_FILES_MS = 60_000;
-/** A request that does not end, by a fault of ours, must not keep the server from ending. */
+/** A request that does not end when it is cut off must not keep the server from ending. */
 const SETTLE_MS = 5_000;
 
 export interface Service {
@@ -205,6 +204,13 @@ export async function startService(config: ResolvedConfig, { env, onFirstKey }: 
     ),
   );
 
+  async function settleRequests(): Promise<void> {
+    const late = Promise.withResolvers<void>();
+    const timer = setTimeout(late.resolve, SETTLE_MS);
+    await Promise.race([inference.idle(), late.promise]);
+    clearTimeout(timer);
+  }
+
   return {
     address,
     async close() {
@@ -217,9 +223,10 @@ export async function startService(config: ResolvedConfig, { env, onFirstKey }: 
       clearTimeout(deadline);
       await control.close();
       for (const timer of timers) clearInterval(timer);
+      // What was cut off at the deadline is billed too. An engine that hears nothing lets go of its requests when it is closed.
+      await settleRequests();
       await fleet.close(Math.max(0, deadlineAt - clock.now()));
-      // What was cut off at the deadline is billed too. Without engines nothing is left to wait for but the ledger.
-      await Promise.race([inference.idle(), sleep(SETTLE_MS, undefined, { ref: false })]);
+      await settleRequests();
       await upkeep.stop();
       idempotency.close();
       await authentication.flushUses();

@@ -58,6 +58,8 @@ it('bills what was cut off at the deadline, once, and lines of batches only for 
   let server = await start();
   try {
     const batch = await orderBatch(server);
+    // Before the request: while one runs, lines take turns.
+    await expect.poll(upstream.sentChunks, { timeout: 10_000 }).toBe(4 * LINES);
     const cut = (await ask(server)).text();
     cut.catch(() => {});
     await expect.poll(upstream.sentChunks, { timeout: 10_000 }).toBe(4 * (1 + LINES));
