@@ -1,3 +1,4 @@
+import { isHopelesslyLong } from '../domain/text-size.ts';
 import type { EmbeddingResult } from '../engines/engine.ts';
 import { errors } from '../errors/errors.ts';
 import type { InferenceCall, InferenceService } from './inference.ts';
@@ -24,6 +25,11 @@ export function createEmbeddings({ inference }: { inference: InferenceService })
       const model = inference.resolve(call, reference, 'embedding');
       if (inputs.length > MAX_EMBEDDING_INPUTS)
         throw errors.tooManyInputs('input', inputs.length, MAX_EMBEDDING_INPUTS);
+      const { contextLength } = model.entry;
+      const tooLong = inputs.findIndex(
+        (input) => typeof input === 'string' && isHopelesslyLong(input.length, contextLength),
+      );
+      if (tooLong !== -1) throw errors.contextFarTooLong(`input[${tooLong}]`, contextLength);
       if (dimensions !== undefined) {
         const { slug, truncation, dimensions: full } = model.entry;
         if (!truncation && dimensions !== full) {

@@ -1,7 +1,11 @@
+import { isHopelesslyLong } from '../domain/text-size.ts';
+import { ApiError } from '../errors/api-error.ts';
 import { errors } from '../errors/errors.ts';
 import type { InferenceCall, InferenceService } from './inference.ts';
 
 export const MAX_RERANK_DOCUMENTS = 1000;
+/** About a million tokens. Long documents are read in windows, so the context of the model does not bound them. */
+export const MAX_RERANK_CHARACTERS = 4_000_000;
 
 export interface RerankCommand {
   model: string;
@@ -25,13 +29,26 @@ export interface RerankService {
   rerank(call: InferenceCall, command: RerankCommand): Promise<RerankAnswer>;
 }
 
+function checkSize({ query, documents }: RerankCommand, contextLength: number): void {
+  if (documents.length > MAX_RERANK_DOCUMENTS) {
+    throw errors.tooManyInputs('documents', documents.length, MAX_RERANK_DOCUMENTS);
+  }
+  if (isHopelesslyLong(query.length, contextLength)) throw errors.contextFarTooLong('query', contextLength);
+  const characters = documents.reduce((sum, document) => sum + document.length, 0);
+  if (characters <= MAX_RERANK_CHARACTERS) return;
+  throw new ApiError(
+    'too_many_inputs',
+    `'documents' has ${characters} characters in all; at most ${MAX_RERANK_CHARACTERS} are accepted in one request.`,
+    { param: 'documents' },
+  );
+}
+
 export function createRerank({ inference }: { inference: InferenceService }): RerankService {
   return {
-    async rerank(call, { model: reference, query, documents, topN }) {
+    async rerank(call, command) {
+      const { model: reference, query, documents, topN } = command;
       const model = inference.resolve(call, reference, 'rerank');
-      if (documents.length > MAX_RERANK_DOCUMENTS) {
-        throw errors.tooManyInputs('documents', documents.length, MAX_RERANK_DOCUMENTS);
-      }
+      checkSize(command, model.entry.contextLength);
       const characters = documents.reduce((sum, document) => sum + document.length + query.length, 0);
       const tokens = Math.ceil(characters / 4);
       const estimate = { tokens, used: { promptTokens: tokens } };

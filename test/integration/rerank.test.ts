@@ -47,4 +47,17 @@ describe('rerank through an upstream', () => {
     for (const { index, document } of answer.results) expect(document.text).toBe(`document ${index}`);
     expect(answer.meta.billed_units.search_units).toBe(10);
   });
+
+  it('refuses more text than one request may hold', async () => {
+    const refusal = async (body: object) => {
+      const response = await bed.post('/v1/rerank', { model: MODEL, query: 'q', documents: ['d'], ...body });
+      const { error } = (await response.json()) as { error: { code: string; param: string } };
+      return [response.status, error.code, error.param];
+    };
+    const before = upstream.requests.length;
+    const documents = ['x'.repeat(3_000_000), 'y'.repeat(1_000_001)];
+    expect(await refusal({ documents })).toEqual([422, 'too_many_inputs', 'documents']);
+    expect(await refusal({ query: 'x'.repeat(2_000_000) })).toEqual([422, 'context_length_exceeded', 'query']);
+    expect(upstream.requests).toHaveLength(before);
+  });
 });
