@@ -1,0 +1,110 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { EngineModel } from '../../src/engines/engine.ts';
+import { load } from '../../src/engines/onnx/driver.ts';
+import { weights } from './weights.ts';
+
+const SAMPLE = join(import.meta.dirname, '../fixtures/eval-sample');
+const read = (name: string) => JSON.parse(readFileSync(join(SAMPLE, name), 'utf8'));
+const { floor } = read('expected.json') as {
+  floor: { bitext: Record<string, number>; bitext_64: Record<string, number>; sts: Record<string, number> };
+};
+const sample = read('sample.json') as {
+  flores: Record<string, string[]>;
+  stsb: Record<string, { first: string[]; second: string[]; score: number[] }>;
+};
+
+const context = {
+  requestId: 'test',
+  signal: new AbortController().signal,
+  accountId: 'account',
+  keyId: 'key',
+  priority: 'interactive' as const,
+};
+
+const dot = (left: Float32Array, right: Float32Array) =>
+  left.reduce((sum, value, index) => sum + value * (right[index] ?? 0), 0);
+
+function ranks(values: readonly number[]): number[] {
+  const order = values.map((_, index) => index).sort((a, b) => (values[a] ?? 0) - (values[b] ?? 0));
+  const result: number[] = new Array(values.length);
+  for (let start = 0; start < order.length; ) {
+    let end = start;
+    while (end + 1 < order.length && values[order[end + 1] as number] === values[order[start] as number]) end += 1;
+    for (let place = start; place <= end; place += 1) result[order[place] as number] = (start + end) / 2;
+    start = end + 1;
+  }
+  return result;
+}
+
+function spearman(left: readonly number[], right: readonly number[]): number {
+  const [a, b] = [ranks(left), ranks(right)];
+  const mean = (a.length - 1) / 2;
+  const covariance = (x: number[], y: number[]) =>
+    x.reduce((sum, value, index) => sum + (value - mean) * ((y[index] ?? 0) - mean), 0);
+  return covariance(a, b) / Math.sqrt(covariance(a, a) * covariance(b, b));
+}
+
+/** The figures of the model card, on a small fixed sample, through the engine that serves the model. */
+describe('baobab/embed-multilingual', () => {
+  let model: EngineModel;
+  beforeAll(async () => {
+    model = await load(await weights('baobab/embed-multilingual'));
+  });
+  afterAll(() => model[Symbol.asyncDispose]());
+
+  async function embed(inputs: readonly string[], dimensions?: number): Promise<Float32Array[]> {
+    const result = await model.embedding?.embed({ inputs, dimensions }, context);
+    if (result === undefined) throw new Error('it cannot embed');
+    return inputs.map((_, row) => result.vectors.subarray(row * result.dimensions, (row + 1) * result.dimensions));
+  }
+
+  /** Share of sentences whose translation is the nearest, mean of both directions. */
+  function retrieval(left: readonly Float32Array[], right: readonly Float32Array[]): number {
+    const hits = (from: readonly Float32Array[], to: readonly Float32Array[]) =>
+      from.filter((vector, row) => {
+        const scores = to.map((other) => dot(vector, other));
+        return scores.indexOf(Math.max(...scores)) === row;
+      }).length / from.length;
+    return (hits(left, right) + hits(right, left)) / 2;
+  }
+
+  it.each([
+    [384, floor.bitext],
+    [64, floor.bitext_64],
+  ] as const)('finds translations with %d dimensions', async (dimensions, floors) => {
+    const english = await embed(sample.flores.eng ?? [], dimensions);
+    for (const [language, least] of Object.entries(floors)) {
+      const found = retrieval(await embed(sample.flores[language] ?? [], dimensions), english);
+      expect(found, language).toBeGreaterThanOrEqual(least);
+    }
+  });
+
+  it.each(Object.entries(floor.sts))('grades likeness in %s as people do', async (language, least) => {
+    const { first = [], second = [], score = [] } = sample.stsb[language] ?? {};
+    const left = await embed(first);
+    const right = await embed(second);
+    const found = left.map((vector, row) => dot(vector, right[row] as Float32Array));
+    expect(spearman(found, score)).toBeGreaterThanOrEqual(least);
+  });
+
+  it('gives a text the same vector alone and in any company, bit by bit', async () => {
+    const texts = [...(sample.flores.swh ?? []).slice(0, 12), ...(sample.flores.amh ?? []).slice(0, 12), 'Hi'];
+    const together = await embed(texts);
+    for (const [row, text] of texts.entries()) {
+      const [alone] = await embed([text]);
+      expect(alone).toEqual(together[row]);
+    }
+  });
+
+  it('brings a greeting in Swahili near to the English one and leaves other things far', async () => {
+    const [swahili, english, recipe] = (await embed([
+      'Habari ya dunia',
+      'Hello world',
+      'The recipe needs two eggs and some flour',
+    ])) as [Float32Array, Float32Array, Float32Array];
+    expect(dot(swahili, english)).toBeGreaterThan(0.5);
+    expect(dot(swahili, recipe)).toBeLessThan(0.3);
+  });
+});
