@@ -12,10 +12,13 @@ export interface GrammarRules {
 export function createGrammarRules(): GrammarRules {
   const bodies = new Map<string, string>();
   const nameOfBody = new Map<string, string>();
+  const lastCountOf = new Map<string, number>();
   const reserve = (hint: string): string => {
     const base = hint.replace(/[^a-zA-Z0-9]+/g, '-').replace(/^-+|-+$/g, '') || 'rule';
     let name = base === 'root' ? 'root-1' : base;
-    for (let count = 2; bodies.has(name); count++) name = `${base}-${count}`;
+    let count = lastCountOf.get(base) ?? 1;
+    while (bodies.has(name)) name = `${base}-${++count}`;
+    lastCountOf.set(base, count);
     bodies.set(name, '');
     return name;
   };

@@ -98,9 +98,26 @@ describe('schemaGrammar', () => {
     );
   });
 
+  it('takes a thousand properties and refuses what would keep the engine busy for minutes', () => {
+    const large = (count: number) => ({
+      type: 'object',
+      properties: Object.fromEntries(Array.from({ length: count }, (_, index) => [`p${index}`, { type: 'string' }])),
+    });
+    const startedAt = performance.now();
+    expect(schemaGrammar(large(1_000), LOCATION)).toContain('p999');
+    for (const schema of [large(2_500), large(20_000), { enum: new Array(50_000).fill('value') }]) {
+      expect(refusal(schema)).toMatchObject({
+        code: 'unsupported_parameter',
+        param: LOCATION,
+        message: expect.stringContaining('too large'),
+      });
+    }
+    expect(performance.now() - startedAt).toBeLessThan(5_000);
+  });
+
   it('refuses a schema nested too deeply', () => {
     let schema: object = { type: 'string' };
-    for (let level = 0; level < 5000; level++) schema = { type: 'array', items: schema };
+    for (let level = 0; level < 1000; level++) schema = { type: 'array', items: schema };
     expect(refusal(schema).message).toContain('64 levels');
   });
 

@@ -1,3 +1,4 @@
+import { errors } from '../../errors/errors.ts';
 import { createGrammarRules, type GrammarRules, literal, repeat } from './grammar-rules.ts';
 import { jsonRules, list, memberList, SPACE, tail } from './json-grammar.ts';
 import { integerGrammar, numberGrammar } from './number-grammar.ts';
@@ -12,10 +13,24 @@ import { STRING_FORMATS } from './string-formats.ts';
  * does not declare, a value between two bounds), the grammar may use less of it. What cannot be kept that way is refused.
  */
 export function schemaGrammar(schema: unknown, location: string): string {
+  if (JSON.stringify(schema ?? null).length > MAX_SCHEMA_CHARACTERS) throw tooLarge(location);
   const rules = createGrammarRules();
   jsonRules(rules);
-  return rules.toText(createConverter(rules, schema).convert(schema, { location, hint: 'value', depth: 0, open: [] }));
+  const { convert } = createConverter(rules, schema);
+  const grammar = rules.toText(convert(schema, { location, hint: 'value', depth: 0, open: [] }));
+  if (grammar.length > MAX_GRAMMAR_CHARACTERS) throw tooLarge(location);
+  return grammar;
 }
+
+/** llama.cpp compiles a grammar in time that grows with its square: about a second at this length, in which nobody else goes on. */
+const MAX_GRAMMAR_CHARACTERS = 262_144;
+const MAX_SCHEMA_CHARACTERS = 120_000;
+
+const tooLarge = (location: string) =>
+  errors.unsupportedParameter(
+    location,
+    `The schema at '${location}' is too large to be enforced. Up to ${MAX_SCHEMA_CHARACTERS} characters or about 1000 properties are accepted.`,
+  );
 
 /** llama.cpp follows a grammar by recursion, and a process has only so much stack. */
 const MAX_DEPTH = 64;
