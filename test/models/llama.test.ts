@@ -196,6 +196,27 @@ describe('TinyLlama on the llama engine', { timeout: 2 * MINUTE }, () => {
     await expect(run({ ...FRANCE, maxTokens: 2025 })).rejects.toMatchObject({ status: 422, param: 'max_tokens' });
   });
 
+  it('refuses megabytes within moments, and serves others meanwhile', async () => {
+    const startedAt = performance.now();
+    const refused = (request: ChatRequest) =>
+      expect(run(request)).rejects.toMatchObject({ code: 'context_length_exceeded', param: 'messages' });
+    await Promise.all([
+      refused(ask('word '.repeat(4_000_000))),
+      refused(ask('</s>'.repeat(500_000))),
+      refused({ prompt: { messages: Array.from({ length: 400_000 }, () => ({ role: 'user', content: '' })) } }),
+      expect(run({ ...FRANCE, maxTokens: 1 })).resolves.toMatchObject({ text: 'The' }),
+    ]);
+    expect(performance.now() - startedAt).toBeLessThan(30_000);
+  });
+
+  it('refuses a bias for a token that it does not have, by its id', async () => {
+    const logitBias = new Map([
+      [5, 1],
+      [32_000, 1],
+    ]);
+    await expect(run({ ...FRANCE, logitBias })).rejects.toMatchObject({ status: 400, param: 'logit_bias[32000]' });
+  });
+
   it('counts tokens', async () => {
     expect(await model.countTokens('The capital of France is Paris.')).toBe(7);
   });
