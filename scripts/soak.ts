@@ -200,7 +200,7 @@ for (const kind of ['serverMb', 'serverInUseMb', 'heapMb', 'enginesMb', 'handles
   const [early, late] = [between(0.1, 0.25, kind), between(0.85, 1.1, kind)];
   // Ten percent, or twenty of whatever it is: collections of garbage come when they come.
   const isFlat = late <= Math.max(early * 1.1, early + 20);
-  if (!isFlat && kind !== 'serverMb') growth.push(kind);
+  if (!isFlat) growth.push(kind);
   console.log(`${kind}: ${early.toFixed(0)} after the first minutes, ${late.toFixed(0)} at the end`);
 }
 const { whole, part, lost } = sightings.counts;
