@@ -16,6 +16,7 @@ const Engine = Type.Object(
     decoder: Type.Optional(fileName),
     tokenizer: Type.Optional(fileName),
     pooling: Type.Optional(Type.Enum(['mean', 'cls', 'last'])),
+    matchMiddle: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
     inputPrefix: Type.Optional(Type.String()),
     activationRanges: Type.Optional(Type.Enum(['batch', 'token'])),
   },

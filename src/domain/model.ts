@@ -30,6 +30,8 @@ export type EngineSpec =
       decoder?: string | undefined;
       tokenizer: string;
       pooling?: 'mean' | 'cls' | 'last' | undefined;
+      /** Late interaction: the match that scores one half; between what answers and what does not. */
+      matchMiddle?: number | undefined;
       /** Put before every input by the engine and counted as tokens, as some encoders were trained with. */
       inputPrefix?: string | undefined;
       /**

@@ -12,6 +12,7 @@ const { floor } = read('expected.json') as {
 };
 const sample = read('sample.json') as {
   flores: Record<string, string[]>;
+  rerank: { query: string; passages: string[]; relevant: Record<string, number> }[];
   stsb: Record<string, { first: string[]; second: string[]; score: number[] }>;
 };
 
@@ -45,6 +46,36 @@ function spearman(left: readonly number[], right: readonly number[]): number {
     x.reduce((sum, value, index) => sum + (value - mean) * ((y[index] ?? 0) - mean), 0);
   return covariance(a, b) / Math.sqrt(covariance(a, a) * covariance(b, b));
 }
+
+/** It ships with the service, so that reranking works without a network too. */
+describe('baobab/rerank-multilingual', () => {
+  let model: EngineModel;
+  beforeAll(async () => {
+    model = await load(await weights('baobab/rerank-multilingual'));
+  });
+  afterAll(() => model[Symbol.asyncDispose]());
+
+  async function best(query: string, documents: readonly string[]): Promise<{ index: number; scores: number[] }> {
+    const result = await model.rerank?.rerank({ query, documents }, context);
+    const scores = [...(result?.scores ?? [])];
+    return { index: scores.indexOf(Math.max(...scores)), scores };
+  }
+
+  it('puts the passage that answers first', async () => {
+    for (const { query, passages, relevant } of sample.rerank) {
+      const { index, scores } = await best(query, passages);
+      expect(String(index), query).toBe(Object.keys(relevant)[0]);
+      expect(Math.min(...scores)).toBeGreaterThanOrEqual(0);
+      expect(scores[index]).toBeGreaterThan(0.5);
+    }
+  });
+
+  it('finds an English sentence by its Swahili translation', async () => {
+    const english = (sample.flores.eng ?? []).slice(0, 20);
+    const found = await Promise.all((sample.flores.swh ?? []).slice(0, 20).map((query) => best(query, english)));
+    expect(found.filter(({ index }, row) => index === row).length).toBeGreaterThanOrEqual(19);
+  });
+});
 
 /** The figures of the model card, on a small fixed sample, through the engine that serves the model. */
 describe('baobab/embed-multilingual', () => {

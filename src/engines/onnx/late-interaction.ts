@@ -7,15 +7,17 @@ import { windows } from './windows.ts';
 
 /**
  * Late interaction: every token of the query looks for its nearest token in the document; the mean of these cosines is the match.
- * Over bge-small, 16 questions matched their answers by 0.61–0.82 and the answers of others by 0.23–0.56. A logistic curve
- * centred between the two spreads the match over 0–1. The curve is fixed: scores compare across calls and keep the order of the match.
+ * Over bge-small, 16 questions matched their answers by 0.61–0.82 and the answers of others by 0.23–0.56; other encoders have
+ * their own middle, told by the catalog. A logistic curve centred there spreads the match over 0–1. The curve is fixed for a
+ * model: scores compare across calls and keep the order of the match.
  */
-const MIDDLE = 0.58;
+const BGE_SMALL_MIDDLE = 0.58;
 const STEEPNESS = 20;
 
 export function createLateInteraction({ spec, tokenizer, batcher }: Encoder): RerankCapability {
   const { before, after } = tokenizer.template.single;
   const room = spec.contextLength - before.length - after.length;
+  const middle = (spec.engine.driver === 'onnx' ? spec.engine.matchMiddle : undefined) ?? BGE_SMALL_MIDDLE;
 
   return {
     async rerank({ query, documents }, { signal, priority }) {
@@ -47,7 +49,7 @@ export function createLateInteraction({ spec, tokenizer, batcher }: Encoder): Re
         priority,
         onRow(index, row) {
           const document = documentOf[index] ?? 0;
-          const score = 1 / (1 + Math.exp(-STEEPNESS * (match(queryVectors, row) - MIDDLE)));
+          const score = 1 / (1 + Math.exp(-STEEPNESS * (match(queryVectors, row) - middle)));
           scores[document] = Math.max(scores[document] as number, score);
         },
       });
