@@ -85,6 +85,8 @@ for (let round = 0; round < rounds; round += 1) {
     rates.get(side)?.push({ perSecond: requests.average, processorMs });
   }
 }
+for (const [side, each] of rates)
+  console.log(`${side}: ${each.map(({ perSecond }) => perSecond.toFixed(0)).join(', ')} requests/s`);
 const of = (side: string, what: 'perSecond' | 'processorMs') =>
   median((rates.get(side) ?? []).map((each) => each[what]));
 console.log('one core, 32 connections, medians');

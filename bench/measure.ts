@@ -9,7 +9,13 @@ const TICKS_PER_SECOND = 100;
 export const percentile = (numbers: readonly number[], share: number): number =>
   numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length * share)] ?? Number.NaN;
 
-export const median = (numbers: readonly number[]): number => percentile(numbers, 0.5);
+/** Of an even count the mean of both middle ones: taking the upper one alone would flatter every ratio. */
+export function median(numbers: readonly number[]): number {
+  const sorted = numbers.toSorted((a, b) => a - b);
+  const middle = Math.floor(sorted.length / 2);
+  const upper = sorted[middle] ?? Number.NaN;
+  return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2;
+}
 
 const load = () =>
   loadavg()
