@@ -6,11 +6,10 @@ import { errors } from '../../errors/errors.ts';
 import type { AudioCommand, AudioService } from '../../services/audio.ts';
 import type { FilesService } from '../../services/files.ts';
 import { inferenceCall } from '../inference-call.ts';
-import { toApiError } from '../plugins/error-handler.ts';
 import { principalOf } from '../request-record.ts';
 import { inferenceErrors } from '../schemas/errors.ts';
 import { type TranscriptionBody, TranscriptionResponse } from '../schemas/transcriptions.ts';
-import { openEventStream } from '../sse.ts';
+import { streamedAnswer } from '../streamed-answer.ts';
 import { durationUsage, transcriptAnswer } from '../transcription-answer.ts';
 import { checkedBody, readTranscriptionForm } from '../transcription-form.ts';
 
@@ -64,25 +63,14 @@ export const transcriptionRoutes: FastifyPluginAsyncTypebox<TranscriptionRouteOp
       const { type, body: text } = transcriptAnswer(await audio.transcribe(call, command), body);
       return reply.type(type).send(text);
     }
-    const events = openEventStream(reply);
     const event = (data: unknown) => `data: ${JSON.stringify(data)}\n\n`;
-    try {
+    return streamedAnswer(request, reply, async (events) => {
       const done = await audio.transcribe(call, command, ({ delta }) =>
         events.write(event({ type: 'transcript.text.delta', delta })),
       );
-      await events.end(
-        `${event({ type: 'transcript.text.done', text: done.text, usage: durationUsage(done) })}data: [DONE]\n\n`,
-      );
-    } catch (error) {
-      if (!events.opened) {
-        events.stop();
-        throw error;
-      }
-      const failure = toApiError(error, request);
-      request.record.errorCode = failure.code;
-      await events.fail(failure);
-    }
-    return reply;
+      const last = { type: 'transcript.text.done', text: done.text, usage: durationUsage(done) };
+      return `${event(last)}data: [DONE]\n\n`;
+    });
   }
 
   /** The file counts as attached while it is read. */
