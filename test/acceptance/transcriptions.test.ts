@@ -1,0 +1,135 @@
+import { createReadStream } from 'node:fs';
+import { join } from 'node:path';
+import OpenAI, { toFile } from 'openai';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type RunningServer, startServer } from './start-server.ts';
+
+const AUDIO = join(import.meta.dirname, '../fixtures/audio');
+const MODEL = 'openai/whisper-tiny';
+const clip = (name: string) => createReadStream(join(AUDIO, name));
+
+/** The official client sends audio and reads every format. */
+describe('transcriptions', { timeout: 60_000 }, () => {
+  let server: RunningServer;
+  let client: OpenAI;
+  beforeAll(async () => {
+    server = await startServer();
+    client = new OpenAI({ baseURL: `${server.address}/v1`, apiKey: server.apiKey, maxRetries: 0 });
+  });
+  afterAll(() => server[Symbol.asyncDispose]());
+
+  it('come as JSON with the seconds that were billed', async () => {
+    const answer = await client.audio.transcriptions.create({ model: MODEL, file: clip('meeting.ogg') });
+    expect(answer.text).toContain('thank you for coming to the meeting');
+    expect(answer.usage).toEqual({ type: 'duration', seconds: 5 });
+  });
+
+  it.each(['apples.wav', 'apples.mp3', 'apples.flac', 'apples.opus.ogg', 'apples.m4a', 'apples.opus.webm'])(
+    'are made from %s',
+    async (name) => {
+      const request = { model: 'openai/whisper-base', language: 'en', file: clip(name) };
+      const { text } = await client.audio.transcriptions.create(request);
+      expect(text.toLowerCase()).toContain('seven apples');
+    },
+  );
+
+  it('come as plain text, srt and vtt', async () => {
+    const as = (response_format: 'text' | 'srt' | 'vtt') =>
+      client.audio.transcriptions.create({ model: MODEL, file: clip('weather.ogg'), response_format });
+    expect(await as('text')).toContain('the sun will shine');
+    expect(await as('srt')).toMatch(/^1\n00:00:0\d,\d{3} --> 00:00:0\d,\d{3}\n/);
+    expect(await as('vtt')).toMatch(/^WEBVTT\n\n00:0/);
+  });
+
+  it('tell language, segments and words in the verbose format', async () => {
+    const answer = await client.audio.transcriptions.create({
+      model: MODEL,
+      file: clip('weather.ogg'),
+      response_format: 'verbose_json',
+      timestamp_granularities: ['segment', 'word'],
+    });
+    expect(answer.language).toBe('english');
+    const { segments = [], words = [] } = answer;
+    expect(segments[0]).toMatchObject({ id: 0, temperature: 0 });
+    expect(segments.map(({ text }) => text).join('')).toContain('Tomorrow');
+    expect(words.length).toBeGreaterThan(10);
+    const times = words.flatMap(({ start, end }) => [start, end]);
+    expect(times).toEqual(times.toSorted((a, b) => a - b));
+    expect(times.at(-1)).toBeLessThanOrEqual(Number(answer.duration) + 0.1);
+  });
+
+  it('stream, and the pieces are the whole', async () => {
+    const stream = await client.audio.transcriptions.create({ model: MODEL, file: clip('weather.ogg'), stream: true });
+    let joined = '';
+    let whole = '';
+    for await (const event of stream) {
+      if (event.type === 'transcript.text.delta') joined += event.delta;
+      if (event.type === 'transcript.text.done') whole = event.text;
+    }
+    expect(whole).toContain('the sun will shine');
+    expect(joined).toBe(whole);
+  });
+
+  it('read a file that was uploaded before', async () => {
+    const file = await client.files.create({
+      file: clip('meeting.ogg'),
+      // Baobab's own purpose; the client's type knows only OpenAI's.
+      purpose: 'transcription' as 'batch',
+    });
+    const answer = await client.post<{ text: string }>('/audio/transcriptions', {
+      body: { model: MODEL, file_id: file.id },
+    });
+    expect(answer.text).toContain('thank you for coming');
+    await client.files.delete(file.id);
+    const gone = client.post('/audio/transcriptions', { body: { model: MODEL, file_id: file.id } });
+    await expect(gone).rejects.toMatchObject({ status: 404, code: 'file_not_found' });
+  });
+
+  it('are empty for silence', async () => {
+    const seconds = 2;
+    const silence = Buffer.alloc(44 + seconds * 32_000);
+    silence.write('RIFF', 0);
+    silence.writeUInt32LE(silence.length - 8, 4);
+    silence.write('WAVEfmt ', 8);
+    silence.writeUInt32LE(16, 16);
+    silence.writeUInt16LE(1, 20);
+    silence.writeUInt16LE(1, 22);
+    silence.writeUInt32LE(16_000, 24);
+    silence.writeUInt32LE(32_000, 28);
+    silence.writeUInt16LE(2, 32);
+    silence.writeUInt16LE(16, 34);
+    silence.write('data', 36);
+    silence.writeUInt32LE(seconds * 32_000, 40);
+    const answer = await client.audio.transcriptions.create({
+      model: MODEL,
+      file: await toFile(silence, 'silence.wav'),
+    });
+    expect(answer.text).toBe('');
+    expect(answer.usage).toEqual({ type: 'duration', seconds });
+  });
+
+  it('refuse what is no audio, a wrong model and a form without a file', async () => {
+    const text = await toFile(Buffer.from('this is a letter'), 'letter.mp3');
+    await expect(client.audio.transcriptions.create({ model: MODEL, file: text })).rejects.toMatchObject({
+      status: 400,
+      code: 'invalid_parameter',
+      param: 'file',
+    });
+    const wrong = client.audio.transcriptions.create({ model: 'baai/bge-small-en-v1.5', file: clip('meeting.ogg') });
+    await expect(wrong).rejects.toMatchObject({ status: 422, code: 'wrong_modality' });
+    const nothing = client.post('/audio/transcriptions', { body: { model: MODEL } });
+    await expect(nothing).rejects.toMatchObject({ status: 400, code: 'missing_parameter', param: 'file' });
+  });
+
+  it('are in the usage report by the second', async () => {
+    const report = await client.get<{ buckets: { model: string; audio_seconds: number; cost_usd: number }[] }>(
+      '/usage',
+      {
+        query: { start: '2020-01-01', bucket: 'month', group_by: 'model' },
+      },
+    );
+    const bucket = report.buckets.find(({ model }) => model === MODEL);
+    expect(bucket?.audio_seconds).toBeGreaterThan(40);
+    expect(bucket?.cost_usd).toBeCloseTo(((bucket?.audio_seconds ?? 0) / 60) * 0.0006, 9);
+  });
+});
