@@ -1,6 +1,6 @@
 /**
- * The longest tokens of current vocabularies are runs of 128 spaces or dashes, so a text with more characters for each token
- * of a context cannot fit, whatever the tokenizer. (BERT drops white space and takes a word of any length for one unknown
+ * A generous bound: tokens of ordinary text have about four characters, and longer ones than this are not known to us. A text with
+ * more characters for each token of a context is taken not to fit. (BERT drops white space and takes a word of any length for one unknown
  * token; a text of little else is refused all the same.)
  */
 export const MAX_CHARACTERS_PER_TOKEN = 128;
