@@ -13,9 +13,11 @@ export interface Consumption {
 
 export const NOTHING_USED: Consumption = { promptTokens: 0, completionTokens: 0, cacheReadTokens: 0, audioSeconds: 0 };
 
+const KINDS = ['promptTokens', 'completionTokens', 'cacheReadTokens', 'audioSeconds'] as const;
 const UNITS_PER_NANO_USD = 10n ** 9n;
 const TOKENS_PER_PRICE = 1_000_000n;
 const SECONDS_PER_MINUTE = 60n;
+const DENOMINATOR = UNITS_PER_NANO_USD * TOKENS_PER_PRICE * SECONDS_PER_MINUTE * 100n;
 
 /**
  * The price of a request in nano-USD, exact: every kind is added up as a fraction of integers, and the sum is rounded once, half
@@ -35,8 +37,7 @@ export function costNanoUsd(used: Consumption, pricing: Pricing, discountPercent
   const perSeconds = charge(used.audioSeconds, prices.audioPerMinute);
 
   const numerator = (perTokens * SECONDS_PER_MINUTE + perSeconds * TOKENS_PER_PRICE) * BigInt(100 - discountPercent);
-  const denominator = UNITS_PER_NANO_USD * TOKENS_PER_PRICE * SECONDS_PER_MINUTE * 100n;
-  const rounded = (2n * numerator + denominator) / (2n * denominator);
+  const rounded = (2n * numerator + DENOMINATOR) / (2n * DENOMINATOR);
   if (rounded > BigInt(Number.MAX_SAFE_INTEGER)) throw new RangeError('one request cannot cost nine million dollars');
   return Number(rounded);
 }
@@ -62,7 +63,8 @@ function unitsOf(pricing: Pricing): Record<keyof Pricing, bigint> {
 
 /** A count that is no whole number is a mistake of ours, and must not reach a bill. */
 export function assertConsumption(used: Consumption): void {
-  for (const [kind, amount] of Object.entries(used)) {
+  for (const kind of KINDS) {
+    const amount = used[kind];
     if (!(Number.isSafeInteger(amount) && amount >= 0))
       throw new RangeError(`${kind} is ${amount}, not a whole number`);
   }

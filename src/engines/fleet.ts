@@ -20,7 +20,7 @@ export interface FleetServing {
 
 /** Every way to run a model: engine processes on this machine, and upstreams. */
 export interface Fleet {
-  acquire(model: Model, context: CallContext, regionPin: string | undefined): Promise<FleetLease>;
+  acquire(model: Model, context: CallContext, regionPin: string | undefined): FleetLease | Promise<FleetLease>;
   serving(entry: ModelEntry, version: ModelVersion): FleetServing;
   list(): Promise<ModelReport[]>;
   close(drainMs: number): Promise<void>;
@@ -62,7 +62,20 @@ export function createFleet({ region, entries, upstreams, registry, weights, rem
     }
   }
 
-  const nameOf = (entry: ModelEntry, version: ModelVersion) => `${entry.slug}@${version.version}`;
+  /** Versions belong to one entry; their names are put together once. */
+  const names = new WeakMap<ModelVersion, string>();
+  const nameOf = (entry: ModelEntry, version: ModelVersion): string => {
+    const known = names.get(version);
+    if (known !== undefined) return known;
+    const name = `${entry.slug}@${version.version}`;
+    names.set(version, name);
+    return name;
+  };
+
+  async function acquireHere(model: Model, context: CallContext): Promise<FleetLease> {
+    const lease = await registry.acquire(model, context);
+    return { engine: lease.engine, region, queueWaitMs: lease.queueWaitMs, [Symbol.dispose]: () => lease.release() };
+  }
 
   function local(entry: ModelEntry, version: ModelVersion): FleetServing {
     if (version.source === undefined) return { regions: [], status: 'unavailable', reason: 'no upstream serves it' };
@@ -74,18 +87,17 @@ export function createFleet({ region, entries, upstreams, registry, weights, rem
   }
 
   return {
-    async acquire(model, context, regionPin) {
+    acquire(model, context, regionPin) {
       const { entry, version } = model;
       const elsewhere = remotes.get(nameOf(entry, version));
       const runsHere = version.source !== undefined && (regionPin === undefined || regionPin === region);
       // An operator who configured upstreams means them to serve; the own machine helps out when none is healthy.
-      if (elsewhere !== undefined && (!runsHere || elsewhere.regions().length > 0)) {
+      if (elsewhere !== undefined && (!runsHere || elsewhere.isHealthy())) {
         const engine = elsewhere.inRegion(regionPin);
         return { engine, region: regionPin ?? region, queueWaitMs: 0, [Symbol.dispose]() {} };
       }
       if (!runsHere) throw errors.modelUnavailable(entry.slug, 'no upstream serves it at the moment');
-      const lease = await registry.acquire(model, context);
-      return { engine: lease.engine, region, queueWaitMs: lease.queueWaitMs, [Symbol.dispose]: () => lease.release() };
+      return acquireHere(model, context);
     },
     serving(entry, version) {
       const here = local(entry, version);

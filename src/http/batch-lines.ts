@@ -40,9 +40,8 @@ export interface BatchLinesDependencies {
 /** The endpoints without HTTP: a line of a batch is answered with the bytes that a request would get. */
 export function createLineExecutor({ embeddings, rerank, chat }: BatchLinesDependencies): LineExecutor {
   const endpoints: Record<BatchEndpoint, Endpoint> = {
-    '/v1/embeddings': endpoint(
-      EmbeddingRequest,
-      async (call, body) => (await answerEmbeddings(embeddings, call, body)).body,
+    '/v1/embeddings': endpoint(EmbeddingRequest, async (call, body) =>
+      Buffer.from((await answerEmbeddings(embeddings, call, body)).body),
     ),
     '/v1/rerank': endpoint(RerankRequest, async (call, body) => json(await answerRerank(rerank, call, body))),
     '/v1/chat/completions': endpoint(ChatCompletionRequest, async (call, body) => {

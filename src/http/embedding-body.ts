@@ -14,16 +14,38 @@ const COMMA = 44;
 /** How long other requests may be kept waiting by one that is being written. */
 const TURN_MS = 8;
 const ROW_OVERHEAD_BYTES = 64;
+const SMALL_BYTES = 32_768;
+
+/** The JSON of an embeddings answer. */
+export function writeEmbeddings(body: EmbeddingBody): string | Promise<Buffer> {
+  const isSmall = body.format === 'base64' && body.vectors.byteLength <= SMALL_BYTES;
+  return isSmall ? smallText(body) : writeRows(body);
+}
+
+const tailOf = ({ model, promptTokens }: EmbeddingBody): string =>
+  `],"model":${JSON.stringify(model)},"usage":{"prompt_tokens":${promptTokens},"total_tokens":${promptTokens}}}`;
+
+/** Node sends a text together with its head in one piece, bytes in a second one. */
+function smallText(body: EmbeddingBody): string {
+  const { vectors, dimensions } = body;
+  const bytes = Buffer.from(vectors.buffer, vectors.byteOffset, vectors.byteLength);
+  const rowBytes = dimensions * 4;
+  let text = '{"object":"list","data":[';
+  for (let start = 0; start < bytes.length; start += rowBytes) {
+    const embedding = bytes.toString('base64', start, start + rowBytes);
+    text += `${start === 0 ? '' : ','}{"object":"embedding","index":${start / rowBytes},"embedding":"${embedding}"}`;
+  }
+  return text + tailOf(body);
+}
 
 /**
- * The JSON of an embeddings answer, written straight into bytes: JSON.stringify would first make an array of boxed numbers and
+ * Written straight into bytes: JSON.stringify would first make an array of boxed numbers and
  * then write float64 digits, several times slower and twice as long.
  */
-export async function writeEmbeddings(body: EmbeddingBody): Promise<Buffer> {
-  const { vectors, dimensions, model, promptTokens, format } = body;
+async function writeRows(body: EmbeddingBody): Promise<Buffer> {
+  const { vectors, dimensions, format } = body;
   const rows = vectors.length / dimensions;
   const rowBytes = format === 'float' ? dimensions * MAX_FLOAT_BYTES : Math.ceil((dimensions * 4) / 3) * 4 + 4;
-  const tail = `],"model":${JSON.stringify(model)},"usage":{"prompt_tokens":${promptTokens},"total_tokens":${promptTokens}}}`;
   const parts: Buffer[] = [];
   let turnEnds = performance.now() + TURN_MS;
   // One row at a time into a scratch buffer of the worst case, then an exact copy: the answer holds no slack.
@@ -49,9 +71,9 @@ export async function writeEmbeddings(body: EmbeddingBody): Promise<Buffer> {
       turnEnds = performance.now() + TURN_MS;
     }
   }
-  parts.push(Buffer.from(tail));
+  parts.push(Buffer.from(tailOf(body)));
   return Buffer.concat(parts);
 }
 
-export const sendJsonBytes = (reply: FastifyReply, body: Buffer): FastifyReply =>
+export const sendJson = (reply: FastifyReply, body: Buffer | string): FastifyReply =>
   reply.type('application/json; charset=utf-8').send(body);

@@ -11,6 +11,8 @@ export interface RequestRecord {
   completionTokens: number | undefined;
   errorCode: string | undefined;
   replayed: boolean;
+  /** Fires when the client goes away before the answer has ended; made when somebody asks for it. */
+  disconnect: AbortController | undefined;
 }
 
 declare module 'fastify' {
@@ -27,6 +29,7 @@ export const createRecord = (startedAt: number): RequestRecord => ({
   completionTokens: undefined,
   errorCode: undefined,
   replayed: false,
+  disconnect: undefined,
 });
 
 /** The caller; only for routes behind authentication. */
@@ -37,13 +40,10 @@ export function principalOf(request: FastifyRequest): Principal {
 }
 
 /** Fires when the client goes away before the answer has ended; not after a normal end. */
-export function disconnectSignal(reply: FastifyReply): AbortSignal {
-  const controller = new AbortController();
-  const onClose = () => {
-    if (!reply.raw.writableFinished) controller.abort(errors.clientCancelled());
-  };
+export function disconnectSignal({ request, raw }: FastifyReply): AbortSignal {
+  const { record } = request;
+  record.disconnect ??= new AbortController();
   // It may have gone while its body was read and its key was looked up.
-  if (reply.raw.destroyed) onClose();
-  else reply.raw.once('close', onClose);
-  return controller.signal;
+  if (raw.destroyed && !raw.writableFinished) record.disconnect.abort(errors.clientCancelled());
+  return record.disconnect.signal;
 }

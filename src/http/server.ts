@@ -23,6 +23,7 @@ import { authenticate } from './plugins/authenticate.ts';
 import { errorHandler, notFound, sendError } from './plugins/error-handler.ts';
 import { hashBody, idempotencyKeys } from './plugins/idempotency.ts';
 import { observe, requestLog } from './plugins/request-log.ts';
+import { createRequestLogger } from './request-logger.ts';
 import { adminRoutes } from './routes/admin.ts';
 import { batchRoutes } from './routes/batches.ts';
 import { chatRoutes } from './routes/chat.ts';
@@ -98,6 +99,7 @@ export async function createServer(dependencies: ServerDependencies): Promise<Fa
     dependencies;
   const server = Fastify({
     loggerInstance: logger,
+    childLoggerFactory: createRequestLogger,
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: () => createId('req'),
     bodyLimit: settings.bodyLimitBytes,

@@ -65,8 +65,8 @@ export interface Settlement {
  * takes from all of them or from none.
  */
 export interface Counters {
-  admit(demand: AdmissionDemand): Promise<AdmissionAnswer>;
-  settle(settlement: Settlement): Promise<void>;
+  admit(demand: AdmissionDemand): AdmissionAnswer | Promise<AdmissionAnswer>;
+  settle(settlement: Settlement): void | Promise<void>;
   /** Opening what is open already changes nothing. */
   openBudget(budget: { id: string; spentNanoUsd: number; expiresAt: number }): Promise<void>;
 }

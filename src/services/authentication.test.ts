@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type MemoryRepositories, memoryRepositories } from '../../test/fixtures/memory-repositories.ts';
+import type { ApiError } from '../errors/api-error.ts';
 import { type AuthenticationService, createAuthentication } from './authentication.ts';
 import { createKeysService, type IssuedKey, type KeysService } from './keys.ts';
 
@@ -9,11 +10,13 @@ let issued: IssuedKey;
 let authentication: AuthenticationService;
 let now: number;
 const clock = { now: () => now };
-const codeOf = (authorization: string | undefined) =>
-  authentication.authenticate(authorization).then(
-    ({ key }) => key.id,
-    (error) => error.code,
-  );
+const codeOf = async (authorization: string | undefined) => {
+  try {
+    return (await authentication.authenticate(authorization)).key.id;
+  } catch (error) {
+    return (error as ApiError).code;
+  }
+};
 const bearer = (secret: string) => `Bearer ${secret}`;
 
 beforeEach(async () => {

@@ -8,7 +8,7 @@ import type { KeyRepository, RevisionRepository } from '../ports/repositories.ts
 
 export interface AuthenticationService {
   /** The caller behind an `Authorization` header; throws the 401 or 403 that applies. */
-  authenticate(authorization: string | undefined): Promise<Principal>;
+  authenticate(authorization: string | undefined): Principal | Promise<Principal>;
   requireScope(principal: Principal, scope: Scope): void;
   /** Reads whether keys have changed in the store; call it a few times a second. */
   refresh(): Promise<void>;
@@ -45,11 +45,7 @@ export function createAuthentication({ keys, revisions, clock }: AuthenticationD
   let revision = -1;
   let generation = 0;
 
-  async function lookUp(secret: string): Promise<Principal | undefined> {
-    const sentHash = hashSecret(secret);
-    const cached = known.get(sentHash);
-    // A mistyped key is told by its checksum; one that is known needs no such proof.
-    if (cached !== undefined || unknown.has(sentHash) || !isPlausibleSecret(secret)) return cached;
+  async function readKey(sentHash: string): Promise<Principal | undefined> {
     const before = generation;
     const found = await keys.findByHash(sentHash);
     const sent = Buffer.from(sentHash, 'hex');
@@ -64,19 +60,26 @@ export function createAuthentication({ keys, revisions, clock }: AuthenticationD
     return principal;
   }
 
+  function accept(principal: Principal | undefined): Principal {
+    if (principal === undefined) throw errors.invalidApiKey();
+    const { key } = principal;
+    if (key.revokedAt !== null) throw errors.keyRevoked();
+    const now = clock.now();
+    if (key.expiresAt !== null && Date.parse(key.expiresAt) <= now) throw errors.expiredApiKey(key.expiresAt);
+    uses.set(key.id, now);
+    return principal;
+  }
+
   const service: AuthenticationService = {
-    async authenticate(authorization) {
+    authenticate(authorization) {
       if (authorization === undefined || authorization === '') throw errors.missingApiKey();
       const secret = /^Bearer +(\S+) *$/i.exec(authorization)?.[1];
       if (secret === undefined) throw errors.missingApiKey();
-      const principal = await lookUp(secret);
-      if (principal === undefined) throw errors.invalidApiKey();
-      const { key } = principal;
-      if (key.revokedAt !== null) throw errors.keyRevoked();
-      const now = clock.now();
-      if (key.expiresAt !== null && Date.parse(key.expiresAt) <= now) throw errors.expiredApiKey(key.expiresAt);
-      uses.set(key.id, now);
-      return principal;
+      const sentHash = hashSecret(secret);
+      const cached = known.get(sentHash);
+      // A mistyped key is told by its checksum; one that is known needs no such proof.
+      if (cached !== undefined || unknown.has(sentHash) || !isPlausibleSecret(secret)) return accept(cached);
+      return readKey(sentHash).then(accept);
     },
     requireScope({ key }, scope) {
       if (!key.scopes.includes(scope)) throw errors.insufficientScope(scope);

@@ -66,6 +66,7 @@ function setUp({ key, engine = {} }: { key?: Partial<ApiKey>; engine?: Partial<E
     engines: {
       acquire: async () => ({ engine: engine as EngineModel, region: 'local', [Symbol.dispose]() {} }),
     },
+    load: { enter() {}, leave() {} },
     region: 'local',
     batchLimitFactor: 1,
     clock,

@@ -4,6 +4,7 @@ import type { Principal } from '../domain/principal.ts';
 import type { CallContext, EngineModel, Priority } from '../engines/engine.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { CatalogService, ResolvedModel } from './catalog.ts';
+import type { InteractiveLoad } from './interactive-load.ts';
 import type { BudgetWarning, Limits, RateStatus } from './limits.ts';
 import type { Metered, Metering } from './metering.ts';
 
@@ -52,7 +53,7 @@ export interface InferenceSession {
    * Writes what was used to the ledger and resolves when that is durable; only then may the answer end. Only the first call
    * counts. A session that is never settled is not billed.
    */
-  settle(used: Partial<Consumption>, details?: SettleDetails): Promise<void>;
+  settle(used: Partial<Consumption>, details?: SettleDetails): Promise<unknown>;
 }
 
 export interface SettleDetails {
@@ -88,7 +89,14 @@ export interface InferenceDependencies {
   catalog: CatalogService;
   limits: Limits;
   metering: Metering;
-  engines: { acquire(model: ResolvedModel, context: CallContext, regionPin: string | undefined): Promise<EngineLease> };
+  engines: {
+    acquire(
+      model: ResolvedModel,
+      context: CallContext,
+      regionPin: string | undefined,
+    ): EngineLease | Promise<EngineLease>;
+  };
+  load: Pick<InteractiveLoad, 'enter' | 'leave'>;
   region: string;
   /** How many times the interactive limits the lines of batches may use. */
   batchLimitFactor: number;
@@ -98,8 +106,33 @@ export interface InferenceDependencies {
 const isWhole = (status: number): boolean => status >= 200 && status < 300;
 
 export function createInference(dependencies: InferenceDependencies): InferenceService {
-  const { catalog, limits, metering, engines, region: ownRegion, batchLimitFactor, clock } = dependencies;
-  const running = new Set<Promise<unknown>>();
+  const { catalog, limits, metering, engines, load, region: ownRegion, batchLimitFactor, clock } = dependencies;
+  let running = 0;
+  const onIdle: (() => void)[] = [];
+
+  async function withEngine<T>(
+    call: InferenceCall,
+    model: ResolvedModel,
+    work: (engine: EngineLease, context: CallContext) => Promise<T>,
+  ): Promise<T> {
+    const { principal, priority } = call;
+    const context: CallContext = {
+      requestId: call.requestId,
+      signal: call.signal,
+      accountId: principal.account.id,
+      keyId: principal.key.id,
+      priority,
+    };
+    if (priority === 'interactive') load.enter();
+    let lease: EngineLease | undefined;
+    try {
+      lease = await engines.acquire(model, context, model.regionPin);
+      return await work(lease, context);
+    } finally {
+      if (priority === 'interactive') load.leave();
+      lease?.[Symbol.dispose]();
+    }
+  }
 
   const run: InferenceService['run'] = async (call, { model, estimate }, work) => {
     const { principal } = call;
@@ -126,51 +159,53 @@ export function createInference(dependencies: InferenceDependencies): InferenceS
     }
     let limitTokens = 0;
     let settled: Promise<Metered | undefined> | undefined;
-    try {
-      call.onDecided?.(facts);
-      const context: CallContext = {
+
+    const record = async (
+      used: Consumption,
+      details: SettleDetails,
+      leaseRegion: string,
+    ): Promise<Metered | undefined> => {
+      const { status = 200 } = details;
+      limitTokens = details.limitTokens ?? used.promptTokens + used.completionTokens;
+      if (!isWhole(status) && call.wholeAnswersOnly) return undefined;
+      return metering.record({
+        billingId: isWhole(status) ? (call.billingId ?? call.requestId) : call.requestId,
         requestId: call.requestId,
-        signal: call.signal,
         accountId: principal.account.id,
         keyId: principal.key.id,
-        priority: call.priority,
-      };
-      using lease = await engines.acquire(model, context, regionPin);
-
-      const record = async (used: Consumption, details: SettleDetails): Promise<Metered | undefined> => {
-        const { status = 200 } = details;
-        limitTokens = details.limitTokens ?? used.promptTokens + used.completionTokens;
-        if (!isWhole(status) && call.wholeAnswersOnly) return undefined;
-        return metering.record({
-          billingId: isWhole(status) ? (call.billingId ?? call.requestId) : call.requestId,
-          requestId: call.requestId,
-          accountId: principal.account.id,
-          keyId: principal.key.id,
-          model: entry.slug,
-          version: version.version,
-          region: details.region ?? lease.region,
-          endpoint: call.endpoint,
-          used,
-          pricing: entry.pricing,
-          discountPercent,
-          status,
-          durationMs: clock.now() - startedAt,
-          firstTokenMs: details.firstTokenMs,
-        });
-      };
-
-      return await work({
-        engine: lease.engine,
-        context,
-        elapsedMs: () => clock.now() - startedAt,
-        settle: async (used, details = {}) => {
-          settled ??= record({ ...NOTHING_USED, ...used }, details);
-          await settled;
-        },
+        model: entry.slug,
+        version: version.version,
+        region: details.region ?? leaseRegion,
+        endpoint: call.endpoint,
+        used,
+        pricing: entry.pricing,
+        discountPercent,
+        status,
+        durationMs: clock.now() - startedAt,
+        firstTokenMs: details.firstTokenMs,
       });
+    };
+
+    try {
+      call.onDecided?.(facts);
+      return await withEngine(call, model, ({ engine, region }, context) =>
+        work({
+          engine,
+          context,
+          elapsedMs: () => clock.now() - startedAt,
+          settle(used, details = {}) {
+            settled ??= record({ ...NOTHING_USED, ...used }, details, region);
+            return settled;
+          },
+        }),
+      );
     } finally {
-      // A row that could not be written fails the request; what it would have cost was not billed.
-      const charge = await settled?.catch(() => undefined);
+      let charge: Metered | undefined;
+      try {
+        charge = await settled;
+      } catch {
+        // A row that could not be written fails the request; what it would have cost was not billed.
+      }
       await admission.settle({ tokens: limitTokens, charge: charge?.isNew ? charge : undefined });
     }
   };
@@ -180,17 +215,17 @@ export function createInference(dependencies: InferenceDependencies): InferenceS
       catalog.resolve(reference, { modality, regionPin, principal }),
 
     async run(call, request, work) {
-      const result = run(call, request, work);
-      running.add(result);
+      running += 1;
       try {
-        return await result;
+        return await run(call, request, work);
       } finally {
-        running.delete(result);
+        running -= 1;
+        if (running === 0) for (const resolve of onIdle.splice(0)) resolve();
       }
     },
 
     async idle() {
-      while (running.size > 0) await Promise.allSettled(running);
+      while (running > 0) await new Promise<void>((resolve) => onIdle.push(resolve));
     },
   };
 }

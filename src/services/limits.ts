@@ -55,8 +55,8 @@ export interface Settled {
 export type Admission =
   | (Decision & {
       admitted: true;
-      /** However the request ended. Only the first call counts. It never rejects. */
-      settle(settled: Settled): Promise<void>;
+      /** However the request ended. Only the first call counts. It never fails. */
+      settle(settled: Settled): void | Promise<void>;
     })
   | (Decision & { admitted: false; error: ApiError });
 
@@ -74,6 +74,16 @@ export interface LimitsDependencies {
   onError?: ((error: unknown) => void) | undefined;
 }
 
+/** The names under which one key counts at one model in one region. */
+interface SeriesNames {
+  requests: string;
+  tokens: string;
+  concurrency: string;
+}
+
+/** Names that are remembered: to put them together anew for every request takes as long as the counting itself. */
+const KNOWN_SERIES = 10_000;
+
 const laneLimits = (limits: ReturnType<typeof resolveLimits>, batchFactor: number | undefined): typeof limits =>
   batchFactor === undefined
     ? limits
@@ -82,6 +92,22 @@ const laneLimits = (limits: ReturnType<typeof resolveLimits>, batchFactor: numbe
 export function createLimits(dependencies: LimitsDependencies): Limits {
   const { counters, usage, clock, defaults, onError = () => {} } = dependencies;
   const budgets = createBudgets({ counters, usage });
+  const known = new Map<string, SeriesNames>();
+
+  function namesOf({ batchFactor, principal: { key }, model, region }: LimitedRequest): SeriesNames {
+    const lane = batchFactor === undefined ? '' : 'batch\n';
+    const series = `${lane}${key.id}\n${model}\n${region}`;
+    const found = known.get(series);
+    if (found !== undefined) return found;
+    if (known.size >= KNOWN_SERIES) known.clear();
+    const names = {
+      requests: `requests\n${series}`,
+      tokens: `tokens\n${series}`,
+      concurrency: `${lane}${key.id}`,
+    };
+    known.set(series, names);
+    return names;
+  }
 
   return {
     async admit(request) {
@@ -90,11 +116,10 @@ export function createLimits(dependencies: LimitsDependencies): Limits {
         resolveLimits(principal, request.modality, { defaults, model: request.modelLimits }),
         request.batchFactor,
       );
-      const lane = request.batchFactor === undefined ? '' : 'batch\n';
-      const series = `${lane}${principal.key.id}\n${request.model}\n${request.region}`;
-      const requests = { bucket: `requests\n${series}`, perMinute: limits.rpm, amount: 1 };
-      const tokens = { bucket: `tokens\n${series}`, perMinute: limits.tpm, amount: request.estimatedTokens };
-      const concurrency = { id: `${lane}${principal.key.id}`, limit: limits.concurrency };
+      const names = namesOf(request);
+      const requests = { bucket: names.requests, perMinute: limits.rpm, amount: 1 };
+      const tokens = { bucket: names.tokens, perMinute: limits.tpm, amount: request.estimatedTokens };
+      const concurrency = { id: names.concurrency, limit: limits.concurrency };
       const owned = budgets.of(principal, clock.now());
       const demands = owned.map(({ id, limitNanoUsd }) => ({ id, limitNanoUsd, reserveNanoUsd }));
 
@@ -120,20 +145,24 @@ export function createLimits(dependencies: LimitsDependencies): Limits {
       return {
         ...decision,
         admitted: true,
-        async settle({ tokens: used, charge }) {
-          if (settled) return;
+        settle({ tokens: used, charge }) {
+          if (settled) return undefined;
           settled = true;
-          const payers = charge ? budgets.payers(principal, charge.time) : [];
+          const payers = charge === undefined ? [] : budgets.payers(principal, charge.time);
           for (const id of payers) budgets.noteSpending(id);
-          await counters
-            .settle({
+          try {
+            const counted = counters.settle({
               now: clock.now(),
               tokens: { ...tokens, used },
               concurrency,
               reserved: demands.map(({ id }) => ({ id, nanoUsd: reserveNanoUsd })),
               spent: payers.map((id) => ({ id, nanoUsd: charge?.costNanoUsd ?? 0 })),
-            })
-            .catch(onError);
+            });
+            return counted instanceof Promise ? counted.catch(onError) : undefined;
+          } catch (error) {
+            onError(error);
+            return undefined;
+          }
         },
       };
     },

@@ -61,9 +61,10 @@ export function createMemoryCounters(): MemoryCounters {
       return buckets.size + running.size + budgets.size;
     },
 
-    async admit({ now, requests, tokens, concurrency, budgets: demands }) {
-      const unopened = demands.filter(({ id }) => !budgets.has(id)).map(({ id }) => id);
-      if (unopened.length > 0) return { kind: 'unopened', budgets: unopened };
+    admit({ now, requests, tokens, concurrency, budgets: demands }) {
+      if (demands.some(({ id }) => !budgets.has(id))) {
+        return { kind: 'unopened', budgets: demands.map(({ id }) => id).filter((id) => !budgets.has(id)) };
+      }
 
       const requestBucket = bucketOf(requests, now);
       const tokenBucket = bucketOf(tokens, now);
@@ -97,7 +98,7 @@ export function createMemoryCounters(): MemoryCounters {
       };
     },
 
-    async settle({ now, tokens, concurrency, reserved, spent }) {
+    settle({ now, tokens, concurrency, reserved, spent }) {
       take(bucketOf(tokens, now), tokens.perMinute, tokens.used - tokens.amount);
       const inFlight = (running.get(concurrency.id) ?? 1) - 1;
       if (inFlight > 0) running.set(concurrency.id, inFlight);

@@ -81,9 +81,11 @@ function complete(
 /** Base64 was asked for; an upstream that does not know it sends plain numbers. */
 function vector(embedding: unknown): Float32Array | undefined {
   if (typeof embedding === 'string') {
-    // A copy: what Buffer hands out need not begin at a multiple of four.
-    const { buffer, byteLength } = new Uint8Array(Buffer.from(embedding, 'base64'));
-    return byteLength % 4 === 0 ? new Float32Array(buffer) : undefined;
+    const bytes = Buffer.from(embedding, 'base64');
+    if (bytes.length % 4 !== 0) return undefined;
+    // What Buffer hands out begins at a multiple of eight today, but nobody has promised that.
+    const { buffer, byteOffset, length } = bytes.byteOffset % 4 === 0 ? bytes : new Uint8Array(bytes);
+    return new Float32Array(buffer, byteOffset, length / 4);
   }
   return Array.isArray(embedding) ? Float32Array.from(embedding) : undefined;
 }

@@ -86,11 +86,15 @@ const tooManyDimensions = (asked: number, width: number) =>
 
 /** As much of the vector as there is place for, with unit length; false when that has parts that are no numbers. */
 function normalizeInto(place: Float32Array, vector: Float32Array): boolean {
+  const { length } = place;
   let sum = 0;
-  for (let i = 0; i < place.length; i++) sum += (vector[i] as number) ** 2;
+  for (let i = 0; i < length; i++) {
+    const part = vector[i] as number;
+    sum += part * part;
+  }
   if (!Number.isFinite(sum)) return false;
   const scale = sum > 0 ? 1 / Math.sqrt(sum) : 1;
-  for (let i = 0; i < place.length; i++) place[i] = (vector[i] as number) * scale;
+  for (let i = 0; i < length; i++) place[i] = (vector[i] as number) * scale;
   return true;
 }
 

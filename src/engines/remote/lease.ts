@@ -47,75 +47,91 @@ export interface LeaseDependencies {
 
 export function createLease({ upstream, context, slug, onRelease }: LeaseDependencies): Lease {
   const { settings } = upstream;
-  const controller = new AbortController();
   let expired: 'first-byte' | 'total' | undefined;
   let released = false;
+  let firstByteTimer: NodeJS.Timeout | undefined;
+  /** Ends what is under way at the address. */
+  let stop: ((reason: Error) => void) | undefined;
 
   // Whoever went away or stands still may never ask for the next event, so the place is freed here.
   const giveUp = (): void => {
-    controller.abort();
-    lease.release(lease.explain(undefined));
+    const failure = lease.explain(undefined);
+    stop?.(failure);
+    lease.release(failure);
   };
   const expire = (which: 'first-byte' | 'total') => () => {
     expired = which;
     giveUp();
   };
-  let firstByteTimer: NodeJS.Timeout | undefined;
   const totalTimer = setTimeout(expire('total'), settings.totalTimeoutMs);
 
-  const readText = async ({ body, headers }: Dispatcher.ResponseData, limit: number): Promise<string> => {
-    if (Number(headers['content-length']) <= limit) return body.text();
-    const chunks: Buffer[] = [];
-    let length = 0;
-    for await (const chunk of body) {
-      if (!Buffer.isBuffer(chunk)) continue;
-      chunks.push(chunk);
-      length += chunk.length;
-      if (length > limit) throw malformedAnswer(`an answer is longer than ${limit} bytes`, { slug });
-    }
-    return Buffer.concat(chunks, length).toString('utf8');
+  /** From here on the address has so long to begin its answer. */
+  const prepare = ({
+    base,
+    route,
+    body,
+    contentType = 'application/json',
+    accept = 'application/json',
+  }: LeaseRequest) => {
+    if (released) throw lease.explain(undefined);
+    clearTimeout(firstByteTimer);
+    firstByteTimer = setTimeout(expire('first-byte'), settings.firstByteTimeoutMs);
+    return {
+      method: 'POST' as const,
+      path: upstream.path(base, route),
+      headers: {
+        'content-type': contentType,
+        accept,
+        'x-request-id': context.requestId,
+        ...upstream.authorization,
+      },
+      body,
+    };
   };
+
+  const refused = (status: number, headers: Dispatcher.ResponseData['headers'], text: string, scope: FailureScope) => {
+    const retryAfter = headers['retry-after'];
+    return failureFromAnswer(
+      status,
+      parseJson(text) ?? text,
+      scope,
+      typeof retryAfter === 'string' ? retryAfter : undefined,
+    );
+  };
+  const tooLong = (limit: number) => malformedAnswer(`an answer is longer than ${limit} bytes`, { slug });
 
   const lease: Lease = {
     upstream,
-    async send({ base, route, body, contentType = 'application/json', accept = 'application/json', scope }) {
-      if (released) throw lease.explain(undefined);
-      clearTimeout(firstByteTimer);
-      firstByteTimer = setTimeout(expire('first-byte'), settings.firstByteTimeoutMs);
+    async send(request) {
+      const controller = new AbortController();
       try {
+        const prepared = prepare(request);
+        stop = (reason) => controller.abort(reason);
         const answer = await upstream.request({
-          method: 'POST',
-          path: upstream.path(base, route),
-          headers: {
-            'content-type': contentType,
-            accept,
-            'x-request-id': context.requestId,
-            ...upstream.authorization,
-          },
-          body,
+          ...prepared,
           signal: controller.signal,
           highWaterMark: READ_AHEAD_BYTES,
         });
-        if (answer.statusCode >= 200 && answer.statusCode < 300) return answer;
-        const raw = await readText(answer, MAX_ERROR_BYTES);
-        const retryAfter = answer.headers['retry-after'];
-        throw failureFromAnswer(
-          answer.statusCode,
-          parseJson(raw) ?? raw,
-          scope,
-          typeof retryAfter === 'string' ? retryAfter : undefined,
-        );
+        if (isGood(answer.statusCode)) return answer;
+        const text = await readText(answer, MAX_ERROR_BYTES, tooLong);
+        throw refused(answer.statusCode, answer.headers, text, request.scope);
       } catch (error) {
         throw lease.explain(error);
       }
     },
     async sendForJson(request) {
-      const answer = await lease.send(request);
-      lease.begun();
       try {
-        const json = parseJson(await readText(answer, MAX_JSON_BYTES));
+        const running = upstream.exchange(prepare(request), {
+          onBegun: lease.begun,
+          maxBytes: MAX_JSON_BYTES,
+          tooLong: () => tooLong(MAX_JSON_BYTES),
+        });
+        stop = running.abort;
+        const { status, headers, text } = await running.answer;
+        if (!isGood(status)) throw refused(status, headers, text.slice(0, MAX_ERROR_BYTES), request.scope);
+        const json = parseJson(text);
         if (json === undefined) throw malformedAnswer('an answer is not JSON', { slug });
-        return { json, headers: answer.headers };
+        return { json, headers };
       } catch (error) {
         throw lease.explain(error);
       }
@@ -146,6 +162,25 @@ export function createLease({ upstream, context, slug, onRelease }: LeaseDepende
   };
   context.signal.addEventListener('abort', giveUp, { once: true });
   return lease;
+}
+
+const isGood = (status: number): boolean => status >= 200 && status < 300;
+
+async function readText(
+  { body, headers }: Dispatcher.ResponseData,
+  limit: number,
+  tooLong: (limit: number) => Error,
+): Promise<string> {
+  if (Number(headers['content-length']) <= limit) return body.text();
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of body) {
+    if (!Buffer.isBuffer(chunk)) continue;
+    chunks.push(chunk);
+    length += chunk.length;
+    if (length > limit) throw tooLong(limit);
+  }
+  return Buffer.concat(chunks, length).toString('utf8');
 }
 
 function parseJson(text: string): unknown {

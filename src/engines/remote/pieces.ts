@@ -61,7 +61,8 @@ export async function inPieces<T extends Sized>(
   run: (piece: Piece<T>, context: CallContext) => Promise<Piece<T>[]>,
 ): Promise<void> {
   if (items.length === 0) return;
-  let queue = cut({ start: 0, items }, remote.inputsPerCall());
+  const whole = { start: 0, items };
+  let queue = items.length === 1 ? [whole] : cut(whole, remote.inputsPerCall());
   const [only] = queue;
   // The usual case: one call, no second signal.
   if (only !== undefined && queue.length === 1) queue = await run(only, context);

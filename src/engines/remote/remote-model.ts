@@ -24,6 +24,8 @@ export interface RemoteCalls extends EngineModel {
 
 export interface RemoteModel extends RemoteCalls {
   health(): UpstreamHealth[];
+  /** At least one upstream can be asked. */
+  isHealthy(): boolean;
   /** Regions with at least one healthy upstream. */
   regions(): string[];
   /** The same model, served from this region only. Needs no disposal of its own. */
@@ -112,6 +114,7 @@ export function createRemoteModel(options: RemoteModelOptions): RemoteModel {
   return {
     ...anywhere,
     health: () => upstreams.map((upstream) => upstream.health()),
+    isHealthy: () => upstreams.some((upstream) => upstream.available()),
     regions: router.regions,
     inRegion(region) {
       if (region === undefined) return anywhere;

@@ -1,6 +1,7 @@
 import { type Dispatcher, Pool } from 'undici';
 import type { UpstreamConfig } from '../../config/schema.ts';
 import { type Breaker, createBreaker } from './breaker.ts';
+import { type Exchange, type ExchangeOptions, exchange } from './exchange.ts';
 
 export type UpstreamSettings = UpstreamConfig;
 export type UpstreamKind = UpstreamSettings['kind'];
@@ -44,7 +45,10 @@ export interface Upstream {
   load(): number;
   /** `api`: under the configured base address; `root`: beside its `/v1`, where servers keep their own routes. */
   path(base: 'api' | 'root', route: string): string;
+  /** For answers that are read as they come. */
   request(options: Omit<Dispatcher.RequestOptions, 'origin'>): Promise<Dispatcher.ResponseData>;
+  /** For answers that are wanted whole. */
+  exchange(request: Omit<Dispatcher.DispatchOptions, 'origin'>, options: ExchangeOptions): Exchange;
   readonly authorization: Record<string, string>;
   noteError(message: string | null): void;
   /** The last health check; true before the first one, so that a cold start serves at once. */
@@ -104,6 +108,7 @@ export function createUpstream({ index, settings, slug, ownRegion, clock }: Upst
     load: () => upstream.inFlight / settings.maxConcurrency,
     path: (where, route) => (where === 'api' ? apiPath : rootPath) + route,
     request: (options) => pool.request(options),
+    exchange: (request, options) => exchange(pool, request, options),
     authorization: settings.apiKey === undefined ? {} : { authorization: `Bearer ${settings.apiKey}` },
     noteError(message) {
       lastError = message;

@@ -126,7 +126,7 @@ export const idempotencyKeys = plugin<{ idempotency: Idempotency }>(async (serve
 
   // Usage is committed by now; the answer is kept first and sent second, so that a retry never finds less than was seen.
   server.addHook('onSend', (request, reply, payload, done) => {
-    const run = runs.get(request);
+    const run = request.idempotentRun === undefined ? undefined : runs.get(request);
     if (run === undefined) {
       done(null, payload);
       return;

@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import plugin from 'fastify-plugin';
+import { errors } from '../../errors/errors.ts';
 import type { Metrics } from '../../metrics/metrics.ts';
 import { createRecord } from '../request-record.ts';
 
@@ -20,7 +21,9 @@ export function observe(request: FastifyRequest, reply: FastifyReply, metrics: M
   reply.raw.once('close', () => {
     metrics.requestsInFlight.dec();
     const { record } = request;
-    const status = reply.raw.writableFinished ? reply.statusCode : 499;
+    const isWhole = reply.raw.writableFinished;
+    if (!isWhole) record.disconnect?.abort(errors.clientCancelled());
+    const status = isWhole ? reply.statusCode : 499;
     const seconds = (performance.now() - record.startedAt) / 1000;
     const route = request.routeOptions.url ?? 'unknown';
     const labels = { method: request.method, route, status: String(status), model: record.model ?? '' };

@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { EmbeddingsService } from '../../services/embeddings.ts';
-import { sendJsonBytes } from '../embedding-body.ts';
+import { sendJson } from '../embedding-body.ts';
 import { inferenceCall } from '../inference-call.ts';
 import { EmbeddingRequest, EmbeddingResponse } from '../schemas/embeddings.ts';
 import { inferenceErrors } from '../schemas/errors.ts';
@@ -26,7 +26,7 @@ export const embeddingRoutes: FastifyPluginAsyncTypebox<{ embeddings: Embeddings
       const call = inferenceCall(request, reply, '/v1/embeddings');
       const { body, promptTokens } = await answerEmbeddings(embeddings, call, request.body);
       request.record.promptTokens = promptTokens;
-      return sendJsonBytes(reply, body);
+      return sendJson(reply, body);
     },
   );
 };
