@@ -48,23 +48,31 @@ describe('metering', () => {
     ]);
   });
 
-  it('commits the first row at once and gathers the rest for the next commits', async () => {
+  it('commits the rows of one turn together and gathers later ones for the next commits', async () => {
     const ledger = slowLedger();
     const metering = createMetering({ ledger, clock: { now: () => 0 }, commitRows: 3 });
     const done: string[] = [];
-    const records = ['a', 'b', 'c', 'd', 'e'].map((id) => metering.record(request(id)).then(() => done.push(id)));
+    const record = (id: string) => metering.record(request(id)).then(() => done.push(id));
+    const records = [record('a'), record('b')];
     await settled();
-    expect(ledger.commits.map(({ rows }) => rows.length)).toEqual([1]);
+    expect(ledger.commits.map(({ rows }) => rows.length)).toEqual([2]);
+    expect(metering.waiting).toBe(0);
+    records.push(...['c', 'd', 'e', 'f'].map(record));
+    await settled();
+    expect(ledger.commits).toHaveLength(1);
     expect(metering.waiting).toBe(4);
     ledger.commits[0]?.end();
     await settled();
-    expect(done).toEqual(['a']);
-    expect(ledger.commits.map(({ rows }) => rows.length)).toEqual([1, 3]);
+    await settled();
+    expect(done).toEqual(['a', 'b']);
+    expect(ledger.commits.map(({ rows }) => rows.length)).toEqual([2, 3]);
     ledger.commits[1]?.end();
     await settled();
+    await settled();
+    expect(ledger.commits.map(({ rows }) => rows.length)).toEqual([2, 3, 1]);
     ledger.commits[2]?.end();
     await Promise.all(records);
-    expect(done).toEqual(['a', 'b', 'c', 'd', 'e']);
+    expect(done).toEqual(['a', 'b', 'c', 'd', 'e', 'f']);
     expect(metering.waiting).toBe(0);
   });
 
@@ -72,9 +80,11 @@ describe('metering', () => {
     const ledger = slowLedger();
     const metering = createMetering({ ledger, clock: { now: () => 0 } });
     const first = metering.record(request('a'));
+    await settled();
     const second = metering.record(request('b'));
     ledger.commits[0]?.fail(new Error('disk full'));
     await expect(first).rejects.toThrow('disk full');
+    await settled();
     await settled();
     ledger.commits[1]?.end();
     await expect(second).resolves.toMatchObject({ costNanoUsd: 2_000_000 });
@@ -83,9 +93,12 @@ describe('metering', () => {
   it('refuses rows when too many wait, and rows that cannot be right', async () => {
     const ledger = slowLedger();
     const metering = createMetering({ ledger, clock: { now: () => 0 }, maxWaiting: 1 });
-    const records = [metering.record(request('a')), metering.record(request('b'))];
+    const records = [metering.record(request('a'))];
+    await settled();
+    records.push(metering.record(request('b')));
     await expect(metering.record(request('c'))).rejects.toThrow('1 ledger rows wait');
     ledger.commits[0]?.end();
+    await settled();
     await settled();
     ledger.commits[1]?.end();
     await Promise.all(records);

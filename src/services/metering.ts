@@ -51,58 +51,75 @@ export interface MeteringDependencies {
 
 interface Waiting {
   row: LedgerRow;
-  resolve(isNew: boolean): void;
+  resolve(metered: Metered): void;
   reject(error: unknown): void;
 }
 
-/** Group commit: rows that arrive while a commit is running go together in the next one. No row waits for a timer. */
+/**
+ * Group commit: rows that arrive in one turn of the event loop, or while a commit is running, go together in the next one. No row
+ * waits for a timer.
+ */
 export function createMetering(dependencies: MeteringDependencies): Metering {
   const { ledger, clock, commitRows = 500, maxWaiting = 20_000 } = dependencies;
   let queue: Waiting[] = [];
   let committing = false;
 
-  async function commitAll(): Promise<void> {
-    committing = true;
-    while (queue.length > 0) {
-      const group = queue.slice(0, commitRows);
-      queue = queue.slice(commitRows);
-      try {
-        const areNew = await ledger.append(group.map(({ row }) => row));
-        for (const [index, { resolve }] of group.entries()) resolve(areNew[index] ?? false);
-      } catch (error) {
-        for (const { reject } of group) reject(error);
-      }
+  async function commit(): Promise<void> {
+    const group = queue.slice(0, commitRows);
+    queue = queue.slice(commitRows);
+    try {
+      const areNew = await ledger.append(group.map(({ row }) => row));
+      group.forEach(({ row: { costNanoUsd, time }, resolve }, index) => {
+        resolve({ costNanoUsd, time, isNew: areNew[index] ?? false });
+      });
+    } catch (error) {
+      for (const { reject } of group) reject(error);
     }
     committing = false;
+    commitSoon();
+  }
+
+  function commitSoon(): void {
+    if (committing || queue.length === 0) return;
+    committing = true;
+    setImmediate(commit);
   }
 
   return {
     get waiting() {
       return queue.length;
     },
-    async record(request) {
-      if (queue.length >= maxWaiting) throw new Error(`${queue.length} ledger rows wait for the store`);
-      const row = toRow(request, clock.now());
-      const isNew = await new Promise<boolean>((resolve, reject) => {
-        queue.push({ row, resolve, reject });
-        if (!committing) void commitAll();
-      });
-      return { costNanoUsd: row.costNanoUsd, time: row.time, isNew };
-    },
+    // A promise made by hand, not an async function: with thousands of rows a second each promise more would show.
+    record: (request) =>
+      new Promise((resolve, reject) => {
+        if (queue.length >= maxWaiting) throw new Error(`${queue.length} ledger rows wait for the store`);
+        queue.push({ row: toRow(request, clock.now()), resolve, reject });
+        commitSoon();
+      }),
   };
 }
 
 /** Throws on counts that are no whole numbers, before a bad row could spoil the commit that it shares with others. */
-function toRow(
-  { used, firstTokenMs = null, discountPercent = 0, ...request }: MeteredRequest,
-  time: number,
-): LedgerRow {
+function toRow(request: MeteredRequest, time: number): LedgerRow {
+  const { used, pricing, firstTokenMs = null, discountPercent = 0 } = request;
   return {
-    ...request,
-    ...used,
+    billingId: request.billingId,
+    requestId: request.requestId,
     time,
+    accountId: request.accountId,
+    keyId: request.keyId,
+    model: request.model,
+    version: request.version,
+    region: request.region,
+    endpoint: request.endpoint,
+    promptTokens: used.promptTokens,
+    completionTokens: used.completionTokens,
+    cacheReadTokens: used.cacheReadTokens,
+    audioSeconds: used.audioSeconds,
+    costNanoUsd: costNanoUsd(used, pricing, discountPercent),
+    pricing,
     discountPercent,
-    costNanoUsd: costNanoUsd(used, request.pricing, discountPercent),
+    status: request.status,
     durationMs: Math.round(request.durationMs),
     firstTokenMs: firstTokenMs === null ? null : Math.round(firstTokenMs),
   };

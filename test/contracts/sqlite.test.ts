@@ -11,7 +11,7 @@ import { usageQuery } from '../../src/adapters/sql/usage.ts';
 import { BUCKETS } from '../../src/domain/usage-window.ts';
 import { idempotencyContract } from './idempotency.ts';
 import { account, apiKey } from './key-fixtures.ts';
-import { ledgerContract } from './ledger.ts';
+import { ledgerContract, ledgerRow } from './ledger.ts';
 import { repositoriesContract } from './repositories.ts';
 
 let directory: string;
@@ -45,6 +45,28 @@ describe('sqlite store', () => {
     const again = await openSqlStore({ path });
     expect((await again.keys.list({})).map((key) => key.id).sort()).toEqual(['key_a', 'key_b']);
     await again.close();
+  });
+
+  it('gives a series one number, whichever process of the same file meets it first', async () => {
+    const path = freshPath();
+    const stores = await Promise.all([openSqlStore({ path }), openSqlStore({ path })]);
+    await Promise.all(stores.map((store) => store.ledger.append([ledgerRow(), ledgerRow({ model: 'acme/two' })])));
+    await stores[0]?.ledger.append([ledgerRow({ region: 'eu-1' }), ledgerRow()]);
+    const raw = new DatabaseSync(path);
+    expect(
+      raw
+        .prepare(
+          'select model, region, count(*) as times from ledger join ledger_series on id = series_id group by id order by 1, 2',
+        )
+        .all()
+        .map((row) => ({ ...row })),
+    ).toEqual([
+      { model: 'acme/one', region: 'eu-1', times: 1 },
+      { model: 'acme/one', region: 'local', times: 3 },
+      { model: 'acme/two', region: 'local', times: 2 },
+    ]);
+    raw.close();
+    await Promise.all(stores.map((store) => store.close()));
   });
 
   it('does not let a failed write harm those that share its commit', async () => {

@@ -1,85 +1,111 @@
-import { type CompiledQuery, sql } from 'kysely';
+import { sql } from 'kysely';
 import { bucketIndex } from '../../domain/usage-window.ts';
 import type { Ledger, LedgerRow } from '../../ports/ledger.ts';
-import type { SqlDatabase } from './database.ts';
-import type { LedgerSeriesTable, LedgerTable } from './tables.ts';
+import type { PlainValue, SqlDatabase } from './database.ts';
+import type { LedgerTable } from './tables.ts';
 
-/** Series whose number is known to exist; forgetting one costs no more than a needless statement. */
+/** Series whose number is kept in memory; forgetting them costs a round trip, once each. */
 const KNOWN_SERIES = 10_000;
 
-type SeriesNames = Omit<LedgerSeriesTable, 'id'>;
+type Values = readonly PlainValue[];
 
-const seriesOf = (row: LedgerRow): SeriesNames => ({
-  account_id: row.accountId,
-  key_id: row.keyId,
-  model: row.model,
-  region: row.region,
-});
+const COLUMNS = [
+  'billing_id',
+  'request_id',
+  'time_ms',
+  'hour',
+  'day',
+  'month',
+  'version',
+  'endpoint',
+  'prompt_tokens',
+  'completion_tokens',
+  'cache_read_tokens',
+  'audio_seconds',
+  'cost_nano_usd',
+  'pricing',
+  'discount_percent',
+  'status',
+  'duration_ms',
+  'first_token_ms',
+  'series_id',
+] as const satisfies readonly (keyof LedgerTable)[];
 
-const columnsOf = (row: LedgerRow): Omit<LedgerTable, 'series_id'> => ({
-  billing_id: row.billingId,
-  request_id: row.requestId,
-  time_ms: row.time,
-  hour: bucketIndex('hour', row.time),
-  day: bucketIndex('day', row.time),
-  month: bucketIndex('month', row.time),
-  version: row.version,
-  endpoint: row.endpoint,
-  prompt_tokens: row.promptTokens,
-  completion_tokens: row.completionTokens,
-  cache_read_tokens: row.cacheReadTokens,
-  audio_seconds: row.audioSeconds,
-  cost_nano_usd: row.costNanoUsd,
-  pricing: JSON.stringify(row.pricing),
-  discount_percent: row.discountPercent,
-  status: row.status,
-  duration_ms: row.durationMs,
-  first_token_ms: row.firstTokenMs,
-});
+/** In the order of the columns. */
+const valuesOf = (row: LedgerRow, pricing: string, seriesId: number): Values => [
+  row.billingId,
+  row.requestId,
+  row.time,
+  bucketIndex('hour', row.time),
+  bucketIndex('day', row.time),
+  bucketIndex('month', row.time),
+  row.version,
+  row.endpoint,
+  row.promptTokens,
+  row.completionTokens,
+  row.cacheReadTokens,
+  row.audioSeconds,
+  row.costNanoUsd,
+  pricing,
+  row.discountPercent,
+  row.status,
+  row.durationMs,
+  row.firstTokenMs,
+  seriesId,
+];
 
-export function sqlLedger({ read, write }: SqlDatabase): Ledger {
-  const known = new Set<string>();
-  let template: CompiledQuery | undefined;
+const seriesName = (row: LedgerRow): string => `${row.accountId}\n${row.keyId}\n${row.model}\n${row.region}`;
 
-  const insertSeries = ({ account_id, key_id, model, region }: SeriesNames) =>
-    sql`insert into ledger_series (id, account_id, key_id, model, region)
-      select coalesce(max(id), 0) + 1, ${account_id}, ${key_id}, ${model}, ${region} from ledger_series where true
-      on conflict (account_id, key_id, model, region) do nothing`.compile(read);
+export function sqlLedger({ read, write, writeEach }: SqlDatabase): Ledger {
+  /** By name. The number of a series is for ever. */
+  let known = new Map<string, number>();
+  /** Prices are objects of the catalog: their text is made once. */
+  const texts = new WeakMap<LedgerRow['pricing'], string>();
+  const insert = `insert into ledger (${COLUMNS.join(', ')}) values (${COLUMNS.map(() => '?').join(', ')})
+    on conflict (billing_id) do nothing`;
 
-  /** Compiled once: one text for every row also means one prepared statement, however many rows share a commit. */
-  const insertRow = (row: LedgerRow): CompiledQuery => {
-    const columns = columnsOf(row);
-    const names = seriesOf(row);
-    template ??= read
-      .insertInto('ledger')
-      .values((of) => ({
-        ...columns,
-        series_id: of
+  /** A number is used only after it is durable. */
+  async function learnSeries(rows: readonly LedgerRow[], numbers: Map<string, number>): Promise<void> {
+    for (const row of new Map(rows.map((each) => [seriesName(each), each])).values()) {
+      const { accountId, keyId, model, region } = row;
+      const add = sql`insert into ledger_series (id, account_id, key_id, model, region)
+        select coalesce(max(id), 0) + 1, ${accountId}, ${keyId}, ${model}, ${region} from ledger_series where true
+        on conflict (account_id, key_id, model, region) do nothing`.compile(read);
+      const [, found] = await write([
+        { compile: () => add },
+        read
           .selectFrom('ledger_series')
           .select('id')
-          .where('account_id', '=', names.account_id)
-          .where('key_id', '=', names.key_id)
-          .where('model', '=', names.model)
-          .where('region', '=', names.region),
-      }))
-      .onConflict((conflict) => conflict.column('billing_id').doNothing())
-      .compile();
-    return { ...template, parameters: [...Object.values(columns), ...Object.values(names)] };
-  };
+          .where('account_id', '=', accountId)
+          .where('key_id', '=', keyId)
+          .where('model', '=', model)
+          .where('region', '=', region),
+      ]);
+      const [series] = found.rows;
+      if (series === undefined) throw new Error('a series that was just written is not there');
+      numbers.set(seriesName(row), series.id);
+    }
+  }
+
+  function pricingText(pricing: LedgerRow['pricing']): string {
+    const found = texts.get(pricing);
+    if (found !== undefined) return found;
+    const text = JSON.stringify(pricing);
+    texts.set(pricing, text);
+    return text;
+  }
 
   return {
     async append(rows) {
-      const unknown = new Map<string, SeriesNames>();
-      for (const row of rows) {
-        const names = seriesOf(row);
-        const series = Object.values(names).join('\n');
-        if (!known.has(series)) unknown.set(series, names);
-      }
-      const statements = [...[...unknown.values()].map(insertSeries), ...rows.map(insertRow)];
-      const results = await write(statements.map((statement) => ({ compile: () => statement })));
-      if (known.size + unknown.size > KNOWN_SERIES) known.clear();
-      for (const series of unknown.keys()) known.add(series);
-      return results.slice(unknown.size).map(({ changes }) => changes > 0);
+      if (known.size > KNOWN_SERIES) known = new Map();
+      const numbers = known;
+      const unknown = rows.filter((row) => !numbers.has(seriesName(row)));
+      if (unknown.length > 0) await learnSeries(unknown, numbers);
+      const changes = await writeEach(
+        insert,
+        rows.map((row) => valuesOf(row, pricingText(row.pricing), numbers.get(seriesName(row)) as number)),
+      );
+      return changes.map((count) => count > 0);
     },
   };
 }

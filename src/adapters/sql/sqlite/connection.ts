@@ -1,4 +1,4 @@
-import { DatabaseSync, type StatementSync } from 'node:sqlite';
+import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
 import type { Statement, StatementResult } from './protocol.ts';
 
 const PREPARED_STATEMENTS = 200;
@@ -8,6 +8,8 @@ const DUPLICATE_CODES: readonly unknown[] = [2067, 1555];
 
 export interface Connection {
   execute(statement: Statement): StatementResult;
+  /** One statement with each list of parameters in turn; how many rows each has changed. */
+  executeEach(sql: string, parameters: readonly (readonly SQLInputValue[])[]): number[];
   exec(sql: string): void;
   close(): void;
 }
@@ -40,6 +42,10 @@ export function openConnection(path: string, busyTimeoutMs: number): Connection 
         return { rows, changes: rows.length };
       }
       return { rows: [], changes: Number(statement.run(...parameters).changes) };
+    },
+    executeEach(sql, parameters) {
+      const { statement } = prepare(sql);
+      return parameters.map((each) => Number(statement.run(...each).changes));
     },
     exec: (sql) => database.exec(sql),
     close() {

@@ -53,6 +53,7 @@ export async function openSqlite(options: SqliteOptions): Promise<SqlDatabase> {
       });
       return (await writer.run(compiled)) as never;
     },
+    writeEach: (sql, parameters) => writer.runEach({ sql, json: JSON.stringify(parameters) }),
     async close() {
       await Promise.all([reader.close(), reporter?.close()]);
       // Last, so that its checkpoint meets no reader and the write-ahead log goes away.

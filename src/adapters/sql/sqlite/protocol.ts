@@ -22,10 +22,22 @@ export interface ThreadOptions {
 }
 
 /** A statement text is sent once, however many rows it writes: copying it for each of them cost more than the rows. */
-export type ThreadRequest =
-  | { id: number; texts: readonly string[]; steps: readonly (readonly [text: number, Statement['parameters']])[] }
-  | 'close';
+export interface StatementList {
+  texts: readonly string[];
+  steps: readonly (readonly [text: number, Statement['parameters']])[];
+}
+
+/** One statement for many lists of parameters, as JSON: the structured clone of nested arrays takes longer. */
+export interface RepeatedStatement {
+  sql: string;
+  json: string;
+}
+
+export type ThreadWork = { id: number } & (StatementList | RepeatedStatement);
+
+export type ThreadRequest = ThreadWork | 'close';
 
 export type ThreadReply =
   | { id: number; results: StatementResult[] }
+  | { id: number; changes: number[] }
   | { id: number; failure: { message: string; duplicate: boolean } };

@@ -1,20 +1,30 @@
 import { Worker } from 'node:worker_threads';
 import { DuplicateError, StoreUnavailableError } from '../../../ports/store-errors.ts';
-import type { Statement, StatementResult, ThreadOptions, ThreadReply, ThreadRequest } from './protocol.ts';
+import type {
+  RepeatedStatement,
+  Statement,
+  StatementList,
+  StatementResult,
+  ThreadOptions,
+  ThreadReply,
+  ThreadRequest,
+} from './protocol.ts';
 
 /** A SQLite connection in a thread of its own, so that an fsync or a long read never stops the server's event loop. */
 export interface ThreadClient {
   /** For the writer: one transaction, durable when this resolves. */
   run(statements: readonly Statement[]): Promise<StatementResult[]>;
+  /** The same for one statement with each list of parameters in turn; how many rows each has changed. */
+  runEach(repeated: RepeatedStatement): Promise<number[]>;
   close(): Promise<void>;
 }
 
 interface Pending {
-  resolve(results: StatementResult[]): void;
+  resolve(results: unknown): void;
   reject(error: Error): void;
 }
 
-function shareTexts(statements: readonly Statement[]): Omit<Exclude<ThreadRequest, 'close'>, 'id'> {
+function shareTexts(statements: readonly Statement[]): StatementList {
   const places = new Map<string, number>();
   const steps = statements.map(({ sql, parameters }) => {
     const place = places.get(sql) ?? places.size;
@@ -48,19 +58,23 @@ export function startThread(options: ThreadOptions): ThreadClient {
       const waiting = pending.get(reply.id);
       pending.delete(reply.id);
       if ('results' in reply) waiting?.resolve(reply.results);
+      else if ('changes' in reply) waiting?.resolve(reply.changes);
       else if (reply.failure.duplicate) waiting?.reject(new DuplicateError(reply.failure.message));
       else waiting?.reject(new Error(reply.failure.message));
     }
   });
 
+  const send = (work: StatementList | RepeatedStatement): Promise<unknown> =>
+    new Promise((resolve, reject) => {
+      if (stopped) return reject(stopped);
+      lastId += 1;
+      pending.set(lastId, { resolve, reject });
+      worker.postMessage({ id: lastId, ...work } satisfies ThreadRequest);
+    });
+
   return {
-    run: (statements) =>
-      new Promise((resolve, reject) => {
-        if (stopped) return reject(stopped);
-        lastId += 1;
-        pending.set(lastId, { resolve, reject });
-        worker.postMessage({ id: lastId, ...shareTexts(statements) } satisfies ThreadRequest);
-      }),
+    run: (statements) => send(shareTexts(statements)) as Promise<StatementResult[]>,
+    runEach: (repeated) => send(repeated) as Promise<number[]>,
     async close() {
       if (!stopped) worker.postMessage('close' satisfies ThreadRequest);
       await exited;

@@ -1,11 +1,9 @@
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { type Connection, isDuplicate, openConnection } from './connection.ts';
-import type { StatementResult, ThreadOptions, ThreadReply, ThreadRequest } from './protocol.ts';
+import type { ThreadOptions, ThreadReply, ThreadRequest, ThreadWork } from './protocol.ts';
 
 /** Requests that share one commit, so that one fsync serves them all. */
 const LARGEST_GROUP = 256;
-
-type Work = Exclude<ThreadRequest, 'close'>;
 
 const port = parentPort;
 if (!port) throw new Error('this file runs as a worker thread');
@@ -35,37 +33,47 @@ const failure = (id: number, error: unknown): ThreadReply => ({
   failure: { message: error instanceof Error ? error.message : String(error), duplicate: isDuplicate(error) },
 });
 
-const run = (connection: Connection, work: Work): StatementResult[] =>
-  work.steps.map(([text, parameters]) => connection.execute({ sql: work.texts[text] as string, parameters }));
+function run(connection: Connection, work: ThreadWork): ThreadReply {
+  if ('json' in work) return { id: work.id, changes: connection.executeEach(work.sql, JSON.parse(work.json)) };
+  const results = work.steps.map(([text, parameters]) =>
+    connection.execute({ sql: work.texts[text] as string, parameters }),
+  );
+  return { id: work.id, results };
+}
 
-function read(connection: Connection, group: readonly Work[]): ThreadReply[] {
+function read(connection: Connection, group: readonly ThreadWork[]): ThreadReply[] {
   return group.map((work) => {
     try {
-      return { id: work.id, results: run(connection, work) };
+      return run(connection, work);
     } catch (error) {
       return failure(work.id, error);
     }
   });
 }
 
-/** Every request is a transaction of its own by savepoint; they are acknowledged together, after the one commit. */
-function write(connection: Connection, group: readonly Work[]): ThreadReply[] {
+const command = (connection: Connection, sql: string) => connection.execute({ sql, parameters: [] });
+
+function runInSavepoint(connection: Connection, work: ThreadWork): ThreadReply {
+  command(connection, 'savepoint request');
+  try {
+    const reply = run(connection, work);
+    command(connection, 'release request');
+    return reply;
+  } catch (error) {
+    connection.exec('rollback to request; release request');
+    return failure(work.id, error);
+  }
+}
+
+/** Every request is a transaction of its own, by savepoint if there are several; they are acknowledged after the one commit. */
+function write(connection: Connection, group: readonly ThreadWork[]): ThreadReply[] {
   let began = false;
   try {
-    connection.exec('begin immediate');
+    command(connection, 'begin immediate');
     began = true;
-    const replies = group.map((work): ThreadReply => {
-      connection.exec('savepoint request');
-      try {
-        const results = run(connection, work);
-        connection.exec('release request');
-        return { id: work.id, results };
-      } catch (error) {
-        connection.exec('rollback to request; release request');
-        return failure(work.id, error);
-      }
-    });
-    connection.exec('commit');
+    const attempt = group.length === 1 ? run : runInSavepoint;
+    const replies = group.map((work) => attempt(connection, work));
+    command(connection, 'commit');
     return replies;
   } catch (error) {
     if (began) {
@@ -79,7 +87,7 @@ function write(connection: Connection, group: readonly Work[]): ThreadReply[] {
   }
 }
 
-function perform(group: readonly Work[]): ThreadReply[] {
+function perform(group: readonly ThreadWork[]): ThreadReply[] {
   try {
     return options.role === 'writer' ? write(connect(), group) : read(connect(), group);
   } catch (error) {
@@ -88,7 +96,7 @@ function perform(group: readonly Work[]): ThreadReply[] {
 }
 
 port.on('message', (first: ThreadRequest) => {
-  const group: Work[] = [];
+  const group: ThreadWork[] = [];
   let next: ThreadRequest | undefined = first;
   while (next !== undefined && next !== 'close') {
     group.push(next);
