@@ -1,18 +1,17 @@
 /**
- * Streams of POST /v1/chat/completions against node-llama-cpp driven directly: the same weights, prompts and threads, in turns. Then
- * a second turn that shares a long prefix with the first one. `bench/remote.ts` is the part about upstreams.
+ * Streams of POST /v1/chat/completions against node-llama-cpp driven directly: the same weights, prompt tokens, sampling and threads.
+ * Both sides take turns, and so does who begins. Then what the way through the service adds, with a prompt that both sides hold
+ * already; and a second turn that shares a long prefix with the first one. `bench/remote.ts` is the part about upstreams.
  *
- *   node bench/chat.ts [--quick] [--rounds 5] [--tokens 48] [--threads 1]
+ *   node bench/chat.ts [--quick] [--rounds 5] [--tokens 48] [--threads 1] [--streams 1,4,8] [--parts streams,added,prefix]
  */
-import { fork } from 'node:child_process';
-import { once } from 'node:events';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { Pool } from 'undici';
 import { startServer } from '../test/acceptance/start-server.ts';
 import { weights } from '../test/models/weights.ts';
-import type { RawLlamaOrder, RawLlamaSetup, StreamFigures } from './chat/raw-llama.ts';
-import { childrenOf, createReport, median, printConditions, processorSeconds } from './measure.ts';
+import type { StreamFigures } from './chat/raw-llama.ts';
+import { createService, type Run, startLibrary } from './chat/sides.ts';
+import { childrenOf, createReport, median, percentile, printConditions, processorSeconds } from './measure.ts';
 
 const { values } = parseArgs({
   options: {
@@ -20,25 +19,27 @@ const { values } = parseArgs({
     rounds: { type: 'string' },
     tokens: { type: 'string' },
     threads: { type: 'string', default: '1' },
+    streams: { type: 'string', default: '1,4,8' },
+    parts: { type: 'string', default: 'streams,added,prefix' },
   },
 });
 const rounds = Number(values.rounds ?? (values.quick ? 1 : 5));
 const maxTokens = Number(values.tokens ?? (values.quick ? 12 : 48));
+const parts = new Set(values.parts.split(','));
 const MODEL = 'tinyllama/tinyllama-1.1b-chat';
-const STREAMS = [1, 4, 8] as const;
 const SEQUENCES = 8;
+/** Of one decoding step each: enough for a median to within a millisecond. */
+const ADDED_ROUNDS = values.quick ? 20 : 200;
 const report = createReport();
 
 const spec = await weights(MODEL);
 if (spec.engine.driver !== 'llama') throw new Error(`${MODEL} does not run on llama.cpp`);
-const raw = fork(join(import.meta.dirname, 'chat/raw-llama.ts'));
-raw.send({
+const library = await startLibrary({
   model: join(spec.directory, spec.engine.model),
   contextSize: spec.contextLength,
   sequences: SEQUENCES,
   threads: Number(values.threads),
-} satisfies RawLlamaSetup);
-await once(raw, 'message');
+});
 await using server = await startServer({
   env: {
     BAOBAB_LOG_LEVEL: 'warn',
@@ -48,105 +49,104 @@ await using server = await startServer({
     BAOBAB_LIMITS_CHAT_TPM: '100000000',
   },
 });
-const pool = new Pool(server.address, { connections: SEQUENCES, headersTimeout: 0, bodyTimeout: 0 });
+const service = createService(server, { model: MODEL, connections: SEQUENCES });
 
 let asked = 0;
-/** Different from the first word on, so that no prefix is there to be reused. */
-const question = () => `${(asked++ * 7919) % 9973} trees stand by the river. Tell their story.`;
+/** Different from the first letter on, so that no more than the opening of the template is there to be reused. */
+function question(): string {
+  const number = asked++;
+  return `${String.fromCharCode(65 + (number % 26))}${1000 + number} trees stand by the river. Tell their story.`;
+}
 
-async function stream(
-  content: string,
-  tokens: number,
-): Promise<{ firstTokenMs: number; tokens: number; cached: number }> {
-  const began = performance.now();
-  const answer = await pool.request({
-    method: 'POST',
-    path: '/v1/chat/completions',
-    headers: { authorization: `Bearer ${server.apiKey}`, 'content-type': 'application/json' },
-    body: JSON.stringify({
-      model: MODEL,
-      messages: [{ role: 'user', content }],
-      temperature: 0.8,
-      top_p: 0.95,
-      max_tokens: tokens,
-      stream: true,
-      stream_options: { include_usage: true },
-    }),
-  });
-  let firstTokenMs = 0;
-  let text = '';
-  for await (const chunk of answer.body) {
-    text += chunk;
-    if (firstTokenMs === 0 && /"content":"[^"]/.test(text)) firstTokenMs = performance.now() - began;
+interface Round {
+  library: StreamFigures;
+  service: StreamFigures;
+}
+
+async function inTurns(round: number, run: Run): Promise<Round> {
+  if (round % 2 === 0) return { library: await library.run(run), service: await service.run(run) };
+  const first = await service.run(run);
+  return { library: await library.run(run), service: first };
+}
+
+/** Every prompt must be as much work for both sides. */
+function refuseUnequal(round: Round): void {
+  const work = ({ promptTokens, cachedTokens }: StreamFigures) => `${promptTokens} less ${cachedTokens} tokens`;
+  if (work(round.library) !== work(round.service))
+    throw new Error(`unequal prompts: library ${work(round.library)}, service ${work(round.service)}`);
+}
+
+const mean = (numbers: readonly number[]) => numbers.reduce((sum, value) => sum + value, 0) / numbers.length;
+const ms = (value: number) => `${value.toFixed(0)} ms`;
+
+async function compareStreams(streams: number): Promise<void> {
+  const own = [server.process.pid ?? 0, ...childrenOf(server.process.pid ?? 0)];
+  const turns: (Round & { processorRatio: number })[] = [];
+  for (let round = 0; round < rounds; round += 1) {
+    const prompts = Array.from({ length: streams }, question);
+    const before = [processorSeconds([library.pid]), processorSeconds(own)] as const;
+    const turn = await inTurns(round, { prompts, maxTokens });
+    refuseUnequal(turn);
+    const libraryCost = (processorSeconds([library.pid]) - before[0]) / turn.library.tokens;
+    const serviceCost = (processorSeconds(own) - before[1]) / turn.service.tokens;
+    turns.push({ ...turn, processorRatio: libraryCost / serviceCost });
   }
-  const usage = /"usage":(\{"prompt_tokens".*\})\}/.exec(text)?.[1];
-  if (answer.statusCode !== 200 || usage === undefined)
-    throw new Error(`the server answered ${answer.statusCode} ${text}`);
-  const { completion_tokens: completion, cache_read_tokens: cached } = JSON.parse(usage);
-  return { firstTokenMs, tokens: completion, cached };
+  for (const side of ['library', 'service'] as const) {
+    const of = (pick: (times: number[]) => number) => ms(median(turns.map((turn) => pick(turn[side].firstTokenMs))));
+    const rate = median(turns.map((turn) => turn[side].tokensPerSecond));
+    console.log(
+      `${streams} stream(s), ${side}: ${rate.toFixed(1)} tokens/s, first token at ${of(median)} ` +
+        `(first stream ${of((times) => Math.min(...times))}, mean ${of(mean)}, last stream ${of((times) => Math.max(...times))})`,
+    );
+  }
+  const ratios = turns.map((turn) => turn.service.tokensPerSecond / turn.library.tokensPerSecond);
+  const later = turns.map((turn) => median(turn.service.firstTokenMs) - median(turn.library.firstTokenMs));
+  console.log(
+    `  each round: tokens/s ${ratios.map((ratio) => ratio.toFixed(2)).join(', ')}; first token ${later.map(ms).join(', ')} later`,
+  );
+  report.add({ name: `${streams} stream(s), tokens/s / library`, value: median(ratios), atLeast: 0.95 });
+  report.add({ name: '  the same by processor time', value: median(turns.map((turn) => turn.processorRatio)) });
+  report.add({ name: '  first token later by', value: median(later), atMost: 5, unit: ' ms', digits: 1 });
 }
 
-async function throughService(prompts: readonly string[]): Promise<StreamFigures> {
-  const began = performance.now();
-  const streams = await Promise.all(prompts.map((prompt) => stream(prompt, maxTokens)));
-  const tokens = streams.reduce((sum, each) => sum + each.tokens, 0);
-  return {
-    firstTokenMs: streams.map((each) => each.firstTokenMs),
-    tokens,
-    tokensPerSecond: tokens / ((performance.now() - began) / 1000),
-  };
+/** A prompt takes a second and varies by more than the goal; one step of decoding does not, and the way there is the same. */
+async function compareAdded(): Promise<void> {
+  const run: Run = { prompts: [question()], maxTokens: 1 };
+  await inTurns(0, run);
+  const turns: Round[] = [];
+  for (let round = 0; round < ADDED_ROUNDS; round += 1) turns.push(await inTurns(round, run));
+  for (const turn of turns) refuseUnequal(turn);
+  const first = ({ firstTokenMs }: StreamFigures) => median(firstTokenMs);
+  const added = turns.map((turn) => first(turn.service) - first(turn.library));
+  const [libraryMs, serviceMs] = (['library', 'service'] as const).map((side) =>
+    median(turns.map((turn) => first(turn[side]))),
+  );
+  const quartiles = [0.25, 0.5, 0.75].map((share) => percentile(added, share).toFixed(1));
+  console.log(
+    `prompt held by both sides, ${ADDED_ROUNDS} rounds: library ${libraryMs?.toFixed(1)} ms, service ${serviceMs?.toFixed(1)} ms, ` +
+      `later by ${quartiles.join(' / ')} ms (quartiles)`,
+  );
+  report.add({ name: 'prompt held, first token later by', value: median(added), atMost: 5, unit: ' ms', digits: 1 });
 }
 
-async function throughLibrary(prompts: readonly string[]): Promise<StreamFigures> {
-  const inTemplate = prompts.map((prompt) => `<|user|>\n${prompt}</s>\n<|assistant|>\n`);
-  raw.send({ prompts: inTemplate, maxTokens } satisfies RawLlamaOrder);
-  const [figures] = (await once(raw, 'message')) as [StreamFigures];
-  return figures;
+async function comparePrefix(): Promise<void> {
+  const prefix = 'The baobab stores water in its trunk and lives for a thousand years. '.repeat(values.quick ? 12 : 60);
+  const cold = await service.ask(`${prefix}Summarise.`, 1);
+  const warm = await service.ask(`${prefix}Translate.`, 1);
+  console.log(
+    `shared prefix: first turn ${ms(cold.firstTokenMs)} to its first token (${cold.promptTokens} prompt tokens), ` +
+      `second turn ${ms(warm.firstTokenMs)} with ${warm.cachedTokens} of ${warm.promptTokens} from the cache`,
+  );
+  const faster = cold.firstTokenMs / warm.firstTokenMs;
+  report.add({ name: 'second turn with a shared prefix, times faster', value: faster, atLeast: 5 });
 }
 
 printConditions(`Chat, ${MODEL}, ${values.threads} thread, ${maxTokens} tokens a stream, ${rounds} rounds`);
-await throughService([question()]);
-await throughLibrary([question()]);
-const engines = childrenOf(server.process.pid ?? 0);
-for (const streams of STREAMS) {
-  const turns: { library: StreamFigures; service: StreamFigures; processorRatio: number }[] = [];
-  for (let round = 0; round < rounds; round += 1) {
-    const prompts = Array.from({ length: streams }, question);
-    const own = [server.process.pid ?? 0, ...engines];
-    const before = [processorSeconds([raw.pid ?? 0]), processorSeconds(own)] as const;
-    const library = await throughLibrary(prompts);
-    const service = await throughService(prompts);
-    const libraryCost = (processorSeconds([raw.pid ?? 0]) - before[0]) / library.tokens;
-    const serviceCost = (processorSeconds(own) - before[1]) / service.tokens;
-    turns.push({ library, service, processorRatio: libraryCost / serviceCost });
-  }
-  const rate = (side: 'library' | 'service') => median(turns.map((turn) => turn[side].tokensPerSecond));
-  const first = (side: 'library' | 'service') => median(turns.map((turn) => median(turn[side].firstTokenMs)));
-  console.log(
-    `${streams} stream(s): library ${rate('library').toFixed(1)} tokens/s, first token ${first('library').toFixed(0)} ms; ` +
-      `service ${rate('service').toFixed(1)} tokens/s, first token ${first('service').toFixed(0)} ms`,
-  );
-  const ratio = median(turns.map(({ library, service }) => service.tokensPerSecond / library.tokensPerSecond));
-  report.add({ name: `${streams} stream(s), tokens/s / library`, value: ratio, atLeast: 0.95 });
-  report.add({ name: '  the same by processor time', value: median(turns.map((turn) => turn.processorRatio)) });
-  const later = median(
-    turns.map(({ library, service }) => median(service.firstTokenMs) - median(library.firstTokenMs)),
-  );
-  report.add({ name: '  first token later by', value: later, atMost: 5, unit: ' ms', digits: 1 });
-}
-
-const prefix = 'The baobab stores water in its trunk and lives for a thousand years. '.repeat(values.quick ? 12 : 60);
-const cold = await stream(`${prefix}Summarise.`, 1);
-const warm = await stream(`${prefix}Translate.`, 1);
-console.log(
-  `shared prefix: first turn ${cold.firstTokenMs.toFixed(0)} ms to its first token, second turn ${warm.firstTokenMs.toFixed(0)} ms ` +
-    `with ${warm.cached} tokens from the cache`,
-);
-report.add({
-  name: 'second turn with a shared prefix, times faster',
-  value: cold.firstTokenMs / warm.firstTokenMs,
-  atLeast: 5,
-});
+// Every sequence of both sides holds the opening of the template from here on.
+await inTurns(0, { prompts: Array.from({ length: SEQUENCES }, question), maxTokens: 1 });
+if (parts.has('added')) await compareAdded();
+if (parts.has('streams')) for (const streams of values.streams.split(',')) await compareStreams(Number(streams));
+if (parts.has('prefix')) await comparePrefix();
 report.print();
-await pool.close();
-raw.kill();
+service.close();
+library.close();

@@ -1,5 +1,5 @@
 /** node-llama-cpp and nothing else, in a process of its own as the service's engine is: every sequence in one context, one batch. */
-import { getLlama, LlamaLogLevel } from 'node-llama-cpp';
+import { getLlama, LlamaLogLevel, type Token } from 'node-llama-cpp';
 
 export interface RawLlamaSetup {
   model: string;
@@ -15,10 +15,17 @@ export interface RawLlamaOrder {
 }
 
 export interface StreamFigures {
+  /** Of each stream. */
   firstTokenMs: number[];
+  promptTokens: number[];
+  /** Of the prompt of each stream: found in the sequence. */
+  cachedTokens: number[];
   tokens: number;
   tokensPerSecond: number;
 }
+
+/** What the service does with `top_p` alone: nothing else narrows the choice. */
+const SAMPLING = { temperature: 0.8, topP: 0.95, topK: 0, minP: 0 };
 
 const setup = await new Promise<RawLlamaSetup>((resolve) => process.once('message', resolve));
 const llama = await getLlama({ gpu: false, build: 'never', maxThreads: 0, logLevel: LlamaLogLevel.error });
@@ -30,27 +37,43 @@ const context = await model.createContext({
 });
 const sequences = Array.from({ length: setup.sequences }, () => context.getSequence());
 
+function tokensOf(prompt: string): Token[] {
+  const { bos, shouldPrependBosToken } = model.tokens;
+  const tokens = model.tokenize(prompt, true);
+  return bos !== null && shouldPrependBosToken ? [bos, ...tokens] : tokens;
+}
+
+/** The last prompt token is always evaluated: its logits choose the first new token. */
+function commonPrefix(held: readonly Token[], tokens: readonly Token[]): number {
+  const different = tokens.findIndex((token, at) => token !== held[at]);
+  return Math.min(different === -1 ? tokens.length : different, tokens.length - 1);
+}
+
+async function answer(index: number, prompt: string, maxTokens: number) {
+  const began = performance.now();
+  const sequence = sequences[index];
+  if (sequence === undefined) throw new Error(`there are only ${sequences.length} sequences`);
+  const promptTokens = tokensOf(prompt);
+  const kept = commonPrefix(sequence.contextTokens, promptTokens);
+  await sequence.eraseContextTokenRanges([{ start: kept, end: sequence.nextTokenIndex }]);
+  let firstTokenMs = 0;
+  let tokens = 0;
+  for await (const _ of sequence.evaluate(promptTokens.slice(kept), { ...SAMPLING, seed: index })) {
+    firstTokenMs ||= performance.now() - began;
+    tokens += 1;
+    if (tokens >= maxTokens) break;
+  }
+  return { firstTokenMs, tokens, promptTokens: promptTokens.length, cachedTokens: kept };
+}
+
 process.on('message', async ({ prompts, maxTokens }: RawLlamaOrder) => {
   const began = performance.now();
-  const streams = await Promise.all(
-    prompts.map(async (prompt, index) => {
-      const sequence = sequences[index];
-      if (sequence === undefined) throw new Error(`there are only ${sequences.length} sequences`);
-      await sequence.clearHistory();
-      const options = { temperature: 0.8, topP: 0.95, seed: index };
-      let firstTokenMs = 0;
-      let tokens = 0;
-      for await (const _ of sequence.evaluate(model.tokenize(prompt, true), options)) {
-        firstTokenMs ||= performance.now() - began;
-        tokens += 1;
-        if (tokens >= maxTokens) break;
-      }
-      return { firstTokenMs, tokens };
-    }),
-  );
+  const streams = await Promise.all(prompts.map((prompt, index) => answer(index, prompt, maxTokens)));
   const tokens = streams.reduce((sum, stream) => sum + stream.tokens, 0);
   process.send?.({
     firstTokenMs: streams.map((stream) => stream.firstTokenMs),
+    promptTokens: streams.map((stream) => stream.promptTokens),
+    cachedTokens: streams.map((stream) => stream.cachedTokens),
     tokens,
     tokensPerSecond: tokens / ((performance.now() - began) / 1000),
   } satisfies StreamFigures);

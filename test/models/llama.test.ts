@@ -166,6 +166,23 @@ describe('TinyLlama on the llama engine', { timeout: 2 * MINUTE }, () => {
     expect((await run(second, 'stranger')).usage.cachedTokens).toBe(0);
   });
 
+  it('takes nothing that shared a batch for a result that must not change', async () => {
+    const long = ask(`${'The baobab stores water in its trunk. '.repeat(9)}What does it store?`);
+    const exact = { ...long, temperature: 0, maxTokens: 2, logprobs: { top: 1 } };
+    const cold = await run(exact, 'newcomer');
+    await Promise.all([
+      run({ ...long, maxTokens: 2 }, 'regular'),
+      run({ ...ask('Name a fruit.'), maxTokens: 4 }, 'somebody'),
+    ]);
+    const warm = await run(exact, 'regular');
+    expect(warm.logprobs).toEqual(cold.logprobs);
+    expect(warm.usage).toEqual({ ...cold.usage, cachedTokens: 0 });
+    const again = await run(exact, 'regular');
+    expect(again.logprobs).toEqual(cold.logprobs);
+    expect(again.usage.cachedTokens).toBe(64);
+    expect((await run({ ...long, maxTokens: 1 }, 'regular')).usage.cachedTokens).toBe(cold.usage.promptTokens - 1);
+  });
+
   it('stops within a token when aborted and gives its slot back', async () => {
     const gone = new AbortController();
     const generation = chat.generate(

@@ -1,6 +1,6 @@
 import type { BatchItem, Token } from 'node-llama-cpp';
 import { describe, expect, it } from 'vitest';
-import { ALONE, createBatching, SHARED } from './batching.ts';
+import { ALONE, createBatching, sharedBy } from './batching.ts';
 
 const item = (tokens: number, evaluationPriority: BatchItem['evaluationPriority']): BatchItem => ({
   tokens: Array.from({ length: tokens }, () => 1 as Token),
@@ -8,32 +8,54 @@ const item = (tokens: number, evaluationPriority: BatchItem['evaluationPriority'
   evaluationPriority,
 });
 
+/** Work of the sequence of this number. */
+const shared = (sequenceId: number, tokens = 1) => item(tokens, sharedBy(sequenceId));
+const batching = () => createBatching({ lonePromptTokens: 128, sharedPromptTokens: 64 });
+const next = (items: BatchItem[], { strategy } = batching()) => {
+  const batch = strategy({ items, size: 256 });
+  expect(batch.every((share) => share.processAmount === share.item.tokens.length)).toBe(true);
+  return batch.map((share) => items.indexOf(share.item));
+};
+
 describe('createBatching', () => {
-  it('puts the steps that promised nothing into one batch, as many as fit', () => {
-    const items = [item(20, SHARED), item(64, ALONE), item(60, SHARED), item(1, SHARED), item(1, ALONE)];
-    expect(createBatching().strategy({ items, size: 64 })).toEqual([
-      { item: items[0], processAmount: 20 },
-      { item: items[3], processAmount: 1 },
-    ]);
+  it('puts all steps that promised nothing into one batch, in the order of their sequences', () => {
+    expect(next([shared(2), item(1, ALONE), shared(0), shared(4, 30), shared(7)])).toEqual([2, 0, 4]);
   });
 
-  it('runs prompt pieces and reproducible steps alone, oldest first', () => {
-    const { strategy } = createBatching();
-    const steps = [item(1, ALONE), item(1, SHARED)];
-    expect(strategy({ items: steps, size: 64 })).toEqual([{ item: steps[0], processAmount: 1 }]);
-    const pieces = [item(64, ALONE), item(1, SHARED)];
-    expect(strategy({ items: pieces, size: 64 })).toEqual([{ item: pieces[0], processAmount: 64 }]);
+  it('reads prompts in turns, the oldest first and never beside steps', () => {
+    expect(next([shared(3, 40), shared(0), shared(4, 40), shared(1, 20)])).toEqual([0]);
+    expect(next([shared(3, 100), shared(4, 100)])).toEqual([0]);
+  });
+
+  it('reads short prompts of one length together, where llama.cpp can: in neighbouring sequences', () => {
+    const prompts = [shared(3, 20), shared(1, 20), shared(5, 20), shared(2, 20), shared(0, 20), shared(4, 21)];
+    expect(next(prompts)).toEqual([1, 3, 0]);
+    expect(next([shared(0, 30), shared(1, 30), shared(2, 30)])).toEqual([0, 1]);
+  });
+
+  it('runs what must be reproducible alone, oldest first', () => {
+    expect(next([item(1, ALONE), shared(0), item(1, ALONE)])).toEqual([0]);
+    expect(next([item(64, ALONE), shared(0)])).toEqual([0]);
+    expect(next([shared(0, 64), item(64, ALONE)])).toEqual([0]);
+  });
+
+  it('takes larger pieces of a prompt that nobody waits for', () => {
+    const { share, pieceTokens } = batching();
+    const ends = [share(), share()];
+    expect(pieceTokens()).toBe(64);
+    ends[1]?.();
+    expect(pieceTokens()).toBe(128);
   });
 
   it('waits a little for a sequence that is about to queue its step, and not for ever', () => {
-    const { strategy, share } = createBatching();
-    const three = [item(1, SHARED), item(1, SHARED), item(1, SHARED)];
-    const ends = three.map(() => share());
-    expect(strategy({ items: three.slice(0, 2), size: 64 })).toEqual([]);
-    expect(strategy({ items: three, size: 64 })).toHaveLength(3);
-    const patient = Array.from({ length: 100 }, () => strategy({ items: three.slice(0, 2), size: 64 }).length);
-    expect(patient.indexOf(2)).toBe(64);
+    const patient = batching();
+    const three = [shared(0), shared(1), shared(2)];
+    const ends = three.map(() => patient.share());
+    expect(next(three.slice(0, 2), patient)).toEqual([]);
+    expect(next(three, patient)).toHaveLength(3);
+    const lengths = Array.from({ length: 100 }, () => next(three.slice(0, 2), patient).length);
+    expect(lengths.indexOf(2)).toBe(64);
     ends[0]?.();
-    expect(strategy({ items: three.slice(0, 2), size: 64 })).toHaveLength(2);
+    expect(next(three.slice(0, 2), patient)).toHaveLength(2);
   });
 });

@@ -1,6 +1,6 @@
-import type { LlamaContextSequence, SequenceEvaluateOptions, Token } from 'node-llama-cpp';
+import type { SequenceEvaluateOptions, Token } from 'node-llama-cpp';
 import { errors } from '../../errors/errors.ts';
-import { ALONE, type Batching, SHARED } from './batching.ts';
+import { ALONE, type Batching, sharedBy } from './batching.ts';
 import type { Slot } from './slots.ts';
 
 export interface EvaluationInput {
@@ -8,11 +8,13 @@ export interface EvaluationInput {
   tokens: readonly Token[];
   /** How many of them the slot holds already. */
   cachedTokens: number;
-  /** Prompts are cut at multiples of this. */
+  /** The prompt runs alone, in pieces of fixed shape: what comes out depends on its tokens and on nothing else. */
+  reproducible: boolean;
+  /** Steps run alone too. */
+  alone: boolean;
+  /** Of a reproducible prompt. */
   pieceTokens: number;
   batching: Batching;
-  /** Steps run alone in their batch, like the pieces of the prompt. */
-  alone: boolean;
   sampling: SequenceEvaluateOptions;
   probabilities: boolean;
   signal: AbortSignal;
@@ -28,19 +30,12 @@ export interface EvaluatedToken {
  * back tokens to put in the place of the one it got.
  */
 export async function* evaluate(input: EvaluationInput): AsyncGenerator<EvaluatedToken, void, Token[] | undefined> {
-  const { slot, tokens, pieceTokens, signal } = input;
-  let position = input.cachedTokens;
-  while (true) {
-    if (signal.aborted) throw errors.clientCancelled();
-    const end = position - (position % pieceTokens) + pieceTokens;
-    if (end >= tokens.length) break;
-    await slot.sequence.evaluateWithoutGeneratingNewTokens(tokens.slice(position, end), { evaluationPriority: ALONE });
-    if (slot.reproducibleTokens === position) slot.reproducibleTokens = end;
-    position = end;
-  }
-  const leave = input.alone ? () => {} : input.batching.share();
-  const steps = tokenSteps(slot.sequence, tokens.slice(position), input);
+  const { slot, tokens, batching, alone, signal } = input;
+  const leave = alone ? () => {} : batching.share();
+  let steps: ReturnType<typeof tokenSteps> | undefined;
   try {
+    const position = await readPrompt(input);
+    steps = tokenSteps(slot, tokens.slice(position), input);
     let replacement: Token[] | undefined;
     while (!signal.aborted) {
       const step = await steps.next(replacement);
@@ -51,16 +46,34 @@ export async function* evaluate(input: EvaluationInput): AsyncGenerator<Evaluate
     throw errors.clientCancelled();
   } finally {
     leave();
-    await steps.return();
+    await steps?.return();
+  }
+}
+
+/**
+ * Evaluates a prompt but for its last piece, which the first step takes along, and tells where that begins. An abort ends it
+ * between two pieces.
+ */
+async function readPrompt(input: EvaluationInput): Promise<number> {
+  const { slot, tokens, cachedTokens, reproducible, pieceTokens, batching, signal } = input;
+  const evaluationPriority = reproducible ? ALONE : sharedBy(slot.sequenceId);
+  let position = cachedTokens;
+  while (true) {
+    if (signal.aborted) throw errors.clientCancelled();
+    const end = position + (reproducible ? pieceTokens : batching.pieceTokens());
+    if (end >= tokens.length) return position;
+    await slot.sequence.evaluateWithoutGeneratingNewTokens(tokens.slice(position, end), { evaluationPriority });
+    if (reproducible && slot.reproducibleTokens === position) slot.reproducibleTokens = end;
+    position = end;
   }
 }
 
 function tokenSteps(
-  sequence: LlamaContextSequence,
+  { sequence, sequenceId }: Slot,
   tokens: Token[],
   { sampling, probabilities, alone }: EvaluationInput,
 ): AsyncGenerator<EvaluatedToken, void, Token[] | undefined> {
-  const options = { ...sampling, evaluationPriority: alone ? ALONE : SHARED };
+  const options = { ...sampling, evaluationPriority: alone ? ALONE : sharedBy(sequenceId) };
   return probabilities
     ? sequence.evaluateWithMetadata(tokens, { probabilities: true }, options)
     : sequence.evaluateWithMetadata(tokens, {}, options);

@@ -27,6 +27,7 @@ export interface GenerationDependencies {
   grammars: GrammarStates;
   slots: SlotPool;
   batching: Batching;
+  /** Of a prompt whose result must not depend on others: evaluated at once. */
   pieceTokens: number;
   contextLength: number;
   maxOutputTokens: number | null;
@@ -165,6 +166,7 @@ async function decode(
     cachedTokens,
     pieceTokens,
     batching,
+    reproducible,
     alone: request.seed !== undefined || (reproducible && dependencies.greedyRunsAlone),
     sampling: {
       ...samplingOptions({ request, model, generated, maxTokens, randomSeed }),

@@ -4,6 +4,8 @@ import { errors } from '../../errors/errors.ts';
 /** One sequence of the context, with what its key-value cache holds. */
 export interface Slot {
   readonly sequence: LlamaContextSequence;
+  /** The number that llama.cpp knows the sequence by. */
+  readonly sequenceId: number;
   /** Leading tokens of the cache that came from whole prompt pieces, each evaluated alone. */
   reproducibleTokens: number;
 }
@@ -37,15 +39,17 @@ interface PooledSlot extends Slot {
 }
 
 export interface SlotPoolOptions {
+  /** All sequences of a context, in the order in which it gave them out. */
   sequences: readonly LlamaContextSequence[];
-  /** Prompts are evaluated in pieces of this many tokens, cut at multiples of it. */
+  /** Reproducible prompts are evaluated in pieces of this many tokens. */
   pieceTokens: number;
 }
 
 /** Prefix cache: a free slot of the same account with the longest common prefix, else the one unused for longest. */
 export function createSlotPool({ sequences, pieceTokens }: SlotPoolOptions): SlotPool {
-  const slots: PooledSlot[] = sequences.map((sequence) => ({
+  const slots: PooledSlot[] = sequences.map((sequence, sequenceId) => ({
     sequence,
+    sequenceId,
     accountId: undefined,
     tokens: [],
     reproducibleTokens: 0,

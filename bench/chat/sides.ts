@@ -1,0 +1,108 @@
+/** Both sides of the chat benchmark: the library in a process of its own, and the service over HTTP. */
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { Agent, request } from 'node:http';
+import { join } from 'node:path';
+import type { RunningServer } from '../../test/acceptance/start-server.ts';
+import type { RawLlamaOrder, RawLlamaSetup, StreamFigures } from './raw-llama.ts';
+
+export interface Run {
+  prompts: readonly string[];
+  maxTokens: number;
+}
+
+export interface Side {
+  run(run: Run): Promise<StreamFigures>;
+  close(): void;
+}
+
+export async function startLibrary(setup: RawLlamaSetup): Promise<Side & { pid: number }> {
+  const child = fork(join(import.meta.dirname, 'raw-llama.ts'));
+  child.send(setup);
+  await once(child, 'message');
+  return {
+    pid: child.pid ?? 0,
+    async run({ prompts, maxTokens }) {
+      const inTemplate = prompts.map((prompt) => `<|user|>\n${prompt}</s>\n<|assistant|>\n`);
+      child.send({ prompts: inTemplate, maxTokens } satisfies RawLlamaOrder);
+      const [figures] = (await once(child, 'message')) as [StreamFigures];
+      return figures;
+    },
+    close: () => child.kill(),
+  };
+}
+
+export interface Answer {
+  firstTokenMs: number;
+  tokens: number;
+  promptTokens: number;
+  cachedTokens: number;
+}
+
+export interface ServiceSide extends Side {
+  ask(content: string, maxTokens: number): Promise<Answer>;
+}
+
+export function createService(
+  { address, apiKey }: RunningServer,
+  { model, connections }: { model: string; connections: number },
+): ServiceSide {
+  const agent = new Agent({ keepAlive: true, maxSockets: connections });
+
+  function ask(content: string, maxTokens: number): Promise<Answer> {
+    const began = performance.now();
+    const body = JSON.stringify({
+      model,
+      messages: [{ role: 'user', content }],
+      temperature: 0.8,
+      top_p: 0.95,
+      max_tokens: maxTokens,
+      stream: true,
+      stream_options: { include_usage: true },
+    });
+    const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' };
+    return new Promise((resolve, reject) => {
+      const call = request(`${address}/v1/chat/completions`, { method: 'POST', agent, headers }, (answer) => {
+        let firstTokenMs = 0;
+        let text = '';
+        answer.setEncoding('utf8');
+        answer.on('data', (data: string) => {
+          text += data;
+          // The chunk before it says who speaks, and its content is empty.
+          if (firstTokenMs === 0 && /"content":"[^"]/.test(text)) firstTokenMs = performance.now() - began;
+        });
+        answer.on('end', () => {
+          const usage = /"usage":(\{"prompt_tokens".*\})\}/.exec(text)?.[1];
+          if (answer.statusCode !== 200 || usage === undefined || firstTokenMs === 0)
+            return reject(new Error(`the server answered ${answer.statusCode} ${text}`));
+          const used = JSON.parse(usage);
+          resolve({
+            firstTokenMs,
+            tokens: used.completion_tokens,
+            promptTokens: used.prompt_tokens,
+            cachedTokens: used.cache_read_tokens,
+          });
+        });
+      });
+      call.on('error', reject);
+      call.end(body);
+    });
+  }
+
+  return {
+    ask,
+    async run({ prompts, maxTokens }) {
+      const began = performance.now();
+      const streams = await Promise.all(prompts.map((prompt) => ask(prompt, maxTokens)));
+      const tokens = streams.reduce((sum, each) => sum + each.tokens, 0);
+      return {
+        firstTokenMs: streams.map((each) => each.firstTokenMs),
+        promptTokens: streams.map((each) => each.promptTokens),
+        cachedTokens: streams.map((each) => each.cachedTokens),
+        tokens,
+        tokensPerSecond: tokens / ((performance.now() - began) / 1000),
+      };
+    },
+    close: () => agent.destroy(),
+  };
+}
