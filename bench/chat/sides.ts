@@ -32,7 +32,18 @@ export async function startLibrary(setup: RawLlamaSetup): Promise<Side & { pid: 
   };
 }
 
+export interface Message {
+  role: 'user' | 'assistant';
+  content: string;
+}
+
+export interface AskOptions {
+  maxTokens: number;
+  temperature?: number;
+}
+
 export interface Answer {
+  text: string;
   firstTokenMs: number;
   tokens: number;
   promptTokens: number;
@@ -40,7 +51,7 @@ export interface Answer {
 }
 
 export interface ServiceSide extends Side {
-  ask(content: string, maxTokens: number): Promise<Answer>;
+  ask(messages: readonly Message[], options: AskOptions): Promise<Answer>;
 }
 
 export function createService(
@@ -49,12 +60,12 @@ export function createService(
 ): ServiceSide {
   const agent = new Agent({ keepAlive: true, maxSockets: connections });
 
-  function ask(content: string, maxTokens: number): Promise<Answer> {
+  function ask(messages: readonly Message[], { maxTokens, temperature = 0.8 }: AskOptions): Promise<Answer> {
     const began = performance.now();
-    const body = JSON.stringify({
+    const question = JSON.stringify({
       model,
-      messages: [{ role: 'user', content }],
-      temperature: 0.8,
+      messages,
+      temperature,
       top_p: 0.95,
       max_tokens: maxTokens,
       stream: true,
@@ -64,19 +75,21 @@ export function createService(
     return new Promise((resolve, reject) => {
       const call = request(`${address}/v1/chat/completions`, { method: 'POST', agent, headers }, (answer) => {
         let firstTokenMs = 0;
-        let text = '';
+        let body = '';
         answer.setEncoding('utf8');
         answer.on('data', (data: string) => {
-          text += data;
+          body += data;
           // The chunk before it says who speaks, and its content is empty.
-          if (firstTokenMs === 0 && /"content":"[^"]/.test(text)) firstTokenMs = performance.now() - began;
+          if (firstTokenMs === 0 && /"content":"[^"]/.test(body)) firstTokenMs = performance.now() - began;
         });
         answer.on('end', () => {
-          const usage = /"usage":(\{"prompt_tokens".*\})\}/.exec(text)?.[1];
+          const usage = /"usage":(\{"prompt_tokens".*\})\}/.exec(body)?.[1];
           if (answer.statusCode !== 200 || usage === undefined || firstTokenMs === 0)
-            return reject(new Error(`the server answered ${answer.statusCode} ${text}`));
+            return reject(new Error(`the server answered ${answer.statusCode} ${body}`));
           const used = JSON.parse(usage);
+          const pieces = body.matchAll(/"content":("(?:[^"\\]|\\.)*")/g);
           resolve({
+            text: [...pieces].map(([, piece = '""']) => JSON.parse(piece)).join(''),
             firstTokenMs,
             tokens: used.completion_tokens,
             promptTokens: used.prompt_tokens,
@@ -85,7 +98,7 @@ export function createService(
         });
       });
       call.on('error', reject);
-      call.end(body);
+      call.end(question);
     });
   }
 
@@ -93,7 +106,7 @@ export function createService(
     ask,
     async run({ prompts, maxTokens }) {
       const began = performance.now();
-      const streams = await Promise.all(prompts.map((prompt) => ask(prompt, maxTokens)));
+      const streams = await Promise.all(prompts.map((content) => ask([{ role: 'user', content }], { maxTokens })));
       const tokens = streams.reduce((sum, each) => sum + each.tokens, 0);
       return {
         firstTokenMs: streams.map((each) => each.firstTokenMs),
