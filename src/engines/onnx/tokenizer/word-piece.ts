@@ -4,6 +4,7 @@ import { createIdBuffer, type IdBuffer } from './id-buffer.ts';
 import { type BertNormalizer, normalize, readBertNormalizer } from './normalizer.ts';
 import type { Encode } from './tokenizer.ts';
 import { createTrie, type TrieEntry } from './trie.ts';
+import { createWordTable } from './word-table.ts';
 
 /** Whether the lean encoder gives the reference's ids for this file: BERT's own pipeline and no extra vocabulary. */
 export function isLeanWordPiece(file: TokenizerFile): boolean {
@@ -109,12 +110,15 @@ function createWordEncoder(
       : [{ root: INITIAL, text, id }],
   );
   const trie = createTrie(entries, 2, lowercase);
+  const wholeWords = createWordTable(vocabulary, lowercase);
   const unknown = (file.model.vocab as Record<string, number>)[file.model.unk_token ?? '[UNK]'] ?? 0;
   const maxCharacters = file.model.max_input_chars_per_word ?? 100;
 
   return (text: string, from: number, to: number) => {
-    const before = ids.count();
     if (to - from > maxCharacters && codePoints(text, from, to) > maxCharacters) return ids.push(unknown);
+    const whole = wholeWords.find(text, from, to);
+    if (whole >= 0) return ids.push(whole);
+    const before = ids.count();
     let root = INITIAL;
     for (let at = from; at < to; at = trie.matchEnd) {
       const id = trie.longest(root, text, at, to);
