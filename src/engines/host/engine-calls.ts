@@ -75,7 +75,7 @@ export function createEngineCalls(model: EngineModel, channel: FrameChannel<From
         await stream(id, entry, supported(model.chat).generate({ ...request, ...bias }, context));
       } else {
         const result = await unary(call, body, context);
-        await channel.drained();
+        if (channel.isFull()) await channel.drained();
         channel.write({ type: 'result', id, value: result.value }, result.body);
       }
     } catch (error) {

@@ -226,7 +226,7 @@ export function startEngineProcess(options: EngineProcessOptions): EngineProcess
 
   /** Sends a call as soon as the pipe takes it. The id is there only when the call really went out. */
   async function send(call: CallBody, context: CallContext, entry: Pending, payload?: Uint8Array): Promise<number> {
-    await channel.drained();
+    if (channel.isFull()) await channel.drained();
     if (context.signal.aborted) throw cancellation(context.signal);
     if (gone !== undefined) throw new EngineCrash(gone);
     const { signal: _, ...wire } = context;

@@ -74,6 +74,30 @@ describe('frames', () => {
     expect((await closed.promise)?.message).toContain('impossible header length');
   });
 
+  it('of one turn of the event loop go out together and in order', async () => {
+    const writes: Buffer[] = [];
+    const written = Promise.withResolvers<void>();
+    const pipe = new Duplex({
+      read() {},
+      writev(chunks, done) {
+        writes.push(Buffer.concat(chunks.map(({ chunk }) => chunk)));
+        written.resolve();
+        done();
+      },
+    });
+    const channel = createFrameChannel(pipe, { onFrame() {}, onClose() {} });
+    channel.write({ n: 1 }, Uint8Array.of(7));
+    await Promise.resolve();
+    channel.write({ n: 2 });
+    channel.write({ n: 3 }, Uint8Array.of(8, 9));
+    await written.promise;
+    const received: unknown[] = [];
+    const parser = createFrameParser<{ n: number }>({ onFrame: ({ n }, body) => received.push([n, ...body]) });
+    for (const bytes of writes) parser.push(bytes);
+    expect(writes).toHaveLength(1);
+    expect(received).toEqual([[1, 7], [2], [3, 8, 9]]);
+  });
+
   it('make the sender wait while the pipe is full', async () => {
     const release: (() => void)[] = [];
     const pipe = new Duplex({
@@ -87,7 +111,7 @@ describe('frames', () => {
     const waiting = channel.drained().then(() => {
       drained = true;
     });
-    await Promise.resolve();
+    await new Promise(setImmediate);
     expect(drained).toBe(false);
     while (release.length > 0) {
       release.shift()?.();

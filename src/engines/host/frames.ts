@@ -98,9 +98,13 @@ export function createFrameParser<In>(receiver: FrameReceiver<In>, maxBytes = MA
 }
 
 export interface FrameChannel<Out> {
-  /** Writes head, header and body in one system call. False: the pipe is full, await `drained` before the next large frame. */
+  /**
+   * Frames of one turn of the event loop go out together: one system call here, one wake-up at the other end. False: the pipe is
+   * full, await `drained` before the next large frame.
+   */
   write(header: Out, body?: Uint8Array): boolean;
-  /** Resolves at once while the pipe takes more; also when it closes. */
+  isFull(): boolean;
+  /** Resolves when the pipe takes more; also when it closes. */
   drained(): Promise<void>;
   close(): void;
 }
@@ -114,6 +118,7 @@ export function createFrameChannel<Out, In>(pipe: Duplex, options: FrameChannelO
   const parser = createFrameParser<In>(options);
   let closed = false;
   let failure: Error | undefined;
+  let gathering = false;
 
   pipe.on('data', (chunk: Buffer) => {
     try {
@@ -131,19 +136,28 @@ export function createFrameChannel<Out, In>(pipe: Duplex, options: FrameChannelO
     options.onClose(failure);
   });
 
+  function sendGathered(): void {
+    gathering = false;
+    pipe.uncork();
+  }
+
+  const isFull = () => pipe.writableNeedDrain && !closed && !pipe.destroyed;
+
   return {
     write(header, body = NO_BODY) {
       if (closed || pipe.destroyed) return true;
       const start = encodeFrame(header, body.byteLength);
-      if (body.byteLength === 0) return pipe.write(start);
-      pipe.cork();
-      pipe.write(start);
-      const ready = pipe.write(body);
-      pipe.uncork();
-      return ready;
+      if (!gathering) {
+        gathering = true;
+        pipe.cork();
+        setImmediate(sendGathered);
+      }
+      const ready = pipe.write(start);
+      return body.byteLength === 0 ? ready : pipe.write(body);
     },
+    isFull,
     async drained() {
-      while (pipe.writableNeedDrain && !closed && !pipe.destroyed) {
+      while (isFull()) {
         await new Promise<void>((resolve) => {
           const done = () => {
             pipe.off('drain', done);

@@ -91,6 +91,10 @@ export function createPlacement<P>() {
       const { signal } = context;
       if (signal.aborted) return Promise.reject(cancellation(signal));
       if (closedWith !== undefined) return Promise.reject(closedWith);
+      if (lanes.interactive.size + lanes.batch.size === 0) {
+        const process = leastLoaded(weight);
+        if (process !== undefined) return Promise.resolve(seat(process, weight));
+      }
       return new Promise((resolve, reject) => {
         const requests = lanes[context.priority];
         const waiters = requests.get(context) ?? [];

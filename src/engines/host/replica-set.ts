@@ -157,9 +157,13 @@ export function createReplicaSet(options: ReplicaSetOptions): ReplicaSet {
     call: (process: EngineProcess, chunk: { start: number; end: number }, context: CallContext) => Promise<T>,
   ): Promise<T[]> {
     const chunks = splitInputs(inputs, options.processes);
+    const [only, ...more] = chunks;
+    if (only !== undefined && more.length === 0) {
+      metrics.batchSize(name, inputs.length);
+      return [await run(context, only.weight, (process) => call(process, only, context))];
+    }
     const stop = new AbortController();
-    const signal = chunks.length === 1 ? context.signal : AbortSignal.any([context.signal, stop.signal]);
-    const own = { ...context, signal };
+    const own = { ...context, signal: AbortSignal.any([context.signal, stop.signal]) };
     try {
       return await Promise.all(
         chunks.map(async (chunk) => {

@@ -16,6 +16,7 @@ export interface EncoderSequence {
   second?: { from: number; type: number } | undefined;
 }
 
+/** Valid until the next run. */
 export interface EncoderOutput {
   data: Float32Array;
   /** [rows, columns, width], or [rows, width] for a classifier. */
@@ -36,6 +37,9 @@ export interface SessionOptions {
   outputs: readonly string[];
 }
 
+/** 4 MB. Longer outputs are rare, and take far longer to compute than to allocate. */
+const MAX_KEPT_FLOATS = 1 << 20;
+
 export async function openSession(options: SessionOptions): Promise<EncoderSession> {
   const { model, threads, padId, outputs } = options;
   const runtime = await import('onnxruntime-node');
@@ -49,21 +53,36 @@ export async function openSession(options: SessionOptions): Promise<EncoderSessi
   const session = await (options.rowWiseRanges
     ? runtime.InferenceSession.create(withRowWiseRanges(await readFile(model)), settings)
     : runtime.InferenceSession.create(model, settings));
-  const output = outputs.find((name) => session.outputNames.includes(name)) ?? session.outputNames[0];
-  if (output === undefined) throw new Error('the model has no output');
+  const output = outputs.find((name) => session.outputNames.includes(name)) ?? session.outputNames[0] ?? noOutput();
   const tensor = (data: BigInt64Array, batch: EncoderBatch) =>
     new runtime.Tensor('int64', data, [batch.sequences.length, batch.length]);
+  /** Floats for each token, known after the first run; 0 for outputs that are not made of tokens. */
+  let width: number | undefined;
+  let kept = new Float32Array(0);
+
+  /** Token vectors go where the last ones were: half a megabyte of new memory for every run keeps the collector at work. */
+  function outputFor({ sequences, length }: EncoderBatch): Record<string, Tensor | null> {
+    const size = sequences.length * length * (width ?? 0);
+    if (width === undefined || size === 0 || size > MAX_KEPT_FLOATS) return { [output]: null };
+    if (kept.length < size) kept = new Float32Array(size);
+    return { [output]: new runtime.Tensor('float32', kept.subarray(0, size), [sequences.length, length, width]) };
+  }
 
   return {
     async run(batch) {
       const feeds: Record<string, Tensor> = {};
       for (const name of session.inputNames) feeds[name] = tensor(column(name, batch, padId), batch);
-      const result: InferenceSession.OnnxValueMapType = await session.run(feeds, [output]);
-      const value = result[output] as Tensor;
-      return { data: value.data as Float32Array, dims: value.dims };
+      const result: InferenceSession.OnnxValueMapType = await session.run(feeds, outputFor(batch));
+      const { data, dims } = result[output] as Tensor;
+      width ??= dims.length === 3 && dims[1] === batch.length ? dims[2] : 0;
+      return { data: data as Float32Array, dims };
     },
     [Symbol.asyncDispose]: () => session.release(),
   };
+}
+
+function noOutput(): never {
+  throw new Error('the model has no output');
 }
 
 /** One input tensor. Written as 32-bit words: converting every id to a BigInt is many times slower. */
