@@ -18,6 +18,7 @@ import { loadTokenizer } from '../src/engines/onnx/tokenizer/tokenizer.ts';
 import { writeEmbeddings } from '../src/http/embedding-body.ts';
 import { startServer } from '../test/acceptance/start-server.ts';
 import { weights } from '../test/models/weights.ts';
+import type { ClientOrder, ClientResult } from './embeddings/clients.ts';
 import type { RawOrder, RawResult, RawSetup } from './embeddings/raw-runtime.ts';
 import { passages } from './embeddings/texts.ts';
 import { childrenOf, createReport, median, printConditions, processorSeconds, residentMb } from './measure.ts';
@@ -58,6 +59,12 @@ console.log(
 
 // --- the three sides ---
 
+interface Done {
+  tokens: number;
+  /** Tokens a second. */
+  rate: number;
+}
+
 async function startRawRuntime({ processes, threads }: (typeof LAYOUTS)[number]) {
   const children = await Promise.all(
     Array.from({ length: processes }, async (_, process) => {
@@ -70,16 +77,19 @@ async function startRawRuntime({ processes, threads }: (typeof LAYOUTS)[number])
   );
   return {
     pids: children.map(({ pid }) => pid ?? 0),
-    /** Tokens a second of all processes together. */
-    async run(order: RawOrder): Promise<number> {
+    /** Of all processes together. */
+    async run(order: RawOrder): Promise<Done> {
       const results = await Promise.all(
         children.map(async (child) => {
           child.send(order);
           const [result] = (await once(child, 'message')) as [RawResult];
-          return result.tokens / result.seconds;
+          return result;
         }),
       );
-      return results.reduce((sum, rate) => sum + rate, 0);
+      return {
+        tokens: results.reduce((sum, { tokens }) => sum + tokens, 0),
+        rate: results.reduce((sum, { tokens, seconds }) => sum + tokens / seconds, 0),
+      };
     },
     [Symbol.dispose]() {
       for (const child of children) child.kill();
@@ -104,9 +114,15 @@ async function startTransformers(links: string) {
   });
 }
 
-/** Requests of so many inputs, so many at a time, until the time is over and the last answer is there: tokens a second. */
-async function overHttp(pool: Pool, shape: { inputs: number; concurrency: number; apiKey?: string }): Promise<number> {
-  const bodies = Array.from({ length: Math.floor(texts.length / shape.inputs) }, (_, index) => {
+const clients = fork(join(import.meta.dirname, 'embeddings/clients.ts'));
+await once(clients, 'message');
+
+/** Requests of so many inputs, so many at a time, until the time is over and the last answer is there. */
+async function overHttp(
+  address: string,
+  shape: { inputs: number; concurrency: number; apiKey?: string },
+): Promise<Done> {
+  const requests = Array.from({ length: Math.floor(texts.length / shape.inputs) }, (_, index) => {
     const from = index * shape.inputs;
     const input = texts.slice(from, from + shape.inputs);
     return {
@@ -114,25 +130,10 @@ async function overHttp(pool: Pool, shape: { inputs: number; concurrency: number
       tokens: tokenCounts.slice(from, from + shape.inputs).reduce((sum, tokens) => sum + tokens, 0),
     };
   });
-  let next = 0;
-  let done = 0;
-  const began = performance.now();
-  async function work(): Promise<void> {
-    while (performance.now() - began < seconds * 1000) {
-      const { body, tokens } = bodies[next++ % bodies.length] as (typeof bodies)[number];
-      const answer = await pool.request({
-        method: 'POST',
-        path: '/v1/embeddings',
-        headers: { authorization: `Bearer ${shape.apiKey}`, 'content-type': 'application/json' },
-        body,
-      });
-      await answer.body.dump({ limit: Number.POSITIVE_INFINITY });
-      if (answer.statusCode !== 200) throw new Error(`the server answered ${answer.statusCode}`);
-      done += tokens;
-    }
-  }
-  await Promise.all(Array.from({ length: shape.concurrency }, work));
-  return done / ((performance.now() - began) / 1000);
+  clients.send({ address, requests, seconds, ...shape } satisfies ClientOrder);
+  const [result] = (await once(clients, 'message')) as [ClientResult];
+  if ('error' in result) throw new Error(result.error);
+  return { tokens: result.tokens, rate: result.tokens / result.seconds };
 }
 
 const SHAPES = { large: { inputs: 256, concurrency: 4 }, single: { inputs: 1, concurrency: 64 } } as const;
@@ -156,7 +157,8 @@ async function bestOfRawRuntime() {
     using raw = await startRawRuntime(layout);
     for (const tokenBudget of BUDGETS) {
       await raw.run({ seconds: 0.3, tokenBudget });
-      trials.push({ layout, tokenBudget, rate: await raw.run({ seconds: 1.5, tokenBudget }) });
+      const { rate } = await raw.run({ seconds: 1.5, tokenBudget });
+      trials.push({ layout, tokenBudget, rate });
     }
   }
   console.log('raw runtime, tokens/s');
@@ -180,26 +182,23 @@ async function throughput(): Promise<void> {
   using raw = await startRawRuntime(layout);
   await raw.run({ seconds: 0.5, tokenBudget });
   await using plain = await startTransformers(links.path);
-  const transformers = new Pool(plain.address, { connections: 64, headersTimeout: 0, bodyTimeout: 0 });
-  await overHttp(baobab, { ...SHAPES.single, apiKey });
+  await overHttp(server.address, { ...SHAPES.single, apiKey });
   const own = [server.process.pid ?? 0, ...childrenOf(server.process.pid ?? 0)];
   const theirs = [plain.process.pid ?? 0];
   const sides = {
     raw: { pids: raw.pids, run: () => raw.run({ seconds, tokenBudget }) },
-    large: { pids: own, run: () => overHttp(baobab, { ...SHAPES.large, apiKey }) },
-    single: { pids: own, run: () => overHttp(baobab, { ...SHAPES.single, apiKey }) },
-    plainLarge: { pids: theirs, run: () => overHttp(transformers, SHAPES.large) },
-    plainSingle: { pids: theirs, run: () => overHttp(transformers, SHAPES.single) },
+    large: { pids: own, run: () => overHttp(server.address, { ...SHAPES.large, apiKey }) },
+    single: { pids: own, run: () => overHttp(server.address, { ...SHAPES.single, apiKey }) },
+    plainLarge: { pids: theirs, run: () => overHttp(plain.address, SHAPES.large) },
+    plainSingle: { pids: theirs, run: () => overHttp(plain.address, SHAPES.single) },
   };
   type Side = keyof typeof sides;
   const rates = new Map<string, { wall: number; processor: number }[]>(Object.keys(sides).map((side) => [side, []]));
   for (let round = 0; round < rounds; round += 1) {
     for (const [side, { pids, run }] of Object.entries(sides)) {
       const processor = processorSeconds(pids);
-      const began = performance.now();
-      const wall = await run();
-      const tokens = (wall * (performance.now() - began)) / 1000;
-      rates.get(side)?.push({ wall, processor: tokens / (processorSeconds(pids) - processor) });
+      const { tokens, rate } = await run();
+      rates.get(side)?.push({ wall: rate, processor: tokens / (processorSeconds(pids) - processor) });
     }
   }
   const ratio = (of: Side, to: Side, clock: 'wall' | 'processor') =>
@@ -226,7 +225,6 @@ async function throughput(): Promise<void> {
     report.add({ name, value: ratio(of, to, 'wall'), atLeast });
     report.add({ name: '  the same by processor time of the servers', value: ratio(of, to, 'processor') });
   }
-  await transformers.close();
 }
 
 // --- what goes with it ---
@@ -376,4 +374,5 @@ tokenization();
 await serialisation();
 await memory();
 await baobab.close();
+clients.kill();
 report.print();

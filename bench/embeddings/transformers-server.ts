@@ -12,7 +12,7 @@ const server = createServer(async (request, response) => {
   const texts = Array.isArray(input) ? input : [input];
   const vectors = await extract(texts, { pooling: 'mean', normalize: true });
   const data = (vectors.tolist() as number[][]).map((embedding, index) => ({ object: 'embedding', index, embedding }));
-  response.writeHead(200, { 'content-type': 'application/json' });
+  response.setHeader('content-type', 'application/json');
   response.end(JSON.stringify({ object: 'list', data, model: process.env.NAME }));
 });
 server.listen(0, '127.0.0.1', () => {
