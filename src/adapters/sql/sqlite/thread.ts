@@ -4,6 +4,8 @@ import type { ThreadOptions, ThreadReply, ThreadRequest, ThreadWork } from './pr
 
 /** Requests that share one commit, so that one fsync serves them all. */
 const LARGEST_GROUP = 256;
+/** Of each thread. It fills as the database grows, and is all that the memory of a long-lived server grows by. */
+const CACHE_KIB = 8_192;
 
 const port = parentPort;
 if (!port) throw new Error('this file runs as a worker thread');
@@ -15,7 +17,7 @@ function connect(): Connection {
   if (opened) return opened;
   const connection = openConnection(options.path, options.busyTimeoutMs);
   connection.exec(
-    `pragma synchronous = ${options.synchronous}; pragma temp_store = memory; pragma cache_size = -16384`,
+    `pragma synchronous = ${options.synchronous}; pragma temp_store = memory; pragma cache_size = -${CACHE_KIB}`,
   );
   connection.exec(options.role === 'reader' ? 'pragma query_only = on' : 'pragma journal_size_limit = 67108864');
   opened = connection;
