@@ -26,7 +26,7 @@ function fakeSession() {
   };
 }
 
-const OPTIONS: BatcherOptions = { tokenBudget: 32, maxRows: 32, minFill: 0.8, maxPendingTokens: 10_000 };
+const OPTIONS: BatcherOptions = { tokenBudget: 32, maxRows: 32, minFill: 0.8, runTokens: 4, maxPendingTokens: 10_000 };
 
 function setUp(options: Partial<BatcherOptions> = {}) {
   const session = fakeSession();

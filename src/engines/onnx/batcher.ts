@@ -2,17 +2,12 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { ApiError } from '../../errors/api-error.ts';
 import { errors } from '../../errors/errors.ts';
 import type { Priority } from '../engine.ts';
+import { chooseWindow, companyOf, type WindowOptions } from './batch-window.ts';
 import { createPending, type Pending } from './pending.ts';
 import type { Row } from './pooling.ts';
 import type { EncoderBatch, EncoderSequence, EncoderSession } from './session.ts';
 
-export interface BatcherOptions {
-  /** A micro-batch holds about so many tokens, padding included. */
-  tokenBudget: number;
-  /** Sequences in one micro-batch. */
-  maxRows: number;
-  /** Sequences shorter than this share of the longest one wait for company of their own length. */
-  minFill: number;
+export interface BatcherOptions extends WindowOptions {
   /** Tokens that may wait in all. */
   maxPendingTokens: number;
 }
@@ -45,8 +40,8 @@ export interface Batcher {
 
 /**
  * Turns the sequences of all running requests into micro-batches. Nothing waits on purpose: an idle session starts at once, a busy
- * one takes what has gathered. The first sequence of a batch belongs to the request whose turn it is, the others are of nearly
- * its length and taken from all requests in turn, so a short request never waits for the end of a long one.
+ * one takes what has gathered. A batch holds a sequence of the request whose turn it is; the others are of nearly its length and
+ * taken from all requests in turn, so a short request never waits for the end of a long one.
  */
 export function createBatcher(session: Pick<EncoderSession, 'run'>, options: BatcherOptions): Batcher {
   /** In order of turn: whoever led a batch goes to the end. */
@@ -66,18 +61,19 @@ export function createBatcher(session: Pick<EncoderSession, 'run'>, options: Bat
 
   function takeBatch(): { batch: EncoderBatch; members: Member[] } | undefined {
     const lead = jobs.find((job) => job.priority === 'interactive') ?? jobs[0];
-    const length = lead?.pending.longest();
-    if (!lead || length === undefined) return undefined;
+    const ownLength = lead?.pending.longest();
+    if (!lead || ownLength === undefined) return undefined;
     jobs = [...jobs.filter((job) => job !== lead), lead];
     const turns = [lead, ...jobs.filter((job) => job !== lead)];
-    const rows = Math.min(options.maxRows, Math.max(1, Math.floor(options.tokenBudget / length)));
-    const shortest = Math.ceil(length * options.minFill);
+    const company = companyOf(ownLength, options);
+    const waiting = jobs.flatMap(({ pending }) => pending.lengths(company, options.maxRows)).sort((a, b) => a - b);
+    const { shortest, longest, rows } = chooseWindow(ownLength, waiting, options);
     const members: Member[] = [];
     for (const priority of PRIORITIES) {
       let open = turns.filter((job) => job.priority === priority);
       while (open.length > 0 && members.length < rows) {
         open = open.filter((job) => {
-          const index = members.length < rows ? job.pending.take(shortest, length) : undefined;
+          const index = members.length < rows ? job.pending.take(shortest, longest) : undefined;
           if (index === undefined) return false;
           pendingTokens -= sequenceOf({ job, index }).ids.length;
           members.push({ job, index });
@@ -86,7 +82,8 @@ export function createBatcher(session: Pick<EncoderSession, 'run'>, options: Bat
       }
     }
     jobs = jobs.filter((job) => job.pending.longest() !== undefined);
-    return { batch: { sequences: members.map(sequenceOf), length }, members };
+    const sequences = members.map(sequenceOf);
+    return { batch: { sequences, length: Math.max(...sequences.map(({ ids }) => ids.length)) }, members };
   }
 
   async function drain() {

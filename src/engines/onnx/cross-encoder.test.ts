@@ -19,7 +19,7 @@ function setUp(contextLength: number) {
         return { data: Float32Array.from(logits), dims: [logits.length, 1] };
       },
     },
-    { tokenBudget: 64, maxRows: 64, minFill: 0.8, maxPendingTokens: 10_000 },
+    { tokenBudget: 64, maxRows: 64, minFill: 0.8, runTokens: 4, maxPendingTokens: 10_000 },
   );
   const encode = (text: string) => Int32Array.from(text.split(' ').filter(Boolean), Number);
   const { rerank } = createCrossEncoder({ contextLength, template: PAIR, encode, batcher });

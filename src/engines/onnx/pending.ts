@@ -4,6 +4,8 @@ import type { EncoderSequence } from './session.ts';
 export interface Pending {
   readonly tokens: number;
   longest(): number | undefined;
+  /** Lengths that wait, both ends included, each as often as it waits and at most `most` times. */
+  lengths(between: { shortest: number; longest: number }, most: number): number[];
   /** Index of the longest sequence between the two lengths, which then no longer waits. */
   take(shortest: number, longest: number): number | undefined;
 }
@@ -27,6 +29,16 @@ export function createPending(sequences: readonly EncoderSequence[]): Pending {
       return tokens;
     },
     longest: () => lengths.at(-1),
+    lengths({ shortest, longest }, most) {
+      const found: number[] = [];
+      for (let at = lastNotAbove(lengths, longest); at >= 0; at--) {
+        const length = lengths[at] as number;
+        if (length < shortest) break;
+        const count = Math.min(byLength.get(length)?.length ?? 0, most);
+        for (let i = 0; i < count; i++) found.push(length);
+      }
+      return found;
+    },
     take(shortest, longest) {
       const at = lastNotAbove(lengths, longest);
       const length = lengths[at];

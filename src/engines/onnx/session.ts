@@ -2,10 +2,10 @@ import { readFile } from 'node:fs/promises';
 import type { InferenceSession, Tensor } from 'onnxruntime-node';
 import { withRowWiseRanges } from './graph/row-wise.ts';
 
-/** Sequences of one micro-batch, longest first. */
+/** Sequences of one micro-batch. */
 export interface EncoderBatch {
   sequences: readonly EncoderSequence[];
-  /** Columns; shorter sequences are padded. */
+  /** Columns: the longest of them; shorter ones are padded. */
   length: number;
 }
 
