@@ -15,6 +15,8 @@ const server = createServer(async (request, response) => {
   response.setHeader('content-type', 'application/json');
   response.end(JSON.stringify({ object: 'list', data, model: process.env.NAME }));
 });
+// It computes for longer than that in one go, and would take its clients for idle.
+server.keepAliveTimeout = 0;
 server.listen(0, '127.0.0.1', () => {
   const address = server.address();
   if (address !== null && typeof address === 'object') console.log(`http://127.0.0.1:${address.port}`);
