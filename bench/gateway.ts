@@ -11,7 +11,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import autocannon from 'autocannon';
-import { createReport, median, printConditions, processorSeconds, residentMb } from './measure.ts';
+import { pacedLoad } from './gateway/paced-load.ts';
+import { createReport, median, percentile, printConditions, processorSeconds, residentMb } from './measure.ts';
 import { type Program, startProgram } from './program.ts';
 
 const { values } = parseArgs({
@@ -33,15 +34,17 @@ const report = createReport();
 const pin = (core: number, command: string[]): string[] =>
   process.platform === 'linux' ? ['taskset', '-c', String(core), ...command] : command;
 
-const load = (address: string, options: { connections: number; rate?: number; seconds: number }) =>
+const requestTo = (address: string) => ({
+  url: `${address}/v1/embeddings`,
+  headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' },
+  body: JSON.stringify({ model: MODEL, input: 'What does the gateway cost?', encoding_format: 'base64' }),
+});
+const load = (address: string, options: { connections: number; seconds: number }) =>
   autocannon({
-    url: `${address}/v1/embeddings`,
+    ...requestTo(address),
     method: 'POST',
-    headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ model: MODEL, input: 'What does the gateway cost?', encoding_format: 'base64' }),
     connections: options.connections,
     duration: options.seconds,
-    ...(options.rate === undefined ? {} : { overallRate: options.rate }),
   });
 
 await using directory = await mkdtempDisposable(join(tmpdir(), 'baobab-bench-'));
@@ -120,15 +123,19 @@ for (let round = 0; round < rounds; round += 1) {
     ['upstream', upstream],
     ['baobab', baobab],
   ] as const) {
-    const { latency } = await load(address, { connections: 16, rate: half, seconds });
-    latencies[side].p50.push(latency.p50);
-    latencies[side].p99.push(latency.p99);
+    const each = await pacedLoad({ ...requestTo(address), perSecond: half, seconds });
+    latencies[side].p50.push(percentile(each, 0.5));
+    latencies[side].p99.push(percentile(each, 0.99));
   }
 }
-console.log(`half load: ${half} requests/s`);
+console.log(`half load: ${half} requests/s, evenly spaced`);
+for (const [side, { p50, p99 }] of Object.entries(latencies)) {
+  const shown = (numbers: number[]) => numbers.map((ms) => ms.toFixed(2)).join(', ');
+  console.log(`  ${side}: p50 ${shown(p50)} ms; p99 ${shown(p99)} ms`);
+}
 const added = (quantile: 'p50' | 'p99') => median(latencies.baobab[quantile]) - median(latencies.upstream[quantile]);
-report.add({ name: 'added latency at half load, p50', value: added('p50'), atMost: 1, unit: ' ms', digits: 1 });
-report.add({ name: 'added latency at half load, p99', value: added('p99'), atMost: 5, unit: ' ms', digits: 1 });
+report.add({ name: 'added latency at half load, p50', value: added('p50'), atMost: 1, unit: ' ms' });
+report.add({ name: 'added latency at half load, p99', value: added('p99'), atMost: 5, unit: ' ms' });
 
 if (!values.quick) {
   const pid = baobab.process.pid ?? 0;

@@ -1,0 +1,64 @@
+import { Pool } from 'undici';
+
+export interface PacedLoad {
+  url: string;
+  headers: Record<string, string>;
+  body: string;
+  perSecond: number;
+  seconds: number;
+}
+
+/** Requests that may be under way; more of them means that the server does not keep up. */
+const MAX_UNDER_WAY = 256;
+
+/**
+ * Sends requests evenly over the time, whether or not earlier ones are answered, and gives the latency of each in milliseconds.
+ * Load generators with a limited rate send a second's worth as fast as they can and then rest: that is full load in bursts.
+ */
+export async function pacedLoad({ url, headers, body, perSecond, seconds }: PacedLoad): Promise<number[]> {
+  const { origin, pathname: path } = new URL(url);
+  const pool = new Pool(origin, { connections: MAX_UNDER_WAY });
+  const latencies: number[] = [];
+  const total = Math.floor(perSecond * seconds);
+  const { promise: done, resolve, reject } = Promise.withResolvers<void>();
+  let sent = 0;
+  let answered = 0;
+
+  const send = (): void => {
+    if (sent - answered >= MAX_UNDER_WAY) {
+      reject(new Error(`${MAX_UNDER_WAY} requests are under way: the server does not keep up with ${perSecond}/s`));
+      return;
+    }
+    sent += 1;
+    const began = performance.now();
+    pool.dispatch(
+      { method: 'POST', path, headers, body },
+      {
+        onRequestStart() {},
+        onResponseStart(_controller, status) {
+          if (status !== 200) reject(new Error(`the server answered ${status}`));
+        },
+        onResponseData() {},
+        onResponseEnd() {
+          latencies.push(performance.now() - began);
+          answered += 1;
+          if (answered === total) resolve();
+        },
+        onResponseError: (_controller, error) => reject(error),
+      },
+    );
+  };
+
+  const startedAt = performance.now();
+  const timer = setInterval(() => {
+    const due = Math.min(total, Math.floor(((performance.now() - startedAt) / 1000) * perSecond));
+    while (sent < due) send();
+  }, 1);
+  try {
+    await done;
+  } finally {
+    clearInterval(timer);
+    await pool.destroy();
+  }
+  return latencies;
+}
