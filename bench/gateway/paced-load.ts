@@ -25,10 +25,6 @@ export async function pacedLoad({ url, headers, body, perSecond, seconds }: Pace
   let answered = 0;
 
   const send = (): void => {
-    if (sent - answered >= MAX_UNDER_WAY) {
-      reject(new Error(`${MAX_UNDER_WAY} requests are under way: the server does not keep up with ${perSecond}/s`));
-      return;
-    }
     sent += 1;
     const began = performance.now();
     pool.dispatch(
@@ -52,7 +48,8 @@ export async function pacedLoad({ url, headers, body, perSecond, seconds }: Pace
   const startedAt = performance.now();
   const timer = setInterval(() => {
     const due = Math.min(total, Math.floor(((performance.now() - startedAt) / 1000) * perSecond));
-    while (sent < due) send();
+    while (sent < due && sent - answered < MAX_UNDER_WAY) send();
+    if (sent < due) reject(new Error(`the server does not keep up with ${perSecond} requests a second`));
   }, 1);
   try {
     await done;
