@@ -1,6 +1,7 @@
 /**
  * What the service adds in front of an engine: keys, limits, metering and idempotency all on, against a fake upstream on this machine,
- * beside a bare Fastify proxy that does none of it. All sides run in one go, in turns.
+ * beside bare Fastify proxies that do none of it: Fastify's own proxy plugin, which the goal is about, and one written by hand for
+ * nothing but small JSON. All sides run in one go, in turns.
  *
  *   node bench/gateway.ts [--quick] [--seconds 6] [--rounds 5] [--before <another checkout>]
  *
@@ -65,14 +66,15 @@ const startBaobab = (checkout: string, data: string) =>
     BAOBAB_API_KEY: KEY,
   });
 
-await using proxy = await startProgram(pin(0, [process.execPath, join(HERE, 'gateway/bare-proxy.ts')]), {
-  UPSTREAM: upstream.address,
-});
+const startProxy = (file: string) =>
+  startProgram(pin(0, [process.execPath, join(HERE, 'gateway', file)]), { UPSTREAM: upstream.address });
+await using proxy = await startProxy('bare-proxy.ts');
+await using byHand = await startProxy('hand-written-proxy.ts');
 await using baobab = await startBaobab(join(HERE, '..'), 'data');
 await using before = values.before === undefined ? undefined : await startBaobab(values.before, 'before');
 
 printConditions('Gateway');
-const sides: Record<string, Program> = { proxy, ...(before === undefined ? {} : { before }), baobab };
+const sides: Record<string, Program> = { proxy, byHand, ...(before === undefined ? {} : { before }), baobab };
 for (const { address } of Object.values(sides)) await load(address, { connections: 32, seconds: 3 });
 
 const rates = new Map<string, { perSecond: number; processorMs: number }[]>(
@@ -108,6 +110,8 @@ const ratio = (what: 'perSecond' | 'processorMs', left: string, right: string) =
   median((rates.get(left) ?? []).map((each, round) => each[what] / (rates.get(right)?.[round]?.[what] ?? Number.NaN)));
 report.add({ name: 'requests/s / bare proxy', value: ratio('perSecond', 'baobab', 'proxy'), atLeast: 0.6 });
 report.add({ name: '  the same by processor time', value: ratio('processorMs', 'proxy', 'baobab') });
+report.add({ name: 'requests/s / proxy written by hand', value: ratio('perSecond', 'baobab', 'byHand') });
+report.add({ name: '  the same by processor time', value: ratio('processorMs', 'byHand', 'baobab') });
 if (before !== undefined) {
   report.add({ name: 'requests/s / before', value: ratio('perSecond', 'baobab', 'before') });
   report.add({ name: '  the same by processor time', value: ratio('processorMs', 'before', 'baobab') });

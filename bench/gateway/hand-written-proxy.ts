@@ -1,0 +1,20 @@
+/** The least a proxy for small JSON can do by hand: Fastify parses the body, undici sends it on, the answer is passed back whole. */
+import Fastify from 'fastify';
+import { Pool } from 'undici';
+
+const pool = new Pool(process.env.UPSTREAM as string, { connections: 64 });
+const server = Fastify();
+server.post('/v1/embeddings', async (request, reply) => {
+  const answer = await pool.request({
+    path: '/v1/embeddings',
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(request.body),
+  });
+  return reply
+    .status(answer.statusCode)
+    .type('application/json')
+    .send(await answer.body.json());
+});
+console.log(await server.listen({ host: '127.0.0.1', port: 0 }));
+process.on('SIGTERM', () => process.exit(0));
