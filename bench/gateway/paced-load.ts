@@ -8,24 +8,31 @@ export interface PacedLoad {
   seconds: number;
 }
 
-/** Requests that may be under way; more of them means that the server does not keep up. */
-const MAX_UNDER_WAY = 256;
+/** As many as at full load. Requests beyond them wait here, and that counts. */
+const CONNECTIONS = 32;
+/** More requests under way mean that the server does not keep up. */
+const MAX_UNDER_WAY = 1_000;
+/** While connections are made nothing is counted. */
+const WARM_UP_SECONDS = 1;
 
 /**
- * Sends requests evenly over the time, whether or not earlier ones are answered, and gives the latency of each in milliseconds.
+ * Sends requests evenly over the time, whether or not earlier ones are answered, and gives the latency of each in
+ * milliseconds.
  * Load generators with a limited rate send a second's worth as fast as they can and then rest: that is full load in bursts.
  */
 export async function pacedLoad({ url, headers, body, perSecond, seconds }: PacedLoad): Promise<number[]> {
   const { origin, pathname: path } = new URL(url);
-  const pool = new Pool(origin, { connections: MAX_UNDER_WAY });
+  const pool = new Pool(origin, { connections: CONNECTIONS });
   const latencies: number[] = [];
-  const total = Math.floor(perSecond * seconds);
+  const warmUp = Math.floor(perSecond * WARM_UP_SECONDS);
+  const total = warmUp + Math.floor(perSecond * seconds);
   const { promise: done, resolve, reject } = Promise.withResolvers<void>();
   let sent = 0;
   let answered = 0;
 
   const send = (): void => {
     sent += 1;
+    const counts = sent > warmUp;
     const began = performance.now();
     pool.dispatch(
       { method: 'POST', path, headers, body },
@@ -36,7 +43,7 @@ export async function pacedLoad({ url, headers, body, perSecond, seconds }: Pace
         },
         onResponseData() {},
         onResponseEnd() {
-          latencies.push(performance.now() - began);
+          if (counts) latencies.push(performance.now() - began);
           answered += 1;
           if (answered === total) resolve();
         },
