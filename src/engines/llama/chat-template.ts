@@ -68,6 +68,8 @@ export function createChatTemplate({ source, bosToken, eosToken, controlTexts }:
     }
   };
   const takesTools = rendersTools(attempt);
+  const controlPattern =
+    controlTexts.length > 0 ? new RegExp(controlTexts.map(escapePattern).join('|'), 'gu') : undefined;
   const takesSystem = attempt([
     { role: 'system', content: 'PROBE' },
     { role: 'user', content: 'x' },
@@ -75,7 +77,7 @@ export function createChatTemplate({ source, bosToken, eosToken, controlTexts }:
 
   return {
     render({ messages, tools }) {
-      const guard = createEscape(controlTexts);
+      const guard = createEscape(controlPattern);
       const native = takesTools && (tools !== undefined || messages.some(usesTools));
       const plain = native ? messages.map(nativeMessage) : genericMessages(messages, tools);
       const escaped = plain.map((message) => guard.value(message) as TemplateMessage);
@@ -126,8 +128,7 @@ function mergeNeighbours(messages: readonly TemplateMessage[]): TemplateMessage[
  * Client text may hold the text of a control token, such as an end of turn. It is replaced by a marker before the template
  * runs, and the rendered prompt is cut at the markers, so that it can be tokenized as the plain characters it is.
  */
-function createEscape(controlTexts: readonly string[]) {
-  const pattern = controlTexts.length > 0 ? new RegExp(controlTexts.map(escapePattern).join('|'), 'gu') : undefined;
+function createEscape(pattern: RegExp | undefined) {
   const replaced: string[] = [];
   const text = (value: string): string => {
     const clean = value.replace(MARKER_CHARACTERS, '');
