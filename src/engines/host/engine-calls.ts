@@ -76,7 +76,7 @@ export function createEngineCalls(model: EngineModel, channel: FrameChannel<From
       } else {
         const result = await unary(call, body, context);
         if (channel.isFull()) await channel.drained();
-        channel.write({ type: 'result', id, value: result.value }, result.body);
+        channel.writeSoon({ type: 'result', id, value: result.value }, result.body);
       }
     } catch (error) {
       channel.write({ type: 'error', id, error: toWireError(error) });

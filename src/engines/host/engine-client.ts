@@ -232,7 +232,7 @@ export function startEngineProcess(options: EngineProcessOptions): EngineProcess
     const { signal: _, ...wire } = context;
     const id = ++lastId;
     if (pending.size + cancelled.size === 0) monitor.progress();
-    channel.write({ type: 'call', id, context: wire satisfies WireContext, call }, payload);
+    channel.writeSoon({ type: 'call', id, context: wire satisfies WireContext, call }, payload);
     entry.sentIntoSilence = monitor.silent();
     pending.set(id, entry);
     return id;

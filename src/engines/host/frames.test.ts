@@ -86,16 +86,36 @@ describe('frames', () => {
       },
     });
     const channel = createFrameChannel(pipe, { onFrame() {}, onClose() {} });
-    channel.write({ n: 1 }, Uint8Array.of(7));
+    channel.writeSoon({ n: 1 }, Uint8Array.of(7));
     await Promise.resolve();
-    channel.write({ n: 2 });
-    channel.write({ n: 3 }, Uint8Array.of(8, 9));
+    channel.writeSoon({ n: 2 });
+    channel.writeSoon({ n: 3 }, Uint8Array.of(8, 9));
+    expect(writes).toHaveLength(0);
     await written.promise;
     const received: unknown[] = [];
     const parser = createFrameParser<{ n: number }>({ onFrame: ({ n }, body) => received.push([n, ...body]) });
     for (const bytes of writes) parser.push(bytes);
     expect(writes).toHaveLength(1);
     expect(received).toEqual([[1, 7], [2], [3, 8, 9]]);
+  });
+
+  it('that must not wait take the gathered ones along, in order and before the call returns', () => {
+    const received: unknown[] = [];
+    const parser = createFrameParser<{ n: number }>({ onFrame: ({ n }, body) => received.push([n, ...body]) });
+    const pipe = new Duplex({
+      read() {},
+      writev(chunks, done) {
+        for (const { chunk } of chunks) parser.push(chunk);
+        done();
+      },
+    });
+    const channel = createFrameChannel(pipe, { onFrame() {}, onClose() {} });
+    channel.writeSoon({ n: 1 }, Uint8Array.of(7));
+    channel.write({ n: 2 }, Uint8Array.of(8));
+    expect(received).toEqual([
+      [1, 7],
+      [2, 8],
+    ]);
   });
 
   it('make the sender wait while the pipe is full', async () => {

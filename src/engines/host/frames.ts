@@ -98,11 +98,13 @@ export function createFrameParser<In>(receiver: FrameReceiver<In>, maxBytes = MA
 }
 
 export interface FrameChannel<Out> {
-  /**
-   * Frames of one turn of the event loop go out together: one system call here, one wake-up at the other end. False: the pipe is
-   * full, await `drained` before the next large frame.
-   */
+  /** Goes out at once: a crash right after it takes nothing back. False: the pipe is full, await `drained` before the next large frame. */
   write(header: Out, body?: Uint8Array): boolean;
+  /**
+   * The same, but frames of one turn of the event loop go out together: one system call here, one wake-up at the other end. For
+   * what is repeated after a crash anyway.
+   */
+  writeSoon(header: Out, body?: Uint8Array): boolean;
   isFull(): boolean;
   /** Resolves when the pipe takes more; also when it closes. */
   drained(): Promise<void>;
@@ -137,23 +139,41 @@ export function createFrameChannel<Out, In>(pipe: Duplex, options: FrameChannelO
   });
 
   function sendGathered(): void {
+    if (!gathering) return;
     gathering = false;
     pipe.uncork();
+  }
+
+  function gather(): void {
+    if (gathering) return;
+    gathering = true;
+    pipe.cork();
+    setImmediate(sendGathered);
+  }
+
+  /** In the order of the calls, and head and body in one system call. */
+  function append(header: Out, body: Uint8Array): boolean {
+    if (closed || pipe.destroyed) return true;
+    const start = encodeFrame(header, body.byteLength);
+    if (body.byteLength === 0) return pipe.write(start);
+    pipe.cork();
+    pipe.write(start);
+    const ready = pipe.write(body);
+    pipe.uncork();
+    return ready;
   }
 
   const isFull = () => pipe.writableNeedDrain && !closed && !pipe.destroyed;
 
   return {
     write(header, body = NO_BODY) {
-      if (closed || pipe.destroyed) return true;
-      const start = encodeFrame(header, body.byteLength);
-      if (!gathering) {
-        gathering = true;
-        pipe.cork();
-        setImmediate(sendGathered);
-      }
-      const ready = pipe.write(start);
-      return body.byteLength === 0 ? ready : pipe.write(body);
+      const ready = append(header, body);
+      sendGathered();
+      return ready;
+    },
+    writeSoon(header, body = NO_BODY) {
+      gather();
+      return append(header, body);
     },
     isFull,
     async drained() {
