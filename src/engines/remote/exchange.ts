@@ -17,9 +17,9 @@ export interface Exchange {
 export interface ExchangeOptions {
   /** The head of the answer is there. */
   onBegun(): void;
-  /** Above it the answer is given up; `tooLong` says why. */
-  maxBytes: number;
-  tooLong(): Error;
+  /** Of an answer with this status; a longer one is given up, and `tooLong` says why. */
+  maxBytes(status: number): number;
+  tooLong(maxBytes: number): Error;
 }
 
 /**
@@ -59,7 +59,8 @@ export function exchange(
     },
     onResponseData(_controller, chunk) {
       bytes += chunk.length;
-      if (bytes > maxBytes) abort(tooLong());
+      const most = maxBytes(status);
+      if (bytes > most) abort(tooLong(most));
       else chunks.push(chunk);
     },
     onResponseEnd() {

@@ -123,12 +123,12 @@ export function createLease({ upstream, context, slug, onRelease }: LeaseDepende
       try {
         const running = upstream.exchange(prepare(request), {
           onBegun: lease.begun,
-          maxBytes: MAX_JSON_BYTES,
-          tooLong: () => tooLong(MAX_JSON_BYTES),
+          maxBytes: (status) => (isGood(status) ? MAX_JSON_BYTES : MAX_ERROR_BYTES),
+          tooLong,
         });
         stop = running.abort;
         const { status, headers, text } = await running.answer;
-        if (!isGood(status)) throw refused(status, headers, text.slice(0, MAX_ERROR_BYTES), request.scope);
+        if (!isGood(status)) throw refused(status, headers, text, request.scope);
         const json = parseJson(text);
         if (json === undefined) throw malformedAnswer('an answer is not JSON', { slug });
         return { json, headers };
