@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { createCallDecoder } from './call-decoder.ts';
+import { CALL_ID, GENERIC_SYNTAX } from './call-syntax.ts';
+import type { PromptPiece } from './chat-template.ts';
 import { type CallPlan, planCalls } from './tool-calls.ts';
 
 const weather = { name: 'weather', parameters: { type: 'object', properties: { city: { type: 'string' } } } };
@@ -39,10 +41,19 @@ describe('planCalls', () => {
   });
 });
 
+const joined = (pieces: readonly PromptPiece[] | undefined) => pieces?.map((piece) => piece.text).join('');
+
+const decoderFor = (request: Parameters<typeof planCalls>[0], syntax = GENERIC_SYNTAX) =>
+  createCallDecoder({ plan: plan(request), syntax, callsBefore: 4, newId: ids() });
+
 describe('createCallDecoder', () => {
   it('streams id and name first, then the arguments in pieces', () => {
-    const decoder = createCallDecoder(plan({ tools: [weather], choice: 'required', parallel: false }), ids());
-    expect(decoder.open()).toEqual({ insert: '\n{"name": "weather", "arguments": ' });
+    const decoder = decoderFor({ tools: [weather], choice: 'required', parallel: false });
+    expect(decoder.open('<tool_call>')).toEqual([
+      { text: '\n{"name": "', literal: false },
+      { text: 'weather', literal: true },
+      { text: '", "arguments": ', literal: false },
+    ]);
     expect(decoder.push('{"ci').events).toEqual([
       { type: 'tool-call-delta', index: 0, id: 'call_1', name: 'weather', argumentsDelta: '' },
       { type: 'tool-call-delta', index: 0, argumentsDelta: '{"ci' },
@@ -54,26 +65,59 @@ describe('createCallDecoder', () => {
   });
 
   it('lets the model choose the name and whether to go on', () => {
-    const decoder = createCallDecoder(plan({ tools: [weather, time], choice: 'auto', parallel: true }), ids());
-    expect(decoder.open().insert).toBe('\n{"name": "');
+    const decoder = decoderFor({ tools: [weather, time], choice: 'auto', parallel: true });
+    expect(joined(decoder.open('<tool_call>'))).toBe('\n{"name": "');
     expect(decoder.grammar).toBe('root ::= "weather\\"" | "time\\""');
     expect(decoder.push('ti').insert).toBeUndefined();
-    expect(decoder.push('me"').insert).toBe(', "arguments": ');
+    expect(joined(decoder.push('me"').insert)).toBe(', "arguments": ');
     expect(decoder.complete).toBe(false);
-    expect(decoder.push('{}').insert).toBe('}\n</tool_call>');
+    expect(joined(decoder.push('{}').insert)).toBe('}\n</tool_call>');
     expect(decoder.complete).toBe(true);
-    expect(decoder.push('\n').insert).toBe('<tool_call>\n{"name": "');
+    expect(decoder.grammar).toBe('root ::= "\\n"?');
+    expect(joined(decoder.push('\n').insert)).toBe('<tool_call>\n{"name": "');
     decoder.push('weather"');
     expect(decoder.push('{"city": "Rome"}').events[0]).toMatchObject({ index: 1, id: 'call_2', name: 'weather' });
   });
 
   it('drops a call that repeats an earlier one and ends there', () => {
-    const decoder = createCallDecoder(plan({ tools: [weather], choice: 'auto', parallel: true }), ids());
-    decoder.open();
+    const decoder = decoderFor({ tools: [weather], choice: 'auto', parallel: true });
+    decoder.open('<tool_call>');
     decoder.push('{"city": "Rome"}');
     decoder.push('\n');
     expect(decoder.push('{"city": "Ro')).toEqual({ events: [], done: false });
     expect(decoder.push('me"}')).toEqual({ events: [], done: true });
     expect(decoder.complete).toBe(true);
+  });
+
+  it('counts the calls of the conversation where the syntax has an id', () => {
+    const syntax = {
+      ...GENERIC_SYNTAX,
+      close: `, "id": "${CALL_ID}"}`,
+      next: { choice: ',', rest: ` {"id": "${CALL_ID}", "name": "` },
+      end: ']',
+    };
+    const decoder = decoderFor({ tools: [weather, time], choice: 'auto', parallel: true }, syntax);
+    decoder.open('<tool_call>');
+    decoder.push('time"');
+    expect(joined(decoder.push('{}').insert)).toBe(', "id": "call00005"}');
+    expect(decoder.grammar).toBe('root ::= "," | "]"');
+    expect(joined(decoder.push(',').insert)).toBe(' {"id": "call00006", "name": "');
+    decoder.push('weather"');
+    expect(decoder.push('{}').events[0]).toMatchObject({ index: 1, id: 'call_2' });
+    expect(decoder.push(']')).toEqual({ events: [], done: true });
+    expect(decoder.complete).toBe(true);
+  });
+
+  it('ends after one call where the syntax knows no second', () => {
+    const syntax = { ...GENERIC_SYNTAX, next: undefined };
+    const decoder = decoderFor({ tools: [weather], choice: 'required', parallel: true }, syntax);
+    decoder.open('');
+    expect(decoder.push('{}').done).toBe(true);
+  });
+
+  it('takes up a call whose name the model has written', () => {
+    const decoder = decoderFor({ tools: [weather, time], choice: 'auto', parallel: true });
+    expect(joined(decoder.openNamed('time'))).toBe(', "arguments": ');
+    expect(decoder.push('{}').events[0]).toMatchObject({ index: 0, name: 'time' });
   });
 });

@@ -1,6 +1,7 @@
 import type { ChatEvent } from '../engine.ts';
-import { type CallableTool, type CallPlan, NEXT_GRAMMAR, nameGrammar } from './tool-calls.ts';
-import { CALL_CLOSE, CALL_OPEN } from './tool-prompt.ts';
+import { CALL_ID, type CallSyntax, shownId } from './call-syntax.ts';
+import type { PromptPiece } from './chat-template.ts';
+import { type CallableTool, type CallPlan, choiceGrammar, nameGrammar } from './tool-calls.ts';
 
 /** Calls in one answer; a weak model would not come to an end by itself. */
 const MAX_CALLS = 16;
@@ -10,7 +11,7 @@ type CallDelta = Extract<ChatEvent, { type: 'tool-call-delta' }>;
 export interface CallStep {
   events: CallDelta[];
   /** Text without an alternative: it is put into the context instead of being generated. */
-  insert?: string;
+  insert?: PromptPiece[];
   /** No more calls. */
   done: boolean;
 }
@@ -20,8 +21,10 @@ export interface CallStep {
  * fixed text between them costs no decoding step.
  */
 export interface CallDecoder {
-  /** Starts the first call; the opening mark is in the context already. */
-  open(): { insert: string };
+  /** Starts the first call; so much of what opens it is in the context already. */
+  open(written: string): PromptPiece[];
+  /** The same after the model wrote everything up to the end of the name. */
+  openNamed(name: string): PromptPiece[];
   /** Text generated under the grammar of the current phase. */
   push(text: string): CallStep;
   /** What generation must follow now. */
@@ -32,33 +35,45 @@ export interface CallDecoder {
 
 type Phase = { type: 'name' } | { type: 'arguments'; tool: CallableTool } | { type: 'next' };
 
-export function createCallDecoder(plan: CallPlan, newId: () => string): CallDecoder {
+export interface CallDecoderOptions {
+  plan: CallPlan;
+  syntax: CallSyntax;
+  /** Calls in the conversation so far. */
+  callsBefore: number;
+  newId: () => string;
+}
+
+export function createCallDecoder({ plan, syntax, callsBefore, newId }: CallDecoderOptions): CallDecoder {
+  const next = plan.parallel ? syntax.next : undefined;
   let phase: Phase = { type: 'name' };
   let pending = '';
   let json = createJsonEnd();
   const calls = createCallLog(newId);
 
-  const startArguments = (tool: CallableTool): string => {
+  let number = callsBefore + 1;
+  const fixed = (text: string): PromptPiece => ({ text: text.replaceAll(CALL_ID, shownId(number)), literal: false });
+  const startArguments = (tool: CallableTool): PromptPiece[] => {
     phase = { type: 'arguments', tool };
+    pending = '';
     json = createJsonEnd();
     calls.begin(tool.name);
-    return ', "arguments": ';
+    return [fixed(syntax.middle)];
   };
   /** Everything up to the next choice that is the model's. */
-  const startCall = (): string => {
+  const startCall = (lead: string): PromptPiece[] => {
     const [only] = plan.tools;
     phase = { type: 'name' };
-    const head = '\n{"name": "';
-    return plan.tools.length === 1 && only ? `${head}${only.name}"${startArguments(only)}` : head;
+    pending = '';
+    if (plan.tools.length !== 1 || !only) return [fixed(lead)];
+    const [middle] = startArguments(only);
+    return [fixed(lead), { text: only.name, literal: true }, fixed(syntax.nameEnd + (middle?.text ?? ''))];
   };
 
   const steps: Record<Phase['type'], (text: string) => CallStep> = {
     name(text) {
       pending += text;
-      const tool = plan.tools.find(({ name }) => pending === `${name}"`);
-      if (tool === undefined) return { events: [], done: false };
-      pending = '';
-      return { events: [], insert: startArguments(tool), done: false };
+      const tool = plan.tools.find(({ name }) => pending === name + syntax.nameEnd);
+      return tool ? { events: [], insert: startArguments(tool), done: false } : { events: [], done: false };
     },
     arguments(text) {
       const end = json.find(text);
@@ -66,21 +81,33 @@ export function createCallDecoder(plan: CallPlan, newId: () => string): CallDeco
       if (end === -1) return { events, done: false };
       const repeated = calls.finish();
       phase = { type: 'next' };
-      if (!plan.parallel || repeated || calls.count >= MAX_CALLS) return { events, done: true };
-      return { events, insert: `}\n${CALL_CLOSE}`, done: false };
+      pending = '';
+      if (!next || repeated || calls.count >= MAX_CALLS) return { events, done: true };
+      return { events, insert: [fixed(syntax.close)], done: false };
     },
-    next: () => ({ events: [], insert: CALL_OPEN + startCall(), done: false }),
+    next(text) {
+      pending += text;
+      if (!next?.choice.startsWith(pending)) return { events: [], done: true };
+      if (pending !== next.choice) return { events: [], done: false };
+      number++;
+      return { events: [], insert: startCall(next.rest), done: false };
+    },
   };
 
   return {
-    open: () => ({ insert: startCall() }),
+    open: (written) => startCall(syntax.open.slice(syntax.open.indexOf(written) + written.length)),
+    openNamed(name) {
+      const tool = plan.tools.find((each) => each.name === name);
+      if (!tool) throw new Error(`The call names '${name}', which is not among the tools`);
+      return startArguments(tool);
+    },
     push: (text) => (text === '' ? { events: [], done: false } : steps[phase.type](text)),
     get complete() {
       return calls.count > 0 && phase.type === 'next';
     },
     get grammar() {
-      if (phase.type === 'name') return nameGrammar(plan.tools);
-      return phase.type === 'next' ? NEXT_GRAMMAR : phase.tool.grammar;
+      if (phase.type === 'name') return nameGrammar(plan.tools, syntax);
+      return phase.type === 'next' ? choiceGrammar(next?.choice ?? '', syntax.end) : phase.tool.grammar;
     },
   };
 }

@@ -1,15 +1,10 @@
 import { Template } from '@huggingface/jinja';
 import { errors } from '../../errors/errors.ts';
 import type { ChatMessage, ToolDefinition } from '../engine.ts';
-import {
-  genericMessages,
-  nativeMessage,
-  nativeTool,
-  rendersTools,
-  type TemplateMessage,
-  type TemplateTool,
-  usesTools,
-} from './tool-prompt.ts';
+import { learnToolSupport } from './call-probe.ts';
+import { type CallSyntax, GENERIC_SYNTAX } from './call-syntax.ts';
+import type { TemplateMessage, TemplateTool } from './template-message.ts';
+import { genericMessages, nativeMessages, nativeTool, numberCalls, usesTools } from './tool-prompt.ts';
 
 /** A rendered prompt: `literal` text came from a client and never becomes a control token. */
 export interface PromptPiece {
@@ -20,19 +15,33 @@ export interface PromptPiece {
 export interface RenderInput {
   messages: readonly ChatMessage[];
   tools?: readonly ToolDefinition[] | undefined;
+  /** The answer will begin with a call. */
+  forcesCall?: boolean | undefined;
+}
+
+export interface RenderedPrompt {
+  pieces: PromptPiece[];
+  /** How the answer is to write calls. */
+  syntax: CallSyntax;
+  /** Calls in the messages. */
+  callsBefore: number;
 }
 
 export interface ChatTemplate {
-  render(input: RenderInput): PromptPiece[];
+  render(input: RenderInput): RenderedPrompt;
 }
 
 export interface ChatTemplateOptions {
   /** The model's own Jinja template. */
   source: string | undefined;
+  /** Another one that the model's file has for conversations with tools. */
+  toolSource?: string | undefined;
   bosToken: string;
   eosToken: string;
   /** Texts of control tokens, longest first. */
   controlTexts: readonly string[];
+  /** Texts of tokens that end an answer. */
+  endTexts: readonly string[];
 }
 
 /** For a model file without a template: plain role headings, which base models continue well. */
@@ -50,9 +59,58 @@ const MARKER_CHARACTERS = new RegExp(`[${OPEN}${CLOSE}]`, 'gu');
 
 type Run = (messages: readonly TemplateMessage[], tools?: readonly TemplateTool[]) => string;
 
-export function createChatTemplate({ source, bosToken, eosToken, controlTexts }: ChatTemplateOptions): ChatTemplate {
-  const template = new Template(source ?? GENERIC_TEMPLATE);
-  const run: Run = (messages, tools) =>
+export function createChatTemplate(options: ChatTemplateOptions): ChatTemplate {
+  const { source = GENERIC_TEMPLATE, toolSource, controlTexts, endTexts } = options;
+  const run = createRun(source, options);
+  const runWithTools = toolSource === undefined ? run : createRun(toolSource, options);
+  const controlPattern =
+    controlTexts.length > 0 ? new RegExp(controlTexts.map(escapePattern).join('|'), 'gu') : undefined;
+  const takesSystem = attempt(() =>
+    run([
+      { role: 'system', content: 'PROBE' },
+      { role: 'user', content: 'x' },
+    ]),
+  )?.includes('PROBE');
+  const prepare = (messages: readonly TemplateMessage[]) => (takesSystem ? messages : foldSystem(messages));
+  const support = learnToolSupport({
+    render: (messages, tools) => attempt(() => runWithTools(messages, tools)),
+    controlTexts,
+    endTexts,
+  });
+
+  const renderNative = ({ messages, tools, forcesCall }: RenderInput): RenderedPrompt | undefined => {
+    if (!support || (!tools && !messages.some(usesTools))) return undefined;
+    const guard = createEscape(controlPattern);
+    const callNumbers = numberCalls(messages);
+    const turns = prepare(nativeMessages(messages, { ...support, callNumbers }).map((turn) => guard.value(turn)));
+    const definitions = tools?.map((tool) => guard.value(nativeTool(tool)));
+    const text = attempt(() => runOrMerge(runWithTools, turns, definitions));
+    if (text === undefined) return undefined;
+    const { withoutCalls, syntax } = support;
+    const cut = forcesCall && text.endsWith(withoutCalls) ? withoutCalls.length : 0;
+    return { pieces: guard.split(text.slice(0, text.length - cut)), syntax, callsBefore: callNumbers.size };
+  };
+
+  return {
+    render(input) {
+      // A template may know tools and still refuse these definitions or this history.
+      const native = renderNative(input);
+      if (native) return native;
+      const guard = createEscape(controlPattern);
+      const turns = prepare(genericMessages(input.messages, input.tools).map((turn) => guard.value(turn)));
+      try {
+        return { pieces: guard.split(runOrMerge(run, turns)), syntax: GENERIC_SYNTAX, callsBefore: 0 };
+      } catch (error) {
+        const reason = error instanceof Error ? error.message : String(error);
+        throw errors.invalidParameter('messages', `The chat template of this model refuses these messages: ${reason}`);
+      }
+    },
+  };
+}
+
+function createRun(source: string, { bosToken, eosToken }: ChatTemplateOptions): Run {
+  const template = new Template(source);
+  return (messages, tools) =>
     template.render({
       messages,
       ...(tools ? { tools } : {}),
@@ -60,45 +118,23 @@ export function createChatTemplate({ source, bosToken, eosToken, controlTexts }:
       bos_token: bosToken,
       eos_token: eosToken,
     });
-  const attempt: Run = (messages, tools) => {
-    try {
-      return run(messages, tools);
-    } catch {
-      return '';
-    }
-  };
-  const takesTools = rendersTools(attempt);
-  const controlPattern =
-    controlTexts.length > 0 ? new RegExp(controlTexts.map(escapePattern).join('|'), 'gu') : undefined;
-  const takesSystem = attempt([
-    { role: 'system', content: 'PROBE' },
-    { role: 'user', content: 'x' },
-  ]).includes('PROBE');
-
-  return {
-    render({ messages, tools }) {
-      const guard = createEscape(controlPattern);
-      const native = takesTools && (tools !== undefined || messages.some(usesTools));
-      const plain = native ? messages.map(nativeMessage) : genericMessages(messages, tools);
-      const escaped = plain.map((message) => guard.value(message) as TemplateMessage);
-      const definitions = native ? tools?.map((tool) => guard.value(nativeTool(tool)) as TemplateTool) : undefined;
-      return guard.split(renderOrMerge(run, takesSystem ? escaped : foldSystem(escaped), definitions));
-    },
-  };
 }
 
-/** Some templates insist that user and assistant take turns: neighbours of one role become one message then. */
-function renderOrMerge(run: Run, messages: readonly TemplateMessage[], tools?: readonly TemplateTool[]): string {
+function attempt<T>(work: () => T): T | undefined {
   try {
-    return run(messages, tools);
+    return work();
   } catch {
-    try {
-      return run(mergeNeighbours(messages), tools);
-    } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
-      throw errors.invalidParameter('messages', `The chat template of this model refuses these messages: ${reason}`);
-    }
+    return undefined;
   }
+}
+
+/**
+ * Some templates insist that user and assistant take turns: neighbours of one role become one message then. Others do not expect
+ * that there are no tools.
+ */
+function runOrMerge(run: Run, messages: readonly TemplateMessage[], tools?: readonly TemplateTool[]): string {
+  const merged = mergeNeighbours(messages);
+  return attempt(() => run(messages, tools)) ?? attempt(() => run(merged, tools)) ?? run(merged, tools ?? []);
 }
 
 /** For templates without a system role: instructions go in front of the first user message. */
@@ -134,12 +170,13 @@ function createEscape(pattern: RegExp | undefined) {
     const clean = value.replace(MARKER_CHARACTERS, '');
     return pattern ? clean.replace(pattern, (found) => `${OPEN}${replaced.push(found) - 1}${CLOSE}`) : clean;
   };
-  const value = (input: unknown): unknown => {
+  const anyValue = (input: unknown): unknown => {
     if (typeof input === 'string') return text(input);
-    if (Array.isArray(input)) return input.map(value);
+    if (Array.isArray(input)) return input.map(anyValue);
     if (typeof input !== 'object' || input === null) return input;
-    return Object.fromEntries(Object.entries(input).map(([key, item]) => [text(key), value(item)]));
+    return Object.fromEntries(Object.entries(input).map(([key, item]) => [text(key), anyValue(item)]));
   };
+  const value = <T extends TemplateMessage | TemplateTool>(input: T) => anyValue(input) as T;
   const split = (rendered: string): PromptPiece[] =>
     rendered
       .split(MARKER)

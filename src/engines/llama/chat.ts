@@ -1,4 +1,4 @@
-import type { LlamaModel } from 'node-llama-cpp';
+import type { LlamaModel, Token } from 'node-llama-cpp';
 import type { LoadSpec } from '../driver.ts';
 import type { ChatCapability } from '../engine.ts';
 import { createBatching } from './batching.ts';
@@ -21,6 +21,8 @@ const LONE_PROMPT_TOKENS = { cpu: 128, gpu: 512 };
 export interface ChatOptions {
   model: LlamaModel;
   spec: LoadSpec;
+  /** Jinja; that of the model's file when undefined. */
+  chatTemplate?: string | undefined;
   randomSeed: () => number;
   newCallId: () => string;
 }
@@ -28,6 +30,7 @@ export interface ChatOptions {
 export async function createChatCapability({
   model,
   spec,
+  chatTemplate,
   randomSeed,
   newCallId,
 }: ChatOptions): Promise<ChatCapability> {
@@ -48,10 +51,11 @@ export async function createChatCapability({
     model,
     vocabulary,
     template: createChatTemplate({
-      source: metadata.chat_template,
+      ...templateSources(metadata, chatTemplate),
       bosToken: model.tokens.bosString ?? '',
       eosToken: model.tokens.eosString ?? '',
       controlTexts: vocabulary.controlTexts,
+      endTexts: endTexts(model, vocabulary.size),
     }),
     tokenizer: createPromptTokenizer(model, vocabulary.size),
     grammars: createGrammarStates(model),
@@ -66,4 +70,19 @@ export async function createChatCapability({
     afterGeneration: createCollector(),
   };
   return { generate: (request, call) => createGeneration(dependencies, request, call) };
+}
+
+/** Files may hold a second template, for tools. */
+function templateSources(metadata: Readonly<Record<string, unknown>>, chatTemplate: string | undefined) {
+  const { chat_template: own, 'chat_template.tool_use': ofTools } = metadata;
+  if (chatTemplate !== undefined) return { source: chatTemplate };
+  return {
+    source: typeof own === 'string' ? own : undefined,
+    toolSource: typeof ofTools === 'string' ? ofTools : undefined,
+  };
+}
+
+function endTexts(model: LlamaModel, vocabularySize: number): string[] {
+  const tokens = Array.from({ length: vocabularySize }, (_, id) => id as Token).filter((id) => model.isEogToken(id));
+  return tokens.map((id) => model.detokenize([id], true)).filter((text) => text !== '');
 }

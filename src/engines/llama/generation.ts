@@ -2,8 +2,9 @@ import type { LlamaModel, Token } from 'node-llama-cpp';
 import { errors } from '../../errors/errors.ts';
 import type { CallContext, ChatEvent, ChatGeneration, ChatRequest, TokenUsage } from '../engine.ts';
 import type { Batching } from './batching.ts';
+import { GENERIC_SYNTAX } from './call-syntax.ts';
 import { type Channel, createChannel } from './channel.ts';
-import type { ChatTemplate } from './chat-template.ts';
+import type { ChatTemplate, PromptPiece, RenderedPrompt } from './chat-template.ts';
 import { evaluate } from './evaluation.ts';
 import { createGrammarSwitch, type GrammarStates, type GrammarSwitch } from './grammar-states.ts';
 import { outputBudget } from './limits.ts';
@@ -12,8 +13,7 @@ import { createOutput, type Output, type OutputStep } from './output.ts';
 import type { PromptLimit, PromptTokenizer } from './prompt.ts';
 import { checkBias, samplingOptions, temperatureOf } from './sampling.ts';
 import type { SlotLease, SlotPool } from './slots.ts';
-import { planCalls } from './tool-calls.ts';
-import { CALL_OPEN } from './tool-prompt.ts';
+import { openingGrammar, planCalls } from './tool-calls.ts';
 import type { Vocabulary } from './vocabulary.ts';
 
 /** Events that wait for a slow consumer before its generation pauses. */
@@ -123,15 +123,19 @@ async function prepare({ dependencies, request, signal }: Production): Promise<G
     choice: request.toolChoice,
     parallel: request.parallelToolCalls ?? true,
   });
+  const param = 'messages' in request.prompt ? 'messages' : 'prompt';
+  const limit = { param, tokens: contextLength - 1, signal };
+  const rendered = renderPrompt(dependencies, { ...request, tools: calls && request.tools }, calls?.forced, limit);
+  const syntax = rendered?.syntax ?? GENERIC_SYNTAX;
   const output = createOutput({
     stop: request.stop,
     calls,
-    dropLeadingSpace: vocabulary.addsLeadingSpace && 'messages' in request.prompt,
+    syntax,
+    callsBefore: rendered?.callsBefore ?? 0,
+    dropLeadingSpace: vocabulary.addsLeadingSpace && rendered !== undefined,
     newCallId: dependencies.newCallId,
   });
-  const param = 'messages' in request.prompt ? 'messages' : 'prompt';
-  const limit = { param, tokens: contextLength - 1, signal };
-  const tokens = await promptTokens(dependencies, { ...request, tools: calls && request.tools }, output.lead, limit);
+  const tokens = await promptTokens(dependencies, request.prompt, { rendered, lead: output.lead }, limit);
   if (tokens.length === 0) throw errors.invalidParameter(param, `'${param}' is empty; send at least one character.`);
   const maxTokens = outputBudget({
     param,
@@ -140,7 +144,10 @@ async function prepare({ dependencies, request, signal }: Production): Promise<G
     maxOutputTokens: dependencies.maxOutputTokens,
     maxTokens: request.maxTokens,
   });
-  const grammar = createGrammarSwitch(grammars, await grammars.forFormat(request.format, calls && CALL_OPEN));
+  const grammar = createGrammarSwitch(
+    grammars,
+    await grammars.forFormat(request.format, calls && openingGrammar(calls.tools, syntax)),
+  );
   await grammar.follow(output.callGrammar);
   return {
     tokens,
@@ -187,7 +194,10 @@ async function decode(
         request.logprobs && probabilities
           ? tokenLogprob({ vocabulary, token, probabilities, temperature, top: request.logprobs.top })
           : undefined;
-      const read = output.push(vocabulary.bytes(token), logprob);
+      const control = vocabulary.control(token);
+      // A grammar takes a control token for its text, so that it is text there.
+      const bytes = control !== undefined && grammar.state ? Buffer.from(control) : vocabulary.bytes(token);
+      const read = output.push({ bytes, control, logprob });
       for (const event of read.events) await channel.push(event);
       if (read.done) return { cut: false };
       await grammar.follow(output.callGrammar);
@@ -202,18 +212,27 @@ async function decode(
   }
 }
 
+function renderPrompt(
+  { template }: GenerationDependencies,
+  { prompt, tools }: Pick<ChatRequest, 'prompt' | 'tools'>,
+  forcesCall: boolean | undefined,
+  limit: PromptLimit,
+): RenderedPrompt | undefined {
+  if (!('messages' in prompt)) return undefined;
+  // Every message has at least the token that ends it, and a template takes its time for each.
+  if (prompt.messages.length > limit.tokens) throw errors.contextFarTooLong(limit.param, limit.tokens);
+  return template.render({ messages: prompt.messages, tools, forcesCall });
+}
+
 async function promptTokens(
-  { template, tokenizer }: GenerationDependencies,
-  { prompt, tools }: ChatRequest,
-  lead: string,
+  { tokenizer }: GenerationDependencies,
+  prompt: ChatRequest['prompt'],
+  { rendered, lead }: { rendered: RenderedPrompt | undefined; lead: readonly PromptPiece[] },
   limit: PromptLimit,
 ): Promise<Token[]> {
   if ('text' in prompt) return tokenizer.text(prompt.text, limit);
   if ('tokens' in prompt) return tokenizer.ids(prompt.tokens);
-  // Every message has at least the token that ends it, and a template takes its time for each.
-  if (prompt.messages.length > limit.tokens) throw errors.contextFarTooLong(limit.param, limit.tokens);
-  const tokens = await tokenizer.pieces(template.render({ messages: prompt.messages, tools }), limit);
-  return lead === '' ? tokens : [...tokens, ...tokenizer.continuation(lead)];
+  return [...(await tokenizer.pieces(rendered?.pieces ?? [], limit)), ...tokenizer.continuation(lead)];
 }
 
 /** What the model sees in the place of the token it chose, where fixed text follows it. */
@@ -223,5 +242,7 @@ function replacementTokens(
   { insert, kept }: OutputStep,
 ): Token[] | undefined {
   if (insert === undefined) return undefined;
-  return kept === undefined ? [token, ...tokenizer.continuation(insert)] : tokenizer.continuation(kept + insert);
+  if (kept === undefined) return [token, ...tokenizer.continuation(insert)];
+  const [first = { text: '', literal: true }, ...rest] = insert;
+  return tokenizer.continuation([{ ...first, text: kept + first.text }, ...rest]);
 }

@@ -1,7 +1,6 @@
 import { type LlamaGrammar, LlamaGrammarEvaluationState, type LlamaModel } from 'node-llama-cpp';
 import { ApiError } from '../../errors/api-error.ts';
 import type { OutputFormat } from '../engine.ts';
-import { literal } from './grammar-rules.ts';
 import { jsonObjectGrammar } from './json-grammar.ts';
 import { schemaGrammar } from './schema-grammar.ts';
 
@@ -11,10 +10,10 @@ const KEPT_GRAMMARS = 32;
 /** Fresh evaluation states: each belongs to one answer. */
 export interface GrammarStates {
   create(grammar: string): Promise<LlamaGrammarEvaluationState>;
-  /** `orText`: this exact text is as good as an answer in the format. */
+  /** `alternative`: a GBNF expression that is as good as an answer in the format. */
   forFormat(
     format: OutputFormat | undefined,
-    orText: string | undefined,
+    alternative: string | undefined,
   ): Promise<LlamaGrammarEvaluationState | undefined>;
 }
 
@@ -38,18 +37,18 @@ export function createGrammarStates(model: LlamaModel): GrammarStates {
   };
   return {
     create,
-    async forFormat(format, orText) {
+    async forFormat(format, alternative) {
       if (format === undefined || format.type === 'text') return undefined;
       const grammar =
         format.type === 'json_object'
           ? jsonObjectGrammar()
           : schemaGrammar(format.schema, 'response_format.json_schema.schema');
-      return create(orText === undefined ? grammar : withAlternative(grammar, orText));
+      return create(
+        alternative === undefined ? grammar : grammar.replace(/^root ::= .*/, (root) => `${root} | ${alternative}`),
+      );
     },
   };
 }
-
-const withAlternative = (grammar: string, text: string) => grammar.replace(/^root ::= .*/, `$& | ${literal(text)}`);
 
 /** The grammar in force at one moment of an answer: that of the text, or that of a call's current phase. */
 export interface GrammarSwitch {

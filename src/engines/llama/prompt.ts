@@ -15,8 +15,8 @@ export interface PromptTokenizer {
   text(text: string, limit: PromptLimit): Promise<Token[]>;
   /** Token ids from a client. */
   ids(ids: readonly number[]): Token[];
-  /** Text that continues the prompt before it. */
-  continuation(text: string): Token[];
+  /** Text that continues the tokens before it. */
+  continuation(pieces: readonly PromptPiece[]): Token[];
 }
 
 export interface PromptLimit {
@@ -34,7 +34,7 @@ export function createPromptTokenizer(model: TokenizerModel, vocabularySize: num
   const { bos, shouldPrependBosToken } = model.tokens;
   const withStart = (tokens: Token[]): Token[] =>
     shouldPrependBosToken && bos !== null && tokens[0] !== bos ? [bos, ...tokens] : tokens;
-  const continuation = (text: string) => model.tokenize(text, false, 'trimLeadingSpace');
+  const continuing = ({ text, literal }: PromptPiece) => model.tokenize(text, !literal, 'trimLeadingSpace');
 
   /**
    * Counts a long prompt in slices that let others go on, no further than the limit. Only what is known to fit, or nearly, is
@@ -59,7 +59,7 @@ export function createPromptTokenizer(model: TokenizerModel, vocabularySize: num
       const turn = createTurns(limit.signal);
       const tokens: Token[] = [];
       for (const [index, { text, literal }] of pieces.entries()) {
-        const own = index === 0 ? model.tokenize(text, !literal) : model.tokenize(text, !literal, 'trimLeadingSpace');
+        const own = index === 0 ? model.tokenize(text, !literal) : continuing({ text, literal });
         for (const token of own) tokens.push(token);
         if (tokens.length > limit.tokens && index < pieces.length - 1) {
           throw errors.contextFarTooLong(limit.param, limit.tokens);
@@ -82,6 +82,6 @@ export function createPromptTokenizer(model: TokenizerModel, vocabularySize: num
       }
       return ids.length === 0 ? withStart([]) : (ids as Token[]);
     },
-    continuation,
+    continuation: (pieces) => pieces.flatMap(continuing),
   };
 }

@@ -41,4 +41,18 @@ describe('createTextStream', () => {
     const stream = createTextStream({ dropLeadingSpace: true });
     expect(stream.push(bytes('  a')).text + stream.push(bytes(' b')).text).toBe(' a b');
   });
+
+  it('sends nothing before it is clear whether the answer begins with a call', () => {
+    const opening = (text: string) =>
+      text.startsWith('{a}') ? { name: 'a', end: 3 } : '{a}'.startsWith(text) ? 'open' : 'no';
+    const call = createTextStream({ opening });
+    expect(call.push(bytes('{a'))).toEqual({ text: '' });
+    expect(call.push(bytes('},'))).toEqual({ text: '', opened: { name: 'a', rest: ',' } });
+    const answer = createTextStream({ opening, stop: ['c'] });
+    expect(answer.push(bytes('{'))).toEqual({ text: '' });
+    expect(answer.push(bytes('bc{a}'))).toEqual({ text: '{b', stop: { sequence: 'c', rest: '{a}' } });
+    const cut = createTextStream({ opening });
+    cut.push(bytes('{a'));
+    expect(cut.flush()).toBe('{a');
+  });
 });

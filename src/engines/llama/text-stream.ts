@@ -1,3 +1,5 @@
+import type { OpeningMatch } from './call-opening.ts';
+
 /** Turns token bytes into text that may be sent: no broken characters, no part of a stop sequence. */
 export interface TextStream {
   push(bytes: Uint8Array): TextStep;
@@ -12,20 +14,25 @@ export interface TextStep {
   text: string;
   /** The stop sequence that was met, and what was decoded beyond it. */
   stop?: { sequence: string; rest: string };
+  /** The call that the answer begins with, and what was decoded beyond its name. */
+  opened?: { name: string; rest: string };
 }
 
 export interface TextStreamOptions {
   stop?: readonly string[] | undefined;
   /** Drop one space at the very start. */
   dropLeadingSpace?: boolean | undefined;
+  /** Nothing is sent before it has decided whether the answer begins with a call. */
+  opening?: ((text: string) => OpeningMatch) | undefined;
 }
 
-export function createTextStream({ stop = [], dropLeadingSpace = false }: TextStreamOptions): TextStream {
+export function createTextStream({ stop = [], dropLeadingSpace = false, opening }: TextStreamOptions): TextStream {
   const stops = stop.filter((text) => text !== '');
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
   let held = '';
   let decodedLength = 0;
   let spaceToDrop = dropLeadingSpace;
+  let decide = opening;
 
   const take = (decoded: string): TextStep => {
     let fresh = decoded;
@@ -35,6 +42,14 @@ export function createTextStream({ stop = [], dropLeadingSpace = false }: TextSt
     }
     decodedLength += fresh.length;
     held += fresh;
+    const start = decide?.(held) ?? 'no';
+    if (start === 'open') return { text: '' };
+    decide = undefined;
+    if (start !== 'no') {
+      const step = { text: '', opened: { name: start.name, rest: held.slice(start.end) } };
+      held = '';
+      return step;
+    }
     const found = firstOccurrence(held, stops);
     if (found) {
       const step = {
@@ -53,6 +68,7 @@ export function createTextStream({ stop = [], dropLeadingSpace = false }: TextSt
   return {
     push: (bytes) => take(decoder.decode(bytes, { stream: true })),
     flush() {
+      decide = undefined;
       const step = take(decoder.decode());
       const text = step.text + held;
       held = '';

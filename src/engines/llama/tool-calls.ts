@@ -1,5 +1,6 @@
 import { errors } from '../../errors/errors.ts';
 import type { ToolChoice, ToolDefinition } from '../engine.ts';
+import type { CallSyntax } from './call-syntax.ts';
 import { literal } from './grammar-rules.ts';
 import { schemaGrammar } from './schema-grammar.ts';
 
@@ -47,9 +48,16 @@ export function planCalls({ tools = [], choice = 'auto', parallel }: CallRequest
 const argumentsSchema = ({ parameters }: ToolDefinition) =>
   parameters === undefined ? { type: 'object', properties: {} } : { type: 'object', ...parameters };
 
-/** One of the names, with the quote that ends it. */
-export const nameGrammar = (tools: readonly CallableTool[]) =>
-  `root ::= ${tools.map(({ name }) => literal(`${name}"`)).join(' | ')}`;
+/** One of the names, with what ends it. */
+export const nameGrammar = (tools: readonly CallableTool[], { nameEnd }: CallSyntax) =>
+  `root ::= ${tools.map(({ name }) => literal(name + nameEnd)).join(' | ')}`;
 
-/** After a call: the end of the answer, or a line break before the next call. */
-export const NEXT_GRAMMAR = 'root ::= "\\n"?';
+/** After a call: what begins the next one, or the end. */
+export const choiceGrammar = (next: string, end: string) =>
+  end === '' ? `root ::= ${literal(next)}?` : `root ::= ${literal(next)} | ${literal(end)}`;
+
+/** What stands for a call where text must keep to a format: as much of it as opens one. */
+export const openingGrammar = (tools: readonly CallableTool[], { mark, open, nameEnd }: CallSyntax) =>
+  mark === undefined
+    ? `${literal(open)} (${tools.map(({ name }) => literal(name + nameEnd)).join(' | ')})`
+    : literal(mark);

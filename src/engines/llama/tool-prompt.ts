@@ -1,22 +1,7 @@
 import type { ChatMessage, ToolDefinition } from '../engine.ts';
-
-/** The way a model writes a call, whether its own template says so or our instructions do. */
-export const CALL_OPEN = '<tool_call>';
-export const CALL_CLOSE = '</tool_call>';
-
-/** Messages and tools under the names that chat templates know. */
-export interface TemplateMessage {
-  role: string;
-  content: string;
-  name?: string;
-  tool_call_id?: string;
-  tool_calls?: readonly { id: string; type: 'function'; function: { name: string; arguments: unknown } }[];
-}
-
-export interface TemplateTool {
-  type: 'function';
-  function: { name: string; description: string; parameters: Record<string, unknown> };
-}
+import type { ToolSupport } from './call-probe.ts';
+import { GENERIC_SYNTAX, shownId } from './call-syntax.ts';
+import type { TemplateMessage, TemplateTool } from './template-message.ts';
 
 export const usesTools = (message: ChatMessage) => message.role === 'tool' || (message.toolCalls?.length ?? 0) > 0;
 
@@ -29,43 +14,60 @@ export const nativeTool = (tool: ToolDefinition): TemplateTool => ({
   },
 });
 
-export const nativeMessage = (message: ChatMessage): TemplateMessage => ({
-  role: message.role,
-  content: message.content,
-  ...(message.name === undefined ? {} : { name: message.name }),
-  ...(message.toolCallId === undefined ? {} : { tool_call_id: message.toolCallId }),
-  ...(message.toolCalls && message.toolCalls.length > 0
-    ? {
-        tool_calls: message.toolCalls.map((call) => ({
-          id: call.id,
-          type: 'function' as const,
-          function: { name: call.name, arguments: parsedArguments(call.arguments) },
-        })),
-      }
-    : {}),
-});
+/** Calls by their ids, in the order of the conversation; from 1. */
+export function numberCalls(messages: readonly ChatMessage[]): ReadonlyMap<string, number> {
+  const numbers = new Map<string, number>();
+  for (const { toolCalls = [], toolCallId } of messages) {
+    for (const id of toolCallId === undefined ? toolCalls.map((call) => call.id) : [toolCallId]) {
+      if (!numbers.has(id)) numbers.set(id, numbers.size + 1);
+    }
+  }
+  return numbers;
+}
 
-/** Whether a template shows tools, calls in the form above, and their results. Otherwise the generic form is used for all three. */
-export function rendersTools(
-  render: (messages: readonly TemplateMessage[], tools?: readonly TemplateTool[]) => string,
-): boolean {
-  const tool = nativeTool({ name: 'probe_tool' });
-  const question: TemplateMessage = { role: 'user', content: 'x' };
-  const call = { id: 'probecall', type: 'function' as const, function: { name: 'probe_call', arguments: { key: 1 } } };
-  const answered = render(
-    [
-      question,
-      { role: 'assistant', content: '', tool_calls: [call] },
-      { role: 'tool', content: 'probe_result', tool_call_id: 'probecall', name: 'probe_call' },
-    ],
-    [tool],
-  );
-  return (
-    render([question], [tool]).includes('probe_tool') &&
-    answered.includes(CALL_OPEN) &&
-    answered.includes('probe_call') &&
-    answered.includes('probe_result')
-  );
+export interface NativeForm extends Pick<ToolSupport, 'argumentsAsText' | 'singleCalls'> {
+  callNumbers: ReadonlyMap<string, number>;
+}
+
+/** For templates that know tools. */
+export function nativeMessages(messages: readonly ChatMessage[], form: NativeForm): TemplateMessage[] {
+  const { argumentsAsText, singleCalls, callNumbers } = form;
+  const functionNames = new Map(messages.flatMap(({ toolCalls = [] }) => toolCalls.map(({ id, name }) => [id, name])));
+  const idOf = (id: string) => shownId(callNumbers.get(id) ?? 0);
+  const turns = singleCalls ? oneCallAtATime(messages) : messages;
+  return turns.map((message) => {
+    const { role, content, toolCallId, toolCalls = [] } = message;
+    const name = message.name ?? functionNames.get(toolCallId ?? '');
+    const calls = toolCalls.map((call) => ({
+      id: idOf(call.id),
+      type: 'function' as const,
+      function: { name: call.name, arguments: argumentsAsText ? call.arguments : parsedArguments(call.arguments) },
+    }));
+    return {
+      role,
+      content,
+      ...(name === undefined ? {} : { name }),
+      ...(toolCallId === undefined ? {} : { tool_call_id: idOf(toolCallId) }),
+      ...(calls.length === 0 ? {} : { tool_calls: calls }),
+    };
+  });
+}
+
+/** Some templates take one call in a message: parallel calls become one after the other, each with its result. */
+function oneCallAtATime(messages: readonly ChatMessage[]): ChatMessage[] {
+  const moved = new Set<ChatMessage>();
+  return messages.flatMap((message, index) => {
+    if (moved.has(message)) return [];
+    const { toolCalls = [] } = message;
+    if (toolCalls.length < 2) return [message];
+    const next = messages.findIndex(({ role }, at) => at > index && role !== 'tool');
+    const results = messages.slice(index + 1, next === -1 ? undefined : next);
+    return toolCalls.flatMap((call, at) => {
+      const own = results.filter(({ toolCallId }) => toolCallId === call.id);
+      for (const result of own) moved.add(result);
+      return [{ ...message, content: at === 0 ? message.content : '', toolCalls: [call] }, ...own];
+    });
+  });
 }
 
 /** For templates without tools: definitions in the system message, calls and results as marked text. */
@@ -85,12 +87,14 @@ function genericMessage(message: ChatMessage): TemplateMessage {
   if (message.role === 'tool') {
     return { role: 'user', content: `<tool_response>\n${message.content}\n</tool_response>` };
   }
-  const calls = (message.toolCalls ?? []).map((call) => {
-    const body = JSON.stringify({ name: call.name, arguments: parsedArguments(call.arguments) });
-    return `${CALL_OPEN}\n${body}\n${CALL_CLOSE}`;
-  });
+  const calls = (message.toolCalls ?? []).map((call) =>
+    genericCall(call.name, JSON.stringify(parsedArguments(call.arguments))),
+  );
   return { role: message.role, content: [message.content, ...calls].filter((part) => part !== '').join('\n') };
 }
+
+const genericCall = (name: string, json: string) =>
+  [GENERIC_SYNTAX.open, name, GENERIC_SYNTAX.nameEnd, GENERIC_SYNTAX.middle, json, GENERIC_SYNTAX.close].join('');
 
 function toolInstructions(tools: readonly ToolDefinition[]): string {
   const definitions = tools.map((tool) => JSON.stringify(nativeTool(tool).function)).join('\n');
@@ -98,12 +102,12 @@ function toolInstructions(tools: readonly ToolDefinition[]): string {
     'You can call these functions, each described by one line of JSON:',
     definitions,
     'When a function is needed to answer, reply with nothing but a call in this form:',
-    `${CALL_OPEN}\n{"name": "function name", "arguments": {"parameter": "value"}}\n${CALL_CLOSE}`,
+    genericCall('function name', '{"parameter": "value"}'),
     'Its result comes back inside <tool_response>. When no function is needed, answer in plain words.',
   ].join('\n');
 }
 
-/** Templates print arguments as JSON themselves; text that is no JSON is passed on as it is. */
+/** Most templates print arguments as JSON themselves; text that is no JSON is passed on as it is. */
 function parsedArguments(text: string): unknown {
   try {
     return JSON.parse(text);

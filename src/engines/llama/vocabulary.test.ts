@@ -14,6 +14,7 @@ describe('createVocabulary', () => {
     expect([...vocabulary.bytes(2)]).toEqual([0xf0]);
     expect(vocabulary.bytes(1).length).toBe(0);
     expect(vocabulary.label(1)).toBe('</s>');
+    expect([1, 3, 4].map(vocabulary.control)).toEqual(['</s>', undefined, undefined]);
     expect(text(vocabulary.bytes(4))).toBe('<tool>');
     expect(vocabulary.controlTexts).toEqual(['<unk>', '</s>']);
     expect(vocabulary.addsLeadingSpace).toBe(true);

@@ -3,6 +3,8 @@ export interface Vocabulary {
   readonly size: number;
   /** Bytes that the token adds to the text; none for a control token. */
   bytes(token: number): Uint8Array;
+  /** The text of a control token, of which a reader sees nothing. */
+  control(token: number): string | undefined;
   /** The token as a reader would write it, for log probabilities. */
   label(token: number): string;
   /** Texts that the tokenizer turns into single control tokens, longest first. */
@@ -49,16 +51,18 @@ export function createVocabulary(metadata: TokenizerMetadata): Vocabulary {
         return decodeNormal(text);
     }
   };
+  const isControl = (token: number) => types[token] === CONTROL || types[token] === UNKNOWN;
   return {
     size: tokens.length,
     bytes,
+    control: (token) => (isControl(token) ? tokens[token] : undefined),
     label(token) {
       const own = bytes(token);
       return own.length > 0 ? lossy.decode(own) : (tokens[token] ?? '');
     },
     controlTexts: tokens
       // Not the user-defined ones: the tokenizer matches those in any text, asked or not.
-      .filter((text, token) => text !== '' && (types[token] === CONTROL || types[token] === UNKNOWN))
+      .filter((text, token) => text !== '' && isControl(token))
       .sort((a, b) => b.length - a.length),
     addsLeadingSpace: metadata.model === 'llama' && metadata.add_space_prefix !== false,
   };

@@ -1,0 +1,38 @@
+import type { CallSyntax } from './call-syntax.ts';
+
+/** Whether the text of an answer so far begins with a call: not decided yet, no, or yes, up to `end`. */
+export type OpeningMatch = 'open' | 'no' | { name: string; end: number };
+
+/**
+ * Recognises a call by the very start of an answer, for models that mark calls by nothing else. Only the name of a tool decides:
+ * other JSON is an answer. White space is the model's own, and so is a "type" before the name, which definitions have.
+ */
+export function createOpening(syntax: CallSyntax, names: readonly string[]): (text: string) => OpeningMatch {
+  const lead = syntax.open.match(/"[^"]*"|[^\s"]/g) ?? [];
+  const quoted = syntax.open.endsWith('"') && syntax.nameEnd === '"';
+  const leads = lead[0] === '{' ? [lead, ['{', '"type"', ':', '"function"', ',', ...lead.slice(1)]] : [lead];
+  const candidates = leads.flatMap((tokens) =>
+    names.map((name) => ({ name, tokens: [...tokens, quoted ? `"${name}"` : name + syntax.nameEnd] })),
+  );
+  return (text) => {
+    let undecided = false;
+    for (const { name, tokens } of candidates) {
+      const match = matchTokens(text, tokens);
+      if (match === 'open') undecided = true;
+      else if (match !== 'no') return { name, end: match };
+    }
+    return undecided ? 'open' : 'no';
+  };
+}
+
+/** Where the last of the tokens ends in a text that begins with them, white space between them or not. */
+function matchTokens(text: string, tokens: readonly string[]): number | 'open' | 'no' {
+  let at = 0;
+  for (const token of tokens) {
+    while (/\s/.test(text[at] ?? '')) at++;
+    const found = text.slice(at, at + token.length);
+    if (found !== token) return at + found.length === text.length && token.startsWith(found) ? 'open' : 'no';
+    at += token.length;
+  }
+  return at;
+}

@@ -1,0 +1,138 @@
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { getLlama, type Llama, LlamaLogLevel, type LlamaModel } from 'node-llama-cpp';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { LoadSpec } from '../../src/engines/driver.ts';
+import type { ChatCapability, ChatEvent, ChatRequest } from '../../src/engines/engine.ts';
+import { createChatCapability } from '../../src/engines/llama/chat.ts';
+import { GRANITE, LLAMA_3, MISTRAL_LIST, MISTRAL_MARKS } from '../../src/engines/llama/testing/tool-templates.ts';
+import { weights } from './weights.ts';
+
+const MINUTE = 60_000;
+/** The beginning of a text, the only control token of TinyLlama that ends nothing. */
+const START = { id: 1, text: '<s>' };
+
+let llama: Llama;
+let spec: LoadSpec;
+let model: LlamaModel | undefined;
+
+beforeAll(async () => {
+  spec = { ...(await weights('tinyllama/tinyllama-1.1b-chat')), contextLength: 512 };
+  llama = await getLlama({ build: 'never', maxThreads: 0, progressLogs: false, logLevel: LlamaLogLevel.error });
+}, 5 * MINUTE);
+
+afterEach(() => model?.dispose());
+afterAll(() => llama.dispose());
+
+/** The model with another template than that of its file. */
+async function speaking(chatTemplate: string): Promise<ChatCapability> {
+  if (spec.engine.driver !== 'llama') throw new Error('The model is not for the llama driver');
+  model = await llama.loadModel({ modelPath: join(spec.directory, spec.engine.model) });
+  return createChatCapability({
+    model,
+    spec,
+    chatTemplate,
+    randomSeed: () => 1,
+    newCallId: () => `call_${randomUUID()}`,
+  });
+}
+
+async function run(chat: ChatCapability, request: ChatRequest) {
+  const generation = chat.generate(request, {
+    requestId: 'req_test',
+    signal: new AbortController().signal,
+    accountId: 'account',
+    keyId: 'key_test',
+    priority: 'interactive',
+  });
+  const events: ChatEvent[] = await Array.fromAsync(generation);
+  const end = events.at(-1);
+  if (end?.type !== 'end') throw new Error('The last event is not the end');
+  const deltas = events.filter((event) => event.type === 'tool-call-delta');
+  return {
+    text: events.map((event) => (event.type === 'text-delta' ? event.text : '')).join(''),
+    names: deltas.flatMap(({ name }) => name ?? []),
+    argumentsText: deltas.map(({ argumentsDelta }) => argumentsDelta).join(''),
+    reason: end.reason,
+    usage: end.usage,
+  };
+}
+
+const parameters = {
+  type: 'object',
+  properties: { unit: { enum: ['celsius', 'kelvin'] } },
+  required: ['unit'],
+  additionalProperties: false,
+};
+const valid = new Ajv2020().compile(parameters);
+const tools = ['weather', 'weather_radar'].map((name) => ({ name, parameters }));
+const question = { role: 'user' as const, content: 'How warm is it?' };
+const asked: ChatRequest = { prompt: { messages: [question] }, tools, temperature: 0, parallelToolCalls: false };
+
+describe('TinyLlama with the tool calls of other models', { timeout: 2 * MINUTE }, () => {
+  it.each([
+    ['bare JSON', LLAMA_3],
+    ['a list with ids', MISTRAL_LIST],
+    ['a control token', GRANITE.replace('<|tool_call|>', START.text)],
+  ])('calls with valid arguments and reads the result: %s', async (_, template) => {
+    const chat = await speaking(template);
+    const first = await run(chat, { ...asked, toolChoice: 'required' });
+    expect(first).toMatchObject({ text: '', reason: 'tool_calls' });
+    expect(first.names).toHaveLength(1);
+    expect(tools.map(({ name }) => name)).toContain(first.names[0]);
+    expect(valid(JSON.parse(first.argumentsText)), first.argumentsText).toBe(true);
+
+    const call = { id: 'call_0123456789', name: first.names[0] ?? '', arguments: first.argumentsText };
+    const second = await run(chat, {
+      ...asked,
+      prompt: {
+        messages: [
+          question,
+          { role: 'assistant', content: '', toolCalls: [call] },
+          { role: 'tool', content: 'Sunny, 21 degrees.', toolCallId: call.id },
+        ],
+      },
+      tools: undefined,
+      maxTokens: 2,
+    });
+    // The call and its result were read: far more than the question alone has.
+    expect(second.usage.promptTokens).toBeGreaterThan(40);
+    expect(second).toMatchObject({ names: [], reason: expect.stringMatching(/^(stop|length)$/) });
+  });
+
+  it('calls the same for the same seed, also with names outside the JSON', async () => {
+    const chat = await speaking(MISTRAL_MARKS);
+    const seeded = { ...asked, toolChoice: 'required' as const, temperature: 1.5, seed: 5 };
+    const [first, again] = [await run(chat, seeded), await run(chat, seeded)];
+    expect(valid(JSON.parse(first.argumentsText)), first.argumentsText).toBe(true);
+    expect(again).toMatchObject({ names: first.names, argumentsText: first.argumentsText, reason: 'tool_calls' });
+    expect(again.usage.cachedTokens).toBeGreaterThan(0);
+  });
+
+  it('sees a call in a control token that the model chose', async () => {
+    const chat = await speaking(GRANITE.replace('<|tool_call|>', START.text));
+    const biased = { ...asked, logitBias: new Map([[START.id, 100]]), maxTokens: 60 };
+    const answer = await run(chat, { ...biased, toolChoice: 'auto' });
+    expect(answer).toMatchObject({ text: '', reason: 'tool_calls' });
+    expect(valid(JSON.parse(answer.argumentsText)), answer.argumentsText).toBe(true);
+    expect(await run(chat, { ...biased, toolChoice: 'none', maxTokens: 2 })).toMatchObject({ text: '', names: [] });
+  });
+
+  it('counts a control token inside a string as the text that the schema saw', async () => {
+    const chat = await speaking(LLAMA_3);
+    const sayParameters = {
+      type: 'object',
+      properties: { word: { type: 'string', minLength: 6, maxLength: 6 } },
+      required: ['word'],
+      additionalProperties: false,
+    };
+    const answer = await run(chat, {
+      ...asked,
+      tools: [{ name: 'say', parameters: sayParameters }],
+      toolChoice: 'required',
+      logitBias: new Map([[START.id, 100]]),
+    });
+    expect(JSON.parse(answer.argumentsText)).toEqual({ word: '<s><s>' });
+  });
+});
