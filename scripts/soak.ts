@@ -107,9 +107,10 @@ async function client(): Promise<void> {
 }
 
 async function compareAll(): Promise<string[]> {
+  // The report first: with it, rows that are still in the journal come into the ledger.
+  const { accounts: reported, totals } = await readUsage(address, apiKey);
   const ledger = readLedger(dataDir);
   const accounts = accountsOf(ledger);
-  const { accounts: reported, totals } = await readUsage(address, apiKey);
   const counted = readCounters(await readMetrics(address));
   const sum = [...accounts.values()].reduce((total, { costNanoUsd }) => total + costNanoUsd, 0);
   return [

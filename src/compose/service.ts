@@ -65,7 +65,9 @@ export async function startService(config: ResolvedConfig, { env, onFirstKey }: 
   const entries = catalogEntries(config);
   await prepareDataDir(config);
   const lock = await acquireDataDirLock(config.dataDir);
-  const store = await openStore(config);
+  const store = await openStore(config, {
+    journal: { onError: complain('the ledger does not take rows; they wait in its journal') },
+  });
   const weights = openWeights(config, logger, env);
   const metrics = createMetrics();
   const temporaryDirectory = join(config.dataDir, 'tmp');

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { access, chmod, constants, mkdir, open } from 'node:fs/promises';
 import { join } from 'node:path';
-import { openSqlStore, type SqlStore } from '../adapters/sql/store.ts';
+import { openSqlStore, type SqlStore, type SqlStoreOptions } from '../adapters/sql/store.ts';
 import { loadCatalog } from '../catalog/load.ts';
 import type { ResolvedConfig } from '../config/load.ts';
 import type { ModelEntry } from '../domain/model.ts';
@@ -26,13 +26,16 @@ export async function prepareDataDir({ dataDir }: ResolvedConfig): Promise<void>
   }
 }
 
-export async function openStore(config: ResolvedConfig): Promise<SqlStore> {
+export async function openStore(
+  config: ResolvedConfig,
+  options: Pick<SqlStoreOptions, 'journal'> = {},
+): Promise<SqlStore> {
   await prepareDataDir(config);
   const path = join(config.dataDir, 'baobab.sqlite');
   // SQLite gives its other files the rights of this one; the directory may be an older one that others can look into.
   await (await open(path, 'a', 0o600)).close();
   await chmod(path, 0o600);
-  return openSqlStore({ path });
+  return openSqlStore({ path, ...options });
 }
 
 export const catalogEntries = (config: ResolvedConfig): ModelEntry[] =>

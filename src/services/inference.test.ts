@@ -49,6 +49,9 @@ function setUp({ key, engine = {} }: { key?: Partial<ApiKey>; engine?: Partial<E
         return isNew;
       });
     },
+    async appendFresh(more: readonly LedgerRow[]) {
+      await ledger.append(more);
+    },
   };
   const clock = { now: () => Date.UTC(2026, 10, 15) };
   const usage = { query: async () => [], spentNanoUsd: async () => 0n };

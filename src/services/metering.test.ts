@@ -22,12 +22,16 @@ const request = (billingId: string, changes: Partial<MeteredRequest> = {}): Mete
 /** A ledger whose commits end when the test says so. */
 function slowLedger() {
   const commits: { rows: readonly LedgerRow[]; end(): void; fail(error: Error): void }[] = [];
+  const append = (rows: readonly LedgerRow[]) =>
+    new Promise<boolean[]>((resolve, fail) => {
+      commits.push({ rows, end: () => resolve(rows.map(() => true)), fail });
+    });
   return {
     commits,
-    append: (rows: readonly LedgerRow[]) =>
-      new Promise<boolean[]>((resolve, fail) => {
-        commits.push({ rows, end: () => resolve(rows.map(() => true)), fail });
-      }),
+    append,
+    async appendFresh(rows: readonly LedgerRow[]) {
+      await append(rows);
+    },
   };
 }
 
@@ -36,7 +40,10 @@ const settled = () => new Promise<void>((resolve) => setImmediate(resolve));
 describe('metering', () => {
   it('adds time and cost', async () => {
     const rows: LedgerRow[] = [];
-    const ledger = { append: async (more: readonly LedgerRow[]) => more.map((row) => rows.push(row) > 0) };
+    const ledger = {
+      append: async (more: readonly LedgerRow[]) => more.map((row) => rows.push(row) > 0),
+      appendFresh: () => Promise.reject(new Error('not for rows with a billing id of their own')),
+    };
     const metering = createMetering({ ledger, clock: { now: () => 77 } });
     expect(await metering.record(request('a', { discountPercent: 50, firstTokenMs: 3.6 }))).toEqual({
       costNanoUsd: 1_000_000,
@@ -73,6 +80,30 @@ describe('metering', () => {
     ledger.commits[2]?.end();
     await Promise.all(records);
     expect(done).toEqual(['a', 'b', 'c', 'd', 'e', 'f']);
+    expect(metering.waiting).toBe(0);
+  });
+
+  it('lets two commits of fresh rows run at a time, apart from rows that must be looked up', async () => {
+    const ledger = slowLedger();
+    const metering = createMetering({ ledger, clock: { now: () => 0 } });
+    const done: string[] = [];
+    const fresh = (id: string) => metering.record(request(id, { requestId: id })).then(() => done.push(id));
+    const records = [metering.record(request('looked-up')).then(() => done.push('looked-up')), fresh('a'), fresh('b')];
+    await settled();
+    records.push(fresh('c'));
+    await settled();
+    records.push(fresh('d'), fresh('e'));
+    await settled();
+    const ids = () => ledger.commits.map(({ rows }) => rows.map(({ billingId }) => billingId).join());
+    expect(ids().sort()).toEqual(['a,b', 'c', 'looked-up']);
+    expect(metering.waiting).toBe(2);
+    ledger.commits.find(({ rows }) => rows[0]?.billingId === 'c')?.end();
+    await settled();
+    await settled();
+    expect(done).toEqual(['c']);
+    expect(ids()).toContain('d,e');
+    for (const { end } of ledger.commits) end();
+    await Promise.all(records);
     expect(metering.waiting).toBe(0);
   });
 

@@ -55,33 +55,75 @@ interface Waiting {
   reject(error: unknown): void;
 }
 
-/**
- * Group commit: rows that arrive in one turn of the event loop, or while a commit is running, go together in the next one. No row
- * waits for a timer.
- */
+/** Commits of fresh rows under way at a time: the next rows need not wait for the end of one, and still go in groups. */
+const FRESH_COMMITS = 2;
+
+/** Rows billed under the request's own id cannot be in the ledger yet; those of repeated attempts are looked up, and wait for it. */
 export function createMetering(dependencies: MeteringDependencies): Metering {
   const { ledger, clock, commitRows = 500, maxWaiting = 20_000 } = dependencies;
+  const fresh = createCommits({
+    rows: commitRows,
+    atOnce: FRESH_COMMITS,
+    async append(rows) {
+      await ledger.appendFresh(rows);
+      return undefined;
+    },
+  });
+  const repeatable = createCommits({ rows: commitRows, atOnce: 1, append: (rows) => ledger.append(rows) });
+  const waiting = () => fresh.waiting + repeatable.waiting;
+
+  return {
+    get waiting() {
+      return waiting();
+    },
+    // A promise made by hand, not an async function: with thousands of rows a second each promise more would show.
+    record: (request) =>
+      new Promise((resolve, reject) => {
+        if (waiting() >= maxWaiting) throw new Error(`${waiting()} ledger rows wait for the store`);
+        const commits = request.billingId === request.requestId ? fresh : repeatable;
+        commits.add({ row: toRow(request, clock.now()), resolve, reject });
+      }),
+  };
+}
+
+interface CommitOptions {
+  /** In one commit. */
+  rows: number;
+  atOnce: number;
+  /** Tells of each whether it is new; undefined: all are. */
+  append(rows: readonly LedgerRow[]): Promise<readonly boolean[] | undefined>;
+}
+
+/**
+ * Group commit: rows that arrive in one turn of the event loop, or while enough commits are running, go together in the next one. No
+ * row waits for a timer.
+ */
+function createCommits({ rows: commitRows, atOnce, append }: CommitOptions) {
   let queue: Waiting[] = [];
-  let committing = false;
+  let committing = 0;
+  let scheduled = false;
 
   async function commit(): Promise<void> {
+    scheduled = false;
+    committing += 1;
     const group = queue.slice(0, commitRows);
     queue = queue.slice(commitRows);
+    commitSoon();
     try {
-      const areNew = await ledger.append(group.map(({ row }) => row));
+      const areNew = await append(group.map(({ row }) => row));
       group.forEach(({ row: { costNanoUsd, time }, resolve }, index) => {
-        resolve({ costNanoUsd, time, isNew: areNew[index] ?? false });
+        resolve({ costNanoUsd, time, isNew: areNew === undefined || areNew[index] === true });
       });
     } catch (error) {
       for (const { reject } of group) reject(error);
     }
-    committing = false;
+    committing -= 1;
     commitSoon();
   }
 
   function commitSoon(): void {
-    if (committing || queue.length === 0) return;
-    committing = true;
+    if (scheduled || committing === atOnce || queue.length === 0) return;
+    scheduled = true;
     setImmediate(commit);
   }
 
@@ -89,13 +131,10 @@ export function createMetering(dependencies: MeteringDependencies): Metering {
     get waiting() {
       return queue.length;
     },
-    // A promise made by hand, not an async function: with thousands of rows a second each promise more would show.
-    record: (request) =>
-      new Promise((resolve, reject) => {
-        if (queue.length >= maxWaiting) throw new Error(`${queue.length} ledger rows wait for the store`);
-        queue.push({ row: toRow(request, clock.now()), resolve, reject });
-        commitSoon();
-      }),
+    add(waiting: Waiting) {
+      queue.push(waiting);
+      commitSoon();
+    },
   };
 }
 

@@ -122,6 +122,16 @@ export function ledgerContract(name: string, open: () => Promise<LedgerUnderTest
       expect(await store.usage.spentNanoUsd({ accountId, start: 0, end: row.time + 1 })).toBe(2_000n);
     });
 
+    it('reports fresh rows at once, and knows the billing ids of what it has reported', async () => {
+      const accountId = freshAccount();
+      const row = ledgerRow({ accountId });
+      await Promise.all([store.ledger.appendFresh([row]), store.ledger.appendFresh([ledgerRow({ accountId })])]);
+      expect(await store.usage.spentNanoUsd({ accountId, start: 0, end: row.time + 1 })).toBe(2_000n);
+      expect(await store.ledger.append([row])).toEqual([false]);
+      await store.ledger.appendFresh([ledgerRow({ accountId })]);
+      expect(await store.usage.query(query(accountId))).toMatchObject([{ requests: 3, costNanoUsd: 3_000n }]);
+    });
+
     it('appends all rows or none', async () => {
       const accountId = freshAccount();
       const broken = { ...ledgerRow({ accountId }), endpoint: null } as unknown as LedgerRow;

@@ -63,6 +63,30 @@ it('bills each answered request once and no other twice, over kill -9 and retrie
   expect(done.size).toBeGreaterThanOrEqual(ROUNDS);
 });
 
+it('has each acknowledged row of the journal once after every kill -9, also when nobody serves', {
+  timeout: 120_000,
+}, async () => {
+  const path = join(directory, 'rows', 'baobab.db');
+  const sent = new Set<string>();
+  const done = new Set<string>();
+  for (let life = 0; life < ROUNDS; life += 1) {
+    for (const line of await runAndKill('./row-writer.ts', [path, `${life}`], someTime('done'))) {
+      const [event, id = ''] = line.split(' ');
+      (event === 'sent' ? sent : done).add(id);
+    }
+    // As the command line does: beside a server or without one.
+    const store = await openSqlStore({ path });
+    await store.usage.spentNanoUsd({ accountId: 'acct_1', start: 0, end: 1 });
+    await store.close();
+    const billed = query(path, 'select request_id as id, count(*) as times from ledger group by request_id');
+    expect(billed.filter(({ times }) => times !== 1)).toEqual([]);
+    const ids = new Set(billed.map(({ id }) => String(id)));
+    expect([...done].filter((id) => !ids.has(id))).toEqual([]);
+    expect([...ids].filter((id) => !sent.has(id))).toEqual([]);
+  }
+  expect(done.size).toBeGreaterThanOrEqual(ROUNDS);
+});
+
 it('frees the data directory of a server that was killed', async () => {
   const data = join(directory, 'data');
   await runAndKill('./lock-holder.ts', [data], async () => {

@@ -26,6 +26,16 @@ const open = () => openSqlStore({ path: freshPath() });
 
 repositoriesContract('sqlite', open);
 ledgerContract('sqlite', open);
+ledgerContract('sqlite behind a journal', () =>
+  openSqlStore({
+    path: freshPath(),
+    journal: {
+      onError(error) {
+        throw error;
+      },
+    },
+  }),
+);
 idempotencyContract('sqlite', open);
 
 describe('sqlite store', () => {

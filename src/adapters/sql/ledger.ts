@@ -95,17 +95,22 @@ export function sqlLedger({ read, write, writeEach }: SqlDatabase): Ledger {
     return text;
   }
 
+  async function append(rows: readonly LedgerRow[]): Promise<boolean[]> {
+    if (known.size > KNOWN_SERIES) known = new Map();
+    const numbers = known;
+    const unknown = rows.filter((row) => !numbers.has(seriesName(row)));
+    if (unknown.length > 0) await learnSeries(unknown, numbers);
+    const changes = await writeEach(
+      insert,
+      rows.map((row) => valuesOf(row, pricingText(row.pricing), numbers.get(seriesName(row)) as number)),
+    );
+    return changes.map((count) => count > 0);
+  }
+
   return {
-    async append(rows) {
-      if (known.size > KNOWN_SERIES) known = new Map();
-      const numbers = known;
-      const unknown = rows.filter((row) => !numbers.has(seriesName(row)));
-      if (unknown.length > 0) await learnSeries(unknown, numbers);
-      const changes = await writeEach(
-        insert,
-        rows.map((row) => valuesOf(row, pricingText(row.pricing), numbers.get(seriesName(row)) as number)),
-      );
-      return changes.map((count) => count > 0);
+    append,
+    async appendFresh(rows) {
+      await append(rows);
     },
   };
 }

@@ -9,6 +9,7 @@ import type {
   RevisionRepository,
 } from '../../ports/repositories.ts';
 import type { UsageReader } from '../../ports/usage.ts';
+import { journalReader, openLedgerJournal } from '../journal/ledger-journal.ts';
 import { sqlAccounts } from './accounts.ts';
 import { sqlBatches } from './batches.ts';
 import { sqlFiles } from './files.ts';
@@ -35,21 +36,31 @@ export interface SqlStore {
   close(): Promise<void>;
 }
 
-export type SqlStoreOptions = Pick<SqliteOptions, 'path' | 'synchronous' | 'busyTimeoutMs'>;
+export interface SqlStoreOptions extends Pick<SqliteOptions, 'path' | 'synchronous' | 'busyTimeoutMs'> {
+  /** For the one process that serves from this file: rows of the ledger go through a journal. Its trouble is told to this function. */
+  journal?: { onError(error: unknown): void } | undefined;
+}
 
 /** Creates or migrates the database, then opens it. Safe beside other processes on the same file. */
 export async function openSqlStore(options: SqlStoreOptions): Promise<SqlStore> {
+  const { path, synchronous, journal } = options;
   const database = await openSqlite({ ...options, migrations: MIGRATIONS });
+  const books = { path, ledger: sqlLedger(database), usage: sqlUsage(database) };
+  const { ledger, usage, close } = journal
+    ? await openLedgerJournal({ ...books, synced: synchronous !== 'normal', onError: journal.onError })
+    : journalReader(books);
   return {
     accounts: sqlAccounts(database),
     keys: sqlKeys(database),
     lifecycles: sqlModelLifecycles(database),
     revisions: sqlRevisions(database),
-    ledger: sqlLedger(database),
-    usage: sqlUsage(database),
+    ledger,
+    usage,
     idempotency: sqlIdempotency(database),
     files: sqlFiles(database),
     batches: sqlBatches(database),
-    close: () => database.close(),
+    async close() {
+      await close().finally(() => database.close());
+    },
   };
 }

@@ -1,0 +1,150 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { ledgerRow } from '../../../test/contracts/ledger.ts';
+import type { LedgerRow } from '../../ports/ledger.ts';
+import { journalReader, type LedgerJournalOptions, openLedgerJournal } from './ledger-journal.ts';
+
+let directory: string;
+let files = 0;
+const freshPath = () => join(directory, `${files++}`);
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'baobab-journal-'));
+});
+afterAll(() => rm(directory, { recursive: true, force: true }));
+
+/** Books that take rows when the test lets them. */
+function books() {
+  const rows = new Map<string, LedgerRow>();
+  const state = { open: Promise.resolve(), failure: undefined as Error | undefined, commits: 0 };
+  const append = async (more: readonly LedgerRow[]) => {
+    await state.open;
+    if (state.failure) throw state.failure;
+    state.commits += 1;
+    return more.map((row) => {
+      const isNew = !rows.has(row.billingId);
+      if (isNew) rows.set(row.billingId, row);
+      return isNew;
+    });
+  };
+  return {
+    rows,
+    state,
+    /** Until the function that it gives is called, commits do not end. */
+    hold() {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      state.open = promise;
+      return resolve;
+    },
+    ledger: { append, appendFresh: () => Promise.reject(new Error('rows are appended by their billing id')) },
+    usage: { query: async () => [], spentNanoUsd: async () => BigInt(rows.size) },
+  };
+}
+
+const NEVER_MS = 1_000_000;
+
+async function openOver(
+  { ledger, usage }: ReturnType<typeof books>,
+  path: string,
+  options: Partial<LedgerJournalOptions> = {},
+) {
+  const journal = await openLedgerJournal({ ledger, usage, path, synced: true, applyAfterMs: NEVER_MS, ...options });
+  return {
+    ...journal,
+    append: (...rows: LedgerRow[]) => journal.ledger.appendFresh(rows),
+    spent: () => journal.usage.spentNanoUsd({ accountId: 'acct_1', start: 0, end: 1 }),
+  };
+}
+
+describe('ledger journal', () => {
+  it('acknowledges rows before the ledger has them, and reports none without them', async () => {
+    const own = books();
+    const journal = await openOver(own, freshPath());
+    const open = own.hold();
+    await Promise.all([journal.append(ledgerRow()), journal.append(ledgerRow(), ledgerRow())]);
+    expect(own.rows.size).toBe(0);
+    const spent = journal.spent();
+    await journal.append(ledgerRow());
+    open();
+    expect(await spent).toBeGreaterThanOrEqual(3n);
+    expect(await journal.spent()).toBe(4n);
+    await journal.close();
+  });
+
+  it('brings rows into the ledger by itself, many in one commit', async () => {
+    const own = books();
+    const journal = await openOver(own, freshPath(), { applyAfterMs: 1 });
+    await Promise.all(Array.from({ length: 50 }, () => journal.append(ledgerRow())));
+    await vi.waitFor(() => expect(own.rows.size).toBe(50));
+    expect(own.state.commits).toBeLessThan(50);
+    await journal.close();
+  });
+
+  it('has every acknowledged row after the process died, once', async () => {
+    const own = books();
+    const path = freshPath();
+    const dead = await openOver(own, path);
+    own.state.failure = new Error('the ledger is gone');
+    const rows = Array.from({ length: 20 }, () => ledgerRow());
+    for (const row of rows) await dead.append(row);
+    await expect(dead.spent()).rejects.toThrow('gone');
+    // These go to the other segment.
+    const others = [ledgerRow(), ledgerRow()];
+    await dead.append(...others);
+    own.state.failure = undefined;
+    const beside = journalReader({ ...own, path });
+    expect(await beside.usage.spentNanoUsd({ accountId: 'acct_1', start: 0, end: 1 })).toBe(22n);
+    own.rows.clear();
+    const next = await openOver(own, path);
+    expect([...own.rows.values()]).toEqual(expect.arrayContaining([...rows, ...others]));
+    expect(own.rows.size).toBe(22);
+    await next.append(ledgerRow());
+    expect(await next.spent()).toBe(23n);
+    await next.close();
+  });
+
+  it('tells when the ledger takes no rows, and tries again', async () => {
+    const own = books();
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const onError = vi.fn();
+    const journal = await openOver(own, freshPath(), { applyAfterMs: 50, onError });
+    own.state.failure = new Error('disk full');
+    await journal.append(ledgerRow());
+    await vi.advanceTimersByTimeAsync(50);
+    expect(onError).toHaveBeenCalledExactlyOnceWith(own.state.failure);
+    await journal.append(ledgerRow());
+    own.state.failure = undefined;
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(own.rows.size).toBe(2);
+    await journal.close();
+  });
+
+  it('waits for the ledger when both segments are full, and refuses rows when that fails', async () => {
+    const own = books();
+    const journal = await openOver(own, freshPath(), { segmentBytes: 2_048 });
+    const open = own.hold();
+    const appends = Array.from({ length: 30 }, () => journal.append(ledgerRow()));
+    await appends[0];
+    open();
+    await Promise.all(appends);
+    expect(await journal.spent()).toBe(30n);
+    own.state.failure = new Error('disk full');
+    const refused = await Promise.allSettled(Array.from({ length: 30 }, () => journal.append(ledgerRow())));
+    const taken = refused.filter(({ status }) => status === 'fulfilled').length;
+    expect(taken).toBeGreaterThan(0);
+    expect(taken).toBeLessThan(30);
+    own.state.failure = undefined;
+    expect(await journal.spent()).toBe(BigInt(30 + taken));
+    await journal.close();
+  });
+
+  it('passes rows on that are larger than a segment', async () => {
+    const own = books();
+    const journal = await openOver(own, freshPath(), { segmentBytes: 1_024 });
+    await journal.append(...Array.from({ length: 10 }, () => ledgerRow()));
+    expect(own.rows.size).toBe(10);
+    await journal.close();
+  });
+});

@@ -1,0 +1,79 @@
+import { mkdtemp, open, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { encodeRecord, openSegment, readRecords } from './segment.ts';
+
+const BYTES = 4_096;
+
+let directory: string;
+let files = 0;
+const freshPath = () => join(directory, `${files++}`);
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'baobab-segment-'));
+});
+afterAll(() => rm(directory, { recursive: true, force: true }));
+
+const openFresh = (path: string, synced = true) => openSegment({ path, bytes: BYTES, synced });
+
+async function overwrite(path: string, at: number, bytes: Uint8Array): Promise<void> {
+  const handle = await open(path, 'r+');
+  await handle.write(bytes, 0, bytes.length, at).finally(() => handle.close());
+}
+
+describe('segment', () => {
+  it.each([true, false])('gives back what was written, synced or not (%s)', async (synced) => {
+    const path = freshPath();
+    const segment = await openFresh(path, synced);
+    const texts = ['"one"', '"zwei £ 三"', '""'];
+    await Promise.all(texts.map((text) => segment.write(encodeRecord(text))));
+    expect(await readRecords(path)).toEqual(texts);
+    await segment.close();
+  });
+
+  it('takes its space at once, for its owner only, and says when it is full', async () => {
+    const path = freshPath();
+    const segment = await openFresh(path);
+    const { size, mode } = await stat(path);
+    expect([size, mode & 0o777]).toEqual([BYTES, 0o600]);
+    expect([segment.isUsed, segment.hasRoomFor(BYTES), segment.hasRoomFor(BYTES + 1)]).toEqual([false, true, false]);
+    await segment.write(encodeRecord('1'));
+    expect([segment.isUsed, segment.hasRoomFor(BYTES)]).toEqual([true, false]);
+    segment.rewind();
+    expect([segment.isUsed, segment.hasRoomFor(BYTES)]).toEqual([false, true]);
+    await segment.close();
+  });
+
+  it('leaves out records that are torn or missing, and finds those behind them', async () => {
+    const path = freshPath();
+    const segment = await openFresh(path);
+    const records = ['"first"', '"second"', '"third"', '"fourth"'].map(encodeRecord);
+    for (const record of records) await segment.write(record);
+    await segment.close();
+    const [one, two, three] = records.map(({ length }) => length) as [number, number, number];
+    // The second never reached the disk, of the third only a part.
+    await overwrite(path, one, Buffer.alloc(two));
+    await overwrite(path, one + two + three - 4, Buffer.alloc(4));
+    expect(await readRecords(path)).toEqual(['"first"', '"fourth"']);
+  });
+
+  it('has the new records after it was rewound, whatever is left of the old ones', async () => {
+    const path = freshPath();
+    const segment = await openFresh(path);
+    for (const text of ['"an old one"', '"another old one"']) await segment.write(encodeRecord(text));
+    segment.rewind();
+    for (const text of ['1', '2']) await segment.write(encodeRecord(text));
+    await segment.close();
+    expect((await readRecords(path)).slice(0, 2)).toEqual(['1', '2']);
+  });
+
+  it('holds nothing where there is no file, and keeps what is in one that it opens', async () => {
+    const path = freshPath();
+    expect(await readRecords(path)).toEqual([]);
+    const segment = await openFresh(path);
+    await segment.write(encodeRecord('1'));
+    await segment.close();
+    await (await openFresh(path)).close();
+    expect(await readRecords(path)).toEqual(['1']);
+  });
+});

@@ -1,0 +1,24 @@
+import { openSqlStore } from '../../src/adapters/sql/store.ts';
+import { ledgerRow } from './ledger.ts';
+
+/** Appends fresh rows until it is killed; prints `sent <id>` before each and `done <id>` after it was acknowledged. */
+const [path = '', life = ''] = process.argv.slice(2);
+const store = await openSqlStore({
+  path,
+  journal: {
+    onError(error) {
+      throw error;
+    },
+  },
+});
+
+let last = 0;
+async function lane(): Promise<never> {
+  for (;;) {
+    const id = `${life}-${last++}`;
+    process.stdout.write(`sent ${id}\n`);
+    await store.ledger.appendFresh([ledgerRow({ billingId: id, requestId: id })]);
+    process.stdout.write(`done ${id}\n`);
+  }
+}
+await Promise.all(Array.from({ length: 8 }, lane));
