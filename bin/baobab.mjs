@@ -7,6 +7,9 @@ import { ensureInstalled, pinnedNode } from '../scripts/install.mjs';
 
 ensureInstalled('run');
 
+// File work of all kinds shares these threads. Four of them, Node's own number, could all be syncing uploads while the ledger waits.
+process.env.UV_THREADPOOL_SIZE ??= '16';
+
 const isPinned = process.execPath === realpathSync(pinnedNode);
 if (isPinned) {
   await import('../src/main.ts');

@@ -67,13 +67,14 @@ describe('segment', () => {
     expect((await readRecords(path)).slice(0, 2)).toEqual(['1', '2']);
   });
 
-  it('holds nothing where there is no file, and keeps what is in one that it opens', async () => {
+  it('holds nothing where there is no file, and opens empty', async () => {
     const path = freshPath();
     expect(await readRecords(path)).toEqual([]);
     const segment = await openFresh(path);
     await segment.write(encodeRecord('1'));
     await segment.close();
-    await (await openFresh(path)).close();
     expect(await readRecords(path)).toEqual(['1']);
+    await (await openFresh(path)).close();
+    expect(await readRecords(path)).toEqual([]);
   });
 });

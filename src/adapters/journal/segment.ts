@@ -52,6 +52,7 @@ export async function readRecords(path: string): Promise<string[]> {
   }
 }
 
+/** Opens it empty: what it held is to be read before. */
 export async function openSegment({ path, bytes, synced }: SegmentOptions): Promise<Segment> {
   // Where a write can sync by itself, it need not be followed by a second call that waits for its turn again.
   const syncsItself = synced && constants.O_DSYNC !== undefined;
@@ -87,9 +88,8 @@ export async function openSegment({ path, bytes, synced }: SegmentOptions): Prom
 
 /** All of its space is taken now, so that later writes change nothing but contents and cannot meet a full disk. */
 async function reserve(handle: FileHandle, path: string, bytes: number): Promise<void> {
-  const { size } = await handle.stat();
-  if (size >= bytes) return;
-  await handle.write(Buffer.alloc(bytes - size), 0, bytes - size, size);
+  await handle.truncate(0);
+  await handle.write(Buffer.alloc(bytes), 0, bytes, 0);
   await handle.sync();
   const directory = await open(dirname(path));
   await directory.sync().finally(() => directory.close());
