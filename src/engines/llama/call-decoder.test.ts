@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { createCallDecoder } from './call-decoder.ts';
 import { CALL_ID, GENERIC_SYNTAX } from './call-syntax.ts';
 import type { PromptPiece } from './chat-template.ts';
-import { type CallPlan, planCalls } from './tool-calls.ts';
+import { type CallPlan, openingGrammar, planCalls } from './tool-calls.ts';
 
 const weather = { name: 'weather', parameters: { type: 'object', properties: { city: { type: 'string' } } } };
 const time = { name: 'time' };
@@ -45,6 +45,17 @@ const joined = (pieces: readonly PromptPiece[] | undefined) => pieces?.map((piec
 
 const decoderFor = (request: Parameters<typeof planCalls>[0], syntax = GENERIC_SYNTAX) =>
   createCallDecoder({ plan: plan(request), syntax, callsBefore: 4, newId: ids() });
+
+describe('openingGrammar', () => {
+  const { tools } = plan({ tools: [weather, time], choice: 'auto', parallel: true });
+
+  it('is the mark, or all up to the name where there is no mark', () => {
+    expect(openingGrammar(tools, GENERIC_SYNTAX)).toBe('"<tool_call>"');
+    expect(openingGrammar(tools, { ...GENERIC_SYNTAX, mark: undefined, open: '{"name": "' })).toBe(
+      '"{\\"name\\": \\"" ("weather\\"" | "time\\"")',
+    );
+  });
+});
 
 describe('createCallDecoder', () => {
   it('streams id and name first, then the arguments in pieces', () => {
