@@ -17,9 +17,12 @@ export async function answerEmbeddings(
   { model, input, dimensions, encoding_format: format }: Static<typeof EmbeddingRequest>,
 ) {
   const command = { model, inputs: inputsOf(input), dimensions: dimensions ?? undefined };
-  const result = await embeddings.embed(call, command);
-  const body = await writeEmbeddings({ ...result, model, format: format ?? 'float' });
-  return { body, promptTokens: result.promptTokens };
+  let promptTokens = 0;
+  const body = await embeddings.embed<string | Buffer>(call, command, (result) => {
+    ({ promptTokens } = result);
+    return writeEmbeddings({ ...result, model, format: format ?? 'float' });
+  });
+  return { body, promptTokens };
 }
 
 /** A search unit is one query with up to this many documents. */

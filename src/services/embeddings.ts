@@ -11,8 +11,15 @@ export interface EmbeddingCommand {
   dimensions: number | undefined;
 }
 
+export type MeteredEmbeddings = EmbeddingResult & { promptTokens: number };
+
 export interface EmbeddingsService {
-  embed(call: InferenceCall, command: EmbeddingCommand): Promise<EmbeddingResult & { promptTokens: number }>;
+  /** `write` makes the answer while its row is on the way to the ledger; the answer is given when the row is durable. */
+  embed<Answer>(
+    call: InferenceCall,
+    command: EmbeddingCommand,
+    write: (result: MeteredEmbeddings) => Answer | Promise<Answer>,
+  ): Promise<Answer>;
 }
 
 /** Four characters to a token is what limits are charged until the engine has counted. */
@@ -21,7 +28,7 @@ const estimateTokens = (input: string | readonly number[]): number =>
 
 export function createEmbeddings({ inference }: { inference: InferenceService }): EmbeddingsService {
   return {
-    async embed(call, { model: reference, inputs, dimensions }) {
+    async embed(call, { model: reference, inputs, dimensions }, write) {
       const model = inference.resolve(call, reference, 'embedding');
       if (inputs.length > MAX_EMBEDDING_INPUTS)
         throw errors.tooManyInputs('input', inputs.length, MAX_EMBEDDING_INPUTS);
@@ -47,13 +54,17 @@ export function createEmbeddings({ inference }: { inference: InferenceService })
       }
       const tokens = inputs.reduce((sum, input) => sum + estimateTokens(input), 0);
       const estimate = { tokens, used: { promptTokens: tokens } };
-      return inference.run(call, { model, estimate }, async ({ engine, context, settle }) => {
+      const { answer } = await inference.run(call, { model, estimate }, async ({ engine, context, settle }) => {
         if (engine.embedding === undefined) throw errors.modelUnavailable(model.entry.slug, 'its engine cannot embed');
         const result = await engine.embedding.embed({ inputs, dimensions }, context);
         const promptTokens = result.tokens.reduce((sum, tokens) => sum + tokens, 0);
-        await settle({ promptTokens }, { region: result.servedRegion });
-        return { ...result, promptTokens };
+        const settled = settle({ promptTokens }, { region: result.servedRegion });
+        const answer = write({ ...result, promptTokens });
+        await settled;
+        // A long answer is still being written: its engine is free meanwhile.
+        return { answer };
       });
+      return answer;
     },
   };
 }

@@ -64,12 +64,18 @@ export function createMetering(dependencies: MeteringDependencies): Metering {
   const fresh = createCommits({
     rows: commitRows,
     atOnce: FRESH_COMMITS,
+    eager: true,
     async append(rows) {
       await ledger.appendFresh(rows);
       return undefined;
     },
   });
-  const repeatable = createCommits({ rows: commitRows, atOnce: 1, append: (rows) => ledger.append(rows) });
+  const repeatable = createCommits({
+    rows: commitRows,
+    atOnce: 1,
+    eager: false,
+    append: (rows) => ledger.append(rows),
+  });
   const waiting = () => fresh.waiting + repeatable.waiting;
 
   return {
@@ -90,6 +96,8 @@ interface CommitOptions {
   /** In one commit. */
   rows: number;
   atOnce: number;
+  /** A row that finds no commit under way does not wait for others of the same turn. */
+  eager: boolean;
   /** Tells of each whether it is new; undefined: all are. */
   append(rows: readonly LedgerRow[]): Promise<readonly boolean[] | undefined>;
 }
@@ -98,7 +106,7 @@ interface CommitOptions {
  * Group commit: rows that arrive in one turn of the event loop, or while enough commits are running, go together in the next one. No
  * row waits for a timer.
  */
-function createCommits({ rows: commitRows, atOnce, append }: CommitOptions) {
+function createCommits({ rows: commitRows, atOnce, eager, append }: CommitOptions) {
   let queue: Waiting[] = [];
   let committing = 0;
   let scheduled = false;
@@ -123,6 +131,10 @@ function createCommits({ rows: commitRows, atOnce, append }: CommitOptions) {
 
   function commitSoon(): void {
     if (scheduled || committing === atOnce || queue.length === 0) return;
+    if (eager && committing === 0) {
+      void commit();
+      return;
+    }
     scheduled = true;
     setImmediate(commit);
   }

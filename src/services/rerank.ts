@@ -55,10 +55,11 @@ export function createRerank({ inference }: { inference: InferenceService }): Re
       return inference.run(call, { model, estimate }, async ({ engine, context, settle }) => {
         if (engine.rerank === undefined) throw errors.modelUnavailable(model.entry.slug, 'its engine cannot rank');
         const { scores, tokens, servedRegion } = await engine.rerank.rerank({ query, documents }, context);
-        await settle({ promptTokens: tokens }, { region: servedRegion });
+        const settled = settle({ promptTokens: tokens }, { region: servedRegion });
         const results = Array.from(scores, (score, index) => ({ index, score }))
           .sort((left, right) => right.score - left.score || left.index - right.index)
           .slice(0, topN ?? documents.length);
+        await settled;
         return { results, promptTokens: tokens };
       });
     },
