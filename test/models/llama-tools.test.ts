@@ -6,7 +6,14 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { LoadSpec } from '../../src/engines/driver.ts';
 import type { ChatCapability, ChatEvent, ChatRequest } from '../../src/engines/engine.ts';
 import { createChatCapability } from '../../src/engines/llama/chat.ts';
-import { GRANITE, LLAMA_3, MISTRAL_LIST, MISTRAL_MARKS } from '../../src/engines/llama/testing/tool-templates.ts';
+import {
+  GLM,
+  GRANITE,
+  LLAMA_3,
+  MISTRAL_LIST,
+  MISTRAL_MARKS,
+  QWEN_CODER,
+} from '../../src/engines/llama/testing/tool-templates.ts';
 import { weights } from './weights.ts';
 
 const MINUTE = 60_000;
@@ -75,9 +82,11 @@ describe('TinyLlama with the tool calls of other models', { timeout: 2 * MINUTE 
   it.each([
     ['bare JSON', LLAMA_3],
     ['a list with ids', MISTRAL_LIST],
+    ['arguments between tags', QWEN_CODER],
+    ['tags directly after the name', GLM],
   ])('calls with valid arguments and reads the result: %s', async (_, template) => {
     const chat = await speaking(template);
-    const first = await run(chat, { ...asked, toolChoice: 'required', maxTokens: 100 });
+    const first = await run(chat, { ...asked, toolChoice: 'required', maxTokens: 200 });
     expect(first).toMatchObject({ text: '', reason: 'tool_calls' });
     expect(tools.map(({ name }) => name)).toEqual(expect.arrayContaining(first.names));
     expect(valid(JSON.parse(first.argumentsText)), first.argumentsText).toBe(true);
@@ -107,6 +116,43 @@ describe('TinyLlama with the tool calls of other models', { timeout: 2 * MINUTE 
     expect(valid(JSON.parse(first.argumentsText)), first.argumentsText).toBe(true);
     expect(again).toMatchObject({ names: first.names, argumentsText: first.argumentsText, reason: 'tool_calls' });
     expect(again.usage.cachedTokens).toBeGreaterThan(0);
+  });
+
+  it('writes text, numbers and objects between tags, the same for the same seed', async () => {
+    const chat = await speaking(QWEN_CODER);
+    const noteParameters = {
+      type: 'object',
+      properties: {
+        kind: { enum: ['short', 'long', null] },
+        level: { type: 'integer', minimum: 1, maximum: 5 },
+        place: { type: 'object', properties: { city: { type: 'string', maxLength: 9 } }, required: ['city'] },
+        title: { type: 'string', minLength: 3, maxLength: 20 },
+      },
+      required: ['kind', 'level', 'place', 'title'],
+      additionalProperties: false,
+    };
+    const validNote = new Ajv2020().compile(noteParameters);
+    const request = {
+      ...asked,
+      tools: [{ name: 'note', parameters: noteParameters }],
+      toolChoice: { name: 'note' },
+      temperature: 1,
+      seed: 3,
+    };
+    const [first, again] = [await run(chat, request), await run(chat, request)];
+    expect(first).toMatchObject({ text: '', names: ['note'], reason: 'tool_calls' });
+    expect(validNote(JSON.parse(first.argumentsText)), first.argumentsText).toBe(true);
+    expect(again.argumentsText).toBe(first.argumentsText);
+  });
+
+  it('ends any text between tags by its tag', async () => {
+    const chat = await speaking(GLM.replace('</arg_value>', START.text));
+    const say = { type: 'object', properties: { word: { type: 'string' } }, required: ['word'] };
+    const request = { ...asked, tools: [{ name: 'say', parameters: say }], toolChoice: { name: 'say' }, maxTokens: 20 };
+    const ended = await run(chat, { ...request, logitBias: new Map([[START.id, 100]]) });
+    expect(ended).toMatchObject({ names: ['say'], argumentsText: '{"word": ""}', reason: 'tool_calls' });
+    const endless = await run(chat, { ...request, logitBias: new Map([[START.id, -100]]) });
+    expect(endless).toMatchObject({ argumentsText: expect.stringMatching(/^\{"word": "./), reason: 'length' });
   });
 
   it('begins a call with a control token, and sees one in a token that the model chose', async () => {

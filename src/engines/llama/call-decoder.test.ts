@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { createCallDecoder } from './call-decoder.ts';
-import { CALL_ID, GENERIC_SYNTAX } from './call-syntax.ts';
+import { type CallForm, callForms } from './call-form.ts';
+import { openingGrammar } from './call-grammar.ts';
+import { CALL_ID, type CallSyntax, GENERIC_SYNTAX } from './call-syntax.ts';
 import type { PromptPiece } from './chat-template.ts';
-import { type CallPlan, openingGrammar, planCalls } from './tool-calls.ts';
+import { type CallPlan, planCalls } from './tool-calls.ts';
 
 const weather = { name: 'weather', parameters: { type: 'object', properties: { city: { type: 'string' } } } };
 const time = { name: 'time' };
@@ -11,6 +13,12 @@ function plan(request: Parameters<typeof planCalls>[0]): CallPlan {
   const calls = planCalls(request);
   if (calls === undefined) throw new Error('No calls are planned');
   return calls;
+}
+
+function forms(tools: CallPlan['tools'], syntax: CallSyntax): CallForm[] {
+  const found = callForms(tools, syntax);
+  if (found === undefined) throw new Error('The syntax cannot hold these tools');
+  return found;
 }
 
 function ids() {
@@ -43,15 +51,18 @@ describe('planCalls', () => {
 
 const joined = (pieces: readonly PromptPiece[] | undefined) => pieces?.map((piece) => piece.text).join('');
 
-const decoderFor = (request: Parameters<typeof planCalls>[0], syntax = GENERIC_SYNTAX) =>
-  createCallDecoder({ plan: plan(request), syntax, callsBefore: 4, newId: ids() });
+const decoderFor = (request: Parameters<typeof planCalls>[0], syntax: CallSyntax = GENERIC_SYNTAX) => {
+  const { parallel, tools } = plan(request);
+  return createCallDecoder({ forms: forms(tools, syntax), parallel, syntax, callsBefore: 4, newId: ids() });
+};
 
 describe('openingGrammar', () => {
   const { tools } = plan({ tools: [weather, time], choice: 'auto', parallel: true });
 
   it('is the mark, or all up to the name where there is no mark', () => {
-    expect(openingGrammar(tools, GENERIC_SYNTAX)).toBe('"<tool_call>"');
-    expect(openingGrammar(tools, { ...GENERIC_SYNTAX, mark: undefined, open: '{"name": "' })).toBe(
+    const formed = forms(tools, GENERIC_SYNTAX);
+    expect(openingGrammar(formed, GENERIC_SYNTAX)).toBe('"<tool_call>"');
+    expect(openingGrammar(formed, { ...GENERIC_SYNTAX, mark: undefined, open: '{"name": "' })).toBe(
       '"{\\"name\\": \\"" ("weather\\"" | "time\\"")',
     );
   });
@@ -130,5 +141,69 @@ describe('createCallDecoder', () => {
     const decoder = decoderFor({ tools: [weather, time], choice: 'auto', parallel: true });
     expect(joined(decoder.openNamed('time'))).toBe(', "arguments": ');
     expect(decoder.push('{}').events[0]).toMatchObject({ index: 0, name: 'time' });
+  });
+
+  const tagged: CallSyntax = {
+    ...GENERIC_SYNTAX,
+    open: '<tool_call>\n<function=',
+    arguments: {
+      kind: 'tagged',
+      lead: '>\n',
+      beforeKey: '<parameter=',
+      beforeValue: '>\n',
+      valueMargin: '\n',
+      valueEnd: '</parameter>',
+      afterValue: '\n',
+      end: '</function>',
+    },
+    close: '\n</tool_call>',
+    next: { choice: '\n', rest: '<tool_call>\n<function=' },
+  };
+  const note = {
+    name: 'note',
+    parameters: {
+      type: 'object',
+      properties: { text: { type: 'string' }, tag: { type: ['string', 'null'] }, size: { type: 'object' } },
+      required: ['text'],
+    },
+  };
+
+  it('streams text between tags as a JSON string, and holds back only what may be its end', () => {
+    const decoder = decoderFor({ tools: [note], choice: 'required', parallel: false }, tagged);
+    expect(joined(decoder.open(''))).toBe('<tool_call>\n<function=note>\n<parameter=');
+    const deltas = (text: string) => decoder.push(text).events.map((event) => event.argumentsDelta);
+    expect(deltas('te')).toEqual([]);
+    expect(deltas('xt>\n"Hi"')).toEqual(['', '{"text": "\\"Hi\\"']);
+    expect(deltas('\n')).toEqual([]);
+    expect(deltas('\n</p')).toEqual(['\\n']);
+    expect(deltas('>\\')).toEqual(['\\n</p>\\\\']);
+    expect(deltas('\n</parameter')).toEqual([]);
+    expect(deltas('>\n<parameter=tag>\nnu')).toEqual(['", "tag": ']);
+    expect(deltas('ll\n</parameter>')).toEqual(['null']);
+    expect(deltas('\n<parameter=size>\n{"a": "</parameter>"')).toEqual([', "size": {"a": "</parameter>"']);
+    expect(deltas('}\n</parameter>\n')).toEqual(['}']);
+    expect(decoder.complete).toBe(false);
+    expect(decoder.push('</function>')).toMatchObject({ events: [{ argumentsDelta: '}' }], done: true });
+    expect(decoder.complete).toBe(true);
+  });
+
+  it('lets the model choose name, keys and whether to go on between tags', () => {
+    const decoder = decoderFor({ tools: [note, time], choice: 'auto', parallel: true }, tagged);
+    expect(joined(decoder.open('<tool_call>'))).toBe('\n<function=');
+    expect(decoder.grammar).toBe('root ::= "note>\\n<parameter=" | "time>\\n</function>"');
+    const empty = decoder.push('time>\n</function>');
+    expect(empty.events).toMatchObject([{ index: 0, name: 'time' }, { argumentsDelta: '{}' }]);
+    expect(joined(empty.insert)).toBe('\n</tool_call>');
+    expect(joined(decoder.push('\n').insert)).toBe('<tool_call>\n<function=');
+    expect(joined(decoder.push('note>\n<parameter=').insert)).toBe('');
+    expect(decoder.grammar).toContain('root ::= from-text');
+    expect(decoder.push('text>\na</parameter>\n</function>').events.at(-1)).toMatchObject({
+      index: 1,
+      argumentsDelta: '{"text": "a"}',
+    });
+    decoder.push('\n');
+    decoder.push('note>\n<parameter=');
+    expect(decoder.push('text>\na\n</parameter>\n</function>')).toEqual({ events: [], done: true });
+    expect(decoder.complete).toBe(true);
   });
 });

@@ -1,7 +1,9 @@
 import type { ChatEvent } from '../engine.ts';
+import type { ArgumentsReader } from './arguments-reader.ts';
+import type { CallForm, NameEnding } from './call-form.ts';
+import { choiceGrammar, nameGrammar } from './call-grammar.ts';
 import { CALL_ID, type CallSyntax, shownId } from './call-syntax.ts';
 import type { PromptPiece } from './chat-template.ts';
-import { type CallableTool, type CallPlan, choiceGrammar, nameGrammar } from './tool-calls.ts';
 
 /** Calls in one answer; a weak model would not come to an end by itself. */
 const MAX_CALLS = 16;
@@ -17,8 +19,8 @@ export interface CallStep {
 }
 
 /**
- * Decodes tool calls in phases: choose a name, write the arguments, choose whether to go on. Each phase has its own grammar; the
- * fixed text between them costs no decoding step.
+ * Decodes tool calls in phases: choose a name, write the arguments, choose whether to go on. Each phase has its own grammar; fixed
+ * text between them costs no decoding step.
  */
 export interface CallDecoder {
   /** Starts the first call; so much of what opens it is in the context already. */
@@ -33,57 +35,69 @@ export interface CallDecoder {
   readonly complete: boolean;
 }
 
-type Phase = { type: 'name' } | { type: 'arguments'; tool: CallableTool } | { type: 'next' };
+type Phase = { type: 'name' } | { type: 'arguments'; grammar: string; reader: ArgumentsReader } | { type: 'next' };
 
 export interface CallDecoderOptions {
-  plan: CallPlan;
+  /** What may be called. */
+  forms: readonly CallForm[];
   syntax: CallSyntax;
+  /** More than one call may follow. */
+  parallel: boolean;
   /** Calls in the conversation so far. */
   callsBefore: number;
   newId: () => string;
 }
 
-export function createCallDecoder({ plan, syntax, callsBefore, newId }: CallDecoderOptions): CallDecoder {
-  const next = plan.parallel ? syntax.next : undefined;
+export function createCallDecoder(options: CallDecoderOptions): CallDecoder {
+  const { forms, syntax, parallel, callsBefore, newId } = options;
+  const next = parallel ? syntax.next : undefined;
   let phase: Phase = { type: 'name' };
   let pending = '';
-  let json = createJsonEnd();
   const calls = createCallLog(newId);
 
   let number = callsBefore + 1;
   const fixed = (text: string): PromptPiece => ({ text: text.replaceAll(CALL_ID, shownId(number)), literal: false });
-  const startArguments = (tool: CallableTool): PromptPiece[] => {
-    phase = { type: 'arguments', tool };
-    pending = '';
-    json = createJsonEnd();
-    calls.begin(tool.name);
-    return [fixed(syntax.middle)];
+  const startArguments = ({ name, grammar, createReader }: CallForm) => {
+    phase = { type: 'arguments', grammar, reader: createReader() };
+    calls.begin(name);
   };
   /** Everything up to the next choice that is the model's. */
   const startCall = (lead: string): PromptPiece[] => {
-    const [only] = plan.tools;
+    const [form] = forms;
+    const [ending] = form?.endings ?? [];
     phase = { type: 'name' };
     pending = '';
-    if (plan.tools.length !== 1 || !only) return [fixed(lead)];
-    const [middle] = startArguments(only);
-    return [fixed(lead), { text: only.name, literal: true }, fixed(syntax.nameEnd + (middle?.text ?? ''))];
+    const chosen = forms.length === 1 && form?.endings.length === 1;
+    if (!chosen || ending?.insert === undefined) return [fixed(lead)];
+    startArguments(form);
+    return [fixed(lead), { text: form.name, literal: true }, fixed(ending.text + ending.insert)];
+  };
+  const endCall = (events: CallDelta[]): CallStep => {
+    const repeated = calls.finish();
+    phase = { type: 'next' };
+    pending = '';
+    if (!next || repeated || calls.count >= MAX_CALLS) return { events, done: true };
+    return { events, insert: [fixed(syntax.close)], done: false };
+  };
+  const endName = (form: CallForm, { insert }: NameEnding): CallStep => {
+    startArguments(form);
+    return insert === undefined ? endCall(calls.write('{}')) : { events: [], insert: [fixed(insert)], done: false };
   };
 
   const steps: Record<Phase['type'], (text: string) => CallStep> = {
     name(text) {
       pending += text;
-      const tool = plan.tools.find(({ name }) => pending === name + syntax.nameEnd);
-      return tool ? { events: [], insert: startArguments(tool), done: false } : { events: [], done: false };
+      for (const form of forms) {
+        const ending = form.endings.find((each) => pending === form.name + each.text);
+        if (ending) return endName(form, ending);
+      }
+      return { events: [], done: false };
     },
     arguments(text) {
-      const end = json.find(text);
-      const events = calls.write(end === -1 ? text : text.slice(0, end));
-      if (end === -1) return { events, done: false };
-      const repeated = calls.finish();
-      phase = { type: 'next' };
-      pending = '';
-      if (!next || repeated || calls.count >= MAX_CALLS) return { events, done: true };
-      return { events, insert: [fixed(syntax.close)], done: false };
+      if (phase.type !== 'arguments') throw new Error('No arguments are expected');
+      const { json, done } = phase.reader.read(text);
+      const events = json === '' ? [] : calls.write(json);
+      return done ? endCall(events) : { events, done: false };
     },
     next(text) {
       pending += text;
@@ -97,17 +111,18 @@ export function createCallDecoder({ plan, syntax, callsBefore, newId }: CallDeco
   return {
     open: (written) => startCall(syntax.open.slice(syntax.open.indexOf(written) + written.length)),
     openNamed(name) {
-      const tool = plan.tools.find((each) => each.name === name);
-      if (!tool) throw new Error(`The call names '${name}', which is not among the tools`);
-      return startArguments(tool);
+      const form = forms.find((each) => each.name === name);
+      const ending = form?.endings[0];
+      if (!form || !ending) throw new Error(`The call names '${name}', which is not among the tools`);
+      return endName(form, ending).insert ?? [];
     },
     push: (text) => (text === '' ? { events: [], done: false } : steps[phase.type](text)),
     get complete() {
       return calls.count > 0 && phase.type === 'next';
     },
     get grammar() {
-      if (phase.type === 'name') return nameGrammar(plan.tools, syntax);
-      return phase.type === 'next' ? choiceGrammar(next?.choice ?? '', syntax.end) : phase.tool.grammar;
+      if (phase.type === 'name') return nameGrammar(forms);
+      return phase.type === 'next' ? choiceGrammar(next?.choice ?? '', syntax.end) : phase.grammar;
     },
   };
 }
@@ -144,27 +159,6 @@ function createCallLog(newId: () => string) {
     finish(): boolean {
       if (shown) complete.push(current);
       return !shown;
-    },
-  };
-}
-
-/** Finds where a JSON object ends in text that arrives in pieces. */
-function createJsonEnd() {
-  let depth = 0;
-  let inString = false;
-  let escaped = false;
-  return {
-    find(text: string): number {
-      for (let at = 0; at < text.length; at++) {
-        const character = text[at];
-        if (escaped) escaped = false;
-        else if (inString && character === '\\') escaped = true;
-        else if (character === '"') inString = !inString;
-        else if (inString) continue;
-        else if (character === '{' || character === '[') depth++;
-        else if ((character === '}' || character === ']') && --depth === 0) return at + 1;
-      }
-      return -1;
     },
   };
 }

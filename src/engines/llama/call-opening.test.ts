@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { createOpening } from './call-opening.ts';
-import { GENERIC_SYNTAX } from './call-syntax.ts';
+import { createJsonReader } from './json-reader.ts';
 
-const bare = { ...GENERIC_SYNTAX, mark: undefined, open: '{"name": "' };
+const forms = (names: readonly string[], text: string) =>
+  names.map((name) => ({ name, endings: [{ text, insert: '' }], grammar: '', createReader: createJsonReader }));
 
 describe('createOpening', () => {
-  const opening = createOpening(bare, ['weather', 'time']);
+  const opening = createOpening('{"name": "', forms(['weather', 'time'], '"'));
 
   it.each(['', ' \n', '{', '{"na', '{"name": "weath', '{ "name"\n:"time', '{"type": "func'])(
     'waits after %j',
@@ -29,7 +30,7 @@ describe('createOpening', () => {
   );
 
   it('knows a name from a longer one', () => {
-    const longer = createOpening({ ...bare, open: '', nameEnd: '\n' }, ['time', 'time_zone']);
+    const longer = createOpening('', forms(['time', 'time_zone'], '\n'));
     expect(longer('time')).toBe('open');
     expect(longer('time_zo')).toBe('open');
     expect(longer('time\n{')).toEqual({ name: 'time', end: 5 });

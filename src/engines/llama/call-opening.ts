@@ -1,4 +1,4 @@
-import type { CallSyntax } from './call-syntax.ts';
+import type { CallForm } from './call-form.ts';
 
 /** Whether the text of an answer so far begins with a call: not decided yet, no, or yes, up to `end`. */
 export type OpeningMatch = 'open' | 'no' | { name: string; end: number };
@@ -7,12 +7,12 @@ export type OpeningMatch = 'open' | 'no' | { name: string; end: number };
  * Recognises a call by the very start of an answer, for models that mark calls by nothing else. Only the name of a tool decides:
  * other JSON is an answer. White space is the model's own, and so is a "type" before the name, which definitions have.
  */
-export function createOpening(syntax: CallSyntax, names: readonly string[]): (text: string) => OpeningMatch {
-  const lead = syntax.open.match(/"[^"]*"|[^\s"]/g) ?? [];
-  const quoted = syntax.open.endsWith('"') && syntax.nameEnd === '"';
+export function createOpening(open: string, forms: readonly CallForm[]): (text: string) => OpeningMatch {
+  const lead = open.match(/"[^"]*"|[^\s"]/g) ?? [];
+  const ended = (name: string, end: string) => (open.endsWith('"') && end === '"' ? `"${name}"` : name + end);
   const leads = lead[0] === '{' ? [lead, ['{', '"type"', ':', '"function"', ',', ...lead.slice(1)]] : [lead];
   const candidates = leads.flatMap((tokens) =>
-    names.map((name) => ({ name, tokens: [...tokens, quoted ? `"${name}"` : name + syntax.nameEnd] })),
+    forms.flatMap(({ name, endings }) => endings.map(({ text }) => ({ name, tokens: [...tokens, ended(name, text)] }))),
   );
   return (text) => {
     let undecided = false;

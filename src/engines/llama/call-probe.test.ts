@@ -6,12 +6,14 @@ import {
   CONTROL_TEXTS,
   DEEPSEEK,
   END_TEXTS,
+  GLM,
   GRANITE,
   HERMES,
   LLAMA_3,
+  MINIMAX,
   MISTRAL_LIST,
   MISTRAL_MARKS,
-  XML,
+  QWEN_CODER,
 } from './testing/tool-templates.ts';
 
 function learn(source: string) {
@@ -48,8 +50,7 @@ describe('learnToolSupport', () => {
       syntax: {
         mark: '<|tool_call|>',
         open: '<|tool_call|>[{"name":"',
-        nameEnd: '"',
-        middle: ',"arguments":',
+        arguments: { kind: 'json', nameEnd: '"', middle: ',"arguments":' },
         close: '}',
         next: { choice: ',', rest: '{"name":"' },
         end: ']',
@@ -64,8 +65,7 @@ describe('learnToolSupport', () => {
       syntax: {
         mark: undefined,
         open: '{"name": "',
-        nameEnd: '"',
-        middle: ', "parameters": ',
+        arguments: { kind: 'json', nameEnd: '"', middle: ', "parameters": ' },
         close: '}',
         next: undefined,
         end: '',
@@ -77,8 +77,7 @@ describe('learnToolSupport', () => {
     expect(learn(MISTRAL_LIST)?.syntax).toEqual({
       mark: '[TOOL_CALLS]',
       open: '[TOOL_CALLS][{"name": "',
-      nameEnd: '"',
-      middle: ', "arguments": ',
+      arguments: { kind: 'json', nameEnd: '"', middle: ', "arguments": ' },
       close: `, "id": "${CALL_ID}"}`,
       next: { choice: ',', rest: ' {"name": "' },
       end: ']',
@@ -86,8 +85,7 @@ describe('learnToolSupport', () => {
     expect(learn(MISTRAL_MARKS)?.syntax).toEqual({
       mark: '[TOOL_CALLS]',
       open: '[TOOL_CALLS]',
-      nameEnd: '[CALL_ID]',
-      middle: `${CALL_ID}[ARGS]`,
+      arguments: { kind: 'json', nameEnd: '[CALL_ID]', middle: `${CALL_ID}[ARGS]` },
       close: '',
       next: { choice: '[TOOL_CALLS]', rest: '' },
       end: '',
@@ -102,8 +100,7 @@ describe('learnToolSupport', () => {
       syntax: {
         mark: '<|calls_begin|>',
         open: '<|calls_begin|><|call_begin|>function<|sep|>',
-        nameEnd: '\n',
-        middle: '',
+        arguments: { kind: 'json', nameEnd: '\n', middle: '' },
         close: '<|call_end|>',
         next: { choice: '<|call_begin|>', rest: 'function<|sep|>' },
         end: '<|calls_end|>',
@@ -126,8 +123,79 @@ describe('learnToolSupport', () => {
     });
   });
 
+  it('learns arguments between tags', () => {
+    expect(learn(QWEN_CODER)).toEqual({
+      ...USUAL,
+      syntax: {
+        mark: '<tool_call>',
+        open: '<tool_call>\n<function=',
+        arguments: {
+          kind: 'tagged',
+          lead: '>\n',
+          beforeKey: '<parameter=',
+          beforeValue: '>\n',
+          valueMargin: '\n',
+          valueEnd: '</parameter>',
+          afterValue: '\n',
+          end: '</function>',
+        },
+        close: '\n</tool_call>',
+        next: { choice: '\n', rest: '<tool_call>\n<function=' },
+        end: '',
+      },
+    });
+  });
+
+  it('learns tags directly after the name, behind a thought that plain answers have too', () => {
+    expect(learn(GLM)).toEqual({
+      ...USUAL,
+      syntax: {
+        mark: '<tool_call>',
+        open: '</think><tool_call>',
+        arguments: {
+          kind: 'tagged',
+          lead: '',
+          beforeKey: '<arg_key>',
+          beforeValue: '</arg_key><arg_value>',
+          valueMargin: '',
+          valueEnd: '</arg_value>',
+          afterValue: '',
+          end: '</tool_call>',
+        },
+        close: '',
+        next: { choice: '<tool_call>', rest: '' },
+        end: '',
+      },
+    });
+  });
+
+  it('learns where a list of tagged calls ends, by whole tags', () => {
+    expect(learn(MINIMAX)?.syntax).toMatchObject({
+      mark: '<m:calls>',
+      open: '<m:calls>\n<invoke name="',
+      arguments: { lead: '">\n', beforeKey: '<parameter name="', beforeValue: '">', end: '</invoke>' },
+      close: '\n',
+      next: { choice: '<invoke name="', rest: '' },
+      end: '</m:calls>',
+    });
+  });
+
   it.each([
-    ['arguments that are no JSON', XML],
+    [
+      'strings in quotes between tags',
+      MINIMAX.replace('value if value is string else value | tojson', 'value | tojson'),
+    ],
+    [
+      'values that are no JSON',
+      MINIMAX.replace('value if value is string', "'True' if value is boolean else value if value is string"),
+    ],
+    ['tags that tell the type of a value', GLM.replace('<arg_value>', '<arg_value string={{ value is string }}>')],
+    ['tags that repeat the key', GLM.replace('</arg_value>', '</{{ key }}>')],
+    ['values that no tag ends', GLM.replace('</arg_value>', ';')],
+    [
+      'another form for calls without arguments',
+      GLM.replace('{% for key,', "{{ '(none)' if call.function.arguments | length == 0 }}{% for key,"),
+    ],
     ['a template without tools', '{% for message in messages %}{{ message.content }}{% endfor %}'],
     ['definitions that are not shown', HERMES.replace('{% for tool in tools %} {{ tool | tojson }}{% endfor %}', '')],
     [

@@ -1,4 +1,7 @@
+import { jsonForm, taggedForm } from './arguments-form.ts';
 import { CALL_ID, type CallSyntax } from './call-syntax.ts';
+import { firstUnit, sharedUnits } from './call-units.ts';
+import { type Found, isShown, JSON_SHAPE, type ProbeShape, TAGGED_SHAPE, TEXT_SHAPE } from './probe-shapes.ts';
 import type { TemplateMessage, TemplateTool } from './template-message.ts';
 
 /** What a chat template itself does for tools. */
@@ -38,9 +41,7 @@ const TOOL: TemplateTool = {
 };
 
 const nameOf = (index: number) => `probe_name_${index}`;
-const argumentOf = (index: number) => `probe_value_${index}`;
 const idOf = (index: number) => `probeid0${index}`;
-const argumentsPattern = (index: number) => new RegExp(`\\{\\s*"probe_key"\\s*:\\s*"${argumentOf(index)}"\\s*\\}`);
 
 /**
  * Learns from what the template makes of an invented conversation how its model writes calls. Undefined: it does not show
@@ -49,65 +50,68 @@ const argumentsPattern = (index: number) => new RegExp(`\\{\\s*"probe_key"\\s*:\
 export function learnToolSupport({ render, controlTexts, endTexts }: ProbeOptions): ToolSupport | undefined {
   const show = (...turns: readonly TemplateMessage[]) => {
     const text = render([{ role: 'user', content: QUESTION }, ...turns], [TOOL]);
-    return text?.includes(QUESTION) ? text : undefined;
+    return text?.includes(QUESTION) ? text.slice(text.lastIndexOf(QUESTION) + QUESTION.length) : undefined;
   };
-  const afterQuestion = (text: string) => text.slice(text.lastIndexOf(QUESTION) + QUESTION.length);
-  const withCalls = (count: number, asText: boolean) => {
-    const text = show(...conversation(count, asText));
-    return text === undefined ? undefined : afterQuestion(text);
-  };
+  const withCalls = (count: number, { argumentsOf }: Pick<ProbeShape, 'argumentsOf'>) =>
+    show(...conversation(count, argumentsOf));
 
-  const asked = show();
-  if (!asked?.includes(TOOL.function.name) || !asked.includes('probe_parameter')) return undefined;
-  const prompt = afterQuestion(asked);
-  let argumentsAsText = false;
-  let answered = withCalls(1, argumentsAsText);
-  if (!answered?.includes(argumentOf(1))) {
-    argumentsAsText = true;
-    answered = withCalls(1, argumentsAsText);
-  }
-  if (answered === undefined) return undefined;
-  const start = turnStart(prompt, answered);
-  const single = dissect(answered.slice(start), 1, endTexts);
-  if (!single) return undefined;
-  const {
-    before: [open],
-    middle,
-  } = single;
-  const mark = findMark(open, controlTexts);
+  const asked = render([{ role: 'user', content: QUESTION }], [TOOL]);
+  const prompt = show();
+  if (!asked?.includes(TOOL.function.name) || !asked.includes('probe_parameter') || prompt === undefined)
+    return undefined;
   const plain = show({ role: 'assistant', content: ANSWER });
-  // What plain answers have too tells nothing.
-  if (mark !== undefined && plain && afterQuestion(plain).includes(mark)) return undefined;
-  if (endTexts.some((text) => open.includes(text) || middle.includes(text))) return undefined;
-  const nameEnd = firstUnit(middle, controlTexts);
-  if (nameEnd === '' || nameEnd === CALL_ID) return undefined;
 
-  const several = withCalls(3, argumentsAsText);
-  const parts = several === undefined ? undefined : dissect(several.slice(start), 3, endTexts);
-  const following = parts && continuation(parts, { open, middle, controlTexts, endTexts });
-  return {
-    syntax: {
-      mark,
-      open,
-      nameEnd,
-      middle: middle.slice(nameEnd.length),
-      ...(following ?? { close: single.tail, next: undefined, end: '' }),
-    },
-    argumentsAsText,
-    singleCalls: ![1, 2, 3].every((index) => several?.includes(argumentOf(index))),
-    withoutCalls: prompt.slice(start),
+  const learn = (shape: ProbeShape): ToolSupport | undefined => {
+    const answered = withCalls(1, shape);
+    if (answered === undefined) return undefined;
+    const start = turnStart(prompt, answered);
+    const single = dissect(answered.slice(start), { count: 1, shape, endTexts });
+    if (!single) return undefined;
+    const {
+      before: [open],
+      middle,
+      tags,
+    } = single;
+    // What plain answers begin with too, such as an empty thought, tells nothing.
+    const common = plain === undefined ? 0 : sharedUnits(open, plain.slice(start), controlTexts);
+    const mark = findMark(open.slice(common), { controlTexts, tagged: tags !== undefined });
+    if (mark === undefined ? tags || open.slice(0, common).trim() !== '' : plain?.includes(mark)) return undefined;
+    if (endTexts.some((text) => open.includes(text) || middle.includes(text))) return undefined;
+
+    const several = withCalls(3, shape);
+    const parts = several === undefined ? undefined : dissect(several.slice(start), { count: 3, shape, endTexts });
+    const following = parts && continuation(parts, { open, middle, controlTexts, endTexts });
+    const rest = following ?? { close: single.tail, next: undefined, end: '' };
+    const form = tags
+      ? taggedForm({ ...tags, middle, close: rest.close, controlTexts })
+      : jsonForm({ middle, close: rest.close, controlTexts });
+    if (!form) return undefined;
+    if (form.arguments.kind === 'tagged') {
+      const empty = withCalls(1, { argumentsOf: () => ({}) })
+        ?.slice(start)
+        .replaceAll(idOf(1), CALL_ID);
+      const { lead, end } = form.arguments;
+      if (!empty?.startsWith([open, nameOf(1), lead, end, form.close].join(''))) return undefined;
+    }
+    return {
+      syntax: { mark, open, ...rest, ...form },
+      argumentsAsText: shape === TEXT_SHAPE,
+      singleCalls: ![1, 2, 3].every((index) => several !== undefined && isShown(several, index)),
+      withoutCalls: prompt.slice(start),
+    };
   };
+
+  const asObject = withCalls(1, JSON_SHAPE);
+  if (asObject === undefined || !isShown(asObject, 1)) return learn(TEXT_SHAPE);
+  return learn(JSON_SHAPE) ?? learn(TAGGED_SHAPE);
 }
 
-function conversation(count: number, asText: boolean): TemplateMessage[] {
-  const calls = Array.from({ length: count }, (_, at) => {
-    const input = { probe_key: argumentOf(at + 1) };
-    return {
-      id: idOf(at + 1),
-      type: 'function' as const,
-      function: { name: nameOf(at + 1), arguments: asText ? JSON.stringify(input) : input },
-    };
-  });
+function conversation(count: number, argumentsOf: ProbeShape['argumentsOf']): TemplateMessage[] {
+  const calls = Array.from({ length: count }, (_, at) => ({
+    id: idOf(at + 1),
+    type: 'function' as const,
+    function: { name: nameOf(at + 1), arguments: argumentsOf(at + 1) },
+  }));
   return [
     { role: 'assistant', content: '', tool_calls: calls },
     ...calls.map(({ id, function: { name } }) => ({ role: 'tool', content: RESULT, tool_call_id: id, name })),
@@ -126,29 +130,38 @@ interface Parts {
   /** Text before each name. */
   before: [string, ...string[]];
   middle: string;
+  tags: Found['tags'];
   /** After the last arguments, to the end of the turn. */
   tail: string;
 }
 
+interface Cut {
+  count: number;
+  shape: ProbeShape;
+  endTexts: readonly string[];
+}
+
 /** Cuts a turn at names and arguments. Undefined: they are not there, each once and in this order, or not printed alike. */
-function dissect(turn: string, count: number, endTexts: readonly string[]): Parts | undefined {
+function dissect(turn: string, { count, shape, endTexts }: Cut): Parts | undefined {
   const before: string[] = [];
   const middles = new Set<string>();
+  let tags: Found['tags'];
   let rest = turn;
   for (let index = 1; index <= count; index++) {
-    const found = argumentsPattern(index).exec(rest);
-    const [lead, middle, ...more] = found ? rest.slice(0, found.index).split(nameOf(index)) : [];
+    const found = shape.find(rest, index);
+    const [lead, middle, ...more] = found ? rest.slice(0, found.start).split(nameOf(index)) : [];
     if (!found || lead === undefined || middle === undefined || more.length > 0) return undefined;
     before.push(lead.replaceAll(idOf(index), CALL_ID));
     middles.add(middle.replaceAll(idOf(index), CALL_ID));
-    rest = rest.slice(found.index + found[0].length).replace(idOf(index), CALL_ID);
+    tags = found.tags;
+    rest = rest.slice(found.end).replace(idOf(index), CALL_ID);
   }
   const resultAt = rest.indexOf(RESULT);
   const [first, ...others] = before;
   const [middle] = middles;
   if (first === undefined || middle === undefined || middles.size > 1 || resultAt === -1) return undefined;
   const ends = endTexts.map((text) => rest.indexOf(text)).filter((at) => at !== -1);
-  return { before: [first, ...others], middle, tail: rest.slice(0, Math.min(resultAt, ...ends)) };
+  return { before: [first, ...others], middle, tags, tail: rest.slice(0, Math.min(resultAt, ...ends)) };
 }
 
 interface Known {
@@ -174,22 +187,6 @@ function continuation(
   return { close: tail.slice(0, at), next: { choice, rest: next.slice(choice.length) }, end };
 }
 
-/** The first control token of a text, or else its first character. */
-function firstUnit(text: string, controlTexts: readonly string[]): string {
-  return controlTexts.find((control) => text.startsWith(control)) ?? [...text.slice(0, 2)][0] ?? '';
-}
-
-/** Length of the text that both begin with, in characters and whole control tokens. */
-function sharedUnits(a: string, b: string, controlTexts: readonly string[]): number {
-  let at = 0;
-  while (at < a.length) {
-    const unit = firstUnit(a.slice(at), controlTexts);
-    if (unit !== firstUnit(b.slice(at), controlTexts)) break;
-    at += unit.length;
-  }
-  return at;
-}
-
 function sharedLength(a: string, b: string): number {
   let at = 0;
   while (at < a.length && a[at] === b[at]) at++;
@@ -197,11 +194,14 @@ function sharedLength(a: string, b: string): number {
 }
 
 /**
- * What shows a call wherever it stands: its first control token, or else all that is before the JSON. Undefined: there is only JSON,
- * or mere words, which any answer may hold.
+ * What shows a call wherever it stands: its first control token or, among tags, its first tag, or else all that is before the JSON.
+ * Undefined: there is only JSON, or mere words, which any answer may hold.
  */
-function findMark(open: string, controlTexts: readonly string[]): string | undefined {
-  const lead = open.replace(/(\[\s*)?\{[^{]*$/, '').trim();
+function findMark(
+  open: string,
+  { controlTexts, tagged }: { controlTexts: readonly string[]; tagged: boolean },
+): string | undefined {
+  const lead = tagged ? firstUnit(open.trim(), controlTexts) : open.replace(/(\[\s*)?\{[^{]*$/, '').trim();
   const control = controlTexts.find((text) => lead.startsWith(text));
   const cuts = controlTexts.map((text) => lead.indexOf(text)).filter((at) => at > 0);
   const text = lead.slice(0, Math.min(lead.length, ...cuts)).trim();

@@ -1,19 +1,14 @@
 /** Stands for the id of a call inside the texts of a syntax. */
 export const CALL_ID = '\u{F0BAD}';
 
-/**
- * How a model writes tool calls. All texts between name and arguments are fixed: they are put into the context, not generated. They
- * may hold `CALL_ID`.
- */
+/** How a model writes tool calls. All texts are fixed; those that are put into the context, not generated, may hold `CALL_ID`. */
 export interface CallSyntax {
   /** What shows that calls begin, wherever it stands in an answer. Undefined: only `open` and a name at its very start do. */
   readonly mark: string | undefined;
   /** From the start of the answer to the first name. */
   readonly open: string;
-  /** Ends a name: one character or one control token. */
-  readonly nameEnd: string;
-  /** From there to the arguments, which are one JSON object. */
-  readonly middle: string;
+  /** From the name to the end of the arguments. */
+  readonly arguments: JsonArguments | TaggedArguments;
   /** After the arguments, up to where the model chooses to go on or not. */
   readonly close: string;
   /** What begins another call: the text that is the model's choice, and the rest up to the name. Undefined: one call an answer. */
@@ -22,16 +17,44 @@ export interface CallSyntax {
   readonly end: string;
 }
 
+/** One JSON object. */
+export interface JsonArguments {
+  readonly kind: 'json';
+  /** Ends a name: one character, tag or control token. */
+  readonly nameEnd: string;
+  /** From there to the object. */
+  readonly middle: string;
+}
+
+/**
+ * Each argument between tags: strings as they are, other values as JSON. All of it is generated, since a tag is often one token, and
+ * whether there is another argument is the model's choice.
+ */
+export interface TaggedArguments {
+  readonly kind: 'tagged';
+  /** From the name to the first argument, or to `end`. */
+  readonly lead: string;
+  readonly beforeKey: string;
+  readonly beforeValue: string;
+  /** White space between a value and `valueEnd`. */
+  readonly valueMargin: string;
+  /** A tag that no string may hold. */
+  readonly valueEnd: string;
+  /** From there to another argument, or to `end`. */
+  readonly afterValue: string;
+  /** A tag where there is no other argument. */
+  readonly end: string;
+}
+
 /** What our own instructions teach a model whose template knows nothing of tools. */
-export const GENERIC_SYNTAX: CallSyntax = {
+export const GENERIC_SYNTAX = {
   mark: '<tool_call>',
   open: '<tool_call>\n{"name": "',
-  nameEnd: '"',
-  middle: ', "arguments": ',
+  arguments: { kind: 'json', nameEnd: '"', middle: ', "arguments": ' },
   close: '}\n</tool_call>',
   next: { choice: '\n', rest: '<tool_call>\n{"name": "' },
   end: '',
-};
+} as const satisfies CallSyntax;
 
 /**
  * The id of a call as models see it. It counts the calls of a conversation: ids of clients are random, and what a model reads must not

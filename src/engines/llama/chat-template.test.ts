@@ -10,6 +10,7 @@ import {
   LLAMA_3,
   MISTRAL_LIST,
   MISTRAL_MARKS,
+  QWEN_CODER,
 } from './testing/tool-templates.ts';
 
 const ZEPHYR = `{% for message in messages %}
@@ -190,6 +191,36 @@ describe('createChatTemplate', () => {
     expect(template(GRANITE).render(input).syntax.open).toBe('<|tool_call|>[{"name":"');
     expect(template(strict).render(input).syntax).toBe(GENERIC_SYNTAX);
     expect(text(strict, called, { tools: [weather] })).toContain('You can call these functions');
+  });
+
+  it('shows values between tags as the model has to write them, null too', () => {
+    const input = { text: 'a\n</parameter>', count: 2.5, list: [{ a: null }], none: null, yes: true };
+    const [question, , result] = called;
+    if (!question || !result) throw new Error('The conversation is too short');
+    const toolCalls = [{ id: 'c1', name: 'get_weather', arguments: JSON.stringify(input) }];
+    const shown = text(QWEN_CODER, [question, { role: 'assistant', content: '', toolCalls }, result], {
+      tools: [weather],
+    });
+    const argument = (key: string, value: string) => `<parameter=${key}>\n${value}\n</parameter>\n`;
+    expect(shown).toContain(
+      [
+        '<tool_call>\n<function=get_weather>\n',
+        argument('text', 'a\n</parameter>'),
+        argument('count', '2.5'),
+        argument('list', '[{"a": null}]'),
+        argument('none', 'null'),
+        argument('yes', 'true'),
+        '</function>\n</tool_call><|im_end|>',
+      ].join(''),
+    );
+  });
+
+  it('falls back to its own form where the answer could not be written in that of the template', () => {
+    const render = (fits: boolean) =>
+      template(QWEN_CODER).render({ messages: called, tools: [weather], fits: () => fits });
+    expect(render(true).syntax.arguments.kind).toBe('tagged');
+    expect(render(false).syntax).toBe(GENERIC_SYNTAX);
+    expect(render(false).pieces[0]?.text).toContain('You can call these functions');
   });
 
   it('keeps control tokens in arguments, results and definitions apart', () => {

@@ -15,6 +15,8 @@ export interface PromptPiece {
 export interface RenderInput {
   messages: readonly ChatMessage[];
   tools?: readonly ToolDefinition[] | undefined;
+  /** Whether the answer can write its calls like that; the generic form is always good enough. */
+  fits?: ((syntax: CallSyntax) => boolean) | undefined;
   /** The answer will begin with a call. */
   forcesCall?: boolean | undefined;
 }
@@ -78,8 +80,8 @@ export function createChatTemplate(options: ChatTemplateOptions): ChatTemplate {
     endTexts,
   });
 
-  const renderNative = ({ messages, tools, forcesCall }: RenderInput): RenderedPrompt | undefined => {
-    if (!support || (!tools && !messages.some(usesTools))) return undefined;
+  const renderNative = ({ messages, tools, fits, forcesCall }: RenderInput): RenderedPrompt | undefined => {
+    if (!support || (!tools && !messages.some(usesTools)) || fits?.(support.syntax) === false) return undefined;
     const guard = createEscape(controlPattern);
     const callNumbers = numberCalls(messages);
     const turns = prepare(nativeMessages(messages, { ...support, callNumbers }).map((turn) => guard.value(turn)));

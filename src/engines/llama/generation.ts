@@ -2,6 +2,8 @@ import type { LlamaModel, Token } from 'node-llama-cpp';
 import { errors } from '../../errors/errors.ts';
 import type { CallContext, ChatEvent, ChatGeneration, ChatRequest, TokenUsage } from '../engine.ts';
 import type { Batching } from './batching.ts';
+import { callForms } from './call-form.ts';
+import { openingGrammar } from './call-grammar.ts';
 import { GENERIC_SYNTAX } from './call-syntax.ts';
 import { type Channel, createChannel } from './channel.ts';
 import type { ChatTemplate, PromptPiece, RenderedPrompt } from './chat-template.ts';
@@ -13,7 +15,7 @@ import { createOutput, type Output, type OutputStep } from './output.ts';
 import type { PromptLimit, PromptTokenizer } from './prompt.ts';
 import { checkBias, samplingOptions, temperatureOf } from './sampling.ts';
 import type { SlotLease, SlotPool } from './slots.ts';
-import { openingGrammar, planCalls } from './tool-calls.ts';
+import { type CallPlan, planCalls } from './tool-calls.ts';
 import type { Vocabulary } from './vocabulary.ts';
 
 /** Events that wait for a slow consumer before its generation pauses. */
@@ -118,15 +120,17 @@ interface GenerationPlan {
 async function prepare({ dependencies, request, signal }: Production): Promise<GenerationPlan> {
   const { vocabulary, grammars, contextLength } = dependencies;
   checkBias(request.logitBias, vocabulary.size);
-  const calls = planCalls({
+  const plan = planCalls({
     tools: request.tools,
     choice: request.toolChoice,
     parallel: request.parallelToolCalls ?? true,
   });
   const param = 'messages' in request.prompt ? 'messages' : 'prompt';
   const limit = { param, tokens: contextLength - 1, signal };
-  const rendered = renderPrompt(dependencies, { ...request, tools: calls && request.tools }, calls?.forced, limit);
+  const rendered = renderPrompt(dependencies, { ...request, tools: plan && request.tools }, plan, limit);
   const syntax = rendered?.syntax ?? GENERIC_SYNTAX;
+  const forms = plan && callForms(plan.tools, syntax);
+  const calls = plan && forms && { ...plan, forms };
   const output = createOutput({
     stop: request.stop,
     calls,
@@ -146,7 +150,7 @@ async function prepare({ dependencies, request, signal }: Production): Promise<G
   });
   const grammar = createGrammarSwitch(
     grammars,
-    await grammars.forFormat(request.format, calls && openingGrammar(calls.tools, syntax)),
+    await grammars.forFormat(request.format, calls && openingGrammar(calls.forms, syntax)),
   );
   await grammar.follow(output.callGrammar);
   return {
@@ -215,13 +219,18 @@ async function decode(
 function renderPrompt(
   { template }: GenerationDependencies,
   { prompt, tools }: Pick<ChatRequest, 'prompt' | 'tools'>,
-  forcesCall: boolean | undefined,
+  plan: CallPlan | undefined,
   limit: PromptLimit,
 ): RenderedPrompt | undefined {
   if (!('messages' in prompt)) return undefined;
   // Every message has at least the token that ends it, and a template takes its time for each.
   if (prompt.messages.length > limit.tokens) throw errors.contextFarTooLong(limit.param, limit.tokens);
-  return template.render({ messages: prompt.messages, tools, forcesCall });
+  return template.render({
+    messages: prompt.messages,
+    tools,
+    fits: plan && ((syntax) => callForms(plan.tools, syntax) !== undefined),
+    forcesCall: plan?.forced,
+  });
 }
 
 async function promptTokens(

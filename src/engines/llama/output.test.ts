@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { ChatEvent } from '../engine.ts';
+import { callForms } from './call-form.ts';
 import { type CallSyntax, GENERIC_SYNTAX } from './call-syntax.ts';
 import { createChatTemplate } from './chat-template.ts';
 import { createOutput } from './output.ts';
@@ -7,15 +8,21 @@ import {
   CONTROL_TEXTS,
   DEEPSEEK,
   END_TEXTS,
+  GLM,
   GRANITE,
   HERMES,
   LLAMA_3,
+  MINIMAX,
   MISTRAL_LIST,
   MISTRAL_MARKS,
+  QWEN_CODER,
 } from './testing/tool-templates.ts';
 import { planCalls } from './tool-calls.ts';
 
-const tools = [{ name: 'weather', parameters: { type: 'object' } }, { name: 'time' }];
+const tools = [
+  { name: 'weather', parameters: { type: 'object', properties: { city: { type: 'string' } } } },
+  { name: 'time' },
+];
 
 const syntaxOf = (source: string): CallSyntax =>
   createChatTemplate({
@@ -38,10 +45,11 @@ interface Run {
 /** Feeds tokens and shows what a client and what the model saw. Control tokens are written as `{ control }`. */
 function write(tokens: readonly (string | { control: string })[], { syntax, choice = 'auto', stop }: Run) {
   let count = 0;
-  const calls = planCalls({ tools, choice, parallel: true });
+  const plan = planCalls({ tools, choice, parallel: true });
+  const forms = plan && callForms(plan.tools, syntax);
   const output = createOutput({
     stop,
-    calls,
+    calls: plan && forms && { ...plan, forms },
     syntax,
     callsBefore: 0,
     dropLeadingSpace: false,
@@ -134,6 +142,64 @@ describe('createOutput', () => {
       text: 'Hm.</think>',
       context: `<|calls_begin|><|call_begin|>function<|sep|>weather\n${ROME}<|call_end|><|call_begin|>function<|sep|>time\n{}<|call_end|><|calls_end|>`,
     },
+    {
+      family: 'tags around each argument',
+      source: QWEN_CODER,
+      tokens: [
+        'I look. <tool',
+        '_call>\n',
+        'weather>\n<para',
+        'meter=',
+        'city>\n',
+        'Ro',
+        'me',
+        '\n</',
+        'parameter>\n</fun',
+        'ction>',
+        '\n',
+        'time',
+        '>\n</function>',
+      ],
+      text: 'I look. ',
+      context:
+        '<tool_call>\n<function=weather>\n<parameter=city>\nRome\n</parameter>\n</function>\n</tool_call>\n<tool_call>\n<function=time>\n</function>\n</tool_call>',
+    },
+    {
+      family: 'tags directly after the name',
+      source: GLM,
+      tokens: [
+        'Hm.</think>',
+        '<tool_call>',
+        'weather',
+        '<arg_key>',
+        'city',
+        '</arg_key>',
+        '<arg_value>',
+        'Rome</arg_value></tool_call>',
+        '<tool_call>',
+        'time</tool_',
+        'call>',
+      ],
+      text: 'Hm.</think>',
+      context:
+        '<tool_call>weather<arg_key>city</arg_key><arg_value>Rome</arg_value></tool_call><tool_call>time</tool_call>',
+    },
+    {
+      family: 'one pair of tags around all calls',
+      source: MINIMAX,
+      tokens: [
+        '<m:calls>',
+        'weather">\n<parameter name="',
+        'city">Rome</parameter',
+        '>\n</invoke>',
+        '<invoke name="',
+        'time">\n</invoke>',
+        '</',
+      ],
+      text: '',
+      context:
+        '<m:calls>\n<invoke name="weather">\n<parameter name="city">Rome</parameter>\n</invoke>\n<invoke name="time">\n</invoke>\n</',
+    },
   ])('reads calls written as $family', ({ source, tokens, text, context }) => {
     const answer = write(tokens, { syntax: syntaxOf(source) });
     expect(answer).toMatchObject({ text, calls: both, complete: true });
@@ -165,6 +231,7 @@ describe('createOutput', () => {
     expect(forced(LLAMA_3)).toBe('{"name": "');
     expect(forced(GRANITE)).toBe('<|tool_call|>[{"name":"');
     expect(forced(MISTRAL_MARKS)).toBe('[TOOL_CALLS]');
+    expect(forced(GLM)).toBe('</think><tool_call>');
   });
 
   it('sends what was held back for a stop sequence before a call', () => {

@@ -1,5 +1,6 @@
 import type { ChatEvent, TokenLogprob } from '../engine.ts';
 import { createCallDecoder } from './call-decoder.ts';
+import type { CallForm } from './call-form.ts';
 import { createOpening } from './call-opening.ts';
 import type { CallSyntax } from './call-syntax.ts';
 import type { PromptPiece } from './chat-template.ts';
@@ -9,12 +10,16 @@ import type { CallPlan } from './tool-calls.ts';
 
 export interface OutputOptions {
   stop: readonly string[] | undefined;
-  calls: CallPlan | undefined;
+  calls: OutputCalls | undefined;
   syntax: CallSyntax;
   /** Calls in the conversation so far. */
   callsBefore: number;
   dropLeadingSpace: boolean;
   newCallId: () => string;
+}
+
+export interface OutputCalls extends Pick<CallPlan, 'forced' | 'parallel'> {
+  forms: readonly CallForm[];
 }
 
 export interface OutputStep {
@@ -49,20 +54,14 @@ export interface Output {
 
 export function createOutput(options: OutputOptions): Output {
   const { stop = [], calls, syntax, callsBefore, dropLeadingSpace, newCallId } = options;
-  const { mark } = syntax;
-  const decoder = calls && createCallDecoder({ plan: calls, syntax, callsBefore, newId: newCallId });
+  const { mark, open } = syntax;
+  const decoder = calls && createCallDecoder({ ...calls, syntax, callsBefore, newId: newCallId });
   const lead = calls?.forced && decoder ? decoder.open('') : [];
   const awaited = calls && !calls.forced;
   const text = createTextStream({
     stop: awaited && mark !== undefined ? [...stop, mark] : stop,
     dropLeadingSpace,
-    opening:
-      awaited && mark === undefined
-        ? createOpening(
-            syntax,
-            calls.tools.map(({ name }) => name),
-          )
-        : undefined,
+    opening: awaited && mark === undefined ? createOpening(open, calls.forms) : undefined,
   });
   // Stop sequences are for prose: inside arguments they would only break the JSON.
   const callText = createTextStream({});

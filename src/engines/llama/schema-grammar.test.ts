@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ApiError } from '../../errors/api-error.ts';
 import { schemaGrammar } from './schema-grammar.ts';
+import { dice } from './testing/dice.ts';
 import { createGbnfWalk } from './testing/gbnf-walk.ts';
 import { randomSchema } from './testing/random-schema.ts';
 
@@ -15,15 +16,6 @@ const ajv = new Ajv2020({ strict: false, validateFormats: false, validateSchema:
 function answers(schema: object, count: number, random: () => number = Math.random): unknown[] {
   const walk = createGbnfWalk(schemaGrammar(schema, LOCATION), random);
   return Array.from({ length: count }, () => JSON.parse(walk()) as unknown);
-}
-
-/** A small generator of equally likely numbers, so that a failing case can be run again. */
-function dice(seed: number): () => number {
-  let state = seed + 1;
-  return () => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return state / 2 ** 32;
-  };
 }
 
 function refusal(schema: object): ApiError {

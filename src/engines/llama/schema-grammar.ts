@@ -23,7 +23,7 @@ export function schemaGrammar(schema: unknown, location: string): string {
 }
 
 /** llama.cpp compiles a grammar in time that grows with its square: about a second at this length, in which nobody else goes on. */
-const MAX_GRAMMAR_CHARACTERS = 262_144;
+export const MAX_GRAMMAR_CHARACTERS = 262_144;
 const MAX_SCHEMA_CHARACTERS = 120_000;
 
 const tooLarge = (location: string) =>
@@ -72,7 +72,8 @@ interface Place {
   open: readonly string[];
 }
 
-function createConverter(rules: GrammarRules, document: unknown) {
+/** Adds rules for parts of a schema to a grammar. */
+export function createConverter(rules: GrammarRules, document: unknown) {
   const ruleOfReference = new Map<string, string>();
 
   const convert = (schema: unknown, place: Place): string => {
@@ -176,13 +177,11 @@ function createConverter(rules: GrammarRules, document: unknown) {
   };
 
   const typed = (schema: SchemaObject, keys: readonly string[], place: Place): string => {
-    const implied = [...new Set(keys.flatMap((key) => TYPE_OF_KEYWORD[key] ?? []))];
-    const types = schema.type === undefined ? implied : [schema.type].flat().map(String);
+    const types = typesOf(schema, keys);
     if (types.length === 0 && schema.type === undefined) return jsonRules(rules).value;
     const wrong = types.find((type) => !TYPES.includes(type));
     if (wrong !== undefined) throw cannotExpress(place.location, 'type', `'${wrong}' is no JSON type`);
     if (types.length === 0) throw cannotExpress(place.location, 'type', 'no type is left to choose from');
-    if (schema.nullable === true && !types.includes('null')) types.push('null');
     const alternatives = types.map((type) => ofType(type, schema, place));
     return alternatives.length === 1 ? alternatives.join('') : rules.add(place.hint, alternatives.join(' | '));
   };
@@ -351,7 +350,7 @@ function createConverter(rules: GrammarRules, document: unknown) {
     return rules.add(whole ? 'integer' : 'number', expression);
   };
 
-  return { convert };
+  return { convert, expand };
 }
 
 function count(schema: SchemaObject, keyword: string, { location }: Place): number | undefined {
@@ -361,7 +360,14 @@ function count(schema: SchemaObject, keyword: string, { location }: Place): numb
   throw cannotExpress(location, keyword, 'it must be a whole number of at least 0');
 }
 
-function hasType(value: unknown, schema: SchemaObject): boolean {
+/** What `type` says, or else what the other keywords imply; nothing where they leave it open. */
+export function typesOf(schema: SchemaObject, keys: readonly string[] = assertionKeys(schema)): string[] {
+  const implied = new Set(keys.flatMap((key) => TYPE_OF_KEYWORD[key] ?? []));
+  const types = schema.type === undefined ? [...implied] : [schema.type].flat().map(String);
+  return types.length > 0 && schema.nullable === true && !types.includes('null') ? [...types, 'null'] : types;
+}
+
+export function hasType(value: unknown, schema: SchemaObject): boolean {
   if (schema.type === undefined) return true;
   const types = [schema.type].flat().map(String);
   if (value === null) return types.includes('null') || schema.nullable === true;

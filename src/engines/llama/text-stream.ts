@@ -90,7 +90,7 @@ function firstOccurrence(text: string, stops: readonly string[]): { at: number; 
 }
 
 /** Length of the longest end of `text` that could still grow into a stop sequence. */
-function possibleStopSuffix(text: string, stops: readonly string[]): number {
+export function possibleStopSuffix(text: string, stops: readonly string[]): number {
   let longest = 0;
   for (const stop of stops) {
     for (let length = Math.min(stop.length - 1, text.length); length > longest; length--) {

@@ -1,7 +1,5 @@
 import { errors } from '../../errors/errors.ts';
 import type { ToolChoice, ToolDefinition } from '../engine.ts';
-import type { CallSyntax } from './call-syntax.ts';
-import { literal } from './grammar-rules.ts';
 import { schemaGrammar } from './schema-grammar.ts';
 
 /** What may be called in one answer, and how. */
@@ -15,7 +13,11 @@ export interface CallPlan {
 
 export interface CallableTool {
   name: string;
-  /** GBNF of its arguments. */
+  /** Of its arguments. */
+  schema: unknown;
+  /** Where a client wrote it. */
+  location: string;
+  /** GBNF of its arguments as JSON. */
   grammar: string;
 }
 
@@ -33,11 +35,11 @@ export function planCalls({ tools = [], choice = 'auto', parallel }: CallRequest
     throw errors.invalidParameter('tool_choice', "'tool_choice' asks for a tool call, but 'tools' is empty.");
   }
   const named = typeof choice === 'object' ? choice.name : undefined;
-  const callable = tools.flatMap((tool, index) =>
-    named === undefined || tool.name === named
-      ? [{ name: tool.name, grammar: schemaGrammar(argumentsSchema(tool), `tools[${index}].function.parameters`) }]
-      : [],
-  );
+  const callable = tools.flatMap((tool, index) => {
+    if (named !== undefined && tool.name !== named) return [];
+    const [schema, location] = [argumentsSchema(tool), `tools[${index}].function.parameters`];
+    return [{ name: tool.name, schema, location, grammar: schemaGrammar(schema, location) }];
+  });
   if (callable.length === 0) {
     throw errors.invalidParameter('tool_choice', "'tool_choice' names a function that is not among 'tools'.");
   }
@@ -47,17 +49,3 @@ export function planCalls({ tools = [], choice = 'auto', parallel }: CallRequest
 /** Arguments are an object, whatever a careless schema leaves open. */
 const argumentsSchema = ({ parameters }: ToolDefinition) =>
   parameters === undefined ? { type: 'object', properties: {} } : { type: 'object', ...parameters };
-
-/** One of the names, with what ends it. */
-export const nameGrammar = (tools: readonly CallableTool[], { nameEnd }: CallSyntax) =>
-  `root ::= ${tools.map(({ name }) => literal(name + nameEnd)).join(' | ')}`;
-
-/** After a call: what begins the next one, or the end. */
-export const choiceGrammar = (next: string, end: string) =>
-  end === '' ? `root ::= ${literal(next)}?` : `root ::= ${literal(next)} | ${literal(end)}`;
-
-/** What stands for a call where text must keep to a format: as much of it as opens one. */
-export const openingGrammar = (tools: readonly CallableTool[], { mark, open, nameEnd }: CallSyntax) =>
-  mark === undefined
-    ? `${literal(open)} (${tools.map(({ name }) => literal(name + nameEnd)).join(' | ')})`
-    : literal(mark);

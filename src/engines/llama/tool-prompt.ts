@@ -25,15 +25,19 @@ export function numberCalls(messages: readonly ChatMessage[]): ReadonlyMap<strin
   return numbers;
 }
 
-export interface NativeForm extends Pick<ToolSupport, 'argumentsAsText' | 'singleCalls'> {
+export interface NativeForm extends Pick<ToolSupport, 'syntax' | 'argumentsAsText' | 'singleCalls'> {
   callNumbers: ReadonlyMap<string, number>;
 }
 
 /** For templates that know tools. */
 export function nativeMessages(messages: readonly ChatMessage[], form: NativeForm): TemplateMessage[] {
-  const { argumentsAsText, singleCalls, callNumbers } = form;
+  const { syntax, argumentsAsText, singleCalls, callNumbers } = form;
   const functionNames = new Map(messages.flatMap(({ toolCalls = [] }) => toolCalls.map(({ id, name }) => [id, name])));
   const idOf = (id: string) => shownId(callNumbers.get(id) ?? 0);
+  const shownArguments = (text: string) => {
+    if (argumentsAsText) return text;
+    return syntax.arguments.kind === 'tagged' ? withoutNulls(parsedArguments(text)) : parsedArguments(text);
+  };
   const turns = singleCalls ? oneCallAtATime(messages) : messages;
   return turns.map((message) => {
     const { role, content, toolCallId, toolCalls = [] } = message;
@@ -41,7 +45,7 @@ export function nativeMessages(messages: readonly ChatMessage[], form: NativeFor
     const calls = toolCalls.map((call) => ({
       id: idOf(call.id),
       type: 'function' as const,
-      function: { name: call.name, arguments: argumentsAsText ? call.arguments : parsedArguments(call.arguments) },
+      function: { name: call.name, arguments: shownArguments(call.arguments) },
     }));
     return {
       role,
@@ -93,8 +97,10 @@ function genericMessage(message: ChatMessage): TemplateMessage {
   return { role: message.role, content: [message.content, ...calls].filter((part) => part !== '').join('\n') };
 }
 
-const genericCall = (name: string, json: string) =>
-  [GENERIC_SYNTAX.open, name, GENERIC_SYNTAX.nameEnd, GENERIC_SYNTAX.middle, json, GENERIC_SYNTAX.close].join('');
+const genericCall = (name: string, json: string) => {
+  const { open, arguments: form, close } = GENERIC_SYNTAX;
+  return [open, name, form.nameEnd, form.middle, json, close].join('');
+};
 
 function toolInstructions(tools: readonly ToolDefinition[]): string {
   const definitions = tools.map((tool) => JSON.stringify(nativeTool(tool).function)).join('\n');
@@ -106,6 +112,12 @@ function toolInstructions(tools: readonly ToolDefinition[]): string {
     'Its result comes back inside <tool_response>. When no function is needed, answer in plain words.',
   ].join('\n');
 }
+
+/** Between tags null is written like a text, and some templates refuse it as anything else. */
+const withoutNulls = (input: unknown) =>
+  typeof input === 'object' && input !== null && !Array.isArray(input)
+    ? Object.fromEntries(Object.entries(input).map(([key, value]) => [key, value === null ? 'null' : value]))
+    : input;
 
 /** Most templates print arguments as JSON themselves; text that is no JSON is passed on as it is. */
 function parsedArguments(text: string): unknown {

@@ -16,13 +16,22 @@ export const GRANITE = chatMl(
   `{% if message.tool_calls %}<|tool_call|>[{% for call in message.tool_calls %}{{ ',' if not loop.first }}{"name":"{{ call.function.name }}","arguments":{{ call.function.arguments | tojson }}}{% endfor %}]{% endif %}`,
 );
 
-/** Arguments as tags: no JSON to decode. */
-export const XML = chatMl(
-  `{% for call in message.tool_calls or [] %}<tool_call>
-<function={{ call.function.name }}>{% for key, value in call.function.arguments | items %}
-<parameter={{ key }}>{{ value }}</parameter>{% endfor %}
-</function>
+/** Arguments between tags that name them, values on lines of their own. Refuses a null. */
+export const QWEN_CODER = chatMl(
+  `{% for call in message.tool_calls or [] %}{{ '\\n' if not loop.first }}<tool_call>
+<function={{ call.function.name }}>
+{% for key, value in call.function.arguments | items %}<parameter={{ key }}>
+{{ value | tojson if value is mapping or (value is iterable and value is not string) else value | string }}
+</parameter>{{ '\\n' }}{% endfor %}</function>
 </tool_call>{% endfor %}`,
+);
+
+/** Keys between tags as well, directly after the name; an empty thought before every answer. */
+export const GLM = `{% if tools %}{{ tools | tojson }}{% endif %}{% for message in messages %}<|{{ message.role }}|>{% if message.role == 'assistant' %}<think></think>{% endif %}{{ message.content }}{% for call in message.tool_calls or [] %}<tool_call>{{ call.function.name }}{% for key, value in call.function.arguments | items %}<arg_key>{{ key }}</arg_key><arg_value>{{ value if value is string else value | tojson }}</arg_value>{% endfor %}</tool_call>{% endfor %}{% endfor %}{% if add_generation_prompt %}<|assistant|><think>{% endif %}`;
+
+/** All calls between one pair of tags. */
+export const MINIMAX = chatMl(
+  `{% if message.tool_calls %}<m:calls>{{ '\\n' }}{% for call in message.tool_calls %}<invoke name="{{ call.function.name }}">{{ '\\n' }}{% for key, value in call.function.arguments | items %}<parameter name="{{ key }}">{{ value if value is string else value | tojson }}</parameter>{{ '\\n' }}{% endfor %}</invoke>{{ '\\n' }}{% endfor %}</m:calls>{% endif %}`,
 );
 
 /** Thoughts before everything else, arguments as the text they are, control tokens around each call. */
@@ -78,4 +87,4 @@ export const CONTROL_TEXTS = [
   '<s>',
 ];
 
-export const END_TEXTS = ['</s>', '<|im_end|>'];
+export const END_TEXTS = ['</s>', '<|im_end|>', '<|tool|>'];

@@ -1,0 +1,54 @@
+import type { ArgumentsReader } from './arguments-reader.ts';
+import type { CallSyntax, JsonArguments, TaggedArguments } from './call-syntax.ts';
+import { NAME_CHARACTERS } from './call-units.ts';
+import { createJsonReader } from './json-reader.ts';
+import { tagTool } from './tagged-grammar.ts';
+import { createTaggedReader } from './tagged-reader.ts';
+import type { CallableTool } from './tool-calls.ts';
+
+/** How calls of one tool are written in a syntax. */
+export interface CallForm {
+  name: string;
+  /** What may end the name. */
+  endings: readonly NameEnding[];
+  /** GBNF of what is generated after that. */
+  grammar: string;
+  createReader(): ArgumentsReader;
+}
+
+export interface NameEnding {
+  text: string;
+  /** Fixed text from there to what is generated; undefined: the call has ended, without arguments. */
+  insert: string | undefined;
+}
+
+/** Undefined: the syntax cannot hold the arguments of one of these tools. */
+export function callForms(tools: readonly CallableTool[], syntax: CallSyntax): CallForm[] | undefined {
+  const { arguments: written } = syntax;
+  const forms = tools.flatMap((tool) =>
+    written.kind === 'json' ? jsonCall(tool, written) : (taggedCall(tool, written) ?? []),
+  );
+  return forms.length === tools.length ? forms : undefined;
+}
+
+const jsonCall = ({ name, grammar }: CallableTool, { nameEnd, middle }: JsonArguments): CallForm => ({
+  name,
+  endings: [{ text: nameEnd, insert: middle }],
+  grammar,
+  createReader: createJsonReader,
+});
+
+function taggedCall({ name, schema, location }: CallableTool, written: TaggedArguments): CallForm | undefined {
+  const tool = NAME_CHARACTERS.test(name) ? tagTool(schema, location, written) : undefined;
+  if (!tool) return undefined;
+  const { lead, beforeKey, end } = written;
+  return {
+    name,
+    endings: [
+      ...(tool.grammar === undefined ? [] : [{ text: lead + beforeKey, insert: '' }]),
+      ...(tool.mayBeEmpty ? [{ text: lead + end, insert: undefined }] : []),
+    ],
+    grammar: tool.grammar ?? '',
+    createReader: () => createTaggedReader(written, tool.kinds),
+  };
+}
