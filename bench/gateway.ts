@@ -7,6 +7,7 @@
  *
  * `--before` puts another checkout of the service beside this one, to see what a change has brought.
  */
+import { execFileSync } from 'node:child_process';
 import { mkdtempDisposable, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -36,6 +37,9 @@ const report = createReport();
 /** One core for the server under test, the other for load and upstream, where the machine can do that. */
 const pin = (core: number, command: string[]): string[] =>
   process.platform === 'linux' ? ['taskset', '-c', String(core), ...command] : command;
+
+// The load comes from this process.
+if (process.platform === 'linux') execFileSync('taskset', ['-a', '-cp', '1', String(process.pid)]);
 
 const requestTo = (address: string) => ({
   url: `${address}/v1/embeddings`,

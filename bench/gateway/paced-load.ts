@@ -18,7 +18,8 @@ const WARM_UP_SECONDS = 1;
 /**
  * Sends requests evenly over the time, whether or not earlier ones are answered, and gives the latency of each in
  * milliseconds.
- * Load generators with a limited rate send a second's worth as fast as they can and then rest: that is full load in bursts.
+ * Load generators with a limited rate send a second's worth as fast as they can and then rest: that is full load in bursts. A timer
+ * has a resolution of a millisecond and would send requests in pairs, so this looks at the clock in every turn of the event loop.
  */
 export async function pacedLoad({ url, headers, body, perSecond, seconds }: PacedLoad): Promise<number[]> {
   const { origin, pathname: path } = new URL(url);
@@ -53,15 +54,19 @@ export async function pacedLoad({ url, headers, body, perSecond, seconds }: Pace
   };
 
   const startedAt = performance.now();
-  const timer = setInterval(() => {
+  let over = false;
+  const turn = (): void => {
+    if (over) return;
     const due = Math.min(total, Math.floor(((performance.now() - startedAt) / 1000) * perSecond));
     while (sent < due && sent - answered < MAX_UNDER_WAY) send();
     if (sent < due) reject(new Error(`the server does not keep up with ${perSecond} requests a second`));
-  }, 1);
+    setImmediate(turn);
+  };
+  turn();
   try {
     await done;
   } finally {
-    clearInterval(timer);
+    over = true;
     await pool.destroy();
   }
   return latencies;
