@@ -60,6 +60,8 @@ export function createEmbeddings({ inference }: { inference: InferenceService })
         const promptTokens = result.tokens.reduce((sum, tokens) => sum + tokens, 0);
         const settled = settle({ promptTokens }, { region: result.servedRegion });
         const answer = write({ ...result, promptTokens });
+        // Its failure is told by whoever awaits it, which may be later, or nobody when the row fails first.
+        if (answer instanceof Promise) answer.catch(() => {});
         await settled;
         // A long answer is still being written: its engine is free meanwhile.
         return { answer };

@@ -135,6 +135,7 @@ describe('metering', () => {
     await expect(metering.record(request('d', { used: { ...NOTHING_USED, promptTokens: 0.5 } }))).rejects.toThrow(
       RangeError,
     );
+    await expect(metering.record(request('e', { durationMs: Number.NaN }))).rejects.toThrow(RangeError);
     expect(ledger.commits).toHaveLength(2);
   });
 });

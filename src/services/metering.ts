@@ -171,7 +171,13 @@ function toRow(request: MeteredRequest, time: number): LedgerRow {
     pricing,
     discountPercent,
     status: request.status,
-    durationMs: Math.round(request.durationMs),
-    firstTokenMs: firstTokenMs === null ? null : Math.round(firstTokenMs),
+    durationMs: wholeMs(request.durationMs),
+    firstTokenMs: firstTokenMs === null ? null : wholeMs(firstTokenMs),
   };
+}
+
+function wholeMs(ms: number): number {
+  const rounded = Math.round(ms);
+  if (!Number.isSafeInteger(rounded)) throw new RangeError(`a duration of ${ms} ms`);
+  return rounded;
 }

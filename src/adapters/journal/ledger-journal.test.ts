@@ -147,4 +147,69 @@ describe('ledger journal', () => {
     expect(own.rows.size).toBe(10);
     await journal.close();
   });
+
+  it('brings many rows in with one commit when it is read again', async () => {
+    const own = books();
+    const path = freshPath();
+    const journal = await openOver(own, path);
+    for (let row = 0; row < 200; row += 1) await journal.append(ledgerRow());
+    const beside = journalReader({ ...own, path });
+    expect(await beside.usage.spentNanoUsd({ accountId: 'acct_1', start: 0, end: 1 })).toBe(200n);
+    expect(own.state.commits).toBeLessThan(10);
+    await journal.close();
+  });
+
+  it('tells of a failed round once, however many rows come meanwhile', async () => {
+    const own = books();
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const onError = vi.fn();
+    const journal = await openOver(own, freshPath(), { applyAfterMs: 50, onError });
+    const open = own.hold();
+    own.state.failure = new Error('database is locked');
+    for (let row = 0; row < 20; row += 1) {
+      await journal.append(ledgerRow());
+      await vi.advanceTimersByTimeAsync(50);
+    }
+    expect(onError).not.toHaveBeenCalled();
+    open();
+    await vi.waitFor(() => expect(onError).toHaveBeenCalledTimes(1));
+    own.state.failure = undefined;
+    await vi.advanceTimersByTimeAsync(1_000);
+    await vi.waitFor(() => expect(own.rows.size).toBe(20));
+    expect(onError).toHaveBeenCalledTimes(1);
+    await journal.close();
+  });
+
+  it('takes nothing and tries nothing any more once it closes, and leaves no rows behind', async () => {
+    const own = books();
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const path = freshPath();
+    const journal = await openOver(own, path, { applyAfterMs: 50 });
+    const early = journal.append(ledgerRow());
+    const closing = journal.close();
+    await expect(journal.append(ledgerRow())).rejects.toThrow('closed');
+    await Promise.all([early, closing]);
+    expect(own.rows.size).toBe(1);
+    expect(vi.getTimerCount()).toBe(0);
+    own.rows.clear();
+    await journalReader({ ...own, path }).usage.query({} as never);
+    expect(own.rows.size).toBe(0);
+  });
+
+  it('keeps for the next start what the ledger does not take at the end', async () => {
+    const own = books();
+    const path = freshPath();
+    const onError = vi.fn();
+    const journal = await openOver(own, path, { onError });
+    await journal.append(ledgerRow());
+    own.state.failure = new Error('disk full');
+    await journal.close();
+    expect(onError).toHaveBeenCalledExactlyOnceWith(own.state.failure);
+    own.state.failure = undefined;
+    const next = await openOver(own, path);
+    expect(own.rows.size).toBe(1);
+    await next.close();
+  });
 });

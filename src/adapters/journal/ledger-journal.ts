@@ -55,7 +55,8 @@ const settledUsage = (usage: UsageReader, settle: () => Promise<void>): UsageRea
 /** Brings what a journal holds into the ledger. Rows that are there already are ignored, so anybody may do it at any time. */
 async function replay(path: string, ledger: Ledger): Promise<void> {
   for (const segment of segmentPaths(path)) {
-    for (const record of await readRecords(segment)) await ledger.append(JSON.parse(record) as LedgerRow[]);
+    const rows = (await readRecords(segment)).flatMap((record) => JSON.parse(record) as LedgerRow[]);
+    for (let at = 0; at < rows.length; at += APPLY_ROWS) await ledger.append(rows.slice(at, at + APPLY_ROWS));
   }
 }
 
@@ -85,6 +86,7 @@ export async function openLedgerJournal(options: LedgerJournalOptions): Promise<
   });
   const [first, second] = segmentPaths(path);
   let [written, applied] = await Promise.all([openPage(first), openPage(second)]);
+  let isClosing = false;
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> | undefined;
   let next: Promise<void> | undefined;
@@ -120,13 +122,19 @@ export async function openLedgerJournal(options: LedgerJournalOptions): Promise<
     return next;
   }
 
+  /** One at a time, retries among them: it is armed until its round has ended. */
   function applySoon(afterMs: number): void {
-    timer ??= setTimeout(() => {
-      timer = undefined;
-      settle().catch((error: unknown) => {
+    if (isClosing) return;
+    timer ??= setTimeout(async () => {
+      let againMs = applyAfterMs;
+      try {
+        await settle();
+      } catch (error) {
         onError(error);
-        applySoon(RETRY_MS);
-      });
+        againMs = RETRY_MS;
+      }
+      timer = undefined;
+      if (written.segment.isUsed || applied.segment.isUsed) applySoon(againMs);
     }, afterMs);
   }
 
@@ -137,6 +145,7 @@ export async function openLedgerJournal(options: LedgerJournalOptions): Promise<
       return;
     }
     while (!written.segment.hasRoomFor(record.length)) await settle();
+    if (isClosing) throw new Error('the journal is closed');
     const page = written;
     const write = page.segment.write(record);
     page.writes.add(write);
@@ -153,12 +162,19 @@ export async function openLedgerJournal(options: LedgerJournalOptions): Promise<
     ledger: { append: ledger.append, appendFresh },
     usage: settledUsage(options.usage, settle),
     async close() {
+      isClosing = true;
       clearTimeout(timer);
+      // A file must not be closed under a write.
+      await Promise.allSettled([...written.writes, ...applied.writes]);
+      let empty = true;
       try {
         await settle();
-      } finally {
-        await Promise.all([written.segment.close(), applied.segment.close()]);
+      } catch (error) {
+        // They are in the files for the next start.
+        onError(error);
+        empty = false;
       }
+      await Promise.all([written.segment.close({ empty }), applied.segment.close({ empty })]);
     },
   };
 }

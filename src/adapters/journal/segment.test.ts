@@ -1,10 +1,13 @@
+import fs from 'node:fs';
 import { mkdtemp, open, rm, stat } from 'node:fs/promises';
+import { syncBuiltinESMExports } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { encodeRecord, openSegment, readRecords } from './segment.ts';
 
 const BYTES = 4_096;
+const KEEP = { empty: false };
 
 let directory: string;
 let files = 0;
@@ -28,7 +31,7 @@ describe('segment', () => {
     const texts = ['"one"', '"zwei £ 三"', '""'];
     await Promise.all(texts.map((text) => segment.write(encodeRecord(text))));
     expect(await readRecords(path)).toEqual(texts);
-    await segment.close();
+    await segment.close(KEEP);
   });
 
   it('takes its space at once, for its owner only, and says when it is full', async () => {
@@ -41,7 +44,7 @@ describe('segment', () => {
     expect([segment.isUsed, segment.hasRoomFor(BYTES)]).toEqual([true, false]);
     segment.rewind();
     expect([segment.isUsed, segment.hasRoomFor(BYTES)]).toEqual([false, true]);
-    await segment.close();
+    await segment.close(KEEP);
   });
 
   it('leaves out records that are torn or missing, and finds those behind them', async () => {
@@ -49,7 +52,7 @@ describe('segment', () => {
     const segment = await openFresh(path);
     const records = ['"first"', '"second"', '"third"', '"fourth"'].map(encodeRecord);
     for (const record of records) await segment.write(record);
-    await segment.close();
+    await segment.close(KEEP);
     const [one, two, three] = records.map(({ length }) => length) as [number, number, number];
     // The second never reached the disk, of the third only a part.
     await overwrite(path, one, Buffer.alloc(two));
@@ -63,7 +66,7 @@ describe('segment', () => {
     for (const text of ['"an old one"', '"another old one"']) await segment.write(encodeRecord(text));
     segment.rewind();
     for (const text of ['1', '2']) await segment.write(encodeRecord(text));
-    await segment.close();
+    await segment.close(KEEP);
     expect((await readRecords(path)).slice(0, 2)).toEqual(['1', '2']);
   });
 
@@ -72,9 +75,38 @@ describe('segment', () => {
     expect(await readRecords(path)).toEqual([]);
     const segment = await openFresh(path);
     await segment.write(encodeRecord('1'));
-    await segment.close();
+    await segment.close(KEEP);
     expect(await readRecords(path)).toEqual(['1']);
-    await (await openFresh(path)).close();
+    await (await openFresh(path)).close(KEEP);
+    expect(await readRecords(path)).toEqual([]);
+  });
+
+  it('does not give back a record whose write failed, although its bytes are there', async () => {
+    const path = freshPath();
+    const segment = await openFresh(path);
+    await segment.write(encodeRecord('1'));
+    const { write } = fs;
+    type Done = (error: Error | null, written: number) => void;
+    const fail = (fd: number, bytes: Uint8Array, offset: number, length: number, position: number, done: Done) =>
+      write(fd, bytes, offset, length, position, () => done(new Error('EIO'), 0));
+    const failing = vi.spyOn(fs, 'write').mockImplementationOnce(fail as unknown as typeof write);
+    syncBuiltinESMExports();
+    onTestFinished(() => {
+      failing.mockRestore();
+      syncBuiltinESMExports();
+    });
+    await expect(segment.write(encodeRecord('2'))).rejects.toThrow('EIO');
+    await segment.write(encodeRecord('3'));
+    expect(await readRecords(path)).toEqual(['1', '3']);
+    await segment.close(KEEP);
+  });
+
+  it('leaves nothing behind when it is closed empty', async () => {
+    const path = freshPath();
+    const segment = await openFresh(path);
+    await segment.write(encodeRecord('1'));
+    await segment.close({ empty: true });
+    expect((await stat(path)).size).toBe(0);
     expect(await readRecords(path)).toEqual([]);
   });
 });

@@ -13,7 +13,8 @@ export interface Segment {
   write(record: Uint8Array): Promise<void>;
   /** Begins anew: nothing that was written is needed any more. */
   rewind(): void;
-  close(): Promise<void>;
+  /** `empty`: nothing that was written is needed any more, and nobody shall find it. */
+  close(options: { empty: boolean }): Promise<void>;
 }
 
 export interface SegmentOptions {
@@ -71,25 +72,31 @@ export async function openSegment({ path, bytes, synced }: SegmentOptions): Prom
       return new Promise((resolve, reject) => {
         // The plain call: a promise of the file handle's own costs as much as the write.
         write(handle.fd, record, 0, record.length, at, (error, written) => {
-          if (error !== null) return reject(error);
+          // What was refused must not be found again: all of it may be in the file, and only its sync have failed.
+          const refuse = (failure: Error) =>
+            write(handle.fd, Buffer.alloc(record.length), 0, record.length, at, () => reject(failure));
+          if (error !== null) return refuse(error);
           if (written < record.length)
-            return reject(new Error(`only ${written} of ${record.length} bytes were written`));
+            return refuse(new Error(`only ${written} of ${record.length} bytes were written`));
           if (!synced || syncsItself) return resolve();
-          fdatasync(handle.fd, (failure) => (failure === null ? resolve() : reject(failure)));
+          fdatasync(handle.fd, (failure) => (failure === null ? resolve() : refuse(failure)));
         });
       });
     },
     rewind() {
       position = 0;
     },
-    close: () => handle.close(),
+    async close({ empty }) {
+      if (empty) await handle.truncate(0);
+      await handle.close();
+    },
   };
 }
 
 /** All of its space is taken now, so that later writes change nothing but contents and cannot meet a full disk. */
 async function reserve(handle: FileHandle, path: string, bytes: number): Promise<void> {
-  await handle.truncate(0);
-  await handle.write(Buffer.alloc(bytes), 0, bytes, 0);
+  await handle.writeFile(Buffer.alloc(bytes));
+  await handle.truncate(bytes);
   await handle.sync();
   const directory = await open(dirname(path));
   await directory.sync().finally(() => directory.close());

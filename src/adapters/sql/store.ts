@@ -8,6 +8,7 @@ import type {
   ModelLifecycleRepository,
   RevisionRepository,
 } from '../../ports/repositories.ts';
+import { StoreUnavailableError } from '../../ports/store-errors.ts';
 import type { UsageReader } from '../../ports/usage.ts';
 import { journalReader, openLedgerJournal } from '../journal/ledger-journal.ts';
 import { sqlAccounts } from './accounts.ts';
@@ -46,9 +47,16 @@ export async function openSqlStore(options: SqlStoreOptions): Promise<SqlStore> 
   const { path, synchronous, journal } = options;
   const database = await openSqlite({ ...options, migrations: MIGRATIONS });
   const books = { path, ledger: sqlLedger(database), usage: sqlUsage(database) };
-  const { ledger, usage, close } = journal
-    ? await openLedgerJournal({ ...books, synced: synchronous !== 'normal', onError: journal.onError })
-    : journalReader(books);
+  const openJournal = async ({ onError }: NonNullable<SqlStoreOptions['journal']>) => {
+    try {
+      return await openLedgerJournal({ ...books, synced: synchronous !== 'normal', onError });
+    } catch (cause) {
+      await database.close();
+      const reason = (cause as Error).message;
+      throw new StoreUnavailableError(`The journal of the ledger cannot be opened: ${reason}.`, { cause });
+    }
+  };
+  const { ledger, usage, close } = journal ? await openJournal(journal) : journalReader(books);
   return {
     accounts: sqlAccounts(database),
     keys: sqlKeys(database),
