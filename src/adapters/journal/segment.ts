@@ -58,7 +58,12 @@ export async function openSegment({ path, bytes, synced }: SegmentOptions): Prom
   // Where a write can sync by itself, it need not be followed by a second call that waits for its turn again.
   const syncsItself = synced && constants.O_DSYNC !== undefined;
   const handle = await open(path, constants.O_RDWR | constants.O_CREAT | (syncsItself ? constants.O_DSYNC : 0), 0o600);
-  await reserve(handle, path, bytes);
+  try {
+    await reserve(handle, path, bytes);
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
   let position = 0;
 
   return {
