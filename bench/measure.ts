@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { availableParallelism, cpus, loadavg } from 'node:os';
+import { cpus, loadavg } from 'node:os';
 
 /** What every benchmark needs: medians, the conditions it ran under, and one table of what was wanted and what was reached. */
 
@@ -25,7 +25,7 @@ const load = () =>
 export function printConditions(title: string): void {
   console.log(`${title}, ${new Date().toISOString().slice(0, 16).replace('T', ' ')} UTC`);
   console.log(
-    `${availableParallelism()} cores (${cpus()[0]?.model.trim() ?? 'unknown'}), Node ${process.version}, load average ${load()}\n`,
+    `${cpus().length} cores (${cpus()[0]?.model.trim() ?? 'unknown'}), Node ${process.version}, load average ${load()}\n`,
   );
 }
 
