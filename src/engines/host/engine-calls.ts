@@ -1,4 +1,5 @@
 import type { CallContext, ChatGeneration, EngineModel } from '../engine.ts';
+import { createAnswerPace } from './answer-pace.ts';
 import type { FrameChannel } from './frames.ts';
 import {
   bytesOf,
@@ -22,6 +23,7 @@ interface Running {
 /** The serving half of an engine process: runs calls on a loaded model and answers on the channel. */
 export function createEngineCalls(model: EngineModel, channel: FrameChannel<FromEngine>) {
   const running = new Map<number, Running>();
+  const pace = createAnswerPace();
 
   async function stream(id: number, call: Running, generation: ChatGeneration): Promise<void> {
     try {
@@ -66,6 +68,7 @@ export function createEngineCalls(model: EngineModel, channel: FrameChannel<From
   async function serve({ id, call, context: wire }: Call, body: Uint8Array): Promise<void> {
     const abort = new AbortController();
     const entry: Running = { abort, credit: call.method === 'generate' ? call.credit : 0, creditArrived: () => {} };
+    if (running.size === 0) pace.begin();
     running.set(id, entry);
     const context: CallContext = { ...wire, signal: abort.signal };
     try {
@@ -76,7 +79,8 @@ export function createEngineCalls(model: EngineModel, channel: FrameChannel<From
       } else {
         const result = await unary(call, body, context);
         if (channel.isFull()) await channel.drained();
-        channel.writeSoon({ type: 'result', id, value: result.value }, result.body);
+        running.delete(id);
+        channel.writeSoon({ type: 'result', id, value: result.value }, result.body, pace.gapMs(running.size));
       }
     } catch (error) {
       channel.write({ type: 'error', id, error: toWireError(error) });

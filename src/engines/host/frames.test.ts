@@ -1,8 +1,12 @@
 import { Duplex } from 'node:stream';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createFrameChannel, createFrameParser, encodeFrame } from './frames.ts';
 import { bytesOf, floatsOf, packTexts, unpackTexts } from './protocol.ts';
+
+afterEach(() => {
+  vi.useRealTimers();
+});
 
 type Frame = { header: unknown; body: number[] };
 
@@ -116,6 +120,42 @@ describe('frames', () => {
       [1, 7],
       [2, 8],
     ]);
+  });
+
+  it('with a gap wait for each other until the last group has left so long ago', () => {
+    vi.useFakeTimers();
+    const groups: number[][] = [];
+    const pipe = new Duplex({
+      read() {},
+      writev(chunks, done) {
+        const group: number[] = [];
+        const parser = createFrameParser<{ n: number }>({ onFrame: ({ n }) => group.push(n) });
+        for (const { chunk } of chunks) parser.push(chunk);
+        groups.push(group);
+        done();
+      },
+    });
+    const channel = createFrameChannel(pipe, { onFrame() {}, onClose() {} });
+    const body = Uint8Array.of(7);
+    channel.writeSoon({ n: 1 }, body, 20);
+    vi.advanceTimersByTime(1);
+    expect(groups).toEqual([[1]]);
+    channel.writeSoon({ n: 2 }, body, 20);
+    vi.advanceTimersByTime(10);
+    channel.writeSoon({ n: 3 }, body, 20);
+    vi.advanceTimersByTime(8);
+    expect(groups).toEqual([[1]]);
+    vi.advanceTimersByTime(4);
+    expect(groups).toEqual([[1], [2, 3]]);
+    channel.writeSoon({ n: 4 }, body, 20);
+    vi.advanceTimersByTime(1);
+    channel.writeSoon({ n: 5 }, body);
+    vi.advanceTimersByTime(1);
+    expect(groups).toEqual([[1], [2, 3], [4, 5]]);
+    channel.writeSoon({ n: 6 }, body, 20);
+    vi.advanceTimersByTime(1);
+    channel.write({ n: 7 });
+    expect(groups.at(-1)).toEqual([6, 7]);
   });
 
   it('make the sender wait while the pipe is full', async () => {

@@ -101,10 +101,10 @@ export interface FrameChannel<Out> {
   /** Goes out at once: a crash right after it takes nothing back. False: the pipe is full, await `drained` before the next large frame. */
   write(header: Out, body?: Uint8Array): boolean;
   /**
-   * The same, but frames of one turn of the event loop go out together: one system call here, one wake-up at the other end. For
-   * what is repeated after a crash anyway.
+   * The same, but frames of one turn of the event loop go out together: one system call here, one wake-up at the other end. With
+   * `gapMs` they also wait until the last such group has left so long ago. For what is repeated after a crash anyway.
    */
-  writeSoon(header: Out, body?: Uint8Array): boolean;
+  writeSoon(header: Out, body?: Uint8Array, gapMs?: number): boolean;
   isFull(): boolean;
   /** Resolves when the pipe takes more; also when it closes. */
   drained(): Promise<void>;
@@ -121,6 +121,10 @@ export function createFrameChannel<Out, In>(pipe: Duplex, options: FrameChannelO
   let closed = false;
   let failure: Error | undefined;
   let gathering = false;
+  let checking = false;
+  let gapMs = 0;
+  let lastGroupAt = Number.NEGATIVE_INFINITY;
+  let timer: NodeJS.Timeout | undefined;
 
   pipe.on('data', (chunk: Buffer) => {
     try {
@@ -141,14 +145,25 @@ export function createFrameChannel<Out, In>(pipe: Duplex, options: FrameChannelO
   function sendGathered(): void {
     if (!gathering) return;
     gathering = false;
+    clearTimeout(timer);
+    timer = undefined;
+    lastGroupAt = performance.now();
     pipe.uncork();
   }
 
+  function sendWhenDue(): void {
+    checking = false;
+    if (!gathering) return;
+    const waitMs = gapMs === 0 ? 0 : lastGroupAt + gapMs - performance.now();
+    if (waitMs <= 0) sendGathered();
+    else timer ??= setTimeout(sendGathered, waitMs);
+  }
+
   function gather(): void {
-    if (gathering) return;
+    if (!gathering) pipe.cork();
     gathering = true;
-    pipe.cork();
-    setImmediate(sendGathered);
+    if (!checking) setImmediate(sendWhenDue);
+    checking = true;
   }
 
   /** In the order of the calls, and head and body in one system call. */
@@ -171,9 +186,12 @@ export function createFrameChannel<Out, In>(pipe: Duplex, options: FrameChannelO
       sendGathered();
       return ready;
     },
-    writeSoon(header, body = NO_BODY) {
+    writeSoon(header, body = NO_BODY, gap = 0) {
+      gapMs = gap;
       gather();
-      return append(header, body);
+      const ready = append(header, body);
+      if (!ready) sendGathered();
+      return ready;
     },
     isFull,
     async drained() {
