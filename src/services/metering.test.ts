@@ -106,6 +106,28 @@ describe('metering', () => {
     expect(metering.waiting).toBe(0);
   });
 
+  it('commits the fresh rows of one turn together where the last ones came together too', async () => {
+    const ledger = slowLedger();
+    const metering = createMetering({ ledger, clock: { now: () => 0 } });
+    let next = 0;
+    async function turnOf(rows: number): Promise<string> {
+      const before = ledger.commits.length;
+      const records = Array.from({ length: rows }, () => {
+        const id = String(next++);
+        return metering.record(request(id, { requestId: id }));
+      });
+      const atOnce = ledger.commits.length - before;
+      await settled();
+      for (const { end } of ledger.commits) end();
+      await Promise.all(records);
+      return `${atOnce} at once of ${ledger.commits.slice(before).map((commit) => commit.rows.length)}`;
+    }
+    expect(await turnOf(4)).toBe('1 at once of 1,3');
+    expect(await turnOf(4)).toBe('0 at once of 4');
+    expect(await turnOf(1)).toBe('0 at once of 1');
+    expect(await turnOf(1)).toBe('1 at once of 1');
+  });
+
   it('fails the rows of a failed commit and goes on with the next', async () => {
     const ledger = slowLedger();
     const metering = createMetering({ ledger, clock: { now: () => 0 } });

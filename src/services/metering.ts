@@ -96,7 +96,7 @@ interface CommitOptions {
   /** In one commit. */
   rows: number;
   atOnce: number;
-  /** A row that finds no commit under way does not wait for others of the same turn. */
+  /** While rows come one by one, a row that finds no commit under way does not wait for others of the same turn. */
   eager: boolean;
   /** Tells of each whether it is new; undefined: all are. */
   append(rows: readonly LedgerRow[]): Promise<readonly boolean[] | undefined>;
@@ -110,12 +110,14 @@ function createCommits({ rows: commitRows, atOnce, eager, append }: CommitOption
   let queue: Waiting[] = [];
   let committing = 0;
   let scheduled = false;
+  let lastRows = 0;
 
   async function commit(): Promise<void> {
     scheduled = false;
     committing += 1;
     const group = queue.slice(0, commitRows);
     queue = queue.slice(commitRows);
+    lastRows = group.length;
     commitSoon();
     try {
       const areNew = await append(group.map(({ row }) => row));
@@ -131,7 +133,8 @@ function createCommits({ rows: commitRows, atOnce, eager, append }: CommitOption
 
   function commitSoon(): void {
     if (scheduled || committing === atOnce || queue.length === 0) return;
-    if (eager && committing === 0) {
+    // Where rows come several at a time, the first one would only cost the others a commit more.
+    if (eager && committing === 0 && lastRows <= 1) {
       void commit();
       return;
     }
