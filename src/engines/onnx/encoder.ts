@@ -21,9 +21,9 @@ export interface Encoder {
 
 /** Measured: with more tokens the activations leave the cache, with fewer the weights are read too often. */
 const TOKEN_BUDGET = 256;
-const MIN_FILL = 0.85;
-/** About half a millisecond for a small encoder. */
-const RUN_TOKENS = 8;
+const MIN_FILL = 0.75;
+/** About one and a half milliseconds for a small encoder. */
+const RUN_TOKENS = 20;
 /** 64 MiB of ids: one request of 2048 inputs of 8192 tokens. */
 const MAX_PENDING_TOKENS = 1 << 24;
 /** Tokenizing yields after so long, so that requests of other clients go on. */
