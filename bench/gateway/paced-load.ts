@@ -1,3 +1,5 @@
+import { join } from 'node:path';
+import { Worker } from 'node:worker_threads';
 import { Pool } from 'undici';
 
 export interface PacedLoad {
@@ -19,7 +21,7 @@ const WARM_UP_SECONDS = 1;
  * Sends requests evenly over the time, whether or not earlier ones are answered, and gives the latency of each in
  * milliseconds.
  * Load generators with a limited rate send a second's worth as fast as they can and then rest: that is full load in bursts. A timer
- * has a resolution of a millisecond and would send requests in pairs, so this looks at the clock in every turn of the event loop.
+ * has a resolution of a millisecond and would send requests in pairs. So a thread of its own gives the beat.
  */
 export async function pacedLoad({ url, headers, body, perSecond, seconds }: PacedLoad): Promise<number[]> {
   const { origin, pathname: path } = new URL(url);
@@ -53,20 +55,16 @@ export async function pacedLoad({ url, headers, body, perSecond, seconds }: Pace
     );
   };
 
-  const startedAt = performance.now();
-  let over = false;
-  const turn = (): void => {
-    if (over) return;
-    const due = Math.min(total, Math.floor(((performance.now() - startedAt) / 1000) * perSecond));
-    while (sent < due && sent - answered < MAX_UNDER_WAY) send();
-    if (sent < due) reject(new Error(`the server does not keep up with ${perSecond} requests a second`));
-    setImmediate(turn);
-  };
-  turn();
+  const metronome = new Worker(join(import.meta.dirname, 'metronome.ts'), { workerData: { perSecond, beats: total } });
+  metronome.on('error', reject);
+  metronome.on('message', () => {
+    if (sent - answered < MAX_UNDER_WAY) send();
+    else reject(new Error(`the server does not keep up with ${perSecond} requests a second`));
+  });
   try {
     await done;
   } finally {
-    over = true;
+    await metronome.terminate();
     await pool.destroy();
   }
   return latencies;

@@ -1,0 +1,12 @@
+/** Says when the next request is due. Sleeps in between: a loop that looks at the clock takes half of the speed of the core beside it. */
+import { parentPort, workerData } from 'node:worker_threads';
+
+const { perSecond, beats } = workerData as { perSecond: number; beats: number };
+const sleeper = new Int32Array(new SharedArrayBuffer(4));
+const startedAt = performance.now();
+
+for (let beat = 1; beat <= beats; beat += 1) {
+  const restMs = startedAt + (beat * 1000) / perSecond - performance.now();
+  if (restMs > 0) Atomics.wait(sleeper, 0, 0, restMs);
+  parentPort?.postMessage(beat);
+}
