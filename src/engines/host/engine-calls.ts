@@ -80,7 +80,10 @@ export function createEngineCalls(model: EngineModel, channel: FrameChannel<From
         const result = await unary(call, body, context);
         if (channel.isFull()) await channel.drained();
         running.delete(id);
-        channel.writeSoon({ type: 'result', id, value: result.value }, result.body, pace.gapMs(running.size));
+        const answer: FromEngine = { type: 'result', id, value: result.value };
+        const gapMs = pace.gapMs(running.size);
+        if (running.size === 0) channel.write(answer, result.body);
+        else channel.writeSoon(answer, result.body, gapMs);
       }
     } catch (error) {
       channel.write({ type: 'error', id, error: toWireError(error) });

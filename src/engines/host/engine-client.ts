@@ -231,8 +231,14 @@ export function startEngineProcess(options: EngineProcessOptions): EngineProcess
     if (gone !== undefined) throw new EngineCrash(gone);
     const { signal: _, ...wire } = context;
     const id = ++lastId;
-    if (pending.size + cancelled.size === 0) monitor.progress();
-    channel.writeSoon({ type: 'call', id, context: wire satisfies WireContext, call }, payload);
+    const message: ToEngine = { type: 'call', id, context: wire satisfies WireContext, call };
+    if (pending.size + cancelled.size === 0) {
+      monitor.progress();
+      // An idle process starts at once; for a busy one calls gather.
+      channel.write(message, payload);
+    } else {
+      channel.writeSoon(message, payload);
+    }
     entry.sentIntoSilence = monitor.silent();
     pending.set(id, entry);
     return id;

@@ -31,6 +31,11 @@ interface Member {
   index: number;
 }
 
+interface Batch {
+  batch: EncoderBatch;
+  members: Member[];
+}
+
 const PRIORITIES: readonly Priority[] = ['interactive', 'batch'];
 
 export interface Batcher {
@@ -59,7 +64,7 @@ export function createBatcher(session: Pick<EncoderSession, 'run'>, options: Bat
     job.settle(error);
   };
 
-  function takeBatch(): { batch: EncoderBatch; members: Member[] } | undefined {
+  function takeBatch(): Batch | undefined {
     const lead = jobs.find((job) => job.priority === 'interactive') ?? jobs[0];
     const ownLength = lead?.pending.longest();
     if (!lead || ownLength === undefined) return undefined;
@@ -86,24 +91,28 @@ export function createBatcher(session: Pick<EncoderSession, 'run'>, options: Bat
     return { batch: { sequences, length: Math.max(...sequences.map(({ ids }) => ids.length)) }, members };
   }
 
+  async function runBatch({ batch, members }: Batch): Promise<void> {
+    try {
+      const output = await session.run(batch);
+      members.forEach(({ job, index }, row) => {
+        if (job.unfinished === 0) return;
+        job.onRow(index, { output, row, tokens: sequenceOf({ job, index }).ids.length });
+        job.unfinished--;
+        if (job.unfinished === 0) job.settle();
+      });
+    } catch (error) {
+      for (const { job } of members) fail(job, error);
+    }
+  }
+
   async function drain() {
+    // An idle session starts at once, with all that came in one piece.
+    await undefined;
     while (jobs.length > 0) {
+      const taken = takeBatch();
+      if (taken) await runBatch(taken);
       // The runtime blocks the loop while it computes; this turn lets in what arrived meanwhile.
       await nextTurn();
-      const taken = takeBatch();
-      if (!taken) continue;
-      const { batch, members } = taken;
-      try {
-        const output = await session.run(batch);
-        members.forEach(({ job, index }, row) => {
-          if (job.unfinished === 0) return;
-          job.onRow(index, { output, row, tokens: sequenceOf({ job, index }).ids.length });
-          job.unfinished--;
-          if (job.unfinished === 0) job.settle();
-        });
-      } catch (error) {
-        for (const { job } of members) fail(job, error);
-      }
     }
     running = false;
   }
