@@ -17,6 +17,27 @@ describe('placement', () => {
     expect([first.process, second.process, third.process]).toEqual(['one', 'two', 'two']);
   });
 
+  it('brings calls of one size together on processes of about equal load', async () => {
+    const placement = createPlacement<string>();
+    placement.add('one');
+    placement.add('two');
+    const sizes = [0.02, 0.01, 0.01, 0.02, 0.01, 0.01, 0.02];
+    const seats: string[] = [];
+    for (const size of sizes) seats.push((await placement.place(request(), size)).process);
+    expect(seats).toEqual(['one', 'two', 'two', 'one', 'two', 'two', 'one']);
+  });
+
+  it('spreads calls of one size evenly, and none behind others while a process is idle', async () => {
+    const placement = createPlacement<string>();
+    placement.add('one');
+    placement.add('two');
+    const seats: Placement<string>[] = [];
+    for (let n = 0; n < 20; n += 1) seats.push(await placement.place(request(), 1 / 256));
+    expect(seats.filter(({ process }) => process === 'one')).toHaveLength(10);
+    for (const { process, release } of seats) if (process === 'two') release();
+    expect((await placement.place(request(), 0.05)).process).toBe('two');
+  });
+
   it('gives a process about two chunks at a time, but never refuses an idle one', async () => {
     const placement = createPlacement<string>();
     placement.add('one');

@@ -2,14 +2,21 @@ import type { CallContext, Priority } from '../engine.ts';
 import { cancellation } from './cancellation.ts';
 
 /**
- * Gives calls to the least loaded of several processes. A process takes about two full chunks at a time: one to work on and
- * one to begin with at once. What is over that waits here and not in the process, where requests take turns: a small request
- * goes between the chunks of a large one.
+ * Gives calls to the least loaded of several processes, or to one with little more load whose other calls are nearer in size: inputs
+ * of equal length make the best batches. A process takes about two full chunks at a time: one to work on and one to begin with at
+ * once. What is over that waits here and not in the process, where requests take turns: a small request goes between the chunks of a
+ * large one.
  */
 const SEAT_WEIGHT = 2;
 /** Engines let a small call in between the pieces of large ones, so it need not wait for a whole chunk to end. */
 const SMALL_WEIGHT = 1 / 16;
 const SEAT_WEIGHT_FOR_SMALL = 3;
+
+/** How much more than the least loaded process one may have and still be chosen. */
+const TOLERANCE = 1 / 4;
+
+/** Sums of fractions leave some. */
+const DUST = 1e-6;
 
 /** For calls that a process does best one at a time. */
 export const EXCLUSIVE_WEIGHT = SEAT_WEIGHT;
@@ -21,6 +28,11 @@ export interface Placement<P> {
   release(): void;
 }
 
+interface Load {
+  weight: number;
+  calls: number;
+}
+
 interface Waiter<P> {
   weight: number;
   resolve(placement: Placement<P>): void;
@@ -28,36 +40,40 @@ interface Waiter<P> {
 }
 
 export function createPlacement<P>() {
-  const loads = new Map<P, number>();
+  const loads = new Map<P, Load>();
   /** Calls of one request share a lane, in the order of the requests' next turns. */
   const lanes: Record<Priority, Map<CallContext, Waiter<P>[]>> = { interactive: new Map(), batch: new Map() };
 
   let closedWith: Error | undefined;
 
-  function leastLoaded(weight: number): P | undefined {
-    let best: P | undefined;
-    let bestLoad = Number.POSITIVE_INFINITY;
-    for (const [process, load] of loads) {
-      if (load < bestLoad) {
-        best = process;
-        bestLoad = load;
-      }
-    }
+  function choose(weight: number): P | undefined {
     const limit = weight <= SMALL_WEIGHT ? SEAT_WEIGHT_FOR_SMALL : SEAT_WEIGHT;
-    return bestLoad === 0 || bestLoad + weight <= limit ? best : undefined;
+    const byLoad = [...loads].sort(([, left], [, right]) => left.weight - right.weight);
+    const most = (byLoad[0]?.[1].weight ?? 0) * (1 + TOLERANCE);
+    let best: P | undefined;
+    let bestDistance = Number.POSITIVE_INFINITY;
+    for (const [process, load] of byLoad) {
+      if (load.weight > most || (load.calls > 0 && load.weight + weight > limit)) break;
+      const distance = load.calls === 0 ? 0 : Math.abs(load.weight / load.calls - weight);
+      if (distance > bestDistance - DUST) continue;
+      best = process;
+      bestDistance = distance;
+    }
+    return best;
   }
 
   function seat(process: P, weight: number): Placement<P> {
-    loads.set(process, (loads.get(process) ?? 0) + weight);
+    const load = loads.get(process) ?? { weight: 0, calls: 0 };
+    load.weight += weight;
+    load.calls += 1;
     let released = false;
     return {
       process,
       release() {
-        const load = loads.get(process);
-        if (released || load === undefined) return;
+        if (released) return;
         released = true;
-        // Sums of fractions leave dust; a process with less than the smallest weight has nothing.
-        loads.set(process, load - weight < 1e-6 ? 0 : load - weight);
+        load.calls -= 1;
+        load.weight = load.calls === 0 ? 0 : load.weight - weight;
         pump();
       },
     };
@@ -68,7 +84,7 @@ export function createPlacement<P>() {
       for (const [context, waiters] of requests) {
         const waiter = waiters[0];
         if (waiter === undefined) continue;
-        const process = leastLoaded(waiter.weight);
+        const process = choose(waiter.weight);
         if (process === undefined) return;
         waiters.shift();
         requests.delete(context);
@@ -81,7 +97,7 @@ export function createPlacement<P>() {
 
   return {
     add(process: P): void {
-      loads.set(process, 0);
+      loads.set(process, { weight: 0, calls: 0 });
       pump();
     },
     remove(process: P): void {
@@ -92,7 +108,7 @@ export function createPlacement<P>() {
       if (signal.aborted) return Promise.reject(cancellation(signal));
       if (closedWith !== undefined) return Promise.reject(closedWith);
       if (lanes.interactive.size + lanes.batch.size === 0) {
-        const process = leastLoaded(weight);
+        const process = choose(weight);
         if (process !== undefined) return Promise.resolve(seat(process, weight));
       }
       return new Promise((resolve, reject) => {
