@@ -21,7 +21,7 @@ export interface Encoder {
 
 /** Measured: with more tokens the activations leave the cache, with fewer the weights are read too often. */
 const TOKEN_BUDGET = 256;
-const MIN_FILL = 0.75;
+const MIN_FILL = 0.85;
 /** About one and a half milliseconds for a small encoder. */
 const RUN_TOKENS = 20;
 /** 64 MiB of ids: one request of 2048 inputs of 8192 tokens. */
