@@ -1,6 +1,7 @@
 import type { ChatMessage, ChatRequest, OutputFormat, SamplingOptions, ToolChoice } from '../engines/engine.ts';
 import { errors } from '../errors/errors.ts';
 import type { ChatCommand } from '../services/chat.ts';
+import { isLarge, largeBytes } from './json-slices.ts';
 import type { ChatCompletionBody, CompletionBody, MessageBody } from './schemas/chat.ts';
 
 /** Wire names to inner names, and the rules that a schema cannot say. */
@@ -105,7 +106,22 @@ function refuseUnsupported(body: ChatCompletionBody): void {
   }
 }
 
+/** What goes to an engine in one piece besides the prompt. Many times more than any tools and schemas have. */
+const WHOLE_FIELDS = ['tools', 'tool_choice', 'response_format', 'stop', 'logit_bias'] as const;
+const MAX_FIELD_LENGTH = 1_048_576;
+
+function refuseOversized(body: Partial<Record<(typeof WHOLE_FIELDS)[number], unknown>>): void {
+  if (!isLarge(body)) return;
+  for (const field of WHOLE_FIELDS) {
+    const value = body[field];
+    const length = typeof value === 'string' ? value.length : largeBytes(value);
+    if (length <= MAX_FIELD_LENGTH) continue;
+    throw errors.invalidParameter(field, `'${field}' is longer than the ${MAX_FIELD_LENGTH} bytes that are accepted.`);
+  }
+}
+
 export function chatCommand(body: ChatCompletionBody): ChatCommand {
+  refuseOversized(body);
   refuseUnsupported(body);
   if (body.top_logprobs && !body.logprobs) {
     throw errors.invalidParameter('top_logprobs', "'top_logprobs' needs 'logprobs' to be true.");
@@ -135,6 +151,7 @@ export function chatCommand(body: ChatCompletionBody): ChatCommand {
 const COMPLETION_MAX_TOKENS = 16;
 
 export function completionCommand(body: CompletionBody): ChatCommand {
+  refuseOversized(body);
   for (const field of ['echo', 'suffix'] as const) {
     if (body[field]) throw errors.unsupportedParameter(field, `'${field}' is not supported.`);
   }

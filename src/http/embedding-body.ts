@@ -1,5 +1,5 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { FastifyReply } from 'fastify';
+import { createSlice } from '../domain/slices.ts';
 import { MAX_FLOAT_BYTES, writeFloat } from './float-text.ts';
 
 export interface EmbeddingBody {
@@ -11,8 +11,6 @@ export interface EmbeddingBody {
 }
 
 const COMMA = 44;
-/** How long other requests may be kept waiting by one that is being written. */
-const TURN_MS = 8;
 const ROW_OVERHEAD_BYTES = 64;
 const SMALL_BYTES = 32_768;
 
@@ -47,7 +45,7 @@ async function writeRows(body: EmbeddingBody): Promise<Buffer> {
   const rows = vectors.length / dimensions;
   const rowBytes = format === 'float' ? dimensions * MAX_FLOAT_BYTES : Math.ceil((dimensions * 4) / 3) * 4 + 4;
   const parts: Buffer[] = [];
-  let turnEnds = performance.now() + TURN_MS;
+  const slice = createSlice();
   // One row at a time into a scratch buffer of the worst case, then an exact copy: the answer holds no slack.
   const scratch = Buffer.allocUnsafe(rowBytes + ROW_OVERHEAD_BYTES);
   const bytes = Buffer.from(vectors.buffer, vectors.byteOffset, vectors.byteLength);
@@ -66,10 +64,7 @@ async function writeRows(body: EmbeddingBody): Promise<Buffer> {
       at = at - 1 + scratch.write(']}', at - 1, 'latin1');
     }
     parts.push(Buffer.from(scratch.subarray(0, at)));
-    if (performance.now() > turnEnds) {
-      await nextTurn();
-      turnEnds = performance.now() + TURN_MS;
-    }
+    if (slice.isOver()) await slice.next();
   }
   parts.push(Buffer.from(tailOf(body)));
   return Buffer.concat(parts);

@@ -17,11 +17,11 @@ import type { Idempotency } from '../services/idempotency.ts';
 import type { KeysService } from '../services/keys.ts';
 import type { RerankService } from '../services/rerank.ts';
 import type { UsageService } from '../services/usage.ts';
-import { parseJsonBody } from './json-body.ts';
+import { jsonBodyReader } from './json-body.ts';
 import { openApi } from './openapi.ts';
 import { authenticate } from './plugins/authenticate.ts';
 import { errorHandler, notFound, sendError } from './plugins/error-handler.ts';
-import { hashBody, idempotencyKeys } from './plugins/idempotency.ts';
+import { idempotencyKeys } from './plugins/idempotency.ts';
 import { observe, requestLog } from './plugins/request-log.ts';
 import { createRequestLogger } from './request-logger.ts';
 import { adminRoutes } from './routes/admin.ts';
@@ -143,14 +143,7 @@ export async function createServer(dependencies: ServerDependencies): Promise<Fa
   // Response schemas are documentation; a schema-driven serializer is several times slower for large answers.
   server.setSerializerCompiler(() => (data) => JSON.stringify(data));
   server.removeContentTypeParser('text/plain');
-  server.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) => {
-    if (request.headers['idempotency-key'] !== undefined) request.bodyHash = hashBody(body as string);
-    try {
-      done(null, parseJsonBody(body as string));
-    } catch (error) {
-      done(error as Error);
-    }
-  });
+  server.addContentTypeParser('application/json', jsonBodyReader(settings.bodyLimitBytes));
 
   await server.register(errorHandler);
   await server.register(requestLog, { metrics });

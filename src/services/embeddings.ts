@@ -26,6 +26,21 @@ export interface EmbeddingsService {
 const estimateTokens = (input: string | readonly number[]): number =>
   typeof input === 'string' ? Math.ceil(input.length / 4) + 2 : input.length + 2;
 
+/** An engine adds tokens of its own and says the exact number; what is so far above the limit need not travel there. */
+const HOPELESS_EXCESS = 2;
+
+/** Only to read such inputs would keep an engine from the requests of others. */
+function refuseTooLong(inputs: EmbeddingCommand['inputs'], contextLength: number): void {
+  for (const [index, input] of inputs.entries()) {
+    const param = `input[${index}]`;
+    if (typeof input === 'string') {
+      if (isHopelesslyLong(input.length, contextLength)) throw errors.contextFarTooLong(param, contextLength);
+    } else if (input.length > contextLength * HOPELESS_EXCESS) {
+      throw errors.contextTooLong(param, input.length, contextLength);
+    }
+  }
+}
+
 export function createEmbeddings({ inference }: { inference: InferenceService }): EmbeddingsService {
   return {
     async embed(call, { model: reference, inputs, dimensions }, write) {
@@ -33,10 +48,7 @@ export function createEmbeddings({ inference }: { inference: InferenceService })
       if (inputs.length > MAX_EMBEDDING_INPUTS)
         throw errors.tooManyInputs('input', inputs.length, MAX_EMBEDDING_INPUTS);
       const { contextLength } = model.entry;
-      const tooLong = inputs.findIndex(
-        (input) => typeof input === 'string' && isHopelesslyLong(input.length, contextLength),
-      );
-      if (tooLong !== -1) throw errors.contextFarTooLong(`input[${tooLong}]`, contextLength);
+      refuseTooLong(inputs, contextLength);
       if (dimensions !== undefined) {
         const { slug, truncation, dimensions: full } = model.entry;
         if (!truncation && dimensions !== full) {

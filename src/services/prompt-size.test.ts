@@ -20,6 +20,11 @@ describe('a prompt that cannot fit is refused before an engine sees it', () => {
     ['many messages', messages(400_000), 'messages'],
     ['many messages that are long together', messages(100, 'x'.repeat(2_700)), 'messages'],
     ['the arguments of a call', toolCall('x'.repeat(262_145)), 'messages'],
+    [
+      'the name of a speaker',
+      { prompt: { messages: [{ role: 'user', content: '', name: 'x'.repeat(262_145) }] } },
+      'messages',
+    ],
     ['a long text', { prompt: { text: 'x'.repeat(262_145) } }, 'prompt'],
     ['many tokens', { prompt: { tokens: new Array<number>(2049).fill(1) } }, 'prompt'],
     ['large tools', tool('x'.repeat(262_145)), 'tools'],

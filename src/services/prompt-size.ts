@@ -7,11 +7,15 @@ const MAX_MESSAGES = 10_000;
 
 const toolCharacters = ({ tools }: ChatRequest): number => (tools === undefined ? 0 : JSON.stringify(tools).length);
 
-const callCharacters = ({ toolCalls = [] }: ChatMessage): number =>
-  toolCalls.reduce((sum, call) => sum + call.name.length + call.arguments.length, 0);
+const callCharacters = (calls: ChatMessage['toolCalls'] = []): number =>
+  calls.reduce((sum, call) => sum + call.id.length + call.name.length + call.arguments.length, 0);
 
 const messageCharacters = (messages: readonly ChatMessage[]): number =>
-  messages.reduce((sum, message) => sum + message.content.length + callCharacters(message), 0);
+  messages.reduce(
+    (sum, { content, name = '', toolCallId = '', toolCalls }) =>
+      sum + content.length + name.length + toolCallId.length + callCharacters(toolCalls),
+    0,
+  );
 
 /** Refuses what cannot fit before anyone waits for it: only to read it would keep an engine from the requests of others. */
 export function checkPromptSize({ contextLength }: Pick<ModelEntry, 'contextLength'>, request: ChatRequest): void {

@@ -1,4 +1,4 @@
-import { IsArray, IsObject, IsUnion, type TSchema, Type } from 'typebox';
+import { IsArray, IsObject, IsUnion, type TSchema, type TUnion, Type } from 'typebox';
 import { Compile } from 'typebox/compile';
 
 export interface Problem {
@@ -9,17 +9,29 @@ export interface Problem {
   expected: TSchema;
 }
 
-const checks = new WeakMap<TSchema, (value: unknown) => boolean>();
+type Steps = Generator<void, Problem>;
 
-function accepts(schema: TSchema, value: unknown): boolean {
+/** Whether to walk through a value takes so long that there should be pauses. */
+type IsLarge = (value: unknown) => boolean;
+const nothingIsLarge: IsLarge = () => false;
+
+/** So many texts or numbers are looked at between two pauses; of arrays and objects, one. */
+const VALUES_PER_STEP = 256;
+
+type Check = (value: unknown) => boolean;
+const checks = new WeakMap<TSchema, Check>();
+
+function checkOf(schema: TSchema): Check {
   let check = checks.get(schema);
   if (check === undefined) {
     const validator = Compile(schema);
-    check = (each) => validator.Check(each);
+    check = (value) => validator.Check(value);
     checks.set(schema, check);
   }
-  return check(value);
+  return check;
 }
+
+const accepts = (schema: TSchema, value: unknown): boolean => checkOf(schema)(value);
 
 const isMapping = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
@@ -43,14 +55,84 @@ function compareReach(left: readonly string[], right: readonly string[]): number
   return Number.isNaN(a) || Number.isNaN(b) ? left.length - right.length : a - b;
 }
 
+/** The first of several values that a schema refuses; -1 if it takes them all. */
+function* indexOfRefused(schema: TSchema, values: readonly unknown[], isLarge: IsLarge): Generator<void, number> {
+  const check = checkOf(schema);
+  for (let index = 0; index < values.length; index += 1) {
+    const value = values[index];
+    if (!(isLarge(value) ? yield* acceptsLarge(schema, value, isLarge) : check(value))) return index;
+    if (typeof value === 'object' || index % VALUES_PER_STEP === 0) yield;
+  }
+  return -1;
+}
+
+/** The first member of an object that is wrong, and what it should be; undefined if none is. Not told: what is absent. */
+function* refusedMember(
+  schema: TSchema,
+  value: Record<string, unknown>,
+  isLarge: IsLarge,
+): Generator<void, { name: string; expected: TSchema } | undefined> {
+  if (IsObject(schema)) {
+    for (const [name, expected] of Object.entries(schema.properties)) {
+      if (Object.hasOwn(value, name) && !(yield* acceptsInSteps(expected, value[name], isLarge)))
+        return { name, expected };
+    }
+    return undefined;
+  }
+  const { patternProperties = {} } = schema as { patternProperties?: Record<string, TSchema> };
+  for (const [pattern, expected] of Object.entries(patternProperties)) {
+    const matches = new RegExp(pattern, 'u');
+    const names = Object.keys(value).filter((name) => matches.test(name));
+    yield;
+    const index = yield* indexOfRefused(
+      expected,
+      names.map((name) => value[name]),
+      isLarge,
+    );
+    if (index !== -1) return { name: names[index] as string, expected };
+  }
+  return undefined;
+}
+
+const absentName = (schema: TSchema, value: object): string | undefined =>
+  IsObject(schema) ? schema.required?.find((name) => !Object.hasOwn(value, name)) : undefined;
+
+function hasWrongLength(schema: TSchema, { length }: readonly unknown[]): boolean {
+  const { minItems = 0, maxItems = Number.POSITIVE_INFINITY } = schema as { minItems?: number; maxItems?: number };
+  return length < minItems || length > maxItems;
+}
+
+/** The same answer as the compiled check gives, which would look at everything in one go. */
+function* acceptsLarge(schema: TSchema, value: unknown, isLarge: IsLarge): Generator<void, boolean> {
+  if (IsUnion(schema)) {
+    for (const branch of schema.anyOf) if (yield* acceptsLarge(branch, value, isLarge)) return true;
+    return false;
+  }
+  if (IsArray(schema) && Array.isArray(value)) {
+    if (hasWrongLength(schema, value)) return false;
+    return (yield* indexOfRefused(schema.items as TSchema, value, isLarge)) === -1;
+  }
+  if (isMapping(value) && (IsObject(schema) || 'patternProperties' in schema)) {
+    if (absentName(schema, value) !== undefined) return false;
+    return (yield* refusedMember(schema, value, isLarge)) === undefined;
+  }
+  return accepts(schema, value);
+}
+
+function* acceptsInSteps(schema: TSchema, value: unknown, isLarge: IsLarge): Generator<void, boolean> {
+  return isLarge(value) ? yield* acceptsLarge(schema, value, isLarge) : accepts(schema, value);
+}
+
 /**
  * Of a union only the branches that came furthest are worth telling: for `["a", 5]` against string | string[] that is the second
  * item. Among equals, one with the right kind and a wrong field comes before one of another kind.
  */
-function unionProblem(branches: readonly TSchema[], value: unknown, path: readonly string[], whole: TSchema): Problem {
-  const found = branches
-    .map((branch) => tagProblem(branch, value, path) ?? firstProblem(branch, value, path))
-    .toSorted((left, right) => compareReach(right.path, left.path));
+function* unionProblem(whole: TUnion, value: unknown, path: readonly string[], isLarge: IsLarge): Steps {
+  const found: Problem[] = [];
+  for (const branch of whole.anyOf) {
+    found.push(tagProblem(branch, value, path) ?? (yield* problemIn(branch, value, path, isLarge)));
+  }
+  found.sort((left, right) => compareReach(right.path, left.path));
   const furthest = found.filter((each) => compareReach(each.path, found[0]?.path ?? path) === 0);
   const first = furthest.find(({ missing, expected }) => missing || !isTag(expected)) ?? furthest[0];
   if (first === undefined || first.path.length === path.length) return { path, missing: false, expected: whole };
@@ -59,35 +141,38 @@ function unionProblem(branches: readonly TSchema[], value: unknown, path: readon
   return { ...first, expected: alike.length > 1 ? Type.Union(alike.map(({ expected }) => expected)) : first.expected };
 }
 
+function* problemIn(schema: TSchema, value: unknown, path: readonly string[], isLarge: IsLarge): Steps {
+  if (IsUnion(schema)) return yield* unionProblem(schema, value, path, isLarge);
+  const here: Problem = { path, missing: false, expected: schema };
+  if (IsArray(schema) && Array.isArray(value)) {
+    if (hasWrongLength(schema, value)) return here;
+    const items = schema.items as TSchema;
+    const index = yield* indexOfRefused(items, value, isLarge);
+    return index === -1 ? here : yield* problemIn(items, value[index], [...path, String(index)], isLarge);
+  }
+  if (!isMapping(value)) return here;
+  const absent = absentName(schema, value);
+  if (absent !== undefined) return { path: [...path, absent], missing: true, expected: schema };
+  const wrong = yield* refusedMember(schema, value, isLarge);
+  return wrong === undefined
+    ? here
+    : yield* problemIn(wrong.expected, value[wrong.name], [...path, wrong.name], isLarge);
+}
+
 /**
  * The first place where a value that a schema refuses goes wrong. Finds just that one: a list of every error of a large body
  * would not fit into memory.
  */
-export function firstProblem(schema: TSchema, value: unknown, path: readonly string[] = []): Problem {
-  if (IsUnion(schema)) return unionProblem(schema.anyOf, value, path, schema);
-  const here: Problem = { path, missing: false, expected: schema };
-  if (IsArray(schema) && Array.isArray(value)) {
-    const { minItems = 0, maxItems = Number.POSITIVE_INFINITY } = schema as { minItems?: number; maxItems?: number };
-    const items = schema.items as TSchema;
-    if (value.length < minItems || value.length > maxItems) return here;
-    const index = value.findIndex((item) => !accepts(items, item));
-    return index === -1 ? here : firstProblem(items, value[index], [...path, String(index)]);
+export function firstProblem(schema: TSchema, value: unknown): Problem {
+  const steps = problemIn(schema, value, [], nothingIsLarge);
+  for (;;) {
+    const step = steps.next();
+    if (step.done) return step.value;
   }
-  if (!isMapping(value)) return here;
-  if (IsObject(schema)) {
-    const absent = schema.required?.find((name) => !Object.hasOwn(value, name));
-    if (absent !== undefined) return { path: [...path, absent], missing: true, expected: schema };
-    for (const [name, child] of Object.entries(schema.properties)) {
-      if (Object.hasOwn(value, name) && !accepts(child, value[name]))
-        return firstProblem(child, value[name], [...path, name]);
-    }
-    return here;
-  }
-  const { patternProperties = {} } = schema as { patternProperties?: Record<string, TSchema> };
-  for (const [pattern, child] of Object.entries(patternProperties)) {
-    const matches = new RegExp(pattern, 'u');
-    const name = Object.keys(value).find((each) => matches.test(each) && !accepts(child, value[each]));
-    if (name !== undefined) return firstProblem(child, value[name], [...path, name]);
-  }
-  return here;
+}
+
+/** What is wrong with a value, if anything is. Yields wherever it may pause, which it does within large parts only. */
+export function* findProblem(schema: TSchema, value: unknown, isLarge: IsLarge): Generator<void, Problem | undefined> {
+  if (yield* acceptsInSteps(schema, value, isLarge)) return undefined;
+  return yield* problemIn(schema, value, [], isLarge);
 }

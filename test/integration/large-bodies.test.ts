@@ -1,0 +1,152 @@
+import { once } from 'node:events';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { Worker } from 'node:worker_threads';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { CHAT, EMBEDDING, type HttpBed, KEY, startHttpBed } from './http-bed.ts';
+
+const texts = (count: number, repeats: number) =>
+  Array.from({ length: count }, (_, index) => `${index} ${'river market morning teacher harvest '.repeat(repeats)}`);
+const ids = (count: number, length: number) =>
+  Array.from({ length: count }, () => Array.from({ length }, (_, index) => 10_000 + index));
+
+/** In a thread of its own, so that this one does nothing but serve. */
+async function postFromThread(url: string, body: Buffer): Promise<{ status: number; text: string }> {
+  const client = new Worker(
+    `const { parentPort, workerData: { url, key, body } } = require('node:worker_threads');
+     const headers = { authorization: 'Bearer ' + key, 'content-type': 'application/json' };
+     fetch(url, { method: 'POST', headers, body }).then(async (answer) =>
+       parentPort.postMessage({ status: answer.status, text: await answer.text() }));`,
+    { eval: true, workerData: { url, key: KEY, body } },
+  );
+  const [answer] = await once(client, 'message');
+  await client.terminate();
+  return answer;
+}
+
+describe('large JSON bodies', () => {
+  let bed: HttpBed;
+  beforeAll(async () => {
+    bed = await startHttpBed();
+  });
+  afterAll(() => bed[Symbol.asyncDispose]());
+
+  const send = (body: string | ReadableStream, headers: Record<string, string> = {}) =>
+    bed.fetch('/v1/embeddings', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body,
+      duplex: 'half',
+    } as RequestInit);
+  const errorOf = async (answer: Response) => ((await answer.json()) as { error: Record<string, unknown> }).error;
+  const countOf = async (status: number): Promise<number> => {
+    const metrics = await (await bed.fetch('/metrics')).text();
+    const lines = metrics
+      .split('\n')
+      .filter((line) => line.includes('requests_total{') && line.includes(`="${status}"`));
+    return lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' '))), 0);
+  };
+
+  it.each([
+    ['texts', () => texts(2_000, 440)],
+    ['token ids', () => ids(2_048, 2_550)],
+  ])('%s by the megabyte hold nobody up for as long as it takes to parse them', async (_, input) => {
+    const body = Buffer.from(JSON.stringify({ model: 'no/such', input: input() }));
+    expect(body.length).toBeGreaterThan(30_000_000);
+    expect(body.length).toBeLessThan(33_554_432);
+    const atOnceMs: number[] = [];
+    const longestMs: number[] = [];
+    // The machine may take its cores away at any time, from one side or the other.
+    for (let round = 0; round < 3; round += 1) {
+      const began = performance.now();
+      JSON.parse(Buffer.concat([body]).toString());
+      atOnceMs.push(performance.now() - began);
+      const delay = monitorEventLoopDelay({ resolution: 1 });
+      delay.enable();
+      const { status, text } = await postFromThread(`${bed.address}/v1/embeddings`, body);
+      delay.disable();
+      expect([status, text]).toEqual([404, expect.stringContaining('model_not_found')]);
+      longestMs.push(delay.max / 1e6);
+    }
+    expect(Math.min(...longestMs)).toBeLessThan(Math.max(...atOnceMs) / 2);
+  });
+
+  it('are answered like small ones', async () => {
+    const answer = await send(JSON.stringify({ model: EMBEDDING, input: texts(40, 300) }));
+    expect(answer.status).toBe(200);
+    const { data } = (await answer.json()) as { data: unknown[] };
+    expect(data).toHaveLength(40);
+  });
+
+  it('may come without a length', async () => {
+    const bytes = Buffer.from(JSON.stringify({ model: 'no/such', input: texts(40, 300) }));
+    const pieces = Array.from({ length: Math.ceil(bytes.length / 1_000) }, (_, index) =>
+      bytes.subarray(index * 1_000, (index + 1) * 1_000),
+    );
+    expect((await send(ReadableStream.from(pieces))).status).toBe(404);
+  });
+
+  it('are checked to their last number, and the wrong one is named', async () => {
+    const input: unknown[][] = ids(2_000, 200);
+    (input.at(-1) as unknown[])[199] = 'x';
+    const answer = await send(JSON.stringify({ model: EMBEDDING, input }));
+    expect(answer.status).toBe(400);
+    expect(await errorOf(answer)).toMatchObject({ code: 'invalid_parameter', param: 'input[1999][199]' });
+  });
+
+  it('have no use for tools and schemas by the megabyte', async () => {
+    const tool = { type: 'function', function: { name: 'f', parameters: { enum: ids(1, 300_000)[0] } } };
+    const messages = [{ role: 'user', content: 'a' }];
+    for (const body of [{ tools: [tool] }, { stop: 'x'.repeat(1_048_577) }]) {
+      const answer = await bed.post('/v1/chat/completions', { model: CHAT, messages, ...body });
+      expect(answer.status).toBe(400);
+      expect(await errorOf(answer)).toMatchObject({ code: 'invalid_parameter', param: Object.keys(body)[0] });
+    }
+    const long = [{ role: 'user', content: texts(1, 9_000)[0] }];
+    expect(
+      (
+        await bed.post('/v1/chat/completions', {
+          model: CHAT,
+          messages: long,
+          tools: [{ ...tool, function: { name: 'f' } }],
+        })
+      ).status,
+    ).toBe(200);
+  });
+
+  it('that break off being JSON are answered when all of them is there', async () => {
+    const input = JSON.stringify(texts(2_000, 100));
+    const answer = await send(`{"model":"a","input":[,${input.slice(1)}}`);
+    expect(answer.status).toBe(400);
+    expect(await errorOf(answer)).toMatchObject({ code: 'invalid_json', param: null });
+  });
+
+  it('are the same request under an idempotency key, or are not', async () => {
+    const body = { model: EMBEDDING, input: texts(40, 300) };
+    const [first, again, other] = [
+      await send(JSON.stringify(body), { 'idempotency-key': 'large' }),
+      await send(JSON.stringify(body), { 'idempotency-key': 'large' }),
+      await send(JSON.stringify({ ...body, user: 'another' }), { 'idempotency-key': 'large' }),
+    ];
+    expect([first, again, other].map(({ status }) => status)).toEqual([200, 200, 422]);
+    expect(again.headers.get('idempotent-replayed')).toBe('true');
+    expect(await again.text()).toBe(await first.text());
+  });
+
+  it.each([
+    ['half of it', 0.5],
+    ['all of it', 1],
+  ])('are let go when their client leaves after %s', async (_, share) => {
+    const before = await countOf(499);
+    const body = Buffer.from(JSON.stringify({ model: EMBEDDING, input: ids(2_048, 1_000) }));
+    const socket = await bed.open();
+    socket.on('error', () => {});
+    socket.write(
+      `POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${KEY}\r\n` +
+        `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`,
+    );
+    await new Promise((resolve) => socket.write(body.subarray(0, body.length * share), resolve));
+    socket.destroy();
+    await vi.waitFor(async () => expect(await countOf(499)).toBe(before + 1), 5_000);
+    expect((await send(JSON.stringify({ model: EMBEDDING, input: 'still here' }))).status).toBe(200);
+  });
+});
