@@ -20,6 +20,7 @@ import { startServer } from '../test/acceptance/start-server.ts';
 import { weights } from '../test/models/weights.ts';
 import type { ClientOrder, ClientResult } from './embeddings/clients.ts';
 import type { RawOrder, RawResult, RawSetup } from './embeddings/raw-runtime.ts';
+import { longestBlocks } from './embeddings/reading.ts';
 import { passages } from './embeddings/texts.ts';
 import { childrenOf, createReport, median, printConditions, processorSeconds, residentMb } from './measure.ts';
 import { startProgram } from './program.ts';
@@ -306,6 +307,12 @@ async function serialisation(): Promise<void> {
   }
 }
 
+async function reading(): Promise<void> {
+  for (const [what, value] of await longestBlocks(values.quick ? 3 : 9)) {
+    report.add({ name: `longest block of the event loop, reading ${what}`, value, atMost: 20, unit: ' ms', digits: 1 });
+  }
+}
+
 /** Server and engine processes. */
 const serverMb = () => {
   const pid = server.process.pid ?? 0;
@@ -372,6 +379,7 @@ await throughput();
 await latency();
 tokenization();
 await serialisation();
+await reading();
 await memory();
 await baobab.close();
 clients.kill();
