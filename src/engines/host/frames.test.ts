@@ -65,7 +65,7 @@ describe('frames', () => {
   });
 
   it('over the limit are refused on both sides', () => {
-    expect(() => encodeFrame({}, 100, 50)).toThrow('over the limit of 50');
+    expect(() => encodeFrame({}, 100, { maxBytes: 50 })).toThrow('over the limit of 50');
     const parser = createFrameParser({ onFrame() {} }, 50);
     expect(() => parser.push(encodeFrame({}, 100))).toThrow('over the limit of 50');
   });
