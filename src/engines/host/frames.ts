@@ -14,7 +14,6 @@ const HEAD_BYTES = 8;
 /** Up to here a copy costs less than a second piece to write. */
 const COPIED_BYTES = 8192;
 const NO_BODY = new Uint8Array(0);
-const decoder = new TextDecoder();
 
 export interface FrameReceiver<In> {
   onFrame(header: In, body: Uint8Array): void;
@@ -43,6 +42,7 @@ export function encodeFrame(header: unknown, bodyBytes: number, { maxBytes = MAX
 export function createFrameParser<In>(receiver: FrameReceiver<In>, maxBytes = MAX_FRAME_BYTES) {
   const head = Buffer.allocUnsafe(HEAD_BYTES);
   let stage: 'head' | 'header' | 'body' = 'head';
+  let json = head;
   let target: Uint8Array = head;
   let filled = 0;
   let bodyBytes = 0;
@@ -76,9 +76,10 @@ export function createFrameParser<In>(receiver: FrameReceiver<In>, maxBytes = MA
       if (headerBytes === 0 || headerBytes > length - 4)
         throw new FrameError('A frame has an impossible header length');
       bodyBytes = length - 4 - headerBytes;
-      expect('header', Buffer.allocUnsafe(headerBytes));
+      json = Buffer.allocUnsafe(headerBytes);
+      expect('header', json);
     } else if (stage === 'header') {
-      header = JSON.parse(decoder.decode(target)) as In;
+      header = JSON.parse(json.toString()) as In;
       if (bodyBytes === 0) deliver(NO_BODY);
       else expect('body', place(header));
     } else {
