@@ -1,4 +1,4 @@
-import type { CallContext, ChatGeneration, EngineModel } from '../engine.ts';
+import type { CallContext, ChatGeneration, EngineModel, Priority } from '../engine.ts';
 import { createAnswerPace } from './answer-pace.ts';
 import type { FrameChannel } from './frames.ts';
 import {
@@ -14,6 +14,7 @@ import {
 type Call = Extract<ToEngine, { type: 'call' }>;
 
 interface Running {
+  priority: Priority;
   abort: AbortController;
   /** How many more events the other side takes now. */
   credit: number;
@@ -67,7 +68,13 @@ export function createEngineCalls(model: EngineModel, channel: FrameChannel<From
 
   async function serve({ id, call, context: wire }: Call, body: Uint8Array): Promise<void> {
     const abort = new AbortController();
-    const entry: Running = { abort, credit: call.method === 'generate' ? call.credit : 0, creditArrived: () => {} };
+    const { priority } = wire;
+    const entry: Running = {
+      priority,
+      abort,
+      credit: call.method === 'generate' ? call.credit : 0,
+      creditArrived: () => {},
+    };
     if (running.size === 0) pace.begin();
     running.set(id, entry);
     const context: CallContext = { ...wire, signal: abort.signal };
@@ -81,7 +88,9 @@ export function createEngineCalls(model: EngineModel, channel: FrameChannel<From
         if (channel.isFull()) await channel.drained();
         running.delete(id);
         const answer: FromEngine = { type: 'result', id, value: result.value };
-        const gapMs = pace.gapMs(running.size);
+        // A person's answer does not wait for those of a batch.
+        const alike = running.values().filter((other) => other.priority === priority);
+        const gapMs = pace.gapMs(alike.toArray().length);
         if (running.size === 0) channel.write(answer, result.body);
         else channel.writeSoon(answer, result.body, gapMs);
       }

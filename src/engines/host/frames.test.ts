@@ -156,6 +156,10 @@ describe('frames', () => {
     vi.advanceTimersByTime(1);
     channel.write({ n: 7 });
     expect(groups.at(-1)).toEqual([6, 7]);
+    channel.writeSoon({ n: 8 }, body);
+    channel.writeSoon({ n: 9 }, body, 20);
+    vi.advanceTimersByTime(1);
+    expect(groups.at(-1)).toEqual([8, 9]);
   });
 
   it('make the sender wait while the pipe is full', async () => {

@@ -106,7 +106,8 @@ export interface FrameChannel<Out> {
   write(header: Out, body?: Uint8Array): boolean;
   /**
    * The same, but frames of one turn of the event loop go out together: one system call here, one wake-up at the other end. With
-   * `gapMs` they also wait until the last such group has left so long ago. For what is repeated after a crash anyway.
+   * `gapMs` they also wait until the last such group has left so long ago; the shortest gap of a group counts. For what is repeated
+   * after a crash anyway.
    */
   writeSoon(header: Out, body?: Uint8Array, gapMs?: number): boolean;
   isFull(): boolean;
@@ -194,7 +195,7 @@ export function createFrameChannel<Out, In>(pipe: Duplex, options: FrameChannelO
       return ready;
     },
     writeSoon(header, body = NO_BODY, gap = 0) {
-      gapMs = gap;
+      gapMs = gathering ? Math.min(gapMs, gap) : gap;
       gather();
       const ready = append(header, body);
       if (!ready) sendGathered();
