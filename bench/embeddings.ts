@@ -24,6 +24,7 @@ import { longestBlocks } from './embeddings/reading.ts';
 import { passages } from './embeddings/texts.ts';
 import { childrenOf, createReport, median, printConditions, processorSeconds, residentMb } from './measure.ts';
 import { startProgram } from './program.ts';
+import { openConnection, postBytes, readAnswers } from './raw-http.ts';
 
 const { values } = parseArgs({
   options: {
@@ -240,23 +241,29 @@ async function latency(): Promise<void> {
     keyId: 'bench',
     priority: 'interactive',
   };
-  const request = {
-    method: 'POST',
-    path: '/v1/embeddings',
-    headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ model: MODEL, input: text }),
-  };
+  const target = new URL('/v1/embeddings', server.address);
+  const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' };
+  const request = postBytes(target, headers, JSON.stringify({ model: MODEL, input: text }));
+  const socket = await openConnection(target);
+  let answered = (): void => {};
+  readAnswers(socket, () => answered());
+  socket.on('error', (error) => {
+    throw error;
+  });
   const own: number[] = [];
   const http: number[] = [];
   for (let round = 0; round < (values.quick ? 200 : 1000); round += 1) {
     const began = performance.now();
     await model.embedding?.embed({ inputs: [text] }, context);
     const between = performance.now();
-    const answer = await baobab.request(request);
-    await answer.body.text();
+    await new Promise<void>((resolve) => {
+      answered = resolve;
+      socket.write(request);
+    });
     own.push(between - began);
     http.push(performance.now() - between);
   }
+  socket.destroy();
   console.log(
     `one short input: engine ${median(own).toFixed(2)} ms, over HTTP ${median(http).toFixed(2)} ms (medians)`,
   );

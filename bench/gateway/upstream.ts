@@ -1,6 +1,6 @@
 /** An upstream that costs next to nothing: one embedding of 384 dimensions, always the same bytes, and hardly any HTTP. */
 import { createServer } from 'node:net';
-import { messageBytes } from './message-bytes.ts';
+import { messageBytes } from '../raw-http.ts';
 
 const vector = Buffer.from(new Float32Array(384).map((_, index) => Math.sin(index) / 14).buffer).toString('base64');
 const body = JSON.stringify({
