@@ -1,4 +1,3 @@
-import { setFlagsFromString } from 'node:v8';
 import { startService } from '../compose/service.ts';
 import type { ResolvedConfig } from '../config/load.ts';
 import type { IssuedKey } from '../services/keys.ts';
@@ -6,12 +5,6 @@ import { type Command, CommandFailed } from './command.ts';
 
 /** Ctrl-C reaches a server under `npm start` twice: from the terminal, and passed on by npm. */
 const SAME_KEYSTROKE_MS = 1_000;
-
-/**
- * By itself V8 collects all objects again when they have grown by 8 MB, buffers of recent requests among them: under load that is
- * every few seconds, and its threads keep the event loop from its core for a tenth of a second each time. So it may be two fifths.
- */
-const HEAP_GROWTH = '--heap-growing-percent=40';
 
 const greeting = (secret: string): string => `
 Your first key, shown this once only:
@@ -56,7 +49,6 @@ function stopSignal(): Promise<void> {
 export const serveCommand: Command = {
   usage: ['[--host H] [--port N] [--data-dir DIR] [--config FILE] [any other setting as a flag]'],
   async run({ config, env, print }) {
-    setFlagsFromString(HEAP_GROWTH);
     let first: IssuedKey | undefined;
     const onFirstKey = (issued: IssuedKey) => {
       first = issued;

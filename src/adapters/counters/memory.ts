@@ -30,6 +30,7 @@ export function createMemoryCounters(): MemoryCounters {
   const running = new Map<string, number>();
   const budgets = new Map<string, Budget>();
   let sweepAt = SWEEP_FROM;
+  const held = () => buckets.size + running.size + budgets.size;
 
   const bucketOf = ({ bucket: id, perMinute }: RateDemand, now: number): TokenBucket => {
     const known = buckets.get(id);
@@ -38,27 +39,31 @@ export function createMemoryCounters(): MemoryCounters {
       refill(known.bucket, perMinute, now);
       return known.bucket;
     }
-    if (buckets.size + budgets.size >= sweepAt) sweep(now);
+    if (held() >= sweepAt) sweep(now);
     const bucket = fullBucket(perMinute, now);
     buckets.set(id, { bucket, perMinute });
     return bucket;
   };
 
-  /** A full bucket is what a new one would be, and a past month is never asked for. The cost is spread over the growth. */
+  /**
+   * A full bucket is what a new one would be, nobody running is what is not there, and a past month is never asked for. The cost is
+   * spread over the growth. To delete an entry with every request would be dearer: a map that shrinks is copied, into V8's old space.
+   */
   const sweep = (now: number) => {
     for (const [id, { bucket, perMinute }] of buckets) {
       refill(bucket, perMinute, now);
       if (msUntilFull(bucket, perMinute) === 0) buckets.delete(id);
     }
+    for (const [id, inFlight] of running) if (inFlight === 0) running.delete(id);
     for (const [id, { expiresAt, reservedNanoUsd }] of budgets) {
       if (expiresAt <= now && reservedNanoUsd === 0) budgets.delete(id);
     }
-    sweepAt = Math.max(SWEEP_FROM, 2 * (buckets.size + budgets.size));
+    sweepAt = Math.max(SWEEP_FROM, 2 * held());
   };
 
   return {
     get size() {
-      return buckets.size + running.size + budgets.size;
+      return held();
     },
 
     admit({ now, requests, tokens, concurrency, budgets: demands }) {
@@ -100,9 +105,7 @@ export function createMemoryCounters(): MemoryCounters {
 
     settle({ now, tokens, concurrency, reserved, spent }) {
       take(bucketOf(tokens, now), tokens.perMinute, tokens.used - tokens.amount);
-      const inFlight = (running.get(concurrency.id) ?? 1) - 1;
-      if (inFlight > 0) running.set(concurrency.id, inFlight);
-      else running.delete(concurrency.id);
+      running.set(concurrency.id, Math.max(0, (running.get(concurrency.id) ?? 0) - 1));
       for (const { id, nanoUsd } of reserved) {
         const budget = budgets.get(id);
         if (budget) budget.reservedNanoUsd -= nanoUsd;

@@ -35,8 +35,14 @@ interface Page {
   segment: Segment;
   /** Written here, and not in the ledger yet. */
   rows: LedgerRow[];
-  /** Under way to the segment. */
-  writes: Set<Promise<void>>;
+  /** Under way to the segment. A number, because a set that shrinks with every row is copied each time, into V8's old space. */
+  writes: number;
+  onQuiet: (() => void)[];
+}
+
+/** Resolves when nothing is under way to the segment of a page. */
+async function quiet(page: Page): Promise<void> {
+  if (page.writes > 0) await new Promise<void>((resolve) => page.onQuiet.push(resolve));
 }
 
 const segmentPaths = (path: string) => [`${path}-ledger-0`, `${path}-ledger-1`] as const;
@@ -82,7 +88,8 @@ export async function openLedgerJournal(options: LedgerJournalOptions): Promise<
   const openPage = async (segment: string): Promise<Page> => ({
     segment: await openSegment({ path: segment, bytes: segmentBytes, synced }),
     rows: [],
-    writes: new Set(),
+    writes: 0,
+    onQuiet: [],
   });
   const [first, second] = segmentPaths(path);
   let [written, applied] = await Promise.all([openPage(first), openPage(second)]);
@@ -91,8 +98,9 @@ export async function openLedgerJournal(options: LedgerJournalOptions): Promise<
   let running: Promise<void> | undefined;
   let next: Promise<void> | undefined;
 
-  async function applyPage({ segment, rows, writes }: Page): Promise<void> {
-    await Promise.allSettled(writes);
+  async function applyPage(page: Page): Promise<void> {
+    const { segment, rows } = page;
+    await quiet(page);
     while (rows.length > 0) {
       const group = rows.slice(0, APPLY_ROWS);
       await ledger.append(group);
@@ -147,13 +155,13 @@ export async function openLedgerJournal(options: LedgerJournalOptions): Promise<
     while (!written.segment.hasRoomFor(record.length)) await settle();
     if (isClosing) throw new Error('the journal is closed');
     const page = written;
-    const write = page.segment.write(record);
-    page.writes.add(write);
+    page.writes += 1;
     try {
-      await write;
+      await page.segment.write(record);
       page.rows.push(...rows);
     } finally {
-      page.writes.delete(write);
+      page.writes -= 1;
+      if (page.writes === 0) for (const resolve of page.onQuiet.splice(0)) resolve();
     }
     applySoon(applyAfterMs);
   }
@@ -165,7 +173,7 @@ export async function openLedgerJournal(options: LedgerJournalOptions): Promise<
       isClosing = true;
       clearTimeout(timer);
       // A file must not be closed under a write.
-      await Promise.allSettled([...written.writes, ...applied.writes]);
+      await Promise.all([quiet(written), quiet(applied)]);
       let empty = true;
       try {
         await settle();
