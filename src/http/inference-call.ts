@@ -15,7 +15,7 @@ function setHeaders(reply: FastifyReply, facts: AdmissionFacts): void {
   if (facts.deprecatedAt !== null) reply.header('service-deprecated', facts.deprecatedAt);
   for (const names of RATE_HEADERS) {
     const { limit, remaining, resetMs } = facts[names.kind];
-    // As text, and by toFixed: V8 keeps the text of every other number in a cache, and thereby in its old space.
+    // By toFixed: texts that V8 makes of numbers in any other way stay in a cache of its own, and so come into its old space.
     reply.header(names.limit, limit.toFixed(0));
     reply.header(names.remaining, remaining.toFixed(0));
     reply.header(names.reset, goDuration(resetMs));
