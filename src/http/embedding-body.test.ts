@@ -39,6 +39,16 @@ describe('writeEmbeddings', () => {
     }
   });
 
+  it('makes room for rows that are longer than the first ones', async () => {
+    const vectors = new Float32Array(64 * 256);
+    vectors.set(randomVectors(40, 256), 3 * 256);
+    vectors.fill(-1.2345679e-30, 50 * 256, 52 * 256);
+    const { data } = await parse({ ...head, vectors, dimensions: 256, format: 'float' });
+    expect(data.map(({ index }: { index: number }) => index)).toEqual(Array.from({ length: 64 }, (_, row) => row));
+    const read = Float32Array.from(data.flatMap(({ embedding }: { embedding: number[] }) => embedding));
+    expect([...read]).toEqual([...vectors]);
+  });
+
   it('writes a part of a larger buffer', async () => {
     const all = randomVectors(4, 8);
     const answer = await parse({ ...head, vectors: all.subarray(16), dimensions: 8, format: 'base64' });

@@ -1,6 +1,6 @@
 import type { FastifyReply } from 'fastify';
 import { createSlice } from '../domain/slices.ts';
-import { MAX_FLOAT_BYTES, writeFloat } from './float-text.ts';
+import { MAX_FLOAT_BYTES, writeFloats } from './float-text.ts';
 
 export interface EmbeddingBody {
   vectors: Float32Array;
@@ -10,28 +10,37 @@ export interface EmbeddingBody {
   format: 'float' | 'base64';
 }
 
-const COMMA = 44;
+const HEAD = '{"object":"list","data":[';
 const ROW_OVERHEAD_BYTES = 64;
 const SMALL_BYTES = 32_768;
+/** For the digits of small answers, one row at a time. */
+const scratch = Buffer.allocUnsafeSlow((SMALL_BYTES / 4) * MAX_FLOAT_BYTES);
+/** Of what is expected. */
+const SPARE_ROOM = 1.02;
 
 /** The JSON of an embeddings answer. */
 export function writeEmbeddings(body: EmbeddingBody): string | Promise<Buffer> {
-  const isSmall = body.format === 'base64' && body.vectors.byteLength <= SMALL_BYTES;
-  return isSmall ? smallText(body) : writeRows(body);
+  return body.vectors.byteLength <= SMALL_BYTES ? smallText(body) : writeRows(body);
 }
 
 const tailOf = ({ model, promptTokens }: EmbeddingBody): string =>
   `],"model":${JSON.stringify(model)},"usage":{"prompt_tokens":${promptTokens},"total_tokens":${promptTokens}}}`;
 
+const rowHead = (row: number): string => `${row === 0 ? '' : ','}{"object":"embedding","index":${row},"embedding":`;
+
 /** Node sends a text together with its head in one piece, bytes in a second one. */
 function smallText(body: EmbeddingBody): string {
-  const { vectors, dimensions } = body;
+  const { vectors, dimensions, format } = body;
   const bytes = Buffer.from(vectors.buffer, vectors.byteOffset, vectors.byteLength);
-  const rowBytes = dimensions * 4;
-  let text = '{"object":"list","data":[';
-  for (let start = 0; start < bytes.length; start += rowBytes) {
-    const embedding = bytes.toString('base64', start, start + rowBytes);
-    text += `${start === 0 ? '' : ','}{"object":"embedding","index":${start / rowBytes},"embedding":"${embedding}"}`;
+  let text = HEAD;
+  for (let start = 0; start < vectors.length; start += dimensions) {
+    text += rowHead(start / dimensions);
+    if (format === 'base64') {
+      text += `"${bytes.toString('base64', start * 4, (start + dimensions) * 4)}"}`;
+    } else {
+      const end = writeFloats(vectors.subarray(start, start + dimensions), scratch, 0);
+      text += `[${scratch.toString('latin1', 0, end - 1)}]}`;
+    }
   }
   return text + tailOf(body);
 }
@@ -43,31 +52,36 @@ function smallText(body: EmbeddingBody): string {
 async function writeRows(body: EmbeddingBody): Promise<Buffer> {
   const { vectors, dimensions, format } = body;
   const rows = vectors.length / dimensions;
-  const rowBytes = format === 'float' ? dimensions * MAX_FLOAT_BYTES : Math.ceil((dimensions * 4) / 3) * 4 + 4;
-  const parts: Buffer[] = [];
+  const tail = tailOf(body);
+  const mostRowBytes =
+    ROW_OVERHEAD_BYTES + (format === 'float' ? dimensions * MAX_FLOAT_BYTES : Math.ceil((dimensions * 4) / 3) * 4 + 4);
+  const roomBytes = mostRowBytes + Buffer.byteLength(tail);
   const slice = createSlice();
-  // One row at a time into a scratch buffer of the worst case, then an exact copy: the answer holds no slack.
-  const scratch = Buffer.allocUnsafe(rowBytes + ROW_OVERHEAD_BYTES);
   const bytes = Buffer.from(vectors.buffer, vectors.byteOffset, vectors.byteLength);
-  parts.push(Buffer.from('{"object":"list","data":['));
+  let target = Buffer.allocUnsafeSlow(HEAD.length + roomBytes);
+  let at = target.write(HEAD, 'latin1');
   for (let row = 0; row < rows; row += 1) {
-    let at = scratch.write(`${row === 0 ? '' : ','}{"object":"embedding","index":${row},"embedding":`, 0, 'latin1');
+    if (target.length - at < roomBytes) {
+      // Rows of one model are nearly equal in length, so that the first one tells how much there will be.
+      const restBytes = Math.ceil((at / row) * (rows - row) * SPARE_ROOM);
+      const larger = Buffer.allocUnsafeSlow(at + restBytes + roomBytes);
+      target.copy(larger, 0, 0, at);
+      target = larger;
+    }
+    at += target.write(rowHead(row), at, 'latin1');
     const start = row * dimensions;
     if (format === 'base64') {
-      at += scratch.write(`"${bytes.toString('base64', start * 4, (start + dimensions) * 4)}"}`, at, 'latin1');
+      at += target.write(`"${bytes.toString('base64', start * 4, (start + dimensions) * 4)}"}`, at, 'latin1');
     } else {
-      at += scratch.write('[', at, 'latin1');
-      for (let index = start; index < start + dimensions; index += 1) {
-        at = writeFloat(vectors[index] as number, scratch, at);
-        scratch[at++] = COMMA;
-      }
-      at = at - 1 + scratch.write(']}', at - 1, 'latin1');
+      at += target.write('[', at, 'latin1');
+      at = writeFloats(vectors.subarray(start, start + dimensions), target, at);
+      // In the place of the last comma.
+      at += target.write(']}', at - 1, 'latin1') - 1;
     }
-    parts.push(Buffer.from(scratch.subarray(0, at)));
     if (slice.isOver()) await slice.next();
   }
-  parts.push(Buffer.from(tailOf(body)));
-  return Buffer.concat(parts);
+  at += target.write(tail, at);
+  return target.subarray(0, at);
 }
 
 export const sendJson = (reply: FastifyReply, body: Buffer | string): FastifyReply =>

@@ -1,10 +1,23 @@
 import { describe, expect, it } from 'vitest';
-import { MAX_FLOAT_BYTES, writeFloat } from './float-text.ts';
+import { MAX_FLOAT_BYTES, writeFloat, writeFloats } from './float-text.ts';
 
 function text(value: number): string {
   const buffer = Buffer.alloc(MAX_FLOAT_BYTES);
   return buffer.toString('latin1', 0, writeFloat(value, buffer, 0));
 }
+
+function texts(values: Float32Array): string {
+  const buffer = Buffer.alloc(values.length * MAX_FLOAT_BYTES);
+  return buffer.toString('latin1', 0, writeFloats(values, buffer, 0));
+}
+
+/** From these bits on, each so many behind the last one, both signs in turn. */
+function floatsFrom(bits: number, { count, step }: { count: number; step: number }): Float32Array {
+  return new Float32Array(
+    Int32Array.from({ length: count }, (_, index) => (bits + index * step) | (index % 2 === 0 ? 0 : 0x80000000)).buffer,
+  );
+}
+const bitsOf = (value: number): number => new Int32Array(Float32Array.of(value).buffer)[0] as number;
 
 describe('writeFloat', () => {
   it('writes the shortest digits of a float32, not those of a float64', () => {
@@ -44,5 +57,49 @@ describe('writeFloat', () => {
   it('writes null for what JSON cannot hold', () => {
     expect(text(Number.NaN)).toBe('null');
     expect(text(Number.NEGATIVE_INFINITY)).toBe('null');
+  });
+});
+
+describe('writeFloats', () => {
+  const expectSame = (values: Float32Array) => {
+    const written = texts(values);
+    const expected = Array.from(values, (value) => `${text(value)},`).join('');
+    // A text of megabytes would make the runner compare for minutes.
+    if (written === expected) return;
+    const each = written.split(',');
+    values.forEach((value, index) => {
+      expect(each[index], `at ${value}`).toBe(text(value));
+    });
+  };
+
+  it('writes what writeFloat writes, over the whole range of float32', () => {
+    expectSame(floatsFrom(0, { count: 100_000, step: 21_391 }));
+  });
+
+  it('writes what writeFloat writes, densely over what unit vectors hold', () => {
+    const [first, last] = [bitsOf(9e-7), bitsOf(1.01)];
+    const step = 419;
+    expectSame(floatsFrom(first, { count: Math.ceil((last - first) / step), step }));
+  });
+
+  it('writes what writeFloat writes around powers of ten and two', () => {
+    for (let exponent = 0; exponent > -8; exponent -= 1) {
+      expectSame(floatsFrom(bitsOf(10 ** exponent) - 2_000, { count: 4_000, step: 1 }));
+    }
+    for (let exponent = 1; exponent > -24; exponent -= 1) {
+      expectSame(floatsFrom(bitsOf(2 ** exponent) - 200, { count: 400, step: 1 }));
+    }
+  });
+
+  it('writes what writeFloat writes for zeros, short decimals and what JSON cannot hold', () => {
+    expectSame(Float32Array.of(0, -0, 0.5, -0.1, 0.125, 0.3, 1, -2, 1e-7, 3e38, Number.NaN, Number.POSITIVE_INFINITY));
+    expectSame(Float32Array.from({ length: 20_000 }, (_, index) => (index - 10_000) / 10_000));
+  });
+
+  it('writes behind what is there, and into a part of a larger buffer', () => {
+    const buffer = Buffer.alloc(100).subarray(10);
+    buffer.write('[');
+    const end = writeFloats(Float32Array.of(9, 0.25, -0.7310585, 9).subarray(1, 3), buffer, 1);
+    expect(buffer.toString('latin1', 0, end)).toBe('[0.25,-0.7310585,');
   });
 });

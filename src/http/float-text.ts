@@ -7,6 +7,7 @@ export const MAX_FLOAT_BYTES = 24;
 const ZERO = 48;
 const MINUS = 45;
 const POINT = 46;
+const COMMA = 44;
 
 /** For the rare very small and very large values: nine significant digits always identify a float32. */
 function writeSlowly(value: number, target: Buffer, offset: number): number {
@@ -17,7 +18,7 @@ function writeSlowly(value: number, target: Buffer, offset: number): number {
   return offset;
 }
 
-/** Writes one value at the offset and returns the offset behind it. */
+/** Writes one value of any kind at the offset and returns the offset behind it. */
 export function writeFloat(value: number, target: Buffer, offset: number): number {
   let at = offset;
   let size = value;
@@ -68,4 +69,109 @@ export function writeFloat(value: number, target: Buffer, offset: number): numbe
     whole = rest;
   }
   return end;
+}
+
+const SIZE_BITS = 0x7f_ff_ff_ff;
+const FRACTION_BITS = 0x7f_ff_ff;
+const bitsOf = (size: number): number => new Int32Array(Float32Array.of(size).buffer)[0] as number;
+const sizeOf = (bits: number): number => new Float32Array(Int32Array.of(bits).buffer)[0] as number;
+/** What the quick way is for: sizes from 1e-6 up to 1, most of what unit vectors hold. */
+const SMALLEST_BITS = bitsOf(1e-6) + (Math.fround(1e-6) < 1e-6 ? 1 : 0);
+const ONE_BITS = bitsOf(1);
+
+/** By the eight bits of the exponent: where in its range the zeros behind the point become one fewer. */
+const FEWER_ZEROS_BITS = new Int32Array(256).fill(SIZE_BITS);
+/** By the exponent and whether the size is beyond that: */
+const ZEROS = new Uint8Array(512);
+/** makes a whole number of eight, seven or six digits, */
+const EIGHT = new Float64Array(512);
+const SEVEN = new Float64Array(512);
+const SIX = new Float64Array(512);
+/** and so far from the eight digits, at most, a number still reads back to the same float32. */
+const REACH = new Float64Array(512);
+
+function zerosOf(size: number): number {
+  let zeros = 0;
+  while (size * (POWERS[zeros + 1] as number) < 1) zeros += 1;
+  return zeros;
+}
+
+for (let exponent = SMALLEST_BITS >> 23; exponent < ONE_BITS >> 23; exponent += 1) {
+  const first = exponent << 23;
+  const most = zerosOf(sizeOf(first));
+  const fewest = zerosOf(sizeOf(first | FRACTION_BITS));
+  if (fewest < most) {
+    const near = bitsOf(10 ** -most);
+    FEWER_ZEROS_BITS[exponent] = zerosOf(sizeOf(near)) < most ? near : near + 1;
+  }
+  for (const [row, zeros] of [most, fewest].entries()) {
+    const at = exponent * 2 + row;
+    ZEROS[at] = zeros;
+    EIGHT[at] = POWERS[zeros + 8] as number;
+    SEVEN[at] = POWERS[zeros + 7] as number;
+    SIX[at] = POWERS[zeros + 6] as number;
+    REACH[at] = 2 ** (exponent - 151) * (POWERS[zeros + 8] as number);
+  }
+}
+
+/** `0000` to `9999` as four bytes in little-endian order. */
+const FOUR_DIGITS = new Int32Array(10_000);
+for (let number = 0; number < 10_000; number += 1) {
+  FOUR_DIGITS[number] = Buffer.from(String(number).padStart(4, '0')).readInt32LE();
+}
+const ZERO_POINT_ZEROS = 0x30302e30;
+const FOUR_ZEROS = 0x30303030;
+
+/**
+ * Writes values with a comma behind each, the same digits as `writeFloat` and twice as fast: the number of leading zeros comes from a
+ * table, seven or eight digits and the sign without a branch that the processor would guess wrong, and digits go out by fours. There
+ * must be room for `MAX_FLOAT_BYTES` each.
+ */
+export function writeFloats(values: Float32Array, target: Buffer, offset: number): number {
+  const bits = new Int32Array(values.buffer, values.byteOffset, values.length);
+  const view = new DataView(target.buffer, target.byteOffset, target.byteLength);
+  let at = offset;
+  for (let index = 0; index < values.length; index += 1) {
+    const signed = bits[index] as number;
+    const unsigned = signed & SIZE_BITS;
+    const exponent = unsigned >> 23;
+    const entry = exponent * 2 + (((FEWER_ZEROS_BITS[exponent] as number) - 1 - unsigned) >>> 31);
+    const size = Math.abs(values[index] as number);
+    const exact = size * (EIGHT[entry] as number);
+    const reach = REACH[entry] as number;
+    const six = (size * (SIX[entry] as number) + 0.5) | 0;
+    const isShort = Math.abs(six * 100 - exact) < reach;
+    // Below a power of two the next float32 is nearer than above it.
+    if (isShort || unsigned < SMALLEST_BITS || unsigned >= ONE_BITS || (unsigned & FRACTION_BITS) === 0) {
+      at = writeFloat(values[index] as number, target, at);
+      target[at++] = COMMA;
+      continue;
+    }
+    view.setUint8(at, MINUS);
+    at += signed >>> 31;
+    view.setInt32(at, ZERO_POINT_ZEROS, true);
+    view.setInt32(at + 4, FOUR_ZEROS, true);
+    at += 2 + (ZEROS[entry] as number);
+    let eight = (exact + 0.5) | 0;
+    let digits = 8;
+    if (Math.abs(eight - exact) < reach) {
+      const seven = ((size * (SEVEN[entry] as number) + 0.5) | 0) * 10;
+      // 1 or 0.
+      const isEnough = Math.floor(Math.abs(seven - exact) - reach) >>> 31;
+      eight += Math.imul(isEnough, seven - eight);
+      digits -= isEnough;
+    } else {
+      const nine = (size * ((EIGHT[entry] as number) * 10) + 0.5) | 0;
+      eight = (nine / 10) | 0;
+      digits = 9;
+      view.setUint8(at + 8, ZERO + nine - eight * 10);
+    }
+    const upper = (eight / 10_000) | 0;
+    view.setInt32(at, FOUR_DIGITS[upper] as number, true);
+    view.setInt32(at + 4, FOUR_DIGITS[eight - upper * 10_000] as number, true);
+    at += digits;
+    view.setUint8(at, COMMA);
+    at += 1;
+  }
+  return at;
 }
