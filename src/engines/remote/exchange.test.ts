@@ -1,43 +1,79 @@
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { Pool } from 'undici';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { exchange } from './exchange.ts';
+import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net';
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { createExchanges, type ExchangeRequest, type Exchanges } from './exchange.ts';
+
+const addressOf = (server: { address(): AddressInfo | string | null }) =>
+  new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
 
 let server: Server;
-let pool: Pool;
+let exchanges: Exchanges;
+let opened = 0;
 beforeAll(async () => {
-  server = createServer((request, response) => {
+  server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk);
     if (request.url === '/silent') return;
+    if (request.url === '/echo') {
+      response.setHeader('x-got', JSON.stringify(request.headers));
+      response.end(Buffer.concat(chunks));
+      return;
+    }
     response.writeHead(request.url === '/refused' ? 400 : 200, { 'x-told': 'yes' });
     // In two pieces and without a length.
     response.write('x'.repeat(50));
     response.end('ö'.repeat(25));
   });
+  server.on('connection', () => {
+    opened += 1;
+  });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  pool = new Pool(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, { connections: 1 });
+  exchanges = createExchanges({ origin: addressOf(server), connectTimeoutMs: 1_000 });
 });
+afterEach(() => void vi.useRealTimers());
 afterAll(async () => {
-  await pool.destroy();
-  server.closeAllConnections();
+  exchanges.close();
   await new Promise((resolve) => server.close(resolve));
 });
 
-function ask(path: string, most: { good: number; refused: number } = { good: 100, refused: 100 }) {
+interface Asked extends Partial<ExchangeRequest> {
+  at?: Exchanges;
+  good?: number;
+  refused?: number;
+}
+function ask(path: string, { at = exchanges, good = 1_000_000, refused = 1_000, ...given }: Asked = {}) {
   let begun = 0;
-  const running = exchange(
-    pool,
-    { method: 'POST', path, body: '{}' },
+  const running = at.begin(
+    { method: 'POST', path, headers: { 'content-type': 'application/json' }, body: '{}', ...given },
     {
       onBegun: () => {
         begun += 1;
       },
-      maxBytes: (status) => (status === 200 ? most.good : most.refused),
+      maxBytes: (status) => (status === 200 ? good : refused),
       tooLong: (bytes) => new Error(`longer than ${bytes}`),
     },
   );
   return { ...running, begun: () => begun };
 }
+
+/** A server of bytes: what it answers to the first bytes of each connection, in turn. */
+async function startBytes(...answers: ((socket: Socket) => void)[]) {
+  const sockets: Socket[] = [];
+  const bytes = createTcpServer((socket) => {
+    sockets.push(socket);
+    socket.on('error', () => {});
+    socket.on('data', () => answers.shift()?.(socket));
+  });
+  await new Promise<void>((resolve) => bytes.listen(0, '127.0.0.1', resolve));
+  const own = createExchanges({ origin: addressOf(bytes), connectTimeoutMs: 1_000 });
+  onTestFinished(async () => {
+    own.close();
+    for (const socket of sockets) socket.destroy();
+    await new Promise((resolve) => bytes.close(resolve));
+  });
+  return { at: own, sockets };
+}
+const answer = (text: string, head = '') => `HTTP/1.1 200 OK\r\n${head}content-length: ${text.length}\r\n\r\n${text}`;
 
 describe('exchange', () => {
   it('gives the whole answer, whatever its status', async () => {
@@ -47,19 +83,106 @@ describe('exchange', () => {
     expect(begun()).toBe(1);
   });
 
+  it.each([
+    ['short texts', '{"ö":1}'],
+    ['long texts', 'ö'.repeat(300_000)],
+    ['bytes', Buffer.from('ö'.repeat(300_000))],
+  ])('sends %s as they are', async (_name, body) => {
+    const { text, headers } = await ask('/echo', { body }).answer;
+    expect(text === body.toString()).toBe(true);
+    expect(JSON.parse(headers['x-got'] ?? '')).toMatchObject({
+      host: addressOf(server).host,
+      'content-type': 'application/json',
+      'content-length': String(Buffer.byteLength(body)),
+    });
+  });
+
   it('gives up an answer that is longer than its status may be', async () => {
     await expect(ask('/', { good: 99, refused: 1_000 }).answer).rejects.toThrow('longer than 99');
     await expect(ask('/refused', { good: 1_000, refused: 60 }).answer).rejects.toThrow('longer than 60');
+    await expect(ask('/echo', { body: 'x'.repeat(200_000), good: 199_999 }).answer).rejects.toThrow(
+      'longer than 199999',
+    );
     expect((await ask('/', { good: 100, refused: 0 }).answer).status).toBe(200);
   });
 
-  it('ends at once when it is aborted, also while it waits for a connection', async () => {
+  it('ends at once when it is aborted, and leaves others alone', async () => {
     const silent = ask('/silent');
-    const waiting = ask('/');
-    waiting.abort(new Error('gone'));
-    await expect(waiting.answer).rejects.toThrow('gone');
+    const other = ask('/');
     silent.abort(new Error('enough'));
     await expect(silent.answer).rejects.toThrow('enough');
-    expect((await ask('/').answer).status).toBe(200);
+    expect((await other.answer).status).toBe(200);
+    // Its connection belongs to somebody else by now.
+    const next = ask('/');
+    other.abort(new Error('too late'));
+    expect((await next.answer).status).toBe(200);
+  });
+
+  it('uses one connection for one request after the other, and as many as run at a time', async () => {
+    const own = createExchanges({ origin: addressOf(server), connectTimeoutMs: 1_000 });
+    const before = opened;
+    for (let round = 0; round < 5; round += 1) await ask('/', { at: own }).answer;
+    expect(opened - before).toBe(1);
+    await Promise.all(Array.from({ length: 5 }, () => ask('/', { at: own }).answer));
+    expect(opened - before).toBe(5);
+    own.close();
+  });
+
+  it('does not use a connection again that the other side is about to close', async () => {
+    const { at, sockets } = await startBytes(
+      (socket) => socket.write(answer('one', 'keep-alive: timeout=1\r\n')),
+      (socket) => socket.write(answer('two', 'connection: close\r\n')),
+      (socket) => socket.end('HTTP/1.1 200 OK\r\n\r\nthree'),
+      (socket) => socket.write(answer('four')),
+    );
+    for (const text of ['one', 'two', 'three', 'four']) expect((await ask('/', { at }).answer).text).toBe(text);
+    expect(sockets).toHaveLength(4);
+  });
+
+  it('closes connections that nobody has used for some seconds', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+    const { at, sockets } = await startBytes((socket) => socket.write(answer('one')));
+    await ask('/', { at }).answer;
+    const closed = new Promise((resolve) => sockets[0]?.once('close', resolve));
+    await vi.advanceTimersByTimeAsync(10_000);
+    await closed;
+  });
+
+  it('takes nothing for an answer that came before it was asked for', async () => {
+    const { at, sockets } = await startBytes(
+      (socket) => socket.write(answer('one') + answer('forged')),
+      (socket) => socket.write(answer('two')),
+      (socket) => socket.write(answer('three')),
+    );
+    expect((await ask('/', { at }).answer).text).toBe('one');
+    expect((await ask('/', { at }).answer).text).toBe('two');
+    const closed = new Promise((resolve) => sockets[1]?.once('close', resolve));
+    sockets[1]?.write(answer('forged'));
+    await closed;
+    expect((await ask('/', { at }).answer).text).toBe('three');
+  });
+
+  it.each([
+    ['nothing', ''],
+    ['half a head', 'HTTP/1.1 200 OK\r\n'],
+    ['half a body', 'HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf'],
+  ])('fails when the connection ends after %s', async (_name, text) => {
+    const { at } = await startBytes((socket) => socket.end(text));
+    await expect(ask('/', { at }).answer).rejects.toMatchObject({ code: 'ECONNRESET' });
+  });
+
+  it('fails on what is no HTTP, and where nobody listens', async () => {
+    const { at } = await startBytes((socket) => socket.write('220 smtp\r\n\r\n'));
+    await expect(ask('/', { at }).answer).rejects.toMatchObject({ code: 'ERR_MALFORMED_ANSWER' });
+    const nobody = createExchanges({ origin: new URL('http://127.0.0.1:1'), connectTimeoutMs: 1_000 });
+    await expect(ask('/', { at: nobody }).answer).rejects.toMatchObject({ code: 'ECONNREFUSED' });
+    nobody.close();
+  });
+
+  it('fails all that runs when it is closed', async () => {
+    const own = createExchanges({ origin: addressOf(server), connectTimeoutMs: 1_000 });
+    const running = ask('/silent', { at: own });
+    own.close();
+    await expect(running.answer).rejects.toThrow('no longer used');
   });
 });

@@ -180,6 +180,7 @@ export function failureFromAnswer(
 }
 
 const RESET_CODES = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET']);
+const CONNECT_TIMEOUT_CODES = new Set(['ETIMEDOUT', 'UND_ERR_CONNECT_TIMEOUT']);
 
 const errorCode = (error: unknown): string =>
   isRecord(error) && typeof error.code === 'string'
@@ -188,11 +189,11 @@ const errorCode = (error: unknown): string =>
       ? errorCode(error.cause)
       : '';
 
-/** What undici throws when no whole answer came. */
+/** What connections say when no whole answer came. */
 export function failureFromTransport(error: unknown, scope: Pick<FailureScope, 'slug'>): UpstreamFailure {
   const code = errorCode(error);
   const detail = `${code} ${error instanceof Error ? error.message : String(error)}`.trim();
-  if (code === 'UND_ERR_CONNECT_TIMEOUT') {
+  if (CONNECT_TIMEOUT_CODES.has(code)) {
     return new UpstreamFailure('timeout', errors.upstreamTimeout('no connection to its upstream'), detail);
   }
   const reason = errors.modelUnavailable(scope.slug, 'its upstream cannot be reached');

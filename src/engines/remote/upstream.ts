@@ -1,7 +1,7 @@
 import { type Dispatcher, Pool } from 'undici';
 import type { UpstreamConfig } from '../../config/schema.ts';
 import { type Breaker, createBreaker } from './breaker.ts';
-import { type Exchange, type ExchangeOptions, exchange } from './exchange.ts';
+import { createExchanges, type Exchanges } from './exchange.ts';
 
 export type UpstreamSettings = UpstreamConfig;
 export type UpstreamKind = UpstreamSettings['kind'];
@@ -48,7 +48,7 @@ export interface Upstream {
   /** For answers that are read as they come. */
   request(options: Omit<Dispatcher.RequestOptions, 'origin'>): Promise<Dispatcher.ResponseData>;
   /** For answers that are wanted whole. */
-  exchange(request: Omit<Dispatcher.DispatchOptions, 'origin'>, options: ExchangeOptions): Exchange;
+  exchange: Exchanges['begin'];
   readonly authorization: Record<string, string>;
   noteError(message: string | null): void;
   /** The last health check; true before the first one, so that a cold start serves at once. */
@@ -87,6 +87,7 @@ export function createUpstream({ index, settings, slug, ownRegion, clock }: Upst
     headersTimeout: 0,
     bodyTimeout: 0,
   });
+  const exchanges = createExchanges({ origin: base, connectTimeoutMs: settings.connectTimeoutMs });
   const breaker = createBreaker(clock);
   let lastError: string | null = null;
 
@@ -108,7 +109,7 @@ export function createUpstream({ index, settings, slug, ownRegion, clock }: Upst
     load: () => upstream.inFlight / settings.maxConcurrency,
     path: (where, route) => (where === 'api' ? apiPath : rootPath) + route,
     request: (options) => pool.request(options),
-    exchange: (request, options) => exchange(pool, request, options),
+    exchange: exchanges.begin,
     authorization: settings.apiKey === undefined ? {} : { authorization: `Bearer ${settings.apiKey}` },
     noteError(message) {
       lastError = message;
@@ -122,7 +123,10 @@ export function createUpstream({ index, settings, slug, ownRegion, clock }: Upst
       maxConcurrency: settings.maxConcurrency,
       lastError,
     }),
-    close: () => pool.destroy(),
+    close() {
+      exchanges.close();
+      return pool.destroy();
+    },
   };
   return upstream;
 }

@@ -1,0 +1,68 @@
+/** What an HTTP/1 answer says of itself before its body. */
+export interface AnswerHead {
+  readonly status: number;
+  /** By their names in small letters; what was sent several times is joined by commas. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** How the body ends. */
+  readonly framing: { kind: 'length'; bytes: number } | { kind: 'chunked' } | { kind: 'close' };
+  /** How long the connection may be kept for another request; 0: not at all. */
+  readonly keepMs: number;
+}
+
+/** What came is not HTTP. */
+export class MalformedAnswer extends Error {
+  override readonly name = 'MalformedAnswer';
+  readonly code = 'ERR_MALFORMED_ANSWER';
+}
+
+const STATUS_LINE = /^HTTP\/1\.([01]) (\d{3})(?: |$)/;
+const HEADER_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
+const WHOLE_NUMBER = /^\d{1,15}$/;
+/** By definition without a body, whatever their headers say. */
+const WITHOUT_BODY = new Set([204, 304]);
+
+const framingOf = (status: number, headers: AnswerHead['headers']): AnswerHead['framing'] => {
+  if (status < 200 || WITHOUT_BODY.has(status)) return { kind: 'length', bytes: 0 };
+  const encoding = headers['transfer-encoding'];
+  if (encoding !== undefined) {
+    // Nothing else was asked for. A length beside it would let two readers see two different answers.
+    if (encoding.toLowerCase() !== 'chunked' || headers['content-length'] !== undefined)
+      throw new MalformedAnswer(`an answer is framed as '${encoding}'`);
+    return { kind: 'chunked' };
+  }
+  const length = headers['content-length'];
+  if (length === undefined) return { kind: 'close' };
+  if (!WHOLE_NUMBER.test(length)) throw new MalformedAnswer(`an answer is '${length}' bytes long`);
+  return { kind: 'length', bytes: Number(length) };
+};
+
+/** Servers in Python close idle connections after 5 seconds; one that is closed just when it is used costs a second try. */
+const KEEP_MS = 4_000;
+/** So much sooner than the other side says that it will. */
+const MARGIN_MS = 1_000;
+
+function keepMsOf(headers: AnswerHead['headers']): number {
+  if (/\bclose\b/i.test(headers.connection ?? '')) return 0;
+  const seconds = /\btimeout=(\d+)/i.exec(headers['keep-alive'] ?? '')?.[1];
+  return seconds === undefined ? KEEP_MS : Math.max(0, Math.min(KEEP_MS, Number(seconds) * 1_000 - MARGIN_MS));
+}
+
+/** Of the text before the empty line. */
+export function parseHead(text: string): AnswerHead {
+  const lines = text.split('\r\n');
+  const [, minor, digits] = STATUS_LINE.exec(lines[0] as string) ?? [];
+  if (digits === undefined) throw new MalformedAnswer('an answer does not begin with an HTTP status');
+  const headers: Record<string, string> = Object.create(null);
+  for (let index = 1; index < lines.length; index += 1) {
+    const line = lines[index] as string;
+    const colon = line.indexOf(':');
+    const name = line.slice(0, colon).toLowerCase();
+    if (!HEADER_NAME.test(name)) throw new MalformedAnswer('an answer has a header without a name');
+    const value = line.slice(colon + 1).trim();
+    const earlier = headers[name];
+    headers[name] = earlier === undefined ? value : `${earlier}, ${value}`;
+  }
+  const status = Number(digits);
+  const framing = framingOf(status, headers);
+  return { status, headers, framing, keepMs: minor === '1' && framing.kind !== 'close' ? keepMsOf(headers) : 0 };
+}
