@@ -2,6 +2,7 @@ import type { Pricing } from '../domain/model.ts';
 import { type Consumption, costNanoUsd } from '../domain/pricing.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Ledger, LedgerRow } from '../ports/ledger.ts';
+import { createGroupCommit } from './group-commit.ts';
 
 /** What happened, as the caller knows it; time and cost are added here. */
 export interface MeteredRequest {
@@ -55,26 +56,41 @@ interface Waiting {
   reject(error: unknown): void;
 }
 
-/** Commits of fresh rows under way at a time: the next rows need not wait for the end of one, and still go in groups. */
 const FRESH_COMMITS = 2;
+
+/** Writes the rows with one call and tells everybody who waits how it went; `append` may say of each whether it is new. */
+async function commitRowsOf(
+  group: readonly Waiting[],
+  append: (rows: readonly LedgerRow[]) => Promise<readonly boolean[] | undefined>,
+): Promise<void> {
+  try {
+    const areNew = await append(group.map(({ row }) => row));
+    group.forEach(({ row: { costNanoUsd, time }, resolve }, index) => {
+      resolve({ costNanoUsd, time, isNew: areNew === undefined || areNew[index] === true });
+    });
+  } catch (error) {
+    for (const { reject } of group) reject(error);
+  }
+}
 
 /** Rows billed under the request's own id cannot be in the ledger yet; those of repeated attempts are looked up, and wait for it. */
 export function createMetering(dependencies: MeteringDependencies): Metering {
   const { ledger, clock, commitRows = 500, maxWaiting = 20_000 } = dependencies;
-  const fresh = createCommits({
-    rows: commitRows,
+  const fresh = createGroupCommit<Waiting>({
+    most: commitRows,
     atOnce: FRESH_COMMITS,
     eager: true,
-    async append(rows) {
-      await ledger.appendFresh(rows);
-      return undefined;
-    },
+    commit: (group) =>
+      commitRowsOf(group, async (rows) => {
+        await ledger.appendFresh(rows);
+        return undefined;
+      }),
   });
-  const repeatable = createCommits({
-    rows: commitRows,
+  const repeatable = createGroupCommit<Waiting>({
+    most: commitRows,
     atOnce: 1,
     eager: false,
-    append: (rows) => ledger.append(rows),
+    commit: (group) => commitRowsOf(group, ledger.append),
   });
   const waiting = () => fresh.waiting + repeatable.waiting;
 
@@ -89,67 +105,6 @@ export function createMetering(dependencies: MeteringDependencies): Metering {
         const commits = request.billingId === request.requestId ? fresh : repeatable;
         commits.add({ row: toRow(request, clock.now()), resolve, reject });
       }),
-  };
-}
-
-interface CommitOptions {
-  /** In one commit. */
-  rows: number;
-  atOnce: number;
-  /** While rows come one by one, a row that finds no commit under way does not wait for others of the same turn. */
-  eager: boolean;
-  /** Tells of each whether it is new; undefined: all are. */
-  append(rows: readonly LedgerRow[]): Promise<readonly boolean[] | undefined>;
-}
-
-/**
- * Group commit: rows that arrive in one turn of the event loop, or while enough commits are running, go together in the next one. No
- * row waits for a timer.
- */
-function createCommits({ rows: commitRows, atOnce, eager, append }: CommitOptions) {
-  let queue: Waiting[] = [];
-  let committing = 0;
-  let scheduled = false;
-  let lastRows = 0;
-
-  async function commit(): Promise<void> {
-    scheduled = false;
-    committing += 1;
-    const group = queue.slice(0, commitRows);
-    queue = queue.slice(commitRows);
-    lastRows = group.length;
-    commitSoon();
-    try {
-      const areNew = await append(group.map(({ row }) => row));
-      group.forEach(({ row: { costNanoUsd, time }, resolve }, index) => {
-        resolve({ costNanoUsd, time, isNew: areNew === undefined || areNew[index] === true });
-      });
-    } catch (error) {
-      for (const { reject } of group) reject(error);
-    }
-    committing -= 1;
-    commitSoon();
-  }
-
-  function commitSoon(): void {
-    if (scheduled || committing === atOnce || queue.length === 0) return;
-    // Where rows come several at a time, the first one would only cost the others a commit more.
-    if (eager && committing === 0 && lastRows <= 1) {
-      void commit();
-      return;
-    }
-    scheduled = true;
-    setImmediate(commit);
-  }
-
-  return {
-    get waiting() {
-      return queue.length;
-    },
-    add(waiting: Waiting) {
-      queue.push(waiting);
-      commitSoon();
-    },
   };
 }
 
