@@ -179,6 +179,17 @@ describe('exchange', () => {
     nobody.close();
   });
 
+  it('fails when there is no connection in time', async () => {
+    // It takes the connection, but not the hand that is held out for TLS.
+    const mute = createTcpServer((socket) => void socket.resume());
+    await new Promise<void>((resolve) => mute.listen(0, '127.0.0.1', resolve));
+    const { port } = addressOf(mute);
+    const own = createExchanges({ origin: new URL(`https://127.0.0.1:${port}`), connectTimeoutMs: 20 });
+    await expect(ask('/', { at: own }).answer).rejects.toMatchObject({ code: 'ETIMEDOUT' });
+    own.close();
+    await new Promise((resolve) => mute.close(resolve));
+  });
+
   it('fails all that runs when it is closed', async () => {
     const own = createExchanges({ origin: addressOf(server), connectTimeoutMs: 1_000 });
     const running = ask('/silent', { at: own });
