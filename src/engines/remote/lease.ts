@@ -46,10 +46,12 @@ export interface LeaseDependencies {
 }
 
 export function createLease({ upstream, context, slug, onRelease }: LeaseDependencies): Lease {
-  const { settings } = upstream;
+  const { firstByteTimeoutMs, totalTimeoutMs } = upstream.settings;
+  const totalDueAt = performance.now() + totalTimeoutMs;
+  /** While an answer has not begun. */
+  let firstByteDueAt = Number.POSITIVE_INFINITY;
   let expired: 'first-byte' | 'total' | undefined;
   let released = false;
-  let firstByteTimer: NodeJS.Timeout | undefined;
   /** Ends what is under way at the address. */
   let stop: ((reason: Error) => void) | undefined;
 
@@ -59,11 +61,21 @@ export function createLease({ upstream, context, slug, onRelease }: LeaseDepende
     stop?.(failure);
     lease.release(failure);
   };
-  const expire = (which: 'first-byte' | 'total') => () => {
-    expired = which;
-    giveUp();
+  // One timer for both limits: nearly every answer is there before either, and to set and clear timers shows with small ones.
+  const watch = (): NodeJS.Timeout => {
+    const now = performance.now();
+    // Another request may begin to wait any time.
+    const restMs = Math.min(totalDueAt, firstByteDueAt, now + firstByteTimeoutMs) - now;
+    return setTimeout(look, Math.max(1, Math.ceil(restMs)));
   };
-  const totalTimer = setTimeout(expire('total'), settings.totalTimeoutMs);
+  function look(): void {
+    const now = performance.now();
+    if (now >= totalDueAt) expired = 'total';
+    else if (now >= firstByteDueAt) expired = 'first-byte';
+    if (expired === undefined) timer = watch();
+    else giveUp();
+  }
+  let timer = watch();
 
   /** From here on the address has so long to begin its answer. */
   const prepare = ({
@@ -74,8 +86,7 @@ export function createLease({ upstream, context, slug, onRelease }: LeaseDepende
     accept = 'application/json',
   }: LeaseRequest) => {
     if (released) throw lease.explain(undefined);
-    clearTimeout(firstByteTimer);
-    firstByteTimer = setTimeout(expire('first-byte'), settings.firstByteTimeoutMs);
+    firstByteDueAt = performance.now() + firstByteTimeoutMs;
     return {
       method: 'POST' as const,
       path: upstream.path(base, route),
@@ -136,7 +147,9 @@ export function createLease({ upstream, context, slug, onRelease }: LeaseDepende
         throw lease.explain(error);
       }
     },
-    begun: () => clearTimeout(firstByteTimer),
+    begun() {
+      firstByteDueAt = Number.POSITIVE_INFINITY;
+    },
     explain(error) {
       if (error instanceof UpstreamFailure) return error;
       if (context.signal.aborted) {
@@ -145,8 +158,8 @@ export function createLease({ upstream, context, slug, onRelease }: LeaseDepende
       if (expired !== undefined) {
         const [limitMs, what] =
           expired === 'total'
-            ? [settings.totalTimeoutMs, 'the whole answer took too long']
-            : [settings.firstByteTimeoutMs, 'its answer did not begin'];
+            ? [totalTimeoutMs, 'the whole answer took too long']
+            : [firstByteTimeoutMs, 'its answer did not begin'];
         return new UpstreamFailure('timeout', errors.upstreamTimeout(what), `no ${expired} within ${limitMs} ms`);
       }
       return failureFromTransport(error, { slug });
@@ -154,8 +167,7 @@ export function createLease({ upstream, context, slug, onRelease }: LeaseDepende
     release(failure) {
       if (released) return;
       released = true;
-      clearTimeout(firstByteTimer);
-      clearTimeout(totalTimer);
+      clearTimeout(timer);
       context.signal.removeEventListener('abort', giveUp);
       onRelease(failure);
     },
