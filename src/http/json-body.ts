@@ -5,6 +5,7 @@ import { createSlice } from '../domain/slices.ts';
 import { errors } from '../errors/errors.ts';
 import { MAX_NESTING, parseSlices, tooDeep } from './json-slices.ts';
 import { hashBody } from './plugins/idempotency.ts';
+import { WholeBodyMessage } from './whole-body-message.ts';
 
 /** Up to this length a body is parsed at once. */
 const SMALL_BYTES = 262_144;
@@ -38,12 +39,17 @@ function parseJsonBody(text: string): unknown {
   return value;
 }
 
-function readSmall(request: FastifyRequest, chunks: readonly Buffer[], bytes: number): unknown {
-  const [only] = chunks;
-  const whole = only !== undefined && chunks.length === 1 ? only : Buffer.concat(chunks, bytes);
-  const text = whole.toString('utf8');
-  if (request.headers['idempotency-key'] !== undefined) request.bodyHash = hashBody(text);
-  return parseJsonBody(text);
+function readSmall(request: FastifyRequest, body: Buffer, done: Done): void {
+  let value: unknown;
+  try {
+    const text = body.toString('utf8');
+    if (request.headers['idempotency-key'] !== undefined) request.bodyHash = hashBody(text);
+    value = parseJsonBody(text);
+  } catch (error) {
+    done(error as Error);
+    return;
+  }
+  done(null, value);
 }
 
 /** Chunks of a body on their way to the parser. */
@@ -102,84 +108,82 @@ async function parseArriving(arrival: Arrival, signal: AbortSignal): Promise<unk
   }
 }
 
+/** Reads a body that comes in pieces. */
+function readPieces(request: FastifyRequest, payload: IncomingMessage, limitBytes: number, done: Done): void {
+  const announced = Number(request.headers['content-length']);
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  let arrival: Arrival | undefined;
+  let hash: Hash | undefined;
+  let parsed: Promise<{ value: unknown } | { error: Error }> | undefined;
+
+  function finish(): void {
+    payload.off('data', onData);
+    payload.off('end', onEnd);
+    payload.off('error', onError);
+  }
+  function beginLarge(): void {
+    if (request.headers['idempotency-key'] !== undefined) hash = createHash('sha256');
+    request.record.disconnect ??= new AbortController();
+    const begun = createArrival(payload);
+    arrival = begun;
+    for (const chunk of chunks) addLarge(chunk, begun);
+    // What is wrong is told when all has arrived: a client that still sends does not listen.
+    parsed = parseArriving(begun, request.record.disconnect.signal).then(
+      (value) => ({ value }),
+      (error: Error) => {
+        begun.discard();
+        return { error };
+      },
+    );
+  }
+  function addLarge(chunk: Buffer, to: Arrival): void {
+    hash?.update(chunk);
+    to.add(chunk);
+  }
+  function onData(chunk: Buffer): void {
+    bytes += chunk.length;
+    if (bytes > limitBytes) {
+      finish();
+      arrival?.end();
+      done(errors.bodyTooLarge(limitBytes));
+    } else if (arrival !== undefined) addLarge(chunk, arrival);
+    else {
+      chunks.push(chunk);
+      if (bytes > SMALL_BYTES) beginLarge();
+    }
+  }
+  function onError(error: Error): void {
+    finish();
+    arrival?.end();
+    done(Object.assign(error, { statusCode: 400 }));
+  }
+  function onEnd(): void {
+    finish();
+    arrival?.end();
+    if (!Number.isNaN(announced) && bytes !== announced) {
+      done(errors.invalidParameter(undefined, 'The body is not as long as its Content-Length says.'));
+    } else if (parsed !== undefined) {
+      request.bodyHash = hash?.digest('hex');
+      void parsed.then((result) => ('error' in result ? done(result.error) : done(null, result.value)));
+    } else {
+      const [only] = chunks;
+      readSmall(request, only !== undefined && chunks.length === 1 ? only : Buffer.concat(chunks, bytes), done);
+    }
+  }
+  payload.on('data', onData);
+  payload.on('end', onEnd);
+  payload.on('error', onError);
+}
+
 /** Reads a JSON body as Fastify would, but never for long at a time. */
 export const jsonBodyReader =
   (limitBytes: number) =>
   (request: FastifyRequest, payload: IncomingMessage, done: Done): void => {
     const announced = Number(request.headers['content-length']);
-    if (announced > limitBytes) {
-      done(errors.bodyTooLarge(limitBytes));
-      return;
-    }
-    const chunks: Buffer[] = [];
-    let bytes = 0;
-    let arrival: Arrival | undefined;
-    let hash: Hash | undefined;
-    let parsed: Promise<{ value: unknown } | { error: Error }> | undefined;
-
-    function finish(): void {
-      payload.off('data', onData);
-      payload.off('end', onEnd);
-      payload.off('error', onError);
-    }
-    function beginLarge(): void {
-      if (request.headers['idempotency-key'] !== undefined) hash = createHash('sha256');
-      request.record.disconnect ??= new AbortController();
-      const begun = createArrival(payload);
-      arrival = begun;
-      for (const chunk of chunks) addLarge(chunk, begun);
-      // What is wrong is told when all has arrived: a client that still sends does not listen.
-      parsed = parseArriving(begun, request.record.disconnect.signal).then(
-        (value) => ({ value }),
-        (error: Error) => {
-          begun.discard();
-          return { error };
-        },
-      );
-    }
-    function addLarge(chunk: Buffer, to: Arrival): void {
-      hash?.update(chunk);
-      to.add(chunk);
-    }
-    function onData(chunk: Buffer): void {
-      bytes += chunk.length;
-      if (bytes > limitBytes) {
-        finish();
-        arrival?.end();
-        done(errors.bodyTooLarge(limitBytes));
-      } else if (arrival !== undefined) addLarge(chunk, arrival);
-      else {
-        chunks.push(chunk);
-        if (bytes > SMALL_BYTES) beginLarge();
-      }
-    }
-    function onError(error: Error): void {
-      finish();
-      arrival?.end();
-      done(Object.assign(error, { statusCode: 400 }));
-    }
-    function onEnd(): void {
-      finish();
-      arrival?.end();
-      if (!Number.isNaN(announced) && bytes !== announced) {
-        done(errors.invalidParameter(undefined, 'The body is not as long as its Content-Length says.'));
-        return;
-      }
-      if (parsed !== undefined) {
-        request.bodyHash = hash?.digest('hex');
-        void parsed.then((result) => ('error' in result ? done(result.error) : done(null, result.value)));
-        return;
-      }
-      let value: unknown;
-      try {
-        value = readSmall(request, chunks, bytes);
-      } catch (error) {
-        done(error as Error);
-        return;
-      }
-      done(null, value);
-    }
-    payload.on('data', onData);
-    payload.on('end', onEnd);
-    payload.on('error', onError);
+    const stream = () => readPieces(request, payload, limitBytes, done);
+    if (announced > limitBytes) done(errors.bodyTooLarge(limitBytes));
+    else if (announced <= SMALL_BYTES && payload instanceof WholeBodyMessage) {
+      payload.readBody({ bytes: announced, take: (body) => readSmall(request, body, done), stream });
+    } else stream();
   };

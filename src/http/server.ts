@@ -35,6 +35,7 @@ import { systemRoutes } from './routes/system.ts';
 import { transcriptionRoutes } from './routes/transcriptions.ts';
 import { usageRoutes } from './routes/usage.ts';
 import { compileValidator } from './validation.ts';
+import { WholeBodyMessage } from './whole-body-message.ts';
 
 export interface HttpSettings {
   bodyLimitBytes: number;
@@ -111,6 +112,7 @@ export async function createServer(dependencies: ServerDependencies): Promise<Fa
     // The head is limited already; a limit of its own would answer something else than 404.
     routerOptions: { maxParamLength: settings.headerLimitBytes },
     http: {
+      IncomingMessage: WholeBodyMessage,
       maxHeaderSize: settings.headerLimitBytes,
       headersTimeout: settings.headersTimeoutMs,
       // Node looks for slow clients only every 30 seconds unless told otherwise.
