@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Pricing } from './model.ts';
+import { decimalUnits } from './money.ts';
 import { type Consumption, costNanoUsd, NOTHING_USED } from './pricing.ts';
 
 const pricing: Pricing = {
@@ -98,5 +99,62 @@ describe('price of a request', () => {
         expect(costNanoUsd({ ...use, promptTokens: use.promptTokens + more }, prices)).toBeGreaterThanOrEqual(cost);
       }),
     );
+  });
+});
+
+describe('price of tokens', () => {
+  /** The same by the book: one fraction of big integers. */
+  function byTheBook({ promptTokens, cacheReadTokens, completionTokens }: Consumption, prices: Pricing): bigint {
+    const charge = (tokens: number, price: number | null) =>
+      BigInt(tokens) * (price === null ? 0n : decimalUnits(price));
+    const numerator =
+      charge(promptTokens - cacheReadTokens, prices.promptPerMillion) +
+      charge(cacheReadTokens, prices.cacheReadPerMillion) +
+      charge(completionTokens, prices.completionPerMillion);
+    const denominator = 10n ** 15n;
+    return (2n * numerator + denominator) / (2n * denominator);
+  }
+  const mostTokens = 10 ** 9;
+  const tokens = fc.oneof(fc.nat(10_000), fc.nat(2_000_000), fc.integer({ min: 0, max: mostTokens }));
+  /** From finer than a nano-dollar for a million up to a thousand dollars, and those that lead to halves. */
+  const anyPrice = fc.option(
+    fc.oneof(
+      fc.integer({ min: 0, max: 10_000_000 }).map((units) => units / 100_000),
+      fc.integer({ min: 0, max: 10_000_000 }).map((units) => units / 10 ** 12),
+      fc.constantFrom(0, 0.0005, 0.5, 1, 1000, 0.000_000_001, 0.000_000_000_5),
+    ),
+    { nil: null },
+  );
+
+  it('is the exact fraction, rounded half up, whatever was used and whatever it costs', () => {
+    const uses = fc.record({ promptTokens: tokens, completionTokens: tokens, cached: fc.nat(100) });
+    const prices = fc.record({
+      promptPerMillion: anyPrice,
+      completionPerMillion: anyPrice,
+      cacheReadPerMillion: anyPrice,
+      audioPerMinute: anyPrice,
+    });
+    fc.assert(
+      fc.property(uses, prices, ({ cached, ...rest }, pricing) => {
+        const cacheReadTokens = Math.floor((rest.promptTokens / 100) * cached);
+        const use = { ...rest, cacheReadTokens, audioSeconds: 0 };
+        expect(BigInt(costNanoUsd(use, pricing))).toBe(byTheBook(use, pricing));
+      }),
+      { numRuns: 5_000 },
+    );
+  });
+
+  it('is exact on both sides of the largest sum that plain numbers hold', () => {
+    const pricing = {
+      promptPerMillion: 1000,
+      completionPerMillion: 0.000_000_001,
+      cacheReadPerMillion: null,
+      audioPerMinute: null,
+    };
+    // 2^53 millionths of a nano-dollar are 9 007.199... tokens of 10^12 and some of 1.
+    for (const completionTokens of [199_254_740_990, 199_254_740_991, 199_254_740_992, 199_254_740_993]) {
+      const use = { promptTokens: 9_007, completionTokens, cacheReadTokens: 0, audioSeconds: 0 };
+      expect(BigInt(costNanoUsd(use, pricing))).toBe(byTheBook(use, pricing));
+    }
   });
 });

@@ -13,11 +13,18 @@ export interface Consumption {
 
 export const NOTHING_USED: Consumption = { promptTokens: 0, completionTokens: 0, cacheReadTokens: 0, audioSeconds: 0 };
 
-const KINDS = ['promptTokens', 'completionTokens', 'cacheReadTokens', 'audioSeconds'] as const;
+/** What is not told was not used. */
+export const consumptionOf = ({
+  promptTokens = 0,
+  completionTokens = 0,
+  cacheReadTokens = 0,
+  audioSeconds = 0,
+}: Partial<Consumption>): Consumption => ({ promptTokens, completionTokens, cacheReadTokens, audioSeconds });
+
 const UNITS_PER_NANO_USD = 10n ** 9n;
-const TOKENS_PER_PRICE = 1_000_000n;
+const TOKENS_PER_PRICE = 1_000_000;
 const SECONDS_PER_MINUTE = 60n;
-const DENOMINATOR = UNITS_PER_NANO_USD * TOKENS_PER_PRICE * SECONDS_PER_MINUTE * 100n;
+const DENOMINATOR = UNITS_PER_NANO_USD * BigInt(TOKENS_PER_PRICE) * SECONDS_PER_MINUTE * 100n;
 
 /**
  * The price of a request in nano-USD, exact: every kind is added up as a fraction of integers, and the sum is rounded once, half
@@ -29,14 +36,38 @@ export function costNanoUsd(used: Consumption, pricing: Pricing, discountPercent
   if (!(Number.isInteger(discountPercent) && discountPercent >= 0 && discountPercent <= 100)) {
     throw new RangeError(`a discount of ${discountPercent} percent is not a whole number from 0 to 100`);
   }
-  const prices = unitsOf(pricing);
+  const prices = pricesOf(pricing);
+  if (used.audioSeconds === 0 && discountPercent === 0 && prices.nano !== undefined) {
+    const cost = costOfTokens(used, prices.nano);
+    if (cost !== undefined) return cost;
+  }
+  return costInUnits(used, prices.units, discountPercent);
+}
+
+/**
+ * What most requests cost, without big integers: they take longer than all the rest of a bill. Every step is exact as long as the sum is
+ * a safe integer: products and sums of integers below 2^53, a remainder, and the division of what it leaves. Undefined otherwise.
+ */
+function costOfTokens(used: Consumption, nano: Record<keyof Pricing, number>): number | undefined {
+  const millionths =
+    (used.promptTokens - used.cacheReadTokens) * nano.promptPerMillion +
+    used.cacheReadTokens * nano.cacheReadPerMillion +
+    used.completionTokens * nano.completionPerMillion;
+  if (millionths > Number.MAX_SAFE_INTEGER) return undefined;
+  const rest = millionths % TOKENS_PER_PRICE;
+  return (millionths - rest) / TOKENS_PER_PRICE + (2 * rest >= TOKENS_PER_PRICE ? 1 : 0);
+}
+
+/** The same for all that can be used, at any price and discount. */
+function costInUnits(used: Consumption, prices: Record<keyof Pricing, bigint>, discountPercent: number): number {
   const perTokens =
     charge(used.promptTokens - used.cacheReadTokens, prices.promptPerMillion) +
     charge(used.cacheReadTokens, prices.cacheReadPerMillion) +
     charge(used.completionTokens, prices.completionPerMillion);
   const perSeconds = charge(used.audioSeconds, prices.audioPerMinute);
 
-  const numerator = (perTokens * SECONDS_PER_MINUTE + perSeconds * TOKENS_PER_PRICE) * BigInt(100 - discountPercent);
+  const numerator =
+    (perTokens * SECONDS_PER_MINUTE + perSeconds * BigInt(TOKENS_PER_PRICE)) * BigInt(100 - discountPercent);
   const rounded = (2n * numerator + DENOMINATOR) / (2n * DENOMINATOR);
   if (rounded > BigInt(Number.MAX_SAFE_INTEGER)) throw new RangeError('one request cannot cost nine million dollars');
   return Number(rounded);
@@ -44,31 +75,47 @@ export function costNanoUsd(used: Consumption, pricing: Pricing, discountPercent
 
 const charge = (amount: number, units: bigint): bigint => (amount === 0 ? 0n : BigInt(amount) * units);
 
-/** Prices are read from text to integers once for each entry of the catalog, not for each request. */
-const known = new WeakMap<Pricing, Record<keyof Pricing, bigint>>();
+interface Prices {
+  /** Of 10^-18 USD. */
+  units: Record<keyof Pricing, bigint>;
+  /** Undefined when one of them is no safe integer. */
+  nano: Record<keyof Pricing, number> | undefined;
+}
 
-function unitsOf(pricing: Pricing): Record<keyof Pricing, bigint> {
+/** Prices are read from text to integers once for each entry of the catalog, not for each request. */
+const known = new WeakMap<Pricing, Prices>();
+
+function pricesOf(pricing: Pricing): Prices {
   const found = known.get(pricing);
   if (found !== undefined) return found;
-  const units = (price: number | null) => (price === null ? 0n : decimalUnits(price));
-  const prices = {
-    promptPerMillion: units(pricing.promptPerMillion),
-    completionPerMillion: units(pricing.completionPerMillion),
-    cacheReadPerMillion: units(pricing.cacheReadPerMillion),
-    audioPerMinute: units(pricing.audioPerMinute),
-  };
+  const units = mapPrices(pricing, (price) => (price === null ? 0n : decimalUnits(price)));
+  const isWhole = Object.values(units).every(
+    (each) => each % UNITS_PER_NANO_USD === 0n && each / UNITS_PER_NANO_USD <= BigInt(Number.MAX_SAFE_INTEGER),
+  );
+  const nano = isWhole ? mapPrices(units, (each) => Number(each / UNITS_PER_NANO_USD)) : undefined;
+  const prices = { units, nano };
   known.set(pricing, prices);
   return prices;
 }
 
+const mapPrices = <From, To>(prices: Record<keyof Pricing, From>, map: (price: From) => To) => ({
+  promptPerMillion: map(prices.promptPerMillion),
+  completionPerMillion: map(prices.completionPerMillion),
+  cacheReadPerMillion: map(prices.cacheReadPerMillion),
+  audioPerMinute: map(prices.audioPerMinute),
+});
+
 /** A count that is no whole number is a mistake of ours, and must not reach a bill. */
 export function assertConsumption(used: Consumption): void {
-  for (const kind of KINDS) {
-    const amount = used[kind];
-    if (!(Number.isSafeInteger(amount) && amount >= 0))
-      throw new RangeError(`${kind} is ${amount}, not a whole number`);
-  }
+  assertCount('promptTokens', used.promptTokens);
+  assertCount('completionTokens', used.completionTokens);
+  assertCount('cacheReadTokens', used.cacheReadTokens);
+  assertCount('audioSeconds', used.audioSeconds);
   if (used.cacheReadTokens > used.promptTokens) {
     throw new RangeError(`${used.cacheReadTokens} cached tokens in a prompt of ${used.promptTokens}`);
   }
+}
+
+function assertCount(kind: keyof Consumption, amount: number): void {
+  if (!(Number.isSafeInteger(amount) && amount >= 0)) throw new RangeError(`${kind} is ${amount}, not a whole number`);
 }
