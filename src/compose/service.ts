@@ -11,7 +11,7 @@ import { createLineExecutor } from '../http/batch-lines.ts';
 import { createServer } from '../http/server.ts';
 import { createLogger } from '../logging/logger.ts';
 import { createEngineMetrics } from '../metrics/engine-metrics.ts';
-import { countedMetering } from '../metrics/ledger-metrics.ts';
+import { createLedgerMetrics } from '../metrics/ledger-metrics.ts';
 import { createMetrics } from '../metrics/metrics.ts';
 import { systemClock as clock } from '../ports/clock.ts';
 import { createAudio } from '../services/audio.ts';
@@ -112,7 +112,7 @@ export async function startService(config: ResolvedConfig, { env, onFirstKey }: 
   const inference = createInference({
     catalog,
     limits: createLimits({ counters: createMemoryCounters(), usage: store.usage, clock, defaults: config.limits }),
-    metering: countedMetering(createMetering({ ledger: store.ledger, clock }), metrics.registry),
+    metering: createMetering({ ledger: store.ledger, clock, onBilled: createLedgerMetrics(metrics.registry) }),
     engines: fleet,
     load: interactiveLoad,
     region: config.region,

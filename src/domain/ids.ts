@@ -3,7 +3,7 @@ import { randomFillSync } from 'node:crypto';
 const ALPHABET = '0123456789abcdefghijklmnopqrstuvwxyz';
 const RANDOM_CHARACTERS = 15;
 
-/** Asking the operating system once for many ids: at thousands of requests a second each ask would show. */
+/** Characters, of random numbers asked for once for many ids: at thousands of requests a second each ask would show. */
 const pool = Buffer.alloc(RANDOM_CHARACTERS * 256);
 let used = pool.length;
 /** Many ids are made in the same millisecond. */
@@ -14,13 +14,13 @@ let lastTime = '';
 export function createId(prefix: string, nowMs: number = Date.now()): string {
   if (used === pool.length) {
     randomFillSync(pool);
+    for (let at = 0; at < pool.length; at += 1) pool[at] = ALPHABET.charCodeAt((pool[at] as number) % ALPHABET.length);
     used = 0;
   }
   if (nowMs !== lastMs) {
     lastMs = nowMs;
     lastTime = nowMs.toString(36).padStart(9, '0');
   }
-  let id = `${prefix}_${lastTime}`;
-  for (const end = used + RANDOM_CHARACTERS; used < end; used += 1) id += ALPHABET[(pool[used] as number) % 36];
-  return id;
+  used += RANDOM_CHARACTERS;
+  return `${prefix}_${lastTime}${pool.toString('latin1', used - RANDOM_CHARACTERS, used)}`;
 }

@@ -41,7 +41,7 @@ export interface BatchLinesDependencies {
 export function createLineExecutor({ embeddings, rerank, chat }: BatchLinesDependencies): LineExecutor {
   const endpoints: Record<BatchEndpoint, Endpoint> = {
     '/v1/embeddings': endpoint(EmbeddingRequest, async (call, body) =>
-      Buffer.from((await answerEmbeddings(embeddings, call, body)).body),
+      Buffer.from(await (await answerEmbeddings(embeddings, call, body)).answer),
     ),
     '/v1/rerank': endpoint(RerankRequest, async (call, body) => json(await answerRerank(rerank, call, body))),
     '/v1/chat/completions': endpoint(ChatCompletionRequest, async (call, body) => {

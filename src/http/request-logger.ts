@@ -26,6 +26,7 @@ class RequestLogger {
     return this.#own;
   }
 
+  /** Whether a line of this level comes out. */
   writes(level: Level): boolean {
     return this.#parent.isLevelEnabled?.(level) ?? true;
   }
@@ -46,6 +47,10 @@ for (const level of LEVELS) {
     },
   });
 }
+
+/** Whether it is worth to put a line of this level together. */
+export const writesLevel = (logger: FastifyBaseLogger, level: Level): boolean =>
+  !(logger instanceof RequestLogger) || logger.writes(level);
 
 export const createRequestLogger = (
   parent: FastifyBaseLogger,

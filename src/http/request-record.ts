@@ -1,10 +1,12 @@
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyContextConfig, FastifyReply, FastifyRequest } from 'fastify';
 import type { Principal } from '../domain/principal.ts';
 import { errors } from '../errors/errors.ts';
 
 /** What the access log and the metrics tell about a request. Never secrets, prompts or answers. */
 export interface RequestRecord {
   startedAt: number;
+  /** Of its route. */
+  config: Partial<FastifyContextConfig>;
   principal: Principal | undefined;
   model: string | undefined;
   promptTokens: number | undefined;
@@ -21,8 +23,9 @@ declare module 'fastify' {
   }
 }
 
-export const createRecord = (startedAt: number): RequestRecord => ({
+export const createRecord = (startedAt: number, config: RequestRecord['config'] = {}): RequestRecord => ({
   startedAt,
+  config,
   principal: undefined,
   model: undefined,
   promptTokens: undefined,

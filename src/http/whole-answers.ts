@@ -11,18 +11,15 @@ import type { RerankRequest } from './schemas/rerank.ts';
 
 /** From the body of a request to the body of its answer, for routes and for the lines of batches alike. */
 
-export async function answerEmbeddings(
+export function answerEmbeddings(
   embeddings: EmbeddingsService,
   call: InferenceCall,
   { model, input, dimensions, encoding_format: format }: Static<typeof EmbeddingRequest>,
 ) {
   const command = { model, inputs: inputsOf(input), dimensions: dimensions ?? undefined };
-  let promptTokens = 0;
-  const body = await embeddings.embed<string | Buffer>(call, command, (result) => {
-    ({ promptTokens } = result);
-    return writeEmbeddings({ ...result, model, format: format ?? 'float' });
-  });
-  return { body, promptTokens };
+  return embeddings.embed<string | Buffer>(call, command, ({ vectors, dimensions }, promptTokens) =>
+    writeEmbeddings({ vectors, dimensions, model, promptTokens, format: format ?? 'float' }),
+  );
 }
 
 /** A search unit is one query with up to this many documents. */

@@ -1,5 +1,4 @@
 import { Counter, type Registry } from 'prom-client';
-import type { Metering } from '../services/metering.ts';
 
 const COUNTERS = {
   requests: ['baobab_billed_requests_total', 'Requests in the ledger'],
@@ -15,11 +14,14 @@ interface Series {
   sums: Record<keyof typeof COUNTERS, number>;
 }
 
+/** What is counted of a ledger row. */
+export type BilledRow = Series['labels'] & Omit<Series['sums'], 'requests'>;
+
 /**
  * Counts what goes into the ledger, so that Prometheus and the usage report can be held against each other. Sums are kept here and
  * given out when somebody looks: six counters with labels for every request would show in its cost.
  */
-export function countedMetering(metering: Metering, registry: Registry): Metering {
+export function createLedgerMetrics(registry: Registry): (row: BilledRow) => void {
   const known = new Map<string, Series>();
   for (const kind of Object.keys(COUNTERS) as (keyof typeof COUNTERS)[]) {
     const [name, help] = COUNTERS[kind];
@@ -52,21 +54,13 @@ export function countedMetering(metering: Metering, registry: Registry): Meterin
     return series;
   }
 
-  return {
-    get waiting() {
-      return metering.waiting;
-    },
-    async record(request) {
-      const metered = await metering.record(request);
-      if (!metered.isNew) return metered;
-      const { sums } = seriesOf(request.model, request.region);
-      sums.requests += 1;
-      sums.promptTokens += request.used.promptTokens;
-      sums.completionTokens += request.used.completionTokens;
-      sums.cacheReadTokens += request.used.cacheReadTokens;
-      sums.audioSeconds += request.used.audioSeconds;
-      sums.costNanoUsd += metered.costNanoUsd;
-      return metered;
-    },
+  return (row) => {
+    const { sums } = seriesOf(row.model, row.region);
+    sums.requests += 1;
+    sums.promptTokens += row.promptTokens;
+    sums.completionTokens += row.completionTokens;
+    sums.cacheReadTokens += row.cacheReadTokens;
+    sums.audioSeconds += row.audioSeconds;
+    sums.costNanoUsd += row.costNanoUsd;
   };
 }

@@ -14,14 +14,16 @@ export interface Budget {
 
 export interface Budgets {
   /** Those that a request at this time counts against. */
-  of(principal: Principal, time: number): Budget[];
+  of(principal: Principal, time: number): readonly Budget[];
   /** Every counter a charge may belong to: a limit may have been set since the request was admitted. */
-  payers(principal: Principal, time: number): string[];
+  payers(principal: Principal, time: number): readonly string[];
   /** Reads from the ledger what was spent so far and opens the counter with it; many callers share one read. */
   open(budget: Budget): Promise<void>;
   /** To be called after a charge is in the ledger and before it is counted. */
   noteSpending(id: string): void;
 }
+
+const NONE: readonly Budget[] = [];
 
 export function createBudgets({ counters, usage }: { counters: Counters; usage: UsageReader }): Budgets {
   const opening = new Map<string, { done: Promise<void>; spentMeanwhile: boolean }>();
@@ -41,12 +43,15 @@ export function createBudgets({ counters, usage }: { counters: Counters; usage: 
     await counters.openBudget({ id, spentNanoUsd, expiresAt: endsAt });
   }
 
+  /** Every billed request asks for them, and they change once a month. */
+  const lastPayers = new WeakMap<Principal, { month: number; ids: readonly string[] }>();
   const keyBudget = ({ key }: Principal, month: number) => `key\n${key.id}\n${month}`;
   const accountBudget = ({ account }: Principal, month: number) => `account\n${account.id}\n${month}`;
 
   return {
     of(principal, time) {
       const { account, key } = principal;
+      if (key.monthlyBudgetNanoUsd === null && account.monthlyBudgetNanoUsd === null) return NONE;
       const month = bucketIndex('month', time);
       const { start, end } = bucketBounds('month', month);
       const budgets: Budget[] = [];
@@ -74,7 +79,11 @@ export function createBudgets({ counters, usage }: { counters: Counters; usage: 
 
     payers(principal, time) {
       const month = bucketIndex('month', time);
-      return [keyBudget(principal, month), accountBudget(principal, month)];
+      const known = lastPayers.get(principal);
+      if (known?.month === month) return known.ids;
+      const ids = [keyBudget(principal, month), accountBudget(principal, month)];
+      lastPayers.set(principal, { month, ids });
+      return ids;
     },
 
     async open(budget) {

@@ -89,15 +89,15 @@ export async function createCatalog(dependencies: CatalogDependencies): Promise<
 
   /** The recommended version, or the newest one left when that is retired. */
   function currentVersion(entry: ModelEntry): ModelVersion | undefined {
+    const recommended = entry.versions.find(({ version }) => version === entry.recommended);
+    if (recommended !== undefined && !isRetired(recommended)) return recommended;
     const alive = entry.versions.filter((version) => !isRetired(version));
-    return (
-      alive.find(({ version }) => version === entry.recommended) ??
-      alive.toSorted((left, right) => (left.version < right.version ? 1 : -1))[0]
-    );
+    return alive.toSorted((left, right) => (left.version < right.version ? 1 : -1))[0];
   }
 
   function find(text: string): { entry: ModelEntry; version: ModelVersion } {
-    const reference = parseReference(text);
+    // Most callers send a slug as it stands in the catalog: there is nothing to parse.
+    const reference = models.has(text) ? { slug: text, version: undefined } : parseReference(text);
     const entry = reference === undefined ? undefined : models.get(reference.slug);
     if (reference === undefined || entry === undefined) throw errors.modelNotFound(text);
     const version =

@@ -14,7 +14,8 @@ function setUp(settled: Promise<unknown>) {
   } as unknown as InferenceService;
   const command = { model: 'acme/one', inputs: ['x'], dimensions: undefined };
   const { embed } = createEmbeddings({ inference });
-  return <Answer>(write: () => Answer | Promise<Answer>) => embed({} as InferenceCall, command, write);
+  return <Answer>(write: () => Answer | Promise<Answer>) =>
+    embed({} as InferenceCall, command, write).then(({ answer }) => answer);
 }
 
 describe('embeddings', () => {

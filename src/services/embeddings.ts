@@ -11,15 +11,16 @@ export interface EmbeddingCommand {
   dimensions: number | undefined;
 }
 
-export type MeteredEmbeddings = EmbeddingResult & { promptTokens: number };
-
 export interface EmbeddingsService {
-  /** `write` makes the answer while its row is on the way to the ledger; the answer is given when the row is durable. */
+  /**
+   * `write` makes the answer while its row is on the way to the ledger; the answer is given when the row is durable. A long answer may
+   * still be being written then: its engine is free meanwhile.
+   */
   embed<Answer>(
     call: InferenceCall,
     command: EmbeddingCommand,
-    write: (result: MeteredEmbeddings) => Answer | Promise<Answer>,
-  ): Promise<Answer>;
+    write: (result: EmbeddingResult, promptTokens: number) => Answer | Promise<Answer>,
+  ): Promise<{ answer: Answer | Promise<Answer>; promptTokens: number }>;
 }
 
 /** Four characters to a token is what limits are charged until the engine has counted. */
@@ -31,14 +32,14 @@ const HOPELESS_EXCESS = 2;
 
 /** Only to read such inputs would keep an engine from the requests of others. */
 function refuseTooLong(inputs: EmbeddingCommand['inputs'], contextLength: number): void {
-  for (const [index, input] of inputs.entries()) {
-    const param = `input[${index}]`;
+  inputs.forEach((input, index) => {
     if (typeof input === 'string') {
-      if (isHopelesslyLong(input.length, contextLength)) throw errors.contextFarTooLong(param, contextLength);
+      if (isHopelesslyLong(input.length, contextLength))
+        throw errors.contextFarTooLong(`input[${index}]`, contextLength);
     } else if (input.length > contextLength * HOPELESS_EXCESS) {
-      throw errors.contextTooLong(param, input.length, contextLength);
+      throw errors.contextTooLong(`input[${index}]`, input.length, contextLength);
     }
-  }
+  });
 }
 
 export function createEmbeddings({ inference }: { inference: InferenceService }): EmbeddingsService {
@@ -66,19 +67,17 @@ export function createEmbeddings({ inference }: { inference: InferenceService })
       }
       const tokens = inputs.reduce((sum, input) => sum + estimateTokens(input), 0);
       const estimate = { tokens, used: { promptTokens: tokens } };
-      const { answer } = await inference.run(call, { model, estimate }, async ({ engine, context, settle }) => {
+      return inference.run(call, { model, estimate }, async ({ engine, context, settle }) => {
         if (engine.embedding === undefined) throw errors.modelUnavailable(model.entry.slug, 'its engine cannot embed');
         const result = await engine.embedding.embed({ inputs, dimensions }, context);
         const promptTokens = result.tokens.reduce((sum, tokens) => sum + tokens, 0);
         const settled = settle({ promptTokens }, { region: result.servedRegion });
-        const answer = write({ ...result, promptTokens });
+        const answer = write(result, promptTokens);
         // Its failure is told by whoever awaits it, which may be later, or nobody when the row fails first.
         if (answer instanceof Promise) answer.catch(() => {});
         await settled;
-        // A long answer is still being written: its engine is free meanwhile.
-        return { answer };
+        return { answer, promptTokens };
       });
-      return answer;
     },
   };
 }

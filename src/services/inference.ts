@@ -1,5 +1,5 @@
 import type { Modality } from '../domain/model.ts';
-import { type Consumption, costNanoUsd, NOTHING_USED } from '../domain/pricing.ts';
+import { type Consumption, consumptionOf, costNanoUsd } from '../domain/pricing.ts';
 import type { Principal } from '../domain/principal.ts';
 import type { CallContext, EngineModel, Priority } from '../engines/engine.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -110,37 +110,9 @@ export function createInference(dependencies: InferenceDependencies): InferenceS
   let running = 0;
   const onIdle: (() => void)[] = [];
 
-  async function withEngine<T>(
-    call: InferenceCall,
-    model: ResolvedModel,
-    work: (engine: EngineLease, context: CallContext) => Promise<T>,
-  ): Promise<T> {
-    const { principal, priority } = call;
-    const context: CallContext = {
-      requestId: call.requestId,
-      signal: call.signal,
-      accountId: principal.account.id,
-      keyId: principal.key.id,
-      priority,
-    };
-    if (priority === 'interactive') load.enter();
-    let lease: EngineLease | undefined;
-    try {
-      lease = await engines.acquire(model, context, model.regionPin);
-      return await work(lease, context);
-    } finally {
-      if (priority === 'interactive') load.leave();
-      lease?.[Symbol.dispose]();
-    }
-  }
-
-  const run: InferenceService['run'] = async (call, { model, estimate }, work) => {
-    const { principal } = call;
-    const { entry, version, regionPin } = model;
-    const startedAt = clock.now();
-    const discountPercent = call.discountPercent ?? 0;
-    const admission = await limits.admit({
-      principal,
+  const admit = (call: InferenceCall, { entry, regionPin }: ResolvedModel, estimate: InferenceEstimate) =>
+    limits.admit({
+      principal: call.principal,
       model: entry.slug,
       // Batches leave the interactive limits alone.
       batchFactor: call.priority === 'batch' ? batchLimitFactor : undefined,
@@ -149,8 +121,23 @@ export function createInference(dependencies: InferenceDependencies): InferenceS
       // The region that was asked for. Which one serves is decided behind the limits, and changes with load and failures.
       region: regionPin ?? ownRegion,
       estimatedTokens: estimate.tokens,
-      estimatedCostNanoUsd: costNanoUsd({ ...NOTHING_USED, ...estimate.used }, entry.pricing, discountPercent),
+      estimatedCostNanoUsd: costNanoUsd(consumptionOf(estimate.used), entry.pricing, call.discountPercent),
     });
+
+  const contextOf = ({ requestId, signal, principal, priority }: InferenceCall): CallContext => ({
+    requestId,
+    signal,
+    accountId: principal.account.id,
+    keyId: principal.key.id,
+    priority,
+  });
+
+  // One async function from the limits to the ledger: each one more would be a promise more for every request.
+  const run: InferenceService['run'] = async (call, { model, estimate }, work) => {
+    const { entry, version } = model;
+    const startedAt = clock.now();
+    const decided = admit(call, model, estimate);
+    const admission = decided instanceof Promise ? await decided : decided;
     const { requests, tokens, budgetWarning } = admission;
     const facts = { slug: entry.slug, deprecatedAt: version.deprecatedAt, requests, tokens, budgetWarning };
     if (!admission.admitted) {
@@ -160,26 +147,22 @@ export function createInference(dependencies: InferenceDependencies): InferenceS
     let limitTokens = 0;
     let settled: Promise<Metered | undefined> | undefined;
 
-    const record = async (
-      used: Consumption,
-      details: SettleDetails,
-      leaseRegion: string,
-    ): Promise<Metered | undefined> => {
+    const record = (used: Consumption, details: SettleDetails, leaseRegion: string): NonNullable<typeof settled> => {
       const { status = 200 } = details;
       limitTokens = details.limitTokens ?? used.promptTokens + used.completionTokens;
-      if (!isWhole(status) && call.wholeAnswersOnly) return undefined;
+      if (!isWhole(status) && call.wholeAnswersOnly) return Promise.resolve(undefined);
       return metering.record({
         billingId: isWhole(status) ? (call.billingId ?? call.requestId) : call.requestId,
         requestId: call.requestId,
-        accountId: principal.account.id,
-        keyId: principal.key.id,
+        accountId: call.principal.account.id,
+        keyId: call.principal.key.id,
         model: entry.slug,
         version: version.version,
         region: details.region ?? leaseRegion,
         endpoint: call.endpoint,
         used,
         pricing: entry.pricing,
-        discountPercent,
+        discountPercent: call.discountPercent,
         status,
         durationMs: clock.now() - startedAt,
         firstTokenMs: details.firstTokenMs,
@@ -188,17 +171,26 @@ export function createInference(dependencies: InferenceDependencies): InferenceS
 
     try {
       call.onDecided?.(facts);
-      return await withEngine(call, model, ({ engine, region }, context) =>
-        work({
+      const context = contextOf(call);
+      let lease: EngineLease | undefined;
+      if (call.priority === 'interactive') load.enter();
+      try {
+        const acquired = engines.acquire(model, context, model.regionPin);
+        lease = acquired instanceof Promise ? await acquired : acquired;
+        const { engine, region } = lease;
+        return await work({
           engine,
           context,
           elapsedMs: () => clock.now() - startedAt,
           settle(used, details = {}) {
-            settled ??= record({ ...NOTHING_USED, ...used }, details, region);
+            settled ??= record(consumptionOf(used), details, region);
             return settled;
           },
-        }),
-      );
+        });
+      } finally {
+        if (call.priority === 'interactive') load.leave();
+        lease?.[Symbol.dispose]();
+      }
     } finally {
       let charge: Metered | undefined;
       try {
@@ -206,22 +198,25 @@ export function createInference(dependencies: InferenceDependencies): InferenceS
       } catch {
         // A row that could not be written fails the request; what it would have cost was not billed.
       }
-      await admission.settle({ tokens: limitTokens, charge: charge?.isNew ? charge : undefined });
+      const counted = admission.settle({ tokens: limitTokens, charge: charge?.isNew ? charge : undefined });
+      if (counted instanceof Promise) await counted;
     }
   };
+
+  function ended(): void {
+    running -= 1;
+    if (running === 0) for (const resolve of onIdle.splice(0)) resolve();
+  }
 
   return {
     resolve: ({ principal, regionPin }, reference, modality) =>
       catalog.resolve(reference, { modality, regionPin, principal }),
 
-    async run(call, request, work) {
+    run(call, request, work) {
       running += 1;
-      try {
-        return await run(call, request, work);
-      } finally {
-        running -= 1;
-        if (running === 0) for (const resolve of onIdle.splice(0)) resolve();
-      }
+      const answer = run(call, request, work);
+      answer.then(ended, ended);
+      return answer;
     },
 
     async idle() {

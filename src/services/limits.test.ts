@@ -38,7 +38,7 @@ function setUp({ key, account: accountChanges, spent = async () => 0n }: Setting
   const limits = createLimits({ counters: createMemoryCounters(), usage, clock, defaults });
   const none = { rpm: null, tpm: null, concurrency: null, monthlyBudgetNanoUsd: null };
   const principal = { account: account(accountChanges), key: apiKey({ ...none, ...key }) };
-  const admit = (changes: Partial<LimitedRequest> = {}): Promise<Admission> =>
+  const admit = async (changes: Partial<LimitedRequest> = {}): Promise<Admission> =>
     limits.admit({
       principal,
       model: 'acme/one',

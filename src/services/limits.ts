@@ -3,7 +3,7 @@ import type { Principal } from '../domain/principal.ts';
 import { type DefaultLimits, type ModelLimits, resolveLimits } from '../domain/rate-limits.ts';
 import type { ApiError } from '../errors/api-error.ts';
 import type { Clock } from '../ports/clock.ts';
-import type { BudgetLevel, Counters, RateLevel } from '../ports/counters.ts';
+import type { AdmissionAnswer, BudgetLevel, Counters, RateLevel } from '../ports/counters.ts';
 import type { UsageReader } from '../ports/usage.ts';
 import { type Budget, createBudgets } from './budgets.ts';
 import { refusal } from './limit-refusal.ts';
@@ -61,8 +61,8 @@ export type Admission =
   | (Decision & { admitted: false; error: ApiError });
 
 export interface Limits {
-  /** One round trip to the counters. */
-  admit(request: LimitedRequest): Promise<Admission>;
+  /** One round trip to the counters; at once, when they are at hand and the budgets open. */
+  admit(request: LimitedRequest): Admission | Promise<Admission>;
 }
 
 export interface LimitsDependencies {
@@ -73,6 +73,10 @@ export interface LimitsDependencies {
   /** The counters could not be reached to settle a request. */
   onError?: ((error: unknown) => void) | undefined;
 }
+
+type Decided = Exclude<AdmissionAnswer, { kind: 'unopened' }>;
+
+const NOBODY: readonly string[] = [];
 
 /** The names under which one key counts at one model in one region. */
 interface SeriesNames {
@@ -110,7 +114,7 @@ export function createLimits(dependencies: LimitsDependencies): Limits {
   }
 
   return {
-    async admit(request) {
+    admit(request) {
       const { principal, estimatedCostNanoUsd: reserveNanoUsd } = request;
       const limits = laneLimits(
         resolveLimits(principal, request.modality, { defaults, model: request.modelLimits }),
@@ -124,47 +128,52 @@ export function createLimits(dependencies: LimitsDependencies): Limits {
       const demands = owned.map(({ id, limitNanoUsd }) => ({ id, limitNanoUsd, reserveNanoUsd }));
 
       const ask = () => counters.admit({ now: clock.now(), requests, tokens, concurrency, budgets: demands });
-      let answer = await ask();
-      while (answer.kind === 'unopened') {
-        const missing = answer.budgets;
-        await Promise.all(owned.filter(({ id }) => missing.includes(id)).map(budgets.open));
-        answer = await ask();
-      }
-
-      const decision: Decision = {
-        requests: statusOf(limits.rpm, answer.requests),
-        tokens: statusOf(limits.tpm, answer.tokens),
-        budgetWarning: warningOf(answer.budgets, owned, defaults.budgetWarningPercent),
+      const openAndAsk = async (first: AdmissionAnswer | Promise<AdmissionAnswer>): Promise<Admission> => {
+        let answer = await first;
+        while (answer.kind === 'unopened') {
+          const missing = answer.budgets;
+          await Promise.all(owned.filter(({ id }) => missing.includes(id)).map(budgets.open));
+          answer = await ask();
+        }
+        return decide(answer);
       };
-      if (answer.kind === 'refused') {
-        const error = refusal(answer, { limits, budgets: owned, reserveNanoUsd, now: clock.now() });
-        return { ...decision, admitted: false, error };
-      }
+
+      const decide = (answer: Decided): Admission => {
+        const decision: Decision = {
+          requests: statusOf(limits.rpm, answer.requests),
+          tokens: statusOf(limits.tpm, answer.tokens),
+          budgetWarning: warningOf(answer.budgets, owned, defaults.budgetWarningPercent),
+        };
+        if (answer.kind === 'refused') {
+          const error = refusal(answer, { limits, budgets: owned, reserveNanoUsd, now: clock.now() });
+          return { ...decision, admitted: false, error };
+        }
+        return { ...decision, admitted: true, settle };
+      };
 
       let settled = false;
-      return {
-        ...decision,
-        admitted: true,
-        settle({ tokens: used, charge }) {
-          if (settled) return undefined;
-          settled = true;
-          const payers = charge === undefined ? [] : budgets.payers(principal, charge.time);
-          for (const id of payers) budgets.noteSpending(id);
-          try {
-            const counted = counters.settle({
-              now: clock.now(),
-              tokens: { ...tokens, used },
-              concurrency,
-              reserved: demands.map(({ id }) => ({ id, nanoUsd: reserveNanoUsd })),
-              spent: payers.map((id) => ({ id, nanoUsd: charge?.costNanoUsd ?? 0 })),
-            });
-            return counted instanceof Promise ? counted.catch(onError) : undefined;
-          } catch (error) {
-            onError(error);
-            return undefined;
-          }
-        },
+      const settle = ({ tokens: used, charge }: Settled): void | Promise<void> => {
+        if (settled) return undefined;
+        settled = true;
+        const payers = charge === undefined ? NOBODY : budgets.payers(principal, charge.time);
+        for (const id of payers) budgets.noteSpending(id);
+        try {
+          const counted = counters.settle({
+            now: clock.now(),
+            tokens: { ...tokens, used },
+            concurrency,
+            reserved: demands.map(({ id }) => ({ id, nanoUsd: reserveNanoUsd })),
+            spent: payers.map((id) => ({ id, nanoUsd: charge?.costNanoUsd ?? 0 })),
+          });
+          return counted instanceof Promise ? counted.catch(onError) : undefined;
+        } catch (error) {
+          onError(error);
+          return undefined;
+        }
       };
+
+      const answer = ask();
+      return answer instanceof Promise || answer.kind === 'unopened' ? openAndAsk(answer) : decide(answer);
     },
   };
 }

@@ -44,6 +44,8 @@ export interface Metering {
 export interface MeteringDependencies {
   ledger: Ledger;
   clock: Clock;
+  /** Called once for each new row, when it is durable. */
+  onBilled?: ((row: LedgerRow) => void) | undefined;
   /** Rows in one commit. */
   commitRows?: number | undefined;
   /** Beyond it `record` refuses, so that a store that has stopped does not fill the memory. */
@@ -58,39 +60,38 @@ interface Waiting {
 
 const FRESH_COMMITS = 2;
 
-/** Writes the rows with one call and tells everybody who waits how it went; `append` may say of each whether it is new. */
-async function commitRowsOf(
-  group: readonly Waiting[],
-  append: (rows: readonly LedgerRow[]) => Promise<readonly boolean[] | undefined>,
-): Promise<void> {
-  try {
-    const areNew = await append(group.map(({ row }) => row));
-    group.forEach(({ row: { costNanoUsd, time }, resolve }, index) => {
-      resolve({ costNanoUsd, time, isNew: areNew === undefined || areNew[index] === true });
-    });
-  } catch (error) {
-    for (const { reject } of group) reject(error);
-  }
-}
-
 /** Rows billed under the request's own id cannot be in the ledger yet; those of repeated attempts are looked up, and wait for it. */
 export function createMetering(dependencies: MeteringDependencies): Metering {
-  const { ledger, clock, commitRows = 500, maxWaiting = 20_000 } = dependencies;
+  const { ledger, clock, onBilled = () => {}, commitRows = 500, maxWaiting = 20_000 } = dependencies;
+
+  /** Writes the rows with one call and tells everybody who waits how it went; `append` may say of each whether it is new. */
+  async function commit(
+    group: readonly Waiting[],
+    append: (rows: readonly LedgerRow[]) => Promise<readonly boolean[]> | Promise<void>,
+  ): Promise<void> {
+    try {
+      const areNew = await append(group.map(({ row }) => row));
+      group.forEach(({ row, resolve }, index) => {
+        const isNew = !Array.isArray(areNew) || areNew[index] === true;
+        if (isNew) onBilled(row);
+        resolve({ costNanoUsd: row.costNanoUsd, time: row.time, isNew });
+      });
+    } catch (error) {
+      for (const { reject } of group) reject(error);
+    }
+  }
+
   const fresh = createGroupCommit<Waiting>({
     most: commitRows,
     atOnce: FRESH_COMMITS,
     eager: true,
-    commit: (group) =>
-      commitRowsOf(group, async (rows) => {
-        await ledger.appendFresh(rows);
-        return undefined;
-      }),
+    commit: (group) => commit(group, ledger.appendFresh),
   });
   const repeatable = createGroupCommit<Waiting>({
     most: commitRows,
     atOnce: 1,
     eager: false,
-    commit: (group) => commitRowsOf(group, ledger.append),
+    commit: (group) => commit(group, ledger.append),
   });
   const waiting = () => fresh.waiting + repeatable.waiting;
 

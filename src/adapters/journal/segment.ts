@@ -77,13 +77,13 @@ export async function openSegment({ path, bytes, synced }: SegmentOptions): Prom
       return new Promise((resolve, reject) => {
         // The plain call: a promise of the file handle's own costs as much as the write.
         write(handle.fd, record, 0, record.length, at, (error, written) => {
+          if (error === null && written === record.length && (syncsItself || !synced)) return resolve();
           // What was refused must not be found again: all of it may be in the file, and only its sync have failed.
           const refuse = (failure: Error) =>
             write(handle.fd, Buffer.alloc(record.length), 0, record.length, at, () => reject(failure));
           if (error !== null) return refuse(error);
           if (written < record.length)
             return refuse(new Error(`only ${written} of ${record.length} bytes were written`));
-          if (!synced || syncsItself) return resolve();
           fdatasync(handle.fd, (failure) => (failure === null ? resolve() : refuse(failure)));
         });
       });

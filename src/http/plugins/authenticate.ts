@@ -14,8 +14,9 @@ declare module 'fastify' {
 /** Runs on the head of the request, before a byte of the body is read. */
 export const authenticate = plugin<{ authentication: AuthenticationService }>(async (server, { authentication }) => {
   const accept = (request: FastifyRequest, principal: Principal) => {
-    request.record.principal = principal;
-    const { scope } = request.routeOptions.config;
+    const { record } = request;
+    record.principal = principal;
+    const { scope } = record.config;
     if (scope !== undefined) authentication.requireScope(principal, scope);
   };
   // A known key is found at once; a hook with a callback then spares every request a promise.

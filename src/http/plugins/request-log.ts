@@ -2,6 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import plugin from 'fastify-plugin';
 import { errors } from '../../errors/errors.ts';
 import type { Metrics } from '../../metrics/metrics.ts';
+import { writesLevel } from '../request-logger.ts';
 import { createRecord } from '../request-record.ts';
 
 export interface RequestLogOptions {
@@ -14,24 +15,27 @@ const MAX_PATH_LENGTH = 300;
 
 /** Request id, access log and metrics: one line and one count for each request, however it ends. */
 export function observe(request: FastifyRequest, reply: FastifyReply, metrics: Metrics): void {
-  request.record = createRecord(performance.now());
+  // Fastify makes them anew for everybody who asks.
+  const { url = 'unknown', config } = request.routeOptions;
+  request.record = createRecord(performance.now(), config);
   reply.header('x-request-id', request.id);
   metrics.requestsInFlight.inc();
   // `close` comes after a normal end and after an early one; `finish` and Fastify's onResponse only after the former.
-  reply.raw.once('close', () => {
+  reply.raw.on('close', () => {
     metrics.requestsInFlight.dec();
     const { record } = request;
     const isWhole = reply.raw.writableFinished;
     if (!isWhole) record.disconnect?.abort(errors.clientCancelled());
     const status = isWhole ? reply.statusCode : 499;
     const seconds = (performance.now() - record.startedAt) / 1000;
-    const route = request.routeOptions.url ?? 'unknown';
-    const labels = { method: request.method, route, status: String(status), model: record.model ?? '' };
-    metrics.requests.inc(labels);
-    metrics.requestSeconds.observe({ method: request.method, route }, seconds);
-    request.log[QUIET_ROUTES.has(route) ? 'debug' : 'info'](
+    const { method } = request;
+    metrics.requests.inc({ method, route: url, status: String(status), model: record.model ?? '' });
+    metrics.requestSeconds.observe({ method, route: url }, seconds);
+    const level = QUIET_ROUTES.has(url) ? 'debug' : 'info';
+    if (!writesLevel(request.log, level)) return;
+    request.log[level](
       {
-        method: request.method,
+        method,
         path: request.url.split('?')[0]?.slice(0, MAX_PATH_LENGTH),
         status,
         durationMs: Math.round(seconds * 10_000) / 10,

@@ -24,7 +24,8 @@ export const embeddingRoutes: FastifyPluginAsyncTypebox<{ embeddings: Embeddings
     },
     async (request, reply) => {
       const call = inferenceCall(request, reply, '/v1/embeddings');
-      const { body, promptTokens } = await answerEmbeddings(embeddings, call, request.body);
+      const { answer, promptTokens } = await answerEmbeddings(embeddings, call, request.body);
+      const body = typeof answer === 'string' ? answer : await answer;
       request.record.promptTokens = promptTokens;
       return sendJson(reply, body);
     },
