@@ -1,7 +1,7 @@
 import type { ModelEntry, ModelVersion } from '../domain/model.ts';
 import { errors } from '../errors/errors.ts';
 import type { CallContext, EngineModel } from './engine.ts';
-import type { EngineRegistry, Model, ModelReport } from './registry.ts';
+import type { EngineRegistry, Lease, Model, ModelReport } from './registry.ts';
 import { createRemoteModel, type RemoteModel, type RemoteModelOptions } from './remote/remote-model.ts';
 
 /** An engine for one request. */
@@ -72,10 +72,12 @@ export function createFleet({ region, entries, upstreams, registry, weights, rem
     return name;
   };
 
-  async function acquireHere(model: Model, context: CallContext): Promise<FleetLease> {
-    const lease = await registry.acquire(model, context);
-    return { engine: lease.engine, region, queueWaitMs: lease.queueWaitMs, [Symbol.dispose]: () => lease.release() };
-  }
+  const here = ({ engine, queueWaitMs, release }: Lease): FleetLease => ({
+    engine,
+    region,
+    queueWaitMs,
+    [Symbol.dispose]: release,
+  });
 
   function local(entry: ModelEntry, version: ModelVersion): FleetServing {
     if (version.source === undefined) return { regions: [], status: 'unavailable', reason: 'no upstream serves it' };
@@ -97,13 +99,14 @@ export function createFleet({ region, entries, upstreams, registry, weights, rem
         return { engine, region: regionPin ?? region, queueWaitMs: 0, [Symbol.dispose]() {} };
       }
       if (!runsHere) throw errors.modelUnavailable(entry.slug, 'no upstream serves it at the moment');
-      return acquireHere(model, context);
+      const lease = registry.acquire(model, context);
+      return lease instanceof Promise ? lease.then(here) : here(lease);
     },
     serving(entry, version) {
-      const here = local(entry, version);
+      const own = local(entry, version);
       const regions = remotes.get(nameOf(entry, version))?.regions() ?? [];
-      if (regions.length === 0) return here;
-      return { regions: [...new Set([...here.regions, ...regions])].sort(), status: 'ready' };
+      if (regions.length === 0) return own;
+      return { regions: [...new Set([...own.regions, ...regions])].sort(), status: 'ready' };
     },
     list: () => registry.list(),
     async close(drainMs) {

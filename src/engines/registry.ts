@@ -54,7 +54,7 @@ export interface EngineRegistry {
    * Waits for a place and, where needed, for the model to load. 429 when the queue is full, 504 when the wait was too long,
    * 503 when the model is broken. For streams: release when the stream has ended.
    */
-  acquire(model: Model, context: CallContext): Promise<Lease>;
+  acquire(model: Model, context: CallContext): Lease | Promise<Lease>;
   /** The same around one unary call. */
   use<T>(model: Model, context: CallContext, run: (engine: EngineModel) => Promise<T>): Promise<T>;
   /** `name` is `slug@version`. */
@@ -152,9 +152,7 @@ export function createEngineRegistry(deps: EngineRegistryDeps): EngineRegistry {
   timer.unref();
 
   return {
-    async acquire(model, context) {
-      return await hostOf(model).acquire(context);
-    },
+    acquire: (model, context) => hostOf(model).acquire(context),
     async use(model, context, run) {
       const lease = await hostOf(model).acquire(context);
       try {

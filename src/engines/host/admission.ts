@@ -21,6 +21,8 @@ export interface Permit {
 }
 
 export interface Admission {
+  /** Undefined when there is no place at once, or nobody to give it to. */
+  enterNow(context: CallContext): Permit | undefined;
   enter(context: CallContext): Promise<Permit>;
   /** How many requests may be at work; 0 while there is nothing to work with. */
   setCapacity(places: number): void;
@@ -158,11 +160,17 @@ export function createAdmission(options: AdmissionOptions): Admission {
     });
   }
 
+  function enterNow({ priority, signal }: CallContext): Permit | undefined {
+    const nobodyBefore = lines[priority].size === 0 && lines.interactive.size === 0;
+    return nobodyBefore && mayRun(priority) && !signal.aborted ? take(priority, 0) : undefined;
+  }
+
   return {
+    enterNow,
     async enter(context) {
       if (context.signal.aborted) throw cancellation(context.signal);
-      const nobodyBefore = lines[context.priority].size === 0 && lines.interactive.size === 0;
-      if (nobodyBefore && mayRun(context.priority)) return take(context.priority, 0);
+      const permit = enterNow(context);
+      if (permit !== undefined) return permit;
       if (waiting >= options.queueLength) {
         const other = givesWay(context);
         if (other === undefined) throw full();

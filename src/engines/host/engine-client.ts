@@ -224,9 +224,12 @@ export function startEngineProcess(options: EngineProcessOptions): EngineProcess
     }
   }
 
-  /** Sends a call as soon as the pipe takes it. The id is there only when the call really went out. */
-  async function send(call: CallBody, context: CallContext, entry: Pending, payload?: Uint8Array): Promise<number> {
-    if (channel.isFull()) await channel.drained();
+  /** Sends a call as soon as the pipe takes it, most often at once. The id is there only when the call really went out. */
+  function send(...call: Parameters<typeof sendNow>): number | Promise<number> {
+    return channel.isFull() ? channel.drained().then(() => sendNow(...call)) : sendNow(...call);
+  }
+
+  function sendNow(call: CallBody, context: CallContext, entry: Pending, payload?: Uint8Array): number {
     if (context.signal.aborted) throw cancellation(context.signal);
     if (gone !== undefined) throw new EngineCrash(gone);
     const { signal: _, ...wire } = context;
@@ -262,7 +265,8 @@ export function startEngineProcess(options: EngineProcessOptions): EngineProcess
       onError: answer.reject,
       place: extra.place,
     };
-    const id = await send(call, context, entry, extra.payload);
+    const sent = send(call, context, entry, extra.payload);
+    const id = typeof sent === 'number' ? sent : await sent;
     const onAbort = () => {
       pending.delete(id);
       cancel(id);

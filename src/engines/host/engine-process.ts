@@ -1,5 +1,4 @@
 import { writeFile } from 'node:fs/promises';
-import { Socket } from 'node:net';
 import { Worker } from 'node:worker_threads';
 import type { Driver } from '../driver.ts';
 import { createEngineCalls } from './engine-calls.ts';
@@ -36,7 +35,7 @@ watchdog.unref();
 let calls: ReturnType<typeof createEngineCalls> | undefined;
 let dispose: () => PromiseLike<void> = async () => {};
 
-const channel = createFrameChannel<FromEngine, ToEngine>(new Socket({ fd: PIPE, readable: true, writable: true }), {
+const channel = createFrameChannel<FromEngine, ToEngine>(PIPE, {
   onFrame(message, body) {
     switch (message.type) {
       case 'load':

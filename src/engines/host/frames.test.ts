@@ -10,7 +10,7 @@ afterEach(() => {
 
 type Frame = { header: unknown; body: number[] };
 
-function parse(bytes: Uint8Array, cuts: readonly number[]): Frame[] {
+function parse(bytes: Buffer, cuts: readonly number[]): Frame[] {
   const frames: Frame[] = [];
   const parser = createFrameParser({ onFrame: (header, body) => frames.push({ header, body: [...body] }) });
   let start = 0;

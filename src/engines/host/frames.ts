@@ -1,3 +1,4 @@
+import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 
 /**
@@ -5,7 +6,7 @@ import type { Duplex } from 'node:stream';
  *
  *   u32 length of what follows · u32 length of the header · header as JSON · body as raw bytes
  *
- * Numbers are little-endian. A body lands in memory of its own (or in the receiver's own buffer), so a `Float32Array` can be
+ * Numbers are little-endian. A body lands in aligned memory (or in the receiver's own buffer), so a `Float32Array` can be
  * laid over it; it is copied once, out of the pipe, and never parsed. docs/decisions/2026-11-15-engine-ipc.md has the figures.
  */
 export const MAX_FRAME_BYTES = 256 * 1024 * 1024;
@@ -14,6 +15,7 @@ const HEAD_BYTES = 8;
 /** Up to here a copy costs less than a second piece to write. */
 const COPIED_BYTES = 8192;
 const NO_BODY = new Uint8Array(0);
+const READ_BYTES = 65_536;
 
 export interface FrameReceiver<In> {
   onFrame(header: In, body: Uint8Array): void;
@@ -65,33 +67,56 @@ export function createFrameParser<In>(receiver: FrameReceiver<In>, maxBytes = MA
     const own = receiver.placeBody?.(complete, bodyBytes);
     if (own !== undefined && own.byteLength !== bodyBytes)
       throw new FrameError('The place for a body has the wrong size');
-    return own ?? Buffer.allocUnsafeSlow(bodyBytes);
+    return own ?? Buffer.allocUnsafe(bodyBytes);
+  }
+
+  /** The length of the header. */
+  function readHead(bytes: Buffer, at: number): number {
+    const length = bytes.readUInt32LE(at);
+    const headerBytes = bytes.readUInt32LE(at + 4);
+    if (length > maxBytes) throw new FrameError(`A frame of ${length} bytes is over the limit of ${maxBytes}`);
+    if (headerBytes === 0 || headerBytes > length - 4) throw new FrameError('A frame has an impossible header length');
+    bodyBytes = length - 4 - headerBytes;
+    return headerBytes;
   }
 
   function advance(): void {
     if (stage === 'head') {
-      const length = head.readUInt32LE(0);
-      const headerBytes = head.readUInt32LE(4);
-      if (length > maxBytes) throw new FrameError(`A frame of ${length} bytes is over the limit of ${maxBytes}`);
-      if (headerBytes === 0 || headerBytes > length - 4)
-        throw new FrameError('A frame has an impossible header length');
-      bodyBytes = length - 4 - headerBytes;
-      json = Buffer.allocUnsafe(headerBytes);
+      json = Buffer.allocUnsafe(readHead(head, 0));
       expect('header', json);
     } else if (stage === 'header') {
-      header = JSON.parse(json.toString()) as In;
-      if (bodyBytes === 0) deliver(NO_BODY);
-      else expect('body', place(header));
+      begin(json.toString());
     } else {
       deliver(target);
     }
   }
 
+  function begin(text: string): void {
+    header = JSON.parse(text) as In;
+    if (bodyBytes === 0) deliver(NO_BODY);
+    else expect('body', place(header));
+  }
+
+  /** Most often a chunk holds whole frames: then the header is read where it lies. Gives the place behind it, or the offset again. */
+  function skipHeader(chunk: Buffer, offset: number): number {
+    if (stage !== 'head' || filled > 0 || chunk.length - offset < HEAD_BYTES) return offset;
+    const start = offset + HEAD_BYTES;
+    const end = start + readHead(chunk, offset);
+    if (end > chunk.length) return offset;
+    begin(chunk.toString('utf8', start, end));
+    return end;
+  }
+
   return {
-    push(chunk: Uint8Array): void {
+    push(chunk: Buffer): void {
       let offset = 0;
-      while (offset < chunk.byteLength) {
-        const take = Math.min(target.byteLength - filled, chunk.byteLength - offset);
+      while (offset < chunk.length) {
+        const next = skipHeader(chunk, offset);
+        if (next > offset) {
+          offset = next;
+          continue;
+        }
+        const take = Math.min(target.byteLength - filled, chunk.length - offset);
         target.set(chunk.subarray(offset, offset + take), filled);
         filled += take;
         offset += take;
@@ -121,7 +146,18 @@ export interface FrameChannelOptions<In> extends FrameReceiver<In> {
   onClose(error?: Error): void;
 }
 
-export function createFrameChannel<Out, In>(pipe: Duplex, options: FrameChannelOptions<In>): FrameChannel<Out> {
+/** Bytes go through one buffer to whoever reads them, and not through the queue and the events of a stream. */
+const openPipe = (fd: number, onChunk: (chunk: Buffer) => void): Socket => {
+  const buffer = Buffer.allocUnsafeSlow(READ_BYTES);
+  const callback = (bytes: number): boolean => {
+    onChunk(buffer.subarray(0, bytes));
+    return true;
+  };
+  return new Socket({ fd, readable: true, writable: true, onread: { buffer, callback } });
+};
+
+/** `end`: a file descriptor where nobody has opened it yet. */
+export function createFrameChannel<Out, In>(end: Duplex | number, options: FrameChannelOptions<In>): FrameChannel<Out> {
   const parser = createFrameParser<In>(options);
   let closed = false;
   let failure: Error | undefined;
@@ -131,13 +167,14 @@ export function createFrameChannel<Out, In>(pipe: Duplex, options: FrameChannelO
   let lastGroupAt = Number.NEGATIVE_INFINITY;
   let timer: NodeJS.Timeout | undefined;
 
-  pipe.on('data', (chunk: Buffer) => {
+  const receive = (chunk: Buffer): void => {
     try {
       parser.push(chunk);
     } catch (error) {
       pipe.destroy(error instanceof Error ? error : new FrameError(String(error)));
     }
-  });
+  };
+  const pipe = typeof end === 'number' ? openPipe(end, receive) : end.on('data', receive);
   pipe.on('error', (error) => {
     failure = error;
   });

@@ -25,7 +25,8 @@ const megabytes = (bytes: number) => `${Math.ceil(bytes / 1024 / 1024)} MB`;
 
 export function createMemoryBudget(limitBytes: number, tenants: () => Iterable<Tenant>): MemoryBudget {
   let turn: Promise<unknown> = Promise.resolve();
-  let wake = Promise.withResolvers<void>();
+  /** There while somebody waits. */
+  let wake: PromiseWithResolvers<void> | undefined;
 
   async function usedBytes(except?: Tenant): Promise<number> {
     const others = [...tenants()].filter((tenant) => tenant !== except);
@@ -70,6 +71,7 @@ export function createMemoryBudget(limitBytes: number, tenants: () => Iterable<T
       }
       const aborted = new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
       while (true) {
+        wake ??= Promise.withResolvers();
         const changed = wake.promise;
         const used = await inTurn(() => makeRoom(tenant, needBytes));
         if (used === undefined) return;
@@ -94,8 +96,8 @@ export function createMemoryBudget(limitBytes: number, tenants: () => Iterable<T
       return { usedBytes: used, overBytes: Math.max(0, used - limitBytes) };
     },
     changed() {
-      wake.resolve();
-      wake = Promise.withResolvers();
+      wake?.resolve();
+      wake = undefined;
     },
   };
 }

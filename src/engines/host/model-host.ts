@@ -4,7 +4,7 @@ import { errors } from '../../errors/errors.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { LoadSpec } from '../driver.ts';
 import type { CallContext, EngineModel } from '../engine.ts';
-import { createAdmission } from './admission.ts';
+import { createAdmission, type Permit } from './admission.ts';
 import { EngineCrash, type EngineProcess } from './engine-client.ts';
 import type { Layout } from './layout.ts';
 import type { Logger } from './log.ts';
@@ -69,7 +69,7 @@ export interface ModelHostOptions {
 /** One model from its first request to its last: cold, loading, ready, unloading, or unavailable for a while. */
 export interface ModelHost extends Tenant {
   readonly name: string;
-  acquire(context: CallContext): Promise<Lease>;
+  acquire(context: CallContext): Lease | Promise<Lease>;
   /** Loads if it is not loaded; resolves when that has succeeded or failed. */
   warm(): Promise<void>;
   status(): { status: ModelStatus; reason?: string };
@@ -199,16 +199,30 @@ export function createModelHost(options: ModelHostOptions): ModelHost {
     void startLoading();
   }
 
-  function lease(engine: EngineModel, queueWaitMs: number, give: () => void): Lease {
+  /** Undefined when the model is not there any more. */
+  function lease(permit: Permit, { priority }: CallContext): Lease | undefined {
+    if (state.phase !== 'ready') {
+      permit.release();
+      return undefined;
+    }
+    metrics.queueWaited(name, permit.waitedMs / 1000, priority);
     const release = () => {
       lastUsedAt = clock.now();
-      give();
+      permit.release();
       if (admission.inUse() === 0) {
         whenUnused();
         memory.changed();
       }
     };
-    return { engine, queueWaitMs, release, [Symbol.dispose]: release };
+    return { engine: state.engine, queueWaitMs: permit.waitedMs, release, [Symbol.dispose]: release };
+  }
+
+  async function acquireLater(context: CallContext): Promise<Lease> {
+    while (true) {
+      await wake();
+      const given = lease(await admission.enter(context), context);
+      if (given !== undefined) return given;
+    }
   }
 
   async function unload(drainMs: number): Promise<void> {
@@ -274,16 +288,9 @@ export function createModelHost(options: ModelHostOptions): ModelHost {
     evict: () => unload(0),
     processes,
 
-    async acquire(context) {
-      while (true) {
-        await wake();
-        const permit = await admission.enter(context);
-        if (state.phase === 'ready') {
-          metrics.queueWaited(name, permit.waitedMs / 1000, context.priority);
-          return lease(state.engine, permit.waitedMs, permit.release);
-        }
-        permit.release();
-      }
+    acquire(context) {
+      const permit = state.phase === 'ready' && !closed ? admission.enterNow(context) : undefined;
+      return (permit && lease(permit, context)) ?? acquireLater(context);
     },
     async warm() {
       await wake().catch(() => {});

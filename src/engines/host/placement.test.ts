@@ -43,7 +43,7 @@ describe('placement', () => {
     placement.add('one');
     const huge = await placement.place(request(), 5);
     let placed = false;
-    const next = placement.place(request(), 1).then((seat) => {
+    const next = Promise.resolve(placement.place(request(), 1)).then((seat) => {
       placed = true;
       return seat;
     });
@@ -59,7 +59,7 @@ describe('placement', () => {
     const order: string[] = [];
     const seats: Placement<string>[] = [];
     const ask = (label: string, context: CallContext) =>
-      placement.place(context, 2).then((seat) => {
+      Promise.resolve(placement.place(context, 2)).then((seat) => {
         order.push(label);
         seats.push(seat);
       });

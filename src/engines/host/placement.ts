@@ -103,13 +103,14 @@ export function createPlacement<P>() {
     remove(process: P): void {
       loads.delete(process);
     },
-    place(context: CallContext, weight: number): Promise<Placement<P>> {
+    /** At once where a process has room. */
+    place(context: CallContext, weight: number): Placement<P> | Promise<Placement<P>> {
       const { signal } = context;
       if (signal.aborted) return Promise.reject(cancellation(signal));
       if (closedWith !== undefined) return Promise.reject(closedWith);
       if (lanes.interactive.size + lanes.batch.size === 0) {
         const process = choose(weight);
-        if (process !== undefined) return Promise.resolve(seat(process, weight));
+        if (process !== undefined) return seat(process, weight);
       }
       return new Promise((resolve, reject) => {
         const requests = lanes[context.priority];

@@ -136,7 +136,8 @@ export function createReplicaSet(options: ReplicaSetOptions): ReplicaSet {
     call: (process: EngineProcess) => Promise<T>,
   ): Promise<T> {
     for (let attempt = 1; ; attempt += 1) {
-      const { process, release } = await placement.place(context, weight);
+      const placed = placement.place(context, weight);
+      const { process, release } = placed instanceof Promise ? await placed : placed;
       try {
         const result = await call(process);
         answered(process);
@@ -159,8 +160,10 @@ export function createReplicaSet(options: ReplicaSetOptions): ReplicaSet {
     const chunks = splitInputs(inputs, options.processes);
     const [only, ...more] = chunks;
     if (only !== undefined && more.length === 0) {
+      const answer = run(context, only.weight, (process) => call(process, only, context));
+      // While the engine works.
       metrics.batchSize(name, inputs.length);
-      return [await run(context, only.weight, (process) => call(process, only, context))];
+      return [await answer];
     }
     const stop = new AbortController();
     const own = { ...context, signal: AbortSignal.any([context.signal, stop.signal]) };
