@@ -92,6 +92,16 @@ describe('streams', () => {
     expect(generation.usageSoFar()).toEqual({ promptTokens: 10, completionTokens: 1_000, cachedTokens: 0 });
   });
 
+  it('take prompts of millions of characters', async () => {
+    await using bed = engineBed();
+    using lease = await bed.registry.acquire(chat, callContext());
+    const text = `count:3${' '.repeat(2_500_000)}`;
+    const generation = capability(lease.engine.chat).generate({ prompt: { text } }, callContext());
+    const events = await Array.fromAsync(generation);
+    expect(events[0]).toEqual({ type: 'start', promptTokens: text.length, cachedTokens: 0 });
+    expect(generation.usageSoFar()).toMatchObject({ completionTokens: 3 });
+  });
+
   it('hold the engine back when nobody reads, without stalling others', async () => {
     await using bed = engineBed();
     const slow = await bed.registry.acquire(chat, callContext());

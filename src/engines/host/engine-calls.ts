@@ -1,6 +1,7 @@
 import type { CallContext, ChatGeneration, EngineModel, Priority } from '../engine.ts';
 import { createAnswerPace } from './answer-pace.ts';
 import type { FrameChannel } from './frames.ts';
+import { joinPrompt } from './long-texts.ts';
 import {
   bytesOf,
   type CallBody,
@@ -82,7 +83,8 @@ export function createEngineCalls(model: EngineModel, channel: FrameChannel<From
       if (call.method === 'generate') {
         const { logitBias, ...request } = call.request;
         const bias = logitBias === undefined ? {} : { logitBias: new Map(logitBias) };
-        await stream(id, entry, supported(model.chat).generate({ ...request, ...bias }, context));
+        const prompt = joinPrompt(request.prompt, call.longTexts, body);
+        await stream(id, entry, supported(model.chat).generate({ ...request, ...bias, prompt }, context));
       } else {
         const result = await unary(call, body, context);
         if (channel.isFull()) await channel.drained();

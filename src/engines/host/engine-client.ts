@@ -18,6 +18,7 @@ import { createChatStream, STREAM_CREDIT, type StreamSink } from './chat-stream.
 import { createFrameChannel } from './frames.ts';
 import { createHangMonitor } from './hang-monitor.ts';
 import { forEachLine, type Logger } from './log.ts';
+import { splitPrompt } from './long-texts.ts';
 import {
   bytesOf,
   type CallBody,
@@ -310,8 +311,11 @@ export function startEngineProcess(options: EngineProcessOptions): EngineProcess
       const bias = logitBias === undefined ? {} : { logitBias: [...logitBias] };
       return createChatStream(context, async (stream) => {
         const entry: Pending = { onResult: () => stream.onEnd(), onError: (error) => stream.onError(error), stream };
-        const call: CallBody = { method: 'generate', request: { ...rest, ...bias }, credit: STREAM_CREDIT };
-        const id = await send(call, context, entry);
+        const split = await splitPrompt(rest.prompt);
+        const request = { ...rest, ...bias, prompt: split?.prompt ?? rest.prompt };
+        const { longTexts = [], body } = split ?? {};
+        const call: CallBody = { method: 'generate', request, longTexts, credit: STREAM_CREDIT };
+        const id = await send(call, context, entry, body);
         return { cancel: () => cancel(id), credit: (count) => channel.write({ type: 'credit', id, count }) };
       });
     },

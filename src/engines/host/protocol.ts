@@ -2,6 +2,7 @@ import { ApiError } from '../../errors/api-error.ts';
 import type { ErrorCode } from '../../errors/kinds.ts';
 import type { LoadSpec } from '../driver.ts';
 import type { CallContext, ChatEvent, ChatRequest, TokenUsage } from '../engine.ts';
+import type { LongText } from './long-texts.ts';
 
 /** What the server and an engine process say to each other. Both ends are of one build, so there is no version. */
 
@@ -23,7 +24,8 @@ export type CallBody =
     }
   /** The first text is the query. */
   | { method: 'rerank'; byteLengths: readonly number[] }
-  | { method: 'generate'; request: WireChatRequest; credit: number }
+  /** Long texts of the prompt are the body. */
+  | { method: 'generate'; request: WireChatRequest; longTexts: readonly LongText[]; credit: number }
   /** The samples are the body. */
   | {
       method: 'transcribe';
