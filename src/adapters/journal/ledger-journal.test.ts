@@ -81,6 +81,29 @@ describe('ledger journal', () => {
     await journal.close();
   });
 
+  it('does not wait for more when there are enough for a commit, unless the ledger takes none', async () => {
+    const own = books();
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const onError = vi.fn();
+    const journal = await openOver(own, freshPath(), { onError });
+    const append = (rows: number) => Promise.all(Array.from({ length: rows }, () => journal.append(ledgerRow())));
+    await append(49);
+    expect(own.rows.size).toBe(0);
+    await append(1);
+    await vi.waitFor(() => expect(own.rows.size).toBe(50));
+    expect(own.state.commits).toBe(1);
+    own.state.failure = new Error('disk full');
+    await append(150);
+    await vi.waitFor(() => expect(onError).toHaveBeenCalledTimes(1));
+    await append(150);
+    expect(onError).toHaveBeenCalledTimes(1);
+    own.state.failure = undefined;
+    await vi.advanceTimersByTimeAsync(1_000);
+    await vi.waitFor(() => expect(own.rows.size).toBe(350));
+    await journal.close();
+  });
+
   it('has every acknowledged row after the process died, once', async () => {
     const own = books();
     const path = freshPath();
