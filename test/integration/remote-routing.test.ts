@@ -360,6 +360,17 @@ describe('a slow reader', () => {
 });
 
 describe('health', () => {
+  it('turns nobody away for one check that failed', async () => {
+    await start({ upstreams: [{ kind: 'vllm' }], model: { healthIntervalMs: 10 } });
+    let asked = 0;
+    Object.defineProperty(bench.upstreams[0]?.behaviour ?? {}, 'healthStatus', {
+      // Asked for twice with each check.
+      get: () => (++asked <= 2 ? 503 : 200),
+    });
+    await expect.poll(() => asked).toBeGreaterThan(6);
+    expect(bench.log).toEqual([]);
+  });
+
   it('is checked on the right route for each kind', async () => {
     const kinds = ['openai', 'vllm', 'tei', 'llama-server', 'ollama', 'baobab'] as const;
     await start({

@@ -49,7 +49,9 @@ export function startHealthChecks({ upstreams, slug, intervalMs, random, logger,
   const timers = new Map<Upstream, NodeJS.Timeout>();
 
   const look = async (upstream: Upstream): Promise<void> => {
-    const problem = await check(upstream, stopped.signal);
+    let problem = await check(upstream, stopped.signal);
+    // Once more before anybody is turned away: where this process or its machine has slept, only the time was up.
+    if (problem !== null && upstream.alive) problem = await check(upstream, stopped.signal);
     if (stopped.signal.aborted) return;
     const alive = problem === null;
     if (alive !== upstream.alive) {

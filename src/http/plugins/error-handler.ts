@@ -41,7 +41,10 @@ export function sendError(error: unknown, request: FastifyRequest, reply: Fastif
   const answer = toApiError(error, request);
   request.record.errorCode = answer.code;
   if (answer.status === 500) request.log.error({ err: answer.cause ?? error }, 'a request failed unexpectedly');
-  else if (answer.status > 500) request.log.warn({ err: answer.cause ?? answer }, answer.message);
+  else if (answer.status > 500) {
+    // Where it was thrown says nothing, and there may be thousands in a second.
+    request.log.warn(answer.cause === undefined ? { code: answer.code } : { err: answer.cause }, answer.message);
+  }
   // The official clients retry these unless told not to; neither a region nor a spent budget changes within their patience.
   if (answer.status === 409 || answer.code === 'budget_exceeded') reply.header('x-should-retry', 'false');
   if (answer.retryAfterSeconds !== undefined) reply.header('retry-after', answer.retryAfterSeconds);
