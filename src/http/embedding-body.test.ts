@@ -66,13 +66,13 @@ describe('writeEmbeddings', () => {
     setImmediate(count);
     const body = await writeEmbeddings({
       ...head,
-      vectors: randomVectors(512, 1024),
+      vectors: randomVectors(4_096, 1024),
       dimensions: 1024,
       format: 'float',
     });
     written = true;
-    expect(body.length).toBeGreaterThan(512 * 1024 * 8);
-    // Half a million floats take far longer than one turn.
+    expect(body.length).toBeGreaterThan(4_096 * 1024 * 8);
+    // Four million floats take far longer than one turn.
     expect(turns).toBeGreaterThan(5);
   });
 });
