@@ -71,10 +71,13 @@ export function createMetering(dependencies: MeteringDependencies): Metering {
   ): Promise<void> {
     try {
       const areNew = await append(group.map(({ row }) => row));
-      group.forEach(({ row, resolve }, index) => {
-        const isNew = !Array.isArray(areNew) || areNew[index] === true;
-        if (isNew) onBilled(row);
-        resolve({ costNanoUsd: row.costNanoUsd, time: row.time, isNew });
+      const isNew = (index: number) => !Array.isArray(areNew) || areNew[index] === true;
+      // What is durable counts, whatever becomes of those who look on.
+      group.forEach(({ row: { costNanoUsd, time }, resolve }, index) => {
+        resolve({ costNanoUsd, time, isNew: isNew(index) });
+      });
+      group.forEach(({ row }, index) => {
+        if (isNew(index)) onBilled(row);
       });
     } catch (error) {
       for (const { reject } of group) reject(error);

@@ -30,7 +30,8 @@ const FAILURES: readonly FakeHandler[] = [
 
 it('random failures and cancels leave no place taken, no connection open and no request unanswered', async () => {
   const random = numbers(7);
-  const settings = { maxConcurrency: 8, firstByteTimeoutMs: 100 };
+  // Long enough that a slow machine is not taken for a silent upstream.
+  const settings = { maxConcurrency: 8, firstByteTimeoutMs: 1_000 };
   bench = await remoteBench({
     upstreams: [{ settings }, { settings }, { settings }],
     model: { queue: { places: 500, timeoutMs: 60_000 } },

@@ -216,8 +216,9 @@ export function createFrameChannel<Out, In>(end: Duplex | number, options: Frame
       frame.set(body, frame.byteLength - body.byteLength);
       return pipe.write(frame);
     }
+    const head = encodeFrame(header, body.byteLength);
     pipe.cork();
-    pipe.write(encodeFrame(header, body.byteLength));
+    pipe.write(head);
     const ready = pipe.write(body);
     pipe.uncork();
     return ready;

@@ -57,7 +57,7 @@ export function parseHead(text: string): AnswerHead {
     const line = lines[index] as string;
     const colon = line.indexOf(':');
     const name = line.slice(0, colon).toLowerCase();
-    if (!HEADER_NAME.test(name)) throw new MalformedAnswer('an answer has a header without a name');
+    if (colon === -1 || !HEADER_NAME.test(name)) throw new MalformedAnswer('an answer has a header without a name');
     const value = line.slice(colon + 1).trim();
     const earlier = headers[name];
     headers[name] = earlier === undefined ? value : `${earlier}, ${value}`;

@@ -84,7 +84,8 @@ describe('answer parser', () => {
   it.each([
     ['other protocols', 'SSH-2.0-OpenSSH\r\n\r\n'],
     ['newer versions', 'HTTP/2 200\r\n\r\n'],
-    ['headers without a name', 'HTTP/1.1 200 OK\r\nno colon\r\n\r\n'],
+    ['headers without a name', 'HTTP/1.1 200 OK\r\n: 1\r\n\r\n'],
+    ['lines without a colon', 'HTTP/1.1 200 OK\r\ncontent-lengt\r\n\r\n'],
     ['names with a space', 'HTTP/1.1 200 OK\r\nContent-Length : 5\r\n\r\n'],
     ['folded lines', 'HTTP/1.1 200 OK\r\nx-a: 1\r\n and: more\r\n\r\n'],
     ['two lengths', 'HTTP/1.1 200 OK\r\ncontent-length: 5\r\ncontent-length: 6\r\n\r\n'],

@@ -121,8 +121,12 @@ export function openConnection(options: ConnectionOptions): Connection {
   );
   socket.once(isSecure ? 'secureConnect' : 'connect', () => clearTimeout(connecting));
   socket.on('error', (error) => connection.destroy(error));
-  // Some answers end so.
-  socket.on('end', () => parser.end());
-  socket.on('close', () => connection.destroy(coded('the other side closed the connection', 'ECONNRESET')));
+  const closed = () => connection.destroy(coded('the other side closed the connection', 'ECONNRESET'));
+  socket.on('end', () => {
+    // Some answers end so. A request that is still being sent has nobody to read it any more.
+    parser.end();
+    closed();
+  });
+  socket.on('close', closed);
   return connection;
 }

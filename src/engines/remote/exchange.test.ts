@@ -190,10 +190,23 @@ describe('exchange', () => {
     await new Promise((resolve) => mute.close(resolve));
   });
 
-  it('fails all that runs when it is closed', async () => {
+  it('lets go of a connection that was half closed before it had read the request', async () => {
+    const { at, sockets } = await startBytes((socket) => {
+      socket.pause();
+      socket.end('HTTP/1.1 413 Too Large\r\n\r\nno');
+    });
+    const { answer } = ask('/', { at, body: Buffer.alloc(40_000_000) });
+    expect(await answer).toMatchObject({ status: 413, text: 'no' });
+    const closed = new Promise((resolve) => sockets[0]?.once('close', resolve));
+    sockets[0]?.resume();
+    await closed;
+  });
+
+  it('fails all that runs when it is closed, and begins nothing after it', async () => {
     const own = createExchanges({ origin: addressOf(server), connectTimeoutMs: 1_000 });
     const running = ask('/silent', { at: own });
     own.close();
     await expect(running.answer).rejects.toThrow('no longer used');
+    expect(() => ask('/', { at: own })).toThrow('no longer used');
   });
 });

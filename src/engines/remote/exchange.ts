@@ -47,6 +47,7 @@ export function createExchanges({ origin, connectTimeoutMs }: { origin: URL; con
   /** The one used last is at the end. */
   const idle: { connection: Connection; until: number }[] = [];
   let sweeper: NodeJS.Timeout | undefined;
+  let isClosed = false;
   const host = `host: ${origin.host}\r\nconnection: keep-alive\r\n`;
 
   const connectionOptions: ConnectionOptions = {
@@ -84,6 +85,7 @@ export function createExchanges({ origin, connectTimeoutMs }: { origin: URL; con
 
   return {
     begin({ method, path, headers, body }, { onBegun, maxBytes, tooLong }) {
+      if (isClosed) throw new Error('the upstream is no longer used');
       const { promise: answer, resolve, reject } = Promise.withResolvers<WholeAnswer>();
       const connection = take();
       let head: AnswerHead | undefined;
@@ -117,6 +119,7 @@ export function createExchanges({ origin, connectTimeoutMs }: { origin: URL; con
       return { answer, abort };
     },
     close() {
+      isClosed = true;
       clearTimeout(sweeper);
       for (const connection of [...all]) connection.destroy(new Error('the upstream is no longer used'));
     },

@@ -35,6 +35,8 @@ export interface Lease {
 }
 
 const MAX_ERROR_BYTES = 64 * 1024;
+/** Node takes longer ones for a millisecond. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
 /** 2048 vectors of 4096 numbers in base64 are 45 MB. */
 const MAX_JSON_BYTES = 256 * 1024 * 1024;
 
@@ -66,7 +68,7 @@ export function createLease({ upstream, context, slug, onRelease }: LeaseDepende
     const now = performance.now();
     // Another request may begin to wait any time.
     const restMs = Math.min(totalDueAt, firstByteDueAt, now + firstByteTimeoutMs) - now;
-    return setTimeout(look, Math.max(1, Math.ceil(restMs)));
+    return setTimeout(look, Math.min(Math.max(1, Math.ceil(restMs)), LONGEST_TIMER_MS));
   };
   function look(): void {
     const now = performance.now();
