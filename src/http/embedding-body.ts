@@ -71,7 +71,10 @@ async function writeRows(body: EmbeddingBody): Promise<Buffer> {
     at += target.write(rowHead(row), at, 'latin1');
     const start = row * dimensions;
     if (format === 'base64') {
-      at += target.write(`"${bytes.toString('base64', start * 4, (start + dimensions) * 4)}"}`, at, 'latin1');
+      // One after the other: a text put together first would be copied once more.
+      at += target.write('"', at, 'latin1');
+      at += target.write(bytes.toString('base64', start * 4, (start + dimensions) * 4), at, 'latin1');
+      at += target.write('"}', at, 'latin1');
     } else {
       at += target.write('[', at, 'latin1');
       at = writeFloats(vectors.subarray(start, start + dimensions), target, at);
