@@ -39,8 +39,8 @@ export interface Exchanges {
 const SWEEP_MS = 4_000;
 
 /**
- * HTTP/1.1 with kept-alive connections, for answers that are wanted whole. Undici does far more, and for small requests that costs
- * as much as all the rest of the gateway: decisions/2026-11-15-upstream-http.md.
+ * HTTP/1.1 with kept-alive connections, for answers that are wanted whole. Undici does far more, and for small requests that took
+ * a fifth of the gateway's processor time: decisions/2026-11-15-upstream-http.md.
  */
 export function createExchanges({ origin, connectTimeoutMs }: { origin: URL; connectTimeoutMs: number }): Exchanges {
   const all = new Set<Connection>();
