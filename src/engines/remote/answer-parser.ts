@@ -11,8 +11,8 @@ export interface AnswerSink {
 export interface AnswerParser {
   /** Throws `MalformedAnswer`; nothing can be read after that. True: bytes came that belong to no answer. */
   push(bytes: Buffer): boolean;
-  /** The other side sends no more. True when that was the end of an answer. */
-  end(): boolean;
+  /** The other side sends no more, which is the end of some answers. */
+  end(): void;
   /** The next bytes begin an answer; before, there is none to come. */
   expect(): void;
 }
@@ -37,11 +37,10 @@ export function createAnswerParser(sink: AnswerSink, parse: (text: string) => An
 
   /** The text before the mark, which is passed over; undefined while the mark has not arrived. */
   function take(mark: string, maxBytes: number): string | undefined {
-    let text: string;
     if (held === '') {
       const end = bytes.indexOf(mark, at, 'latin1');
       if (end !== -1) {
-        text = bytes.toString('latin1', at, end);
+        const text = bytes.toString('latin1', at, end);
         at = end + mark.length;
         return text;
       }
@@ -56,7 +55,7 @@ export function createAnswerParser(sink: AnswerSink, parse: (text: string) => An
       at = bytes.length;
       return undefined;
     }
-    text = held.slice(0, end);
+    const text = held.slice(0, end);
     at += end + mark.length - before;
     held = '';
     return text;
@@ -136,9 +135,7 @@ export function createAnswerParser(sink: AnswerSink, parse: (text: string) => An
       return at < bytes.length;
     },
     end() {
-      if (state !== 'close') return false;
-      finish();
-      return true;
+      if (state === 'close') finish();
     },
     expect() {
       state = 'head';
