@@ -3,11 +3,12 @@
  * beside bare Fastify proxies that do none of it: Fastify's own proxy plugin, which the goal is about, and one written by hand for
  * nothing but small JSON. All sides run in one go, in turns, each alone on its core.
  *
- *   node bench/gateway.ts [--quick] [--seconds 6] [--rounds 5] [--before <another checkout>]
+ *   node bench/gateway.ts [--quick] [--seconds 3] [--rounds 9] [--before <another checkout>]
  *
  * `--before` puts another checkout of the service beside this one, to see what a change has brought.
  */
 import { execFileSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { mkdtempDisposable, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -25,8 +26,8 @@ const { values } = parseArgs({
     before: { type: 'string' },
   },
 });
-const seconds = Number(values.seconds ?? (values.quick ? 2 : 6));
-const rounds = Number(values.rounds ?? (values.quick ? 3 : 5));
+const seconds = Number(values.seconds ?? (values.quick ? 2 : 3));
+const rounds = Number(values.rounds ?? (values.quick ? 3 : 9));
 const MODEL = 'intfloat/e5-mistral-7b-instruct';
 const KEY = 'bench-key-0123456789abcdef';
 const HERE = import.meta.dirname;
@@ -66,11 +67,16 @@ await writeFile(
     `  - { model: ${MODEL}, url: ${upstream.address}/v1, kind: openai, max_concurrency: 512 }`,
   ].join('\n'),
 );
-const startBaobab = (checkout: string, data: string) =>
-  startProgram(pin(0, [process.execPath, join(checkout, 'src/main.ts'), 'serve', '--port', '0', '--config', config]), {
+/** As `bin/baobab.mjs` starts it. Checkouts from before 2026-11-15 had no flags. */
+async function startBaobab(checkout: string, data: string): Promise<Program> {
+  const flagsFile = join(checkout, 'bin/serve-flags.mjs');
+  const flags: string[] = existsSync(flagsFile) ? (await import(flagsFile)).SERVE_FLAGS : [];
+  const serve = [...flags, join(checkout, 'src/main.ts'), 'serve', '--port', '0', '--config', config];
+  return startProgram(pin(0, [process.execPath, ...serve]), {
     BAOBAB_DATA_DIR: join(directory.path, data),
     BAOBAB_API_KEY: KEY,
   });
+}
 
 const startProxy = (file: string) =>
   startProgram(pin(0, [process.execPath, join(HERE, 'gateway', file)]), { UPSTREAM: upstream.address });
@@ -140,19 +146,24 @@ if (before !== undefined) {
   report.add({ name: '  the same by processor time', value: ratio('processorMs', 'before', 'baobab') });
 }
 
-const half = Math.floor(of('baobab', 'perSecond') / 2);
 // V8 has compiled for the connections of the load before; these are others, at another pace.
-const atHalf = (program: Program, forSeconds: number) =>
-  alone(program, () => pacedLoad({ ...requestTo(program.address), perSecond: half, seconds: forSeconds }));
-for (const program of [proxy, byHand, baobab]) await atHalf(program, WARM_UP_SECONDS);
+const atPace = (program: Program, perSecond: number, forSeconds: number) =>
+  alone(program, () => pacedLoad({ ...requestTo(program.address), perSecond, seconds: forSeconds }));
+const usualHalf = Math.floor(of('baobab', 'perSecond') / 2);
+for (const program of [proxy, byHand, baobab]) await atPace(program, usualHalf, WARM_UP_SECONDS);
 const paced = { upstream, proxy, byHand, baobab };
 const latencies = new Map(Object.keys(paced).map((side) => [side, { p50: [] as number[], p99: [] as number[] }]));
+const halves: number[] = [];
 const busy: number[] = [];
 for (let round = 0; round < rounds; round += 1) {
+  // Machines change their speed: half of what this one can do now, not of what it could do minutes ago.
+  const full = await alone(baobab, () => load(baobab.address, { connections: 32, seconds: 2 }));
+  const half = Math.floor(full.requests.average / 2);
+  halves.push(half);
   for (const [side, program] of Object.entries(paced)) {
     const pids = [program.process.pid ?? 0];
     const [processor, startedAt] = [processorSeconds(pids), performance.now()];
-    const each = await atHalf(program, seconds);
+    const each = await atPace(program, half, seconds);
     if (side === 'baobab') {
       busy.push((processorSeconds(pids) - processor) / ((performance.now() - startedAt) / 1000));
     }
@@ -161,7 +172,7 @@ for (let round = 0; round < rounds; round += 1) {
   }
 }
 console.log(
-  `half load: ${half} requests/s, evenly spaced; they keep the core busy for ${(median(busy) * 100).toFixed(0)} %`,
+  `half load: ${halves.join(', ')} requests/s, evenly spaced; they keep the core busy for ${(median(busy) * 100).toFixed(0)} %`,
 );
 for (const [side, { p50, p99 }] of latencies) {
   const shown = (numbers: number[]) => numbers.map((ms) => ms.toFixed(2)).join(', ');

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { SERVE_FLAGS } from '../../bin/serve-flags.mjs';
 
 const ROOT = join(import.meta.dirname, '../..');
 const START_TIMEOUT_MS = 30_000;
@@ -37,7 +38,8 @@ export const MODELS_DIR = process.env.BAOBAB_MODELS_DIR ?? join(homedir(), '.cac
 export async function startServer(options: StartOptions = {}): Promise<RunningServer> {
   const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'baobab-test-')));
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('BAOBAB_'));
-  const child = spawn(process.execPath, [join(ROOT, 'src/main.ts'), 'serve', '--port', '0', ...(options.args ?? [])], {
+  const serve = [...SERVE_FLAGS, join(ROOT, 'src/main.ts'), 'serve', '--port', '0'];
+  const child = spawn(process.execPath, [...serve, ...(options.args ?? [])], {
     cwd: dataDir,
     env: {
       ...Object.fromEntries(inherited),

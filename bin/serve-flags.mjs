@@ -1,0 +1,14 @@
+/**
+ * How Node is told to run the server; why, and what each brings: docs/decisions/2026-11-15-node-flags.md.
+ * V8 looks at some of them only when it starts, so they are given on the command line.
+ */
+export const SERVE_FLAGS = [
+  // Node's own machine code on large pages, where the system has them.
+  '--use-largepages=silent',
+  // Room for young objects that neither shrinks in quiet moments nor grows beyond what short collections can take.
+  '--min-semi-space-size=16',
+  '--max-semi-space-size=16',
+  // The shapes of objects that no request happens to hold stay known, and with them the compiled code that relies on them.
+  '--retain-maps-for-n-gc=1000000',
+  '--no-memory-reducer-favors-memory',
+];
