@@ -1,0 +1,73 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { SERVE_FLAGS } from '../../bin/serve-flags.mjs';
+import { API_KEY, MODELS_DIR } from './start-server.ts';
+
+const LAUNCHER = join(import.meta.dirname, '../../bin/baobab.mjs');
+/** What an older Node is like. */
+const WITHOUT_EXECVE = ['--import', 'data:text/javascript,process.execve = undefined'];
+
+let dataDir: string;
+let launched: ChildProcess | undefined;
+beforeEach(async () => {
+  dataDir = await mkdtemp(join(tmpdir(), 'baobab-launch-'));
+});
+afterEach(async () => {
+  launched?.kill('SIGKILL');
+  await rm(dataDir, { recursive: true, force: true });
+});
+
+async function serve(nodeFlags: string[] = []): Promise<ChildProcess> {
+  const child = spawn(process.execPath, [...nodeFlags, LAUNCHER, 'serve', '--port', '0'], {
+    cwd: dataDir,
+    env: { ...process.env, BAOBAB_DATA_DIR: dataDir, BAOBAB_API_KEY: API_KEY, BAOBAB_MODELS_DIR: MODELS_DIR },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  launched = child;
+  let output = '';
+  await new Promise<void>((resolve, reject) => {
+    child.stdout.on('data', (chunk: Buffer) => {
+      output += chunk;
+      if (output.includes('Baobab serves on')) resolve();
+    });
+    child.once('exit', () => reject(new Error(`the server ended before it listened:\n${output}`)));
+  });
+  return child;
+}
+
+describe('bin/baobab.mjs', () => {
+  it.runIf(process.platform === 'linux')(
+    'becomes the server, with the flags that a server runs best with',
+    async () => {
+      const { pid } = await serve();
+      const commandLine = (await readFile(`/proc/${pid}/cmdline`, 'utf8')).split('\0');
+      expect(commandLine).toEqual(expect.arrayContaining([...SERVE_FLAGS, 'serve']));
+      expect(commandLine.some((word) => word.endsWith('src/main.ts'))).toBe(true);
+    },
+  );
+
+  it.each([
+    ['where Node can become another one', []],
+    ['where it cannot and stays in front', WITHOUT_EXECVE],
+  ])('ends in order on SIGTERM, %s', async (_, nodeFlags) => {
+    const child = await serve(nodeFlags);
+    child.kill('SIGTERM');
+    expect(await once(child, 'exit')).toEqual([0, null]);
+  });
+
+  it.each([[[]], [WITHOUT_EXECVE]])('passes arguments, output and the exit code through (%j)', async (nodeFlags) => {
+    const child = spawn(process.execPath, [...nodeFlags, LAUNCHER, 'no-such-command'], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    launched = child;
+    let output = '';
+    for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (output += chunk));
+    const [code] = await once(child, 'close');
+    expect(code).toBe(2);
+    expect(output).toContain("there is no command 'no-such-command'");
+  });
+});
