@@ -24,6 +24,9 @@ interface Pending {
   reject(error: Error): void;
 }
 
+/** It makes few objects, and needs none of the room that the server's event loop has for them. */
+const YOUNG_GENERATION_MB = 6;
+
 function shareTexts(statements: readonly Statement[]): StatementList {
   const places = new Map<string, number>();
   const steps = statements.map(({ sql, parameters }) => {
@@ -39,6 +42,7 @@ export function startThread(options: ThreadOptions): ThreadClient {
   const worker = new Worker(new URL('./thread.ts', import.meta.url), {
     workerData: options,
     name: `sqlite-${options.role}`,
+    resourceLimits: { maxYoungGenerationSizeMb: YOUNG_GENERATION_MB },
   });
   const pending = new Map<number, Pending>();
   let lastId = 0;
