@@ -67,7 +67,7 @@ await writeFile(
     `  - { model: ${MODEL}, url: ${upstream.address}/v1, kind: openai, max_concurrency: 512 }`,
   ].join('\n'),
 );
-/** As `bin/baobab.mjs` starts it. Checkouts from before 2026-11-15 had no flags. */
+/** As `bin/baobab.mjs` starts it; older checkouts have no flags. */
 async function startBaobab(checkout: string, data: string): Promise<Program> {
   const flagsFile = join(checkout, 'bin/serve-flags.mjs');
   const flags: string[] = existsSync(flagsFile) ? (await import(flagsFile)).SERVE_FLAGS : [];

@@ -10,9 +10,9 @@ ensureInstalled('run');
 // File work of all kinds shares these threads. Four of them, Node's own number, could all be syncing uploads while the ledger waits.
 process.env.UV_THREADPOOL_SIZE ??= '16';
 
-const [command, ...rest] = process.argv.slice(2);
+const command = process.argv.slice(2);
 const main = fileURLToPath(new URL('../src/main.ts', import.meta.url));
-const args = [...(command === 'serve' ? SERVE_FLAGS : []), main, ...(command === undefined ? [] : [command, ...rest])];
+const args = [...(command[0] === 'serve' ? SERVE_FLAGS : []), main, ...command];
 
 // One process, where this Node can become another one: signals then reach the server itself.
 if (process.execve !== undefined && process.platform !== 'win32') process.execve(pinnedNode, [pinnedNode, ...args]);
