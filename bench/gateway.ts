@@ -14,7 +14,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import autocannon from 'autocannon';
-import { pacedLoad } from './gateway/paced-load.ts';
+import { startPacedLoads } from './gateway/paced-load.ts';
 import { createReport, median, percentile, printConditions, processorSeconds, residentMb } from './measure.ts';
 import { type Program, startProgram } from './program.ts';
 
@@ -33,6 +33,8 @@ const KEY = 'bench-key-0123456789abcdef';
 const HERE = import.meta.dirname;
 /** V8 still compiles after ten seconds when it has to share the core with the load. */
 const WARM_UP_SECONDS = values.quick ? 5 : 15;
+/** For the upstream: whatever holds it up is charged to the servers under test. */
+const QUIET = ['--min-semi-space-size=16', '--no-memory-reducer'];
 const report = createReport();
 
 /** One core for the server under test, the other for load and upstream, where the machine can do that. */
@@ -56,7 +58,7 @@ const load = (address: string, options: { connections: number; seconds: number }
   });
 
 await using directory = await mkdtempDisposable(join(tmpdir(), 'baobab-bench-'));
-await using upstream = await startProgram(pin(1, [process.execPath, join(HERE, 'gateway/upstream.ts')]));
+await using upstream = await startProgram(pin(1, [process.execPath, ...QUIET, join(HERE, 'gateway/upstream.ts')]));
 const config = join(directory.path, 'baobab.yaml');
 await writeFile(
   config,
@@ -147,8 +149,9 @@ if (before !== undefined) {
 }
 
 // V8 has compiled for the connections of the load before; these are others, at another pace.
+using pacedLoads = startPacedLoads();
 const atPace = (program: Program, perSecond: number, forSeconds: number) =>
-  alone(program, () => pacedLoad({ ...requestTo(program.address), perSecond, seconds: forSeconds }));
+  alone(program, () => pacedLoads.send({ ...requestTo(program.address), perSecond, seconds: forSeconds }));
 const usualHalf = Math.floor(of('baobab', 'perSecond') / 2);
 for (const program of [proxy, byHand, baobab]) await atPace(program, usualHalf, WARM_UP_SECONDS);
 // The service first: at once after it has shown how fast it is.
@@ -156,6 +159,7 @@ const paced = { baobab, upstream, proxy, byHand };
 const latencies = new Map(Object.keys(paced).map((side) => [side, { p50: [] as number[], p99: [] as number[] }]));
 const halves: number[] = [];
 const busy: number[] = [];
+const late: number[] = [];
 for (let round = 0; round < rounds; round += 1) {
   // Machines change their speed: half of what this one can do now, not of what it could do minutes ago.
   const full = await alone(baobab, () => load(baobab.address, { connections: 32, seconds: 2 }));
@@ -164,7 +168,8 @@ for (let round = 0; round < rounds; round += 1) {
   for (const [side, program] of Object.entries(paced)) {
     const pids = [program.process.pid ?? 0];
     const [processor, startedAt] = [processorSeconds(pids), performance.now()];
-    const each = await atPace(program, half, seconds);
+    const { latencies: each, lateMs } = await atPace(program, half, seconds);
+    late.push(lateMs);
     if (side === 'baobab') {
       busy.push((processorSeconds(pids) - processor) / ((performance.now() - startedAt) / 1000));
     }
@@ -174,6 +179,9 @@ for (let round = 0; round < rounds; round += 1) {
 }
 console.log(
   `half load: ${halves.join(', ')} requests/s, evenly spaced; they keep the core busy for ${(median(busy) * 100).toFixed(0)} %`,
+);
+console.log(
+  `requests left up to ${median(late).toFixed(1)} ms late (median of the measurements; ${Math.max(...late).toFixed(1)} ms in the worst)`,
 );
 for (const [side, { p50, p99 }] of latencies) {
   const shown = (numbers: number[]) => numbers.map((ms) => ms.toFixed(2)).join(', ');

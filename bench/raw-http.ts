@@ -22,11 +22,11 @@ export function postBytes(url: URL, headers: Record<string, string>, body: strin
   return Buffer.from(`POST ${url.pathname} HTTP/1.1\r\n${head}\r\n${body}`);
 }
 
-/** Calls back once for each answer of status 200 that is there to its last byte; any other one ends the connection with an error. */
-export function readAnswers(socket: Socket, onAnswer: () => void): void {
+/** Calls back once for each answer of status 200 that is there to its last byte, and with an error for any other one. */
+function countAnswers(onAnswer: () => void, onWrong: (error: Error) => void): (chunk: Buffer) => void {
   let head = '';
   let missingBytes = 0;
-  socket.on('data', (chunk: Buffer) => {
+  return (chunk) => {
     if (missingBytes > 0) {
       missingBytes -= chunk.length;
     } else {
@@ -35,19 +35,41 @@ export function readAnswers(socket: Socket, onAnswer: () => void): void {
       const bytes = messageBytes(head);
       if (bytes === undefined) return;
       if (!head.startsWith('HTTP/1.1 200 ')) {
-        socket.destroy(new Error(`unexpected answer: ${head.slice(0, 1_000)}`));
+        onWrong(new Error(`unexpected answer: ${head.slice(0, 1_000)}`));
         return;
       }
       missingBytes = bytes - head.length;
       head = '';
     }
     if (missingBytes === 0) onAnswer();
-    else if (missingBytes < 0) socket.destroy(new Error('an answer is longer than its head says'));
-  });
+    else if (missingBytes < 0) onWrong(new Error('an answer is longer than its head says'));
+  };
+}
+
+/** Calls back once for each answer; one that is no success ends the connection with an error. */
+export function readAnswers(socket: Socket, onAnswer: () => void): void {
+  socket.on(
+    'data',
+    countAnswers(onAnswer, (error) => socket.destroy(error)),
+  );
 }
 
 export async function openConnection({ hostname, port }: URL): Promise<Socket> {
   const socket = connect({ host: hostname, port: Number(port), noDelay: true });
+  await once(socket, 'connect');
+  return socket;
+}
+
+const shared = Buffer.alloc(65_536);
+
+/** The same in one, with memory that all connections share: for a client that shall leave no garbage behind. */
+export async function openReading({ hostname, port }: URL, onAnswer: () => void): Promise<Socket> {
+  const read = countAnswers(onAnswer, (error) => socket.destroy(error));
+  const callback = (bytes: number): boolean => {
+    read(shared.subarray(0, bytes));
+    return true;
+  };
+  const socket = connect({ host: hostname, port: Number(port), noDelay: true, onread: { buffer: shared, callback } });
   await once(socket, 'connect');
   return socket;
 }
