@@ -24,7 +24,7 @@ import { longestBlocks } from './embeddings/reading.ts';
 import { passages } from './embeddings/texts.ts';
 import { childrenOf, createReport, median, printConditions, processorSeconds, residentMb } from './measure.ts';
 import { startProgram } from './program.ts';
-import { openConnection, postBytes, readAnswers } from './raw-http.ts';
+import { openConnection, postBytes } from './raw-http.ts';
 
 const { values } = parseArgs({
   options: {
@@ -244,9 +244,8 @@ async function latency(): Promise<void> {
   const target = new URL('/v1/embeddings', server.address);
   const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' };
   const request = postBytes(target, headers, JSON.stringify({ model: MODEL, input: text }));
-  const socket = await openConnection(target);
   let answered = (): void => {};
-  readAnswers(socket, () => answered());
+  const socket = await openConnection(target, () => answered());
   socket.on('error', (error) => {
     throw error;
   });

@@ -148,10 +148,10 @@ if (before !== undefined) {
   report.add({ name: '  the same by processor time', value: ratio('processorMs', 'before', 'baobab') });
 }
 
-// V8 has compiled for the connections of the load before; these are others, at another pace.
 using pacedLoads = startPacedLoads();
 const atPace = (program: Program, perSecond: number, forSeconds: number) =>
   alone(program, () => pacedLoads.send({ ...requestTo(program.address), perSecond, seconds: forSeconds }));
+// V8 has compiled for the connections of the load before; these are others, at another pace.
 const usualHalf = Math.floor(of('baobab', 'perSecond') / 2);
 for (const program of [proxy, byHand, baobab]) await atPace(program, usualHalf, WARM_UP_SECONDS);
 // The service first: at once after it has shown how fast it is.

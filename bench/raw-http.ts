@@ -46,24 +46,11 @@ function countAnswers(onAnswer: () => void, onWrong: (error: Error) => void): (c
   };
 }
 
-/** Calls back once for each answer; one that is no success ends the connection with an error. */
-export function readAnswers(socket: Socket, onAnswer: () => void): void {
-  socket.on(
-    'data',
-    countAnswers(onAnswer, (error) => socket.destroy(error)),
-  );
-}
-
-export async function openConnection({ hostname, port }: URL): Promise<Socket> {
-  const socket = connect({ host: hostname, port: Number(port), noDelay: true });
-  await once(socket, 'connect');
-  return socket;
-}
-
+/** Every answer is read from here before the next one comes: a client shall leave little garbage behind. */
 const shared = Buffer.alloc(65_536);
 
-/** The same in one, with memory that all connections share: for a client that shall leave no garbage behind. */
-export async function openReading({ hostname, port }: URL, onAnswer: () => void): Promise<Socket> {
+/** Calls back once for each answer; one that is no success ends the connection with an error. */
+export async function openConnection({ hostname, port }: URL, onAnswer: () => void): Promise<Socket> {
   const read = countAnswers(onAnswer, (error) => socket.destroy(error));
   const callback = (bytes: number): boolean => {
     read(shared.subarray(0, bytes));

@@ -2,7 +2,7 @@
  * The clients, in a process of their own and as cheap as they can be: one connection for each request at a time, requests as bytes
  * made beforehand, answers counted and not read. What they cost is taken from the servers on the same cores.
  */
-import { openConnection, postBytes, readAnswers } from '../raw-http.ts';
+import { openConnection, postBytes } from '../raw-http.ts';
 
 export interface ClientRequest {
   body: string;
@@ -30,7 +30,8 @@ async function work(order: ClientOrder): Promise<ClientResult> {
   let requests = 0;
   await Promise.all(
     Array.from({ length: order.concurrency }, async () => {
-      const socket = await openConnection(target);
+      let answered = (): void => {};
+      const socket = await openConnection(target, () => answered());
       await new Promise<void>((resolve, reject) => {
         let sent = 0;
         const send = () => {
@@ -38,12 +39,12 @@ async function work(order: ClientOrder): Promise<ClientResult> {
           sent = count;
           socket.write(bytes);
         };
-        readAnswers(socket, () => {
+        answered = () => {
           tokens += sent;
           requests += 1;
           if (performance.now() < endsAt) send();
           else socket.end(resolve);
-        });
+        };
         socket.on('error', reject);
         // Of no effect after a proper end.
         socket.on('close', () => reject(new Error('the server closed a connection')));

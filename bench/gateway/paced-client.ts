@@ -6,7 +6,7 @@
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { openReading, postBytes } from '../raw-http.ts';
+import { openConnection, postBytes } from '../raw-http.ts';
 
 export interface PacedLoad {
   url: string;
@@ -62,7 +62,7 @@ async function run({ url, headers, body, perSecond, seconds }: PacedLoad): Promi
   };
   const connections = await Promise.all(
     Array.from({ length: CONNECTIONS }, async (): Promise<Connection> => {
-      const socket = await openReading(target, () => onAnswered(connection));
+      const socket = await openConnection(target, () => onAnswered(connection));
       const connection = { socket, sentAt: 0 };
       connection.socket.on('error', reject);
       connection.socket.on('close', () => reject(new Error('the server closed a connection')));
