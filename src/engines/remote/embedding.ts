@@ -43,7 +43,7 @@ export function createRemoteEmbedding(remote: RemoteScope): RemoteEmbedding {
   return {
     async embed({ inputs, dimensions }, context) {
       const tokens = new Array<number>(inputs.length);
-      let vectors = new Float32Array(0);
+      let vectors: Float32Array = new Float32Array(0);
       let kept = 0;
       let servedRegion: string | undefined;
 
@@ -52,7 +52,9 @@ export function createRemoteEmbedding(remote: RemoteScope): RemoteEmbedding {
         if (kept === 0) {
           if (dimensions !== undefined && dimensions > width) throw tooManyDimensions(dimensions, width);
           kept = dimensions ?? width;
-          vectors = new Float32Array(inputs.length * kept);
+          // One alone stays where it was read. Memory of its own for each would have to be given back one by one, while everybody waits.
+          const [only] = inputs.length === 1 ? embedded.vectors : [];
+          vectors = only?.subarray(0, kept) ?? new Float32Array(inputs.length * kept);
         }
         if (width < kept) throw malformedAnswer('vectors of different lengths', remote);
         for (const [i, vector] of embedded.vectors.entries()) {
