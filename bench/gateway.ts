@@ -1,7 +1,8 @@
 /**
  * What the service adds in front of an engine: keys, limits, metering and idempotency all on, against a fake upstream on this machine,
  * beside bare Fastify proxies that do none of it: Fastify's own proxy plugin, which the goal is about, and one written by hand for
- * nothing but small JSON. All sides run in one go, in turns, each alone on its core.
+ * nothing but small JSON. All sides run in one go, in turns, each alone on its core. Latencies are measured twice: with all threads of a
+ * process on that core, and with those that help its event loop on any core, as they are wherever there are several.
  *
  *   node bench/gateway.ts [--quick] [--seconds 3] [--rounds 9] [--before <another checkout>]
  *
@@ -41,8 +42,19 @@ const report = createReport();
 const pin = (core: number, command: string[]): string[] =>
   process.platform === 'linux' ? ['taskset', '-c', String(core), ...command] : command;
 
+const taskset = (...args: string[]): void => {
+  if (process.platform === 'linux') execFileSync('taskset', args, { stdio: 'ignore' });
+};
+const pidOf = ({ process: { pid } }: Program): number => pid ?? 0;
+/** The event loop stays on its core; the threads that write its ledger and collect its garbage run where there is room. */
+function freeHelpers(program: Program): void {
+  taskset('-acp', '0,1', `${pidOf(program)}`);
+  taskset('-cp', '0', `${pidOf(program)}`);
+}
+const toOneCore = (program: Program): void => taskset('-acp', '0', `${pidOf(program)}`);
+
 // The load comes from this process.
-if (process.platform === 'linux') execFileSync('taskset', ['-a', '-cp', '1', String(process.pid)]);
+taskset('-acp', '1', `${process.pid}`);
 
 const requestTo = (address: string) => ({
   url: `${address}/v1/embeddings`,
@@ -113,7 +125,7 @@ const rates = new Map<string, { perSecond: number; processorMs: number }[]>(
 );
 for (let round = 0; round < rounds; round += 1) {
   for (const [side, program] of Object.entries(sides)) {
-    const pids = [program.process.pid ?? 0];
+    const pids = [pidOf(program)];
     const processor = processorSeconds(pids);
     const { requests, non2xx } = await alone(program, () => load(program.address, { connections: 32, seconds }));
     if (non2xx > 0) throw new Error(`${side}: ${non2xx} answers were no success`);
@@ -155,22 +167,30 @@ const atPace = (program: Program, perSecond: number, forSeconds: number) =>
 const usualHalf = Math.floor(of('baobab', 'perSecond') / 2);
 for (const program of [proxy, byHand, baobab]) await atPace(program, usualHalf, WARM_UP_SECONDS);
 // The service first: at once after it has shown how fast it is.
-const paced = { baobab, upstream, proxy, byHand };
+const paced: Record<string, { program: Program; arrange?: (program: Program) => void }> = {
+  baobab: { program: baobab, arrange: freeHelpers },
+  'baobab on one core': { program: baobab, arrange: toOneCore },
+  upstream: { program: upstream },
+  proxy: { program: proxy, arrange: freeHelpers },
+  byHand: { program: byHand, arrange: freeHelpers },
+};
 const latencies = new Map(Object.keys(paced).map((side) => [side, { p50: [] as number[], p99: [] as number[] }]));
 const halves: number[] = [];
 const busy: number[] = [];
 const late: number[] = [];
 for (let round = 0; round < rounds; round += 1) {
-  // Machines change their speed: half of what this one can do now, not of what it could do minutes ago.
+  // Machines change their speed: half of what one core of this one can do now, not of what it could do minutes ago.
+  toOneCore(baobab);
   const full = await alone(baobab, () => load(baobab.address, { connections: 32, seconds: 2 }));
   const half = Math.floor(full.requests.average / 2);
   halves.push(half);
-  for (const [side, program] of Object.entries(paced)) {
-    const pids = [program.process.pid ?? 0];
+  for (const [side, { program, arrange }] of Object.entries(paced)) {
+    arrange?.(program);
+    const pids = [pidOf(program)];
     const [processor, startedAt] = [processorSeconds(pids), performance.now()];
     const { latencies: each, lateMs } = await atPace(program, half, seconds);
     late.push(lateMs);
-    if (side === 'baobab') {
+    if (side === 'baobab on one core') {
       busy.push((processorSeconds(pids) - processor) / ((performance.now() - startedAt) / 1000));
     }
     latencies.get(side)?.p50.push(percentile(each, 0.5));
@@ -178,7 +198,7 @@ for (let round = 0; round < rounds; round += 1) {
   }
 }
 console.log(
-  `half load: ${halves.join(', ')} requests/s, evenly spaced; they keep the core busy for ${(median(busy) * 100).toFixed(0)} %`,
+  `half load: ${halves.join(', ')} requests/s, evenly spaced; they keep one core busy for ${(median(busy) * 100).toFixed(0)} %`,
 );
 console.log(
   `requests left up to ${median(late).toFixed(1)} ms late (median of the measurements; ${Math.max(...late).toFixed(1)} ms in the worst)`,
@@ -192,6 +212,7 @@ const added = (side: string, quantile: 'p50' | 'p99') =>
 report.add({ name: 'added latency at half load, p50', value: added('baobab', 'p50'), atMost: 1, unit: ' ms' });
 report.add({ name: 'added latency at half load, p99', value: added('baobab', 'p99'), atMost: 5, unit: ' ms' });
 for (const [side, name] of [
+  ['baobab on one core', 'service with all its threads on one core'],
   ['proxy', 'bare proxy'],
   ['byHand', 'proxy written by hand'],
 ] as const) {
@@ -200,7 +221,8 @@ for (const [side, name] of [
 }
 
 if (!values.quick) {
-  const pid = baobab.process.pid ?? 0;
+  const pid = pidOf(baobab);
+  toOneCore(baobab);
   // Full load before both looks: V8 keeps less room for young objects after a quiet time.
   await load(baobab.address, { connections: 32, seconds: 10 });
   const early = residentMb(pid);
