@@ -4,8 +4,8 @@ import type { ThreadOptions, ThreadReply, ThreadRequest, ThreadWork } from './pr
 
 /** Requests that share one commit, so that one fsync serves them all. */
 const LARGEST_GROUP = 256;
-/** Of each thread. It fills as the database grows, and is all that the memory of a long-lived server grows by. */
-const CACHE_KIB = 8_192;
+/** Of the thread that writes: every series of the ledger grows at a page of its own. Those that read do as well with SQLite's usual 2 MB. */
+const WRITER_CACHE_KIB = 8_192;
 
 const port = parentPort;
 if (!port) throw new Error('this file runs as a worker thread');
@@ -16,10 +16,12 @@ let opened: Connection | undefined;
 function connect(): Connection {
   if (opened) return opened;
   const connection = openConnection(options.path, options.busyTimeoutMs);
+  connection.exec(`pragma synchronous = ${options.synchronous}; pragma temp_store = memory`);
   connection.exec(
-    `pragma synchronous = ${options.synchronous}; pragma temp_store = memory; pragma cache_size = -${CACHE_KIB}`,
+    options.role === 'reader'
+      ? 'pragma query_only = on'
+      : `pragma journal_size_limit = 67108864; pragma cache_size = -${WRITER_CACHE_KIB}`,
   );
-  connection.exec(options.role === 'reader' ? 'pragma query_only = on' : 'pragma journal_size_limit = 67108864');
   opened = connection;
   return connection;
 }
