@@ -5,8 +5,9 @@
 export const SERVE_FLAGS = [
   // Node's own machine code on large pages, where the system has them.
   '--use-largepages=silent',
-  // Room for young objects that does not shrink in quiet moments.
+  // Room for young objects that neither shrinks in quiet moments nor grows until their collection takes long and comes seldom.
   '--min-semi-space-size=16',
+  '--max-semi-space-size=16',
   // The shapes of objects that no request happens to hold stay known, and with them the compiled code that relies on them.
   '--retain-maps-for-n-gc=1000000',
   '--no-memory-reducer-favors-memory',
