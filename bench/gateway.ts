@@ -1,8 +1,8 @@
 /**
  * What the service adds in front of an engine: keys, limits, metering and idempotency all on, against a fake upstream on this machine,
  * beside bare Fastify proxies that do none of it: Fastify's own proxy plugin, which the goal is about, and one written by hand for
- * nothing but small JSON. All sides run in one go, in turns, each alone on its core. Latencies are measured twice: with all threads of a
- * process on that core, and with those that help its event loop on any core, as they are wherever there are several.
+ * nothing but small JSON. All sides run in one go, in turns, each alone on its core. Latencies are measured
+ * with the threads that help an event loop on any core, as they are wherever there are several, and those of the service also with all on one.
  *
  *   node bench/gateway.ts [--quick] [--seconds 3] [--rounds 9] [--before <another checkout>]
  *
@@ -223,7 +223,7 @@ for (const [side, name] of [
 if (!values.quick) {
   const pid = pidOf(baobab);
   toOneCore(baobab);
-  // Full load before both looks: V8 keeps less room for young objects after a quiet time.
+  // Full load before both looks, so that both are of the same moment.
   await load(baobab.address, { connections: 32, seconds: 10 });
   const early = residentMb(pid);
   let requests = 0;

@@ -2,8 +2,8 @@
  * Mixed load on the real server for a long time, with a fake upstream and one local model. Now and then the load stands still, and
  * what the clients saw, the ledger, the usage report and the Prometheus counters are held against each other, to the token and the
  * nano-dollar. At the end memory must be what it was after the first minutes: that in use under load, and that of the whole process at
- * rest, after a full collection. Resident memory under load is printed too, but decides nothing: V8 doubles and halves the space for
- * young objects (by 64 MB) when it sees fit, which says nothing of a leak and would hide a small one.
+ * rest, after a full collection. Resident memory under load is printed too, but decides nothing: how much garbage
+ * there is depends on when V8 last collected it, which says nothing of a leak and would hide a small one.
  *
  *   node scripts/soak.ts [--minutes 30] [--clients 8] [--pause-ms 250]
  */
