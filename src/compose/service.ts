@@ -161,6 +161,7 @@ export async function startService(config: ResolvedConfig, { env, onFirstKey }: 
     batches: createBatches({ batches: store.batches, files, clock, onChange: runner.wake }),
     usage: createUsage({ usage: store.usage, clock }),
     idempotency,
+    inference,
     audio: createAudio({
       inference,
       transcriptions: createTranscriptionsService({

@@ -14,6 +14,7 @@ import type { ChatService } from '../services/chat.ts';
 import type { EmbeddingsService } from '../services/embeddings.ts';
 import type { FilesService } from '../services/files.ts';
 import type { Idempotency } from '../services/idempotency.ts';
+import type { InferenceService } from '../services/inference.ts';
 import type { KeysService } from '../services/keys.ts';
 import type { RerankService } from '../services/rerank.ts';
 import type { UsageService } from '../services/usage.ts';
@@ -64,6 +65,7 @@ export interface ServerDependencies {
   temporaryDirectory: string;
   maxInlineAudioBytes: number;
   idempotency: Idempotency;
+  inference: Pick<InferenceService, 'standing'>;
   unready(): Promise<string[]>;
 }
 
@@ -149,7 +151,10 @@ export async function createServer(dependencies: ServerDependencies): Promise<Fa
 
   await server.register(errorHandler);
   await server.register(requestLog, { metrics });
-  await server.register(idempotencyKeys, { idempotency: dependencies.idempotency });
+  await server.register(idempotencyKeys, {
+    idempotency: dependencies.idempotency,
+    inference: dependencies.inference,
+  });
   await server.register(swagger, openApi(dependencies.version));
   server.setNotFoundHandler(notFound);
   await server.register(systemRoutes, { metrics, publicMetrics: settings.publicMetrics, unready });

@@ -30,6 +30,13 @@ export interface RateLevel {
   waitMs: number;
 }
 
+export type RateQuery = Pick<AdmissionDemand, 'now' | 'requests' | 'tokens'>;
+
+export interface RateLevels {
+  requests: RateLevel;
+  tokens: RateLevel;
+}
+
 export interface BudgetLevel {
   spentNanoUsd: number;
   /** Of requests that are running. */
@@ -41,13 +48,11 @@ export interface BudgetLevel {
 export type AdmissionAnswer =
   /** These budgets were never opened here: open them with what was spent so far, and ask again. */
   | { kind: 'unopened'; budgets: readonly string[] }
-  | {
+  | (RateLevels & {
       kind: 'admitted' | 'refused';
-      requests: RateLevel;
-      tokens: RateLevel;
       concurrencyExceeded: boolean;
       budgets: readonly BudgetLevel[];
-    };
+    });
 
 export interface Settlement {
   now: number;
@@ -67,6 +72,8 @@ export interface Settlement {
 export interface Counters {
   admit(demand: AdmissionDemand): AdmissionAnswer | Promise<AdmissionAnswer>;
   settle(settlement: Settlement): void | Promise<void>;
+  /** The levels as they are; takes nothing. */
+  levels(demand: RateQuery): RateLevels | Promise<RateLevels>;
   /** Opening what is open already changes nothing. */
   openBudget(budget: { id: string; spentNanoUsd: number; expiresAt: number }): Promise<void>;
 }

@@ -46,6 +46,7 @@ function setUp(answer: (request: ChatRequest) => void = () => {}) {
         elapsedMs: () => 0,
         settle: async () => {},
       }),
+    standing: async () => undefined,
     idle: async () => {},
   };
   return { chat: createChat({ inference }), seen };

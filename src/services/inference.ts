@@ -2,10 +2,11 @@ import type { Modality } from '../domain/model.ts';
 import { type Consumption, consumptionOf, costNanoUsd } from '../domain/pricing.ts';
 import type { Principal } from '../domain/principal.ts';
 import type { CallContext, EngineModel, Priority } from '../engines/engine.ts';
+import { ApiError } from '../errors/api-error.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { CatalogService, ResolvedModel } from './catalog.ts';
 import type { InteractiveLoad } from './interactive-load.ts';
-import type { BudgetWarning, Limits, RateStatus } from './limits.ts';
+import type { BudgetWarning, LimitedSeries, Limits, Standing } from './limits.ts';
 import type { Metered, Metering } from './metering.ts';
 
 /** Who calls, from where, and until when. Made by a route or by the batch runner. */
@@ -30,11 +31,12 @@ export interface InferenceCall {
   onDecided?: ((facts: AdmissionFacts) => void) | undefined;
 }
 
-export interface AdmissionFacts {
+export interface ModelStanding extends Standing {
   slug: string;
+}
+
+export interface AdmissionFacts extends ModelStanding {
   deprecatedAt: string | null;
-  requests: RateStatus;
-  tokens: RateStatus;
   budgetWarning?: BudgetWarning | undefined;
 }
 
@@ -81,6 +83,11 @@ export interface InferenceService {
     request: { model: ResolvedModel; estimate: InferenceEstimate },
     work: (session: InferenceSession) => Promise<T>,
   ): Promise<T>;
+  /** Where a caller stands at its limits for a model; undefined when a request for it would not come that far. */
+  standing(
+    caller: Pick<InferenceCall, 'principal' | 'regionPin'>,
+    reference: string,
+  ): Promise<ModelStanding | undefined>;
   /** Resolves when nothing runs any more and all that was used is in the ledger. */
   idle(): Promise<void>;
 }
@@ -110,18 +117,22 @@ export function createInference(dependencies: InferenceDependencies): InferenceS
   let running = 0;
   const onIdle: (() => void)[] = [];
 
-  const admit = (call: InferenceCall, { entry, regionPin }: ResolvedModel, estimate: InferenceEstimate) =>
+  const seriesOf = (principal: Principal, { entry, regionPin }: ResolvedModel): LimitedSeries => ({
+    principal,
+    model: entry.slug,
+    modality: entry.modality,
+    modelLimits: entry.limits,
+    // The region that was asked for. Which one serves is decided behind the limits, and changes with load and failures.
+    region: regionPin ?? ownRegion,
+  });
+
+  const admit = (call: InferenceCall, model: ResolvedModel, estimate: InferenceEstimate) =>
     limits.admit({
-      principal: call.principal,
-      model: entry.slug,
+      ...seriesOf(call.principal, model),
       // Batches leave the interactive limits alone.
       batchFactor: call.priority === 'batch' ? batchLimitFactor : undefined,
-      modality: entry.modality,
-      modelLimits: entry.limits,
-      // The region that was asked for. Which one serves is decided behind the limits, and changes with load and failures.
-      region: regionPin ?? ownRegion,
       estimatedTokens: estimate.tokens,
-      estimatedCostNanoUsd: costNanoUsd(consumptionOf(estimate.used), entry.pricing, call.discountPercent),
+      estimatedCostNanoUsd: costNanoUsd(consumptionOf(estimate.used), model.entry.pricing, call.discountPercent),
     });
 
   const contextOf = ({ requestId, signal, principal, priority }: InferenceCall): CallContext => ({
@@ -217,6 +228,18 @@ export function createInference(dependencies: InferenceDependencies): InferenceS
       const answer = run(call, request, work);
       answer.then(ended, ended);
       return answer;
+    },
+
+    async standing({ principal, regionPin }, reference) {
+      let model: ResolvedModel;
+      try {
+        const { modality } = catalog.get(reference).entry;
+        model = catalog.resolve(reference, { modality, regionPin, principal });
+      } catch (error) {
+        if (error instanceof ApiError) return undefined;
+        throw error;
+      }
+      return { slug: model.entry.slug, ...(await limits.standing(seriesOf(principal, model))) };
     },
 
     async idle() {

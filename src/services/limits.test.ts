@@ -4,7 +4,7 @@ import { account, apiKey } from '../../test/contracts/key-fixtures.ts';
 import { createMemoryCounters } from '../adapters/counters/memory.ts';
 import type { Account, ApiKey } from '../domain/principal.ts';
 import type { SpendingQuery } from '../ports/usage.ts';
-import { type Admission, createLimits, type LimitedRequest } from './limits.ts';
+import { type Admission, createLimits, type LimitedRequest, type LimitedSeries } from './limits.ts';
 
 const NOVEMBER = Date.UTC(2026, 10, 1);
 const DECEMBER = Date.UTC(2026, 11, 1);
@@ -48,7 +48,9 @@ function setUp({ key, account: accountChanges, spent = async () => 0n }: Setting
       estimatedCostNanoUsd: 0,
       ...changes,
     });
-  return { clock, admit, asked };
+  const standing = (changes: Partial<LimitedSeries> = {}) =>
+    limits.standing({ principal, model: 'acme/one', modality: 'chat', region: 'local', ...changes });
+  return { clock, admit, standing, asked };
 }
 
 async function refused(admission: Promise<Admission>) {
@@ -88,6 +90,24 @@ describe('rate limits', () => {
       requests: { limit: 2, remaining: 0, resetMs: 60_000 },
       tokens: { limit: 100, remaining: 20 },
     });
+  });
+
+  it('shows where a caller stands and takes nothing', async () => {
+    const { admit, standing, clock } = setUp({ key: { rpm: 2, tpm: 100, concurrency: 1 } });
+    const untouched = {
+      requests: { limit: 2, remaining: 2, resetMs: 0 },
+      tokens: { limit: 100, remaining: 100, resetMs: 0 },
+    };
+    expect(await standing()).toEqual(untouched);
+    await admit({ estimatedTokens: 40 });
+    clock.time += 6_000;
+    const later = {
+      requests: { limit: 2, remaining: 1, resetMs: 24_000 },
+      tokens: { limit: 100, remaining: 70, resetMs: 18_000 },
+    };
+    expect(await standing()).toEqual(later);
+    expect(await standing()).toEqual(later);
+    expect(await standing({ region: 'eu-1' })).toEqual(untouched);
   });
 
   it('has one bucket for each key, model and region', async () => {

@@ -8,19 +8,23 @@ import type { UsageReader } from '../ports/usage.ts';
 import { type Budget, createBudgets } from './budgets.ts';
 import { refusal } from './limit-refusal.ts';
 
-export interface LimitedRequest {
+/** What is counted together, and how much of it is allowed. */
+export interface LimitedSeries {
   principal: Principal;
   /** The slug without a pin. */
   model: string;
   modality: Modality;
   region: string;
+  modelLimits?: ModelLimits;
+  /** Set for lines of batches: they have buckets of their own, so many times as large, and the runner bounds how many run. */
+  batchFactor?: number | undefined;
+}
+
+export interface LimitedRequest extends LimitedSeries {
   /** Of the prompt, and a share of what may be generated. */
   estimatedTokens: number;
   /** Held back from the budgets until the request is settled. */
   estimatedCostNanoUsd: number;
-  modelLimits?: ModelLimits;
-  /** Set for lines of batches: they have buckets of their own, so many times as large, and the runner bounds how many run. */
-  batchFactor?: number | undefined;
 }
 
 export interface RateStatus {
@@ -38,9 +42,12 @@ export interface BudgetWarning {
   percent: number;
 }
 
-interface Decision {
+export interface Standing {
   requests: RateStatus;
   tokens: RateStatus;
+}
+
+interface Decision extends Standing {
   /** Set when a monthly budget has passed the threshold of the configuration. */
   budgetWarning?: BudgetWarning | undefined;
 }
@@ -63,6 +70,8 @@ export type Admission =
 export interface Limits {
   /** One round trip to the counters; at once, when they are at hand and the budgets open. */
   admit(request: LimitedRequest): Admission | Promise<Admission>;
+  /** Where a caller stands, for answers that take nothing. */
+  standing(series: LimitedSeries): Promise<Standing>;
 }
 
 export interface LimitsDependencies {
@@ -98,7 +107,7 @@ export function createLimits(dependencies: LimitsDependencies): Limits {
   const budgets = createBudgets({ counters, usage });
   const known = new Map<string, SeriesNames>();
 
-  function namesOf({ batchFactor, principal: { key }, model, region }: LimitedRequest): SeriesNames {
+  function namesOf({ batchFactor, principal: { key }, model, region }: LimitedSeries): SeriesNames {
     const lane = batchFactor === undefined ? '' : 'batch\n';
     const series = `${lane}${key.id}\n${model}\n${region}`;
     const found = known.get(series);
@@ -113,13 +122,24 @@ export function createLimits(dependencies: LimitsDependencies): Limits {
     return names;
   }
 
+  const limitsOf = ({ principal, modality, modelLimits, batchFactor }: LimitedSeries) =>
+    laneLimits(resolveLimits(principal, modality, { defaults, model: modelLimits }), batchFactor);
+
   return {
+    async standing(series) {
+      const limits = limitsOf(series);
+      const names = namesOf(series);
+      const { requests, tokens } = await counters.levels({
+        now: clock.now(),
+        requests: { bucket: names.requests, perMinute: limits.rpm, amount: 0 },
+        tokens: { bucket: names.tokens, perMinute: limits.tpm, amount: 0 },
+      });
+      return { requests: statusOf(limits.rpm, requests), tokens: statusOf(limits.tpm, tokens) };
+    },
+
     admit(request) {
       const { principal, estimatedCostNanoUsd: reserveNanoUsd } = request;
-      const limits = laneLimits(
-        resolveLimits(principal, request.modality, { defaults, model: request.modelLimits }),
-        request.batchFactor,
-      );
+      const limits = limitsOf(request);
       const names = namesOf(request);
       const requests = { bucket: names.requests, perMinute: limits.rpm, amount: 1 };
       const tokens = { bucket: names.tokens, perMinute: limits.tpm, amount: request.estimatedTokens };

@@ -49,6 +49,21 @@ export function countersContract(name: string, open: () => Promise<Counters>): v
       expect(await counters.admit(demand({ now: 100 }))).toMatchObject({ kind: 'admitted', tokens: { remaining: 0 } });
     });
 
+    it('shows levels without taking anything', async () => {
+      await counters.admit(demand());
+      const shown = {
+        requests: { remaining: 599, resetMs: 50, waitMs: 0 },
+        tokens: { remaining: 5_995, resetMs: 50, waitMs: 0 },
+      };
+      expect(await counters.levels(demand({ now: 50 }))).toEqual(shown);
+      expect(await counters.levels(demand({ now: 50 }))).toEqual(shown);
+      const [requests, tokens] = ['r2', 't2'].map((bucket) => ({ bucket, perMinute: 10, amount: 0 })) as [never, never];
+      expect(await counters.levels({ now: 50, requests, tokens })).toEqual({
+        requests: { remaining: 10, resetMs: 0, waitMs: 0 },
+        tokens: { remaining: 10, resetMs: 0, waitMs: 0 },
+      });
+    });
+
     it('takes from all limits or from none', async () => {
       const tooMuch = demand({ concurrency: { id: 'k', limit: 0 } });
       expect(await admitted([tooMuch, tooMuch, tooMuch])).toBe(0);

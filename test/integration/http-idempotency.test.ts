@@ -53,6 +53,39 @@ describe('idempotency keys over HTTP', () => {
     expect(text).toContain('data: [DONE]');
   });
 
+  it('shows the limits with replays too, as they are then, and takes nothing from them', async () => {
+    const standing = ({ headers }: Response) =>
+      ['limit', 'remaining'].flatMap((name) =>
+        ['requests', 'tokens'].map((kind) => headers.get(`x-ratelimit-${name}-${kind}`)),
+      );
+    const made = await bed.post('/v1/admin/keys', { account: 'default', name: 'one a minute', rpm: 1 });
+    const { secret } = (await made.json()) as { secret: string };
+    const headers = { 'idempotency-key': 'limits', authorization: `Bearer ${secret}` };
+    for (const stream of [false, true]) {
+      const body = { model: stream ? CHAT : EMBEDDING, input: 'x', messages: [{ role: 'user', content: 'x' }], stream };
+      const path = stream ? '/v1/chat/completions' : '/v1/embeddings';
+      const first = await send(path, body, headers);
+      expect(first.status).toBe(200);
+      await first.text();
+      const again = await send(path, body, headers);
+      const more = await send(path, body, headers);
+      expect(standing(again).slice(0, 3)).toEqual(standing(first).slice(0, 3));
+      expect(again.headers.get('x-ratelimit-remaining-requests')).toBe('0');
+      expect(Number.parseFloat(again.headers.get('x-ratelimit-reset-requests') ?? '')).toBeGreaterThan(0);
+      expect(again.headers.get('x-ratelimit-reset-tokens')).toBeTruthy();
+      expect([more.status, more.headers.get('idempotent-replayed')]).toEqual([200, 'true']);
+      expect((await send(path, body, { ...headers, 'idempotency-key': 'another' })).status).toBe(429);
+    }
+  });
+
+  it('shows no limits with the answer for a model that is unknown', async () => {
+    const body = { model: 'acme/none', input: 'x' };
+    await send('/v1/embeddings', body, { 'idempotency-key': 'unknown' });
+    const again = await send('/v1/embeddings', body, { 'idempotency-key': 'unknown' });
+    expect([again.status, again.headers.get('idempotent-replayed')]).toEqual([404, 'true']);
+    expect(again.headers.has('x-ratelimit-limit-requests')).toBe(false);
+  });
+
   it('refuses another body, also when only the region differs', async () => {
     const body = { model: EMBEDDING, input: 'one' };
     await send('/v1/embeddings', body, { 'idempotency-key': 'other' });

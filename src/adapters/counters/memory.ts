@@ -116,6 +116,15 @@ export function createMemoryCounters(): MemoryCounters {
       }
     },
 
+    levels({ now, requests, tokens }) {
+      const levelIn = (demand: RateDemand): RateLevel => {
+        const bucket = bucketOf(demand, now);
+        const amount = admissible(demand.amount, demand.perMinute);
+        return levelOf(bucket, demand.perMinute, waitMs(bucket, demand.perMinute, amount));
+      };
+      return { requests: levelIn(requests), tokens: levelIn(tokens) };
+    },
+
     async openBudget({ id, spentNanoUsd, expiresAt }) {
       if (!budgets.has(id)) budgets.set(id, { spentNanoUsd, reservedNanoUsd: 0, expiresAt });
     },

@@ -1,9 +1,11 @@
 import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import plugin from 'fastify-plugin';
-import { errors } from '../../errors/errors.ts';
+import { INFERENCE_SCOPES } from '../../domain/scopes.ts';
 import type { Idempotency, Run } from '../../services/idempotency.ts';
+import type { InferenceService } from '../../services/inference.ts';
+import { showStanding } from '../inference-call.ts';
 import { disconnectSignal, principalOf } from '../request-record.ts';
 
 /** The first run of a request with an idempotency key. Its answer is kept before the client gets the end of it. */
@@ -30,9 +32,9 @@ declare module 'fastify' {
   interface FastifyInstance {
     /**
      * Answers from the first run if there was one, and says so. Routes call it themselves when they read their body, and give a
-     * hash that is equal for equal requests: the raw bytes of a multipart body never are.
+     * hash that is equal for equal requests: the raw bytes of a multipart body never are. Those of models name the model.
      */
-    replayed(request: FastifyRequest, reply: FastifyReply, bodyHash: string): Promise<boolean>;
+    replayed(request: FastifyRequest, reply: FastifyReply, body: { hash: string; model?: string }): Promise<boolean>;
   }
 }
 
@@ -40,16 +42,9 @@ const KEPT_HEADERS = ['content-type', 'service-deprecated', 'content-disposition
 
 export const hashBody = (body: string): string => createHash('sha256').update(body).digest('hex');
 
-function keyOf(request: FastifyRequest): string | undefined {
-  const key = request.headers['idempotency-key'];
-  if (request.method !== 'POST' || key === undefined) return undefined;
-  if (typeof key !== 'string' || !/^[\x21-\x7e]{1,255}$/.test(key)) {
-    throw errors.invalidParameter(
-      'Idempotency-Key',
-      "'Idempotency-Key' must be 1 to 255 visible ASCII characters, such as a UUID.",
-    );
-  }
-  return key;
+function keyOf({ method, headers }: FastifyRequest): string | undefined {
+  const key = headers['idempotency-key'];
+  return method === 'POST' && typeof key === 'string' ? key : undefined;
 }
 
 export const keptHeaders = (reply: FastifyReply): Record<string, string> =>
@@ -80,12 +75,24 @@ function toRun(run: Run, maxBodyBytes: number): IdempotentRun & { complete: Run[
   };
 }
 
-export const idempotencyKeys = plugin<{ idempotency: Idempotency }>(async (server, { idempotency }) => {
+/** The model of a JSON body, where the route is one of models. */
+function modelOf({ body, routeOptions: { config } }: FastifyRequest): { model?: string } {
+  const isInference = INFERENCE_SCOPES.some((scope) => scope === config.scope);
+  const model = typeof body === 'object' && body !== null && 'model' in body ? body.model : undefined;
+  return isInference && typeof model === 'string' ? { model } : {};
+}
+
+export interface IdempotencyOptions {
+  idempotency: Idempotency;
+  inference: Pick<InferenceService, 'standing'>;
+}
+
+export const idempotencyKeys = plugin<IdempotencyOptions>(async (server, { idempotency, inference }) => {
   const runs = new WeakMap<FastifyRequest, ReturnType<typeof toRun>>();
   server.decorateRequest('idempotentRun', undefined);
   server.decorateRequest('bodyHash', undefined);
 
-  async function replayed(request: FastifyRequest, reply: FastifyReply, bodyHash: string): Promise<boolean> {
+  const replayed: FastifyInstance['replayed'] = async (request, reply, { hash, model }) => {
     const key = keyOf(request);
     if (key === undefined) return false;
     const begun = await idempotency.begin({
@@ -93,7 +100,7 @@ export const idempotencyKeys = plugin<{ idempotency: Idempotency }>(async (serve
       endpoint: `${request.method} ${decodeURIComponent(request.url.split('?')[0] ?? '')}`,
       key,
       // Another region is another request.
-      bodyHash: hashBody(`${bodyHash}\n${request.headers['x-service-region'] ?? ''}`),
+      bodyHash: hashBody(`${hash}\n${request.headers['x-service-region'] ?? ''}`),
       signal: disconnectSignal(reply),
     });
     if (begun.kind === 'run') {
@@ -104,10 +111,11 @@ export const idempotencyKeys = plugin<{ idempotency: Idempotency }>(async (serve
     }
     const { status, headers, body } = begun.answer;
     request.record.replayed = true;
+    if (model !== undefined) await showStanding(request, reply, { inference, model });
     reply.status(status).headers(headers).header('idempotent-replayed', 'true');
     reply.send(body instanceof Readable ? body : Buffer.from(body));
     return true;
-  }
+  };
   server.decorate('replayed', replayed);
 
   // With callbacks: most requests have no key, and for them a promise at each step would be for nothing.
@@ -119,7 +127,7 @@ export const idempotencyKeys = plugin<{ idempotency: Idempotency }>(async (serve
       done();
       return;
     }
-    replayed(request, reply, request.bodyHash ?? hashBody('')).then((isAnswered) => {
+    replayed(request, reply, { hash: request.bodyHash ?? hashBody(''), ...modelOf(request) }).then((isAnswered) => {
       if (!isAnswered) done();
     }, done);
   });

@@ -18,7 +18,7 @@ export const fileRoutes: FastifyPluginAsyncTypebox<{ files: FilesService }> = as
 
   /** Two forms with the same file differ in their bytes, so they are compared by what they carry. */
   const replayedUpload = (request: FastifyRequest, reply: FastifyReply, meaning: string) =>
-    server.replayed(request, reply, hashBody(meaning));
+    server.replayed(request, reply, { hash: hashBody(meaning) });
 
   server.post(
     '/files',

@@ -115,7 +115,7 @@ export const transcriptionRoutes: FastifyPluginAsyncTypebox<TranscriptionRouteOp
         directory: temporaryDirectory,
         maxBytes: maxInlineBytes,
       });
-      if (await server.replayed(request, reply, form.hash)) return reply;
+      if (await server.replayed(request, reply, { hash: form.hash, model: form.body.model })) return reply;
       check(form.body);
       const { path, bytes } = form;
       if (path === undefined) return await fromFile(request, reply, form.body);
