@@ -26,7 +26,7 @@ interface Pending {
 }
 
 /** It makes few objects, and needs none of the room that the server's event loop has for them. */
-const YOUNG_GENERATION_MB = 6;
+export const YOUNG_GENERATION_MB = 6;
 // V8 puts this flag of the command line above a thread's own limit. The event loop has its room already: V8 looks at the flag only when a thread begins.
 setFlagsFromString('--max-semi-space-size=0');
 
