@@ -7,6 +7,7 @@ import { acquireDataDirLock } from '../adapters/data-dir-lock.ts';
 import { createAudioReader } from '../audio/reader.ts';
 import type { ResolvedConfig } from '../config/load.ts';
 import { startControlServer } from '../control/server.ts';
+import { errors } from '../errors/errors.ts';
 import { createLineExecutor } from '../http/batch-lines.ts';
 import { createServer } from '../http/server.ts';
 import { createLogger } from '../logging/logger.ts';
@@ -46,6 +47,8 @@ const WINDOWS_AT_ONCE = 4;
 const SWEEP_FILES_MS = 60_000;
 /** A request that does not end when it is cut off must not keep the server from ending. */
 const SETTLE_MS = 5_000;
+/** For those that are cut off to tell their clients. */
+const LAST_WORDS_MS = 1_000;
 
 export interface Service {
   address: string;
@@ -220,11 +223,17 @@ export async function startService(config: ResolvedConfig, { env, onFirstKey }: 
     async close() {
       const { drainTimeoutMs } = config.http;
       const deadlineAt = clock.now() + drainTimeoutMs;
-      const deadline = setTimeout(() => server.server.closeAllConnections(), drainTimeoutMs);
+      logger.info({ drainTimeoutMs, running: server.running.size }, 'stopping: no new connections, what runs may end');
+      let cutOff: NodeJS.Timeout | undefined;
+      const deadline = setTimeout(() => {
+        for (const request of server.running) request.abort(errors.shuttingDown());
+        cutOff = setTimeout(() => server.server.closeAllConnections(), LAST_WORDS_MS);
+      }, drainTimeoutMs);
       // Batches are paused first: no line may take up the time that is left to the others.
       const paused = runner.stop(drainTimeoutMs);
       await Promise.all([paused, server.close()]);
       clearTimeout(deadline);
+      clearTimeout(cutOff);
       await control.close();
       for (const timer of timers) clearInterval(timer);
       // What was cut off at the deadline is billed too. An engine that hears nothing lets go of its requests when it is closed.

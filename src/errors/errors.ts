@@ -1,5 +1,7 @@
 import { ApiError } from './api-error.ts';
 
+/** A process that takes over, or the same one again, is there by then. */
+const RESTART_SECONDS = 5;
 const SHOWN_LENGTH = 200;
 /** What a client sent, cut where it is too long to be repeated. */
 const shown = (text: string): string => (text.length <= SHOWN_LENGTH ? text : `${text.slice(0, SHOWN_LENGTH)}…`);
@@ -84,6 +86,14 @@ export const errors = {
       retryAfterSeconds,
     }),
   clientCancelled: () => new ApiError('client_cancelled', 'The client closed the request.'),
+  shuttingDown: () =>
+    new ApiError(
+      'model_unavailable',
+      'The service is shutting down and could not finish this request. Send it again.',
+      {
+        retryAfterSeconds: RESTART_SECONDS,
+      },
+    ),
   internal: (cause?: unknown) =>
     new ApiError('internal_error', 'Something went wrong on our side. The request id helps to find out what.', {
       cause,

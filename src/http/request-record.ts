@@ -13,13 +13,17 @@ export interface RequestRecord {
   completionTokens: number | undefined;
   errorCode: string | undefined;
   replayed: boolean;
-  /** Fires when the client goes away before the answer has ended; made when somebody asks for it. */
+  /** Fires when the client goes away before the answer has ended, or the service; made when somebody asks for it. */
   disconnect: AbortController | undefined;
 }
 
 declare module 'fastify' {
   interface FastifyRequest {
     record: RequestRecord;
+  }
+  interface FastifyInstance {
+    /** Of requests that somebody would have to stop: with them a shutdown ends what it cannot wait for. */
+    running: Set<AbortController>;
   }
 }
 
@@ -42,10 +46,13 @@ export function principalOf(request: FastifyRequest): Principal {
   return principal;
 }
 
-/** Fires when the client goes away before the answer has ended; not after a normal end. */
+/** Fires when the client goes away before the answer has ended, or when the service can wait no longer; not after a normal end. */
 export function disconnectSignal({ request, raw }: FastifyReply): AbortSignal {
   const { record } = request;
-  record.disconnect ??= new AbortController();
+  if (record.disconnect === undefined) {
+    record.disconnect = new AbortController();
+    request.server.running.add(record.disconnect);
+  }
   // It may have gone while its body was read and its key was looked up.
   if (raw.destroyed && !raw.writableFinished) record.disconnect.abort(errors.clientCancelled());
   return record.disconnect.signal;

@@ -1,5 +1,6 @@
 import type { TranscriptionRequest } from '../engines/engine.ts';
 import { ApiError } from '../errors/api-error.ts';
+import { cancellation } from '../errors/cancellation.ts';
 import { errors } from '../errors/errors.ts';
 import type { InferenceCall, InferenceEstimate, InferenceService } from './inference.ts';
 import type { TimedSegment, TranscriptionEvent, TranscriptionsService } from './transcriptions.ts';
@@ -80,9 +81,10 @@ export function createAudio<Source>({ inference, transcriptions }: AudioDependen
           }
         } catch (error) {
           const audioSeconds = billable(running.secondsSoFar());
-          const status = call.signal.aborted ? 499 : error instanceof ApiError ? error.status : 500;
+          const failure = call.signal.aborted ? cancellation(call.signal) : error;
+          const status = failure instanceof ApiError ? failure.status : 500;
           if (audioSeconds > 0) await settle({ audioSeconds }, { region, firstTokenMs, limitTokens, status });
-          throw call.signal.aborted ? errors.clientCancelled() : error;
+          throw failure;
         }
         throw errors.internal(new Error('a transcription ended without its result'));
       });

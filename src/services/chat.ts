@@ -1,5 +1,6 @@
 import type { ChatEvent, ChatGeneration, ChatRequest, TokenUsage } from '../engines/engine.ts';
 import { ApiError } from '../errors/api-error.ts';
+import { cancellation } from '../errors/cancellation.ts';
 import { errors } from '../errors/errors.ts';
 import type { ResolvedModel } from './catalog.ts';
 import type { InferenceCall, InferenceEstimate, InferenceService } from './inference.ts';
@@ -135,12 +136,12 @@ export function createChat({ inference }: { inference: InferenceService }): Chat
           // Only then is what they used final, and nothing is written any more.
           await Promise.allSettled(lanes);
           const used = addUp(generations.map((each) => each.usageSoFar()));
-          const cancelled = call.signal.aborted;
-          if (used.completionTokens > 0 || (cancelled && used.promptTokens > 0)) {
-            const status = cancelled ? 499 : error instanceof ApiError ? error.status : 500;
+          const cancelled = call.signal.aborted ? cancellation(call.signal) : undefined;
+          if (used.completionTokens > 0 || (cancelled !== undefined && used.promptTokens > 0)) {
+            const status = cancelled?.status ?? (error instanceof ApiError ? error.status : 500);
             await settle(consumption(used), details(status));
           }
-          throw cancelled ? errors.clientCancelled() : inClientWords(error, command.maxTokensParam);
+          throw cancelled ?? inClientWords(error, command.maxTokensParam);
         }
         const usage = addUp(generations.map((each) => each.usageSoFar()));
         await settle(consumption(usage), details());

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ApiError } from '../errors/api-error.ts';
+import { cancellation } from '../errors/cancellation.ts';
 import { errors } from '../errors/errors.ts';
 import type { BlobStore } from '../ports/blobs.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -230,14 +231,14 @@ async function* single(body: Uint8Array): AsyncGenerator<Uint8Array> {
 
 async function cancellable<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   const { promise: cancelled, reject } = Promise.withResolvers<never>();
-  const cancel = () => reject(errors.clientCancelled());
+  const cancel = () => reject(cancellation(signal));
   if (signal.aborted) cancel();
   signal.addEventListener('abort', cancel);
   try {
     return await Promise.race([cancelled, work]);
   } catch (error) {
     // The work may have heard of the signal first and have an error of its own for it.
-    throw signal.aborted ? errors.clientCancelled() : error;
+    throw signal.aborted ? cancellation(signal) : error;
   } finally {
     signal.removeEventListener('abort', cancel);
   }

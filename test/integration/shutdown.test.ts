@@ -61,14 +61,19 @@ it('bills what was cut off at the deadline, once, and lines of batches only for 
     // Before the request: while one runs, lines take turns.
     await expect.poll(upstream.sentChunks, { timeout: 10_000 }).toBe(4 * LINES);
     const cut = (await ask(server)).text();
-    cut.catch(() => {});
-    await expect.poll(upstream.sentChunks, { timeout: 10_000 }).toBe(4 * (1 + LINES));
+    const cutWhole = post(server, '/v1/chat/completions', question);
+    await expect.poll(upstream.sentChunks, { timeout: 10_000 }).toBe(4 * (2 + LINES));
     const stoppedAt = performance.now();
     await server.stop();
     // One deadline for all, not one after the other.
     expect(performance.now() - stoppedAt).toBeLessThan(1.9 * DRAIN_MS);
-    await expect(cut).rejects.toThrow();
-    expect(ledger()).toEqual(['req 3 499']);
+    // Clients hear why, and that they may try again.
+    const failure = { error: { code: 'model_unavailable', message: expect.stringContaining('shutting down') } };
+    expect(JSON.parse((await cut).trimEnd().split('data: ').at(-1) ?? '')).toMatchObject(failure);
+    const whole = await cutWhole;
+    expect([whole.status, whole.headers.get('retry-after')]).toEqual([503, '5']);
+    expect(await whole.json()).toMatchObject(failure);
+    expect(ledger()).toEqual(['req 3 503', 'req 3 503']);
 
     upstream.behaviour.stallAfterChunks = undefined;
     server = await start();
@@ -78,7 +83,12 @@ it('bills what was cut off at the deadline, once, and lines of batches only for 
       return ((await answer.json()) as { status: string }).status;
     };
     await expect.poll(statusOf, { timeout: 20_000 }).toBe('completed');
-    expect(ledger()).toEqual([...Array.from({ length: LINES }, () => 'batch 6 200'), 'idem 6 200', 'req 3 499']);
+    expect(ledger()).toEqual([
+      ...Array.from({ length: LINES }, () => 'batch 6 200'),
+      'idem 6 200',
+      'req 3 503',
+      'req 3 503',
+    ]);
   } finally {
     await server.kill();
     await upstream.close();

@@ -1,7 +1,7 @@
+import { cancellation } from '../../errors/cancellation.ts';
 import { errors } from '../../errors/errors.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { CallContext, Priority } from '../engine.ts';
-import { cancellation } from './cancellation.ts';
 
 /**
  * The queue before one model. A bounded number of requests waits for a bounded number of places: interactive ones first, keys

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
+import { cancellation } from '../../errors/cancellation.ts';
 import type { LoadSpec } from '../driver.ts';
 import type {
   CallContext,
@@ -13,7 +14,6 @@ import type {
   TranscriptionRequest,
   TranscriptionResult,
 } from '../engine.ts';
-import { cancellation } from './cancellation.ts';
 import { createChatStream, STREAM_CREDIT, type StreamSink } from './chat-stream.ts';
 import { createFrameChannel } from './frames.ts';
 import { createHangMonitor } from './hang-monitor.ts';

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { ApiError } from '../../errors/api-error.ts';
+import { cancellation } from '../../errors/cancellation.ts';
 import { errors } from '../../errors/errors.ts';
 import type { Priority } from '../engine.ts';
 import { chooseWindow, companyOf, type WindowOptions } from './batch-window.ts';
@@ -122,14 +122,14 @@ export function createBatcher(session: Pick<EncoderSession, 'run'>, options: Bat
       return pendingTokens;
     },
     async submit(work) {
-      if (work.signal.aborted) throw abortError(work.signal);
+      if (work.signal.aborted) throw cancellation(work.signal);
       if (work.sequences.length === 0) return;
       const pending = createPending(work.sequences);
       if (pendingTokens > 0 && pendingTokens + pending.tokens > options.maxPendingTokens) {
         throw errors.capacityExceeded(1, 'too many tokens are waiting');
       }
       const { promise, resolve, reject } = Promise.withResolvers<void>();
-      const onAbort = () => fail(job, abortError(work.signal));
+      const onAbort = () => fail(job, cancellation(work.signal));
       const job: Job = {
         ...work,
         pending,
@@ -155,8 +155,4 @@ export function createBatcher(session: Pick<EncoderSession, 'run'>, options: Bat
 
 function sequenceOf({ job, index }: Member): EncoderSequence {
   return job.sequences[index] as EncoderSequence;
-}
-
-function abortError(signal: AbortSignal): ApiError {
-  return signal.reason instanceof ApiError ? signal.reason : errors.clientCancelled();
 }

@@ -1,8 +1,7 @@
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { EngineSpec } from '../../domain/model.ts';
-import { ApiError } from '../../errors/api-error.ts';
-import { errors } from '../../errors/errors.ts';
+import { cancellation } from '../../errors/cancellation.ts';
 import type { LoadSpec } from '../driver.ts';
 import { type Batcher, createBatcher } from './batcher.ts';
 import { type EncoderSession, openSession } from './session.ts';
@@ -58,7 +57,7 @@ export async function mapInSlices<T, R>(items: readonly T[], signal: AbortSignal
     results.push(map(item, index));
     if (performance.now() < sliceEnd) continue;
     await nextTurn();
-    if (signal.aborted) throw signal.reason instanceof ApiError ? signal.reason : errors.clientCancelled();
+    if (signal.aborted) throw cancellation(signal);
     sliceEnd = performance.now() + TOKENIZE_SLICE_MS;
   }
   return results;

@@ -200,11 +200,6 @@ export function failureFromTransport(error: unknown, scope: Pick<FailureScope, '
   return new UpstreamFailure(RESET_CODES.has(code) ? 'reset' : 'broken', reason, detail);
 }
 
-/** A deadline of our own may be the reason; otherwise the client is gone. */
-export function cancellation({ reason }: AbortSignal): ApiError {
-  return reason instanceof ApiError ? reason : errors.clientCancelled();
-}
-
 /** A body that is not what the protocol says. */
 export function malformedAnswer(detail: string, scope: Pick<FailureScope, 'slug'>): UpstreamFailure {
   return new UpstreamFailure(

@@ -1,8 +1,8 @@
 import type { Dispatcher } from 'undici';
+import { cancellation } from '../../errors/cancellation.ts';
 import { errors } from '../../errors/errors.ts';
 import type { CallContext } from '../engine.ts';
 import {
-  cancellation,
   type FailureScope,
   failureFromAnswer,
   failureFromTransport,

@@ -25,6 +25,7 @@ export function observe(request: FastifyRequest, reply: FastifyReply, metrics: M
     metrics.requestsInFlight.dec();
     const { record } = request;
     const isWhole = reply.raw.writableFinished;
+    if (record.disconnect !== undefined) request.server.running.delete(record.disconnect);
     if (!isWhole) record.disconnect?.abort(errors.clientCancelled());
     const status = isWhole ? reply.statusCode : 499;
     const seconds = (performance.now() - record.startedAt) / 1000;
@@ -53,6 +54,7 @@ export function observe(request: FastifyRequest, reply: FastifyReply, metrics: M
 
 export const requestLog = plugin<RequestLogOptions>(async (server, { metrics }) => {
   server.decorateRequest('record');
+  server.decorate('running', new Set<AbortController>());
   server.addHook('onRequest', (request, reply, done) => {
     observe(request, reply, metrics);
     done();

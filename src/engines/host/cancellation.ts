@@ -1,7 +1,0 @@
-import { ApiError } from '../../errors/api-error.ts';
-import { errors } from '../../errors/errors.ts';
-
-/** Why a signal fired, as the error its request ends with: a deadline says so itself, all else is a client that left. */
-export function cancellation(signal: AbortSignal): ApiError {
-  return signal.reason instanceof ApiError ? signal.reason : errors.clientCancelled();
-}
