@@ -61,6 +61,7 @@ async function run(...args: string[]): Promise<string> {
     args: loaded.rest,
     config: loaded.config,
     configFile: undefined,
+    locate: loaded.locate,
     env: {},
     print: (text: string) => printed.push(text),
   } as Parameters<typeof batchesCommand.run>[0]);

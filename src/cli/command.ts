@@ -5,6 +5,8 @@ export interface CommandContext {
   args: string[];
   config: ResolvedConfig;
   configFile: string | undefined;
+  /** Where a setting was made, for messages. */
+  locate(path: readonly string[]): string;
   env: Readonly<Record<string, string | undefined>>;
   print(text: string): void;
 }

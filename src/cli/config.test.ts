@@ -5,9 +5,9 @@ import { SETTINGS } from '../config/settings.ts';
 import { configCommand } from './config.ts';
 
 async function show(env: Record<string, string>, args: string[] = []): Promise<string> {
-  const { config, file } = loadConfig({ args: [], env, workingDirectory: '/' });
+  const { config, file, locate } = loadConfig({ args: [], env, workingDirectory: '/' });
   const printed: string[] = [];
-  await configCommand.run({ args, config, configFile: file, env, print: (text) => printed.push(text) });
+  await configCommand.run({ args, config, configFile: file, locate, env, print: (text) => printed.push(text) });
   return printed.join('\n');
 }
 

@@ -47,8 +47,8 @@ export async function runCommand(
     return 0;
   }
   try {
-    const { config, rest, file } = loadConfig({ args, env, workingDirectory: process.cwd() });
-    await command.run({ args: rest, config, configFile: file, env, print });
+    const { config, rest, file, locate } = loadConfig({ args, env, workingDirectory: process.cwd() });
+    await command.run({ args: rest, config, configFile: file, locate, env, print });
     return 0;
   } catch (error) {
     const explained = explain(name, error, usage);

@@ -1,7 +1,7 @@
 import { startService } from '../compose/service.ts';
 import type { ResolvedConfig } from '../config/load.ts';
 import type { IssuedKey } from '../services/keys.ts';
-import { type Command, CommandFailed } from './command.ts';
+import { type Command, CommandFailed, UsageError } from './command.ts';
 
 /** Ctrl-C reaches a server under `npm start` twice: from the terminal, and passed on by npm. */
 const SAME_KEYSTROKE_MS = 1_000;
@@ -32,6 +32,16 @@ function listenProblem(error: unknown, { host, port }: ResolvedConfig): string |
   return undefined;
 }
 
+/** Settings are taken out already: what is left is a slip of the pen, and would go unnoticed. */
+function refuseArguments([first]: readonly string[]): void {
+  if (first === undefined) return;
+  throw new UsageError(
+    first.startsWith('-')
+      ? `there is no setting '${first.split('=')[0]}'; 'baobab config --settings' lists them`
+      : `'${first}' is not understood; settings are written as --port 8080`,
+  );
+}
+
 /** Resolves with the first SIGINT or SIGTERM; a second one, made on purpose, ends the process at once. */
 function stopSignal(): Promise<void> {
   return new Promise((resolve) => {
@@ -48,14 +58,15 @@ function stopSignal(): Promise<void> {
 
 export const serveCommand: Command = {
   usage: ['[--host H] [--port N] [--data-dir DIR] [--config FILE] [any other setting as a flag]'],
-  async run({ config, env, print }) {
+  async run({ args, config, locate, env, print }) {
+    refuseArguments(args);
     let first: IssuedKey | undefined;
     const onFirstKey = (issued: IssuedKey) => {
       first = issued;
       // A key that came from the environment is known to whoever set it.
       if (config.apiKey === undefined) print(greeting(issued.secret));
     };
-    const service = await startService(config, { env, onFirstKey }).catch((error: unknown) => {
+    const service = await startService(config, { env, onFirstKey, locate }).catch((error: unknown) => {
       const problem = listenProblem(error, config);
       throw problem === undefined ? error : new CommandFailed(problem);
     });

@@ -1,4 +1,4 @@
-import { ConfigError, type ResolvedConfig } from '../config/load.ts';
+import type { ResolvedConfig } from '../config/load.ts';
 import type { ModelEntry } from '../domain/model.ts';
 import { parseReference } from '../domain/slug.ts';
 import { createFleet, type Fleet } from '../engines/fleet.ts';
@@ -17,32 +17,20 @@ export interface EngineOptions {
   env: Environment;
 }
 
-/** The models that the configuration wants loaded from the start; one that the catalog lacks is worth a warning, not an outage. */
+/** The models that the configuration wants loaded from the start; one without weights of its own is worth a warning, not an outage. */
 function warmModels({ config, entries, logger }: EngineOptions): Model[] {
   return config.models.warm.flatMap((name) => {
     const reference = parseReference(name);
     const entry = entries.find(({ slug }) => slug === reference?.slug);
     const version = entry?.versions.find((each) => each.version === (reference?.version ?? entry.recommended));
     if (entry !== undefined && version?.source !== undefined) return [{ entry, version }];
-    logger.warn({ model: name }, 'a model to be kept warm is not in the catalog or has no weights');
+    logger.warn({ model: name }, 'a model to be kept warm has no weights that could be loaded here');
     return [];
   });
 }
 
-/** A slip of the pen in a slug would otherwise leave a model without its upstream, silently. */
-function checkUpstreams({ config, entries }: EngineOptions): void {
-  const problems = config.upstreams.flatMap(({ model }, index) => {
-    const reference = parseReference(model);
-    const entry = entries.find(({ slug }) => slug === reference?.slug);
-    const known = entry?.versions.some(({ version }) => version === (reference?.version ?? entry.recommended)) ?? false;
-    return known ? [] : [`upstreams.${index}.model: there is no model '${model}' in the catalog`];
-  });
-  if (problems.length > 0) throw new ConfigError(problems.join('\n'));
-}
-
 /** Engine processes on this machine and upstreams elsewhere, as one fleet. */
 export function composeEngines(options: EngineOptions): { fleet: Fleet; warm(): Promise<void> } {
-  checkUpstreams(options);
   const { config, entries, weights, metrics, logger, env } = options;
   const registry = createEngineRegistry({
     weights: {

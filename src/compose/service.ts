@@ -35,6 +35,7 @@ import { createRerank } from '../services/rerank.ts';
 import { createTranscriptionsService } from '../services/transcriptions.ts';
 import { createUsage } from '../services/usage.ts';
 import { composeEngines } from './engines.ts';
+import { checkNamedModels } from './named-models.ts';
 import { catalogEntries, openStore, prepareDataDir, VERSION } from './storage.ts';
 import { type Environment, openWeights, storedModel } from './weights.ts';
 
@@ -60,12 +61,16 @@ export interface StartOptions {
   env: Environment;
   /** Called on the very first start, as soon as the key is stored: a later step may fail, and the key is shown only once. */
   onFirstKey?: ((key: IssuedKey) => void) | undefined;
+  /** Where a setting was made, for messages. */
+  locate?: ((path: readonly string[]) => string) | undefined;
 }
 
-export async function startService(config: ResolvedConfig, { env, onFirstKey }: StartOptions): Promise<Service> {
+export async function startService(config: ResolvedConfig, options: StartOptions): Promise<Service> {
+  const { env, onFirstKey, locate = () => 'configuration' } = options;
   const logger = createLogger(config.log);
   const complain = (what: string) => (error: unknown) => logger.error({ err: error }, what);
   const entries = catalogEntries(config);
+  checkNamedModels(config, entries, locate);
   await prepareDataDir(config);
   const lock = await acquireDataDirLock(config.dataDir);
   const store = await openStore(config, {

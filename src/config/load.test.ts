@@ -82,7 +82,9 @@ describe('where a setting comes from', () => {
             ? 'true'
             : type === 'array'
               ? '[]'
-              : 'a-0123456789-long-value');
+              : path.at(-1) === 'hfEndpoint'
+                ? 'http://127.0.0.1:9'
+                : 'a-0123456789-long-value');
       const expected = path.at(-1)?.endsWith('Dir') ? join(directory, text) : parseText(schema, text);
       const short = { BAOBAB_HTTP_HEADERS_TIMEOUT_MS: '100' };
       const read = (config: unknown) =>
@@ -159,6 +161,15 @@ describe('what stops the start', () => {
     expect(problems({ yaml })).toEqual([
       expect.stringMatching(/baobab\.yaml:6: upstreams\.1\.kind: must be one of "openai", /),
     ]);
+  });
+
+  it('an address that is none', () => {
+    const yaml = 'models:\n  hf_endpoint: hub\nupstreams:\n  - model: a/b\n    url: ftp://127.0.0.1/v1\n';
+    expect(problems({ yaml })).toEqual([
+      expect.stringMatching(/yaml:2: models\.hf_endpoint: must be an address such as https:/),
+      expect.stringMatching(/yaml:5: upstreams\.0\.url: must be an address such as http:/),
+    ]);
+    expect(problems({ yaml: 'upstreams: [{ model: a/b, url: 5 }]' })).toHaveLength(1);
   });
 
   it('a bad variable or flag, named as it was given', () => {

@@ -26,6 +26,8 @@ export interface LoadedConfig {
   rest: string[];
   /** The file that was read, if there was one. */
   file: string | undefined;
+  /** Variable, flag or line that a setting comes from. */
+  locate(path: readonly string[]): string;
 }
 
 function setAt(target: Record<string, unknown>, path: readonly string[], value: unknown): void {
@@ -69,6 +71,25 @@ function timeoutProblems(values: unknown, locate: (path: readonly string[]) => s
   return [`${place}: http.headers_timeout_ms: must be at most http.request_timeout_ms, which is ${whole}`];
 }
 
+function isHttpAddress(text: string): boolean {
+  return URL.canParse(text) && ['http:', 'https:'].includes(new URL(text).protocol);
+}
+
+function addressProblems(values: unknown, locate: (path: readonly string[]) => string): string[] {
+  const { upstreams, models } = values as Partial<Config>;
+  const addresses = [
+    { path: ['models', 'hfEndpoint'], text: models?.hfEndpoint, example: 'https://huggingface.co' },
+    ...(Array.isArray(upstreams) ? upstreams : []).map((upstream, index) => ({
+      path: ['upstreams', `${index}`, 'url'],
+      text: upstream?.url,
+      example: 'http://127.0.0.1:8000/v1',
+    })),
+  ];
+  return addresses
+    .filter(({ text }) => typeof text === 'string' && !isHttpAddress(text))
+    .map(({ path, example }) => `${locate(path)}: ${path.map(snake).join('.')}: must be an address such as ${example}`);
+}
+
 /** File, then environment, then flags; each overrides the one before. Throws one error that lists every problem. */
 export function loadConfig({ args, env, workingDirectory }: ConfigSources): LoadedConfig {
   const problems: string[] = [];
@@ -104,7 +125,11 @@ export function loadConfig({ args, env, workingDirectory }: ConfigSources): Load
 
   const complete = Value.Default(ConfigSchema, values);
   const locate = (path: readonly string[]) => givenBy.get(path.map(snake).join('.')) ?? document?.locate(path) ?? file;
-  problems.push(...problemsOf(ConfigSchema, complete, locate), ...timeoutProblems(complete, locate));
+  problems.push(
+    ...problemsOf(ConfigSchema, complete, locate),
+    ...timeoutProblems(complete, locate),
+    ...addressProblems(complete, locate),
+  );
   if (problems.length > 0) throw new ConfigError(problems.join('\n'));
 
   const config = complete as Config;
@@ -115,5 +140,6 @@ export function loadConfig({ args, env, workingDirectory }: ConfigSources): Load
     config: { ...config, dataDir, modelsDir },
     rest: flags.rest,
     file: document === undefined ? undefined : file,
+    locate,
   };
 }

@@ -83,6 +83,36 @@ describe('the first start', () => {
   });
 });
 
+describe('a start that names what there is not', () => {
+  const start = async (...args: string[]) => {
+    const { exitCode, stdout, stderr } = await baobab(directory, ['serve', '--port', '0', ...args]);
+    // Nothing was begun: there is no key to be remembered.
+    expect(secretsIn(stdout)).toEqual([]);
+    expect(stderr).not.toMatch(/^ +at /m);
+    return { exitCode, stderr };
+  };
+
+  it('stops at a flag or word that means nothing', async () => {
+    expect(await start('--prot', '1')).toEqual({
+      exitCode: 2,
+      stderr: expect.stringContaining("there is no setting '--prot'"),
+    });
+    expect(await start('now')).toEqual({ exitCode: 2, stderr: expect.stringContaining("'now' is not understood") });
+  });
+
+  it('stops at a model that the catalog lacks, with its line', async () => {
+    const file = join(directory, 'models.yaml');
+    await writeFile(
+      file,
+      'models:\n  warm:\n    - baobab/nope\nupstreams:\n  - model: foo/bar\n    url: http://127.0.0.1:9/v1\n',
+    );
+    const { exitCode, stderr } = await start('--config', file);
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain("models.yaml:3: models.warm.0: there is no model 'baobab/nope' in the catalog");
+    expect(stderr).toContain("models.yaml:5: upstreams.0.model: there is no model 'foo/bar' in the catalog");
+  });
+});
+
 describe('a data directory', () => {
   it('has one server; a second one is refused in words', async () => {
     await using server = await startServer();
