@@ -15,7 +15,10 @@ const main = fileURLToPath(new URL('../src/main.ts', import.meta.url));
 const args = [...(command[0] === 'serve' ? SERVE_FLAGS : []), main, ...command];
 
 // One process, where this Node can become another one: signals then reach the server itself.
-if (process.execve !== undefined && process.platform !== 'win32') process.execve(pinnedNode, [pinnedNode, ...args]);
+const canBecome = process.execve !== undefined && process.platform !== 'win32';
+// npm puts a shell in between that passes no signal on, and whoever stays in front may be killed: the server looks whether they are there.
+if (!canBecome || process.env.npm_lifecycle_event !== undefined) process.env._BAOBAB_ENDS_WITH_PARENT = '1';
+if (canBecome) process.execve(pinnedNode, [pinnedNode, ...args]);
 
 const child = spawn(pinnedNode, args, { stdio: 'inherit' });
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));

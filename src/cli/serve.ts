@@ -1,10 +1,12 @@
 import { startService } from '../compose/service.ts';
+import type { Environment } from '../compose/weights.ts';
 import type { ResolvedConfig } from '../config/load.ts';
 import type { IssuedKey } from '../services/keys.ts';
 import { type Command, CommandFailed, UsageError } from './command.ts';
 
 /** Ctrl-C reaches a server under `npm start` twice: from the terminal, and passed on by npm. */
 const SAME_KEYSTROKE_MS = 1_000;
+const PARENT_CHECK_MS = 500;
 
 const greeting = (secret: string): string => `
 Your first key, shown this once only:
@@ -42,9 +44,21 @@ function refuseArguments([first]: readonly string[]): void {
   );
 }
 
+/** Whoever stands in front of the server (bin/baobab.mjs says so) has ended without a word. */
+function onParentGone(stop: () => void): void {
+  const parent = process.ppid;
+  const timer = setInterval(() => {
+    if (process.ppid === parent) return;
+    clearInterval(timer);
+    stop();
+  }, PARENT_CHECK_MS);
+  timer.unref();
+}
+
 /** Resolves with the first SIGINT or SIGTERM; a second one, made on purpose, ends the process at once. */
-function stopSignal(): Promise<void> {
+function stopSignal(env: Environment): Promise<void> {
   return new Promise((resolve) => {
+    if (env._BAOBAB_ENDS_WITH_PARENT !== undefined) onParentGone(resolve);
     let firstAt: number | undefined;
     const onSignal = () => {
       if (firstAt !== undefined && performance.now() - firstAt > SAME_KEYSTROKE_MS) process.exit(130);
@@ -70,7 +84,7 @@ export const serveCommand: Command = {
       const problem = listenProblem(error, config);
       throw problem === undefined ? error : new CommandFailed(problem);
     });
-    const stop = stopSignal();
+    const stop = stopSignal(env);
     const { address } = service;
     if (first === undefined) print(`Baobab serves on ${address}`);
     else if (config.apiKey !== undefined) print(`Baobab serves on ${address} (first key: as set in BAOBAB_API_KEY)`);

@@ -21,10 +21,19 @@ afterEach(async () => {
   await rm(dataDir, { recursive: true, force: true });
 });
 
-async function serve(nodeFlags: string[] = []): Promise<ChildProcess> {
-  const child = spawn(process.execPath, [...nodeFlags, LAUNCHER, 'serve', '--port', '0'], {
+async function serve(nodeFlags: string[] = [], likeNpm = false): Promise<ChildProcess> {
+  const command = [process.execPath, ...nodeFlags, LAUNCHER, 'serve', '--port', '0'];
+  // The second command keeps the shell from becoming the first.
+  const [program = '', ...args] = likeNpm ? ['sh', '-c', '"$@"; exit', 'sh', ...command] : command;
+  const child = spawn(program, args, {
     cwd: dataDir,
-    env: { ...process.env, BAOBAB_DATA_DIR: dataDir, BAOBAB_API_KEY: API_KEY, BAOBAB_MODELS_DIR: MODELS_DIR },
+    env: {
+      ...process.env,
+      ...(likeNpm ? { npm_lifecycle_event: 'start' } : {}),
+      BAOBAB_DATA_DIR: dataDir,
+      BAOBAB_API_KEY: API_KEY,
+      BAOBAB_MODELS_DIR: MODELS_DIR,
+    },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   launched = child;
@@ -57,6 +66,18 @@ describe('bin/baobab.mjs', () => {
     const child = await serve(nodeFlags);
     child.kill('SIGTERM');
     expect(await once(child, 'exit')).toEqual([0, null]);
+  });
+
+  it.runIf(process.platform === 'linux').each([
+    ['an older Node in front of it', 'SIGKILL', 'node', [...WITHOUT_EXECVE]],
+    ["npm's shell around it", 'SIGTERM', 'sh', []],
+  ] as const)('ends in order when %s is gone', async (_, signal, kind, nodeFlags) => {
+    const front = await serve([...nodeFlags], kind === 'sh');
+    const [server = ''] = (await readFile(`/proc/${front.pid}/task/${front.pid}/children`, 'utf8')).trim().split(' ');
+    expect(await readFile(`/proc/${server}/cmdline`, 'utf8')).toContain('src/main.ts');
+    front.kill(signal);
+    const lives = async () => (await readFile(`/proc/${server}/cmdline`, 'utf8').catch(() => '')).length > 0;
+    await expect.poll(lives, { timeout: 20_000 }).toBe(false);
   });
 
   it.each([[[]], [WITHOUT_EXECVE]])('passes arguments, output and the exit code through (%j)', async (nodeFlags) => {
