@@ -20,7 +20,12 @@ export interface EventStream {
 /** A client that reads nothing for so long is taken for gone. */
 const SLOW_READER_MS = 60_000;
 const KEEP_ALIVE_MS = 10_000;
-const EVENT_STREAM = 'text/event-stream; charset=utf-8';
+const STREAM_HEADERS = {
+  'content-type': 'text/event-stream; charset=utf-8',
+  'cache-control': 'no-cache, no-transform',
+  // Proxies must pass every event on at once.
+  'x-accel-buffering': 'no',
+};
 
 /**
  * Server-Sent Events on a reply. The head is sent with the first event, so that a failure before it is a plain answer; or with the
@@ -38,10 +43,7 @@ export function openEventStream(reply: FastifyReply): EventStream {
     reply.hijack();
     reply.raw.writeHead(200, {
       ...(reply.getHeaders() as Record<string, string>),
-      'content-type': EVENT_STREAM,
-      'cache-control': 'no-cache, no-transform',
-      // Proxies must pass every event on at once.
-      'x-accel-buffering': 'no',
+      ...STREAM_HEADERS,
     });
   }
 
@@ -93,7 +95,7 @@ export function openEventStream(reply: FastifyReply): EventStream {
       stop();
       open();
       run?.take(text);
-      await run?.finish({ ...keptHeaders(reply), 'content-type': EVENT_STREAM });
+      await run?.finish({ ...keptHeaders(reply), ...STREAM_HEADERS });
       if (!raw.destroyed) raw.end(text);
     },
   };

@@ -1,7 +1,7 @@
 import { usdText } from '../domain/money.ts';
 import { ApiError } from '../errors/api-error.ts';
 import type { ErrorCode } from '../errors/kinds.ts';
-import type { AdmissionAnswer } from '../ports/counters.ts';
+import type { AdmissionAnswer, BudgetLevel } from '../ports/counters.ts';
 import type { Budget } from './budgets.ts';
 
 /** A limit that stands in the way of a request, and for how long. */
@@ -13,6 +13,8 @@ interface Obstacle {
 
 export interface Ceilings {
   limits: { rpm: number; tpm: number; concurrency: number | null };
+  /** What the request counted as, before its real size was known. */
+  tokens: number;
   budgets: readonly Budget[];
   reserveNanoUsd: number;
   now: number;
@@ -31,8 +33,11 @@ export function refusal(answer: Refused, ceilings: Ceilings): ApiError {
   return new ApiError(code, message, { retryAfterSeconds: waitMs / 1000 });
 }
 
+const held = ({ reservedNanoUsd }: BudgetLevel): string =>
+  reservedNanoUsd > 0 ? `, and ${usdText(reservedNanoUsd)} USD held back for requests that run` : '';
+
 function obstacles(answer: Refused, ceilings: Ceilings): Obstacle[] {
-  const { limits, budgets, now, reserveNanoUsd } = ceilings;
+  const { limits, tokens, budgets, now, reserveNanoUsd } = ceilings;
   const found: Obstacle[] = [
     {
       code: 'rpm_exceeded',
@@ -42,7 +47,9 @@ function obstacles(answer: Refused, ceilings: Ceilings): Obstacle[] {
     {
       code: 'tpm_exceeded',
       waitMs: answer.tokens.waitMs,
-      message: `The limit of ${limits.tpm} tokens a minute for this key, model and region is used up.`,
+      message:
+        `Of the limit of ${limits.tpm} tokens a minute for this key, model and region ${answer.tokens.remaining} are left, ` +
+        `and this request takes ${tokens} at first, an estimate of its size.`,
     },
   ];
   if (answer.concurrencyExceeded) {
@@ -57,13 +64,17 @@ function obstacles(answer: Refused, ceilings: Ceilings): Obstacle[] {
     if (!level?.exceeded) continue;
     const { spentNanoUsd } = level;
     // What is only held back for running requests may come free as soon as one of them ends.
+    const budget = `The monthly budget of ${usdText(limitNanoUsd)} USD of this ${owner}`;
+    const anew = `it begins anew at ${new Date(endsAt).toISOString()}`;
     const usedUp = spentNanoUsd >= limitNanoUsd || spentNanoUsd + reserveNanoUsd > limitNanoUsd;
     found.push({
       code: 'budget_exceeded',
       waitMs: usedUp ? endsAt - now : SOON_MS,
       message:
-        `The monthly budget of ${usdText(limitNanoUsd)} USD of this ${owner} does not cover this request: ` +
-        `${usdText(spentNanoUsd)} USD are spent. It begins anew at ${new Date(endsAt).toISOString()}.`,
+        spentNanoUsd >= limitNanoUsd
+          ? `${budget} is spent; ${anew}.`
+          : `${budget} does not cover this request, which may cost ${usdText(reserveNanoUsd)} USD: ` +
+            `${usdText(spentNanoUsd)} USD are spent${held(level)}. Ask for less, such as a lower max_tokens; ${anew}.`,
     });
   }
   return found;

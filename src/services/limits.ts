@@ -165,7 +165,13 @@ export function createLimits(dependencies: LimitsDependencies): Limits {
           budgetWarning: warningOf(answer.budgets, owned, defaults.budgetWarningPercent),
         };
         if (answer.kind === 'refused') {
-          const error = refusal(answer, { limits, budgets: owned, reserveNanoUsd, now: clock.now() });
+          const error = refusal(answer, {
+            limits,
+            tokens: request.estimatedTokens,
+            budgets: owned,
+            reserveNanoUsd,
+            now: clock.now(),
+          });
           return { ...decision, admitted: false, error };
         }
         return { ...decision, admitted: true, settle };
