@@ -32,8 +32,10 @@ export const errors = {
         param: 'model',
       },
     ),
-  fileNotFound: (id: string) =>
-    new ApiError('file_not_found', `There is no file '${shown(id)}'. It may have been deleted or have expired.`),
+  fileNotFound: (id: string, param?: string) =>
+    new ApiError('file_not_found', `There is no file '${shown(id)}'. It may have been deleted or have expired.`, {
+      param,
+    }),
   batchNotFound: (id: string) => new ApiError('batch_not_found', `There is no batch '${shown(id)}'.`),
   unsupportedPurpose: (purpose: string, accepted: readonly string[]) =>
     new ApiError(

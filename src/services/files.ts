@@ -38,7 +38,8 @@ export interface FilesService {
   /** Bytes without a record yet, for writers that must record the file together with something else. */
   store(accountId: string, upload: Omit<Upload, 'announcedBytes'>): Promise<StoredFile>;
   /** Throws 404 for files that are not there or of another account. */
-  get(accountId: string, id: string): Promise<StoredFile>;
+  /** `param` names the field that the id stood in, if it was one. */
+  get(accountId: string, id: string, param?: string): Promise<StoredFile>;
   list(accountId: string, query: FileQuery): Promise<FilePage>;
   open(file: StoredFile, range?: ByteRange): Promise<Readable>;
   /** Gone for clients when it resolves; the bytes go as soon as no job reads them. */
@@ -150,9 +151,9 @@ export function createFiles(dependencies: FilesDependencies): FilesService {
       };
     },
 
-    async get(accountId, id) {
+    async get(accountId, id, param) {
       const file = await files.get(accountId, id);
-      if (file === undefined) throw errors.fileNotFound(id.slice(0, 100));
+      if (file === undefined) throw errors.fileNotFound(id.slice(0, 100), param);
       return file;
     },
 

@@ -33,6 +33,8 @@ export function refusal(answer: Refused, ceilings: Ceilings): ApiError {
   return new ApiError(code, message, { retryAfterSeconds: waitMs / 1000 });
 }
 
+const requestsText = (count: number | null): string => (count === 1 ? '1 request' : `${count} requests`);
+
 const held = ({ reservedNanoUsd }: BudgetLevel): string =>
   reservedNanoUsd > 0 ? `, and ${usdText(reservedNanoUsd)} USD held back for requests that run` : '';
 
@@ -56,7 +58,7 @@ function obstacles(answer: Refused, ceilings: Ceilings): Obstacle[] {
     found.push({
       code: 'concurrency_exceeded',
       waitMs: SOON_MS,
-      message: `This key may have ${limits.concurrency} requests running at a time. Wait until one of them ends.`,
+      message: `This key may have ${requestsText(limits.concurrency)} running at a time. Wait until one ends.`,
     });
   }
   for (const [index, { owner, limitNanoUsd, endsAt }] of budgets.entries()) {

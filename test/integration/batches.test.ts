@@ -458,9 +458,9 @@ describe('batches', () => {
     const pairs = Object.fromEntries(Array.from({ length: 17 }, (_, index) => [`k${index}`, 'v']));
     const cases: [object, Caller, string, string | null][] = [
       [{ ...good, input_file_id: undefined }, caller, 'missing_parameter', 'input_file_id'],
-      [{ ...good, input_file_id: 'file_none' }, caller, 'file_not_found', null],
+      [{ ...good, input_file_id: 'file_none' }, caller, 'file_not_found', 'input_file_id'],
       [{ ...good, input_file_id: audio.id }, caller, 'invalid_parameter', 'input_file_id'],
-      [good, await bed.caller(), 'file_not_found', null],
+      [good, await bed.caller(), 'file_not_found', 'input_file_id'],
       [{ ...good, endpoint: '/v1/audio/transcriptions' }, caller, 'invalid_parameter', 'endpoint'],
       [{ ...good, completion_window: '24' }, caller, 'invalid_parameter', 'completion_window'],
       [{ ...good, metadata: pairs }, caller, 'invalid_parameter', 'metadata'],

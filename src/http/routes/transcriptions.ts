@@ -76,7 +76,7 @@ export const transcriptionRoutes: FastifyPluginAsyncTypebox<TranscriptionRouteOp
   /** The file counts as attached while it is read. */
   async function fromFile(request: FastifyRequest, reply: FastifyReply, body: TranscriptionBody) {
     if (body.file_id === undefined) throw errors.missingParameter('file');
-    const file = await files.get(principalOf(request).account.id, body.file_id);
+    const file = await files.get(principalOf(request).account.id, body.file_id, 'file_id');
     if (file.purpose !== 'transcription') {
       throw errors.invalidParameter(
         'file_id',
