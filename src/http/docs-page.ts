@@ -25,9 +25,15 @@ interface Operation {
   responses?: Record<string, { content?: Record<string, { schema: SchemaNode }> }>;
 }
 
+interface Header {
+  schema: SchemaNode;
+  description?: string;
+}
+
 export interface OpenApiDocument {
   info: { title: string; version: string; description?: string };
   paths: Record<string, Record<string, Operation>>;
+  components?: { headers?: Record<string, Header> };
 }
 
 const escapeHtml = (text: string): string =>
@@ -41,7 +47,14 @@ function typeOf(node: SchemaNode): string {
   return Array.isArray(node.type) ? node.type.join(' | ') : (node.type ?? 'any');
 }
 
-function facts(node: SchemaNode): string {
+/** What is said of a value that may also be null is said of the value. */
+function presentValue(node: SchemaNode): SchemaNode {
+  const values = node.anyOf?.filter(({ type }) => type !== 'null') ?? [];
+  return values.length === 1 ? { ...values[0], ...node } : node;
+}
+
+function facts(sent: SchemaNode): string {
+  const node = presentValue(sent);
   const range =
     node.minimum !== undefined || node.maximum !== undefined ? `${node.minimum ?? '…'}–${node.maximum ?? '…'}` : '';
   const parts = [node.description, range, node.default === undefined ? '' : `default ${JSON.stringify(node.default)}`];
@@ -76,11 +89,14 @@ function section(method: string, path: string, operation: Operation): string {
       return `<tr><td><code>${escapeHtml(name)}</code>${required ? ' <b>required</b>' : ''}</td><td>${escapeHtml(typeOf(schema))} (${place})</td><td>${text}</td></tr>`;
     })
     .join('');
-  const body = Object.values(operation.requestBody?.content ?? {})[0]?.schema;
+  const [first, ...others] = Object.entries(operation.requestBody?.content ?? {});
+  const [type = '', { schema: body } = {}] = first ?? [];
+  const also = others.map(([other]) => `, or ${other}`).join('');
+  const title = type === 'application/json' ? 'Body' : `Body (${type}${also})`;
   const answer = Object.values(operation.responses?.['200']?.content ?? {})[0]?.schema;
   return `<section id="${id}"><h3><span class="method">${method.toUpperCase()}</span> <code>${escapeHtml(path)}</code></h3>
 <p>${escapeHtml(operation.summary ?? '')}${operation.description ? `. ${escapeHtml(operation.description)}` : ''}</p>
-${table('Parameters', parameters)}${table('Body', body ? rows(body) : '')}
+${table('Parameters', parameters)}${table(title, body ? rows(body) : '')}
 ${answer ? `<details><summary>Answer</summary>${table('', rows(answer))}</details>` : ''}</section>`;
 }
 
@@ -95,6 +111,12 @@ export function renderDocs(document: OpenApiDocument): string {
   const groups = [...byTag]
     .map(([tag, sections]) => `<h2 id="${escapeHtml(tag)}">${escapeHtml(tag)}</h2>${sections.join('')}`)
     .join('');
+  const headers = Object.entries(document.components?.headers ?? {})
+    .map(
+      ([name, { schema, description = '' }]) =>
+        `<tr><td><code>${escapeHtml(name)}</code></td><td>${escapeHtml(typeOf(schema))}</td><td>${escapeHtml(description)}</td></tr>`,
+    )
+    .join('');
   const links = [...byTag.keys()].map((tag) => `<a href="#${escapeHtml(tag)}">${escapeHtml(tag)}</a>`).join(' · ');
   return `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>${escapeHtml(document.info.title)}</title><style>
@@ -103,5 +125,5 @@ code{font-family:ui-monospace,monospace}table{border-collapse:collapse;width:100
 td,th{border-top:1px solid #8884;padding:.3em .4em;text-align:left;vertical-align:top}.method{color:#2a7d46;font-weight:700}
 section{border-left:3px solid #8884;padding-left:1rem;margin:1.5rem 0}h3{margin:.2em 0}</style>
 <h1>${escapeHtml(document.info.title)} ${escapeHtml(document.info.version)}</h1><p>${escapeHtml(document.info.description ?? '')}</p>
-<p>${links} · <a href="/openapi.json">openapi.json</a></p>${groups}</html>`;
+<p>${links} · <a href="/openapi.json">openapi.json</a></p>${table('Headers of answers', headers)}${groups}</html>`;
 }

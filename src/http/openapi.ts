@@ -1,18 +1,130 @@
 import type { FastifyDynamicSwaggerOptions } from '@fastify/swagger';
+import type { FastifySchema, RouteOptions } from 'fastify';
+import type { TSchema } from 'typebox';
+import { INFERENCE_SCOPES } from '../domain/scopes.ts';
+import { ErrorResponse } from './schemas/errors.ts';
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** For the reference only: what a route reads from the request itself. Fastify neither parses nor checks by it. */
+    documented?: {
+      /** By media type. */
+      body?: Readonly<Record<string, TSchema>>;
+      headers?: Readonly<Record<string, object>>;
+      /** Media types of the answer besides JSON. */
+      answers?: readonly string[];
+    };
+  }
+}
+
+type Documented = Pick<RouteOptions, 'method' | 'config'>;
 
 interface Document {
   components?: { schemas?: Record<string, unknown> };
   paths?: Record<
     string,
-    Record<string, { responses?: Record<string, { content?: Record<string, { schema: unknown }> }> }>
+    Record<
+      string,
+      {
+        responses?: Record<
+          string,
+          { content?: Record<string, { schema: unknown }>; headers?: Record<string, { $ref?: string }> }
+        >;
+      }
+    >
   >;
 }
 
-/** Every route has the same errors: they are written down once. */
-function shareErrors(document: Document): void {
+const text = (description: string) => ({ schema: { type: 'string' }, description });
+const whole = (description: string) => ({ schema: { type: 'integer' }, description });
+
+/** The headers of answers, written down once. */
+const HEADERS = {
+  'X-Request-ID': text("The service's own id of this request; one that is sent is not taken over"),
+  'Idempotent-Replayed': text('`true`: this is the stored answer of an earlier request with the same key'),
+  'x-ratelimit-limit-requests': whole('Requests a minute for this key, model and region'),
+  'x-ratelimit-remaining-requests': whole('Requests left'),
+  'x-ratelimit-reset-requests': text('Until all requests are there again, such as `1m30s`'),
+  'x-ratelimit-limit-tokens': whole('Tokens a minute for this key, model and region'),
+  'x-ratelimit-remaining-tokens': whole('Tokens left'),
+  'x-ratelimit-reset-tokens': text('Until all tokens are there again, such as `250ms`'),
+  'Service-Deprecated': text('Date of removal, on answers of a deprecated model'),
+  'x-budget-warning': text('How much of a monthly budget is spent, when it is most of it'),
+  'Retry-After': whole('Seconds until the same request can pass'),
+  'x-should-retry': text('`false`: the same request will not pass soon, so clients should not repeat it'),
+};
+type HeaderName = keyof typeof HEADERS;
+
+const RATE_HEADERS = Object.keys(HEADERS).filter((name) => name.startsWith('x-ratelimit-')) as HeaderName[];
+/** Other answers are not kept for an idempotency key. */
+const REPLAYED = new Set(['200', '400', '404', '413', '422']);
+
+const IDEMPOTENCY_KEY = {
+  'Idempotency-Key': {
+    type: 'string',
+    maxLength: 255,
+    description: 'Chosen by the client: an equal request with the same key gets the first answer again for 24 hours',
+  },
+};
+const SERVICE_REGION = {
+  'X-Service-Region': { type: 'string', description: 'Serve in this region only; 409 if the model is not there' },
+};
+
+const isInference = ({ config }: Documented): boolean => INFERENCE_SCOPES.some((scope) => scope === config?.scope);
+const isPost = ({ method }: Documented): boolean => method === 'POST';
+
+function headersOf(status: string, route: Documented): HeaderName[] {
+  return [
+    'X-Request-ID',
+    ...(isPost(route) && REPLAYED.has(status) ? (['Idempotent-Replayed'] as const) : []),
+    ...(isInference(route) && (status === '200' || status === '429') ? RATE_HEADERS : []),
+    ...(isInference(route) && status === '200' ? (['Service-Deprecated', 'x-budget-warning'] as const) : []),
+    ...(status === '429' ? (['Retry-After'] as const) : []),
+    ...(status === '409' || status === '429' ? (['x-should-retry'] as const) : []),
+  ];
+}
+
+const byType = (types: Readonly<Record<string, object>>) =>
+  Object.fromEntries(Object.entries(types).map(([type, schema]) => [type, { schema }]));
+
+function answerOf(status: string, schema: object, route: Documented): object {
+  const others = (status === '200' && route.config?.documented?.answers) || [];
+  const { headers, description } = schema as { headers?: object; description?: string };
+  const names = Object.fromEntries(headersOf(status, route).map((name) => [name, {}]));
+  const texts = Object.fromEntries(others.map((type) => [type, { type: 'string' }]));
+  const answer =
+    others.length === 0 ? schema : { description, content: byType({ 'application/json': schema, ...texts }) };
+  return { ...answer, headers: { ...names, ...headers } };
+}
+
+/** What the schema of a route does not say, because it holds for all routes or because the route reads it itself. */
+function complete(schema: FastifySchema, route: Documented): FastifySchema {
+  const { body, headers } = route.config?.documented ?? {};
+  const sent = { ...headers, ...(isPost(route) && IDEMPOTENCY_KEY), ...(isInference(route) && SERVICE_REGION) };
+  const answers = {
+    ...(schema.response as Record<string, object>),
+    // Of any body that is too large, and of an idempotency key that was used for something else.
+    ...(isPost(route) && { 413: ErrorResponse, 422: ErrorResponse }),
+  };
+  return {
+    ...schema,
+    ...(body !== undefined && { body: { content: byType(body) } }),
+    ...(Object.keys(sent).length > 0 && { headers: { type: 'object', properties: sent } }),
+    response: Object.fromEntries(
+      Object.entries(answers).map(([status, answer]) => [status, answerOf(status, answer, route)]),
+    ),
+  };
+}
+
+/** Every route has the same errors and headers: they are written down once. */
+function share(document: Document): void {
   for (const operations of Object.values(document.paths ?? {})) {
     for (const { responses = {} } of Object.values(operations)) {
       for (const [status, response] of Object.entries(responses)) {
+        for (const name of Object.keys(response.headers ?? {})) {
+          if (response.headers && Object.hasOwn(HEADERS, name))
+            response.headers[name] = { $ref: `#/components/headers/${name}` };
+        }
         const body = response.content?.['application/json'];
         if (body === undefined || Number(status) < 400 || !isError(body.schema)) continue;
         document.components ??= {};
@@ -36,11 +148,12 @@ export const openApi = (version: string): FastifyDynamicSwaggerOptions => ({
       version,
       description: 'Open-weights models over an OpenAI-style API. Send your key as a bearer token.',
     },
-    components: { securitySchemes: { key: { type: 'http', scheme: 'bearer' } } },
+    components: { securitySchemes: { key: { type: 'http', scheme: 'bearer' } }, headers: HEADERS as never },
     security: [{ key: [] }],
   },
-  transform: ({ schema, url }) => {
-    const { '*': wildcard, ...named } = (schema?.params as { properties?: Record<string, unknown> })?.properties ?? {};
+  transform: ({ schema: written, url, route }) => {
+    const schema = written?.hide ? written : complete(written ?? {}, route);
+    const { '*': wildcard, ...named } = (schema.params as { properties?: Record<string, unknown> })?.properties ?? {};
     if (wildcard === undefined) return { schema, url };
     // The router's wildcard takes a slug with its slash; to readers it is a parameter like any other.
     const params = { type: 'object', properties: { ...named, model: wildcard }, required: ['model'] };
@@ -48,7 +161,7 @@ export const openApi = (version: string): FastifyDynamicSwaggerOptions => ({
   },
   transformObject: (documents) => {
     if (!('openapiObject' in documents)) return documents.swaggerObject;
-    shareErrors(documents.openapiObject as Document);
+    share(documents.openapiObject as Document);
     return documents.openapiObject;
   },
 });

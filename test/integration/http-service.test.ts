@@ -47,12 +47,58 @@ describe('what machines ask without a key', () => {
     }
   });
 
+  it('/openapi.json tells forms, headers and bytes, which no route schema checks', async () => {
+    const source = await text('/openapi.json');
+    const { paths, components } = JSON.parse(source);
+    const form = (path: string) => paths[path].post.requestBody.content['multipart/form-data'].schema;
+    expect(form('/v1/files').required).toEqual(['file', 'purpose']);
+    expect(Object.keys(form('/v1/audio/transcriptions').properties)).toEqual(
+      expect.arrayContaining(['file', 'file_id', 'model', 'language', 'timestamp_granularities[]', 'stream']),
+    );
+    expect(paths['/v1/audio/transcriptions'].post.requestBody.content['application/json']).toBeDefined();
+    const names = (operation: Operation) => operation.parameters?.map(({ name }) => name) ?? [];
+    expect(names(paths['/v1/embeddings'].post)).toEqual(['Idempotency-Key', 'X-Service-Region']);
+    expect(names(paths['/v1/batches'].post)).toEqual(['Idempotency-Key']);
+    expect(names(paths['/v1/usage'].get)).not.toContain('Idempotency-Key');
+    const { responses } = paths['/v1/files/{file_id}/content'].get;
+    expect(Object.keys(responses[206].content)).toEqual(['application/octet-stream']);
+    for (const [, kind = '', name = ''] of source.matchAll(/"#\/components\/(\w+)\/([^"]+)"/g)) {
+      expect(components[kind], name).toHaveProperty([name]);
+    }
+  });
+
+  it('/openapi.json tells the headers that come with an answer', async () => {
+    const { paths } = JSON.parse(await text('/openapi.json'));
+    const answer = await bed.post('/v1/embeddings', { model: EMBEDDING, input: 'a' });
+    const sent = [...answer.headers.keys()].filter((name) => name.startsWith('x-'));
+    const told = Object.keys(paths['/v1/embeddings'].post.responses[200].headers).map((name) => name.toLowerCase());
+    expect(told).toEqual(expect.arrayContaining(sent));
+    expect(sent).toHaveLength(7);
+  });
+
+  it('/openapi.json describes every field that can be sent', async () => {
+    const { paths } = JSON.parse(await text('/openapi.json'));
+    const silent = (schema: Field, path: string): string[] =>
+      Object.entries(schema.properties ?? {}).flatMap(([name, field]) => [
+        ...(field.description === undefined ? [`${path} ${name}`] : []),
+        ...silent(field, `${path} ${name}`),
+      ]);
+    for (const [path, operations] of Object.entries<Record<string, Operation>>(paths)) {
+      for (const { requestBody, parameters = [] } of Object.values(operations)) {
+        for (const { schema } of Object.values(requestBody?.content ?? {})) expect(silent(schema, path)).toEqual([]);
+        for (const { name, description } of parameters) expect(description, `${path} ${name}`).toBeTruthy();
+      }
+    }
+  });
+
   it('/docs is a page that names every path and loads nothing', async () => {
     const answer = await bed.fetch('/docs', { key: null });
     expect(answer.headers.get('content-type')).toBe('text/html; charset=utf-8');
     expect(answer.headers.get('content-security-policy')).toContain("default-src 'none'");
     const page = await answer.text();
     for (const path of ['/v1/models', '/v1/embeddings', '/v1/chat/completions']) expect(page).toContain(path);
+    for (const word of ['multipart/form-data', 'Idempotency-Key', 'x-ratelimit-reset-tokens', 'Shortens the vectors'])
+      expect(page).toContain(word);
     expect(page).not.toMatch(/<script|src=|<link/);
   });
 
@@ -75,8 +121,15 @@ describe('what machines ask without a key', () => {
   });
 });
 
+interface Field {
+  description?: string;
+  properties?: Record<string, Field>;
+}
+
 interface Operation {
   summary?: string;
+  parameters?: { name: string; description?: string }[];
+  requestBody?: { content: Record<string, { schema: Field }> };
   responses: object;
 }
 

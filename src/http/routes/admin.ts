@@ -70,7 +70,7 @@ export const adminRoutes: FastifyPluginAsyncTypebox<AdminDependencies> = async (
       schema: {
         summary: 'List keys',
         tags,
-        querystring: Type.Object({ account: Type.Optional(Type.String()) }),
+        querystring: Type.Object({ account: Type.Optional(Type.String({ description: 'Id or name' })) }),
         response: { 200: list(KeyShape), ...commonErrors },
       },
     },
@@ -105,7 +105,7 @@ export const adminRoutes: FastifyPluginAsyncTypebox<AdminDependencies> = async (
     },
   );
 
-  const Id = Type.Object({ id: Type.String() });
+  const Id = Type.Object({ id: Type.String({ description: 'Id of the key, `key_…`' }) });
 
   server.post(
     '/admin/keys/:id/revoke',
@@ -129,7 +129,16 @@ export const adminRoutes: FastifyPluginAsyncTypebox<AdminDependencies> = async (
         summary: 'Issue a new key with the same rights; the old one goes on for a while',
         tags,
         params: Id,
-        body: Type.Object({ grace_seconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 86_400 })) }),
+        body: Type.Object({
+          grace_seconds: Type.Optional(
+            Type.Integer({
+              minimum: 0,
+              maximum: 86_400,
+              default: 86_400,
+              description: 'How long the old key goes on',
+            }),
+          ),
+        }),
         response: { 200: IssuedKeyShape, ...commonErrors },
       },
       // Nothing has to be said, so nothing has to be sent.

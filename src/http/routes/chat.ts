@@ -30,7 +30,7 @@ export const chatRoutes: FastifyPluginAsyncTypebox<{ chat: ChatService }> = asyn
   server.post(
     '/chat/completions',
     {
-      config: { scope: 'chat' },
+      config: { scope: 'chat', documented: { answers: ['text/event-stream'] } },
       schema: {
         summary: 'Answer a conversation',
         tags: ['Inference'],
@@ -56,7 +56,7 @@ export const chatRoutes: FastifyPluginAsyncTypebox<{ chat: ChatService }> = asyn
   server.post(
     '/completions',
     {
-      config: { scope: 'chat' },
+      config: { scope: 'chat', documented: { answers: ['text/event-stream'] } },
       schema: {
         summary: 'Continue a text',
         tags: ['Inference'],

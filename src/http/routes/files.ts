@@ -8,7 +8,18 @@ import type { FilesService } from '../../services/files.ts';
 import { hashBody } from '../plugins/idempotency.ts';
 import { principalOf } from '../request-record.ts';
 import { commonErrors, ErrorResponse } from '../schemas/errors.ts';
-import { DeletedFile, File, FileList, FileParams, FileQuery, fileToWire } from '../schemas/files.ts';
+import {
+  DeletedFile,
+  File,
+  FileFormFields,
+  FileList,
+  FileParams,
+  FileQuery,
+  fileToWire,
+  PartialContent,
+  RANGE_HEADERS,
+  WholeContent,
+} from '../schemas/files.ts';
 import { openUploadForm } from '../upload-form.ts';
 
 const TAGS = ['Files'];
@@ -23,11 +34,10 @@ export const fileRoutes: FastifyPluginAsyncTypebox<{ files: FilesService }> = as
   server.post(
     '/files',
     {
-      config: { scope: 'files' },
+      config: { scope: 'files', documented: { body: { 'multipart/form-data': FileFormFields } } },
       schema: {
         summary: 'Upload a file: multipart form with the parts `file` and `purpose`',
         tags: TAGS,
-        consumes: ['multipart/form-data'],
         response: { 200: File, ...commonErrors, 413: ErrorResponse, 422: ErrorResponse },
       },
     },
@@ -104,12 +114,12 @@ export const fileRoutes: FastifyPluginAsyncTypebox<{ files: FilesService }> = as
   server.route({
     method: ['GET', 'HEAD'],
     url: '/files/:file_id/content',
-    config: { scope: 'files' },
+    config: { scope: 'files', documented: { headers: RANGE_HEADERS } },
     schema: {
       summary: 'Download the bytes of a file, whole or one range of them',
       tags: TAGS,
       params: FileParams,
-      response: { ...commonErrors, 416: ErrorResponse },
+      response: { 200: WholeContent, 206: PartialContent, ...commonErrors, 416: ErrorResponse },
     },
     handler: async (request, reply) => {
       const file = await files.get(principalOf(request).account.id, request.params.file_id);

@@ -8,7 +8,12 @@ import type { FilesService } from '../../services/files.ts';
 import { inferenceCall } from '../inference-call.ts';
 import { principalOf } from '../request-record.ts';
 import { inferenceErrors } from '../schemas/errors.ts';
-import { type TranscriptionBody, TranscriptionResponse } from '../schemas/transcriptions.ts';
+import {
+  type TranscriptionBody,
+  TranscriptionFormFields,
+  TranscriptionRequest,
+  TranscriptionResponse,
+} from '../schemas/transcriptions.ts';
 import { streamedAnswer } from '../streamed-answer.ts';
 import { durationUsage, transcriptAnswer } from '../transcription-answer.ts';
 import { checkedBody, readTranscriptionForm } from '../transcription-form.ts';
@@ -97,11 +102,16 @@ export const transcriptionRoutes: FastifyPluginAsyncTypebox<TranscriptionRouteOp
   server.post(
     '/audio/transcriptions',
     {
-      config: { scope: 'audio' },
+      config: {
+        scope: 'audio',
+        documented: {
+          body: { 'multipart/form-data': TranscriptionFormFields, 'application/json': TranscriptionRequest },
+          answers: ['text/plain', 'text/vtt', 'text/event-stream'],
+        },
+      },
       schema: {
         summary: 'Turn speech into text: a multipart form with `file`, or JSON with `file_id`',
         tags: ['Inference'],
-        consumes: ['multipart/form-data', 'application/json'],
         response: { 200: TranscriptionResponse, ...inferenceErrors },
       },
     },

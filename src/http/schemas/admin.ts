@@ -4,10 +4,14 @@ import { SCOPES } from '../../domain/scopes.ts';
 
 const limit = (description: string) =>
   Type.Optional(Type.Union([Type.Integer({ minimum: 1 }), Type.Null()], { description }));
-const dollars = Type.Optional(Type.Union([Type.Number({ minimum: 0, maximum: 9_000_000 }), Type.Null()]));
+const dollars = Type.Optional(
+  Type.Union([Type.Number({ minimum: 0, maximum: 9_000_000 }), Type.Null()], {
+    description: 'US dollars in a calendar month, UTC',
+  }),
+);
 
 export const NewAccount = Type.Object({
-  name: Type.String({ minLength: 1, maxLength: 64 }),
+  name: Type.String({ minLength: 1, maxLength: 64, description: 'Of the new account' }),
   rpm: limit('Requests a minute'),
   tpm: limit('Tokens a minute'),
   monthly_budget_usd: dollars,
@@ -25,15 +29,27 @@ export const AccountShape = Type.Object({
 
 export const NewKey = Type.Object({
   account: Type.String({ minLength: 1, description: 'Id or name of the account' }),
-  name: Type.String({ minLength: 1, maxLength: 100 }),
-  scopes: Type.Optional(Type.Array(Type.Enum([...SCOPES, 'inference']), { minItems: 1 })),
-  allowed_models: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 200 }), { maxItems: 100 })),
-  allowed_regions: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 32 }), { maxItems: 100 })),
+  name: Type.String({ minLength: 1, maxLength: 100, description: 'To tell keys apart' }),
+  scopes: Type.Optional(
+    Type.Array(Type.Enum([...SCOPES, 'inference']), {
+      minItems: 1,
+      description: 'All but `admin` by default; `inference` stands for chat, embeddings, rerank and audio',
+    }),
+  ),
+  allowed_models: Type.Optional(
+    Type.Array(Type.String({ minLength: 1, maxLength: 200 }), {
+      maxItems: 100,
+      description: 'Slugs, with `*` for any part of them; all models by default',
+    }),
+  ),
+  allowed_regions: Type.Optional(
+    Type.Array(Type.String({ minLength: 1, maxLength: 32 }), { maxItems: 100, description: 'All by default' }),
+  ),
   rpm: limit('Requests a minute'),
   tpm: limit('Tokens a minute'),
   concurrency: limit('Requests at a time'),
   monthly_budget_usd: dollars,
-  expires_at: Type.Optional(Type.Union([Type.String({ description: 'ISO 8601' }), Type.Null()])),
+  expires_at: Type.Optional(Type.Union([Type.String(), Type.Null()], { description: 'ISO 8601; never by default' })),
 });
 
 export const KeyShape = Type.Object({

@@ -3,11 +3,13 @@ import { BATCH_ENDPOINTS, BATCH_STATUSES, type Batch } from '../../domain/batch.
 
 const seconds = Type.Union([Type.Integer(), Type.Null()], { description: 'Unix time in seconds' });
 const optionalId = Type.Union([Type.String(), Type.Null()]);
-const Metadata = Type.Union([Type.Record(Type.String(), Type.String()), Type.Null()]);
+const Metadata = Type.Union([Type.Record(Type.String(), Type.String()), Type.Null()], {
+  description: 'Up to 16 texts of your own',
+});
 
 export const CreateBatchRequest = Type.Object({
   input_file_id: Type.String({ minLength: 1, description: 'A JSONL file of the purpose `batch`' }),
-  endpoint: Type.Enum([...BATCH_ENDPOINTS]),
+  endpoint: Type.Enum([...BATCH_ENDPOINTS], { description: 'Where every line of the file goes' }),
   completion_window: Type.String({ description: '`24h`, or another whole number of hours or days up to `7d`' }),
   metadata: Type.Optional(Metadata),
 });
@@ -31,7 +33,7 @@ export const BatchObject = Type.Object({
   error_file_id: Type.Optional(optionalId),
   created_at: Type.Integer({ description: 'Unix time in seconds' }),
   in_progress_at: Type.Optional(seconds),
-  expires_at: Type.Integer(),
+  expires_at: Type.Integer({ description: 'Unix time in seconds' }),
   finalizing_at: Type.Optional(seconds),
   completed_at: Type.Optional(seconds),
   failed_at: Type.Optional(seconds),
@@ -51,11 +53,11 @@ export const BatchList = Type.Object({
 });
 
 export const BatchQuery = Type.Object({
-  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 20 })),
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'Batches in one answer' })),
   after: Type.Optional(Type.String({ pattern: '^batch_[0-9a-z]{1,64}$', description: 'Id of the last batch seen' })),
 });
 
-export const BatchParams = Type.Object({ batch_id: Type.String() });
+export const BatchParams = Type.Object({ batch_id: Type.String({ description: 'Id of the batch, `batch_…`' }) });
 
 /** Only what is set: the official schema has no nulls here. */
 export function batchToWire(batch: Batch): Static<typeof BatchObject> {

@@ -9,9 +9,12 @@ export const EmbeddingRequest = Type.Object({
   input: Type.Union([text, Type.Array(text, { minItems: 1 }), tokens, Type.Array(tokens, { minItems: 1 })], {
     description: 'Up to 2048 texts, or arrays of token ids',
   }),
-  dimensions: optional(Type.Integer({ minimum: 1, description: 'Shortens the vectors, on models that allow it' })),
-  encoding_format: optional(Type.Enum(['float', 'base64'], { default: 'float' })),
-  user: optional(Type.String()),
+  dimensions: optional(Type.Integer({ minimum: 1 }), 'Shortens the vectors, on models that allow it'),
+  encoding_format: optional(
+    Type.Enum(['float', 'base64'], { default: 'float' }),
+    'Vectors as numbers, or as base64 of little-endian float32',
+  ),
+  user: optional(Type.String(), 'Taken and ignored'),
 });
 
 export const EmbeddingResponse = Type.Object({

@@ -47,9 +47,9 @@ export const Model = Type.Object({
 export const ModelList = Type.Object({ object: Type.Literal('list'), data: Type.Array(Model) });
 
 export const ModelQuery = Type.Object({
-  modality: Type.Optional(Type.Enum([...MODALITIES])),
-  region: Type.Optional(Type.String()),
-  provider: Type.Optional(Type.String()),
+  modality: Type.Optional(Type.Enum([...MODALITIES], { description: 'Only models of this modality' })),
+  region: Type.Optional(Type.String({ description: 'Only models that are served in this region' })),
+  provider: Type.Optional(Type.String({ description: 'Only slugs that begin with this' })),
 });
 
 export function toWire({ entry, version, serving }: CatalogModel): Static<typeof Model> {

@@ -1,4 +1,5 @@
 import { type TSchema, Type } from 'typebox';
 
 /** Official clients send null for what is not set. */
-export const optional = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
+export const optional = <T extends TSchema>(schema: T, description?: string) =>
+  Type.Optional(Type.Union([schema, Type.Null()], description === undefined ? {} : { description }));

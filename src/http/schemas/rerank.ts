@@ -1,17 +1,17 @@
 import { Type } from 'typebox';
 import { optional } from './optional.ts';
 
-const documentText = Type.Object({ text: Type.String({ minLength: 1 }) });
+const documentText = Type.Object({ text: Type.String({ minLength: 1 }) }, { description: 'A text, as an object' });
 
 export const RerankRequest = Type.Object({
   model: Type.String({ minLength: 1, description: 'Slug of a reranker, with an optional pin' }),
-  query: Type.String({ minLength: 1 }),
+  query: Type.String({ minLength: 1, description: 'What the documents are ordered by' }),
   documents: Type.Array(Type.Union([Type.String({ minLength: 1 }), documentText]), {
     minItems: 1,
     description: 'Up to 1000 texts',
   }),
-  top_n: optional(Type.Integer({ minimum: 1 })),
-  return_documents: optional(Type.Boolean({ default: false })),
+  top_n: optional(Type.Integer({ minimum: 1 }), 'Answer with so many of the best; all by default'),
+  return_documents: optional(Type.Boolean({ default: false }), 'Repeat the text of each document in the answer'),
 });
 
 export const RerankResponse = Type.Object({
@@ -20,7 +20,7 @@ export const RerankResponse = Type.Object({
   model: Type.String(),
   results: Type.Array(
     Type.Object({
-      index: Type.Integer(),
+      index: Type.Integer({ description: 'Position among the documents that were sent' }),
       relevance_score: Type.Number({ minimum: 0, maximum: 1 }),
       document: Type.Optional(documentText),
     }),

@@ -7,11 +7,36 @@ export const TranscriptionRequest = Type.Object({
   model: Type.String({ minLength: 1, description: 'Slug of an audio model, with an optional pin' }),
   file_id: Type.Optional(Type.String({ minLength: 1, description: 'A file uploaded with purpose `transcription`' })),
   language: Type.Optional(Type.String({ pattern: '^[a-z]{2,3}$', description: 'ISO 639-1; detected if not given' })),
-  prompt: Type.Optional(Type.String({ maxLength: 10_000 })),
-  temperature: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
-  response_format: Type.Optional(Type.Enum([...RESPONSE_FORMATS], { default: 'json' })),
-  timestamp_granularities: Type.Optional(Type.Array(Type.Enum(['segment', 'word']))),
-  stream: Type.Optional(Type.Boolean()),
+  prompt: Type.Optional(
+    Type.String({ maxLength: 10_000, description: 'Names and words to expect, or what was said before' }),
+  ),
+  temperature: Type.Optional(
+    Type.Number({
+      minimum: 0,
+      maximum: 1,
+      description: '0 takes the likeliest text; a text that is stuck is read again with more',
+    }),
+  ),
+  response_format: Type.Optional(
+    Type.Enum([...RESPONSE_FORMATS], { default: 'json', description: 'A stream can be of json and text only' }),
+  ),
+  timestamp_granularities: Type.Optional(
+    Type.Array(Type.Enum(['segment', 'word']), {
+      description: 'For verbose_json only; `word` adds the times of words',
+    }),
+  ),
+  stream: Type.Optional(Type.Boolean({ description: 'Send the text as server-sent events while it comes' })),
+});
+
+const { timestamp_granularities: granularities, ...fields } = TranscriptionRequest.properties;
+
+/** The form, for the reference; it is read and checked as the JSON above. */
+export const TranscriptionFormFields = Type.Object({
+  file: Type.Optional(
+    Type.String({ format: 'binary', description: 'The audio, with a file name; either this or `file_id`' }),
+  ),
+  ...fields,
+  'timestamp_granularities[]': granularities,
 });
 
 export type TranscriptionBody = Static<typeof TranscriptionRequest>;
