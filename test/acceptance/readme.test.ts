@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
-import { readFile } from 'node:fs/promises';
+import { copyFile, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -9,17 +10,22 @@ const ROOT = join(import.meta.dirname, '../..');
 const run = promisify(execFile);
 
 /** The examples that people copy must work as they stand, but for the address. */
-describe('the README', async () => {
-  const text = await readFile(join(ROOT, 'README.md'), 'utf8');
-  const blocks = [...text.matchAll(/```(\w+)\n([\s\S]*?)```/g)].map(([, language, code]) => ({
-    language,
-    code: code ?? '',
-  }));
+describe('the examples', async () => {
+  const blocksOf = async (page: string) =>
+    [...(await readFile(join(ROOT, page), 'utf8')).matchAll(/```(\w+)\n([\s\S]*?)```/g)].map(
+      ([, language, code = '']) => ({ language, code }),
+    );
+  const blocks = [...(await blocksOf('README.md')), ...(await blocksOf('docs/api.md'))];
   let server: RunningServer;
+  let directory: string;
   beforeAll(async () => {
     server = await startServer();
+    directory = await mkdtemp(join(tmpdir(), 'baobab-examples-'));
   });
-  afterAll(() => server[Symbol.asyncDispose]());
+  afterAll(async () => {
+    await server[Symbol.asyncDispose]();
+    await rm(directory, { recursive: true, force: true });
+  });
 
   const example = (code: string) => code.replaceAll('http://127.0.0.1:8080', server.address);
   const environment = () => ({ ...process.env, BAOBAB_API_KEY: server.apiKey });
@@ -28,21 +34,43 @@ describe('the README', async () => {
     expect(found, `one ${language} block with ${part}`).toHaveLength(1);
     return found[0]?.code ?? '';
   };
+  const shell = async (part: string) =>
+    (await run('sh', ['-c', example(named('sh', part))], { env: environment(), cwd: directory })).stdout;
 
-  it('shows an embeddings request that works with curl', async () => {
-    const { stdout } = await run('sh', ['-c', example(named('sh', '/v1/embeddings'))], { env: environment() });
-    const answer = JSON.parse(stdout);
+  it('show an embeddings request that works with curl', async () => {
+    const answer = JSON.parse(await shell('8080/v1/embeddings'));
     expect(answer.data).toHaveLength(2);
     expect(answer.data[1].embedding).toHaveLength(384);
     expect(answer.usage.prompt_tokens).toBeGreaterThan(0);
   });
 
-  it('shows a chat request that works with curl', { timeout: 120_000 }, async () => {
-    const { stdout } = await run('sh', ['-c', example(named('sh', '/v1/chat/completions'))], { env: environment() });
-    expect(JSON.parse(stdout).choices[0].message.content).toContain('Paris');
+  it('show a chat request that works with curl', { timeout: 120_000 }, async () => {
+    expect(JSON.parse(await shell('8080/v1/chat/completions')).choices[0].message.content).toContain('Paris');
   });
 
-  it('shows a program for the OpenAI SDK that works', async () => {
+  it('show a rerank request that works with curl', async () => {
+    const { results } = JSON.parse(await shell('8080/v1/rerank'));
+    expect(results.map(({ index }: { index: number }) => index)).toEqual([1, 2]);
+  });
+
+  it('show a transcription that works with curl', { timeout: 120_000 }, async () => {
+    await copyFile(join(ROOT, 'test/fixtures/audio/apples.wav'), join(directory, 'speech.wav'));
+    const answer = JSON.parse(await shell('8080/v1/audio/transcriptions'));
+    expect(answer.text).toMatch(/apples/i);
+    expect(answer.segments.length).toBeGreaterThan(0);
+  });
+
+  it('show a batch that works with curl', async () => {
+    const lines = (await shell('requests.jsonl')).trim().split('\n');
+    const answers = lines.map((line) => JSON.parse(line));
+    expect(answers.map(({ custom_id: id, response }) => [id, response.status_code]).toSorted()).toEqual([
+      ['a', 200],
+      ['b', 200],
+    ]);
+    expect(answers[0].response.body.data[0].embedding).toHaveLength(384);
+  });
+
+  it('show a program for the OpenAI SDK that works', async () => {
     const code = example(named('js', "from 'openai'"));
     const { stdout } = await run(process.execPath, ['--input-type=module', '-e', code], {
       env: environment(),
