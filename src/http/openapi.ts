@@ -48,7 +48,7 @@ const HEADERS = {
   'x-ratelimit-limit-tokens': whole('Tokens a minute for this key, model and region'),
   'x-ratelimit-remaining-tokens': whole('Tokens left'),
   'x-ratelimit-reset-tokens': text('Until all tokens are there again, such as `250ms`'),
-  'Service-Deprecated': text('Date of removal, on answers of a deprecated model'),
+  'Service-Deprecated': text('Time of removal in ISO 8601, on answers of a deprecated model'),
   'x-budget-warning': text('How much of a monthly budget is spent, when it is most of it'),
   'Retry-After': whole('Seconds until the same request can pass'),
   'x-should-retry': text('`false`: the same request will not pass soon, so clients should not repeat it'),
