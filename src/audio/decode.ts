@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { errors } from '../errors/errors.ts';
@@ -82,7 +82,14 @@ export async function* decodeAudio(
 function start(args: DecoderArguments): ChildProcess {
   const entry = fileURLToPath(new URL('./decoder-process.ts', import.meta.url));
   const packages = fileURLToPath(import.meta.resolve('mediabunny'));
-  const readable = [args.path, dirname(dirname(entry)), packages.slice(0, packages.lastIndexOf('node_modules') + 12)];
+  const source = dirname(dirname(entry));
+  const readable = [
+    args.path,
+    source,
+    packages.slice(0, packages.lastIndexOf('node_modules') + 12),
+    // Where they are looked for; it may be a link to where they are.
+    join(source, '../node_modules'),
+  ];
   return spawn(
     process.execPath,
     [

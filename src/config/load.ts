@@ -136,8 +136,9 @@ export function loadConfig({ args, env, workingDirectory }: ConfigSources): Load
   const dataDir = resolve(workingDirectory, config.dataDir);
   const modelsDir =
     config.modelsDir === undefined ? resolve(dataDir, 'models') : resolve(workingDirectory, config.modelsDir);
+  const catalogDir = config.catalogDir === undefined ? undefined : resolve(workingDirectory, config.catalogDir);
   return {
-    config: { ...config, dataDir, modelsDir },
+    config: { ...config, dataDir, modelsDir, ...(catalogDir !== undefined && { catalogDir }) },
     rest: flags.rest,
     file: document === undefined ? undefined : file,
     locate,
