@@ -17,6 +17,17 @@ function plural(items: TSchema): string {
   return type === 'string' || type === 'object' || type === 'array' || type === 'number' ? `${type}s` : 'values';
 }
 
+/** How much there may be of something: ` of 16 to 200 characters`. */
+function size(least: unknown, most: unknown, what: string): string {
+  if (least === undefined && most === undefined) return '';
+  if (least === undefined) return ` of at most ${most} ${what}`;
+  if (most === undefined) return ` of at least ${least} ${what}`;
+  return least === most ? ` of ${most} ${what}` : ` of ${least} to ${most} ${what}`;
+}
+
+/** "Non-empty" says already that there is at least one. */
+const orNothing = (least: unknown): unknown => (least === 1 ? undefined : least);
+
 function noun(schema: TSchema): string {
   if (IsUnion(schema)) return [...new Set(schema.anyOf.map(noun))].join(' or ');
   const fields = schema as Record<string, unknown>;
@@ -27,11 +38,6 @@ function noun(schema: TSchema): string {
     ['above', fields.exclusiveMinimum],
     ['to', fields.maximum],
     ['below', fields.exclusiveMaximum],
-    ['of at least', fields.minLength, 'characters'],
-    ['of at most', fields.maxLength, 'characters'],
-    ['of at least', fields.minItems, 'items'],
-    ['of at most', fields.maxItems, 'items'],
-    ['matching', fields.pattern],
   ]
     .filter(([, value]) => value !== undefined)
     .map((words) => ` ${words.join(' ')}`)
@@ -42,13 +48,18 @@ function noun(schema: TSchema): string {
     case 'integer':
       return `a whole number${bounds}`;
     case 'array':
-      return `${fields.minItems === 1 ? 'a non-empty' : 'an'} array of ${plural(fields.items as TSchema)}${bounds.replace(' of at least 1 items', '')}`;
+      return (
+        `${fields.minItems === 1 ? 'a non-empty' : 'an'} array of ${plural(fields.items as TSchema)}` +
+        size(orNothing(fields.minItems), fields.maxItems, 'items')
+      );
     case 'object':
       return 'an object';
     case 'string':
-      return fields.minLength === 1
-        ? `a non-empty string${bounds.replace(' of at least 1 characters', '')}`
-        : `a string${bounds}`;
+      return (
+        (fields.minLength === 1 ? 'a non-empty string' : 'a string') +
+        size(orNothing(fields.minLength), fields.maxLength, 'characters') +
+        (fields.pattern === undefined ? '' : ` matching ${fields.pattern}`)
+      );
     default:
       return `a ${fields.type ?? 'value'}${bounds}`;
   }

@@ -1,0 +1,15 @@
+import { Type } from 'typebox';
+import { expect, it } from 'vitest';
+import { expectation } from './expectation.ts';
+
+it.each([
+  [Type.Integer({ minimum: 1, maximum: 5 }), 'a whole number from 1 to 5'],
+  [Type.String({ minLength: 16, maxLength: 200, pattern: '^a+$' }), 'a string of 16 to 200 characters matching ^a+$'],
+  [Type.String({ minLength: 2 }), 'a string of at least 2 characters'],
+  [Type.String({ minLength: 1, maxLength: 64 }), 'a non-empty string of at most 64 characters'],
+  [Type.String({ minLength: 1 }), 'a non-empty string'],
+  [Type.Array(Type.String(), { minItems: 1, maxItems: 4 }), 'a non-empty array of strings of at most 4 items'],
+  [Type.Array(Type.Integer(), { minItems: 2, maxItems: 2 }), 'an array of values of 2 items'],
+])('says of %j what it accepts', (schema, words) => {
+  expect(expectation(schema)).toBe(`must be ${words}`);
+});
