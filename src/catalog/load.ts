@@ -5,7 +5,7 @@ import { isCalendarDate } from '../domain/dates.ts';
 import { noticeProblem } from '../domain/deprecation.ts';
 import type { EngineSpec, ModelEntry, ModelVersion, SourceSpec } from '../domain/model.ts';
 import { providerOf } from '../domain/slug.ts';
-import { readYaml } from '../validation/document.ts';
+import { inOrderOfLines, readYaml } from '../validation/document.ts';
 import { snake } from '../validation/names.ts';
 import { problemsOf } from '../validation/problems.ts';
 import { CatalogFile } from './schema.ts';
@@ -105,7 +105,8 @@ export function loadCatalog(directories: readonly string[]): ModelEntry[] {
     }
     const seen = new Map<string, string>();
     for (const name of globSync('**/*.yaml', { cwd: directory }).sort()) {
-      const document = readYaml(join(directory, name));
+      const file = join(directory, name);
+      const document = readYaml(file);
       const model = Value.Default(CatalogFile, document.value);
       const found = [...document.problems];
       if (found.length === 0) found.push(...problemsOf(CatalogFile, model, document.locate));
@@ -115,7 +116,7 @@ export function loadCatalog(directories: readonly string[]): ModelEntry[] {
           found.push(`${document.locate(names)}: ${names.map(snake).join('.')}: ${text}`);
         });
       }
-      problems.push(...found);
+      problems.push(...inOrderOfLines(file, found));
       if (found.length > 0) continue;
       const entry = toEntry(model as CatalogFile);
       // A later directory may replace a built-in model; within one directory a slug stands once.

@@ -191,6 +191,9 @@ describe('what stops the start', () => {
 
   it('broken YAML, with its line', () => {
     expect(problems({ yaml: 'port: 1\nhost: [a\n' })[0]).toMatch(/baobab\.yaml:[23]: /);
+    expect(problems({ yaml: 'port: 1\nport: 2\n' })).toEqual([
+      `${file}:2: Map keys must be unique at line 2, column 1`,
+    ]);
   });
 
   it.each(['- port: 1\n', 'port\n', '8080\n'])('a file that holds no keys: %j', (yaml) => {
@@ -209,11 +212,17 @@ describe('what stops the start', () => {
 
   it('a first key that is too short, without showing it', () => {
     const [line = ''] = problems({ env: { BAOBAB_API_KEY: 'hunter2' } });
-    expect(line).toContain('api_key: must be a string of at least 16 characters');
+    expect(line).toContain('api_key: must be a string of 16 to 200 characters matching ^');
     expect(line).not.toContain('hunter2');
   });
 
   it('tells every problem at once', () => {
     expect(problems({ yaml: 'port: x\nfoo: 1\n', env: { BAOBAB_REGION: 'Not OK' } })).toHaveLength(3);
+  });
+
+  it('tells the problems of a file in the order of its lines, then the others', () => {
+    const yaml = ['foo: 1', 'files:', '  max_bytes: x', 'log:', '  level: loud', 'bar: 2', 'port: x'].join('\n');
+    const places = problems({ yaml, env: { BAOBAB_REGION: 'Not OK' } }).map((line) => line.split(': ')[0]);
+    expect(places).toEqual([...[1, 3, 5, 6, 7].map((line) => `${file}:${line}`), 'BAOBAB_REGION']);
   });
 });

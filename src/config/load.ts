@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Value } from 'typebox/value';
-import { readYaml } from '../validation/document.ts';
+import { inOrderOfLines, readYaml } from '../validation/document.ts';
 import { snake } from '../validation/names.ts';
 import { problemsOf } from '../validation/problems.ts';
 import { type Config, ConfigSchema } from './schema.ts';
@@ -125,11 +125,12 @@ export function loadConfig({ args, env, workingDirectory }: ConfigSources): Load
 
   const complete = Value.Default(ConfigSchema, values);
   const locate = (path: readonly string[]) => givenBy.get(path.map(snake).join('.')) ?? document?.locate(path) ?? file;
-  problems.push(
+  const found = [
     ...problemsOf(ConfigSchema, complete, locate),
     ...timeoutProblems(complete, locate),
     ...addressProblems(complete, locate),
-  );
+  ];
+  problems.push(...inOrderOfLines(file, found));
   if (problems.length > 0) throw new ConfigError(problems.join('\n'));
 
   const config = complete as Config;

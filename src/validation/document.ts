@@ -38,7 +38,14 @@ export function readYaml(file: string): YamlDocument {
 
   return {
     value: document.errors.length > 0 ? undefined : camelKeys(document.toJS()),
-    problems: document.errors.map((error) => `${at(error.pos[0])}: ${error.message.split('\n')[0]}`),
+    problems: document.errors.map((error) => `${at(error.pos[0])}: ${error.message.split('\n')[0]?.replace(/:$/, '')}`),
     locate,
   };
+}
+
+/** Problems of one file in the order of its lines; then those that lie elsewhere. */
+export function inOrderOfLines(file: string, problems: readonly string[]): string[] {
+  const lineOf = (problem: string) =>
+    problem.startsWith(`${file}:`) ? Number.parseInt(problem.slice(file.length + 1), 10) : Number.MAX_SAFE_INTEGER;
+  return problems.toSorted((left, right) => lineOf(left) - lineOf(right));
 }
