@@ -22,6 +22,11 @@ export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
+/** An option that there is not, or a value that it does not take: shown with where to read about them, exit code 2. */
+export class OptionError extends Error {
+  override readonly name = 'OptionError';
+}
+
 /** The command understood, but could not do it: shown as it is, exit code 1. */
 export class CommandFailed extends Error {
   override readonly name = 'CommandFailed';

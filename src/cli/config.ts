@@ -2,6 +2,7 @@ import { stringify } from 'yaml';
 import { isSecret, SETTINGS } from '../config/settings.ts';
 import { snake } from '../validation/names.ts';
 import type { Command } from './command.ts';
+import { parseOptions } from './options.ts';
 
 const at = (value: unknown, path: readonly string[]): unknown =>
   path.reduce<unknown>((place, name) => (place as Record<string, unknown> | undefined)?.[name], value);
@@ -26,7 +27,8 @@ const SECRET_NAMES = new Set([
 export const configCommand: Command = {
   usage: ['            the values in force, as YAML', '--settings  every setting with its variable, flag and default'],
   async run({ args, config, configFile, print }) {
-    if (args.includes('--settings')) {
+    const { values: options } = parseOptions(args, { settings: { type: 'boolean' } });
+    if (options.settings) {
       for (const setting of SETTINGS) {
         const { description, default: fallback } = setting.schema as { description?: string; default?: unknown };
         const shown = fallback === undefined ? '' : ` (default ${JSON.stringify(fallback)})`;

@@ -2,7 +2,7 @@ import { openAdministration } from '../compose/administration.ts';
 import type { ApiKey } from '../domain/principal.ts';
 import { parseScopes, type Scope } from '../domain/scopes.ts';
 import { parseTimestamp } from '../domain/timestamps.ts';
-import { type Command, UsageError } from './command.ts';
+import { type Command, OptionError, UsageError } from './command.ts';
 import { dollarsOption, durationOption, integerOption, parseOptions } from './options.ts';
 import { table } from './table.ts';
 
@@ -17,7 +17,7 @@ function scopesOption(text: string | undefined): Scope[] | undefined {
     const given = names(text);
     return given === undefined ? undefined : parseScopes(given);
   } catch (error) {
-    throw new UsageError((error as Error).message);
+    throw new OptionError((error as Error).message);
   }
 }
 

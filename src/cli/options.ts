@@ -1,18 +1,33 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
-import { UsageError } from './command.ts';
+import { OptionError } from './command.ts';
+
+type Options = NonNullable<ParseArgsConfig['options']>;
+type Token = ReturnType<typeof parseArgs<{ tokens: true; strict: false }>>['tokens'][number];
+
+function optionProblem(token: Token, options: Options): string | undefined {
+  if (token.kind !== 'option') return undefined;
+  const { rawName, value, inlineValue } = token;
+  const option = Object.hasOwn(options, token.name) ? options[token.name] : undefined;
+  if (option === undefined) return `there is no option '${rawName}'`;
+  if (option.type === 'boolean') return inlineValue ? `${rawName} takes no value` : undefined;
+  if (value === undefined) return `${rawName} needs a value`;
+  if (inlineValue || !value.startsWith('-')) return undefined;
+  return `${rawName} needs a value, and '${value}' begins with a dash; write ${rawName}=${value} if it is meant`;
+}
 
 /** Strict parsing of a command's own options: an unknown one is an error that names it. */
-export function parseOptions<T extends NonNullable<ParseArgsConfig['options']>>(args: readonly string[], options: T) {
-  try {
-    return parseArgs({ args: [...args], options, allowPositionals: true, strict: true });
-  } catch (error) {
-    throw new UsageError((error as Error).message);
+export function parseOptions<T extends Options>(args: readonly string[], options: T) {
+  const common = { args: [...args], options, allowPositionals: true } as const;
+  for (const token of parseArgs({ ...common, strict: false, tokens: true }).tokens) {
+    const problem = optionProblem(token, options);
+    if (problem !== undefined) throw new OptionError(problem);
   }
+  return parseArgs({ ...common, strict: true });
 }
 
 export function integerOption(name: string, text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
-  if (!/^\d+$/.test(text)) throw new UsageError(`--${name} must be a whole number, not '${text}'`);
+  if (!/^\d{1,15}$/.test(text)) throw new OptionError(`--${name} must be a whole number, not '${text}'`);
   return Number(text);
 }
 
@@ -21,7 +36,7 @@ export function dollarsOption(name: string, text: string | undefined): number | 
   if (text === undefined) return undefined;
   const parts = /^(\d{1,7})(?:\.(\d{1,9}))?$/.exec(text);
   if (parts === null)
-    throw new UsageError(`--${name} must be an amount in US dollars such as 25 or 12.50, not '${text}'`);
+    throw new OptionError(`--${name} must be an amount in US dollars such as 25 or 12.50, not '${text}'`);
   return Number(parts[1]) * 1_000_000_000 + Number((parts[2] ?? '').padEnd(9, '0'));
 }
 
@@ -31,6 +46,6 @@ const UNITS: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86
 export function durationOption(name: string, text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   const parts = /^(\d+)([smhd])$/.exec(text);
-  if (parts === null) throw new UsageError(`--${name} must be a duration such as 90s, 15m, 24h or 30d, not '${text}'`);
+  if (parts === null) throw new OptionError(`--${name} must be a duration such as 90s, 15m, 24h or 30d, not '${text}'`);
   return Number(parts[1]) * (UNITS[parts[2] as string] as number);
 }

@@ -2,7 +2,7 @@ import { CatalogError } from '../catalog/load.ts';
 import { ConfigError, loadConfig } from '../config/load.ts';
 import { ApiError } from '../errors/api-error.ts';
 import { StoreUnavailableError } from '../ports/store-errors.ts';
-import { type Command, CommandFailed, UsageError } from './command.ts';
+import { type Command, CommandFailed, OptionError, UsageError } from './command.ts';
 import { COMMANDS } from './index.ts';
 
 function help(): string {
@@ -16,6 +16,9 @@ const usageOf = (name: string, { usage }: Command): string =>
 
 function explain(name: string, error: unknown, usage: string): { text: string; exitCode: number } | undefined {
   if (error instanceof UsageError) return { text: `baobab ${name}: ${error.message}\n\n${usage}`, exitCode: 2 };
+  if (error instanceof OptionError) {
+    return { text: `baobab ${name}: ${error.message}\n'baobab ${name} --help' lists the options`, exitCode: 2 };
+  }
   if (error instanceof ConfigError) return { text: `The configuration is not valid:\n${error.message}`, exitCode: 1 };
   if (error instanceof CatalogError) return { text: `The catalog is not valid:\n${error.message}`, exitCode: 1 };
   if (error instanceof ApiError || error instanceof StoreUnavailableError || error instanceof CommandFailed) {

@@ -1,0 +1,35 @@
+import { describe, expect, it } from 'vitest';
+import { OptionError } from './command.ts';
+import { integerOption, parseOptions } from './options.ts';
+
+const parse = (...args: string[]) => parseOptions(args, { rpm: { type: 'string' }, json: { type: 'boolean' } });
+
+describe('options', () => {
+  it('may stand anywhere, with their values behind a space or an equals sign', () => {
+    const { values, positionals } = parse('--rpm', '5', 'create', '--json', 'ci');
+    expect({ ...values }).toEqual({ rpm: '5', json: true });
+    expect(positionals).toEqual(['create', 'ci']);
+    expect(parse('--rpm=-1').values.rpm).toBe('-1');
+    expect(parse('--', '--rpm').positionals).toEqual(['--rpm']);
+  });
+
+  it.each([
+    [['--bogus'], "there is no option '--bogus'"],
+    [['create', '--bogus=5'], "there is no option '--bogus'"],
+    [['-x'], "there is no option '-x'"],
+    [['--constructor'], "there is no option '--constructor'"],
+    [['--rpm'], '--rpm needs a value'],
+    [['--rpm', '-1'], "--rpm needs a value, and '-1' begins with a dash; write --rpm=-1 if it is meant"],
+    [['--rpm', '--json'], "--rpm needs a value, and '--json' begins with a dash; write --rpm=--json if it is meant"],
+    [['--json=yes'], '--json takes no value'],
+  ])('%j are refused in words', (args, message) => {
+    expect(() => parse(...args)).toThrow(new OptionError(message));
+  });
+
+  it('that are numbers are whole and not negative', () => {
+    expect(integerOption('rpm', '60')).toBe(60);
+    for (const text of ['-1', '1.5', '', 'x', '9'.repeat(16)]) {
+      expect(() => integerOption('rpm', text)).toThrow(`--rpm must be a whole number, not '${text}'`);
+    }
+  });
+});
