@@ -1,5 +1,6 @@
 import { openAdministration } from '../compose/administration.ts';
-import { type Command, UsageError } from './command.ts';
+import { nothing, one, readAction } from './actions.ts';
+import type { Command } from './command.ts';
 import { dollarsOption, integerOption, parseOptions } from './options.ts';
 import { table } from './table.ts';
 
@@ -14,17 +15,18 @@ export const accountsCommand: Command = {
       tpm: { type: 'string' },
       'monthly-budget': { type: 'string' },
     });
-    const [action, name] = positionals;
+    const { action, following } = readAction('accounts', { create: one('a name'), list: nothing }, positionals);
+    const [name = ''] = following;
     await using administration = await openAdministration(config);
     const { keys } = administration;
-    if (action === 'create' && name !== undefined) {
+    if (action === 'create') {
       const account = await keys.createAccount(name, {
         rpm: integerOption('rpm', values.rpm) ?? null,
         tpm: integerOption('tpm', values.tpm) ?? null,
         monthlyBudgetNanoUsd: dollarsOption('monthly-budget', values['monthly-budget']) ?? null,
       });
       print(values.json ? JSON.stringify(account) : `created account ${account.name} (${account.id})`);
-    } else if (action === 'list') {
+    } else {
       const accounts = await keys.listAccounts();
       if (values.json) print(JSON.stringify(accounts));
       else {
@@ -38,6 +40,6 @@ export const accountsCommand: Command = {
         ]);
         print(table(['ID', 'NAME', 'RPM', 'TPM', 'BUDGET', 'CREATED'], rows));
       }
-    } else throw new UsageError('say what to do with accounts');
+    }
   },
 };

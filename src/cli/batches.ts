@@ -2,7 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { openAdministration } from '../compose/administration.ts';
 import { type Batch, isActive } from '../domain/batch.ts';
 import { systemClock } from '../ports/clock.ts';
-import { type Command, UsageError } from './command.ts';
+import { nothing, one, readAction } from './actions.ts';
+import { type Command, CommandFailed } from './command.ts';
 import { integerOption, parseOptions } from './options.ts';
 import { createShareView } from './progress.ts';
 import { table } from './table.ts';
@@ -37,6 +38,8 @@ function details(batch: Batch, account: string): string {
   );
 }
 
+const ACTIONS = { list: nothing, show: one('an id'), cancel: one('an id') };
+
 export const batchesCommand: Command = {
   usage: ['list [--account NAME] [--limit N] [--json]', 'show <id> [--watch] [--json]', 'cancel <id> [--json]'],
   async run({ args, config, print }) {
@@ -46,13 +49,14 @@ export const batchesCommand: Command = {
       watch: { type: 'boolean' },
       json: { type: 'boolean' },
     });
-    const [action, id] = positionals;
+    const { action, following } = readAction('batches', ACTIONS, positionals);
+    const [id = ''] = following;
     await using administration = await openAdministration(config);
     const { batches, keys } = administration;
 
     async function find(): Promise<Batch> {
-      const batch = id === undefined ? undefined : await batches.get(id);
-      if (batch === undefined) throw new UsageError(`there is no batch '${id}'; 'baobab batches list' shows them`);
+      const batch = await batches.get(id);
+      if (batch === undefined) throw new CommandFailed(`there is no batch '${id}'; 'baobab batches list' shows them`);
       return batch;
     }
     const accountName = async (accountId: string) => (await keys.findAccount(accountId))?.name ?? accountId;
@@ -73,7 +77,7 @@ export const batchesCommand: Command = {
     if (action === 'list') {
       const owner = values.account === undefined ? undefined : await keys.findAccount(values.account);
       if (values.account !== undefined && owner === undefined) {
-        throw new UsageError(`there is no account '${values.account}'; 'baobab accounts list' shows them`);
+        throw new CommandFailed(`there is no account '${values.account}'; 'baobab accounts list' shows them`);
       }
       const found = await batches.list({ accountId: owner?.id, limit: integerOption('limit', values.limit) ?? 50 });
       if (values.json) print(JSON.stringify(found));
@@ -89,17 +93,17 @@ export const batchesCommand: Command = {
         ]);
         print(table(['ID', 'ACCOUNT', 'ENDPOINT', 'STATUS', 'LINES', 'CREATED'], rows));
       }
-    } else if (action === 'show' && id !== undefined) {
+    } else if (action === 'show') {
       const batch = values.watch ? await watch() : await find();
       print(values.json ? JSON.stringify(batch) : details(batch, await accountName(batch.accountId)));
-    } else if (action === 'cancel' && id !== undefined) {
+    } else {
       await find();
       // The server sees the mark within a second and ends the batch; without one, the next start does.
       await batches.cancel(id, systemClock.now());
       const batch = await find();
       if (batch.cancellingAt === null)
-        throw new UsageError(`the batch '${id}' is '${batch.status}': nothing to cancel`);
+        throw new CommandFailed(`the batch '${id}' is '${batch.status}': nothing to cancel`);
       print(values.json ? JSON.stringify(batch) : `${batch.id} ${batch.status}, ${done(batch)}`);
-    } else throw new UsageError('say what to do with batches');
+    }
   },
 };

@@ -12,7 +12,7 @@ export interface CommandContext {
 }
 
 export interface Command {
-  /** Lines after `baobab <name>`. */
+  /** What may stand after `baobab <name>`, each with more lines where one would be too long. */
   usage: readonly string[];
   run(context: CommandContext): Promise<void>;
 }

@@ -2,7 +2,8 @@ import { openAdministration } from '../compose/administration.ts';
 import type { ApiKey } from '../domain/principal.ts';
 import { parseScopes, type Scope } from '../domain/scopes.ts';
 import { parseTimestamp } from '../domain/timestamps.ts';
-import { type Command, OptionError, UsageError } from './command.ts';
+import { nothing, one, readAction } from './actions.ts';
+import { type Command, CommandFailed, OptionError } from './command.ts';
 import { dollarsOption, durationOption, integerOption, parseOptions } from './options.ts';
 import { table } from './table.ts';
 
@@ -27,10 +28,12 @@ function stateOf(key: ApiKey, now: number): string {
   return Date.parse(key.expiresAt) <= now ? 'expired' : `until ${key.expiresAt}`;
 }
 
+const ACTIONS = { create: one('a name'), list: nothing, revoke: one('an id'), rotate: one('an id') };
+
 export const keysCommand: Command = {
   usage: [
-    'create <name> [--account NAME] [--scopes chat,embeddings,…] [--models "baobab/*,…"] [--regions …]',
-    '       [--rpm N] [--tpm N] [--concurrency N] [--monthly-budget USD] [--expires ISO-TIME] [--json]',
+    'create <name> [--account NAME] [--scopes chat,embeddings,…] [--models "baobab/*,…"] [--regions …]\n' +
+      '       [--rpm N] [--tpm N] [--concurrency N] [--monthly-budget USD] [--expires ISO-TIME] [--json]',
     'list [--account NAME] [--json]',
     'revoke <id> [--json]',
     'rotate <id> [--grace 24h] [--json]',
@@ -49,14 +52,16 @@ export const keysCommand: Command = {
       grace: { type: 'string' },
       json: { type: 'boolean' },
     });
-    const [action, subject] = positionals;
+    const { action, following } = readAction('keys', ACTIONS, positionals);
+    const [subject = ''] = following;
     const scopes = scopesOption(values.scopes);
     await using administration = await openAdministration(config);
     const { keys } = administration;
 
     async function account(name: string) {
       const found = await keys.findAccount(name);
-      if (found === undefined) throw new UsageError(`there is no account '${name}'; 'baobab accounts list' shows them`);
+      if (found === undefined)
+        throw new CommandFailed(`there is no account '${name}'; 'baobab accounts list' shows them`);
       return found;
     }
     const printSecret = (key: ApiKey, secret: string, text: string) => {
@@ -64,7 +69,7 @@ export const keysCommand: Command = {
       else print(`${text}\n\n    ${secret}\n\nIt is shown this once only: store it now.`);
     };
 
-    if (action === 'create' && subject !== undefined) {
+    if (action === 'create') {
       const issued = await keys.createKey(await account(values.account ?? 'default'), {
         name: subject,
         scopes,
@@ -95,15 +100,15 @@ export const keysCommand: Command = {
         ]);
         print(table(['ID', 'KEY', 'NAME', 'ACCOUNT', 'STATE', 'LAST USED', 'SCOPES'], rows));
       }
-    } else if (action === 'revoke' && subject !== undefined) {
+    } else if (action === 'revoke') {
       const key = await keys.revokeKey(subject);
-      if (key === undefined) throw new UsageError(`there is no key '${subject}'; 'baobab keys list' shows them`);
+      if (key === undefined) throw new CommandFailed(`there is no key '${subject}'; 'baobab keys list' shows them`);
       print(values.json ? JSON.stringify(key) : `revoked ${key.id}`);
-    } else if (action === 'rotate' && subject !== undefined) {
+    } else {
       const rotated = await keys.rotateKey(subject, durationOption('grace', values.grace ?? '24h') ?? 0);
-      if (rotated === undefined) throw new UsageError(`there is no key '${subject}'; 'baobab keys list' shows them`);
+      if (rotated === undefined) throw new CommandFailed(`there is no key '${subject}'; 'baobab keys list' shows them`);
       const old = rotated.previous.revokedAt === null ? `goes on until ${rotated.previous.expiresAt}` : 'was revoked';
       printSecret(rotated.key, rotated.secret, `created key ${rotated.key.id}; the old one ${old}`);
-    } else throw new UsageError('say what to do with keys');
+    }
   },
 };

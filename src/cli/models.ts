@@ -6,6 +6,7 @@ import { parseReference } from '../domain/slug.ts';
 import { createLogger } from '../logging/logger.ts';
 import type { StoredModel } from '../models/store.ts';
 import { systemClock } from '../ports/clock.ts';
+import { nothing, one, readAction, several } from './actions.ts';
 import { type Command, type CommandContext, CommandFailed, UsageError } from './command.ts';
 import { listModels } from './models-list.ts';
 import { pullWeights, removeWeights, verifyWeights } from './models-weights.ts';
@@ -23,15 +24,15 @@ function choose(entries: readonly ModelEntry[], names: readonly string[], starte
     const reference = parseReference(name);
     const entry = entries.find(({ slug }) => slug === reference?.slug);
     if (reference === undefined || entry === undefined) {
-      throw new UsageError(`there is no model '${name}'; 'baobab models list' shows them`);
+      throw new CommandFailed(`there is no model '${name}'; 'baobab models list' shows them`);
     }
     const version =
       reference.version === undefined
         ? recommended(entry)
         : entry.versions.find((each) => each.version === reference.version);
-    if (version === undefined) throw new UsageError(`'${entry.slug}' has no version '${reference.version}'`);
+    if (version === undefined) throw new CommandFailed(`'${entry.slug}' has no version '${reference.version}'`);
     if (version.source === undefined)
-      throw new UsageError(`'${name}' is served by upstreams only: there are no weights to fetch`);
+      throw new CommandFailed(`'${name}' is served by upstreams only: there are no weights to fetch`);
     return stored(entry, version);
   });
 }
@@ -74,18 +75,32 @@ export const modelsCommand: Command = {
       on: { type: 'string' },
       'all-starter': { type: 'boolean' },
     });
-    const [action, ...names] = positionals;
+    const starter = values['all-starter'] === true;
+    const { action, following: names } = readAction(
+      'models',
+      {
+        list: nothing,
+        ps: nothing,
+        pull: starter ? nothing : several('a model, or --all-starter'),
+        remove: several('a model'),
+        verify: several('a model', 0),
+        deprecate: one('a model'),
+        retire: one('a model'),
+      },
+      positionals,
+    );
+    const [first = ''] = names;
     if (action === 'ps') return showLoaded(context, values.json === true);
 
     await using administration = await openAdministration(config);
     const { entries, catalog } = administration;
-    const [first] = names;
-    if (action === 'deprecate' && first !== undefined && values.on !== undefined) {
+    if (action === 'deprecate') {
+      if (values.on === undefined) throw new UsageError("'models deprecate' needs --on YYYY-MM-DD");
       const { entry, version } = await catalog.deprecate(first, values.on);
       print(`${entry.slug}@${version.version} is to be removed on ${version.deprecatedAt}`);
       return;
     }
-    if (action === 'retire' && first !== undefined) {
+    if (action === 'retire') {
       await catalog.retire(first);
       print(`${first} is retired`);
       return;
@@ -107,19 +122,19 @@ export const modelsCommand: Command = {
         json: values.json === true,
         print,
       });
-    } else if (action === 'pull' && (names.length > 0 || values['all-starter'])) {
-      const models = choose(entries, names, values['all-starter'] === true);
+    } else if (action === 'pull') {
+      const models = choose(entries, names, starter);
       const failed = await pullWeights({ ...common, models });
       if (failed > 0) throw new CommandFailed(`${failed} of ${models.length} could not be fetched`);
-    } else if (action === 'remove' && names.length > 0) {
+    } else if (action === 'remove') {
       await removeWeights({ ...common, models: choose(entries, names, false) });
-    } else if (action === 'verify') {
+    } else {
       const all = entries
         .filter((entry) => entry.versions.some(({ source }) => source !== undefined))
         .map(({ slug }) => slug);
       const failed = await verifyWeights({ ...common, models: choose(entries, names.length > 0 ? names : all, false) });
       if (failed > 0)
         throw new CommandFailed(`${failed} are not as they should be; 'baobab models pull' fetches them again`);
-    } else throw new UsageError('say what to do with models');
+    }
   },
 };

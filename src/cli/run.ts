@@ -11,8 +11,10 @@ function help(): string {
   return `usage: baobab <command> [options]\n\n${lines.join('\n')}\n\n'baobab <command> --help' tells more; every setting is a flag too ('baobab config --settings').`;
 }
 
-const usageOf = (name: string, { usage }: Command): string =>
-  `usage:\n${usage.map((line) => `  baobab ${name} ${line}`).join('\n')}`;
+function usageOf(name: string, { usage }: Command): string {
+  const start = `  baobab ${name} `;
+  return `usage:\n${usage.map((each) => start + each.replaceAll('\n', `\n${' '.repeat(start.length)}`)).join('\n')}`;
+}
 
 function explain(name: string, error: unknown, usage: string): { text: string; exitCode: number } | undefined {
   if (error instanceof UsageError) return { text: `baobab ${name}: ${error.message}\n\n${usage}`, exitCode: 2 };

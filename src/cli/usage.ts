@@ -2,7 +2,7 @@ import { openAdministration } from '../compose/administration.ts';
 import { usdText } from '../domain/money.ts';
 import type { UsageBucket } from '../services/usage.ts';
 import { snake } from '../validation/names.ts';
-import { type Command, UsageError } from './command.ts';
+import { type Command, CommandFailed } from './command.ts';
 import { parseOptions } from './options.ts';
 import { table } from './table.ts';
 
@@ -42,7 +42,8 @@ export const usageCommand: Command = {
     await using administration = await openAdministration(config);
     const name = values.account ?? 'default';
     const account = await administration.keys.findAccount(name);
-    if (account === undefined) throw new UsageError(`there is no account '${name}'; 'baobab accounts list' shows them`);
+    if (account === undefined)
+      throw new CommandFailed(`there is no account '${name}'; 'baobab accounts list' shows them`);
     const { buckets, totals, window } = await administration.usage.report(account.id, {
       start: values.start ?? `${new Date().toISOString().slice(0, 7)}-01`,
       end: values.end,

@@ -74,17 +74,34 @@ describe('keys beside a running server', () => {
 
   it.each([
     [['keys', 'create', 'x', '--scopes', 'root'], /unknown scope 'root'; allowed: chat, /],
-    [['keys', 'create', 'x', '--account', 'nobody'], /there is no account 'nobody'/],
     [['keys', 'create', 'x', '--expires', '2026-02-30'], /ISO 8601/],
-    [['keys', 'revoke', 'key_none'], /there is no key 'key_none'/],
     [['keys', 'rotate', 'key_none', '--grace', '25h'], /at most 24 hours/],
     [['keys', 'create', '--nonsense'], /there is no option '--nonsense'\n'baobab keys --help' lists the options\n$/],
+    [['keys', 'create', 'x', '--rpm', '-1'], /write --rpm=-1 if it is meant/],
+    [['keys', 'create'], /'keys create' needs a name\n\nusage:\n {2}baobab keys create/],
+    [['models', 'deprecate', SLUG], /'models deprecate' needs --on YYYY-MM-DD/],
     [['constructor'], /there is no command 'constructor'/],
   ])('%j fails with words and no stack trace', async (args, message) => {
     const { exitCode, stderr } = await baobab(server.dataDir, args);
     expect(exitCode).toBeGreaterThan(0);
     expect(stderr).toMatch(message);
     expect(stderr).not.toMatch(/^ +at /m);
+  });
+
+  it.each([
+    [['keys', 'create', 'x', '--account', 'nobody'], "no account 'nobody'; 'baobab accounts list' shows them"],
+    [['keys', 'revoke', 'key_none'], "no key 'key_none'; 'baobab keys list' shows them"],
+    [['models', 'pull', 'acme/none'], "no model 'acme/none'; 'baobab models list' shows them"],
+    [['usage', '--account', 'nobody'], "no account 'nobody'; 'baobab accounts list' shows them"],
+  ])('%j is no wrong usage', async (args, message) => {
+    const { exitCode, stderr } = await baobab(server.dataDir, args);
+    expect({ exitCode, stderr }).toEqual({ exitCode: 1, stderr: `baobab: there is ${message}\n` });
+  });
+
+  it('are helped with in lines that each begin a command or go on with one', async () => {
+    const { stdout } = await baobab(server.dataDir, ['keys', '--help']);
+    expect(stdout).toMatch(/^ {2}baobab keys create <name> .*\n {19,}\[--rpm N\]/m);
+    expect(stdout).not.toMatch(/baobab keys {2}/);
   });
 });
 
