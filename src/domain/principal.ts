@@ -31,6 +31,23 @@ export interface ApiKey {
   lastUsedAt: string | null;
 }
 
+/** What operators may change of an account. */
+export type AccountLimits = Pick<Account, 'rpm' | 'tpm' | 'monthlyBudgetNanoUsd'>;
+
+/** What operators may change of a key. */
+export type KeyRights = Pick<
+  ApiKey,
+  | 'name'
+  | 'scopes'
+  | 'allowedModels'
+  | 'allowedRegions'
+  | 'rpm'
+  | 'tpm'
+  | 'concurrency'
+  | 'monthlyBudgetNanoUsd'
+  | 'expiresAt'
+>;
+
 /** Who is calling: resolved once by authentication, then passed on. */
 export interface Principal {
   account: Account;

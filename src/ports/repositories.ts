@@ -1,4 +1,5 @@
-import type { Account, ApiKey } from '../domain/principal.ts';
+import type { Changes } from '../domain/changes.ts';
+import type { Account, AccountLimits, ApiKey, KeyRights } from '../domain/principal.ts';
 
 /** One interface for each role. Every call resolves only when its effect is durable. */
 export interface AccountRepository {
@@ -6,7 +7,8 @@ export interface AccountRepository {
   get(id: string): Promise<Account | undefined>;
   findByName(name: string): Promise<Account | undefined>;
   list(): Promise<Account[]>;
-  update(account: Account): Promise<void>;
+  /** Undefined fields stay as they are. */
+  update(id: string, changes: Changes<AccountLimits>): Promise<Account | undefined>;
 }
 
 export interface KeyRepository {
@@ -17,7 +19,7 @@ export interface KeyRepository {
   findByHash(hash: string): Promise<{ key: ApiKey; account: Account; hash: string } | undefined>;
   list(filter: { accountId?: string | undefined }): Promise<ApiKey[]>;
   /** Undefined fields stay as they are. */
-  update(id: string, changes: Partial<Pick<ApiKey, 'name' | 'expiresAt' | 'revokedAt'>>): Promise<ApiKey | undefined>;
+  update(id: string, changes: Changes<KeyRights & Pick<ApiKey, 'revokedAt'>>): Promise<ApiKey | undefined>;
   touch(uses: readonly { id: string; lastUsedAt: string }[]): Promise<void>;
 }
 

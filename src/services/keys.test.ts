@@ -45,6 +45,25 @@ describe('keys', () => {
   });
 });
 
+describe('changes', () => {
+  it('touch what they name and nothing else', async () => {
+    const { key } = await service.createKey(account, { name: 'ci', rpm: 5, tpm: 6, allowedModels: ['baobab/*'] });
+    const changed = await service.updateKey(key.id, { rpm: null, allowedModels: [], concurrency: 2 });
+    expect(changed).toEqual({ ...key, rpm: null, allowedModels: [], concurrency: 2 });
+    expect(await service.updateKey('key_none', { rpm: 1 })).toBeUndefined();
+    expect(await service.updateAccount(account.id, { tpm: 7 })).toEqual({ ...account, tpm: 7 });
+    expect(await service.updateAccount('acct_none', { tpm: 7 })).toBeUndefined();
+  });
+
+  it('can neither end a key in the past nor bring a revoked one back', async () => {
+    const { key } = await service.createKey(account, { name: 'ci' });
+    const past = service.updateKey(key.id, { expiresAt: new Date(now).toISOString() });
+    await expect(past).rejects.toMatchObject({ param: 'expires_at' });
+    await service.revokeKey(key.id);
+    await expect(service.updateKey(key.id, { rpm: 1 })).rejects.toMatchObject({ param: 'id' });
+  });
+});
+
 describe('rotation', () => {
   it('issues a key with the same rights while the old one goes on for the grace period', async () => {
     const { key } = await service.createKey(account, {

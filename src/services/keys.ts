@@ -1,25 +1,16 @@
 import { randomBytes } from 'node:crypto';
+import type { Changes } from '../domain/changes.ts';
 import { DAY_MS } from '../domain/dates.ts';
 import { createId } from '../domain/ids.ts';
 import { createSecret, displayPrefix, hashSecret, isPlausibleSecret } from '../domain/key-format.ts';
-import type { Account, ApiKey } from '../domain/principal.ts';
-import { DEFAULT_SCOPES, SCOPES, type Scope } from '../domain/scopes.ts';
+import type { Account, AccountLimits, ApiKey, KeyRights } from '../domain/principal.ts';
+import { DEFAULT_SCOPES, SCOPES } from '../domain/scopes.ts';
 import { errors } from '../errors/errors.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { AccountRepository, KeyRepository } from '../ports/repositories.ts';
 import { DuplicateError } from '../ports/store-errors.ts';
 
-export interface KeyOptions {
-  name: string;
-  scopes?: readonly Scope[] | undefined;
-  allowedModels?: readonly string[] | undefined;
-  allowedRegions?: readonly string[] | undefined;
-  rpm?: number | null | undefined;
-  tpm?: number | null | undefined;
-  concurrency?: number | null | undefined;
-  monthlyBudgetNanoUsd?: number | null | undefined;
-  expiresAt?: string | null | undefined;
-}
+export type KeyOptions = Changes<KeyRights> & Pick<KeyRights, 'name'>;
 
 export interface IssuedKey {
   key: ApiKey;
@@ -28,14 +19,14 @@ export interface IssuedKey {
 }
 
 export interface KeysService {
-  createAccount(
-    name: string,
-    limits?: Partial<Pick<Account, 'rpm' | 'tpm' | 'monthlyBudgetNanoUsd'>>,
-  ): Promise<Account>;
+  createAccount(name: string, limits?: Changes<AccountLimits>): Promise<Account>;
+  updateAccount(id: string, limits: Changes<AccountLimits>): Promise<Account | undefined>;
   listAccounts(): Promise<Account[]>;
   /** By id or by name. */
   findAccount(idOrName: string): Promise<Account | undefined>;
   createKey(account: Account, options: KeyOptions): Promise<IssuedKey>;
+  /** What is undefined stays as it is; null and empty lists take a limit away. */
+  updateKey(id: string, changes: Changes<KeyRights>): Promise<ApiKey | undefined>;
   listKeys(accountId?: string): Promise<ApiKey[]>;
   revokeKey(id: string): Promise<ApiKey | undefined>;
   /** A new key with the same rights; the old one goes on for the grace period, 24 hours at most. */
@@ -81,6 +72,12 @@ export function createKeysService({ accounts, keys, clock }: KeysDependencies): 
     return { key, secret };
   }
 
+  function checkExpiry({ expiresAt }: Changes<KeyRights>): void {
+    if (expiresAt && Date.parse(expiresAt) <= clock.now()) {
+      throw errors.invalidParameter('expires_at', "'expires_at' must lie in the future.");
+    }
+  }
+
   const service: KeysService = {
     async createAccount(name, limits = {}) {
       if (!/^[\p{L}\p{N}][\p{L}\p{N} ._-]{0,63}$/u.test(name)) {
@@ -102,13 +99,19 @@ export function createKeysService({ accounts, keys, clock }: KeysDependencies): 
       }
       return account;
     },
+    updateAccount: (id, limits) => accounts.update(id, limits),
     listAccounts: () => accounts.list(),
     findAccount: async (idOrName) => (await accounts.get(idOrName)) ?? (await accounts.findByName(idOrName)),
     async createKey(account, options) {
-      if (options.expiresAt && Date.parse(options.expiresAt) <= clock.now()) {
-        throw errors.invalidParameter('expires_at', "'expires_at' must lie in the future.");
-      }
+      checkExpiry(options);
       return issue(account, options);
+    },
+    async updateKey(id, changes) {
+      checkExpiry(changes);
+      const key = await keys.get(id);
+      if (key === undefined) return undefined;
+      if (key.revokedAt !== null) throw errors.invalidParameter('id', 'A revoked key cannot be changed.');
+      return keys.update(id, changes);
     },
     listKeys: (accountId) => keys.list({ accountId }),
     async revokeKey(id) {

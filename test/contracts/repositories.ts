@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { KeyRights } from '../../src/domain/principal.ts';
 import type {
   AccountRepository,
   KeyRepository,
@@ -42,8 +43,12 @@ export function repositoriesContract(name: string, open: () => Promise<Repositor
     it('changes an account and lists the oldest first', async () => {
       const second = account({ id: 'acct_0', name: 'second', createdAt: '2026-02-01T00:00:00.000Z' });
       await store.accounts.create(second);
-      const changed = { ...second, name: 'renamed', rpm: 5, tpm: 6, monthlyBudgetNanoUsd: 7 };
-      await store.accounts.update(changed);
+      const limits = { rpm: 5, tpm: 6, monthlyBudgetNanoUsd: 7 };
+      expect(await store.accounts.update('acct_0', limits)).toEqual({ ...second, ...limits });
+      const changed = await store.accounts.update('acct_0', { rpm: null, tpm: undefined });
+      expect(changed).toEqual({ ...second, ...limits, rpm: null });
+      expect(await store.accounts.update('acct_0', {})).toEqual(changed);
+      expect(await store.accounts.update('acct_none', limits)).toBeUndefined();
       expect(await store.accounts.list()).toEqual([account(), changed]);
     });
 
@@ -80,7 +85,20 @@ export function repositoriesContract(name: string, open: () => Promise<Repositor
       const changed = await store.keys.update('key_3', { name: 'renamed', expiresAt: null, revokedAt: null });
       expect(changed).toEqual({ ...key, name: 'renamed', expiresAt: null });
       expect(await store.keys.get('key_3')).toEqual(changed);
-      expect(await store.keys.update('key_3', {})).toEqual(changed);
+      expect(await store.keys.update('key_3', { rpm: undefined })).toEqual(changed);
+      const rights: KeyRights = {
+        name: 'other',
+        scopes: ['files'],
+        allowedModels: [],
+        allowedRegions: ['eu-2'],
+        rpm: null,
+        tpm: 5,
+        concurrency: 6,
+        monthlyBudgetNanoUsd: 7,
+        expiresAt: '2027-02-01T00:00:00.000Z',
+      };
+      expect(await store.keys.update('key_3', rights)).toEqual({ ...key, ...rights });
+      expect(await store.keys.get('key_3')).toEqual({ ...key, ...rights });
       expect(await store.keys.update('key_none', { name: 'x' })).toBeUndefined();
     });
 
@@ -113,7 +131,7 @@ export function repositoriesContract(name: string, open: () => Promise<Repositor
       await store.accounts.create(account({ id: 'acct_9', name: 'ninth' }));
       await store.keys.create(apiKey({ id: 'key_9' }), 'hash-9');
       await store.keys.update('key_9', { name: 'x' });
-      await store.accounts.update(account({ id: 'acct_9', name: 'ninth', rpm: 1 }));
+      await store.accounts.update('acct_9', { rpm: 1 });
       await expect(store.keys.create(apiKey({ id: 'key_9' }), 'hash-9')).rejects.toThrow(DuplicateError);
       await store.lifecycles.save({
         slug: 'c/d',

@@ -1,3 +1,4 @@
+import { given } from '../../domain/changes.ts';
 import type { Account } from '../../domain/principal.ts';
 import type { AccountRepository } from '../../ports/repositories.ts';
 import type { SqlDatabase } from './database.ts';
@@ -40,9 +41,15 @@ export function sqlAccounts({ read, write }: SqlDatabase): AccountRepository {
       const rows = await accounts.orderBy('created_at').orderBy('id').execute();
       return rows.map(toAccount);
     },
-    async update(account) {
-      const { id, ...changes } = toRow(account);
-      await write([read.updateTable('accounts').set(changes).where('id', '=', id), bumpRevision(read, 'keys')]);
+    async update(id, { rpm, tpm, monthlyBudgetNanoUsd }) {
+      const changes = given({ rpm, tpm, monthly_budget_nano_usd: monthlyBudgetNanoUsd });
+      if (Object.keys(changes).length === 0) return this.get(id);
+      const [{ rows }] = await write([
+        read.updateTable('accounts').set(changes).where('id', '=', id).returningAll(),
+        bumpRevision(read, 'keys'),
+      ]);
+      const [row] = rows;
+      return row && toAccount(row);
     },
   };
 }

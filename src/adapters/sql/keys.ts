@@ -1,3 +1,4 @@
+import { given } from '../../domain/changes.ts';
 import type { ApiKey } from '../../domain/principal.ts';
 import type { Scope } from '../../domain/scopes.ts';
 import type { KeyRepository } from '../../ports/repositories.ts';
@@ -87,12 +88,19 @@ export function sqlKeys({ read, write }: SqlDatabase): KeyRepository {
         .execute();
       return rows.map(toKey);
     },
-    async update(id, { name, expiresAt, revokedAt }) {
-      const changes = {
-        ...(name !== undefined && { name }),
-        ...(expiresAt !== undefined && { expires_at: expiresAt }),
-        ...(revokedAt !== undefined && { revoked_at: revokedAt }),
-      };
+    async update(id, { scopes, allowedModels, allowedRegions, ...rights }) {
+      const changes = given({
+        name: rights.name,
+        scopes: scopes && JSON.stringify(scopes),
+        allowed_models: allowedModels && JSON.stringify(allowedModels),
+        allowed_regions: allowedRegions && JSON.stringify(allowedRegions),
+        rpm: rights.rpm,
+        tpm: rights.tpm,
+        concurrency: rights.concurrency,
+        monthly_budget_nano_usd: rights.monthlyBudgetNanoUsd,
+        expires_at: rights.expiresAt,
+        revoked_at: rights.revokedAt,
+      });
       if (Object.keys(changes).length === 0) return this.get(id);
       const [{ rows }] = await write([
         read.updateTable('api_keys').set(changes).where('id', '=', id).returningAll(),
