@@ -1,45 +1,45 @@
 import { openAdministration } from '../compose/administration.ts';
+import { given } from '../domain/changes.ts';
+import type { Account } from '../domain/principal.ts';
 import { nothing, one, readAction } from './actions.ts';
-import type { Command } from './command.ts';
-import { dollarsOption, integerOption, parseOptions } from './options.ts';
+import { type Command, CommandFailed, UsageError } from './command.ts';
+import { parseOptions } from './options.ts';
+import { LIMIT_OPTIONS, limitsFrom, limitsText } from './rights.ts';
 import { table } from './table.ts';
 
-const money = (nano: number | null): string => (nano === null ? '-' : `$${nano / 1e9}`);
+function accountTable(accounts: readonly Account[]): string {
+  const rows = accounts.map((each) => [each.id, each.name, limitsText(each), each.createdAt]);
+  return table(['ID', 'NAME', 'LIMITS', 'CREATED'], rows);
+}
+
+const ACTIONS = { create: one('a name'), list: nothing, update: one('a name') };
 
 export const accountsCommand: Command = {
-  usage: ['create <name> [--rpm N] [--tpm N] [--monthly-budget USD] [--json]', 'list [--json]'],
+  usage: [
+    'create <name> [--rpm N] [--tpm N] [--monthly-budget USD] [--json]',
+    'list [--json]',
+    "update <name> [--rpm N] [--tpm N] [--monthly-budget USD] [--json]    the word 'none' takes a limit away",
+  ],
   async run({ args, config, print }) {
-    const { values, positionals } = parseOptions(args, {
-      json: { type: 'boolean' },
-      rpm: { type: 'string' },
-      tpm: { type: 'string' },
-      'monthly-budget': { type: 'string' },
-    });
-    const { action, following } = readAction('accounts', { create: one('a name'), list: nothing }, positionals);
+    const { values, positionals } = parseOptions(args, { ...LIMIT_OPTIONS, json: { type: 'boolean' } });
+    const { action, following } = readAction('accounts', ACTIONS, positionals);
     const [name = ''] = following;
+    const limits = limitsFrom(values);
     await using administration = await openAdministration(config);
     const { keys } = administration;
     if (action === 'create') {
-      const account = await keys.createAccount(name, {
-        rpm: integerOption('rpm', values.rpm) ?? null,
-        tpm: integerOption('tpm', values.tpm) ?? null,
-        monthlyBudgetNanoUsd: dollarsOption('monthly-budget', values['monthly-budget']) ?? null,
-      });
+      const account = await keys.createAccount(name, limits);
       print(values.json ? JSON.stringify(account) : `created account ${account.name} (${account.id})`);
+    } else if (action === 'update') {
+      if (Object.keys(given(limits)).length === 0) throw new UsageError('say what to change, for example --rpm 60');
+      const found = await keys.findAccount(name);
+      const account = found && (await keys.updateAccount(found.id, limits));
+      if (account === undefined)
+        throw new CommandFailed(`there is no account '${name}'; 'baobab accounts list' shows them`);
+      print(values.json ? JSON.stringify(account) : accountTable([account]));
     } else {
       const accounts = await keys.listAccounts();
-      if (values.json) print(JSON.stringify(accounts));
-      else {
-        const rows = accounts.map((each) => [
-          each.id,
-          each.name,
-          each.rpm?.toString() ?? '-',
-          each.tpm?.toString() ?? '-',
-          money(each.monthlyBudgetNanoUsd),
-          each.createdAt,
-        ]);
-        print(table(['ID', 'NAME', 'RPM', 'TPM', 'BUDGET', 'CREATED'], rows));
-      }
+      print(values.json ? JSON.stringify(accounts) : accountTable(accounts));
     }
   },
 };

@@ -16,11 +16,11 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     load: async () => (await import('./models.ts')).modelsCommand,
   },
   keys: {
-    summary: 'Create, list, revoke and rotate API keys',
+    summary: 'Create, list, change, revoke and rotate API keys',
     load: async () => (await import('./keys.ts')).keysCommand,
   },
   accounts: {
-    summary: 'Create and list accounts',
+    summary: 'Create, list and change accounts',
     load: async () => (await import('./accounts.ts')).accountsCommand,
   },
   usage: {

@@ -64,15 +64,53 @@ describe('keys beside a running server', () => {
       code: 'model_not_allowed',
     });
     const { stdout } = await baobab(server.dataDir, ['keys', 'list', '--account', 'team']);
-    expect(stdout).toMatch(/^ID +KEY +NAME +ACCOUNT +STATE +LAST USED +SCOPES\n/);
-    expect(stdout).toContain(id);
+    expect(stdout).toMatch(/^ID +KEY +NAME +ACCOUNT +STATE +LAST USED +LIMITS +MODELS +SCOPES\n/);
+    expect(stdout).toMatch(new RegExp(`^${id} .* narrow +team +active +\\S+ +- +qwen/\\* +chat,`, 'm'));
     expect(stdout).not.toContain(secret);
     const keys = await baobabJson<KeyAnswer[]>(server.dataDir, ['keys', 'list', '--account', 'team']);
     expect(keys).toMatchObject([{ id, name: 'narrow', allowedModels: ['qwen/*'] }]);
     expect(JSON.stringify(keys)).not.toContain(secret);
   });
 
+  it('changed ones and those of changed accounts are held to it within a second', async () => {
+    await baobabJson(server.dataDir, ['accounts', 'create', 'changing', '--rpm', '500']);
+    const { id, secret } = await baobabJson<KeyAnswer>(server.dataDir, [
+      ...['keys', 'create', 'old', '--account', 'changing', '--tpm', '9000', '--models', 'qwen/*'],
+    ]);
+    // Loaded first: that takes longer than the change may take.
+    const client = new OpenAI({ baseURL: `${server.address}/v1`, apiKey: server.apiKey });
+    await client.embeddings.create({ model: SLUG, input: 'a' });
+    const embed = async () => {
+      const answer = await fetch(`${server.address}/v1/embeddings`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ model: SLUG, input: 'a' }),
+      });
+      await answer.arrayBuffer();
+      const limit = (of: string) => Number(answer.headers.get(`x-ratelimit-limit-${of}`));
+      return { status: answer.status, rpm: limit('requests'), tpm: limit('tokens') };
+    };
+    expect(await embed()).toMatchObject({ status: 403 });
+    const changed = await baobab(server.dataDir, ['keys', 'update', id, '--models', 'none', '--rpm', '600']);
+    expect(changed.stdout).toMatch(/ old +changing +active .* 600 rpm, 9000 tpm +- +chat,/);
+    await expect.poll(embed, seen).toEqual({ status: 200, rpm: 600, tpm: 9_000 });
+    const renamed = ['keys', 'update', id, '--rpm', 'none', '--name', 'new'];
+    expect(await baobabJson<KeyAnswer>(server.dataDir, renamed)).toMatchObject({ id, rpm: null, name: 'new' });
+    await expect.poll(embed, seen).toEqual({ status: 200, rpm: 500, tpm: 9_000 });
+    const account = await baobab(server.dataDir, ['accounts', 'update', 'changing', '--rpm', '700', '--tpm', '8000']);
+    expect(account.stdout).toMatch(/^ID +NAME +LIMITS +CREATED\n\S+ +changing +700 rpm, 8000 tpm /);
+    await expect.poll(embed, seen).toEqual({ status: 200, rpm: 700, tpm: 9_000 });
+    await baobabJson(server.dataDir, ['accounts', 'update', 'changing', '--monthly-budget', '0']);
+    await expect.poll(async () => (await embed()).status, seen).toBe(429);
+    await baobabJson(server.dataDir, ['accounts', 'update', 'changing', '--monthly-budget', 'none']);
+    await expect.poll(async () => (await embed()).status, seen).toBe(200);
+  });
+
   it.each([
+    [['keys', 'update', 'key_none'], /say what to change, for example --rpm 60/],
+    [['keys', 'update', 'key_none', '--models', ','], /--models must name at least one/],
+    [['keys', 'update', 'key_none', '--scopes', 'none'], /unknown scope 'none'/],
+    [['accounts', 'update', 'team', '--rpm', 'many'], /--rpm must be a whole number, not 'many'/],
     [['keys', 'create', 'x', '--scopes', 'root'], /unknown scope 'root'; allowed: chat, /],
     [['keys', 'create', 'x', '--expires', '2026-02-30'], /ISO 8601/],
     [['keys', 'rotate', 'key_none', '--grace', '25h'], /at most 24 hours/],
@@ -91,6 +129,8 @@ describe('keys beside a running server', () => {
   it.each([
     [['keys', 'create', 'x', '--account', 'nobody'], "no account 'nobody'; 'baobab accounts list' shows them"],
     [['keys', 'revoke', 'key_none'], "no key 'key_none'; 'baobab keys list' shows them"],
+    [['keys', 'update', 'key_none', '--rpm', '1'], "no key 'key_none'; 'baobab keys list' shows them"],
+    [['accounts', 'update', 'nobody', '--rpm', '1'], "no account 'nobody'; 'baobab accounts list' shows them"],
     [['models', 'pull', 'acme/none'], "no model 'acme/none'; 'baobab models list' shows them"],
     [['usage', '--account', 'nobody'], "no account 'nobody'; 'baobab accounts list' shows them"],
   ])('%j is no wrong usage', async (args, message) => {

@@ -1,0 +1,42 @@
+import { expect, it } from 'vitest';
+import { given } from '../domain/changes.ts';
+import { limitsText, rightsFrom } from './rights.ts';
+
+it('reads what a key may do, and nothing that was not said', () => {
+  expect(given(rightsFrom({}))).toEqual({});
+  expect(given(rightsFrom({ rpm: '60', 'monthly-budget': '12.5', models: 'a/*, b/c', scopes: 'chat' }))).toEqual({
+    rpm: 60,
+    monthlyBudgetNanoUsd: 12_500_000_000,
+    allowedModels: ['a/*', 'b/c'],
+    scopes: ['chat'],
+  });
+  expect(rightsFrom({ expires: '2030-01-02' }).expiresAt).toBe('2030-01-02T00:00:00.000Z');
+});
+
+it("takes limits away by the word 'none', and not by an empty list", () => {
+  const all = { rpm: 'none', tpm: 'none', concurrency: 'none', 'monthly-budget': 'none', expires: 'none' };
+  expect(given(rightsFrom({ ...all, models: 'none', regions: 'none' }))).toEqual({
+    rpm: null,
+    tpm: null,
+    concurrency: null,
+    monthlyBudgetNanoUsd: null,
+    expiresAt: null,
+    allowedModels: [],
+    allowedRegions: [],
+  });
+  for (const option of ['models', 'regions', 'scopes']) {
+    expect(() => rightsFrom({ [option]: ' ,' })).toThrow(`--${option} must name at least one`);
+  }
+  expect(() => rightsFrom({ scopes: 'none' })).toThrow(/unknown scope 'none'/);
+});
+
+it('tells limits in few words', () => {
+  const account = { rpm: null, tpm: null, monthlyBudgetNanoUsd: null };
+  expect(limitsText(account)).toBe('-');
+  expect(limitsText({ ...account, rpm: 60, tpm: 1000, monthlyBudgetNanoUsd: 5e9 })).toBe(
+    '60 rpm, 1000 tpm, 5 USD/month',
+  );
+  expect(limitsText({ ...account, concurrency: 2, monthlyBudgetNanoUsd: 0, allowedRegions: ['a', 'b'] })).toBe(
+    '2 at a time, 0 USD/month, in a,b',
+  );
+});

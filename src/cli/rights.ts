@@ -1,0 +1,89 @@
+import type { Changes } from '../domain/changes.ts';
+import { usdText } from '../domain/money.ts';
+import type { AccountLimits, ApiKey, KeyRights } from '../domain/principal.ts';
+import { parseScopes, type Scope } from '../domain/scopes.ts';
+import { parseTimestamp } from '../domain/timestamps.ts';
+import { OptionError } from './command.ts';
+import { dollarsOption, integerOption } from './options.ts';
+
+const text = { type: 'string' } as const;
+
+/** The options for limits of keys and accounts. */
+export const LIMIT_OPTIONS = { rpm: text, tpm: text, 'monthly-budget': text } as const;
+
+export const KEY_OPTIONS = {
+  ...LIMIT_OPTIONS,
+  scopes: text,
+  models: text,
+  regions: text,
+  concurrency: text,
+  expires: text,
+} as const;
+
+type Values<T> = { [Option in keyof T]?: string | undefined };
+type Read<T> = (name: string, text: string | undefined) => T;
+
+/** The word that takes a limit away. */
+const NONE = 'none';
+
+const orNull =
+  <T>(read: Read<T>): Read<T | null> =>
+  (name, given) =>
+    given === NONE ? null : read(name, given);
+
+const limit = orNull(integerOption);
+const dollars = orNull(dollarsOption);
+
+/** Names with commas between them. An empty text is refused: as a limit it would let everything through. */
+function namesOption(name: string, given: string | undefined): string[] | undefined {
+  const names = given
+    ?.split(',')
+    .map((each) => each.trim())
+    .filter((each) => each !== '');
+  if (names?.length === 0) throw new OptionError(`--${name} must name at least one`);
+  return names;
+}
+
+/** No names at all stand for every one. */
+const namesOrAll = (name: string, given: string | undefined) => (given === NONE ? [] : namesOption(name, given));
+
+function scopesOption(name: string, given: string | undefined): Scope[] | undefined {
+  const names = namesOption(name, given);
+  try {
+    return names && parseScopes(names);
+  } catch (error) {
+    throw new OptionError((error as Error).message);
+  }
+}
+
+const timeOption = orNull((name, given) =>
+  given === undefined ? undefined : new Date(parseTimestamp(given, name)).toISOString(),
+);
+
+export const limitsFrom = (values: Values<typeof LIMIT_OPTIONS>): Changes<AccountLimits> => ({
+  rpm: limit('rpm', values.rpm),
+  tpm: limit('tpm', values.tpm),
+  monthlyBudgetNanoUsd: dollars('monthly-budget', values['monthly-budget']),
+});
+
+export const rightsFrom = (values: Values<typeof KEY_OPTIONS>): Changes<Omit<KeyRights, 'name'>> => ({
+  ...limitsFrom(values),
+  scopes: scopesOption('scopes', values.scopes),
+  allowedModels: namesOrAll('models', values.models),
+  allowedRegions: namesOrAll('regions', values.regions),
+  concurrency: limit('concurrency', values.concurrency),
+  expiresAt: timeOption('expires', values.expires),
+});
+
+/** `60 rpm, 1000 tpm, 5 USD/month`; `-` where nothing is set. */
+export function limitsText(limits: AccountLimits & Partial<Pick<ApiKey, 'concurrency' | 'allowedRegions'>>): string {
+  const { rpm, tpm, concurrency = null, monthlyBudgetNanoUsd, allowedRegions = [] } = limits;
+  const parts = [
+    rpm === null ? '' : `${rpm} rpm`,
+    tpm === null ? '' : `${tpm} tpm`,
+    concurrency === null ? '' : `${concurrency} at a time`,
+    monthlyBudgetNanoUsd === null ? '' : `${usdText(monthlyBudgetNanoUsd)} USD/month`,
+    allowedRegions.length === 0 ? '' : `in ${allowedRegions.join(',')}`,
+  ];
+  return parts.filter((part) => part !== '').join(', ') || '-';
+}
