@@ -24,7 +24,7 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     load: async () => (await import('./accounts.ts')).accountsCommand,
   },
   usage: {
-    summary: 'Show tokens and spend of an account',
+    summary: 'Show tokens and spend of one account or all',
     load: async () => (await import('./usage.ts')).usageCommand,
   },
   batches: {

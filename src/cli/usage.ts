@@ -1,8 +1,9 @@
 import { openAdministration } from '../compose/administration.ts';
 import { usdText } from '../domain/money.ts';
-import type { UsageBucket } from '../services/usage.ts';
+import type { UsageWindow } from '../domain/usage-window.ts';
+import type { UsageBucket, UsageSums } from '../services/usage.ts';
 import { snake } from '../validation/names.ts';
-import { type Command, CommandFailed } from './command.ts';
+import { type Command, CommandFailed, OptionError, UsageError } from './command.ts';
 import { parseOptions } from './options.ts';
 import { table } from './table.ts';
 
@@ -15,7 +16,11 @@ function bar(value: bigint, largest: bigint): string {
   return '█'.repeat(Math.floor(eighths / 8)) + EIGHTHS[eighths % 8];
 }
 
-const GROUP_COLUMNS: Record<string, (bucket: UsageBucket) => string> = {
+/** With the name of its account where there may be several. */
+type Bucket = UsageBucket & { account?: string };
+
+const GROUP_COLUMNS: Record<string, (bucket: Bucket) => string> = {
+  account: ({ account }) => account ?? '',
   model: ({ model }) => model ?? '',
   region: ({ region }) => region ?? '',
   key: ({ keyId, keyName }) => keyName ?? keyId ?? '',
@@ -23,15 +28,32 @@ const GROUP_COLUMNS: Record<string, (bucket: UsageBucket) => string> = {
 
 const COUNTS = ['requests', 'promptTokens', 'completionTokens', 'cacheReadTokens', 'audioSeconds'] as const;
 
+const add = (left: UsageSums, right: UsageSums): UsageSums => ({
+  requests: left.requests + right.requests,
+  promptTokens: left.promptTokens + right.promptTokens,
+  completionTokens: left.completionTokens + right.completionTokens,
+  cacheReadTokens: left.cacheReadTokens + right.cacheReadTokens,
+  audioSeconds: left.audioSeconds + right.audioSeconds,
+  costNanoUsd: left.costNanoUsd + right.costNanoUsd,
+});
+
+/** A day without its midnight. */
+const timeText = (time: number): string => new Date(time).toISOString().replace('T00:00:00.000Z', '');
+
+const windowText = ({ start, end }: UsageWindow, untilNow: boolean): string =>
+  `from ${timeText(start)} to ${untilNow ? 'now' : timeText(end)} (UTC)`;
+
 const csvCell = (text: string): string => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
 
 export const usageCommand: Command = {
   usage: [
-    '[--account NAME] [--start DATE] [--end DATE] [--bucket hour|day|month] [--group-by model,region,key] [--csv | --json]',
+    '[--account NAME | --all] [--start DATE] [--end DATE] [--bucket hour|day|month] [--group-by model,region,key]\n' +
+      "[--csv | --json]    unless told otherwise: of the account 'default', from the first of this month to now (UTC)",
   ],
   async run({ args, config, print }) {
-    const { values } = parseOptions(args, {
+    const { values, positionals } = parseOptions(args, {
       account: { type: 'string' },
+      all: { type: 'boolean' },
       start: { type: 'string' },
       end: { type: 'string' },
       bucket: { type: 'string' },
@@ -39,20 +61,40 @@ export const usageCommand: Command = {
       csv: { type: 'boolean' },
       json: { type: 'boolean' },
     });
+    if (positionals.length > 0) {
+      throw new UsageError(`cannot do anything with '${positionals.join(' ')}'; --account NAME names an account`);
+    }
+    if (values.all && values.account !== undefined) throw new OptionError('--all and --account exclude each other');
     await using administration = await openAdministration(config);
+    const { keys, usage } = administration;
     const name = values.account ?? 'default';
-    const account = await administration.keys.findAccount(name);
-    if (account === undefined)
-      throw new CommandFailed(`there is no account '${name}'; 'baobab accounts list' shows them`);
-    const { buckets, totals, window } = await administration.usage.report(account.id, {
-      start: values.start ?? `${new Date().toISOString().slice(0, 7)}-01`,
-      end: values.end,
-      bucket: values.bucket,
-      groupBy: values['group-by'],
-    });
+    const chosen = values.all ? await keys.listAccounts() : [await keys.findAccount(name)];
 
-    const groups = window.groupBy.map(
-      (group) => [group, GROUP_COLUMNS[group] as (bucket: UsageBucket) => string] as const,
+    const reports = [];
+    for (const account of chosen) {
+      if (account === undefined) {
+        throw new CommandFailed(`there is no account '${name}'; 'baobab accounts list' shows them`);
+      }
+      const report = await usage.report(account.id, {
+        start: values.start ?? `${new Date().toISOString().slice(0, 7)}-01`,
+        end: values.end,
+        bucket: values.bucket,
+        groupBy: values['group-by'],
+      });
+      reports.push({ account: account.name, ...report });
+    }
+    const [first] = reports;
+    if (first === undefined) throw new CommandFailed('there are no accounts yet');
+    const { window } = first;
+    const totals = reports.map((report) => report.totals).reduce(add);
+    const buckets: Bucket[] = values.all
+      ? reports
+          .flatMap(({ account, buckets }) => buckets.map((bucket) => ({ account, ...bucket })))
+          .sort((left, right) => Date.parse(left.start) - Date.parse(right.start))
+      : first.buckets;
+
+    const groups = [...(values.all ? ['account'] : []), ...window.groupBy].map(
+      (group) => [group, GROUP_COLUMNS[group] as (bucket: Bucket) => string] as const,
     );
     const startOf = ({ start }: UsageBucket) =>
       window.bucket === 'hour' ? start.slice(0, 16) : start.slice(0, window.bucket === 'day' ? 10 : 7);
@@ -88,7 +130,7 @@ export const usageCommand: Command = {
       ];
       const headings = [
         window.bucket,
-        ...window.groupBy,
+        ...groups.map(([group]) => group),
         'requests',
         'prompt',
         'completion',
@@ -97,6 +139,8 @@ export const usageCommand: Command = {
         'cost',
         '',
       ];
+      const whose = values.all ? 'every account' : `account ${first.account}`;
+      print(`${whose}, ${windowText(window, values.end === undefined)}\n`);
       print(
         table(
           headings.map((heading) => heading.toUpperCase()),
