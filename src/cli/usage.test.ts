@@ -28,7 +28,7 @@ async function run(...args: string[]): Promise<string> {
   const { config, rest } = loadConfig({ args, env: { BAOBAB_DATA_DIR: directory }, workingDirectory: directory });
   const printed: string[] = [];
   const print = (text: string) => printed.push(text);
-  await usageCommand.run({ args: rest, config, configFile: undefined, env: {}, print });
+  await usageCommand.run({ args: rest, config, configFile: undefined, locate: () => '', env: {}, print });
   return printed.join('\n');
 }
 
