@@ -44,7 +44,7 @@ function obstacles(answer: Refused, ceilings: Ceilings): Obstacle[] {
     {
       code: 'rpm_exceeded',
       waitMs: answer.requests.waitMs,
-      message: `The limit of ${limits.rpm} requests a minute for this key, model and region is used up.`,
+      message: `The limit of ${requestsText(limits.rpm)} a minute for this key, model and region is used up.`,
     },
     {
       code: 'tpm_exceeded',
