@@ -37,8 +37,7 @@ export interface FilesService {
   upload(accountId: string, upload: Upload): Promise<StoredFile>;
   /** Bytes without a record yet, for writers that must record the file together with something else. */
   store(accountId: string, upload: Omit<Upload, 'announcedBytes'>): Promise<StoredFile>;
-  /** Throws 404 for files that are not there or of another account. */
-  /** `param` names the field that the id stood in, if it was one. */
+  /** Throws 404 for files that are not there or of another account; `param` names the field that the id stood in, if it was one. */
   get(accountId: string, id: string, param?: string): Promise<StoredFile>;
   list(accountId: string, query: FileQuery): Promise<FilePage>;
   open(file: StoredFile, range?: ByteRange): Promise<Readable>;
