@@ -47,10 +47,10 @@ const HEADERS = {
   'x-ratelimit-reset-requests': text('Until all requests are there again, such as `1m30s`'),
   'x-ratelimit-limit-tokens': whole('Tokens a minute for this key, model and region'),
   'x-ratelimit-remaining-tokens': whole('Tokens left'),
-  'x-ratelimit-reset-tokens': text('Until all tokens are there again, such as `250ms`'),
+  'x-ratelimit-reset-tokens': text('Until all tokens are there again, such as `0.25s`'),
   'Service-Deprecated': text('Time of removal in ISO 8601, on answers of a deprecated model'),
   'x-budget-warning': text('How much of a monthly budget is spent, when it is most of it'),
-  'Retry-After': whole('Seconds until the same request can pass'),
+  'Retry-After': whole('Seconds until the same request can pass, where that is known'),
   'x-should-retry': text('`false`: the same request will not pass soon, so clients should not repeat it'),
 };
 type HeaderName = keyof typeof HEADERS;
@@ -79,7 +79,7 @@ function headersOf(status: string, route: Documented): HeaderName[] {
     ...(isPost(route) && REPLAYED.has(status) ? (['Idempotent-Replayed'] as const) : []),
     ...(isInference(route) && (status === '200' || status === '429') ? RATE_HEADERS : []),
     ...(isInference(route) && status === '200' ? (['Service-Deprecated', 'x-budget-warning'] as const) : []),
-    ...(status === '429' ? (['Retry-After'] as const) : []),
+    ...(status === '429' || status === '503' ? (['Retry-After'] as const) : []),
     ...(status === '409' || status === '429' ? (['x-should-retry'] as const) : []),
   ];
 }
