@@ -231,7 +231,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
       logger.info({ drainTimeoutMs, running: server.running.size }, 'stopping: no new connections, what runs may end');
       let cutOff: NodeJS.Timeout | undefined;
       const deadline = setTimeout(() => {
-        for (const request of server.running) request.abort(errors.shuttingDown());
+        server.running.stopAll(errors.shuttingDown());
         cutOff = setTimeout(() => server.server.closeAllConnections(), LAST_WORDS_MS);
       }, drainTimeoutMs);
       // Batches are paused first: no line may take up the time that is left to the others.

@@ -1,9 +1,10 @@
 import type { FastifyContextConfig, FastifyReply, FastifyRequest } from 'fastify';
 import type { Principal } from '../domain/principal.ts';
 import { errors } from '../errors/errors.ts';
+import { NOWHERE, type RunningRequests, type Stoppable } from './running-requests.ts';
 
 /** What the access log and the metrics tell about a request. Never secrets, prompts or answers. */
-export interface RequestRecord {
+export interface RequestRecord extends Stoppable {
   startedAt: number;
   /** Of its route. */
   config: Partial<FastifyContextConfig>;
@@ -22,8 +23,8 @@ declare module 'fastify' {
     record: RequestRecord;
   }
   interface FastifyInstance {
-    /** Of requests that somebody would have to stop: with them a shutdown ends what it cannot wait for. */
-    running: Set<AbortController>;
+    /** With it a shutdown ends what it cannot wait for. */
+    running: RunningRequests<RequestRecord>;
   }
 }
 
@@ -37,6 +38,7 @@ export const createRecord = (startedAt: number, config: RequestRecord['config'] 
   errorCode: undefined,
   replayed: false,
   disconnect: undefined,
+  place: NOWHERE,
 });
 
 /** The caller; only for routes behind authentication. */
@@ -51,7 +53,7 @@ export function disconnectSignal({ request, raw }: FastifyReply): AbortSignal {
   const { record } = request;
   if (record.disconnect === undefined) {
     record.disconnect = new AbortController();
-    request.server.running.add(record.disconnect);
+    request.server.running.add(record);
   }
   // It may have gone while its body was read and its key was looked up.
   if (raw.destroyed && !raw.writableFinished) record.disconnect.abort(errors.clientCancelled());

@@ -3,7 +3,8 @@ import plugin from 'fastify-plugin';
 import { errors } from '../../errors/errors.ts';
 import type { Metrics } from '../../metrics/metrics.ts';
 import { writesLevel } from '../request-logger.ts';
-import { createRecord } from '../request-record.ts';
+import { createRecord, type RequestRecord } from '../request-record.ts';
+import { createRunningRequests } from '../running-requests.ts';
 
 export interface RequestLogOptions {
   metrics: Metrics;
@@ -25,7 +26,7 @@ export function observe(request: FastifyRequest, reply: FastifyReply, metrics: M
     metrics.requestsInFlight.dec();
     const { record } = request;
     const isWhole = reply.raw.writableFinished;
-    if (record.disconnect !== undefined) request.server.running.delete(record.disconnect);
+    request.server.running.remove(record);
     if (!isWhole) record.disconnect?.abort(errors.clientCancelled());
     const status = isWhole ? reply.statusCode : 499;
     const seconds = (performance.now() - record.startedAt) / 1000;
@@ -54,7 +55,7 @@ export function observe(request: FastifyRequest, reply: FastifyReply, metrics: M
 
 export const requestLog = plugin<RequestLogOptions>(async (server, { metrics }) => {
   server.decorateRequest('record');
-  server.decorate('running', new Set<AbortController>());
+  server.decorate('running', createRunningRequests<RequestRecord>());
   server.addHook('onRequest', (request, reply, done) => {
     observe(request, reply, metrics);
     done();
