@@ -67,6 +67,12 @@ export function createReport(): Report {
   };
 }
 
+/** Time that the host of a virtual machine has taken from its processors so far, all of them together. Linux only. */
+export function stolenMs(): number {
+  const [, , , , , , , , steal] = readFileSync('/proc/stat', 'utf8').split('\n')[0]?.split(/ +/) ?? [];
+  return (Number(steal ?? 0) * 1000) / TICKS_PER_SECOND;
+}
+
 /** Resident memory of a process in MB; 0 when it is gone. Linux only. */
 export function residentMb(pid: number): number {
   try {

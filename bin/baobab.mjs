@@ -3,12 +3,11 @@
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { ensureInstalled, pinnedNode } from '../scripts/install.mjs';
-import { SERVE_FLAGS } from './serve-flags.mjs';
+import { FILE_THREADS, SERVE_FLAGS } from './serve-flags.mjs';
 
 ensureInstalled('run');
 
-// File work of all kinds shares these threads. Four of them, Node's own number, could all be syncing uploads while the ledger waits.
-process.env.UV_THREADPOOL_SIZE ??= '16';
+process.env.UV_THREADPOOL_SIZE ??= FILE_THREADS;
 
 const command = process.argv.slice(2);
 const main = fileURLToPath(new URL('../src/main.ts', import.meta.url));
