@@ -278,7 +278,7 @@ for (const [side, name] of [
 /** Of the part of V8's heap that only collections of everything clean up, which requests feel. */
 async function oldObjectBytes(): Promise<number> {
   const metrics = await fetch(`${baobab.address}/metrics`, { headers: { authorization: `Bearer ${KEY}` } });
-  const [, bytes] = /^nodejs_heap_space_size_used_bytes\{space="old"\} (\S+)/m.exec(await metrics.text()) ?? [];
+  const [, bytes] = /^baobab_nodejs_heap_space_size_used_bytes\{space="old"\} (\S+)/m.exec(await metrics.text()) ?? [];
   return Number(bytes);
 }
 
