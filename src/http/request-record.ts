@@ -53,7 +53,8 @@ export function disconnectSignal({ request, raw }: FastifyReply): AbortSignal {
   const { record } = request;
   if (record.disconnect === undefined) {
     record.disconnect = new AbortController();
-    request.server.running.add(record);
+    // Otherwise it has left already, and nobody would take it out again.
+    if (!raw.destroyed) request.server.running.add(record);
   }
   // It may have gone while its body was read and its key was looked up.
   if (raw.destroyed && !raw.writableFinished) record.disconnect.abort(errors.clientCancelled());
