@@ -6,6 +6,7 @@ import { NOTHING_USED } from '../../src/domain/pricing.ts';
 import { systemClock } from '../../src/ports/clock.ts';
 import { createIdempotency } from '../../src/services/idempotency.ts';
 import { createMetering } from '../../src/services/metering.ts';
+import { say } from './say.ts';
 
 /**
  * Serves paid requests until it is killed: first the given numbers again, as clients do after a crash, then new ones. Prints
@@ -24,7 +25,7 @@ const idempotency = createIdempotency({
 await idempotency.recover();
 
 async function serve(number: string): Promise<void> {
-  process.stdout.write(`sent ${number}\n`);
+  await say(`sent ${number}`);
   const begun = await idempotency.begin({
     accountId: 'acct_1',
     endpoint: 'POST /v1/embeddings',
@@ -49,7 +50,7 @@ async function serve(number: string): Promise<void> {
     });
     await begun.complete({ status: 200, headers: {}, body: Buffer.from(number) });
   }
-  process.stdout.write(`done ${number}\n`);
+  await say(`done ${number}`);
 }
 
 let next = Number(first);

@@ -1,5 +1,6 @@
 import { openSqlStore } from '../../src/adapters/sql/store.ts';
 import { ledgerRow } from './ledger.ts';
+import { say } from './say.ts';
 
 /** Appends fresh rows until it is killed; prints `sent <id>` before each and `done <id>` after it was acknowledged. */
 const [path = '', life = ''] = process.argv.slice(2);
@@ -16,9 +17,9 @@ let last = 0;
 async function lane(): Promise<never> {
   for (;;) {
     const id = `${life}-${last++}`;
-    process.stdout.write(`sent ${id}\n`);
+    await say(`sent ${id}`);
     await store.ledger.appendFresh([ledgerRow({ billingId: id, requestId: id })]);
-    process.stdout.write(`done ${id}\n`);
+    await say(`done ${id}`);
   }
 }
 await Promise.all(Array.from({ length: 8 }, lane));
