@@ -20,6 +20,6 @@ export const SERVE_FLAGS = [
   // The shapes of objects that no request happens to hold stay known, and with them the compiled code that relies on them.
   '--retain-maps-for-n-gc=1000000',
   '--no-memory-reducer-favors-memory',
-  // Threads that collect and compile beside the event loop, but not on its core.
+  // Threads that collect and compile beside the event loop: with more of them than other cores they take turns with it on its own.
   `--v8-pool-size=${helpers}`,
 ];

@@ -24,7 +24,7 @@ declare module 'fastify' {
   }
   interface FastifyInstance {
     /** With it a shutdown ends what it cannot wait for. */
-    running: RunningRequests<RequestRecord>;
+    running: RunningRequests;
   }
 }
 

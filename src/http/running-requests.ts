@@ -4,10 +4,10 @@ export interface Stoppable {
   disconnect: AbortController | undefined;
 }
 
-export interface RunningRequests<T extends Stoppable> {
+export interface RunningRequests {
   readonly size: number;
-  add(request: T): void;
-  remove(request: T): void;
+  add(request: Stoppable): void;
+  remove(request: Stoppable): void;
   stopAll(reason: Error): void;
 }
 
@@ -17,8 +17,8 @@ export const NOWHERE = -1;
  * Requests that somebody would have to stop. Not a set: it makes its table anew every few requests, from the first collection of everything
  * on in V8's old space, and so calls for the next such collection.
  */
-export function createRunningRequests<T extends Stoppable>(): RunningRequests<T> {
-  const requests: T[] = [];
+export function createRunningRequests(): RunningRequests {
+  const requests: Stoppable[] = [];
   return {
     get size() {
       return requests.length;

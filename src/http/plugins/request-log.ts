@@ -3,7 +3,7 @@ import plugin from 'fastify-plugin';
 import { errors } from '../../errors/errors.ts';
 import type { Metrics } from '../../metrics/metrics.ts';
 import { writesLevel } from '../request-logger.ts';
-import { createRecord, type RequestRecord } from '../request-record.ts';
+import { createRecord } from '../request-record.ts';
 import { createRunningRequests } from '../running-requests.ts';
 
 export interface RequestLogOptions {
@@ -55,7 +55,7 @@ export function observe(request: FastifyRequest, reply: FastifyReply, metrics: M
 
 export const requestLog = plugin<RequestLogOptions>(async (server, { metrics }) => {
   server.decorateRequest('record');
-  server.decorate('running', createRunningRequests<RequestRecord>());
+  server.decorate('running', createRunningRequests());
   server.addHook('onRequest', (request, reply, done) => {
     observe(request, reply, metrics);
     done();
