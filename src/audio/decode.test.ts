@@ -115,7 +115,7 @@ describe('decodeAudio', () => {
     await expect(Array.fromAsync(chunks)).rejects.toThrow('client left');
   });
 
-  it('answers 400 for files cut short or damaged, or gives the part that is whole', { timeout: 120_000 }, async () => {
+  it('answers 400 for files cut short or damaged, or gives the part that is whole', async () => {
     await using directory = await mkdtempDisposable(join(tmpdir(), 'audio-'));
     for (const name of [
       'apples.wav',

@@ -64,7 +64,7 @@ async function ended({ id }: Batch): Promise<Batch> {
         expect(isBatch(batch), JSON.stringify(isBatch.errors)).toBe(true);
         return ['completed', 'failed', 'cancelled', 'expired'].includes(batch.status);
       },
-      { timeout: 120_000, interval: 100 },
+      { interval: 100 },
     )
     .toBe(true);
   return batch;
@@ -79,7 +79,7 @@ async function linesOf(fileId: string | undefined): Promise<OutputLine[]> {
     .map((line) => JSON.parse(line) as OutputLine);
 }
 
-it('runs embeddings like the endpoint itself, for the official client', { timeout: 180_000 }, async () => {
+it('runs embeddings like the endpoint itself, for the official client', async () => {
   const texts = Array.from({ length: 40 }, (_, index) => `A sentence about the number ${index}.`);
   const batch = await ended(
     await order('/v1/embeddings', [
@@ -105,7 +105,7 @@ it('runs embeddings like the endpoint itself, for the official client', { timeou
   expect(failed.map((line) => line.response?.status_code)).toEqual([400, 404]);
 });
 
-it('runs rerank too, and lists batches page by page', { timeout: 180_000 }, async () => {
+it('runs rerank too, and lists batches page by page', async () => {
   const body = {
     model: RERANKER,
     query: 'capital of France',
@@ -123,7 +123,7 @@ it('runs rerank too, and lists batches page by page', { timeout: 180_000 }, asyn
   expect(isBatchList(await raw.json()), JSON.stringify(isBatchList.errors)).toBe(true);
 });
 
-it('answers and bills every line once, though it is killed twice in the middle', { timeout: 240_000 }, async () => {
+it('answers and bills every line once, though it is killed twice in the middle', async () => {
   const count = 1_500;
   const bodies = Array.from({ length: count }, (_, index) => ({
     model: EMBEDDING,
@@ -132,10 +132,7 @@ it('answers and bills every line once, though it is killed twice in the middle',
   const batch = await order('/v1/embeddings', bodies);
   for (const share of [0.2, 0.6]) {
     await expect
-      .poll(async () => (await client.batches.retrieve(batch.id)).request_counts?.completed, {
-        timeout: 60_000,
-        interval: 20,
-      })
+      .poll(async () => (await client.batches.retrieve(batch.id)).request_counts?.completed, { interval: 20 })
       .toBeGreaterThan(count * share);
     await server.kill();
     await start();
@@ -155,14 +152,14 @@ it('answers and bills every line once, though it is killed twice in the middle',
   expect(billed).toEqual({ n: count, ids: count });
 });
 
-it('keeps what is done when the client cancels', { timeout: 120_000 }, async () => {
+it('keeps what is done when the client cancels', async () => {
   const bodies = Array.from({ length: 5_000 }, (_, index) => ({
     model: EMBEDDING,
     input: `Text ${index}, to be cancelled.`,
   }));
   const batch = await order('/v1/embeddings', bodies);
   await expect
-    .poll(async () => (await client.batches.retrieve(batch.id)).request_counts?.completed, { timeout: 60_000 })
+    .poll(async () => (await client.batches.retrieve(batch.id)).request_counts?.completed)
     .toBeGreaterThan(50);
   expect((await client.batches.cancel(batch.id)).status).toBe('cancelling');
   const { status, request_counts, output_file_id } = await ended(batch);

@@ -12,7 +12,7 @@ const QUESTION = 'What is the capital of France?';
 const Verdict = z.object({ city: z.enum(['Paris', 'Rome']), sure: z.boolean() });
 const Weather = z.object({ city: z.enum(['Paris', 'Nairobi']) });
 
-describe('chat with other clients', { timeout: 120_000 }, () => {
+describe('chat with other clients', () => {
   let server: RunningServer;
   const recorded = recordingFetch();
   beforeAll(async () => {

@@ -25,7 +25,7 @@ const weatherFunction = {
 const weather = { type: 'function' as const, function: weatherFunction };
 const Forecast = z.strictObject({ city: z.enum(['Paris', 'Nairobi']), days: z.int().min(1).max(7) });
 
-describe('chat with the openai package', { timeout: 120_000 }, () => {
+describe('chat with the openai package', () => {
   let server: RunningServer;
   let client: OpenAI;
   /** The answer that others are compared with. */
@@ -42,7 +42,7 @@ describe('chat with the openai package', { timeout: 120_000 }, () => {
       maxRetries: 0,
     });
     plain = await client.chat.completions.create(short);
-  }, 120_000);
+  });
   afterAll(() => server[Symbol.asyncDispose]());
   afterEach(() => {
     recorded.check();
@@ -322,7 +322,7 @@ describe('chat with the openai package', { timeout: 120_000 }, () => {
     let called: OpenAI.ChatCompletion;
     beforeAll(async () => {
       called = await client.chat.completions.create({ ...asking, tool_choice: 'required', parallel_tool_calls: false });
-    }, 120_000);
+    });
 
     it('are called with valid arguments when required', () => {
       const [choice] = called.choices;

@@ -5,7 +5,7 @@ import { type RunningServer, startServer } from './start-server.ts';
 
 const MODEL = 'tinyllama/tinyllama-1.1b-chat';
 
-describe('text completions', { timeout: 120_000 }, () => {
+describe('text completions', () => {
   let server: RunningServer;
   let client: OpenAI;
   let plain: OpenAI.Completion;
@@ -20,7 +20,7 @@ describe('text completions', { timeout: 120_000 }, () => {
       maxRetries: 0,
     });
     plain = await client.completions.create(short);
-  }, 120_000);
+  });
   afterAll(() => server[Symbol.asyncDispose]());
   afterEach(() => {
     recorded.check();

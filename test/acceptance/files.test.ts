@@ -86,7 +86,7 @@ it('loses nothing and keeps no half when it is killed in the middle of uploads',
     while (true) acknowledged.push((await create(bytes, 'whole.bin')).id);
   };
   const stopped = Promise.allSettled([uploads(), uploads(), uploads()]);
-  await expect.poll(() => acknowledged.length, { timeout: 20_000 }).toBeGreaterThan(8);
+  await expect.poll(() => acknowledged.length).toBeGreaterThan(8);
   await server.kill();
   await Promise.all([broken, stopped]);
 
@@ -101,6 +101,6 @@ it('loses nothing and keeps no half when it is killed in the middle of uploads',
     const found = await readdir(join(dataDir, 'blobs'), { recursive: true, withFileTypes: true });
     return found.filter((entry) => entry.isFile() && !entry.parentPath.includes('idempotency')).length;
   };
-  await expect.poll(blobs, { timeout: 10_000 }).toBe(listed.size);
+  await expect.poll(blobs).toBe(listed.size);
   expect((await readFile(join(dataDir, 'from-disk.bin'))).length).toBe(2_000_000);
 });

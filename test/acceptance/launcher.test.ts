@@ -77,7 +77,7 @@ describe('bin/baobab.mjs', () => {
     expect(await readFile(`/proc/${server}/cmdline`, 'utf8')).toContain('src/main.ts');
     front.kill(signal);
     const lives = async () => (await readFile(`/proc/${server}/cmdline`, 'utf8').catch(() => '')).length > 0;
-    await expect.poll(lives, { timeout: 20_000 }).toBe(false);
+    await expect.poll(lives).toBe(false);
   });
 
   it.each([[[]], [WITHOUT_EXECVE]])('passes arguments, output and the exit code through (%j)', async (nodeFlags) => {

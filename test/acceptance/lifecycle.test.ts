@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import OpenAI from 'openai';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { baobab, baobabJson } from './command.ts';
 import { type RunningServer, startServer } from './start-server.ts';
 
@@ -30,7 +30,9 @@ describe('the first start', () => {
     const first = await startServer({ dataDir, env: WITHOUT_KEY });
     const [secret = '', ...more] = secretsIn(first.output());
     expect(more).toEqual([]);
-    const line = await vi.waitUntil(() => /^ *curl [\s\S]*?(?=\n\n)/m.exec(first.output())?.[0], { timeout: 10_000 });
+    const command = () => /^ *curl [\s\S]*?(?=\n\n)/m.exec(first.output())?.[0] ?? '';
+    await expect.poll(command).not.toBe('');
+    const line = command();
     expect(line).toContain(`Bearer ${secret}`);
     const { stdout } = await run('sh', ['-c', line]);
     expect(JSON.parse(stdout).data[0].embedding).toHaveLength(384);
@@ -132,7 +134,7 @@ describe('a data directory', () => {
 });
 
 describe('kill -9', () => {
-  it('in the middle of creating keys loses none that was acknowledged', { timeout: 60_000 }, async () => {
+  it('in the middle of creating keys loses none that was acknowledged', async () => {
     const dataDir = await mkdtemp(join(directory, 'kill-'));
     const acknowledged: string[] = [];
     for (let round = 0; round < 3; round += 1) {

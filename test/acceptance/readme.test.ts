@@ -44,7 +44,7 @@ describe('the examples', async () => {
     expect(answer.usage.prompt_tokens).toBeGreaterThan(0);
   });
 
-  it('show a chat request that works with curl', { timeout: 120_000 }, async () => {
+  it('show a chat request that works with curl', async () => {
     expect(JSON.parse(await shell('8080/v1/chat/completions')).choices[0].message.content).toContain('Paris');
   });
 
@@ -53,7 +53,7 @@ describe('the examples', async () => {
     expect(results.map(({ index }: { index: number }) => index)).toEqual([1, 2]);
   });
 
-  it('show a transcription that works with curl', { timeout: 120_000 }, async () => {
+  it('show a transcription that works with curl', async () => {
     await copyFile(join(ROOT, 'test/fixtures/audio/apples.wav'), join(directory, 'speech.wav'));
     const answer = JSON.parse(await shell('8080/v1/audio/transcriptions'));
     expect(answer.text).toMatch(/apples/i);

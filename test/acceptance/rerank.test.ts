@@ -21,7 +21,7 @@ interface Answer {
   meta: { billed_units: { search_units: number } };
 }
 
-describe('rerank', { timeout: 60_000 }, () => {
+describe('rerank', () => {
   let server: RunningServer;
   let cohere: CohereClientV2;
   beforeAll(async () => {

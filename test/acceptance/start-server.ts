@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { SERVE_FLAGS } from '../../bin/serve-flags.mjs';
 
 const ROOT = join(import.meta.dirname, '../..');
-const START_TIMEOUT_MS = 30_000;
+const START_TIMEOUT_MS = 120_000;
 
 export const API_KEY = 'acceptance-key-0123456789';
 

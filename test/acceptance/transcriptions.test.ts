@@ -9,7 +9,7 @@ const MODEL = 'openai/whisper-tiny';
 const clip = (name: string) => createReadStream(join(AUDIO, name));
 
 /** The official client sends audio and reads every format. */
-describe('transcriptions', { timeout: 60_000 }, () => {
+describe('transcriptions', () => {
   let server: RunningServer;
   let client: OpenAI;
   beforeAll(async () => {

@@ -30,7 +30,7 @@ function query(path: string, sql: string) {
   }
 }
 
-it('opens after every kill -9 with each acknowledged key present', { timeout: 120_000 }, async () => {
+it('opens after every kill -9 with each acknowledged key present', async () => {
   const path = join(directory, 'keys', 'baobab.db');
   const acknowledged: string[] = [];
   for (let round = 0; round < ROUNDS; round += 1) {
@@ -43,7 +43,7 @@ it('opens after every kill -9 with each acknowledged key present', { timeout: 12
   }
 });
 
-it('bills each answered request once and no other twice, over kill -9 and retries', { timeout: 120_000 }, async () => {
+it('bills each answered request once and no other twice, over kill -9 and retries', async () => {
   const path = join(directory, 'money', 'baobab.db');
   const sent = new Set<string>();
   const done = new Set<string>();
@@ -63,9 +63,7 @@ it('bills each answered request once and no other twice, over kill -9 and retrie
   expect(done.size).toBeGreaterThanOrEqual(ROUNDS);
 });
 
-it('has each acknowledged row of the journal once after every kill -9, also when nobody serves', {
-  timeout: 120_000,
-}, async () => {
+it('has each acknowledged row of the journal once after every kill -9, also when nobody serves', async () => {
   const path = join(directory, 'rows', 'baobab.db');
   const sent = new Set<string>();
   const done = new Set<string>();

@@ -105,7 +105,7 @@ describe('batches', () => {
   }
   const current = async ({ id }: Batch) => (await bed.store.batches.get(id)) as Batch;
   const reached = async (batch: Batch, status: Batch['status']) => {
-    await expect.poll(async () => (await current(batch)).status, { timeout: 15_000 }).toBe(status);
+    await expect.poll(async () => (await current(batch)).status).toBe(status);
     return current(batch);
   };
   const done = async (batch: Batch) => {
@@ -262,9 +262,7 @@ describe('batches', () => {
     runner.start();
     await expect.poll(() => fake.calls.length).toBeGreaterThan(10);
     other.advance(3_600_000);
-    await expect
-      .poll(async () => (await other.store.batches.get(batch.id))?.status, { timeout: 10_000 })
-      .toBe('expired');
+    await expect.poll(async () => (await other.store.batches.get(batch.id))?.status).toBe('expired');
     const { counts, errorFileId } = (await other.store.batches.get(batch.id)) as Batch;
     expect(counts).toEqual({ total: 2_000, completed: fake.calls.length, failed: 2_000 - fake.calls.length });
     const failed = (
@@ -336,8 +334,8 @@ describe('batches', () => {
     const unread = await order();
     other.advance(3_600_000);
     fake.release();
-    await expect.poll(() => statusOf(unread), { timeout: 10_000 }).toBe('expired');
-    await expect.poll(() => statusOf(begun), { timeout: 10_000 }).toBe('expired');
+    await expect.poll(() => statusOf(unread)).toBe('expired');
+    await expect.poll(() => statusOf(begun)).toBe('expired');
     const { counts, outputFileId } = (await other.store.batches.get(begun.id)) as Batch;
     expect(counts).toEqual({ total: 20, completed: fake.calls.length, failed: 0 });
     expect(outputFileId).not.toBeNull();
@@ -401,10 +399,10 @@ describe('batches', () => {
     const mostOfTheNext = async (count: number) => {
       forgetMost();
       const from = calls.length;
-      await expect.poll(() => calls.length, { timeout: 5_000, interval: 5 }).toBeGreaterThan(from + count);
+      await expect.poll(() => calls.length, { interval: 5 }).toBeGreaterThan(from + count);
       return mostAtWork();
     };
-    await expect.poll(() => mostOfTheNext(5), { timeout: 10_000 }).toBe(1);
+    await expect.poll(() => mostOfTheNext(5)).toBe(1);
     interactive = 0;
     await reached(batch, 'completed');
     expect(mostAtWork()).toBeGreaterThan(8);

@@ -95,7 +95,7 @@ describe('a chat stream', () => {
     expect(await response.json()).toMatchObject({ error: { code: 'model_unavailable' } });
     // A success closes the circuit again.
     bed.chat.script.length = 0;
-    await expect.poll(async () => (await bed.post('/v1/chat/completions', ask)).status, { timeout: 20_000 }).toBe(200);
+    await expect.poll(async () => (await bed.post('/v1/chat/completions', ask)).status).toBe(200);
   });
 
   it('with many choices ends once when one of them fails', async () => {
@@ -142,7 +142,7 @@ describe('a client that goes away', () => {
     await bed.chat.until(() => bed.chat.requests.at(-1)?.aborted === true);
   });
 
-  it('a hundred times leaves no slot, no place in the queue and no memory behind', { timeout: 120_000 }, async () => {
+  it('a hundred times leaves no slot, no place in the queue and no memory behind', async () => {
     async function abortAll(): Promise<number> {
       const cancelled = await cancelledCount();
       bed.chat.behaviour.stallAfterChunks = 3;
@@ -157,10 +157,10 @@ describe('a client that goes away', () => {
         );
       }
       // 64 are served at a time; the others wait.
-      await expect.poll(() => bed.chat.sentChunks() - sent, { timeout: 20_000 }).toBe(64 * 3);
+      await expect.poll(() => bed.chat.sentChunks() - sent).toBe(64 * 3);
       await expect.poll(() => metric('baobab_http_requests_in_flight')).toBe(STREAMS + 1);
       for (const socket of sockets) socket.destroy();
-      await expect.poll(cancelledCount, { timeout: 20_000 }).toBe(cancelled + STREAMS);
+      await expect.poll(cancelledCount).toBe(cancelled + STREAMS);
       await bed.chat.until(() => bed.chat.requests.every(({ aborted }) => aborted));
       expect(await metric('baobab_http_requests_in_flight')).toBe(1);
       collectGarbage();
@@ -179,7 +179,7 @@ describe('a client that goes away', () => {
   });
 });
 
-describe('a client that reads slowly', { timeout: 60_000 }, () => {
+describe('a client that reads slowly', () => {
   it('holds back its own generation, not that of others', async () => {
     const WORD = 'x'.repeat(10_000);
     const COUNT = 3_000;
@@ -200,7 +200,7 @@ describe('a client that reads slowly', { timeout: 60_000 }, () => {
       seen = bed.chat.sentChunks() - sent;
       return seen === before;
     };
-    await expect.poll(standsStill, { interval: 300, timeout: 20_000 }).toBe(true);
+    await expect.poll(standsStill, { interval: 300 }).toBe(true);
     expect(seen).toBeGreaterThan(0);
     expect(seen).toBeLessThan(COUNT);
 

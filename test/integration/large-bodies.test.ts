@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { Worker } from 'node:worker_threads';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CHAT, EMBEDDING, type HttpBed, KEY, startHttpBed } from './http-bed.ts';
 
 const texts = (count: number, repeats: number) =>
@@ -146,7 +146,7 @@ describe('large JSON bodies', () => {
     );
     await new Promise((resolve) => socket.write(body.subarray(0, body.length * share), resolve));
     socket.destroy();
-    await vi.waitFor(async () => expect(await countOf(499)).toBe(before + 1), 5_000);
+    await expect.poll(() => countOf(499)).toBe(before + 1);
     expect((await send(JSON.stringify({ model: EMBEDDING, input: 'still here' }))).status).toBe(200);
   });
 });

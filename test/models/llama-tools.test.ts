@@ -16,7 +16,6 @@ import {
 } from '../../src/engines/llama/testing/tool-templates.ts';
 import { weights } from './weights.ts';
 
-const MINUTE = 60_000;
 /** The beginning of a text, the only control token of TinyLlama that ends nothing. */
 const START = { id: 1, text: '<s>' };
 
@@ -27,7 +26,7 @@ let model: LlamaModel | undefined;
 beforeAll(async () => {
   spec = { ...(await weights('tinyllama/tinyllama-1.1b-chat')), contextLength: 512 };
   llama = await getLlama({ build: 'never', maxThreads: 0, progressLogs: false, logLevel: LlamaLogLevel.error });
-}, 5 * MINUTE);
+});
 
 afterEach(() => model?.dispose());
 afterAll(() => llama.dispose());
@@ -78,7 +77,7 @@ const tools = ['weather', 'weather_radar'].map((name) => ({ name, parameters }))
 const question = { role: 'user' as const, content: 'How warm is it?' };
 const asked: ChatRequest = { prompt: { messages: [question] }, tools, temperature: 0 };
 
-describe('TinyLlama with the tool calls of other models', { timeout: 2 * MINUTE }, () => {
+describe('TinyLlama with the tool calls of other models', () => {
   it.each([
     ['bare JSON', LLAMA_3],
     ['a list with ids', MISTRAL_LIST],

@@ -7,7 +7,6 @@ import { randomSchema } from '../../src/engines/llama/testing/random-schema.ts';
 import { weights } from './weights.ts';
 
 const SLOTS = 2;
-const MINUTE = 60_000;
 /** A few on the real model; the grammar itself is tested with 1 000. */
 const RANDOM_SCHEMAS = 6;
 
@@ -18,7 +17,7 @@ beforeAll(async () => {
   model = await load({ ...(await weights('tinyllama/tinyllama-1.1b-chat')), parallelSequences: SLOTS });
   if (!model.chat) throw new Error('The model has no chat capability');
   chat = model.chat;
-}, 5 * MINUTE);
+});
 
 afterAll(() => model[Symbol.asyncDispose]());
 
@@ -51,7 +50,7 @@ async function run(request: ChatRequest, accountId = 'account') {
   };
 }
 
-describe('TinyLlama on the llama engine', { timeout: 2 * MINUTE }, () => {
+describe('TinyLlama on the llama engine', () => {
   it('knows the capital of France, and says that it was cut', async () => {
     const answer = await run({ ...FRANCE, maxTokens: 6 });
     expect(answer.text).toBe('The capital of France is Paris');

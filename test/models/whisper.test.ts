@@ -55,7 +55,7 @@ function loaded(slug: string, parallelSequences = 4) {
   let model: EngineModel;
   beforeAll(async () => {
     model = await load({ ...(await weights(slug)), parallelSequences });
-  }, 300_000);
+  });
   afterAll(() => model?.[Symbol.asyncDispose]());
   return (request: TranscriptionRequest, signal?: AbortSignal) => {
     if (!model.transcription) throw new Error(`${slug} does not transcribe`);
@@ -68,7 +68,7 @@ describe.each([
   { slug: 'openai/whisper-tiny', most: 0.03 },
   { slug: 'openai/whisper-base', most: 0 },
   { slug: 'openai/whisper-small', most: 0 },
-])('$slug', { timeout: 120_000 }, ({ slug, most }) => {
+])('$slug', ({ slug, most }) => {
   const transcribe = loaded(slug);
 
   it(`understands the English clips with a word error rate of at most ${most}`, async () => {
@@ -85,7 +85,7 @@ describe.each([
   });
 });
 
-describe('whisper', { timeout: 120_000 }, () => {
+describe('whisper', () => {
   const transcribe = loaded('openai/whisper-base');
 
   it('detects Spanish and writes it', async () => {

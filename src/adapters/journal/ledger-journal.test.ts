@@ -76,7 +76,7 @@ describe('ledger journal', () => {
     const own = books();
     const journal = await openOver(own, freshPath(), { applyAfterMs: 1 });
     await Promise.all(Array.from({ length: 50 }, () => journal.append(ledgerRow())));
-    await vi.waitFor(() => expect(own.rows.size).toBe(50));
+    await expect.poll(() => own.rows.size).toBe(50);
     expect(own.state.commits).toBeLessThan(50);
     await journal.close();
   });
@@ -91,16 +91,16 @@ describe('ledger journal', () => {
     await append(49);
     expect(own.rows.size).toBe(0);
     await append(1);
-    await vi.waitFor(() => expect(own.rows.size).toBe(50));
+    await expect.poll(() => own.rows.size).toBe(50);
     expect(own.state.commits).toBe(1);
     own.state.failure = new Error('disk full');
     await append(150);
-    await vi.waitFor(() => expect(onError).toHaveBeenCalledTimes(1));
+    await expect.poll(() => onError).toHaveBeenCalledTimes(1);
     await append(150);
     expect(onError).toHaveBeenCalledTimes(1);
     own.state.failure = undefined;
     await vi.advanceTimersByTimeAsync(1_000);
-    await vi.waitFor(() => expect(own.rows.size).toBe(350));
+    await expect.poll(() => own.rows.size).toBe(350);
     await journal.close();
   });
 
@@ -196,10 +196,10 @@ describe('ledger journal', () => {
     }
     expect(onError).not.toHaveBeenCalled();
     open();
-    await vi.waitFor(() => expect(onError).toHaveBeenCalledTimes(1));
+    await expect.poll(() => onError).toHaveBeenCalledTimes(1);
     own.state.failure = undefined;
     await vi.advanceTimersByTimeAsync(1_000);
-    await vi.waitFor(() => expect(own.rows.size).toBe(20));
+    await expect.poll(() => own.rows.size).toBe(20);
     expect(onError).toHaveBeenCalledTimes(1);
     await journal.close();
   });

@@ -79,7 +79,7 @@ describe('arguments between tags', () => {
       { numRuns: 250 },
     );
     expect(tagged).toBeGreaterThan(100);
-  }, 120_000);
+  });
 
   it.each(Object.entries(sources))('read the same as the template of %s prints them', (_, source) => {
     const values = fc.record({
