@@ -107,6 +107,23 @@ describe('decodeAudio', () => {
     expect((await refused(clip('apples.m4a'), { stallTimeoutMs: 1 })).message).toMatch(/needs more time/);
   });
 
+  it('does not blame the file when the decoder cannot start', async () => {
+    const node = process.execPath;
+    for (const [instead, why] of [
+      ['/bin/false', 'it ended with 1'],
+      ['/none', 'it ended with null'],
+    ] as const) {
+      process.execPath = instead;
+      try {
+        const error = await decode(clip('apples.wav')).catch((thrown: unknown) => thrown);
+        expect(error).not.toBeInstanceOf(ApiError);
+        expect(error).toMatchObject({ message: `the audio decoder did not start: ${why}` });
+      } finally {
+        process.execPath = node;
+      }
+    }
+  });
+
   it('stops when the signal fires', async () => {
     const abort = new AbortController();
     const chunks = decodeAudio(clip('weather.ogg'), { signal: abort.signal });

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { errors } from '../errors/errors.ts';
-import { type DecodeFailure, type DecoderArguments, FAILURE_DESCRIPTOR } from './protocol.ts';
+import { AT_WORK, type DecodeFailure, type DecoderArguments, REPORT_DESCRIPTOR } from './protocol.ts';
 
 export { SAMPLE_RATE } from './protocol.ts';
 
@@ -34,7 +34,7 @@ const ACCEPTED = 'wav, mp3, flac, ogg (Vorbis or Opus), m4a (AAC) and webm (Vorb
 /**
  * Decodes an audio file to mono 16 kHz samples, about a second at a time and only as fast as they are taken. The work is done
  * in a process without rights, ended at once when the consumer leaves or the signal fires.
- * A file that is no audio is an `invalid_parameter` of `file`.
+ * A file that is no audio is an `invalid_parameter` of `file`; a decoder that cannot start is a fault of this machine.
  */
 export async function* decodeAudio(
   path: string,
@@ -43,6 +43,7 @@ export async function* decodeAudio(
   signal.throwIfAborted();
   const limits = { ...DEFAULT_LIMITS, ...given };
   const child = start({ path, maxSeconds: limits.maxSeconds });
+  let startError: Error | undefined;
   let ended: 'memory' | 'stall' | undefined;
   const end = (why: typeof ended) => {
     ended ??= why;
@@ -50,9 +51,12 @@ export async function* decodeAudio(
   };
   const exit = new Promise<number | null>((resolve) => {
     child.once('close', resolve);
-    child.once('error', () => resolve(null));
+    child.once('error', (error) => {
+      startError = error;
+      resolve(null);
+    });
   });
-  const failure = readFailure(child.stdio[FAILURE_DESCRIPTOR] as Readable);
+  const report = readReport(child.stdio[REPORT_DESCRIPTOR] as Readable);
   const onAbort = () => end(undefined);
   signal.addEventListener('abort', onAbort, { once: true });
   let cpuSecondsAtChunk = 0;
@@ -70,7 +74,12 @@ export async function* decodeAudio(
     }
     const code = await exit;
     signal.throwIfAborted();
-    if (code !== 0) throw refusal(await failure, ended);
+    if (code === 0) return;
+    const { atWork, failure } = await report;
+    if (!atWork && ended === undefined) {
+      throw new Error(`the audio decoder did not start: it ended with ${code}`, { cause: startError });
+    }
+    throw refusal(failure, ended);
   } finally {
     clearInterval(check);
     signal.removeEventListener('abort', onAbort);
@@ -125,13 +134,14 @@ async function* alignedSamples(
   }
 }
 
-async function readFailure(stream: Readable): Promise<DecodeFailure | undefined> {
+async function readReport(stream: Readable): Promise<{ atWork: boolean; failure?: DecodeFailure | undefined }> {
   let text = '';
   try {
     for await (const piece of stream.setEncoding('utf8')) text += piece;
-    return text === '' ? undefined : (JSON.parse(text) as DecodeFailure);
+    const failure = text.slice(AT_WORK.length);
+    return { atWork: text !== '', failure: failure === '' ? undefined : (JSON.parse(failure) as DecodeFailure) };
   } catch {
-    return undefined;
+    return { atWork: text !== '' };
   }
 }
 

@@ -21,10 +21,11 @@ import {
 } from 'mediabunny';
 import { CODECS, type Pcm } from './codecs.ts';
 import {
+  AT_WORK,
   CHUNK_SAMPLES,
   type DecodeFailure,
   type DecoderArguments,
-  FAILURE_DESCRIPTOR,
+  REPORT_DESCRIPTOR,
   SAMPLE_RATE,
 } from './protocol.ts';
 import { createResampler, type Resampler } from './resampler.ts';
@@ -187,10 +188,11 @@ async function orCorrupt<T>(read: () => T | Promise<T>): Promise<T> {
   }
 }
 
+writeSync(REPORT_DESCRIPTOR, AT_WORK);
 try {
   await run(JSON.parse(process.argv[2] ?? '{}') as DecoderArguments);
 } catch (error) {
   if (!(error instanceof Unusable)) throw error;
-  writeSync(FAILURE_DESCRIPTOR, JSON.stringify(error.failure));
+  writeSync(REPORT_DESCRIPTOR, JSON.stringify(error.failure));
   process.exitCode = 2;
 }
