@@ -1,4 +1,4 @@
-import { mkdir } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { StoreUnavailableError } from '../ports/store-errors.ts';
@@ -15,17 +15,21 @@ export interface DataDirLock {
  */
 export async function acquireDataDirLock(dataDir: string): Promise<DataDirLock> {
   await mkdir(dataDir, { recursive: true });
+  const pidFile = join(dataDir, 'server.pid');
   const file = new DatabaseSync(join(dataDir, 'server.lock'), { timeout: 0 });
   try {
     file.exec('pragma journal_mode = memory; begin exclusive');
   } catch (cause) {
     file.close();
     if (!(cause instanceof Error && 'errcode' in cause && cause.errcode === SQLITE_BUSY)) throw cause;
+    const pid = await readFile(pidFile, 'utf8').catch(() => '');
     throw new StoreUnavailableError(
-      `Another Baobab server is running on the data directory ${dataDir}. ` +
+      `Another Baobab server${pid && ` (process ${pid})`} is running on the data directory ${dataDir}. ` +
         'Stop it first, or give this one a directory of its own with --data-dir.',
       { cause },
     );
   }
+  // Only the lock counts; this tells the one who is refused whom to stop.
+  await writeFile(pidFile, process.pid.toFixed(0));
   return { release: () => file.close() };
 }

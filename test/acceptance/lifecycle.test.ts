@@ -120,7 +120,9 @@ describe('a data directory', () => {
     await using server = await startServer();
     const second = await baobab(server.dataDir, ['serve', '--port', '0']);
     expect(second.exitCode).toBe(1);
-    expect(second.stderr).toContain(`Another Baobab server is running on the data directory ${server.dataDir}`);
+    expect(second.stderr).toContain(
+      `Another Baobab server (process ${server.process.pid}) is running on the data directory ${server.dataDir}`,
+    );
     expect((await models(server, server.apiKey)).status).toBe(200);
   });
 
