@@ -25,7 +25,9 @@ import { errorHandler, notFound, sendError } from './plugins/error-handler.ts';
 import { idempotencyKeys } from './plugins/idempotency.ts';
 import { observe, requestLog } from './plugins/request-log.ts';
 import { createRequestLogger } from './request-logger.ts';
-import { adminRoutes } from './routes/admin.ts';
+import { adminAccountRoutes } from './routes/admin-accounts.ts';
+import { adminKeyRoutes } from './routes/admin-keys.ts';
+import { adminModelRoutes } from './routes/admin-models.ts';
 import { batchRoutes } from './routes/batches.ts';
 import { chatRoutes } from './routes/chat.ts';
 import { embeddingRoutes } from './routes/embeddings.ts';
@@ -175,7 +177,9 @@ export async function createServer(dependencies: ServerDependencies): Promise<Fa
       await api.register(batchRoutes, { batches: dependencies.batches });
       await api.register(modelRoutes, { catalog });
       await api.register(usageRoutes, { usage });
-      await api.register(adminRoutes, { keys, catalog, authentication });
+      await api.register(adminAccountRoutes, { keys, authentication });
+      await api.register(adminKeyRoutes, { keys, authentication });
+      await api.register(adminModelRoutes, { catalog });
     },
     { prefix: '/v1' },
   );

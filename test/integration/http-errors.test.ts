@@ -192,7 +192,7 @@ describe('keys', () => {
     expect((await models(revoked.secret)).status).toBe(200);
     expect((await bed.fetch(`/v1/admin/keys/${revoked.id}/revoke`, { method: 'POST' })).status).toBe(200);
     expectError(await models(revoked.secret), 'key_revoked');
-    const shortLived = await create({ expires_at: new Date(Date.now() + 150).toISOString() });
+    const shortLived = await create({ expires_at: new Date(Date.now() + 1_000).toISOString() });
     await expect.poll(() => models(shortLived.secret).then(({ status }) => status)).toBe(401);
     expectError(await models(shortLived.secret), 'expired_api_key');
   });

@@ -228,6 +228,8 @@ describe('rubbish', () => {
     '/v1/audio/transcriptions',
     '/v1/admin/accounts',
     '/v1/admin/keys',
+    '/v1/admin/accounts/none',
+    '/v1/admin/keys/none',
     '/v1/admin/keys/none/rotate',
     '/v1/admin/models/deprecate',
     '/v1/admin/models/retire',

@@ -1,20 +1,26 @@
 import { type Static, Type } from 'typebox';
-import type { Account, ApiKey } from '../../domain/principal.ts';
-import { SCOPES } from '../../domain/scopes.ts';
+import type { Changes } from '../../domain/changes.ts';
+import type { Account, AccountLimits, ApiKey, KeyRights } from '../../domain/principal.ts';
+import { parseScopes, SCOPES } from '../../domain/scopes.ts';
+import { parseTimestamp } from '../../domain/timestamps.ts';
 
 const limit = (description: string) =>
   Type.Optional(Type.Union([Type.Integer({ minimum: 1 }), Type.Null()], { description }));
-const dollars = Type.Optional(
-  Type.Union([Type.Number({ minimum: 0, maximum: 9_000_000 }), Type.Null()], {
-    description: 'US dollars in a calendar month, UTC',
-  }),
-);
+const limits = {
+  rpm: limit('Requests a minute'),
+  tpm: limit('Tokens a minute'),
+  monthly_budget_usd: Type.Optional(
+    Type.Union([Type.Number({ minimum: 0, maximum: 9_000_000 }), Type.Null()], {
+      description: 'US dollars in a calendar month, UTC',
+    }),
+  ),
+};
+/** What is not sent stays as it is; null takes a limit away. */
+export const LimitChanges = Type.Object(limits);
 
 export const NewAccount = Type.Object({
   name: Type.String({ minLength: 1, maxLength: 64, description: 'Of the new account' }),
-  rpm: limit('Requests a minute'),
-  tpm: limit('Tokens a minute'),
-  monthly_budget_usd: dollars,
+  ...limits,
 });
 
 export const AccountShape = Type.Object({
@@ -27,9 +33,8 @@ export const AccountShape = Type.Object({
   monthly_budget_usd: Type.Union([Type.Number(), Type.Null()]),
 });
 
-export const NewKey = Type.Object({
-  account: Type.String({ minLength: 1, description: 'Id or name of the account' }),
-  name: Type.String({ minLength: 1, maxLength: 100, description: 'To tell keys apart' }),
+const keyName = Type.String({ minLength: 1, maxLength: 100, description: 'To tell keys apart' });
+const rights = {
   scopes: Type.Optional(
     Type.Array(Type.Enum([...SCOPES, 'inference']), {
       minItems: 1,
@@ -39,17 +44,26 @@ export const NewKey = Type.Object({
   allowed_models: Type.Optional(
     Type.Array(Type.String({ minLength: 1, maxLength: 200 }), {
       maxItems: 100,
-      description: 'Slugs, with `*` for any part of them; all models by default',
+      description: 'Slugs, with `*` for any part of them; all models by default, and by an empty list',
     }),
   ),
   allowed_regions: Type.Optional(
-    Type.Array(Type.String({ minLength: 1, maxLength: 32 }), { maxItems: 100, description: 'All by default' }),
+    Type.Array(Type.String({ minLength: 1, maxLength: 32 }), {
+      maxItems: 100,
+      description: 'All by default, and by an empty list',
+    }),
   ),
-  rpm: limit('Requests a minute'),
-  tpm: limit('Tokens a minute'),
+  ...limits,
   concurrency: limit('Requests at a time'),
-  monthly_budget_usd: dollars,
   expires_at: Type.Optional(Type.Union([Type.String(), Type.Null()], { description: 'ISO 8601; never by default' })),
+};
+/** What is not sent stays as it is; null takes a limit away. */
+export const KeyChanges = Type.Object({ name: Type.Optional(keyName), ...rights });
+
+export const NewKey = Type.Object({
+  account: Type.String({ minLength: 1, description: 'Id or name of the account' }),
+  name: keyName,
+  ...rights,
 });
 
 export const KeyShape = Type.Object({
@@ -77,9 +91,28 @@ export const IssuedKeyShape = Type.Object({
 });
 
 const NANO = 1_000_000_000;
-export const toNanoUsd = (usd: number | null | undefined): number | null =>
-  usd === null || usd === undefined ? null : Math.round(usd * NANO);
+const toNanoUsd = <T extends null | undefined>(usd: number | T): number | T =>
+  typeof usd === 'number' ? Math.round(usd * NANO) : usd;
 const toUsd = (nano: number | null): number | null => (nano === null ? null : nano / NANO);
+
+export const limitsFromWire = (body: Static<typeof LimitChanges>): Changes<AccountLimits> => ({
+  rpm: body.rpm,
+  tpm: body.tpm,
+  monthlyBudgetNanoUsd: toNanoUsd(body.monthly_budget_usd),
+});
+
+export const rightsFromWire = (body: Static<typeof KeyChanges>): Changes<KeyRights> => ({
+  ...limitsFromWire(body),
+  name: body.name,
+  scopes: body.scopes && parseScopes(body.scopes),
+  allowedModels: body.allowed_models,
+  allowedRegions: body.allowed_regions,
+  concurrency: body.concurrency,
+  expiresAt:
+    typeof body.expires_at === 'string'
+      ? new Date(parseTimestamp(body.expires_at, 'expires_at')).toISOString()
+      : body.expires_at,
+});
 
 export const accountToWire = (account: Account): Static<typeof AccountShape> => ({
   id: account.id,

@@ -1,0 +1,81 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { CHAT, EMBEDDING, type HttpBed, startHttpBed } from './http-bed.ts';
+
+let bed: HttpBed;
+beforeAll(async () => {
+  bed = await startHttpBed();
+});
+afterAll(() => bed[Symbol.asyncDispose]());
+
+async function admin<T = Record<string, unknown>>(path: string, body: object): Promise<T> {
+  const answer = await bed.post(`/v1/admin/${path}`, body);
+  expect(answer.status).toBe(200);
+  return (await answer.json()) as T;
+}
+async function refused(path: string, body: object): Promise<{ code: string; message: string; param: string | null }> {
+  const answer = await bed.post(`/v1/admin/${path}`, body);
+  expect(answer.status).toBe(400);
+  return ((await answer.json()) as { error: { code: string; message: string; param: string | null } }).error;
+}
+async function embed(key: string) {
+  const answer = await bed.post('/v1/embeddings', { model: EMBEDDING, input: 'a' }, key);
+  const { error } = (await answer.json()) as { error?: { code: string } };
+  const limit = (of: string) => Number(answer.headers.get(`x-ratelimit-limit-${of}`));
+  return error?.code ?? { rpm: limit('requests'), tpm: limit('tokens') };
+}
+
+describe('keys and accounts are changed over HTTP', () => {
+  it('and held to it from the next request on', async () => {
+    const account = await admin<{ id: string }>('accounts', { name: 'team', rpm: 500 });
+    const { id, secret } = await admin<{ id: string; secret: string }>('keys', {
+      account: 'team',
+      name: 'old',
+      tpm: 9_000,
+      allowed_models: [CHAT],
+    });
+    expect(await embed(secret)).toBe('model_not_allowed');
+
+    const changed = await admin(`keys/${id}`, { allowed_models: [], rpm: 600, name: 'new' });
+    expect(changed).toMatchObject({ id, name: 'new', rpm: 600, tpm: 9_000, allowed_models: [] });
+    expect(changed).not.toHaveProperty('secret');
+    expect(await embed(secret)).toEqual({ rpm: 600, tpm: 9_000 });
+
+    await admin(`keys/${id}`, { rpm: null, tpm: null });
+    await admin('accounts/team', { tpm: 8_000 });
+    expect(await embed(secret)).toEqual({ rpm: 500, tpm: 8_000 });
+
+    expect(await admin(`accounts/${account.id}`, { monthly_budget_usd: 0 })).toMatchObject({
+      ...{ id: account.id, object: 'account', name: 'team', rpm: 500, tpm: 8_000, monthly_budget_usd: 0 },
+    });
+    expect(await embed(secret)).toBe('budget_exceeded');
+    await admin('accounts/team', { monthly_budget_usd: null });
+    expect(await embed(secret)).toEqual({ rpm: 500, tpm: 8_000 });
+
+    await admin(`keys/${id}`, { scopes: ['chat'] });
+    expect(await embed(secret)).toBe('insufficient_scope');
+  });
+
+  it('with words for what cannot be done', async () => {
+    const { id } = await admin<{ id: string }>('keys', { account: 'default', name: 'x' });
+    expect(await refused(`keys/${id}`, { rmp: 5 })).toMatchObject({
+      code: 'invalid_parameter',
+      message: expect.stringMatching(/^Nothing to change was sent\. These can be changed: name, scopes, .*rpm, /),
+    });
+    expect(await refused('accounts/default', {})).toMatchObject({
+      message: 'Nothing to change was sent. These can be changed: rpm, tpm, monthly_budget_usd.',
+    });
+    expect(await refused(`keys/${id}`, { rpm: 0 })).toMatchObject({ param: 'rpm' });
+    expect(await refused(`keys/${id}`, { expires_at: '' })).toMatchObject({ param: 'expires_at' });
+    expect(await refused(`keys/${id}`, { expires_at: '2020-01-01' })).toMatchObject({ param: 'expires_at' });
+    expect((await refused('keys/key_none', { rpm: 5 })).message).toBe("There is no key 'key_none'.");
+    expect((await refused('accounts/nobody', { rpm: 5 })).message).toBe("There is no account 'nobody'.");
+    await admin(`keys/${id}/revoke`, {});
+    expect((await refused(`keys/${id}`, { rpm: 5 })).message).toBe('A revoked key cannot be changed.');
+  });
+
+  it('only by those with the scope', async () => {
+    const { id, secret } = await admin<{ id: string; secret: string }>('keys', { account: 'default', name: 'x' });
+    expect((await bed.post(`/v1/admin/keys/${id}`, { scopes: ['admin'] }, secret)).status).toBe(403);
+    expect((await bed.post('/v1/admin/accounts/default', { rpm: null }, secret)).status).toBe(403);
+  });
+});
