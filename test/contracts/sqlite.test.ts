@@ -145,7 +145,9 @@ describe('sqlite store', () => {
 
   it('locks a data directory for one server', async () => {
     const lock = await acquireDataDirLock(join(directory, 'data'));
-    await expect(acquireDataDirLock(join(directory, 'data'))).rejects.toThrow(/Another Baobab server is running/);
+    await expect(acquireDataDirLock(join(directory, 'data'))).rejects.toThrow(
+      `Another Baobab server (process ${process.pid}) is running`,
+    );
     lock.release();
     (await acquireDataDirLock(join(directory, 'data'))).release();
   });

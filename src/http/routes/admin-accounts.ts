@@ -4,7 +4,7 @@ import type { AuthenticationService } from '../../services/authentication.ts';
 import type { KeysService } from '../../services/keys.ts';
 import { AccountShape, accountToWire, LimitChanges, limitsFromWire, NewAccount } from '../schemas/admin.ts';
 import { commonErrors } from '../schemas/errors.ts';
-import { config, listOf, noSuch, someOf, tags } from './admin-common.ts';
+import { config, listOf, noSuch, someOf, tags } from './admin-routes.ts';
 
 export interface AdminAccountsDependencies {
   keys: KeysService;

@@ -4,7 +4,7 @@ import type { AuthenticationService } from '../../services/authentication.ts';
 import type { KeysService } from '../../services/keys.ts';
 import { IssuedKeyShape, KeyChanges, KeyShape, keyToWire, NewKey, rightsFromWire } from '../schemas/admin.ts';
 import { commonErrors } from '../schemas/errors.ts';
-import { config, listOf, noSuch, someOf, tags } from './admin-common.ts';
+import { config, listOf, noSuch, someOf, tags } from './admin-routes.ts';
 
 export interface AdminKeysDependencies {
   keys: KeysService;

@@ -3,7 +3,7 @@ import { Type } from 'typebox';
 import type { CatalogService } from '../../services/catalog.ts';
 import { commonErrors } from '../schemas/errors.ts';
 import { Model, toWire } from '../schemas/models.ts';
-import { config, tags } from './admin-common.ts';
+import { config, tags } from './admin-routes.ts';
 
 export const adminModelRoutes: FastifyPluginAsyncTypebox<{ catalog: CatalogService }> = async (server, { catalog }) => {
   const reference = Type.String({ minLength: 1, description: 'Slug, or slug@version' });
