@@ -93,7 +93,7 @@ export const modelsCommand: Command = {
     if (action === 'ps') return showLoaded(context, values.json === true);
 
     await using administration = await openAdministration(config);
-    const { entries, catalog } = administration;
+    const { entries, catalog } = await administration.openCatalog();
     if (action === 'deprecate') {
       if (values.on === undefined) throw new UsageError("'models deprecate' needs --on YYYY-MM-DD");
       const { entry, version } = await catalog.deprecate(first, values.on);

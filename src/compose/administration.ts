@@ -10,27 +10,24 @@ import { catalogEntries, openStore } from './storage.ts';
 /** What operators' commands need: they work on the store itself, beside a running server or without one. */
 export interface Administration extends AsyncDisposable {
   keys: KeysService;
-  catalog: CatalogService;
   usage: UsageService;
-  entries: ModelEntry[];
   batches: BatchRepository;
+  /** Read when it is asked for: other commands need not wait for it, nor fail with it. */
+  openCatalog(): Promise<{ entries: ModelEntry[]; catalog: CatalogService }>;
 }
 
 export async function openAdministration(config: ResolvedConfig): Promise<Administration> {
-  const entries = catalogEntries(config);
   const store = await openStore(config);
   return {
-    entries,
     keys: createKeysService({ accounts: store.accounts, keys: store.keys, clock }),
     usage: createUsage({ usage: store.usage, clock }),
-    catalog: await createCatalog({
-      entries,
-      lifecycles: store.lifecycles,
-      revisions: store.revisions,
-      serving: () => ({ regions: [], status: 'unavailable' }),
-      clock,
-    }),
     batches: store.batches,
+    async openCatalog() {
+      const entries = catalogEntries(config);
+      const { lifecycles, revisions } = store;
+      const serving = () => ({ regions: [], status: 'unavailable' as const });
+      return { entries, catalog: await createCatalog({ entries, lifecycles, revisions, serving, clock }) };
+    },
     [Symbol.asyncDispose]: () => store.close(),
   };
 }
