@@ -8,12 +8,12 @@
  *
  * `--before` puts another checkout of the service beside this one, to see what a change has brought.
  */
-import { execFileSync } from 'node:child_process';
+import { execFile, execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdtempDisposable, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
+import { parseArgs, promisify } from 'node:util';
 import autocannon from 'autocannon';
 import { startPacedLoads } from './gateway/paced-load.ts';
 import {
@@ -190,6 +190,17 @@ const paced: Record<string, { program: Program; arrange?: (program: Program) => 
   byHand: { program: byHand, arrange: freeHelpers },
 };
 
+/** The name of what the machine does by itself, among the latencies of a round. */
+const MACHINE = 'no server at all';
+/** How late a program is that only wakes up as often, on the core of the servers. */
+async function onlyWakes(perSecond: number): Promise<number[]> {
+  const program = join(HERE, 'gateway/only-wakes.ts');
+  const [file = '', ...args] = pin(0, [process.execPath, program, `${perSecond}`, `${seconds}`]);
+  // The upstream is none of the sides, so all of them stand still.
+  const { stdout } = await alone(upstream, () => promisify(execFile)(file, args, { maxBuffer: 100_000_000 }));
+  return JSON.parse(stdout);
+}
+
 interface Round {
   /** Requests/s: what was sent, and half of what the service could do right after it. */
   half: number;
@@ -228,6 +239,8 @@ async function measureRound(): Promise<Round> {
     }
     if (side !== 'baobab') continue;
     round.halfAfter = await halfLoad();
+    const late = await onlyWakes(half);
+    round.latencies.set(MACHINE, { p50: percentile(late, 0.5), p99: percentile(late, 0.99) });
   }
   const keptSpeed = Math.abs(Math.log(round.halfAfter / half)) < Math.log(STEADY);
   round.isSteady = keptSpeed && round.missed < MOST_MISSED && round.stolen < MOST_STOLEN;
@@ -247,7 +260,7 @@ console.log(
 console.log(`half of full load right after it: ${listed(({ halfAfter }) => `${halfAfter}`)} requests/s`);
 console.log(`requests that the load had no core for: up to ${listed(({ missed }) => (missed * 100).toFixed(1))} %`);
 console.log(`taken by the host: up to ${listed(({ stolen }) => (stolen * 100).toFixed(1))} % of a core`);
-for (const side of Object.keys(paced)) {
+for (const side of [...Object.keys(paced), MACHINE]) {
   const shown = (quantile: 'p50' | 'p99') =>
     listed(({ latencies }) => (latencies.get(side)?.[quantile] ?? Number.NaN).toFixed(2));
   console.log(`  ${side}: p50 ${shown('p50')} ms; p99 ${shown('p99')} ms`);
@@ -274,6 +287,10 @@ for (const [side, name] of [
   report.add({ name: `  the same of the ${name}, p50`, value: added(side, 'p50'), unit: ' ms' });
   report.add({ name: `  the same of the ${name}, p99`, value: added(side, 'p99'), unit: ' ms' });
 }
+
+// Nor does this: no server can answer sooner than its machine wakes it.
+const lateness = median(measured.map(({ latencies }) => latencies.get(MACHINE)?.p99 ?? Number.NaN));
+report.add({ name: '  lateness of a program that only wakes up as often, p99', value: lateness, unit: ' ms' });
 
 /** Of the part of V8's heap that only collections of everything clean up, which requests feel. */
 async function oldObjectBytes(): Promise<number> {
