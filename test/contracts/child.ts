@@ -14,12 +14,18 @@ export async function runAndKill(
   const exited = once(child, 'exit');
   const lines: string[] = [];
   let killing = false;
-  for await (const line of createInterface({ input: child.stdout })) {
-    lines.push(line);
-    if (killing || !(await isEnough(line))) continue;
-    killing = true;
-    // At any moment of the work that is going on, not only just after an acknowledgement.
-    setTimeout(() => child.kill('SIGKILL'), Math.random() * 12);
+  try {
+    for await (const line of createInterface({ input: child.stdout })) {
+      lines.push(line);
+      if (killing || !(await isEnough(line))) continue;
+      killing = true;
+      // At any moment of the work that is going on, not only just after an acknowledgement.
+      setTimeout(() => child.kill('SIGKILL'), Math.random() * 12);
+    }
+  } catch (error) {
+    // A test that fails must not leave behind what keeps the whole run from ending.
+    child.kill('SIGKILL');
+    throw error;
   }
   const [code, signal] = await exited;
   if (signal !== 'SIGKILL') throw new Error(`${script} ended by itself with ${code}`);
