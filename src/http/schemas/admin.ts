@@ -15,8 +15,8 @@ const limits = {
     }),
   ),
 };
-/** What is not sent stays as it is; null takes a limit away. */
-export const LimitChanges = Type.Object(limits);
+const CHANGES = { description: 'What is not sent stays as it is; null takes a limit away' };
+export const LimitChanges = Type.Object(limits, CHANGES);
 
 export const NewAccount = Type.Object({
   name: Type.String({ minLength: 1, maxLength: 64, description: 'Of the new account' }),
@@ -57,8 +57,7 @@ const rights = {
   concurrency: limit('Requests at a time'),
   expires_at: Type.Optional(Type.Union([Type.String(), Type.Null()], { description: 'ISO 8601; never by default' })),
 };
-/** What is not sent stays as it is; null takes a limit away. */
-export const KeyChanges = Type.Object({ name: Type.Optional(keyName), ...rights });
+export const KeyChanges = Type.Object({ name: Type.Optional(keyName), ...rights }, CHANGES);
 
 export const NewKey = Type.Object({
   account: Type.String({ minLength: 1, description: 'Id or name of the account' }),
