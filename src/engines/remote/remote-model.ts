@@ -1,16 +1,16 @@
 import type { EngineSpec } from '../../domain/model.ts';
 import { errors } from '../../errors/errors.ts';
 import type { EngineModel } from '../engine.ts';
-import { createRemoteChat, type RemoteChat } from './chat.ts';
-import { createRemoteEmbedding, type RemoteEmbedding } from './embedding.ts';
-import { startHealthChecks } from './health-check.ts';
-import { createLease } from './lease.ts';
+import { createRemoteChat, type RemoteChat } from './chat/capability.ts';
+import { createRemoteEmbedding, type RemoteEmbedding } from './embedding/capability.ts';
 import { type RemoteScope, scopeAt } from './remote-scope.ts';
-import { createRemoteRerank, type RemoteRerank } from './rerank.ts';
-import { type AttemptReport, createRouter } from './router.ts';
+import { createRemoteRerank, type RemoteRerank } from './rerank/capability.ts';
+import { startHealthChecks } from './routing/health-check.ts';
+import { createLease } from './routing/lease.ts';
+import { type AttemptReport, createRouter } from './routing/router.ts';
+import { createUpstream, type Logger, type UpstreamHealth, type UpstreamSettings } from './routing/upstream.ts';
 import { canCountTokens, countAtUpstream, estimateTokens, internalContext } from './token-count.ts';
-import { createRemoteTranscription, type RemoteTranscription } from './transcription.ts';
-import { createUpstream, type Logger, type UpstreamHealth, type UpstreamSettings } from './upstream.ts';
+import { createRemoteTranscription, type RemoteTranscription } from './transcription/capability.ts';
 
 export type RemoteTask = Extract<EngineSpec, { driver: 'remote' }>['task'];
 

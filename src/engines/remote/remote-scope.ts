@@ -1,6 +1,6 @@
 import type { FailureScope } from './failure.ts';
-import type { Lease } from './lease.ts';
-import type { Router } from './router.ts';
+import type { Lease } from './routing/lease.ts';
+import type { Router } from './routing/router.ts';
 
 /** What every capability of one remote model works with. */
 export interface RemoteScope {

@@ -1,7 +1,7 @@
 import type { CallContext, ChatRequest } from '../engine.ts';
 import type { FailureScope } from './failure.ts';
-import type { Lease } from './lease.ts';
-import type { UpstreamKind } from './upstream.ts';
+import type { Lease } from './routing/lease.ts';
+import type { UpstreamKind } from './routing/upstream.ts';
 
 /** English text has about four characters to a token; used only where no upstream can count. */
 const CHARACTERS_PER_TOKEN = 4;

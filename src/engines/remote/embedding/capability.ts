@@ -1,13 +1,13 @@
-import { ApiError } from '../../errors/api-error.ts';
-import { errors } from '../../errors/errors.ts';
-import type { CallContext, EmbeddingCapability, EmbeddingRequest, EmbeddingResult } from '../engine.ts';
-import { type Embedded, embeddingDialect } from './embedding-dialects.ts';
-import { malformedAnswer, UpstreamFailure } from './failure.ts';
-import type { Lease } from './lease.ts';
-import { halve, inPieces, learnInputLimit, type Piece, shareTokens } from './pieces.ts';
-import { type RemoteScope, scopeAt } from './remote-scope.ts';
-import { toApiError } from './router.ts';
-import { countAtUpstream } from './token-count.ts';
+import { ApiError } from '../../../errors/api-error.ts';
+import { errors } from '../../../errors/errors.ts';
+import type { CallContext, EmbeddingCapability, EmbeddingRequest, EmbeddingResult } from '../../engine.ts';
+import { malformedAnswer, UpstreamFailure } from '../failure.ts';
+import { type RemoteScope, scopeAt } from '../remote-scope.ts';
+import type { Lease } from '../routing/lease.ts';
+import { toApiError } from '../routing/router.ts';
+import { halve, inPieces, learnInputLimit, type Piece, shareTokens } from '../split-inputs.ts';
+import { countAtUpstream } from '../token-count.ts';
+import { type Embedded, embeddingDialect } from './dialects.ts';
 
 export interface RemoteEmbeddingResult extends EmbeddingResult {
   servedRegion: string | undefined;

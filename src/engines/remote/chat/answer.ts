@@ -1,4 +1,4 @@
-import type { ChatEvent, TokenLogprob, TokenUsage } from '../engine.ts';
+import type { ChatEvent, TokenLogprob, TokenUsage } from '../../engine.ts';
 
 type EndReason = Extract<ChatEvent, { type: 'end' }>['reason'];
 

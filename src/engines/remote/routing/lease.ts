@@ -1,14 +1,14 @@
 import type { Dispatcher } from 'undici';
-import { cancellation } from '../../errors/cancellation.ts';
-import { errors } from '../../errors/errors.ts';
-import type { CallContext } from '../engine.ts';
+import { cancellation } from '../../../errors/cancellation.ts';
+import { errors } from '../../../errors/errors.ts';
+import type { CallContext } from '../../engine.ts';
 import {
   type FailureScope,
   failureFromAnswer,
   failureFromTransport,
   malformedAnswer,
   UpstreamFailure,
-} from './failure.ts';
+} from '../failure.ts';
 import { READ_AHEAD_BYTES, type Upstream } from './upstream.ts';
 
 export interface LeaseRequest {

@@ -1,8 +1,8 @@
-import type { ApiError } from '../../errors/api-error.ts';
-import { cancellation } from '../../errors/cancellation.ts';
-import { errors } from '../../errors/errors.ts';
-import type { CallContext } from '../engine.ts';
-import { UpstreamFailure } from './failure.ts';
+import type { ApiError } from '../../../errors/api-error.ts';
+import { cancellation } from '../../../errors/cancellation.ts';
+import { errors } from '../../../errors/errors.ts';
+import type { CallContext } from '../../engine.ts';
+import { UpstreamFailure } from '../failure.ts';
 import { createLease, type Lease } from './lease.ts';
 import type { Logger, Upstream } from './upstream.ts';
 import { createWaitingRoom } from './waiting-room.ts';

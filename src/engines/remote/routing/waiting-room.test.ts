@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { CallContext } from '../engine.ts';
+import type { CallContext } from '../../engine.ts';
 import { createWaitingRoom } from './waiting-room.ts';
 
 const context = (changes: Partial<CallContext> = {}): CallContext => ({

@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders } from 'undici/types/header.js';
-import { errors } from '../../errors/errors.ts';
-import type { EmbeddingRequest } from '../engine.ts';
-import type { LeaseRequest } from './lease.ts';
-import type { Upstream } from './upstream.ts';
+import { errors } from '../../../errors/errors.ts';
+import type { EmbeddingRequest } from '../../engine.ts';
+import type { LeaseRequest } from '../routing/lease.ts';
+import type { Upstream } from '../routing/upstream.ts';
 
 type Inputs = EmbeddingRequest['inputs'];
 

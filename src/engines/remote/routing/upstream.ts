@@ -1,7 +1,7 @@
 import { type Dispatcher, Pool } from 'undici';
-import type { UpstreamConfig } from '../../config/schema.ts';
+import type { UpstreamConfig } from '../../../config/schema.ts';
+import { createExchanges, type Exchanges } from '../transport/exchange.ts';
 import { type Breaker, createBreaker } from './breaker.ts';
-import { createExchanges, type Exchanges } from './exchange.ts';
 
 export type UpstreamSettings = UpstreamConfig;
 export type UpstreamKind = UpstreamSettings['kind'];

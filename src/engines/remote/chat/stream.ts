@@ -1,9 +1,9 @@
 import type { Dispatcher } from 'undici';
-import type { ChatEvent } from '../engine.ts';
-import { type ChatChunks, createChatChunks } from './chat-chunks.ts';
-import { type FailureScope, failureFromAnswer, malformedAnswer } from './failure.ts';
-import type { Lease } from './lease.ts';
-import { createSseParser } from './sse.ts';
+import type { ChatEvent } from '../../engine.ts';
+import { type FailureScope, failureFromAnswer, malformedAnswer } from '../failure.ts';
+import type { Lease } from '../routing/lease.ts';
+import { createSseParser } from '../transport/sse.ts';
+import { type ChatChunks, createChatChunks } from './answer.ts';
 
 export interface ChatReader {
   readonly chunks: ChatChunks;

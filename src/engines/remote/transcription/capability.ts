@@ -6,11 +6,11 @@ import type {
   TranscriptionCapability,
   TranscriptionRequest,
   TranscriptionResult,
-} from '../engine.ts';
-import { malformedAnswer } from './failure.ts';
+} from '../../engine.ts';
+import { malformedAnswer } from '../failure.ts';
+import { type RemoteScope, scopeAt } from '../remote-scope.ts';
+import { toApiError } from '../routing/router.ts';
 import { languageCode } from './language-code.ts';
-import { type RemoteScope, scopeAt } from './remote-scope.ts';
-import { toApiError } from './router.ts';
 import { SAMPLE_RATE, wavFile } from './wav.ts';
 
 export interface RemoteTranscriptionResult extends TranscriptionResult {

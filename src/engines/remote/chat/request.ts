@@ -1,5 +1,5 @@
-import type { ChatMessage, ChatRequest, ToolChoice, ToolDefinition } from '../engine.ts';
-import type { Upstream } from './upstream.ts';
+import type { ChatMessage, ChatRequest, ToolChoice, ToolDefinition } from '../../engine.ts';
+import type { Upstream } from '../routing/upstream.ts';
 
 /** The wire body of a chat or completion request. Every request streams: one path, and the first token leaves at once. */
 export function chatBody(request: ChatRequest, upstream: Upstream): string {

@@ -1,13 +1,13 @@
 import type { Dispatcher } from 'undici';
-import { errors } from '../../errors/errors.ts';
-import type { CallContext, ChatCapability, ChatEvent, ChatGeneration, ChatRequest, TokenUsage } from '../engine.ts';
-import { chatBody } from './chat-body.ts';
-import { type ChatReader, createChatReader } from './chat-reader.ts';
-import { type FailureScope, UpstreamFailure } from './failure.ts';
-import type { Lease } from './lease.ts';
-import { type RemoteScope, scopeAt } from './remote-scope.ts';
-import { toApiError } from './router.ts';
-import { countAtUpstream, estimatePromptTokens } from './token-count.ts';
+import { errors } from '../../../errors/errors.ts';
+import type { CallContext, ChatCapability, ChatEvent, ChatGeneration, ChatRequest, TokenUsage } from '../../engine.ts';
+import { type FailureScope, UpstreamFailure } from '../failure.ts';
+import { type RemoteScope, scopeAt } from '../remote-scope.ts';
+import type { Lease } from '../routing/lease.ts';
+import { toApiError } from '../routing/router.ts';
+import { countAtUpstream, estimatePromptTokens } from '../token-count.ts';
+import { chatBody } from './request.ts';
+import { type ChatReader, createChatReader } from './stream.ts';
 
 export interface RemoteGeneration extends ChatGeneration {
   /** Where it runs; undefined until an upstream has accepted it. */

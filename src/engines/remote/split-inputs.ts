@@ -1,8 +1,8 @@
 import type { CallContext } from '../engine.ts';
 import type { UpstreamFailure } from './failure.ts';
 import type { RemoteScope } from './remote-scope.ts';
+import type { Upstream } from './routing/upstream.ts';
 import { estimateTokens } from './token-count.ts';
-import type { Upstream } from './upstream.ts';
 
 /** A run of a request's inputs that travels in one call. */
 export interface Piece<T> {

@@ -1,6 +1,6 @@
-import { cancellation } from '../../errors/cancellation.ts';
-import { errors } from '../../errors/errors.ts';
-import type { CallContext, Priority } from '../engine.ts';
+import { cancellation } from '../../../errors/cancellation.ts';
+import { errors } from '../../../errors/errors.ts';
+import type { CallContext, Priority } from '../../engine.ts';
 
 export interface WaitingRoom<T> {
   /** Waits until `attempt` gives something; it may throw to end the wait. */

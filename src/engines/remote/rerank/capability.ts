@@ -1,10 +1,10 @@
-import type { CallContext, RerankCapability, RerankRequest, RerankResult } from '../engine.ts';
-import { malformedAnswer, UpstreamFailure } from './failure.ts';
-import type { Lease, LeaseRequest } from './lease.ts';
-import { halve, inPieces, learnInputLimit, type Piece } from './pieces.ts';
-import { type RemoteScope, scopeAt } from './remote-scope.ts';
-import { toApiError } from './router.ts';
-import { estimateTokens } from './token-count.ts';
+import type { CallContext, RerankCapability, RerankRequest, RerankResult } from '../../engine.ts';
+import { malformedAnswer, UpstreamFailure } from '../failure.ts';
+import { type RemoteScope, scopeAt } from '../remote-scope.ts';
+import type { Lease, LeaseRequest } from '../routing/lease.ts';
+import { toApiError } from '../routing/router.ts';
+import { halve, inPieces, learnInputLimit, type Piece } from '../split-inputs.ts';
+import { estimateTokens } from '../token-count.ts';
 
 export interface RemoteRerankResult extends RerankResult {
   servedRegion: string | undefined;
