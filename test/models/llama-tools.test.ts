@@ -13,7 +13,7 @@ import {
   MISTRAL_LIST,
   MISTRAL_MARKS,
   QWEN_CODER,
-} from '../../src/engines/llama/testing/tool-templates.ts';
+} from '../../src/engines/llama/tools/testing/tool-templates.ts';
 import { weights } from './weights.ts';
 
 /** The beginning of a text, the only control token of TinyLlama that ends nothing. */

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { CallContext, ChatCapability, ChatEvent, ChatRequest, EngineModel } from '../../src/engines/engine.ts';
 import { load } from '../../src/engines/llama/driver.ts';
-import { randomSchema } from '../../src/engines/llama/testing/random-schema.ts';
+import { randomSchema } from '../../src/engines/llama/grammar/testing/random-schema.ts';
 import { weights } from './weights.ts';
 
 const SLOTS = 2;

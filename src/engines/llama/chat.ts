@@ -1,14 +1,14 @@
 import type { LlamaModel, Token } from 'node-llama-cpp';
 import type { LoadSpec } from '../driver.ts';
 import type { ChatCapability } from '../engine.ts';
-import { createBatching } from './batching.ts';
-import { createChatTemplate } from './chat-template.ts';
-import { createCollector } from './collector.ts';
-import { createGeneration, type GenerationDependencies } from './generation.ts';
-import { createGrammarStates } from './grammar-states.ts';
-import { createPromptTokenizer } from './prompt.ts';
-import { createSlotPool } from './slots.ts';
-import { createVocabulary } from './vocabulary.ts';
+import { createBatching } from './decoding/batching.ts';
+import { createCollector } from './decoding/collector.ts';
+import { createGeneration, type GenerationDependencies } from './decoding/generation.ts';
+import { createGrammarStates } from './decoding/grammar-states.ts';
+import { createSlotPool } from './decoding/slots.ts';
+import { createChatTemplate } from './prompt/chat-template.ts';
+import { createPromptTokenizer } from './prompt/prompt.ts';
+import { createVocabulary } from './prompt/vocabulary.ts';
 
 /**
  * Prompt tokens evaluated at once. Nobody else gets a turn meanwhile and an abort waits for it, and what is reproducible is cached

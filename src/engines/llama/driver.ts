@@ -5,9 +5,9 @@ import { errors } from '../../errors/errors.ts';
 import type { LoadSpec } from '../driver.ts';
 import type { EngineModel } from '../engine.ts';
 import { createChatCapability } from './chat.ts';
+import { SEEDS } from './decoding/sampling.ts';
 import { createEmbeddingCapability } from './embedding.ts';
 import { createRerankCapability } from './rerank.ts';
-import { SEEDS } from './sampling.ts';
 
 /** Loads a GGUF model. Runs inside an engine process of its own. */
 export async function load(spec: LoadSpec): Promise<EngineModel> {

@@ -2,7 +2,7 @@ import type { LlamaEmbeddingContext, LlamaModel, Token } from 'node-llama-cpp';
 import { errors } from '../../errors/errors.ts';
 import type { LoadSpec } from '../driver.ts';
 import type { EmbeddingCapability } from '../engine.ts';
-import { createTurns } from './turns.ts';
+import { createTurns } from './decoding/turns.ts';
 
 /** GGUF embedding models. One input at a time: llama.cpp gains nothing from batches of such inputs on a CPU. */
 export async function createEmbeddingCapability(model: LlamaModel, spec: LoadSpec): Promise<EmbeddingCapability> {

@@ -2,7 +2,7 @@ import type { LlamaModel } from 'node-llama-cpp';
 import { errors } from '../../errors/errors.ts';
 import type { LoadSpec } from '../driver.ts';
 import type { RerankCapability } from '../engine.ts';
-import { createTurns } from './turns.ts';
+import { createTurns } from './decoding/turns.ts';
 
 /** GGUF models with a ranking head: query and document are read together. */
 export async function createRerankCapability(model: LlamaModel, spec: LoadSpec): Promise<RerankCapability> {

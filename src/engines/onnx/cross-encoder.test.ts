@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { CallContext } from '../engine.ts';
-import { createBatcher } from './batcher.ts';
+import { createBatcher } from './batching/batcher.ts';
 import { createCrossEncoder } from './cross-encoder.ts';
 import type { EncoderSequence } from './session.ts';
 

@@ -1,6 +1,6 @@
 import { errors } from '../../errors/errors.ts';
 import type { RerankCapability } from '../engine.ts';
-import type { Batcher } from './batcher.ts';
+import type { Batcher } from './batching/batcher.ts';
 import { joined, mapInSlices } from './encoder.ts';
 import type { EncoderSequence } from './session.ts';
 import type { Template } from './tokenizer/template.ts';

@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { EngineSpec } from '../../domain/model.ts';
 import { cancellation } from '../../errors/cancellation.ts';
 import type { LoadSpec } from '../driver.ts';
-import { type Batcher, createBatcher } from './batcher.ts';
+import { type Batcher, createBatcher } from './batching/batcher.ts';
 import { type EncoderSession, openSession } from './session.ts';
 import { loadTokenizer, type Tokenizer } from './tokenizer/tokenizer.ts';
 

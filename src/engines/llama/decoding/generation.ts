@@ -1,0 +1,257 @@
+import type { LlamaModel, Token } from 'node-llama-cpp';
+import { errors } from '../../../errors/errors.ts';
+import type { CallContext, ChatEvent, ChatGeneration, ChatRequest, TokenUsage } from '../../engine.ts';
+import type { ChatTemplate, PromptPiece, RenderedPrompt } from '../prompt/chat-template.ts';
+import type { PromptLimit, PromptTokenizer } from '../prompt/prompt.ts';
+import type { Vocabulary } from '../prompt/vocabulary.ts';
+import { callForms } from '../tools/call-form.ts';
+import { openingGrammar } from '../tools/call-grammar.ts';
+import { GENERIC_SYNTAX } from '../tools/call-syntax.ts';
+import { type CallPlan, planCalls } from '../tools/tool-calls.ts';
+import type { Batching } from './batching.ts';
+import { type Channel, createChannel } from './channel.ts';
+import { evaluate } from './evaluation.ts';
+import { createGrammarSwitch, type GrammarStates, type GrammarSwitch } from './grammar-states.ts';
+import { outputBudget } from './limits.ts';
+import { tokenLogprob } from './logprobs.ts';
+import { createOutput, type Output, type OutputStep } from './output.ts';
+import { checkBias, samplingOptions, temperatureOf } from './sampling.ts';
+import type { SlotLease, SlotPool } from './slots.ts';
+
+/** Events that wait for a slow consumer before its generation pauses. */
+const BUFFERED_EVENTS = 32;
+
+export interface GenerationDependencies {
+  model: LlamaModel;
+  vocabulary: Vocabulary;
+  template: ChatTemplate;
+  tokenizer: PromptTokenizer;
+  grammars: GrammarStates;
+  slots: SlotPool;
+  batching: Batching;
+  /** Of a prompt whose result must not depend on others: evaluated at once. */
+  pieceTokens: number;
+  contextLength: number;
+  maxOutputTokens: number | null;
+  /**
+   * Sharing a batch changes results, so greedy answers run alone where that costs little: on CPUs batches of up to 4 sequences
+   * were no faster than one after the other.
+   */
+  greedyRunsAlone: boolean;
+  randomSeed: () => number;
+  newCallId: () => string;
+  afterGeneration: () => void;
+}
+
+export function createGeneration(
+  dependencies: GenerationDependencies,
+  request: ChatRequest,
+  context: CallContext,
+): ChatGeneration {
+  const usage: TokenUsage = { promptTokens: 0, completionTokens: 0, cachedTokens: 0 };
+  return {
+    usageSoFar: () => ({ ...usage }),
+    async *[Symbol.asyncIterator]() {
+      const channel = createChannel<ChatEvent>(BUFFERED_EVENTS);
+      const consumerGone = new AbortController();
+      const signal = AbortSignal.any([context.signal, consumerGone.signal]);
+      signal.addEventListener('abort', () => channel.close(), { once: true });
+      const produced = produce({ dependencies, request, accountId: context.accountId, channel, signal, usage }).then(
+        () => channel.end(),
+        (error: unknown) => channel.end(error),
+      );
+      try {
+        for await (const event of channel.values()) {
+          yield event;
+          if (event.type === 'end') return;
+        }
+        // An abort closes the channel, whatever was still in it.
+        throw errors.clientCancelled();
+      } finally {
+        consumerGone.abort();
+        await produced;
+        dependencies.afterGeneration();
+      }
+    },
+  };
+}
+
+interface Production {
+  dependencies: GenerationDependencies;
+  request: ChatRequest;
+  accountId: string;
+  channel: Channel<ChatEvent>;
+  signal: AbortSignal;
+  usage: TokenUsage;
+}
+
+async function produce(production: Production): Promise<void> {
+  const { dependencies, accountId, channel, signal, usage } = production;
+  if (signal.aborted) throw errors.clientCancelled();
+  const plan = await prepare(production);
+  const { tokens, reproducible, output } = plan;
+  const lease = await dependencies.slots.acquire({ accountId, tokens, reproducible, signal });
+  let cut = false;
+  let keep = false;
+  try {
+    usage.promptTokens = tokens.length;
+    usage.cachedTokens = lease.cachedTokens;
+    await channel.push({ type: 'start', promptTokens: tokens.length, cachedTokens: lease.cachedTokens });
+    ({ cut } = await decode(production, plan, lease));
+    keep = true;
+  } finally {
+    await lease.release({ keep: keep || signal.aborted });
+  }
+  for (const event of output.finish()) await channel.push(event);
+  const reason = output.callsComplete ? 'tool_calls' : cut ? 'length' : 'stop';
+  await channel.push({ type: 'end', reason, usage: { ...usage } });
+}
+
+interface GenerationPlan {
+  tokens: Token[];
+  maxTokens: number;
+  output: Output;
+  grammar: GrammarSwitch;
+  /** Whether streamed or not, first or again, with a cached prefix or without: the text is the same. */
+  reproducible: boolean;
+}
+
+/** Everything that can be refused, before any work is done. */
+async function prepare({ dependencies, request, signal }: Production): Promise<GenerationPlan> {
+  const { vocabulary, grammars, contextLength } = dependencies;
+  checkBias(request.logitBias, vocabulary.size);
+  const plan = planCalls({
+    tools: request.tools,
+    choice: request.toolChoice,
+    parallel: request.parallelToolCalls ?? true,
+  });
+  const param = 'messages' in request.prompt ? 'messages' : 'prompt';
+  const limit = { param, tokens: contextLength - 1, signal };
+  const rendered = renderPrompt(dependencies, { ...request, tools: plan && request.tools }, plan, limit);
+  const syntax = rendered?.syntax ?? GENERIC_SYNTAX;
+  const forms = plan && callForms(plan.tools, syntax);
+  const calls = plan && forms && { ...plan, forms };
+  const output = createOutput({
+    stop: request.stop,
+    calls,
+    syntax,
+    callsBefore: rendered?.callsBefore ?? 0,
+    dropLeadingSpace: vocabulary.addsLeadingSpace && rendered !== undefined,
+    newCallId: dependencies.newCallId,
+  });
+  const tokens = await promptTokens(dependencies, request.prompt, { rendered, lead: output.lead }, limit);
+  if (tokens.length === 0) throw errors.invalidParameter(param, `'${param}' is empty; send at least one character.`);
+  const maxTokens = outputBudget({
+    param,
+    promptTokens: tokens.length,
+    contextLength,
+    maxOutputTokens: dependencies.maxOutputTokens,
+    maxTokens: request.maxTokens,
+  });
+  const grammar = createGrammarSwitch(
+    grammars,
+    await grammars.forFormat(request.format, calls && openingGrammar(calls.forms, syntax)),
+  );
+  await grammar.follow(output.callGrammar);
+  return {
+    tokens,
+    maxTokens,
+    output,
+    grammar,
+    reproducible: request.seed !== undefined || temperatureOf(request) === 0,
+  };
+}
+
+/** Generates until the model, a stop sequence or the budget ends it; `cut` tells the last. */
+async function decode(
+  { dependencies, request, channel, signal, usage }: Production,
+  { tokens, maxTokens, output, grammar, reproducible }: GenerationPlan,
+  { slot, cachedTokens }: SlotLease,
+): Promise<{ cut: boolean }> {
+  const { model, vocabulary, batching, pieceTokens, tokenizer, randomSeed } = dependencies;
+  const generated: number[] = [];
+  const temperature = temperatureOf(request);
+  const steps = evaluate({
+    slot,
+    tokens,
+    cachedTokens,
+    pieceTokens,
+    batching,
+    reproducible,
+    alone: request.seed !== undefined || (reproducible && dependencies.greedyRunsAlone),
+    sampling: {
+      ...samplingOptions({ request, model, generated, maxTokens, randomSeed }),
+      grammarEvaluationState: () => grammar.state,
+    },
+    probabilities: request.logprobs !== undefined,
+    signal,
+  });
+  try {
+    let replacement: Token[] | undefined;
+    while (true) {
+      const step = await steps.next(replacement);
+      if (step.done) return { cut: false };
+      const { token, probabilities } = step.value;
+      generated.push(token);
+      usage.completionTokens++;
+      const logprob =
+        request.logprobs && probabilities
+          ? tokenLogprob({ vocabulary, token, probabilities, temperature, top: request.logprobs.top })
+          : undefined;
+      const control = vocabulary.control(token);
+      // A grammar takes a control token for its text, so that it is text there.
+      const bytes = control !== undefined && grammar.state ? Buffer.from(control) : vocabulary.bytes(token);
+      const read = output.push({ bytes, control, logprob });
+      for (const event of read.events) await channel.push(event);
+      if (read.done) return { cut: false };
+      await grammar.follow(output.callGrammar);
+      replacement = replacementTokens(tokenizer, token, read);
+      // Inserted text is part of the answer: it counts, and it must fit.
+      const inserted = (replacement?.length ?? 1) - 1;
+      if (usage.completionTokens + inserted >= maxTokens) return { cut: true };
+      usage.completionTokens += inserted;
+    }
+  } finally {
+    await steps.return();
+  }
+}
+
+function renderPrompt(
+  { template }: GenerationDependencies,
+  { prompt, tools }: Pick<ChatRequest, 'prompt' | 'tools'>,
+  plan: CallPlan | undefined,
+  limit: PromptLimit,
+): RenderedPrompt | undefined {
+  if (!('messages' in prompt)) return undefined;
+  // Every message has at least the token that ends it, and a template takes its time for each.
+  if (prompt.messages.length > limit.tokens) throw errors.contextFarTooLong(limit.param, limit.tokens);
+  return template.render({
+    messages: prompt.messages,
+    tools,
+    fits: plan && ((syntax) => callForms(plan.tools, syntax) !== undefined),
+    forcesCall: plan?.forced,
+  });
+}
+
+async function promptTokens(
+  { tokenizer }: GenerationDependencies,
+  prompt: ChatRequest['prompt'],
+  { rendered, lead }: { rendered: RenderedPrompt | undefined; lead: readonly PromptPiece[] },
+  limit: PromptLimit,
+): Promise<Token[]> {
+  if ('text' in prompt) return tokenizer.text(prompt.text, limit);
+  if ('tokens' in prompt) return tokenizer.ids(prompt.tokens);
+  return [...(await tokenizer.pieces(rendered?.pieces ?? [], limit)), ...tokenizer.continuation(lead)];
+}
+
+/** What the model sees in the place of the token it chose, where fixed text follows it. */
+function replacementTokens(
+  tokenizer: PromptTokenizer,
+  token: Token,
+  { insert, kept }: OutputStep,
+): Token[] | undefined {
+  if (insert === undefined) return undefined;
+  if (kept === undefined) return [token, ...tokenizer.continuation(insert)];
+  const [first = { text: '', literal: true }, ...rest] = insert;
+  return tokenizer.continuation([{ ...first, text: kept + first.text }, ...rest]);
+}

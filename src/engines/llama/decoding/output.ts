@@ -1,0 +1,125 @@
+import type { ChatEvent, TokenLogprob } from '../../engine.ts';
+import type { PromptPiece } from '../prompt/chat-template.ts';
+import { createCallDecoder } from '../tools/call-decoder.ts';
+import type { CallForm } from '../tools/call-form.ts';
+import { createOpening } from '../tools/call-opening.ts';
+import type { CallSyntax } from '../tools/call-syntax.ts';
+import type { CallPlan } from '../tools/tool-calls.ts';
+import { createLogprobQueue } from './logprobs.ts';
+import { createTextStream } from './text-stream.ts';
+
+export interface OutputOptions {
+  stop: readonly string[] | undefined;
+  calls: OutputCalls | undefined;
+  syntax: CallSyntax;
+  /** Calls in the conversation so far. */
+  callsBefore: number;
+  dropLeadingSpace: boolean;
+  newCallId: () => string;
+}
+
+export interface OutputCalls extends Pick<CallPlan, 'forced' | 'parallel'> {
+  forms: readonly CallForm[];
+}
+
+export interface OutputStep {
+  events: readonly ChatEvent[];
+  /** Generation is over. */
+  done: boolean;
+  /** Text to put into the context after the token just read. */
+  insert?: PromptPiece[];
+  /** What is left of that token, when it went further than it may. */
+  kept?: string;
+}
+
+export interface WrittenToken {
+  bytes: Uint8Array;
+  /** Text of a control token. */
+  control?: string | undefined;
+  logprob?: TokenLogprob | undefined;
+}
+
+/** Turns generated tokens into events: text until the model opens a call, tool calls from there on. */
+export interface Output {
+  /** For a forced call: the text that goes before everything generated. */
+  readonly lead: readonly PromptPiece[];
+  push(token: WrittenToken): OutputStep;
+  /** What was held back when generation ended. */
+  finish(): readonly ChatEvent[];
+  /** GBNF that the next token must follow, while inside a call. */
+  readonly callGrammar: string | undefined;
+  /** At least one call was written and none is half done. */
+  readonly callsComplete: boolean;
+}
+
+export function createOutput(options: OutputOptions): Output {
+  const { stop = [], calls, syntax, callsBefore, dropLeadingSpace, newCallId } = options;
+  const { mark, open } = syntax;
+  const decoder = calls && createCallDecoder({ ...calls, syntax, callsBefore, newId: newCallId });
+  const lead = calls?.forced && decoder ? decoder.open('') : [];
+  const awaited = calls && !calls.forced;
+  const text = createTextStream({
+    stop: awaited && mark !== undefined ? [...stop, mark] : stop,
+    dropLeadingSpace,
+    opening: awaited && mark === undefined ? createOpening(open, calls.forms) : undefined,
+  });
+  // Stop sequences are for prose: inside arguments they would only break the JSON.
+  const callText = createTextStream({});
+  const logprobs = createLogprobQueue();
+  let withLogprobs = false;
+  let sent = 0;
+  let inCall = lead.length > 0;
+  let textDone = inCall;
+
+  const textEvents = (piece: string, upTo: number): ChatEvent[] => {
+    sent += piece.length;
+    const ready = logprobs.take(upTo);
+    if (piece === '' && ready.length === 0) return [];
+    return [{ type: 'text-delta', text: piece, ...(withLogprobs ? { logprobs: ready } : {}) }];
+  };
+
+  /** From here on the answer is calls. What the token that opened them holds beyond that is not kept. */
+  const enter = (events: ChatEvent[], insert: PromptPiece[], kept?: string): OutputStep => {
+    inCall = true;
+    textDone = true;
+    return { events, done: false, insert, ...(kept === undefined ? {} : { kept }) };
+  };
+
+  const pushText = ({ bytes, control, logprob }: WrittenToken): OutputStep => {
+    if (awaited && decoder && control !== undefined && control === mark) {
+      const held = text.flush();
+      return enter(textEvents(held, sent + held.length), decoder.open(mark));
+    }
+    const step = text.push(bytes);
+    if (logprob) {
+      withLogprobs = true;
+      logprobs.add(logprob, text.decodedLength);
+    }
+    const events = textEvents(step.text, sent + step.text.length);
+    const without = (rest: string) => new TextDecoder().decode(bytes).slice(0, -rest.length || undefined);
+    if (decoder && step.opened) {
+      return enter(events, decoder.openNamed(step.opened.name), without(step.opened.rest));
+    }
+    if (!step.stop) return { events, done: false };
+    if (awaited && decoder && step.stop.sequence === mark) {
+      return enter(events, decoder.open(mark), without(step.stop.rest));
+    }
+    textDone = true;
+    return { events, done: true };
+  };
+
+  return {
+    lead,
+    push(token) {
+      if (!inCall || !decoder) return pushText(token);
+      return decoder.push(callText.push(token.bytes).text);
+    },
+    finish: () => (textDone ? [] : textEvents(text.flush(), Number.POSITIVE_INFINITY)),
+    get callGrammar() {
+      return inCall ? decoder?.grammar : undefined;
+    },
+    get callsComplete() {
+      return decoder?.complete ?? false;
+    },
+  };
+}

@@ -1,0 +1,145 @@
+import type { LlamaContextSequence } from 'node-llama-cpp';
+import { errors } from '../../../errors/errors.ts';
+
+/** One sequence of the context, with what its key-value cache holds. */
+export interface Slot {
+  readonly sequence: LlamaContextSequence;
+  /** The number that llama.cpp knows the sequence by. */
+  readonly sequenceId: number;
+  /** Leading tokens of the cache that came from whole prompt pieces, each evaluated alone. */
+  reproducibleTokens: number;
+}
+
+export interface SlotRequest {
+  accountId: string;
+  tokens: readonly number[];
+  /** Reuse only what a cold run would compute bit for bit the same. */
+  reproducible: boolean;
+  signal: AbortSignal;
+}
+
+export interface SlotLease {
+  slot: Slot;
+  /** Tokens of the prompt that are in the cache already. */
+  cachedTokens: number;
+  /** Gives the slot back; `keep: false` forgets what it holds. */
+  release(options: { keep: boolean }): Promise<void>;
+}
+
+export interface SlotPool {
+  acquire(request: SlotRequest): Promise<SlotLease>;
+  readonly busy: number;
+}
+
+interface PooledSlot extends Slot {
+  accountId: string | undefined;
+  tokens: readonly number[];
+  lastUsed: number;
+  busy: boolean;
+}
+
+export interface SlotPoolOptions {
+  /** All sequences of a context, in the order in which it gave them out. */
+  sequences: readonly LlamaContextSequence[];
+  /** Reproducible prompts are evaluated in pieces of this many tokens. */
+  pieceTokens: number;
+}
+
+/** Prefix cache: a free slot of the same account with the longest common prefix, else the one unused for longest. */
+export function createSlotPool({ sequences, pieceTokens }: SlotPoolOptions): SlotPool {
+  const slots: PooledSlot[] = sequences.map((sequence, sequenceId) => ({
+    sequence,
+    sequenceId,
+    accountId: undefined,
+    tokens: [],
+    reproducibleTokens: 0,
+    lastUsed: 0,
+    busy: false,
+  }));
+  const waiting: (() => void)[] = [];
+  let uses = 0;
+
+  const take = (request: SlotRequest): { slot: PooledSlot; cachedTokens: number } | undefined => {
+    const free = slots.filter((slot) => !slot.busy);
+    const candidates = free.map((slot) => ({ slot, cachedTokens: reusable(slot, request) }));
+    // Every prompt of a model starts alike: a few common tokens are no reason to take a slot from its conversation.
+    const worth = ({ slot, cachedTokens }: { slot: PooledSlot; cachedTokens: number }) =>
+      cachedTokens >= pieceTokens || cachedTokens * 2 >= slot.tokens.length ? cachedTokens : 0;
+    candidates.sort((a, b) => worth(b) - worth(a) || a.slot.lastUsed - b.slot.lastUsed);
+    return candidates[0];
+  };
+
+  const reusable = (slot: PooledSlot, { accountId, tokens, reproducible }: SlotRequest): number => {
+    // Recurrent and sliding-window models cannot go back to an earlier token without evaluating everything again.
+    if (slot.accountId !== accountId || slot.sequence.needsCheckpoints) return 0;
+    // The last prompt token is always evaluated again: its logits choose the first new token.
+    const limit = Math.min(tokens.length - 1, slot.tokens.length);
+    let common = 0;
+    while (common < limit && slot.tokens[common] === tokens[common]) common++;
+    if (!reproducible) return common;
+    const exact = Math.min(common, slot.reproducibleTokens);
+    return exact - (exact % pieceTokens);
+  };
+
+  return {
+    async acquire(request) {
+      let found = waiting.length > 0 ? undefined : take(request);
+      while (found === undefined) {
+        await turn(waiting, request.signal);
+        found = take(request);
+      }
+      const { slot, cachedTokens } = found;
+      slot.busy = true;
+      slot.lastUsed = ++uses;
+      const release = async ({ keep }: { keep: boolean }) => {
+        if (keep) slot.tokens = slot.sequence.contextTokens;
+        else await forget(slot);
+        slot.busy = false;
+        waiting.shift()?.();
+      };
+      try {
+        await eraseFrom(slot, cachedTokens);
+        slot.accountId = request.accountId;
+      } catch (error) {
+        await release({ keep: false });
+        throw error;
+      }
+      return { slot, cachedTokens, release };
+    },
+    get busy() {
+      return slots.filter((slot) => slot.busy).length;
+    },
+  };
+}
+
+async function eraseFrom(slot: PooledSlot, length: number): Promise<void> {
+  const { sequence } = slot;
+  if (sequence.nextTokenIndex > length) {
+    await sequence.eraseContextTokenRanges([{ start: length, end: sequence.nextTokenIndex }]);
+  }
+  slot.reproducibleTokens = Math.min(slot.reproducibleTokens, length);
+}
+
+async function forget(slot: PooledSlot): Promise<void> {
+  slot.accountId = undefined;
+  slot.tokens = [];
+  slot.reproducibleTokens = 0;
+  await slot.sequence.clearHistory();
+}
+
+function turn(waiting: (() => void)[], signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const wake = () => {
+      signal.removeEventListener('abort', cancel);
+      resolve();
+    };
+    const cancel = () => {
+      const at = waiting.indexOf(wake);
+      if (at !== -1) waiting.splice(at, 1);
+      reject(errors.clientCancelled());
+    };
+    if (signal.aborted) return cancel();
+    signal.addEventListener('abort', cancel, { once: true });
+    waiting.push(wake);
+  });
+}

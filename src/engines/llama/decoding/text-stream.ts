@@ -1,0 +1,101 @@
+import type { OpeningMatch } from '../tools/call-opening.ts';
+
+/** Turns token bytes into text that may be sent: no broken characters, no part of a stop sequence. */
+export interface TextStream {
+  push(bytes: Uint8Array): TextStep;
+  /** The end of generation: what was held back was not a stop sequence after all. */
+  flush(): string;
+  /** Characters decoded so far, sent or held. */
+  readonly decodedLength: number;
+}
+
+export interface TextStep {
+  /** Safe to send now. */
+  text: string;
+  /** The stop sequence that was met, and what was decoded beyond it. */
+  stop?: { sequence: string; rest: string };
+  /** The call that the answer begins with, and what was decoded beyond its name. */
+  opened?: { name: string; rest: string };
+}
+
+export interface TextStreamOptions {
+  stop?: readonly string[] | undefined;
+  /** Drop one space at the very start. */
+  dropLeadingSpace?: boolean | undefined;
+  /** Nothing is sent before it has decided whether the answer begins with a call. */
+  opening?: ((text: string) => OpeningMatch) | undefined;
+}
+
+export function createTextStream({ stop = [], dropLeadingSpace = false, opening }: TextStreamOptions): TextStream {
+  const stops = stop.filter((text) => text !== '');
+  const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+  let held = '';
+  let decodedLength = 0;
+  let spaceToDrop = dropLeadingSpace;
+  let decide = opening;
+
+  const take = (decoded: string): TextStep => {
+    let fresh = decoded;
+    if (spaceToDrop && fresh !== '') {
+      spaceToDrop = false;
+      if (fresh.startsWith(' ')) fresh = fresh.slice(1);
+    }
+    decodedLength += fresh.length;
+    held += fresh;
+    const start = decide?.(held) ?? 'no';
+    if (start === 'open') return { text: '' };
+    decide = undefined;
+    if (start !== 'no') {
+      const step = { text: '', opened: { name: start.name, rest: held.slice(start.end) } };
+      held = '';
+      return step;
+    }
+    const found = firstOccurrence(held, stops);
+    if (found) {
+      const step = {
+        text: held.slice(0, found.at),
+        stop: { sequence: found.sequence, rest: held.slice(found.at + found.sequence.length) },
+      };
+      held = '';
+      return step;
+    }
+    const keep = possibleStopSuffix(held, stops);
+    const text = held.slice(0, held.length - keep);
+    held = held.slice(held.length - keep);
+    return { text };
+  };
+
+  return {
+    push: (bytes) => take(decoder.decode(bytes, { stream: true })),
+    flush() {
+      decide = undefined;
+      const step = take(decoder.decode());
+      const text = step.text + held;
+      held = '';
+      return text;
+    },
+    get decodedLength() {
+      return decodedLength;
+    },
+  };
+}
+
+function firstOccurrence(text: string, stops: readonly string[]): { at: number; sequence: string } | undefined {
+  let first: { at: number; sequence: string } | undefined;
+  for (const sequence of stops) {
+    const at = text.indexOf(sequence);
+    if (at !== -1 && (first === undefined || at < first.at)) first = { at, sequence };
+  }
+  return first;
+}
+
+/** Length of the longest end of `text` that could still grow into a stop sequence. */
+export function possibleStopSuffix(text: string, stops: readonly string[]): number {
+  let longest = 0;
+  for (const stop of stops) {
+    for (let length = Math.min(stop.length - 1, text.length); length > longest; length--) {
+      if (text.endsWith(stop.slice(0, length))) longest = length;
+    }
+  }
+  return longest;
+}

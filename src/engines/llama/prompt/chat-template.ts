@@ -1,0 +1,192 @@
+import { Template } from '@huggingface/jinja';
+import { errors } from '../../../errors/errors.ts';
+import type { ChatMessage, ToolDefinition } from '../../engine.ts';
+import { learnToolSupport } from '../tools/call-probe.ts';
+import { type CallSyntax, GENERIC_SYNTAX } from '../tools/call-syntax.ts';
+import type { TemplateMessage, TemplateTool } from './template-message.ts';
+import { genericMessages, nativeMessages, nativeTool, numberCalls, usesTools } from './tool-prompt.ts';
+
+/** A rendered prompt: `literal` text came from a client and never becomes a control token. */
+export interface PromptPiece {
+  text: string;
+  literal: boolean;
+}
+
+export interface RenderInput {
+  messages: readonly ChatMessage[];
+  tools?: readonly ToolDefinition[] | undefined;
+  /** Whether the answer can write its calls like that; the generic form is always good enough. */
+  fits?: ((syntax: CallSyntax) => boolean) | undefined;
+  /** The answer will begin with a call. */
+  forcesCall?: boolean | undefined;
+}
+
+export interface RenderedPrompt {
+  pieces: PromptPiece[];
+  /** How the answer is to write calls. */
+  syntax: CallSyntax;
+  /** Calls in the messages. */
+  callsBefore: number;
+}
+
+export interface ChatTemplate {
+  render(input: RenderInput): RenderedPrompt;
+}
+
+export interface ChatTemplateOptions {
+  /** The model's own Jinja template. */
+  source: string | undefined;
+  /** Another one that the model's file has for conversations with tools. */
+  toolSource?: string | undefined;
+  bosToken: string;
+  eosToken: string;
+  /** Texts of control tokens, longest first. */
+  controlTexts: readonly string[];
+  /** Texts of tokens that end an answer. */
+  endTexts: readonly string[];
+}
+
+/** For a model file without a template: plain role headings, which base models continue well. */
+const GENERIC_TEMPLATE = `{{ bos_token }}{% for message in messages %}### {{ message.role | capitalize }}:
+{{ message.content }}
+
+{% endfor %}{% if add_generation_prompt %}### Assistant:
+{% endif %}`;
+
+// Private-use characters: they stand for a control text inside client content while the template runs.
+const OPEN = '\u{F0BA0}';
+const CLOSE = '\u{F0BAB}';
+const MARKER = new RegExp(`${OPEN}(\\d+)${CLOSE}`, 'u');
+const MARKER_CHARACTERS = new RegExp(`[${OPEN}${CLOSE}]`, 'gu');
+
+type Run = (messages: readonly TemplateMessage[], tools?: readonly TemplateTool[]) => string;
+
+export function createChatTemplate(options: ChatTemplateOptions): ChatTemplate {
+  const { source = GENERIC_TEMPLATE, toolSource, controlTexts, endTexts } = options;
+  const run = createRun(source, options);
+  const runWithTools = toolSource === undefined ? run : createRun(toolSource, options);
+  const controlPattern =
+    controlTexts.length > 0 ? new RegExp(controlTexts.map(escapePattern).join('|'), 'gu') : undefined;
+  const takesSystem = attempt(() =>
+    run([
+      { role: 'system', content: 'PROBE' },
+      { role: 'user', content: 'x' },
+    ]),
+  )?.includes('PROBE');
+  const prepare = (messages: readonly TemplateMessage[]) => (takesSystem ? messages : foldSystem(messages));
+  const support = learnToolSupport({
+    render: (messages, tools) => attempt(() => runWithTools(messages, tools)),
+    controlTexts,
+    endTexts,
+  });
+
+  const renderNative = ({ messages, tools, fits, forcesCall }: RenderInput): RenderedPrompt | undefined => {
+    if (!support || (!tools && !messages.some(usesTools)) || fits?.(support.syntax) === false) return undefined;
+    const guard = createEscape(controlPattern);
+    const callNumbers = numberCalls(messages);
+    const turns = prepare(nativeMessages(messages, { ...support, callNumbers }).map((turn) => guard.value(turn)));
+    const definitions = tools?.map((tool) => guard.value(nativeTool(tool)));
+    const text = attempt(() => runOrMerge(runWithTools, turns, definitions));
+    if (text === undefined) return undefined;
+    const { withoutCalls, syntax } = support;
+    const cut = forcesCall && text.endsWith(withoutCalls) ? withoutCalls.length : 0;
+    return { pieces: guard.split(text.slice(0, text.length - cut)), syntax, callsBefore: callNumbers.size };
+  };
+
+  return {
+    render(input) {
+      // A template may know tools and still refuse these definitions or this history.
+      const native = renderNative(input);
+      if (native) return native;
+      const guard = createEscape(controlPattern);
+      const turns = prepare(genericMessages(input.messages, input.tools).map((turn) => guard.value(turn)));
+      try {
+        return { pieces: guard.split(runOrMerge(run, turns)), syntax: GENERIC_SYNTAX, callsBefore: 0 };
+      } catch (error) {
+        const reason = error instanceof Error ? error.message : String(error);
+        throw errors.invalidParameter('messages', `The chat template of this model refuses these messages: ${reason}`);
+      }
+    },
+  };
+}
+
+function createRun(source: string, { bosToken, eosToken }: ChatTemplateOptions): Run {
+  const template = new Template(source);
+  return (messages, tools) =>
+    template.render({
+      messages,
+      ...(tools ? { tools } : {}),
+      add_generation_prompt: true,
+      bos_token: bosToken,
+      eos_token: eosToken,
+    });
+}
+
+function attempt<T>(work: () => T): T | undefined {
+  try {
+    return work();
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Some templates insist that user and assistant take turns: neighbours of one role become one message then. Others do not expect
+ * that there are no tools.
+ */
+function runOrMerge(run: Run, messages: readonly TemplateMessage[], tools?: readonly TemplateTool[]): string {
+  const merged = mergeNeighbours(messages);
+  return attempt(() => run(messages, tools)) ?? attempt(() => run(merged, tools)) ?? run(merged, tools ?? []);
+}
+
+/** For templates without a system role: instructions go in front of the first user message. */
+function foldSystem(messages: readonly TemplateMessage[]): TemplateMessage[] {
+  const instructions = messages.filter((message) => message.role === 'system').map((message) => message.content);
+  const rest = messages.filter((message) => message.role !== 'system');
+  if (instructions.length === 0) return rest;
+  const at = rest.findIndex((message) => message.role === 'user');
+  if (at === -1) return [{ role: 'user', content: instructions.join('\n\n') }, ...rest];
+  return rest.map((message, index) =>
+    index === at ? { ...message, content: [...instructions, message.content].join('\n\n') } : message,
+  );
+}
+
+function mergeNeighbours(messages: readonly TemplateMessage[]): TemplateMessage[] {
+  const merged: TemplateMessage[] = [];
+  for (const message of messages) {
+    const last = merged.at(-1);
+    const joins = last?.role === message.role && !last.tool_calls && !message.tool_calls && message.role !== 'tool';
+    if (last && joins) merged[merged.length - 1] = { ...last, content: `${last.content}\n\n${message.content}` };
+    else merged.push(message);
+  }
+  return merged;
+}
+
+/**
+ * Client text may hold the text of a control token, such as an end of turn. It is replaced by a marker before the template
+ * runs, and the rendered prompt is cut at the markers, so that it can be tokenized as the plain characters it is.
+ */
+function createEscape(pattern: RegExp | undefined) {
+  const replaced: string[] = [];
+  const text = (value: string): string => {
+    const clean = value.replace(MARKER_CHARACTERS, '');
+    return pattern ? clean.replace(pattern, (found) => `${OPEN}${replaced.push(found) - 1}${CLOSE}`) : clean;
+  };
+  const anyValue = (input: unknown): unknown => {
+    if (typeof input === 'string') return text(input);
+    if (Array.isArray(input)) return input.map(anyValue);
+    if (typeof input !== 'object' || input === null) return input;
+    return Object.fromEntries(Object.entries(input).map(([key, item]) => [text(key), anyValue(item)]));
+  };
+  const value = <T extends TemplateMessage | TemplateTool>(input: T) => anyValue(input) as T;
+  const split = (rendered: string): PromptPiece[] =>
+    rendered
+      .split(MARKER)
+      .map((part, index) =>
+        index % 2 === 0 ? { text: part, literal: false } : { text: replaced[Number(part)] ?? '', literal: true },
+      )
+      .filter((piece) => piece.text !== '');
+  return { value, split };
+}
+
+const escapePattern = (text: string) => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');

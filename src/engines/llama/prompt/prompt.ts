@@ -1,0 +1,87 @@
+import type { LlamaModel, Token } from 'node-llama-cpp';
+import { errors } from '../../../errors/errors.ts';
+import { createTurns } from '../decoding/turns.ts';
+import type { PromptPiece } from './chat-template.ts';
+
+/** Tokenizing takes about 0.5 µs for each character, more where there are many. */
+const SLICE_CHARACTERS = 16_384;
+/** A cut may fall into a token or into a control text: up to so many tokens are there only because of it. */
+const TOKENS_OF_A_CUT = 32;
+
+export interface PromptTokenizer {
+  /** A rendered chat prompt. */
+  pieces(pieces: readonly PromptPiece[], limit: PromptLimit): Promise<Token[]>;
+  /** A plain text to continue. */
+  text(text: string, limit: PromptLimit): Promise<Token[]>;
+  /** Token ids from a client. */
+  ids(ids: readonly number[]): Token[];
+  /** Text that continues the tokens before it. */
+  continuation(pieces: readonly PromptPiece[]): Token[];
+}
+
+export interface PromptLimit {
+  /** The field that holds the prompt, for the message. */
+  param: string;
+  tokens: number;
+  signal: AbortSignal;
+}
+
+export type TokenizerModel = Pick<LlamaModel, 'tokenize'> & {
+  readonly tokens: Pick<LlamaModel['tokens'], 'bos' | 'shouldPrependBosToken'>;
+};
+
+export function createPromptTokenizer(model: TokenizerModel, vocabularySize: number): PromptTokenizer {
+  const { bos, shouldPrependBosToken } = model.tokens;
+  const withStart = (tokens: Token[]): Token[] =>
+    shouldPrependBosToken && bos !== null && tokens[0] !== bos ? [bos, ...tokens] : tokens;
+  const continuing = ({ text, literal }: PromptPiece) => model.tokenize(text, !literal, 'trimLeadingSpace');
+
+  /**
+   * Counts a long prompt in slices that let others go on, no further than the limit. Only what is known to fit, or nearly, is
+   * then tokenized whole: the ids of a text cut in slices would not be the same.
+   */
+  async function refuseTooLong(pieces: readonly PromptPiece[], { param, tokens: limit, signal }: PromptLimit) {
+    if (pieces.length > limit) throw errors.contextFarTooLong(param, limit);
+    const turn = createTurns(signal);
+    let least = 0;
+    for (const { text, literal } of pieces) {
+      for (let at = 0; at < text.length && text.length > SLICE_CHARACTERS; at += SLICE_CHARACTERS) {
+        least += model.tokenize(text.slice(at, at + SLICE_CHARACTERS), !literal).length - TOKENS_OF_A_CUT;
+        if (least > limit) throw errors.contextFarTooLong(param, limit);
+        await turn();
+      }
+    }
+  }
+
+  return {
+    async pieces(pieces, limit) {
+      await refuseTooLong(pieces, limit);
+      const turn = createTurns(limit.signal);
+      const tokens: Token[] = [];
+      for (const [index, { text, literal }] of pieces.entries()) {
+        const own = index === 0 ? model.tokenize(text, !literal) : continuing({ text, literal });
+        for (const token of own) tokens.push(token);
+        if (tokens.length > limit.tokens && index < pieces.length - 1) {
+          throw errors.contextFarTooLong(limit.param, limit.tokens);
+        }
+        await turn();
+      }
+      return withStart(tokens);
+    },
+    async text(text, limit) {
+      await refuseTooLong([{ text, literal: true }], limit);
+      return withStart(model.tokenize(text, false));
+    },
+    ids(ids) {
+      const wrong = ids.findIndex((id) => !Number.isInteger(id) || id < 0 || id >= vocabularySize);
+      if (wrong !== -1) {
+        throw errors.invalidParameter(
+          'prompt',
+          `The token ${ids[wrong]} at position ${wrong} is not in the vocabulary of this model (0 to ${vocabularySize - 1}).`,
+        );
+      }
+      return ids.length === 0 ? withStart([]) : (ids as Token[]);
+    },
+    continuation: (pieces) => pieces.flatMap(continuing),
+  };
+}

@@ -1,0 +1,114 @@
+import { possibleStopSuffix } from '../decoding/text-stream.ts';
+import type { ArgumentsReader } from './arguments-reader.ts';
+import type { TaggedArguments } from './call-syntax.ts';
+import type { ValueKind } from './tagged-values.ts';
+
+type Place = 'key' | 'value' | 'after' | 'end';
+
+/** Arguments between tags, from the first key on. The grammar has seen to their order and form. */
+export function createTaggedReader(syntax: TaggedArguments, kinds: ReadonlyMap<string, ValueKind>): ArgumentsReader {
+  const { beforeKey, beforeValue, afterValue, end } = syntax;
+  let place: Place = 'key';
+  let pending = '';
+  let before = '{';
+  let value = createTextValue(syntax, false);
+
+  /** JSON that one more character completes. */
+  const steps: Record<Place, (character: string) => string> = {
+    key(character) {
+      pending += character;
+      if (!pending.endsWith(beforeValue)) return '';
+      const key = pending.slice(0, -beforeValue.length);
+      const kind = kinds.get(key) ?? 'text';
+      value = kind === 'json' ? createJsonValue(syntax) : createTextValue(syntax, kind === 'text-or-null');
+      const json = `${before}${JSON.stringify(key)}: `;
+      place = 'value';
+      before = ', ';
+      return json;
+    },
+    value(character) {
+      const { json, done } = value.read(character);
+      if (done) {
+        place = 'after';
+        pending = '';
+      }
+      return json;
+    },
+    after(character) {
+      pending += character;
+      if (pending === afterValue + beforeKey) {
+        place = 'key';
+        pending = '';
+      }
+      if (pending !== afterValue + end) return '';
+      place = 'end';
+      return '}';
+    },
+    end: () => '',
+  };
+  return {
+    read(text) {
+      const json = Array.from(text, (character) => steps[place](character)).join('');
+      return { json, done: place === 'end' };
+    },
+  };
+}
+
+type EndOfValue = Pick<TaggedArguments, 'valueMargin' | 'valueEnd'>;
+
+/** Text as it is, which becomes a JSON string; only what may be the beginning of the end tag is held back. */
+function createTextValue({ valueMargin, valueEnd }: EndOfValue, nullable: boolean): ArgumentsReader {
+  let held = '';
+  let opened = false;
+  const write = (text: string, last: boolean): string => {
+    const quoted = JSON.stringify(text);
+    const json = quoted.slice(opened ? 1 : 0, last ? undefined : -1);
+    opened = true;
+    return json;
+  };
+  return {
+    read(text) {
+      held += text;
+      if (held.endsWith(valueEnd)) {
+        const whole = held.slice(0, -valueEnd.length);
+        const own = whole.endsWith(valueMargin) ? whole.slice(0, whole.length - valueMargin.length) : whole;
+        return { json: nullable && !opened && own === 'null' ? own : write(own, true), done: true };
+      }
+      const free = held.length - possibleStopSuffix(held, [valueMargin + valueEnd, valueEnd]);
+      const ready = held.slice(0, free);
+      if (ready === '' || (nullable && !opened && 'null'.startsWith(ready))) return { json: '', done: false };
+      held = held.slice(free);
+      return { json: write(ready, false), done: false };
+    },
+  };
+}
+
+/** JSON, in which the first character of a tag stands only inside strings. */
+function createJsonValue({ valueEnd }: EndOfValue): ArgumentsReader {
+  let inString = false;
+  let escaped = false;
+  let space = '';
+  let tag = '';
+  const readCharacter = (character: string): string => {
+    if (!inString && (tag !== '' || character === valueEnd[0])) {
+      tag += character;
+      return '';
+    }
+    if (!inString && /\s/.test(character)) {
+      space += character;
+      return '';
+    }
+    if (escaped) escaped = false;
+    else if (inString && character === '\\') escaped = true;
+    else if (character === '"') inString = !inString;
+    const json = space + character;
+    space = '';
+    return json;
+  };
+  return {
+    read(text) {
+      const json = Array.from(text, readCharacter).join('');
+      return { json, done: tag === valueEnd };
+    },
+  };
+}

@@ -1,0 +1,88 @@
+import { classCharacter, type GrammarRules, literal, repeat } from '../grammar/grammar-rules.ts';
+import { assertionKeys, isObject, type SchemaObject } from '../grammar/schema-document.ts';
+import { hasType, typesOf } from '../grammar/schema-grammar.ts';
+import { STRING_FORMATS } from '../grammar/string-formats.ts';
+
+/** How the value of an argument stands between its tags. */
+export type ValueKind = 'json' | 'text' | 'text-or-null';
+
+/** Values of a schema as text. Undefined: they may be text as well as JSON, or text that no tag could end safely. */
+export type ValueForm = { kind: 'json' } | { kind: Exclude<ValueKind, 'json'>; alternatives: string[] } | undefined;
+
+/** Of unbounded text, which reaches to its end tag. */
+export const ANY_TEXT = 'any-text';
+
+/** Characters of text that could not begin a tag. */
+const PLAIN = '\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f<';
+const NULL = literal('null');
+
+export interface ValueOptions {
+  rules: GrammarRules;
+  /** Follows references and merges `allOf`. */
+  resolve: (schema: unknown) => SchemaObject | boolean;
+  valueEnd: string;
+}
+
+export function valueForm(schema: unknown, { rules, resolve, valueEnd }: ValueOptions): ValueForm {
+  const found = { texts: new Set<string>(), null: false, json: false, endless: false };
+
+  const listed = (whole: SchemaObject, values: readonly unknown[]) => {
+    for (const value of values) {
+      if (!hasType(value, whole) || ('const' in whole && value !== whole.const)) continue;
+      if (value === null) found.null = true;
+      else if (typeof value !== 'string') found.json = true;
+      else if (value.includes(valueEnd)) found.endless = true;
+      else found.texts.add(literal(value));
+    }
+  };
+  const string = ({ pattern, format, minLength: least = 0, maxLength: most = Infinity }: SchemaObject) => {
+    const known = STRING_FORMATS[String(format)];
+    // Patterns are expressed for JSON strings, with their escapes.
+    if (pattern !== undefined) found.endless = true;
+    else if (known !== undefined) found.texts.add(rules.add(String(format), known));
+    else if (least === 0 && most === Infinity) found.texts.add(ANY_TEXT);
+    else found.texts.add(repeat(rules, `[^${PLAIN}]`, Number(least), Number(most)));
+  };
+  const visit = (part: unknown): void => {
+    const whole = resolve(part);
+    if (!isObject(whole)) {
+      found.endless = true;
+      return;
+    }
+    const { ['anyOf' in whole ? 'anyOf' : 'oneOf']: branches, ...rest } = whole;
+    if (Array.isArray(branches)) {
+      for (const branch of branches) visit(assertionKeys(rest).length > 0 ? { allOf: [rest, branch] } : branch);
+    } else if ('enum' in whole || 'const' in whole) {
+      listed(whole, Array.isArray(whole.enum) ? whole.enum : [whole.const]);
+    } else {
+      const types = typesOf(whole);
+      if (types.length === 0) found.endless = true;
+      if (types.includes('string')) string(whole);
+      if (types.includes('null')) found.null = true;
+      if (types.some((type) => type !== 'string' && type !== 'null')) found.json = true;
+    }
+  };
+
+  visit(schema);
+  if (found.endless || (found.texts.size > 0 && found.json)) return undefined;
+  if (found.texts.size === 0) return { kind: 'json' };
+  return found.null
+    ? { kind: 'text-or-null', alternatives: [...found.texts, NULL] }
+    : { kind: 'text', alternatives: [...found.texts] };
+}
+
+/** Any text without the end tag, then the tag. The first character of a tag stands nowhere else in it: one rule for each place. */
+export function addAnyText(rules: GrammarRules, valueEnd: string): string {
+  const places = [...valueEnd].map((character, at) => ({ character, name: rules.reserve(`${ANY_TEXT}-${at}`) }));
+  const [start, second] = places;
+  if (!start || !second) throw new Error(`'${valueEnd}' is no tag`);
+  for (const [at, { character, name }] of places.entries()) {
+    const next = places[at + 1]?.name ?? '';
+    const more =
+      at === 0
+        ? [`[^${PLAIN}] ${name}`]
+        : [`"<" ${second.name}`, `[^${PLAIN}${classCharacter(character)}] ${start.name}`];
+    rules.define(name, [`${literal(character)} ${next}`.trim(), ...more].join(' | '));
+  }
+  return start.name;
+}
