@@ -8,7 +8,7 @@ import { createAudioReader } from '../audio/reader.ts';
 import type { ResolvedConfig } from '../config/load.ts';
 import { startControlServer } from '../control/server.ts';
 import { errors } from '../errors/errors.ts';
-import { createLineExecutor } from '../http/batch-lines.ts';
+import { createLineExecutor } from '../http/endpoints/batches/line-executor.ts';
 import { createServer } from '../http/server.ts';
 import { createLogger } from '../logging/logger.ts';
 import { createEngineMetrics } from '../metrics/engine-metrics.ts';

@@ -2,7 +2,7 @@ import type { FastifyDynamicSwaggerOptions } from '@fastify/swagger';
 import type { FastifySchema, RouteOptions } from 'fastify';
 import type { TSchema } from 'typebox';
 import { INFERENCE_SCOPES } from '../domain/scopes.ts';
-import { ErrorResponse } from './schemas/errors.ts';
+import { ErrorResponse } from './answer/error-schema.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {

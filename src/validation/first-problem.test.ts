@@ -1,10 +1,10 @@
 import type { TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { describe, expect, it } from 'vitest';
-import { CreateBatchRequest } from '../http/schemas/batches.ts';
-import { ChatCompletionRequest, CompletionRequest } from '../http/schemas/chat.ts';
-import { EmbeddingRequest } from '../http/schemas/embeddings.ts';
-import { RerankRequest } from '../http/schemas/rerank.ts';
+import { CreateBatchRequest } from '../http/endpoints/batches/schema.ts';
+import { ChatCompletionRequest, CompletionRequest } from '../http/endpoints/chat/schema.ts';
+import { EmbeddingRequest } from '../http/endpoints/embeddings/schema.ts';
+import { RerankRequest } from '../http/endpoints/rerank/schema.ts';
 import { findProblem, firstProblem, type Problem } from './first-problem.ts';
 
 function run(steps: Generator<void, Problem | undefined>): { problem: Problem | undefined; pauses: number } {

@@ -5,8 +5,8 @@ import plugin from 'fastify-plugin';
 import { INFERENCE_SCOPES } from '../../domain/scopes.ts';
 import type { Idempotency, Run } from '../../services/idempotency.ts';
 import type { InferenceService } from '../../services/inference.ts';
-import { showStanding } from '../inference-call.ts';
-import { disconnectSignal, principalOf } from '../request-record.ts';
+import { showStanding } from '../request/inference-call.ts';
+import { disconnectSignal, principalOf } from '../request/request-record.ts';
 
 /** The first run of a request with an idempotency key. Its answer is kept before the client gets the end of it. */
 export interface IdempotentRun {

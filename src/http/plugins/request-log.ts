@@ -2,9 +2,9 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import plugin from 'fastify-plugin';
 import { errors } from '../../errors/errors.ts';
 import type { Metrics } from '../../metrics/metrics.ts';
-import { writesLevel } from '../request-logger.ts';
-import { createRecord } from '../request-record.ts';
-import { createRunningRequests } from '../running-requests.ts';
+import { writesLevel } from '../request/request-logger.ts';
+import { createRecord } from '../request/request-record.ts';
+import { createRunningRequests } from '../request/running-requests.ts';
 
 export interface RequestLogOptions {
   metrics: Metrics;

@@ -1,0 +1,121 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import Fastify, { type FastifyInstance } from 'fastify';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { errors } from '../../errors/errors.ts';
+import { errorHandler } from '../plugins/error-handler.ts';
+import { createRecord } from '../request/request-record.ts';
+import { type EventStream, openEventStream } from './event-stream.ts';
+
+let server: FastifyInstance | undefined;
+afterEach(async () => {
+  vi.useRealTimers();
+  await server?.close();
+});
+
+async function serve(work: (events: EventStream) => Promise<void>): Promise<string> {
+  server = Fastify({ forceCloseConnections: true });
+  await server.register(errorHandler);
+  server.get('/', async (request, reply) => {
+    request.record = createRecord(0);
+    reply.header('x-request-id', 'req_1');
+    await work(openEventStream(reply));
+    return reply;
+  });
+  return server.listen({ port: 0, host: '127.0.0.1' });
+}
+
+describe('an event stream', () => {
+  it('sends its head with the first event, with the headers of the reply and none that lets proxies wait', async () => {
+    const address = await serve(async (events) => {
+      expect(events.opened).toBe(false);
+      await events.write('data: 1\n\n');
+      expect(events.opened).toBe(true);
+      await events.end('data: [DONE]\n\n');
+    });
+    const answer = await fetch(address);
+    expect(Object.fromEntries(answer.headers)).toMatchObject({
+      'content-type': 'text/event-stream; charset=utf-8',
+      'cache-control': 'no-cache, no-transform',
+      'x-accel-buffering': 'no',
+      'x-request-id': 'req_1',
+    });
+    expect(await answer.text()).toBe('data: 1\n\ndata: [DONE]\n\n');
+  });
+
+  it('that fails before its first event is a plain answer', async () => {
+    const address = await serve(async (events) => {
+      events.stop();
+      throw errors.modelNotFound('a/b');
+    });
+    const answer = await fetch(address);
+    expect(answer.status).toBe(404);
+    expect(answer.headers.get('content-type')).toBe('application/json; charset=utf-8');
+  });
+
+  it('that fails later ends with one error event and without [DONE]', async () => {
+    const address = await serve(async (events) => {
+      await events.write('data: 1\n\n');
+      await events.fail(errors.upstreamTimeout('no token for 60 s'));
+    });
+    const [first, second, ...rest] = (await (await fetch(address)).text()).split('\n\n');
+    expect(first).toBe('data: 1');
+    expect(JSON.parse(second?.slice('data: '.length) ?? '')).toMatchObject({ error: { code: 'upstream_timeout' } });
+    expect(rest).toEqual(['']);
+  });
+
+  it('says that it is alive while it waits, and stops saying so when it ends', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+    const gate = Promise.withResolvers<void>();
+    const opened = Promise.withResolvers<EventStream>();
+    const address = await serve(async (events) => {
+      opened.resolve(events);
+      await gate.promise;
+      await events.end('data: [DONE]\n\n');
+    });
+    const answer = fetch(address);
+    const events = await opened.promise;
+    vi.advanceTimersByTime(9_999);
+    expect(events.opened).toBe(false);
+    vi.advanceTimersByTime(1);
+    expect(events.opened).toBe(true);
+    gate.resolve();
+    expect(await (await answer).text()).toBe(': keep-alive\n\ndata: [DONE]\n\n');
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('waits for a client that reads slowly, and goes on when it reads', async () => {
+    const waited = Promise.withResolvers<void>();
+    const piece = `data: ${'x'.repeat(1_000_000)}\n\n`;
+    const address = await serve(async (events) => {
+      for (let index = 0; index < 30; index += 1) {
+        const pause = events.write(piece);
+        if (pause !== undefined) waited.resolve();
+        await pause;
+      }
+      await events.end('');
+    });
+    const answer = await fetch(address);
+    await waited.promise;
+    expect((await answer.text()).length).toBe(30 * piece.length);
+  });
+
+  it('throws client_cancelled when the client has gone', async () => {
+    const ended = Promise.withResolvers<unknown>();
+    const address = await serve(async (events) => {
+      try {
+        for (;;) {
+          await events.write(`data: ${'x'.repeat(100_000)}\n\n`);
+          await new Promise(setImmediate);
+        }
+      } catch (error) {
+        ended.resolve(error);
+      }
+    });
+    const socket = connect(Number(new URL(address).port), '127.0.0.1');
+    socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n');
+    await once(socket, 'data');
+    socket.destroy();
+    expect(await ended.promise).toMatchObject({ code: 'client_cancelled' });
+  });
+});

@@ -1,0 +1,102 @@
+import { once } from 'node:events';
+import type { FastifyReply } from 'fastify';
+import type { ApiError } from '../../errors/api-error.ts';
+import { errors } from '../../errors/errors.ts';
+import { keptHeaders } from '../plugins/idempotency.ts';
+
+export interface EventStream {
+  /** Whether anything was sent: from then on errors are events, not answers. */
+  readonly opened: boolean;
+  /** Sends text that is already in event form; waits while the client reads too slowly. */
+  write(text: string): void | Promise<void>;
+  /** Gives up before anything was sent. */
+  stop(): void;
+  /** One error event, then the end, without `[DONE]`. */
+  fail(error: ApiError): Promise<void>;
+  /** The last text, sent when the answer is kept for replays. */
+  end(text: string): Promise<void>;
+}
+
+/** A client that reads nothing for so long is taken for gone. */
+const SLOW_READER_MS = 60_000;
+const KEEP_ALIVE_MS = 10_000;
+const STREAM_HEADERS = {
+  'content-type': 'text/event-stream; charset=utf-8',
+  'cache-control': 'no-cache, no-transform',
+  // Proxies must pass every event on at once.
+  'x-accel-buffering': 'no',
+};
+
+/**
+ * Server-Sent Events on a reply. The head is sent with the first event, so that a failure before it is a plain answer; or with the
+ * first keep-alive comment, when a request waits long for its turn or for its model to load.
+ */
+export function openEventStream(reply: FastifyReply): EventStream {
+  const { idempotentRun: run } = reply.request;
+  const { raw } = reply;
+  let opened = false;
+  let draining: Promise<void> | undefined;
+
+  function open(): void {
+    if (opened) return;
+    opened = true;
+    reply.hijack();
+    reply.raw.writeHead(200, {
+      ...(reply.getHeaders() as Record<string, string>),
+      ...STREAM_HEADERS,
+    });
+  }
+
+  const keepAlive = setInterval(() => {
+    if (raw.destroyed || raw.writableNeedDrain) return;
+    open();
+    raw.write(': keep-alive\n\n');
+  }, KEEP_ALIVE_MS);
+  const stop = () => clearInterval(keepAlive);
+  raw.once('close', stop);
+
+  async function drained(): Promise<void> {
+    const timeout = AbortSignal.timeout(SLOW_READER_MS);
+    const closed = new AbortController();
+    const onClose = () => closed.abort();
+    raw.once('close', onClose);
+    try {
+      await once(raw, 'drain', { signal: AbortSignal.any([timeout, closed.signal]) });
+    } catch {
+      raw.destroy();
+      throw errors.clientCancelled();
+    } finally {
+      raw.off('close', onClose);
+      draining = undefined;
+    }
+  }
+
+  return {
+    get opened() {
+      return opened;
+    },
+    write(text) {
+      if (raw.destroyed) throw errors.clientCancelled();
+      open();
+      keepAlive.refresh();
+      run?.take(text);
+      if (raw.write(text)) return;
+      // Many choices may wait for the same client.
+      draining ??= drained();
+      return draining;
+    },
+    stop,
+    async fail(error) {
+      stop();
+      await run?.abandon();
+      if (!raw.destroyed) raw.end(`data: ${JSON.stringify(error.toBody())}\n\n`);
+    },
+    async end(text) {
+      stop();
+      open();
+      run?.take(text);
+      await run?.finish({ ...keptHeaders(reply), ...STREAM_HEADERS });
+      if (!raw.destroyed) raw.end(text);
+    },
+  };
+}

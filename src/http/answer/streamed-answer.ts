@@ -1,0 +1,28 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { toApiError } from '../plugins/error-handler.ts';
+import { type EventStream, openEventStream } from './event-stream.ts';
+
+/**
+ * Sends an answer as it comes; `produce` writes its events and gives the last text. A failure before the first event is a plain
+ * answer, after it an error event.
+ */
+export async function streamedAnswer(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  produce: (events: EventStream) => Promise<string>,
+): Promise<FastifyReply> {
+  const events = openEventStream(reply);
+  try {
+    await events.end(await produce(events));
+  } catch (error) {
+    if (!events.opened) {
+      events.stop();
+      throw error;
+    }
+    const failure = toApiError(error, request);
+    request.record.errorCode = failure.code;
+    if (failure.status >= 500) request.log.error({ err: failure.cause ?? error }, 'a stream failed');
+    await events.fail(failure);
+  }
+  return reply;
+}

@@ -1,0 +1,204 @@
+import { createHash, type Hash } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import type { FastifyRequest } from 'fastify';
+import { createSlice } from '../../domain/slices.ts';
+import { errors } from '../../errors/errors.ts';
+import { hashBody } from '../plugins/idempotency.ts';
+import { collectYoung } from '../young-garbage.ts';
+import { MAX_NESTING, parseSlices, tooDeep } from './json-slices.ts';
+import { WholeBodyMessage } from './whole-body-message.ts';
+
+/** Up to this length a body is parsed at once. */
+const SMALL_BYTES = 262_144;
+/** What is given to the parser at a time, and at what the client is told to wait. */
+const STEP_BYTES = 131_072;
+const MOST_WAITING_BYTES = 1_048_576;
+/** After so much of a body its young objects are collected. */
+const SWEEP_BYTES = 4_194_304;
+
+type Done = (error: Error | null, value?: unknown) => void;
+
+function isNestedDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  if (levels === 0) return true;
+  const children = Array.isArray(value) ? value : Object.values(value);
+  // By index: an iterator takes several times as long over many token ids.
+  for (let index = 0; index < children.length; index += 1) {
+    if (typeof children[index] === 'object' && isNestedDeeper(children[index], levels - 1)) return true;
+  }
+  return false;
+}
+
+/** The value of a request body; throws what the client should see. */
+function parseJsonBody(text: string): unknown {
+  if (text === '') throw errors.invalidJson('it is empty');
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw errors.invalidJson((error as Error).message.slice(0, 200));
+  }
+  if (isNestedDeeper(value, MAX_NESTING)) throw tooDeep();
+  return value;
+}
+
+function readSmall(request: FastifyRequest, body: Buffer, done: Done): void {
+  let value: unknown;
+  try {
+    const text = body.toString('utf8');
+    if (request.headers['idempotency-key'] !== undefined) request.bodyHash = hashBody(text);
+    value = parseJsonBody(text);
+  } catch (error) {
+    done(error as Error);
+    return;
+  }
+  done(null, value);
+}
+
+/** Chunks of a body on their way to the parser. */
+function createArrival(payload: IncomingMessage) {
+  let chunks: Buffer[] = [];
+  let bytes = 0;
+  let hasEnded = false;
+  let isWanted = true;
+  let wake = () => {};
+  return {
+    add(chunk: Buffer): void {
+      if (!isWanted) return;
+      chunks.push(chunk);
+      bytes += chunk.length;
+      if (bytes >= MOST_WAITING_BYTES) payload.pause();
+      if (bytes >= STEP_BYTES) wake();
+    },
+    end(): void {
+      hasEnded = true;
+      wake();
+    },
+    /** Nobody will ask for the rest. */
+    discard(): void {
+      isWanted = false;
+      chunks = [];
+      payload.resume();
+    },
+    /** Several at a time, since the parser looks again at what was cut off by their end; undefined when there are no more. */
+    async next(): Promise<Buffer[] | undefined> {
+      while (bytes < STEP_BYTES && !hasEnded) {
+        const { promise, resolve } = Promise.withResolvers<void>();
+        wake = resolve;
+        await promise;
+      }
+      const taken = chunks;
+      chunks = [];
+      bytes = 0;
+      payload.resume();
+      return taken.length === 0 ? undefined : taken;
+    },
+  };
+}
+
+type Arrival = ReturnType<typeof createArrival>;
+
+/** Parses a large body in slices while it arrives, as long as the client is there. */
+async function parseArriving(arrival: Arrival, signal: AbortSignal): Promise<unknown> {
+  const slice = createSlice(signal);
+  const steps = parseSlices();
+  let chunks: Buffer[] | undefined;
+  let unsweptBytes = 0;
+  for (;;) {
+    const step = steps.next(chunks);
+    if (step.done) return step.value;
+    if (step.value === 'more') {
+      chunks = await arrival.next();
+      for (const chunk of chunks ?? []) unsweptBytes += chunk.length;
+    }
+    if (slice.isOver()) {
+      await slice.next();
+      // Left to itself, V8 looks at some thirty megabytes of new objects at a time, nearly all of them in use.
+      if (unsweptBytes >= SWEEP_BYTES) {
+        unsweptBytes = 0;
+        collectYoung();
+        await slice.next();
+      }
+    }
+  }
+}
+
+/** Reads a body that comes in pieces. */
+function readPieces(request: FastifyRequest, payload: IncomingMessage, limitBytes: number, done: Done): void {
+  const announced = Number(request.headers['content-length']);
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  let arrival: Arrival | undefined;
+  let hash: Hash | undefined;
+  let parsed: Promise<{ value: unknown } | { error: Error }> | undefined;
+
+  function finish(): void {
+    payload.off('data', onData);
+    payload.off('end', onEnd);
+    payload.off('error', onError);
+  }
+  function beginLarge(): void {
+    if (request.headers['idempotency-key'] !== undefined) hash = createHash('sha256');
+    request.record.disconnect ??= new AbortController();
+    const begun = createArrival(payload);
+    arrival = begun;
+    for (const chunk of chunks) addLarge(chunk, begun);
+    // What is wrong is told when all has arrived: a client that still sends does not listen.
+    parsed = parseArriving(begun, request.record.disconnect.signal).then(
+      (value) => ({ value }),
+      (error: Error) => {
+        begun.discard();
+        return { error };
+      },
+    );
+  }
+  function addLarge(chunk: Buffer, to: Arrival): void {
+    hash?.update(chunk);
+    to.add(chunk);
+  }
+  function onData(chunk: Buffer): void {
+    bytes += chunk.length;
+    if (bytes > limitBytes) {
+      finish();
+      arrival?.end();
+      done(errors.bodyTooLarge(limitBytes));
+    } else if (arrival !== undefined) addLarge(chunk, arrival);
+    else {
+      chunks.push(chunk);
+      if (bytes > SMALL_BYTES) beginLarge();
+    }
+  }
+  function onError(error: Error): void {
+    finish();
+    arrival?.end();
+    done(Object.assign(error, { statusCode: 400 }));
+  }
+  function onEnd(): void {
+    finish();
+    arrival?.end();
+    if (!Number.isNaN(announced) && bytes !== announced) {
+      done(errors.invalidParameter(undefined, 'The body is not as long as its Content-Length says.'));
+    } else if (parsed !== undefined) {
+      request.bodyHash = hash?.digest('hex');
+      void parsed.then((result) => ('error' in result ? done(result.error) : done(null, result.value)));
+    } else {
+      const [only] = chunks;
+      readSmall(request, only !== undefined && chunks.length === 1 ? only : Buffer.concat(chunks, bytes), done);
+    }
+  }
+  payload.on('data', onData);
+  payload.on('end', onEnd);
+  payload.on('error', onError);
+}
+
+/** Reads a JSON body as Fastify would, but never for long at a time. */
+export const jsonBodyReader =
+  (limitBytes: number) =>
+  (request: FastifyRequest, payload: IncomingMessage, done: Done): void => {
+    const announced = Number(request.headers['content-length']);
+    const stream = () => readPieces(request, payload, limitBytes, done);
+    if (announced > limitBytes) done(errors.bodyTooLarge(limitBytes));
+    else if (announced <= SMALL_BYTES && payload instanceof WholeBodyMessage) {
+      payload.readBody({ bytes: announced, take: (body) => readSmall(request, body, done), stream });
+    } else stream();
+  };

@@ -1,0 +1,49 @@
+import type { FastifySchemaCompiler } from 'fastify';
+import type { TSchema } from 'typebox';
+import { Compile } from 'typebox/compile';
+import { Value } from 'typebox/value';
+import { inSlices } from '../../domain/slices.ts';
+import type { ApiError } from '../../errors/api-error.ts';
+import { errors } from '../../errors/errors.ts';
+import { expectation } from '../../validation/expectation.ts';
+import { findProblem, firstProblem, type Problem } from '../../validation/first-problem.ts';
+import { isLarge } from './json-slices.ts';
+
+/** Names within free-form objects are the client's own and may be anything. */
+const MAX_NAME_LENGTH = 64;
+
+/** `messages`, `0`, `content` → `messages[0].content` */
+function paramOf(path: readonly string[]): string {
+  return path
+    .map((name) => name.slice(0, MAX_NAME_LENGTH))
+    .reduce((text, name) => (/^\d+$/.test(name) ? `${text}[${name}]` : text === '' ? name : `${text}.${name}`), '');
+}
+
+/** What a client should see of a value that the schema refuses. */
+function toApiError({ path, missing, expected }: Problem): ApiError {
+  const param = paramOf(path);
+  if (missing) return errors.missingParameter(param);
+  if (param === '') return errors.invalidParameter(undefined, 'The request body must be a JSON object.');
+  return errors.invalidParameter(param, `'${param}' ${expectation(expected)}.`);
+}
+
+export const explainInvalid = (schema: TSchema, value: unknown): ApiError => toApiError(firstProblem(schema, value));
+
+async function refuseInvalid(schema: TSchema, value: unknown): Promise<void> {
+  const problem = await inSlices(findProblem(schema, value, isLarge));
+  if (problem !== undefined) throw toApiError(problem);
+}
+
+/** What Fastify calls a promise that it handles itself. */
+type HandledPromise = Promise<void> & { __linterBrands: 'SafePromiseLike' };
+
+/** Bodies are taken as they are; query strings, which are all text, may be read as numbers and booleans. */
+export const compileValidator: FastifySchemaCompiler<TSchema> = ({ schema, httpPart }) => {
+  const validator = Compile(schema);
+  const lenient = httpPart === 'querystring';
+  return (data: unknown) => {
+    if (isLarge(data)) return refuseInvalid(schema, data) as HandledPromise;
+    const value = lenient ? Value.Convert(schema, data) : data;
+    return validator.Check(value) ? { value } : { error: explainInvalid(schema, value) };
+  };
+};

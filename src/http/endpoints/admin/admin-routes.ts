@@ -1,0 +1,21 @@
+import { type TObject, type TProperties, Type } from 'typebox';
+import { given } from '../../../domain/changes.ts';
+import { errors } from '../../../errors/errors.ts';
+
+/** What operators do, for keys with the scope `admin`; the command line does the same on the store itself. */
+export const config = { scope: 'admin' as const };
+export const tags = ['Administration'];
+
+export const noSuch = (what: string, id: string) => errors.invalidParameter(what, `There is no ${what} '${id}'.`);
+
+export const listOf = <T extends TObject>(item: T) =>
+  Type.Object({ object: Type.Literal('list'), data: Type.Array(item) });
+
+/** A request that changes nothing is a mistake: most likely a name is misspelt. */
+export function someOf<T extends object>(changes: T, { properties }: TObject<TProperties>): T {
+  if (Object.keys(given(changes)).length > 0) return changes;
+  throw errors.invalidParameter(
+    undefined,
+    `Nothing to change was sent. These can be changed: ${Object.keys(properties).join(', ')}.`,
+  );
+}

@@ -1,0 +1,119 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import { Type } from 'typebox';
+import type { AuthenticationService } from '../../../../services/authentication.ts';
+import type { KeysService } from '../../../../services/keys.ts';
+import { commonErrors } from '../../../answer/error-schema.ts';
+import { config, listOf, noSuch, someOf, tags } from '../admin-routes.ts';
+import { IssuedKeyShape, KeyChanges, KeyShape, keyToWire, NewKey, rightsFromWire } from '../schema.ts';
+
+export interface AdminKeysDependencies {
+  keys: KeysService;
+  authentication: AuthenticationService;
+}
+
+export const adminKeyRoutes: FastifyPluginAsyncTypebox<AdminKeysDependencies> = async (
+  server,
+  { keys, authentication },
+) => {
+  const withSecret = { ...config, secretField: 'secret' };
+  server.get(
+    '/admin/keys',
+    {
+      config,
+      schema: {
+        summary: 'List keys',
+        tags,
+        querystring: Type.Object({ account: Type.Optional(Type.String({ description: 'Id or name' })) }),
+        response: { 200: listOf(KeyShape), ...commonErrors },
+      },
+    },
+    async ({ query }) => {
+      const account = query.account === undefined ? undefined : await keys.findAccount(query.account);
+      if (query.account !== undefined && account === undefined) throw noSuch('account', query.account);
+      return { object: 'list' as const, data: (await keys.listKeys(account?.id)).map(keyToWire) };
+    },
+  );
+
+  server.post(
+    '/admin/keys',
+    {
+      config: withSecret,
+      schema: { summary: 'Create a key', tags, body: NewKey, response: { 200: IssuedKeyShape, ...commonErrors } },
+    },
+    async ({ body }) => {
+      const account = await keys.findAccount(body.account);
+      if (account === undefined) throw noSuch('account', body.account);
+      const { key, secret } = await keys.createKey(account, { ...rightsFromWire(body), name: body.name });
+      return { ...keyToWire(key), secret };
+    },
+  );
+
+  const Id = Type.Object({ id: Type.String({ description: 'Id of the key, `key_…`' }) });
+
+  server.post(
+    '/admin/keys/:id',
+    {
+      config,
+      schema: {
+        summary: 'Change the name, rights or limits of a key',
+        tags,
+        params: Id,
+        body: KeyChanges,
+        response: { 200: KeyShape, ...commonErrors },
+      },
+    },
+    async ({ params, body }) => {
+      const key = await keys.updateKey(params.id, someOf(rightsFromWire(body), KeyChanges));
+      if (key === undefined) throw noSuch('key', params.id);
+      authentication.invalidate();
+      return keyToWire(key);
+    },
+  );
+
+  server.post(
+    '/admin/keys/:id/revoke',
+    {
+      config,
+      schema: { summary: 'Revoke a key at once', tags, params: Id, response: { 200: KeyShape, ...commonErrors } },
+    },
+    async ({ params }) => {
+      const key = await keys.revokeKey(params.id);
+      if (key === undefined) throw noSuch('key', params.id);
+      authentication.invalidate();
+      return keyToWire(key);
+    },
+  );
+
+  server.post(
+    '/admin/keys/:id/rotate',
+    {
+      config: withSecret,
+      schema: {
+        summary: 'Issue a new key with the same rights; the old one goes on for a while',
+        tags,
+        params: Id,
+        body: Type.Object({
+          grace_seconds: Type.Optional(
+            Type.Integer({
+              minimum: 0,
+              maximum: 86_400,
+              default: 86_400,
+              description: 'How long the old key goes on',
+            }),
+          ),
+        }),
+        response: { 200: IssuedKeyShape, ...commonErrors },
+      },
+      // Nothing has to be said, so nothing has to be sent.
+      preValidation: async (request) => {
+        request.body ??= {};
+      },
+    },
+    async ({ params, body }) => {
+      const rotated = await keys.rotateKey(params.id, (body.grace_seconds ?? 86_400) * 1000);
+      if (rotated === undefined) throw noSuch('key', params.id);
+      authentication.invalidate();
+      return { ...keyToWire(rotated.key), secret: rotated.secret };
+    },
+  );
+};

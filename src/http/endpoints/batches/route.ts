@@ -1,0 +1,80 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import type { BatchesService } from '../../../services/batches/batches.ts';
+import { commonErrors, ErrorResponse } from '../../answer/error-schema.ts';
+import { principalOf } from '../../request/request-record.ts';
+import { BatchList, BatchObject, BatchParams, BatchQuery, batchToWire, CreateBatchRequest } from './schema.ts';
+
+const TAGS = ['Batches'];
+
+export const batchRoutes: FastifyPluginAsyncTypebox<{ batches: BatchesService }> = async (server, { batches }) => {
+  server.post(
+    '/batches',
+    {
+      config: { scope: 'batches' },
+      schema: {
+        summary: 'Run every line of a file as a request of its own',
+        tags: TAGS,
+        body: CreateBatchRequest,
+        response: { 200: BatchObject, ...commonErrors },
+      },
+    },
+    async (request) => {
+      const { input_file_id: inputFileId, endpoint, completion_window: completionWindow, metadata } = request.body;
+      const command = { inputFileId, endpoint, completionWindow, metadata: metadata ?? null };
+      return batchToWire(await batches.create(principalOf(request), command));
+    },
+  );
+
+  server.get(
+    '/batches',
+    {
+      config: { scope: 'batches' },
+      schema: {
+        summary: 'List batches, the newest first',
+        tags: TAGS,
+        querystring: BatchQuery,
+        response: { 200: BatchList, ...commonErrors },
+      },
+    },
+    async (request) => {
+      const { limit = 20, after } = request.query;
+      const page = await batches.list(principalOf(request).account.id, { limit, after });
+      const [first, last] = [page.batches[0], page.batches.at(-1)];
+      return {
+        object: 'list' as const,
+        data: page.batches.map(batchToWire),
+        ...(first === undefined ? {} : { first_id: first.id }),
+        ...(last === undefined ? {} : { last_id: last.id }),
+        has_more: page.hasMore,
+      };
+    },
+  );
+
+  server.get(
+    '/batches/:batch_id',
+    {
+      config: { scope: 'batches' },
+      schema: {
+        summary: 'Retrieve a batch',
+        tags: TAGS,
+        params: BatchParams,
+        response: { 200: BatchObject, ...commonErrors },
+      },
+    },
+    async (request) => batchToWire(await batches.get(principalOf(request).account.id, request.params.batch_id)),
+  );
+
+  server.post(
+    '/batches/:batch_id/cancel',
+    {
+      config: { scope: 'batches' },
+      schema: {
+        summary: 'Cancel a batch; what is done stays',
+        tags: TAGS,
+        params: BatchParams,
+        response: { 200: BatchObject, ...commonErrors, 422: ErrorResponse },
+      },
+    },
+    async (request) => batchToWire(await batches.cancel(principalOf(request).account.id, request.params.batch_id)),
+  );
+};

@@ -1,0 +1,80 @@
+import { describe, expect, it } from 'vitest';
+import type { ChatEvent } from '../../../engines/engine.ts';
+import { completionToWire, createChunkWriter, createCollector } from './answer.ts';
+
+const head = { id: 'chatcmpl_1', created: 1, model: 'acme/"model"' };
+const usage = { promptTokens: 10, completionTokens: 4, cachedTokens: 6 };
+const chunksOf = (text: string) =>
+  text
+    .split('\n\n')
+    .filter((each) => each !== '')
+    .map((each) => JSON.parse(each.slice('data: '.length)));
+
+const CALLS: ChatEvent[] = [
+  { type: 'start', promptTokens: 10, cachedTokens: 6 },
+  { type: 'tool-call-delta', index: 0, id: 'call_1', name: 'a', argumentsDelta: '' },
+  { type: 'tool-call-delta', index: 0, argumentsDelta: '{"x":' },
+  { type: 'tool-call-delta', index: 0, argumentsDelta: '1}' },
+  { type: 'tool-call-delta', index: 1, id: 'call_2', name: 'b', argumentsDelta: '{}' },
+  { type: 'end', reason: 'tool_calls', usage },
+];
+
+describe('chat answers on the wire', () => {
+  it('carry tool calls whole, with null instead of text', () => {
+    const { choice, take } = createCollector();
+    for (const event of CALLS) take(event);
+    const answer = completionToWire(head, [choice], usage, false);
+    expect(answer.choices[0]?.message).toEqual({
+      role: 'assistant',
+      content: null,
+      refusal: null,
+      tool_calls: [
+        { id: 'call_1', type: 'function', function: { name: 'a', arguments: '{"x":1}' } },
+        { id: 'call_2', type: 'function', function: { name: 'b', arguments: '{}' } },
+      ],
+    });
+    expect(answer.usage).toEqual({
+      prompt_tokens: 10,
+      completion_tokens: 4,
+      total_tokens: 14,
+      prompt_tokens_details: { cached_tokens: 6 },
+      cache_read_tokens: 6,
+    });
+  });
+
+  it('stream tool calls with their index always, and id, type and name only first', () => {
+    const writer = createChunkWriter(head, { withUsage: true, withLogprobs: false });
+    const chunks = chunksOf(CALLS.map((event) => writer.event(0, event)).join('') + writer.usage(usage));
+    const deltas = chunks.flatMap(({ choices }) => choices.map((choice: { delta: object }) => choice.delta));
+    expect(deltas).toEqual([
+      { role: 'assistant', content: '', refusal: null },
+      { tool_calls: [{ index: 0, id: 'call_1', type: 'function', function: { name: 'a', arguments: '' } }] },
+      { tool_calls: [{ index: 0, function: { arguments: '{"x":' } }] },
+      { tool_calls: [{ index: 0, function: { arguments: '1}' } }] },
+      { tool_calls: [{ index: 1, id: 'call_2', type: 'function', function: { name: 'b', arguments: '{}' } }] },
+      {},
+    ]);
+    expect(chunks.at(-2)?.choices[0].finish_reason).toBe('tool_calls');
+    expect(chunks.at(-1)).toMatchObject({ model: 'acme/"model"', choices: [], usage: { total_tokens: 14 } });
+    expect(chunks.slice(0, -1).every((chunk) => chunk.usage === null)).toBe(true);
+  });
+
+  it('say who speaks once for each choice, even when nothing is said', () => {
+    const writer = createChunkWriter(head, { withUsage: false, withLogprobs: false });
+    const text = [
+      writer.event(1, { type: 'text-delta', text: 'a "quote"\n' }),
+      writer.event(0, { type: 'end', reason: 'stop', usage }),
+      writer.event(1, { type: 'end', reason: 'length', usage }),
+    ].join('');
+    expect(chunksOf(text).map(({ choices: [{ index, delta }] }) => [index, delta.role ?? delta.content ?? ''])).toEqual(
+      [
+        [1, 'assistant'],
+        [1, 'a "quote"\n'],
+        [0, 'assistant'],
+        [0, ''],
+        [1, ''],
+      ],
+    );
+    expect(chunksOf(text)[0]).not.toHaveProperty('usage');
+  });
+});

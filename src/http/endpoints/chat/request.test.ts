@@ -1,0 +1,130 @@
+import { describe, expect, it } from 'vitest';
+import { chatCommand, completionCommand } from './request.ts';
+import type { ChatCompletionBody } from './schema.ts';
+
+const ask: ChatCompletionBody = { model: 'acme/model', messages: [{ role: 'user', content: 'Hi' }] };
+const tool = { type: 'function' as const, function: { name: 'weather' } };
+const refusal = (change: Partial<ChatCompletionBody>): unknown => {
+  try {
+    return chatCommand({ ...ask, ...change });
+  } catch (error) {
+    return error;
+  }
+};
+
+describe('a chat request', () => {
+  it('joins the parts of a message and takes developers for the system', () => {
+    const { request } = chatCommand({
+      ...ask,
+      messages: [
+        {
+          role: 'developer',
+          content: [
+            { type: 'text', text: 'Be ' },
+            { type: 'text', text: 'brief.' },
+          ],
+        },
+        { role: 'assistant', content: null, tool_calls: [{ id: 'c', function: { name: 'weather', arguments: '{}' } }] },
+        { role: 'tool', content: 'sunny', tool_call_id: 'c' },
+      ],
+    });
+    expect(request.prompt).toEqual({
+      messages: [
+        expect.objectContaining({ role: 'system', content: 'Be brief.' }),
+        expect.objectContaining({ role: 'assistant', toolCalls: [{ id: 'c', name: 'weather', arguments: '{}' }] }),
+        expect.objectContaining({ role: 'tool', content: 'sunny', toolCallId: 'c' }),
+      ],
+    });
+  });
+
+  it('takes null for what is not set', () => {
+    const unset = {
+      temperature: null,
+      max_tokens: null,
+      stop: null,
+      tools: null,
+      tool_choice: null,
+      response_format: null,
+    };
+    expect(chatCommand({ ...ask, ...unset })).toEqual(chatCommand(ask));
+  });
+
+  it('prefers the newer name of the limit', () => {
+    const command = chatCommand({ ...ask, max_tokens: 5, max_completion_tokens: 9 });
+    expect([command.request.maxTokens, command.maxTokensParam]).toEqual([9, 'max_completion_tokens']);
+    expect(chatCommand({ ...ask, max_tokens: 5 }).maxTokensParam).toBeUndefined();
+  });
+
+  it('takes a schema from json_schema and from json_object', () => {
+    const schema = { type: 'object' };
+    const format = (response_format: NonNullable<ChatCompletionBody['response_format']>) =>
+      chatCommand({ ...ask, response_format }).request.format;
+    expect(format({ type: 'json_object' })).toEqual({ type: 'json_object' });
+    expect(format({ type: 'json_object', schema })).toEqual({ type: 'json_schema', schema });
+    expect(format({ type: 'json_schema', json_schema: { name: 'x', schema } })).toEqual({
+      type: 'json_schema',
+      name: 'x',
+      schema,
+    });
+    expect(format({ type: 'text' })).toBeUndefined();
+  });
+
+  it.each([
+    ['a missing text', { messages: [{ role: 'user' as const }] }, 400, 'messages[0].content'],
+    [
+      'a result without its call',
+      { messages: [{ role: 'tool' as const, content: 'x' }] },
+      400,
+      'messages[0].tool_call_id',
+    ],
+    [
+      'a tool that is not offered',
+      { tools: [tool], tool_choice: { type: 'function' as const, function: { name: 'b' } } },
+      400,
+      'tool_choice',
+    ],
+    ['a required tool without any', { tool_choice: 'required' as const }, 400, 'tool_choice'],
+    ['alternatives without log probabilities', { top_logprobs: 2 }, 400, 'top_logprobs'],
+    [
+      'a schema without a schema',
+      { response_format: { type: 'json_schema' as const, json_schema: {} } },
+      400,
+      'response_format.json_schema.schema',
+    ],
+    [
+      'an image',
+      { messages: [{ role: 'user' as const, content: [{ type: 'image_url' as const }] }] },
+      422,
+      'messages[0].content[0]',
+    ],
+    ['a bias for no token', { logit_bias: { 5: 1, abc: 5 } }, 400, 'logit_bias.abc'],
+    ['a bias for half a token', { logit_bias: { '1.5': 5 } }, 400, 'logit_bias.1.5'],
+    ['speech', { modalities: ['text' as const, 'audio' as const] }, 422, 'modalities'],
+    ['functions of old', { functions: [{ name: 'weather' }] }, 422, 'functions'],
+    ['a search of the web', { web_search_options: {} }, 422, 'web_search_options'],
+  ])('with %s is refused', (_name, change, status, param) => {
+    expect(refusal(change)).toMatchObject({ status, param });
+  });
+});
+
+describe('a completion request', () => {
+  it('takes text, one text in a list, or token ids, and 16 tokens unless told otherwise', () => {
+    const prompts = ['a', ['a'], [1, 2]].map(
+      (prompt) => completionCommand({ model: 'm', prompt: prompt as string | string[] | number[] }).request,
+    );
+    expect(prompts.map(({ prompt }) => prompt)).toEqual([{ text: 'a' }, { text: 'a' }, { tokens: [1, 2] }]);
+    expect(prompts[0]?.maxTokens).toBe(16);
+  });
+
+  it('takes one prompt only', () => {
+    expect(() => completionCommand({ model: 'm', prompt: ['a', 'b'] })).toThrow(
+      expect.objectContaining({ status: 400, param: 'prompt', message: expect.stringContaining('one is accepted') }),
+    );
+  });
+
+  it('refuses echo, suffix and best_of by name', () => {
+    for (const [field, value] of Object.entries({ echo: true, suffix: 'x', best_of: 3 })) {
+      expect(() => completionCommand({ model: 'm', prompt: 'a', [field]: value })).toThrow(`'${field}'`);
+    }
+  });
+});

@@ -1,0 +1,167 @@
+import multipart from '@fastify/multipart';
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { parseByteRange } from '../../../domain/byte-range.ts';
+import { attachmentHeader, parsePurpose } from '../../../domain/file.ts';
+import { errors } from '../../../errors/errors.ts';
+import type { FilesService } from '../../../services/files.ts';
+import { commonErrors, ErrorResponse } from '../../answer/error-schema.ts';
+import { openUploadForm } from '../../body/upload-form.ts';
+import { hashBody } from '../../plugins/idempotency.ts';
+import { principalOf } from '../../request/request-record.ts';
+import {
+  DeletedFile,
+  File,
+  FileFormFields,
+  FileList,
+  FileParams,
+  FileQuery,
+  fileToWire,
+  PartialContent,
+  RANGE_HEADERS,
+  WholeContent,
+} from './schema.ts';
+
+const TAGS = ['Files'];
+
+export const fileRoutes: FastifyPluginAsyncTypebox<{ files: FilesService }> = async (server, { files }) => {
+  await server.register(multipart);
+
+  /** Two forms with the same file differ in their bytes, so they are compared by what they carry. */
+  const replayedUpload = (request: FastifyRequest, reply: FastifyReply, meaning: string) =>
+    server.replayed(request, reply, { hash: hashBody(meaning) });
+
+  server.post(
+    '/files',
+    {
+      config: { scope: 'files', documented: { body: { 'multipart/form-data': FileFormFields } } },
+      schema: {
+        summary: 'Upload a file: multipart form with the parts `file` and `purpose`',
+        tags: TAGS,
+        response: { 200: File, ...commonErrors, 413: ErrorResponse, 422: ErrorResponse },
+      },
+    },
+    async (request, reply) => {
+      const form = await openUploadForm(request);
+      const purpose = (text = form.field('purpose')) => {
+        if (text === undefined) throw errors.missingParameter('purpose');
+        return parsePurpose(text);
+      };
+      // A purpose that came first is checked before the file is read.
+      if (form.field('purpose') !== undefined) purpose();
+      const received = await files.receive(principalOf(request).account.id, {
+        filename: form.filename,
+        content: form.content,
+        purpose,
+        announcedBytes: Number(request.headers['content-length'] ?? 0),
+      });
+      const { filename, purpose: decided, sha256 } = received.file;
+      let isReplay = true;
+      try {
+        isReplay = await replayedUpload(request, reply, JSON.stringify([filename, decided, sha256]));
+      } finally {
+        // Also when the key was used with another file before.
+        if (isReplay) await received.discard();
+      }
+      return isReplay ? reply : fileToWire(await received.publish());
+    },
+  );
+
+  server.get(
+    '/files',
+    {
+      config: { scope: 'files' },
+      schema: {
+        summary: 'List files',
+        tags: TAGS,
+        querystring: FileQuery,
+        response: { 200: FileList, ...commonErrors },
+      },
+    },
+    async (request) => {
+      const { purpose, limit = 10_000, after, order = 'desc' } = request.query;
+      const page = await files.list(principalOf(request).account.id, {
+        purpose: purpose === undefined ? undefined : parsePurpose(purpose),
+        limit,
+        after,
+        order,
+      });
+      return {
+        object: 'list' as const,
+        data: page.files.map(fileToWire),
+        first_id: page.files[0]?.id ?? null,
+        last_id: page.files.at(-1)?.id ?? null,
+        has_more: page.hasMore,
+      };
+    },
+  );
+
+  server.get(
+    '/files/:file_id',
+    {
+      config: { scope: 'files' },
+      schema: {
+        summary: 'Retrieve the record of a file',
+        tags: TAGS,
+        params: FileParams,
+        response: { 200: File, ...commonErrors },
+      },
+    },
+    async (request) => fileToWire(await files.get(principalOf(request).account.id, request.params.file_id)),
+  );
+
+  // Fastify's own HEAD routes would answer a length of 0, or read the whole file to throw it away.
+  server.route({
+    method: ['GET', 'HEAD'],
+    url: '/files/:file_id/content',
+    config: { scope: 'files', documented: { headers: RANGE_HEADERS } },
+    schema: {
+      summary: 'Download the bytes of a file, whole or one range of them',
+      tags: TAGS,
+      params: FileParams,
+      response: { 200: WholeContent, 206: PartialContent, ...commonErrors, 416: ErrorResponse },
+    },
+    handler: async (request, reply) => {
+      const file = await files.get(principalOf(request).account.id, request.params.file_id);
+      const etag = `"${file.sha256}"`;
+      const condition = request.headers['if-range'];
+      const wanted = condition === undefined || condition === etag ? request.headers.range : undefined;
+      const range = parseByteRange(wanted, file.bytes);
+      reply.header('accept-ranges', 'bytes').header('etag', etag).header('cache-control', 'private, no-transform');
+      if (range === 'unsatisfiable') {
+        const message = `The range lies outside of the file, which has ${file.bytes} bytes.`;
+        reply.header('content-range', `bytes */${file.bytes}`);
+        // The status is HTTP's own for ranges; code and type stay within the list of errors.
+        return reply.status(416).send(errors.invalidParameter('range', message).toBody() as never);
+      }
+      reply
+        .type('application/octet-stream')
+        .header('content-disposition', attachmentHeader(file.filename))
+        .header('x-content-type-options', 'nosniff')
+        .header('content-length', range === undefined ? file.bytes : range.end - range.start + 1);
+      if (range !== undefined) {
+        reply.status(206).header('content-range', `bytes ${range.start}-${range.end}/${file.bytes}`);
+      }
+      if (request.method === 'HEAD') return reply.send(undefined as never);
+      return reply.send((await files.open(file, range)) as never);
+    },
+  });
+
+  server.delete(
+    '/files/:file_id',
+    {
+      config: { scope: 'files' },
+      schema: {
+        summary: 'Delete a file',
+        tags: TAGS,
+        params: FileParams,
+        response: { 200: DeletedFile, ...commonErrors },
+      },
+    },
+    async (request) => {
+      const { file_id: id } = request.params;
+      await files.remove(principalOf(request).account.id, id);
+      return { id, object: 'file' as const, deleted: true as const };
+    },
+  );
+};

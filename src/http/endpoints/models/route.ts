@@ -1,0 +1,42 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import { Type } from 'typebox';
+import type { CatalogService } from '../../../services/catalog.ts';
+import { commonErrors } from '../../answer/error-schema.ts';
+import { Model, ModelList, ModelQuery, toWire } from './schema.ts';
+
+export const modelRoutes: FastifyPluginAsyncTypebox<{ catalog: CatalogService }> = async (server, { catalog }) => {
+  server.get(
+    '/models',
+    {
+      config: { scope: 'models' },
+      schema: {
+        summary: 'List models',
+        tags: ['Models'],
+        querystring: ModelQuery,
+        response: { 200: ModelList, ...commonErrors },
+      },
+    },
+    async ({ query }) => ({ object: 'list' as const, data: catalog.list(query).map(toWire) }),
+  );
+
+  // A wildcard takes the slash of a slug plain and as %2F alike; the router has decoded it once.
+  server.get(
+    '/models/*',
+    {
+      config: { scope: 'models' },
+      schema: {
+        summary: 'Retrieve a model by slug, with an optional pin',
+        tags: ['Models'],
+        params: Type.Object({
+          '*': Type.String({ description: 'Slug, for example baai/bge-small-en-v1.5@2026-11-15' }),
+        }),
+        response: { 200: Model, ...commonErrors },
+      },
+    },
+    async ({ params }) => {
+      const reference = params['*'];
+      const wire = toWire(catalog.get(reference));
+      return { ...wire, id: reference };
+    },
+  );
+};

@@ -1,0 +1,92 @@
+import { type Static, Type } from 'typebox';
+import { MODALITIES } from '../../../domain/model.ts';
+import type { CatalogModel } from '../../../services/catalog.ts';
+
+const nullable = (
+  schema: ReturnType<typeof Type.Number> | ReturnType<typeof Type.String> | ReturnType<typeof Type.Integer>,
+) => Type.Union([schema, Type.Null()]);
+
+export const Model = Type.Object({
+  id: Type.String(),
+  object: Type.Literal('model'),
+  created: Type.Integer(),
+  owned_by: Type.String(),
+  modality: Type.Enum([...MODALITIES]),
+  description: Type.String(),
+  context_length: Type.Integer(),
+  max_output_tokens: nullable(Type.Integer()),
+  dimensions: nullable(Type.Integer()),
+  regions: Type.Array(Type.String()),
+  capabilities: Type.Object({
+    tools: Type.Boolean(),
+    json_mode: Type.Boolean(),
+    vision: Type.Boolean(),
+    structured_output: Type.Boolean(),
+  }),
+  pricing: Type.Object({
+    prompt_per_million: nullable(Type.Number()),
+    completion_per_million: nullable(Type.Number()),
+    cache_read_per_million: nullable(Type.Number()),
+    audio_per_minute: nullable(Type.Number()),
+  }),
+  deprecated_at: nullable(Type.String()),
+  version: Type.String(),
+  versions: Type.Array(
+    Type.Object({
+      version: Type.String(),
+      deprecated_at: nullable(Type.String()),
+      retired_at: nullable(Type.String()),
+    }),
+  ),
+  hosting: Type.Literal('shared'),
+  status: Type.Enum(['ready', 'cold', 'unavailable']),
+  languages: Type.Array(Type.String()),
+  license: Type.String(),
+});
+
+export const ModelList = Type.Object({ object: Type.Literal('list'), data: Type.Array(Model) });
+
+export const ModelQuery = Type.Object({
+  modality: Type.Optional(Type.Enum([...MODALITIES], { description: 'Only models of this modality' })),
+  region: Type.Optional(Type.String({ description: 'Only models that are served in this region' })),
+  provider: Type.Optional(Type.String({ description: 'Only slugs that begin with this' })),
+});
+
+export function toWire({ entry, version, serving }: CatalogModel): Static<typeof Model> {
+  const { capabilities, pricing } = entry;
+  return {
+    id: entry.slug,
+    object: 'model',
+    created: entry.created,
+    owned_by: entry.provider,
+    modality: entry.modality,
+    description: entry.description,
+    context_length: entry.contextLength,
+    max_output_tokens: entry.maxOutputTokens,
+    dimensions: entry.dimensions,
+    regions: [...serving.regions],
+    capabilities: {
+      tools: capabilities.tools,
+      json_mode: capabilities.jsonMode,
+      vision: capabilities.vision,
+      structured_output: capabilities.structuredOutput,
+    },
+    pricing: {
+      prompt_per_million: pricing.promptPerMillion,
+      completion_per_million: pricing.completionPerMillion,
+      cache_read_per_million: pricing.cacheReadPerMillion,
+      audio_per_minute: pricing.audioPerMinute,
+    },
+    deprecated_at: version.deprecatedAt,
+    version: version.version,
+    versions: entry.versions.map((each) => ({
+      version: each.version,
+      deprecated_at: each.deprecatedAt,
+      retired_at: each.retiredAt,
+    })),
+    hosting: 'shared',
+    status: serving.status,
+    languages: [...entry.languages],
+    license: entry.license,
+  };
+}

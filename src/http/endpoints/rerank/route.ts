@@ -1,0 +1,27 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import type { RerankService } from '../../../services/rerank.ts';
+import { inferenceErrors } from '../../answer/error-schema.ts';
+import { answerRerank } from '../../answer/whole-answers.ts';
+import { inferenceCall } from '../../request/inference-call.ts';
+import { RerankRequest, RerankResponse } from './schema.ts';
+
+export const rerankRoutes: FastifyPluginAsyncTypebox<{ rerank: RerankService }> = async (server, { rerank }) => {
+  server.post(
+    '/rerank',
+    {
+      config: { scope: 'rerank' },
+      schema: {
+        summary: 'Order documents by how well they answer a query',
+        tags: ['Inference'],
+        body: RerankRequest,
+        response: { 200: RerankResponse, ...inferenceErrors },
+      },
+    },
+    async (request, reply) => {
+      const call = inferenceCall(request, reply, '/v1/rerank');
+      const answer = await answerRerank(rerank, call, request.body);
+      request.record.promptTokens = answer.usage.prompt_tokens;
+      return answer;
+    },
+  );
+};

@@ -1,0 +1,30 @@
+import { Type } from 'typebox';
+import { optional } from '../../body/optional.ts';
+
+const documentText = Type.Object({ text: Type.String({ minLength: 1 }) }, { description: 'A text, as an object' });
+
+export const RerankRequest = Type.Object({
+  model: Type.String({ minLength: 1, description: 'Slug of a reranker, with an optional pin' }),
+  query: Type.String({ minLength: 1, description: 'What the documents are ordered by' }),
+  documents: Type.Array(Type.Union([Type.String({ minLength: 1 }), documentText]), {
+    minItems: 1,
+    description: 'Up to 1000 texts',
+  }),
+  top_n: optional(Type.Integer({ minimum: 1 }), 'Answer with so many of the best; all by default'),
+  return_documents: optional(Type.Boolean({ default: false }), 'Repeat the text of each document in the answer'),
+});
+
+export const RerankResponse = Type.Object({
+  id: Type.String(),
+  object: Type.Literal('list'),
+  model: Type.String(),
+  results: Type.Array(
+    Type.Object({
+      index: Type.Integer({ description: 'Position among the documents that were sent' }),
+      relevance_score: Type.Number({ minimum: 0, maximum: 1 }),
+      document: Type.Optional(documentText),
+    }),
+  ),
+  usage: Type.Object({ prompt_tokens: Type.Integer(), total_tokens: Type.Integer() }),
+  meta: Type.Object({ billed_units: Type.Object({ search_units: Type.Integer() }) }),
+});

@@ -1,0 +1,66 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import { Type } from 'typebox';
+import type { Metrics } from '../../../metrics/metrics.ts';
+import { notFound } from '../../plugins/error-handler.ts';
+import { renderDocs } from './docs-page.ts';
+
+export interface SystemDependencies {
+  metrics: Metrics;
+  publicMetrics: boolean;
+  /** Empty when the service can take requests; otherwise what it waits for. */
+  unready(): Promise<string[]>;
+}
+
+const isLoopback = (address: string): boolean => /^(::1|127\.|::ffff:127\.)/.test(address);
+
+/** What machines ask without a key. */
+export const systemRoutes: FastifyPluginAsyncTypebox<SystemDependencies> = async (server, dependencies) => {
+  const { metrics, publicMetrics, unready } = dependencies;
+  const tags = ['Operation'];
+
+  server.get(
+    '/healthz',
+    {
+      schema: {
+        summary: 'The process is alive',
+        tags,
+        security: [],
+        response: { 200: Type.Object({ status: Type.Literal('ok') }) },
+      },
+    },
+    async () => ({ status: 'ok' as const }),
+  );
+
+  const Readiness = Type.Object({ status: Type.Enum(['ready', 'not ready']), reasons: Type.Array(Type.String()) });
+  server.get(
+    '/readyz',
+    {
+      schema: { summary: 'Requests can be answered', tags, security: [], response: { 200: Readiness, 503: Readiness } },
+    },
+    async (_request, reply) => {
+      const reasons = await unready();
+      const status = reasons.length === 0 ? ('ready' as const) : ('not ready' as const);
+      return reply.status(reasons.length === 0 ? 200 : 503).send({ status, reasons });
+    },
+  );
+
+  server.get('/metrics', { schema: { hide: true } }, async (request, reply) => {
+    // Prometheus runs beside the service or the operator says so; others must not even learn that it is there.
+    if (!publicMetrics && !isLoopback(request.ip)) return notFound(request, reply);
+    return reply.type(metrics.registry.contentType).send(await metrics.registry.metrics());
+  });
+
+  let openapi: string | undefined;
+  let page: string | undefined;
+  server.get('/openapi.json', { schema: { hide: true } }, async (_request, reply) => {
+    openapi ??= JSON.stringify(server.swagger());
+    return reply.type('application/json; charset=utf-8').send(openapi);
+  });
+  server.get('/docs', { schema: { hide: true } }, async (_request, reply) => {
+    page ??= renderDocs(server.swagger() as Parameters<typeof renderDocs>[0]);
+    return reply
+      .header('content-security-policy', "default-src 'none'; style-src 'unsafe-inline'")
+      .type('text/html; charset=utf-8')
+      .send(page);
+  });
+};

@@ -1,0 +1,72 @@
+import { toSrt, toVtt } from '../../../domain/subtitles.ts';
+import type { TranscriptionDone } from '../../../services/audio.ts';
+import type { TranscriptionBody } from './schema.ts';
+
+/** Wire shapes of transcripts. */
+
+type Done = TranscriptionDone & { billedSeconds: number };
+
+const languageNames = new Intl.DisplayNames(['en'], { type: 'language' });
+
+/** OpenAI's clients expect the English name here: `swahili`. */
+const languageName = (code: string | undefined): string =>
+  code === undefined ? 'unknown' : (languageNames.of(code) ?? code).toLowerCase();
+
+export const durationUsage = (done: Done) => ({ type: 'duration' as const, seconds: done.billedSeconds });
+
+function verbose(done: Done, granularities: readonly string[]) {
+  return {
+    task: 'transcribe',
+    language: languageName(done.language),
+    duration: done.durationSeconds,
+    text: done.text,
+    ...(granularities.includes('segment') || granularities.length === 0
+      ? {
+          segments: done.segments.map((segment) => ({
+            id: segment.id,
+            seek: Math.round(segment.windowStartSeconds * 100),
+            start: segment.startSeconds,
+            end: segment.endSeconds,
+            text: segment.text,
+            tokens: [...segment.tokens],
+            temperature: segment.temperature,
+            avg_logprob: segment.averageLogprob,
+            compression_ratio: segment.compressionRatio,
+            no_speech_prob: segment.noSpeechProbability,
+          })),
+        }
+      : {}),
+    ...(granularities.includes('word')
+      ? {
+          words: done.words.map(({ word, startSeconds, endSeconds }) => ({
+            word,
+            start: startSeconds,
+            end: endSeconds,
+          })),
+        }
+      : {}),
+    usage: durationUsage(done),
+  };
+}
+
+export interface TranscriptAnswer {
+  type: string;
+  body: string;
+}
+
+export function transcriptAnswer(done: Done, request: TranscriptionBody): TranscriptAnswer {
+  const json = (value: unknown) => ({ type: 'application/json; charset=utf-8', body: JSON.stringify(value) });
+  const text = (body: string) => ({ type: 'text/plain; charset=utf-8', body });
+  switch (request.response_format) {
+    case 'text':
+      return text(`${done.text}\n`);
+    case 'srt':
+      return text(toSrt(done.segments));
+    case 'vtt':
+      return { type: 'text/vtt; charset=utf-8', body: toVtt(done.segments) };
+    case 'verbose_json':
+      return json(verbose(done, request.timestamp_granularities ?? []));
+    default:
+      return json({ text: done.text, usage: durationUsage(done) });
+  }
+}

@@ -1,0 +1,93 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { createWriteStream } from 'node:fs';
+import { mkdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import type { FastifyRequest } from 'fastify';
+import { Compile } from 'typebox/compile';
+import { errors } from '../../../errors/errors.ts';
+import { formError } from '../../body/upload-form.ts';
+import { explainInvalid } from '../../body/validation.ts';
+import { type TranscriptionBody, TranscriptionRequest } from './schema.ts';
+
+export interface TranscriptionForm extends AsyncDisposable {
+  body: TranscriptionBody;
+  /** Where the sent file lies until the form is disposed of. */
+  path: string | undefined;
+  /** Of that file. */
+  bytes: number;
+  /** Equal for equal forms, whatever their boundaries. */
+  hash: string;
+}
+
+const validator = Compile(TranscriptionRequest);
+const LIMITS = { files: 1, fields: 50, fieldSize: 65_536, parts: 51 };
+
+function toBody(fields: ReadonlyMap<string, string[]>): TranscriptionBody {
+  const one = (name: string) => fields.get(name)?.at(-1);
+  const granularities = fields.get('timestamp_granularities[]') ?? fields.get('timestamp_granularities');
+  const temperature = one('temperature');
+  const stream = one('stream');
+  const body = Object.fromEntries(
+    Object.entries({
+      model: one('model'),
+      file_id: one('file_id'),
+      language: one('language') || undefined,
+      prompt: one('prompt'),
+      temperature: temperature === undefined || temperature === '' ? undefined : Number(temperature),
+      response_format: one('response_format'),
+      timestamp_granularities: granularities,
+      stream: stream === undefined ? undefined : stream === 'true' || stream === '1',
+    }).filter(([, value]) => value !== undefined),
+  );
+  return checkedBody(body);
+}
+
+/** Of a form or of JSON. */
+export function checkedBody(sent: unknown): TranscriptionBody {
+  // Official clients send null for what is not set.
+  const body =
+    typeof sent === 'object' && sent !== null
+      ? Object.fromEntries(Object.entries(sent).filter(([, value]) => value !== null))
+      : sent;
+  if (!validator.Check(body)) throw explainInvalid(TranscriptionRequest, body);
+  return body;
+}
+
+/** Reads the whole form: the file to disk and through a hash, in bounded memory. */
+export async function readTranscriptionForm(
+  request: FastifyRequest,
+  options: { directory: string; maxBytes: number },
+): Promise<TranscriptionForm> {
+  const fields = new Map<string, string[]>();
+  const hash = createHash('sha256');
+  let path: string | undefined;
+  let bytes = 0;
+  const remove = async () => {
+    if (path !== undefined) await rm(path, { force: true });
+  };
+  try {
+    for await (const part of request.parts({ limits: { ...LIMITS, fileSize: options.maxBytes + 1 } })) {
+      if (part.type === 'field') {
+        fields.set(part.fieldname, [...(fields.get(part.fieldname) ?? []), String(part.value)]);
+        continue;
+      }
+      if (part.fieldname !== 'file')
+        throw errors.invalidParameter(part.fieldname, "The audio must be in the part 'file'.");
+      await mkdir(options.directory, { recursive: true });
+      path = join(options.directory, `upload-${randomUUID()}`);
+      part.file.on('data', (chunk: Buffer) => {
+        hash.update(chunk);
+        bytes += chunk.length;
+      });
+      await pipeline(part.file, createWriteStream(path, { mode: 0o600 }));
+      if (part.file.truncated) throw errors.fileTooLarge(options.maxBytes);
+    }
+    const body = toBody(fields);
+    hash.update(JSON.stringify(body));
+    return { body, path, bytes, hash: hash.digest('hex'), [Symbol.asyncDispose]: remove };
+  } catch (error) {
+    await remove();
+    throw formError(error);
+  }
+}

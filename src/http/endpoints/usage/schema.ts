@@ -1,0 +1,63 @@
+import { type Static, Type } from 'typebox';
+import { usdNumber } from '../../../domain/money.ts';
+import type { UsageBucket, UsageReport, UsageSums } from '../../../services/usage.ts';
+
+// Taken as text and read by the domain: its messages say more about dates than a schema could.
+export const UsageQuery = Type.Object({
+  start: Type.Optional(Type.String({ description: 'ISO 8601 date or timestamp, inclusive; required' })),
+  end: Type.Optional(Type.String({ description: 'Exclusive; now by default' })),
+  bucket: Type.Optional(Type.String({ description: 'hour, day (default) or month, in UTC' })),
+  group_by: Type.Optional(Type.String({ description: 'Comma-separated: any of model, region, key' })),
+});
+
+const sums = {
+  prompt_tokens: Type.Integer(),
+  completion_tokens: Type.Integer(),
+  cache_read_tokens: Type.Integer(),
+  audio_seconds: Type.Integer(),
+  requests: Type.Integer(),
+  cost_usd: Type.Number(),
+};
+
+const Bucket = Type.Object({
+  start: Type.String(),
+  end: Type.String(),
+  model: Type.Optional(Type.String()),
+  region: Type.Optional(Type.String()),
+  key: Type.Optional(Type.String()),
+  key_name: Type.Optional(Type.Union([Type.String(), Type.Null()])),
+  ...sums,
+});
+
+export const UsageResponse = Type.Object({
+  object: Type.Literal('usage'),
+  buckets: Type.Array(Bucket),
+  totals: Type.Object(sums),
+});
+
+const sumsToWire = (used: UsageSums) => ({
+  prompt_tokens: used.promptTokens,
+  completion_tokens: used.completionTokens,
+  cache_read_tokens: used.cacheReadTokens,
+  audio_seconds: used.audioSeconds,
+  requests: used.requests,
+  cost_usd: usdNumber(used.costNanoUsd),
+});
+
+function bucketToWire(bucket: UsageBucket): Static<typeof Bucket> {
+  const { start, end, model, region, keyId, keyName } = bucket;
+  return {
+    start,
+    end,
+    ...(model === undefined ? {} : { model }),
+    ...(region === undefined ? {} : { region }),
+    ...(keyId === undefined ? {} : { key: keyId, key_name: keyName ?? null }),
+    ...sumsToWire(bucket),
+  };
+}
+
+export const usageToWire = ({ buckets, totals }: UsageReport): Static<typeof UsageResponse> => ({
+  object: 'usage',
+  buckets: buckets.map(bucketToWire),
+  totals: sumsToWire(totals),
+});

@@ -1,0 +1,67 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { goDuration } from '../../domain/go-duration.ts';
+import type { AdmissionFacts, InferenceCall, InferenceService } from '../../services/inference.ts';
+import type { Standing } from '../../services/limits.ts';
+import { disconnectSignal, principalOf } from './request-record.ts';
+
+const headersOf = <K extends 'requests' | 'tokens'>(kind: K) => ({
+  kind,
+  limit: `x-ratelimit-limit-${kind}`,
+  remaining: `x-ratelimit-remaining-${kind}`,
+  reset: `x-ratelimit-reset-${kind}`,
+});
+const RATE_HEADERS = [headersOf('requests'), headersOf('tokens')];
+
+function setRateHeaders(reply: FastifyReply, standing: Standing): void {
+  for (const names of RATE_HEADERS) {
+    const { limit, remaining, resetMs } = standing[names.kind];
+    // By toFixed: texts that V8 makes of numbers in any other way stay in a cache of its own, and so come into its old space.
+    reply.header(names.limit, limit.toFixed(0));
+    reply.header(names.remaining, remaining.toFixed(0));
+    reply.header(names.reset, goDuration(resetMs));
+  }
+}
+
+function setHeaders(reply: FastifyReply, facts: AdmissionFacts): void {
+  if (facts.deprecatedAt !== null) reply.header('service-deprecated', facts.deprecatedAt);
+  setRateHeaders(reply, facts);
+  if (facts.budgetWarning !== undefined) {
+    const { owner, percent } = facts.budgetWarning;
+    reply.header('x-budget-warning', `${percent}% of the monthly budget of this ${owner} is spent`);
+  }
+}
+
+function regionPinOf({ headers }: FastifyRequest): string | undefined {
+  const region = headers['x-service-region'];
+  return typeof region === 'string' && region !== '' ? region : undefined;
+}
+
+/** A replay takes nothing from the limits of its caller, but shows them as every answer of a model does. */
+export async function showStanding(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { inference, model }: { inference: Pick<InferenceService, 'standing'>; model: string },
+): Promise<void> {
+  const caller = { principal: principalOf(request), regionPin: regionPinOf(request) };
+  const standing = await inference.standing(caller, model);
+  if (standing === undefined) return;
+  request.record.model = standing.slug;
+  setRateHeaders(reply, standing);
+}
+
+/** The call of an interactive request. Its headers are set as soon as it is admitted, so that streams carry them too. */
+export function inferenceCall(request: FastifyRequest, reply: FastifyReply, endpoint: string): InferenceCall {
+  return {
+    requestId: request.id,
+    principal: principalOf(request),
+    regionPin: regionPinOf(request),
+    signal: disconnectSignal(reply),
+    priority: 'interactive',
+    endpoint,
+    billingId: request.idempotentRun?.billingId,
+    onDecided: (facts) => {
+      request.record.model = facts.slug;
+      setHeaders(reply, facts);
+    },
+  };
+}
