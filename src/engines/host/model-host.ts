@@ -5,15 +5,15 @@ import type { Clock } from '../../ports/clock.ts';
 import type { LoadSpec } from '../driver.ts';
 import type { CallContext, EngineModel } from '../engine.ts';
 import { createAdmission, type Permit } from './admission.ts';
-import { EngineCrash, type EngineProcess } from './engine-client.ts';
 import type { Layout } from './layout.ts';
-import type { Logger } from './log.ts';
 import type { MemoryBudget, Tenant } from './memory-budget.ts';
 import { estimateBytes } from './memory-estimate.ts';
 import type { EngineMetrics } from './metrics.ts';
-import { proportionalBytes } from './process-memory.ts';
-import { createReplicaSet, type ReplicaSet } from './replica-set.ts';
-import type { RestartPolicy } from './restart-policy.ts';
+import { EngineCrash, type EngineProcess } from './process/engine-process.ts';
+import type { Logger } from './process/output-lines.ts';
+import { proportionalBytes } from './process/process-memory.ts';
+import { createReplicaSet, type ReplicaSet } from './replicas/replica-set.ts';
+import type { RestartPolicy } from './replicas/restart-policy.ts';
 
 export interface Model {
   entry: ModelEntry;

@@ -1,13 +1,20 @@
-import type { ApiError } from '../../errors/api-error.ts';
-import { errors } from '../../errors/errors.ts';
-import type { Clock } from '../../ports/clock.ts';
-import type { CallContext, ChatEvent, ChatGeneration, ChatRequest, EmbeddingRequest, EngineModel } from '../engine.ts';
+import type { ApiError } from '../../../errors/api-error.ts';
+import { errors } from '../../../errors/errors.ts';
+import type { Clock } from '../../../ports/clock.ts';
+import type {
+  CallContext,
+  ChatEvent,
+  ChatGeneration,
+  ChatRequest,
+  EmbeddingRequest,
+  EngineModel,
+} from '../../engine.ts';
+import type { EngineMetrics } from '../metrics.ts';
+import { EngineCrash, type EngineProcess } from '../process/engine-process.ts';
+import type { Logger } from '../process/output-lines.ts';
+import type { CapabilityName } from '../wire/messages.ts';
 import { splitInputs, withRequestIndex } from './chunks.ts';
-import { EngineCrash, type EngineProcess } from './engine-client.ts';
-import type { Logger } from './log.ts';
-import type { EngineMetrics } from './metrics.ts';
 import { createPlacement, EXCLUSIVE_WEIGHT, LIGHT_WEIGHT, type Placement } from './placement.ts';
-import type { CapabilityName } from './protocol.ts';
 import type { RestartPolicy } from './restart-policy.ts';
 
 export interface ReplicaSetOptions {

@@ -1,5 +1,5 @@
-import { cancellation } from '../../errors/cancellation.ts';
-import type { CallContext, Priority } from '../engine.ts';
+import { cancellation } from '../../../errors/cancellation.ts';
+import type { CallContext, Priority } from '../../engine.ts';
 
 /**
  * Gives calls to the least loaded of several processes, or to one with little more load whose other calls are nearer in size: inputs

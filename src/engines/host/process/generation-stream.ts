@@ -1,5 +1,5 @@
-import { cancellation } from '../../errors/cancellation.ts';
-import type { CallContext, ChatEvent, ChatGeneration, TokenUsage } from '../engine.ts';
+import { cancellation } from '../../../errors/cancellation.ts';
+import type { CallContext, ChatEvent, ChatGeneration, TokenUsage } from '../../engine.ts';
 
 /** How many events an engine may send before the consumer has taken any: bounds memory, hides the way there and back. */
 export const STREAM_CREDIT = 64;

@@ -2,7 +2,7 @@ import { Duplex } from 'node:stream';
 import fc from 'fast-check';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createFrameChannel, createFrameParser, encodeFrame } from './frames.ts';
-import { bytesOf, floatsOf, packTexts, unpackTexts } from './protocol.ts';
+import { bytesOf, floatsOf, packTexts, unpackTexts } from './messages.ts';
 
 afterEach(() => {
   vi.useRealTimers();

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { CallContext, Priority } from '../engine.ts';
+import type { CallContext, Priority } from '../../engine.ts';
 import { createPlacement, type Placement } from './placement.ts';
 
 function request(priority: Priority = 'interactive', signal = new AbortController().signal): CallContext {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { ChatRequest } from '../engine.ts';
+import type { ChatRequest } from '../../engine.ts';
 import { joinPrompt, splitPrompt } from './long-texts.ts';
 
 const CHARS = 300_000;

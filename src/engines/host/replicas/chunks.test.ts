@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { errors } from '../../errors/errors.ts';
+import { errors } from '../../../errors/errors.ts';
 import { splitInputs, withRequestIndex } from './chunks.ts';
 
 const shape = (inputs: readonly string[], processes: number) =>

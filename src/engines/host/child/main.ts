@@ -1,9 +1,9 @@
 import { writeFile } from 'node:fs/promises';
 import { Worker } from 'node:worker_threads';
-import type { Driver } from '../driver.ts';
+import type { Driver } from '../../driver.ts';
+import { createFrameChannel } from '../wire/frames.ts';
+import { CAPABILITIES, type FromEngine, type ToEngine, toWireError } from '../wire/messages.ts';
 import { createEngineCalls } from './engine-calls.ts';
-import { createFrameChannel } from './frames.ts';
-import { CAPABILITIES, type FromEngine, type ToEngine, toWireError } from './protocol.ts';
 
 /** Entry of an engine process: one model, spoken to over the pipe on file descriptor 3. Argument: process id of the server. */
 
@@ -65,9 +65,9 @@ async function importDriver(message: Extract<ToEngine, { type: 'load' }>): Promi
   if (message.driverModule !== undefined) return await import(message.driverModule);
   switch (message.spec.engine.driver) {
     case 'onnx':
-      return await import('../onnx/driver.ts');
+      return await import('../../onnx/driver.ts');
     case 'llama':
-      return await import('../llama/driver.ts');
+      return await import('../../llama/driver.ts');
     case 'remote':
       throw new Error('A remote model has no engine process');
   }

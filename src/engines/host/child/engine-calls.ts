@@ -1,7 +1,6 @@
-import type { CallContext, ChatGeneration, EngineModel, Priority } from '../engine.ts';
-import { createAnswerPace } from './answer-pace.ts';
-import type { FrameChannel } from './frames.ts';
-import { joinPrompt } from './long-texts.ts';
+import type { CallContext, ChatGeneration, EngineModel, Priority } from '../../engine.ts';
+import type { FrameChannel } from '../wire/frames.ts';
+import { joinPrompt } from '../wire/long-texts.ts';
 import {
   bytesOf,
   type CallBody,
@@ -10,7 +9,8 @@ import {
   type ToEngine,
   toWireError,
   unpackTexts,
-} from './protocol.ts';
+} from '../wire/messages.ts';
+import { createAnswerPace } from './answer-pace.ts';
 
 type Call = Extract<ToEngine, { type: 'call' }>;
 

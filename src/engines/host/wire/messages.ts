@@ -1,7 +1,7 @@
-import { ApiError } from '../../errors/api-error.ts';
-import type { ErrorCode } from '../../errors/kinds.ts';
-import type { LoadSpec } from '../driver.ts';
-import type { CallContext, ChatEvent, ChatRequest, TokenUsage } from '../engine.ts';
+import { ApiError } from '../../../errors/api-error.ts';
+import type { ErrorCode } from '../../../errors/kinds.ts';
+import type { LoadSpec } from '../../driver.ts';
+import type { CallContext, ChatEvent, ChatRequest, TokenUsage } from '../../engine.ts';
 import type { LongText } from './long-texts.ts';
 
 /** What the server and an engine process say to each other. Both ends are of one build, so there is no version. */

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { ChatRequest } from '../engine.ts';
+import type { ChatRequest } from '../../engine.ts';
 
 /**
  * Long texts of a prompt travel as bytes behind the header, like the texts of embeddings: a JSON text of megabytes would be made, measured

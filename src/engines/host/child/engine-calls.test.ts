@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { EmbeddingResult, EngineModel, Priority } from '../engine.ts';
+import type { EmbeddingResult, EngineModel, Priority } from '../../engine.ts';
+import type { FrameChannel } from '../wire/frames.ts';
+import { type FromEngine, packTexts } from '../wire/messages.ts';
 import { createEngineCalls } from './engine-calls.ts';
-import type { FrameChannel } from './frames.ts';
-import { type FromEngine, packTexts } from './protocol.ts';
 
 beforeEach(() => {
   vi.useFakeTimers();

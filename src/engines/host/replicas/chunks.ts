@@ -1,4 +1,4 @@
-import { ApiError } from '../../errors/api-error.ts';
+import { ApiError } from '../../../errors/api-error.ts';
 
 /**
  * Cuts a large request into runs of neighbouring inputs, so that all processes work on it, a crash costs one run and not the

@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process';
 import { Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
-import { cancellation } from '../../errors/cancellation.ts';
-import type { LoadSpec } from '../driver.ts';
+import { cancellation } from '../../../errors/cancellation.ts';
+import type { LoadSpec } from '../../driver.ts';
 import type {
   CallContext,
   ChatGeneration,
@@ -13,12 +13,9 @@ import type {
   RerankResult,
   TranscriptionRequest,
   TranscriptionResult,
-} from '../engine.ts';
-import { createChatStream, STREAM_CREDIT, type StreamSink } from './chat-stream.ts';
-import { createFrameChannel } from './frames.ts';
-import { createHangMonitor } from './hang-monitor.ts';
-import { forEachLine, type Logger } from './log.ts';
-import { splitPrompt } from './long-texts.ts';
+} from '../../engine.ts';
+import { createFrameChannel } from '../wire/frames.ts';
+import { splitPrompt } from '../wire/long-texts.ts';
 import {
   bytesOf,
   type CallBody,
@@ -29,7 +26,10 @@ import {
   packTexts,
   type ToEngine,
   type WireContext,
-} from './protocol.ts';
+} from '../wire/messages.ts';
+import { createChatStream, STREAM_CREDIT, type StreamSink } from './generation-stream.ts';
+import { createHangMonitor } from './hang-monitor.ts';
+import { forEachLine, type Logger } from './output-lines.ts';
 
 /** The process ended before it had answered. Not an answer for clients: the replica set retries or translates it. */
 export class EngineCrash extends Error {
@@ -77,7 +77,7 @@ export interface EngineProcess {
   kill(reason: string): void;
 }
 
-const ENTRY = fileURLToPath(new URL('./engine-process.ts', import.meta.url));
+const ENTRY = fileURLToPath(new URL('../child/main.ts', import.meta.url));
 /** Keys and tokens of the server's environment are none of an engine's business. */
 const PASSED_ON = /^(PATH|HOME|LANG|LC_[A-Z]+|TZ|TMPDIR|LD_LIBRARY_PATH|CUDA_VISIBLE_DEVICES|SystemRoot)$/;
 const MAX_HEARTBEAT_MS = 5_000;
