@@ -6,7 +6,7 @@
 import { join } from 'node:path';
 import { getLlama, type LlamaContextSequence, LlamaLogLevel } from 'node-llama-cpp';
 import type { CallContext, ChatRequest } from '../src/engines/engine.ts';
-import { load } from '../src/engines/llama/driver.ts';
+import { load } from '../src/engines/llama/load.ts';
 import { weights } from '../test/models/weights.ts';
 
 const [slug = 'tinyllama/tinyllama-1.1b-chat', rounds = '3', tokens = '16'] = process.argv.slice(2);

@@ -13,7 +13,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { Pool } from 'undici';
 import type { CallContext } from '../src/engines/engine.ts';
-import { load } from '../src/engines/onnx/driver.ts';
+import { load } from '../src/engines/onnx/load.ts';
 import { loadTokenizer } from '../src/engines/onnx/tokenizer/tokenizer.ts';
 import { writeEmbeddings } from '../src/http/endpoints/embeddings/answer.ts';
 import { startServer } from '../test/acceptance/start-server.ts';

@@ -176,7 +176,7 @@ async function benchEmbedding(): Promise<void> {
     intraOpNumThreads: 1,
     interOpNumThreads: 1,
   });
-  const driver = await (await import('../src/engines/onnx/driver.ts')).load({
+  const driver = await (await import('../src/engines/onnx/load.ts')).load({
     slug: model.entry.slug,
     version: model.version.version,
     engine: spec,

@@ -6,7 +6,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { InferenceSession, Tensor } from 'onnxruntime-node';
 import type { CallContext } from '../src/engines/engine.ts';
-import { load } from '../src/engines/onnx/driver.ts';
+import { load } from '../src/engines/onnx/load.ts';
 import { loadTokenizer } from '../src/engines/onnx/tokenizer/tokenizer.ts';
 import { weights } from '../test/models/weights.ts';
 

@@ -11,7 +11,7 @@ import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { decodeAudio } from '../src/audio/decode.ts';
 import type { LoadSpec } from '../src/engines/driver.ts';
-import { load } from '../src/engines/onnx/driver.ts';
+import { load } from '../src/engines/onnx/load.ts';
 import { weights } from '../test/models/weights.ts';
 
 const { values } = parseArgs({

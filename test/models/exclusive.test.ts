@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { EngineModel } from '../../src/engines/engine.ts';
-import { load } from '../../src/engines/onnx/driver.ts';
+import { load } from '../../src/engines/onnx/load.ts';
 import { weights } from './weights.ts';
 
 const SAMPLE = join(import.meta.dirname, '../fixtures/eval-sample');

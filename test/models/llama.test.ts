@@ -2,8 +2,8 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { CallContext, ChatCapability, ChatEvent, ChatRequest, EngineModel } from '../../src/engines/engine.ts';
-import { load } from '../../src/engines/llama/driver.ts';
 import { randomSchema } from '../../src/engines/llama/grammar/testing/random-schema.ts';
+import { load } from '../../src/engines/llama/load.ts';
 import { weights } from './weights.ts';
 
 const SLOTS = 2;

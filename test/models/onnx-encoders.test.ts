@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { LoadSpec } from '../../src/engines/driver.ts';
 import type { CallContext, EmbeddingResult, EngineModel } from '../../src/engines/engine.ts';
-import { load } from '../../src/engines/onnx/driver.ts';
+import { load } from '../../src/engines/onnx/load.ts';
 import { weights } from './weights.ts';
 
 const context = (signal = new AbortController().signal): CallContext => ({

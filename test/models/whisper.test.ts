@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { decodeAudio } from '../../src/audio/decode.ts';
 import { cutWindows } from '../../src/audio/windows.ts';
 import type { CallContext, EngineModel, TranscriptionRequest, TranscriptionResult } from '../../src/engines/engine.ts';
-import { load } from '../../src/engines/onnx/driver.ts';
+import { load } from '../../src/engines/onnx/load.ts';
 import { createTranscriptionsService } from '../../src/services/transcriptions.ts';
 import { weights } from './weights.ts';
 

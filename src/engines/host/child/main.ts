@@ -65,9 +65,9 @@ async function importDriver(message: Extract<ToEngine, { type: 'load' }>): Promi
   if (message.driverModule !== undefined) return await import(message.driverModule);
   switch (message.spec.engine.driver) {
     case 'onnx':
-      return await import('../../onnx/driver.ts');
+      return await import('../../onnx/load.ts');
     case 'llama':
-      return await import('../../llama/driver.ts');
+      return await import('../../llama/load.ts');
     case 'remote':
       throw new Error('A remote model has no engine process');
   }
