@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { Batch } from '../../src/domain/batch.ts';
 import { MAX_BATCH_BYTES, MAX_BATCH_LINES } from '../../src/domain/batch-line.ts';
 import { errors } from '../../src/errors/errors.ts';
-import type { LineExecutor } from '../../src/services/batches/line-executor.ts';
+import type { LineExecutor } from '../../src/services/batches/line-run.ts';
 import type { InferenceCall } from '../../src/services/inference.ts';
 import { type Caller, createFileBed, type FileBed } from '../fixtures/file-bed.ts';
 

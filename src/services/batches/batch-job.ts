@@ -10,9 +10,9 @@ import type { FileRetention } from '../file-retention.ts';
 import type { FilesService } from '../files.ts';
 import { readLines } from './line-reader.ts';
 import type { LineRun, LineSignals } from './line-run.ts';
+import type { LineSlots } from './line-slots.ts';
 import { resultContent } from './result-content.ts';
-import { BATCH_BLOBS, createSpool, type Spool } from './spool.ts';
-import type { Turns } from './turns.ts';
+import { BATCH_BLOBS, createResultWriter, type ResultWriter } from './result-writer.ts';
 import { validateInput } from './validation.ts';
 
 export interface BatchJobDependencies {
@@ -21,9 +21,9 @@ export interface BatchJobDependencies {
   files: Pick<FilesService, 'open' | 'store'>;
   retention: Pick<FileRetention, 'removeDiscarded'>;
   blobs: BlobStore;
-  turns: Turns;
+  slots: LineSlots;
   lineRun: LineRun;
-  /** Lines of one batch that are at work or wait for their turn. */
+  /** Lines of one batch that are at work or wait for their slot. */
   maxOutstanding: number;
   clock: Clock;
   logger: { error(facts: object, text: string): void };
@@ -52,7 +52,7 @@ interface OpenLine {
 
 /** Works on one batch from wherever it stands in the store to its end, or until it is paused. */
 export function createBatchJob(dependencies: BatchJobDependencies) {
-  const { batches, fileRecords, files, retention, blobs, turns, lineRun, maxOutstanding, clock, logger } = dependencies;
+  const { batches, fileRecords, files, retention, blobs, slots, lineRun, maxOutstanding, clock, logger } = dependencies;
 
   async function recordedLines(id: string): Promise<Set<number>> {
     const found = new Set<number>();
@@ -74,7 +74,7 @@ export function createBatchJob(dependencies: BatchJobDependencies) {
     }
   }
 
-  async function runLines(batch: Batch, input: StoredFile, spool: Spool, signals: LineSignals): Promise<void> {
+  async function runLines(batch: Batch, input: StoredFile, results: ResultWriter, signals: LineSignals): Promise<void> {
     const recorded = await recordedLines(batch.id);
     const outstanding = new Set<Promise<void>>();
     let characters = 0;
@@ -82,11 +82,11 @@ export function createBatchJob(dependencies: BatchJobDependencies) {
     const stop = AbortSignal.any([signals.stop, failure.signal]);
 
     async function runLine(line: OpenLine): Promise<void> {
-      const turn = await turns.take({ accountId: batch.accountId, batchId: batch.id }, stop);
-      const result = turn && (await lineRun.run(batch, line, turn, { stop, abort: signals.abort }));
+      const slot = await slots.take({ accountId: batch.accountId, batchId: batch.id }, stop);
+      const result = slot && (await lineRun.run(batch, line, slot, { stop, abort: signals.abort }));
       if (result === undefined) return;
       const bytes = writeResult(createId('batch_req', clock.now()), line.request.customId, result);
-      await spool.add(line.number, !succeeded(result), bytes);
+      await results.add(line.number, !succeeded(result), bytes);
     }
 
     const isFull = () =>
@@ -109,12 +109,12 @@ export function createBatchJob(dependencies: BatchJobDependencies) {
     }
     // Whatever happened: a line that is still at work when the batch is taken up again would run twice at once.
     await Promise.all(outstanding);
-    await spool.flush();
+    await results.flush();
     if (failure.signal.aborted) throw failure.signal.reason;
   }
 
   /** An input that cannot be read must not keep the batch from its end: the lines behind the fault are then in no result. */
-  async function expireLines(batch: Batch, input: StoredFile, spool: Spool): Promise<void> {
+  async function expireLines(batch: Batch, input: StoredFile, results: ResultWriter): Promise<void> {
     const lines = openLines(batch, input, await recordedLines(batch.id));
     const next = () =>
       lines.next().catch((error) => {
@@ -123,9 +123,9 @@ export function createBatchJob(dependencies: BatchJobDependencies) {
       });
     for (let line = await next(); !line.done; line = await next()) {
       const { number, request } = line.value;
-      await spool.add(number, true, writeResult(createId('batch_req', clock.now()), request.customId, EXPIRED));
+      await results.add(number, true, writeResult(createId('batch_req', clock.now()), request.customId, EXPIRED));
     }
-    await spool.flush();
+    await results.flush();
   }
 
   async function resultFile(batch: Batch, failed: boolean): Promise<StoredFile | undefined> {
@@ -137,7 +137,7 @@ export function createBatchJob(dependencies: BatchJobDependencies) {
     });
   }
 
-  async function removeSpool(id: string): Promise<void> {
+  async function removeResults(id: string): Promise<void> {
     for await (const { key } of blobs.list(`${BATCH_BLOBS}${id}/`)) await blobs.delete(key);
   }
 
@@ -152,7 +152,7 @@ export function createBatchJob(dependencies: BatchJobDependencies) {
     const output = await resultFile(batch, false);
     const errors = await resultFile(batch, true);
     await batches.end(id, { outcome, output, errors, problems, now: clock.now() });
-    await removeSpool(id);
+    await removeResults(id);
     // The input may have been deleted while it was read.
     await retention.removeDiscarded();
   }
@@ -167,17 +167,17 @@ export function createBatchJob(dependencies: BatchJobDependencies) {
       const problem = { code: 'input_file_gone', message, param: 'input_file_id', line: null };
       return end(id, 'failed', [problem]);
     }
-    const spool = createSpool({ batchId: id, blobs, batches, clock });
+    const results = createResultWriter({ batchId: id, blobs, batches, clock });
 
     if (batch.status === 'validating' && !isExpired(batch)) {
       await batches.restart(id);
       const content = () => files.open(input);
-      const validated = await validateInput({ batch, input, content, spool, signal: signals.stop });
-      await spool.flush();
+      const validated = await validateInput({ batch, input, content, results, signal: signals.stop });
+      await results.flush();
       if (signals.pause.aborted) return;
       if (validated?.usable === false) {
         await batches.end(id, { outcome: 'failed', problems: validated.problems, now: clock.now() });
-        await removeSpool(id);
+        await removeResults(id);
         await retention.removeDiscarded();
         return;
       }
@@ -185,10 +185,10 @@ export function createBatchJob(dependencies: BatchJobDependencies) {
       batch = await current(id);
     }
     if (batch.status === 'in_progress') {
-      if (!isExpired(batch)) await runLines(batch, input, spool, signals);
+      if (!isExpired(batch)) await runLines(batch, input, results, signals);
       if (signals.pause.aborted) return;
       batch = await current(id);
-      if (batch.status === 'in_progress' && isExpired(batch)) await expireLines(batch, input, spool);
+      if (batch.status === 'in_progress' && isExpired(batch)) await expireLines(batch, input, results);
       await batches.finalize(id, clock.now());
       batch = await current(id);
     }

@@ -1,13 +1,19 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Batch } from '../../domain/batch.ts';
+import type { Batch, BatchEndpoint } from '../../domain/batch.ts';
 import type { BatchRequest, LineResult } from '../../domain/batch-line.ts';
 import { createId } from '../../domain/ids.ts';
 import { ApiError } from '../../errors/api-error.ts';
 import { errors } from '../../errors/errors.ts';
 import type { Clock } from '../../ports/clock.ts';
+import type { InferenceCall } from '../inference.ts';
 import type { KeyAuthority } from './key-authority.ts';
-import type { LineExecutor } from './line-executor.ts';
-import type { Turn, Turns } from './turns.ts';
+import type { LineSlot, LineSlots } from './line-slots.ts';
+
+/** Runs the body of one line as the endpoint would run the body of a request. */
+export interface LineExecutor {
+  /** The JSON of the answer; throws what the endpoint would throw. */
+  execute(endpoint: BatchEndpoint, body: unknown, call: InferenceCall): Promise<Uint8Array>;
+}
 
 /** Limits and full queues pass; they are waited for as long as the batch has time. */
 const MAX_WAIT_MS = 30_000;
@@ -17,7 +23,7 @@ const FAULT_WAITS_MS = [1_000, 5_000];
 export interface LineRunDependencies {
   executor: LineExecutor;
   authority: KeyAuthority;
-  turns: Turns;
+  slots: LineSlots;
   discountPercent: number;
   clock: Clock;
   logger: { error(facts: object, text: string): void };
@@ -31,11 +37,11 @@ export interface LineSignals {
 }
 
 export interface LineRun {
-  /** Holds the turn while it works and gives it back. Undefined: it was stopped and may run again. */
+  /** Holds the slot while it works and gives it back. Undefined: it was stopped and may run again. */
   run(
     batch: Batch,
     line: { number: number; request: BatchRequest },
-    turn: Turn,
+    slot: LineSlot,
     signals: LineSignals,
   ): Promise<LineResult | undefined>;
 }
@@ -50,7 +56,7 @@ async function waited(ms: number, signal: AbortSignal): Promise<boolean> {
 }
 
 export function createLineRun(dependencies: LineRunDependencies): LineRun {
-  const { executor, authority, turns, discountPercent, clock, logger } = dependencies;
+  const { executor, authority, slots, discountPercent, clock, logger } = dependencies;
 
   /** How long to wait before the next attempt; undefined: this failure is the answer. */
   function retryAfterMs(failure: ApiError, faults: number): number | undefined {
@@ -59,8 +65,8 @@ export function createLineRun(dependencies: LineRunDependencies): LineRun {
   }
 
   return {
-    async run(batch, { number, request }, firstTurn, { stop, abort }) {
-      let turn: Turn | undefined = firstTurn;
+    async run(batch, { number, request }, firstSlot, { stop, abort }) {
+      let slot: LineSlot | undefined = firstSlot;
       let faults = 0;
       try {
         while (true) {
@@ -91,14 +97,14 @@ export function createLineRun(dependencies: LineRunDependencies): LineRun {
               return { status: failure.status, requestId, body: Buffer.from(JSON.stringify(failure.toBody())) };
             }
             if (failure.status >= 500) faults += 1;
-            turn.release();
+            slot.release();
             if (!(await waited(waitMs, stop))) return undefined;
-            turn = await turns.take({ accountId: batch.accountId, batchId: batch.id }, stop);
-            if (turn === undefined) return undefined;
+            slot = await slots.take({ accountId: batch.accountId, batchId: batch.id }, stop);
+            if (slot === undefined) return undefined;
           }
         }
       } finally {
-        turn?.release();
+        slot?.release();
       }
     },
   };

@@ -3,12 +3,12 @@ import type { BatchRepository } from '../../ports/batches.ts';
 import type { BlobStore } from '../../ports/blobs.ts';
 import type { Clock } from '../../ports/clock.ts';
 import { type BatchJobDependencies, createBatchJob } from './batch-job.ts';
+import { createConcurrencyControl } from './concurrency-control.ts';
 import { createKeyAuthority, type KeyAuthorityDependencies } from './key-authority.ts';
-import type { LineExecutor } from './line-executor.ts';
+import type { LineExecutor } from './line-run.ts';
 import { createLineRun } from './line-run.ts';
-import { createPace } from './pace.ts';
-import { BATCH_BLOBS } from './spool.ts';
-import { createTurns } from './turns.ts';
+import { createLineSlots } from './line-slots.ts';
+import { BATCH_BLOBS } from './result-writer.ts';
 
 export interface BatchRunner {
   /** Takes up what the last server left. */
@@ -20,7 +20,7 @@ export interface BatchRunner {
 }
 
 export interface BatchRunnerDependencies
-  extends Omit<BatchJobDependencies, 'turns' | 'lineRun' | 'maxOutstanding'>,
+  extends Omit<BatchJobDependencies, 'slots' | 'lineRun' | 'maxOutstanding'>,
     KeyAuthorityDependencies {
   batches: BatchRepository;
   blobs: BlobStore;
@@ -34,7 +34,7 @@ export interface BatchRunnerDependencies
 
 /** New batches and cancellations of other processes are seen after this time at most. */
 const POLL_MS = 500;
-const PACE_MS = 50;
+const ADJUST_MS = 50;
 const MAX_ACTIVE = 8;
 const MAX_ACTIVE_PER_ACCOUNT = 2;
 const MAX_WAITING = 1_000;
@@ -49,17 +49,17 @@ interface Running {
 
 export function createBatchRunner(dependencies: BatchRunnerDependencies): BatchRunner {
   const { batches, blobs, settings, interactiveRequests, clock, logger } = dependencies;
-  const turns = createTurns();
-  const pace = createPace(settings.concurrency);
+  const slots = createLineSlots();
+  const concurrency = createConcurrencyControl(settings.concurrency);
   const lineRun = createLineRun({
     ...dependencies,
     authority: createKeyAuthority(dependencies),
-    turns,
+    slots,
     discountPercent: settings.discountPercent,
   });
   // More than can be at work: whoever has the fewest places must be waiting at the moment when one comes free.
   const maxOutstanding = 2 * settings.concurrency;
-  const work = createBatchJob({ ...dependencies, turns, lineRun, maxOutstanding });
+  const work = createBatchJob({ ...dependencies, slots, lineRun, maxOutstanding });
   const running = new Map<string, Running>();
   const restingUntil = new Map<string, number>();
   const pause = new AbortController();
@@ -138,10 +138,10 @@ export function createBatchRunner(dependencies: BatchRunnerDependencies): BatchR
       timers.push(
         setInterval(wake, POLL_MS),
         setInterval(() => {
-          if (running.size > 0) turns.setLimit(pace.next(interactiveRequests()));
-        }, PACE_MS),
+          if (running.size > 0) slots.setLimit(concurrency.adjust(interactiveRequests()));
+        }, ADJUST_MS),
       );
-      turns.setLimit(settings.concurrency);
+      slots.setLimit(settings.concurrency);
       removeLeftovers().catch((error) => logger.error({ err: error }, 'leftovers of batches could not be removed'));
       wake();
     },

@@ -3,7 +3,7 @@ import { MAX_BATCH_BYTES, MAX_BATCH_LINES, parseLine, writeResult } from '../../
 import type { StoredFile } from '../../domain/file.ts';
 import { createId } from '../../domain/ids.ts';
 import { readLines } from './line-reader.ts';
-import type { Spool } from './spool.ts';
+import type { ResultWriter } from './result-writer.ts';
 
 /** Shown with the batch; the error file has all of them. */
 const MAX_SHOWN_PROBLEMS = 100;
@@ -20,13 +20,13 @@ export interface ValidationOptions {
   batch: Batch;
   input: StoredFile;
   content(): Promise<AsyncIterable<Uint8Array>>;
-  spool: Spool;
+  results: ResultWriter;
   signal: AbortSignal;
 }
 
 /** Reads the whole input once. Bad lines are recorded as failed at once; the others are left to run. */
 export async function validateInput(options: ValidationOptions): Promise<Validated | undefined> {
-  const { batch, input, content, spool, signal } = options;
+  const { batch, input, content, results, signal } = options;
   const unusable = (problem: BatchProblem, more: readonly BatchProblem[] = []): Validated => ({
     usable: false,
     total: 0,
@@ -62,10 +62,10 @@ export async function validateInput(options: ValidationOptions): Promise<Validat
     if (problems.length < MAX_SHOWN_PROBLEMS) problems.push(problem);
     const message = `Line ${line.number}: ${problem.message}`;
     const result = { problem: { code: problem.code, message } };
-    await spool.add(line.number, true, writeResult(createId('batch_req'), customId, result));
+    await results.add(line.number, true, writeResult(createId('batch_req'), customId, result));
   }
   if (total === 0) return unusable(whole('empty_file', 'The input has no lines.'));
   if (bad === total) return unusable(whole('no_valid_line', 'No line of the input is a valid request.'), problems);
-  await spool.flush();
+  await results.flush();
   return { usable: true, total, problems };
 }

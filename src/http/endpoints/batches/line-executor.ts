@@ -2,7 +2,7 @@ import type { Static, TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
 import type { BatchEndpoint } from '../../../domain/batch.ts';
 import { errors } from '../../../errors/errors.ts';
-import type { LineExecutor } from '../../../services/batches/line-executor.ts';
+import type { LineExecutor } from '../../../services/batches/line-run.ts';
 import type { ChatService } from '../../../services/chat.ts';
 import type { EmbeddingsService } from '../../../services/embeddings.ts';
 import type { InferenceCall } from '../../../services/inference.ts';

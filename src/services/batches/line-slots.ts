@@ -1,11 +1,11 @@
 /** A place among the batch lines at work. */
-export interface Turn {
+export interface LineSlot {
   release(): void;
 }
 
-export interface Turns {
+export interface LineSlots {
   /** The next free place; undefined when the signal fires first. */
-  take(who: { accountId: string; batchId: string }, signal: AbortSignal): Promise<Turn | undefined>;
+  take(who: { accountId: string; batchId: string }, signal: AbortSignal): Promise<LineSlot | undefined>;
   setLimit(places: number): void;
   inUse(): number;
 }
@@ -13,14 +13,14 @@ export interface Turns {
 interface Waiter {
   accountId: string;
   batchId: string;
-  grant(turn: Turn): void;
+  grant(slot: LineSlot): void;
 }
 
 /**
  * Shares places among accounts, and within an account among its batches: a free place goes to whoever has the fewest, so that a
  * batch of slow lines cannot gather all of them.
  */
-export function createTurns(): Turns {
+export function createLineSlots(): LineSlots {
   const waiters = new Set<Waiter>();
   const held = new Map<string, number>();
   let limit = 0;
@@ -33,7 +33,7 @@ export function createTurns(): Turns {
   };
   const heldBy = (waiter: Waiter) => [held.get(waiter.accountId) ?? 0, held.get(waiter.batchId) ?? 0] as const;
 
-  /** Waiters are in the order of their coming, so equal ones take turns. */
+  /** Waiters are in order of arrival, so equal ones alternate. */
   function next(): Waiter | undefined {
     let chosen: Waiter | undefined;
     let [fewestOfAccount, fewestOfBatch] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
@@ -47,7 +47,7 @@ export function createTurns(): Turns {
     return chosen;
   }
 
-  function hold({ accountId, batchId }: { accountId: string; batchId: string }): Turn {
+  function hold({ accountId, batchId }: { accountId: string; batchId: string }): LineSlot {
     inUse += 1;
     count(accountId, 1);
     count(batchId, 1);
@@ -84,9 +84,9 @@ export function createTurns(): Turns {
         };
         const waiter: Waiter = {
           ...who,
-          grant(turn) {
+          grant(slot) {
             signal.removeEventListener('abort', leave);
-            resolve(turn);
+            resolve(slot);
           },
         };
         signal.addEventListener('abort', leave, { once: true });

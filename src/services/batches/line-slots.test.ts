@@ -1,18 +1,18 @@
 import { expect, it } from 'vitest';
-import { createPace } from './pace.ts';
-import { createTurns, type Turn } from './turns.ts';
+import { createConcurrencyControl } from './concurrency-control.ts';
+import { createLineSlots, type LineSlot } from './line-slots.ts';
 
 /** Every promise that can resolve by now has. */
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 const never = new AbortController().signal;
 
 it('gives a free place to the account with the fewest, and within it to the batch with the fewest', async () => {
-  const turns = createTurns();
-  turns.setLimit(4);
-  const held: [string, Turn][] = [];
+  const slots = createLineSlots();
+  slots.setLimit(4);
+  const held: [string, LineSlot][] = [];
   const ask = (accountId: string, batchId: string) =>
-    turns.take({ accountId, batchId }, never).then((turn) => {
-      if (turn !== undefined) held.push([batchId, turn]);
+    slots.take({ accountId, batchId }, never).then((slot) => {
+      if (slot !== undefined) held.push([batchId, slot]);
     });
   // The first account takes everything while it is alone.
   for (let index = 0; index < 4; index += 1) await ask('one', 'one-a');
@@ -31,27 +31,27 @@ it('gives a free place to the account with the fewest, and within it to the batc
   }
   await Promise.all(waiting);
   expect(order).toEqual(['two-a', 'two-b', 'one-b', 'one-a', 'two-a']);
-  expect(turns.inUse()).toBe(4);
+  expect(slots.inUse()).toBe(4);
 });
 
 it('lets go of whoever is stopped, and holds the limit', async () => {
-  const turns = createTurns();
+  const slots = createLineSlots();
   const stop = new AbortController();
-  const waiting = turns.take({ accountId: 'a', batchId: 'b' }, stop.signal);
+  const waiting = slots.take({ accountId: 'a', batchId: 'b' }, stop.signal);
   stop.abort();
   expect(await waiting).toBeUndefined();
-  expect(await turns.take({ accountId: 'a', batchId: 'b' }, stop.signal)).toBeUndefined();
-  const granted = turns.take({ accountId: 'a', batchId: 'b' }, never);
-  turns.setLimit(1);
-  const turn = await granted;
-  turn?.release();
-  turn?.release();
-  expect(turns.inUse()).toBe(0);
+  expect(await slots.take({ accountId: 'a', batchId: 'b' }, stop.signal)).toBeUndefined();
+  const granted = slots.take({ accountId: 'a', batchId: 'b' }, never);
+  slots.setLimit(1);
+  const slot = await granted;
+  slot?.release();
+  slot?.release();
+  expect(slots.inUse()).toBe(0);
 });
 
 it('halves the lines at work while people wait, down to one, and comes back in steps', () => {
-  const pace = createPace(32);
-  const limits = [3, 1, 1, 1, 1, 1].map((requests) => pace.next(requests));
+  const concurrency = createConcurrencyControl(32);
+  const limits = [3, 1, 1, 1, 1, 1].map((requests) => concurrency.adjust(requests));
   expect(limits).toEqual([16, 8, 4, 2, 1, 1]);
-  expect(Array.from({ length: 9 }, () => pace.next(0))).toEqual([5, 9, 13, 17, 21, 25, 29, 32, 32]);
+  expect(Array.from({ length: 9 }, () => concurrency.adjust(0))).toEqual([5, 9, 13, 17, 21, 25, 29, 32, 32]);
 });

@@ -12,14 +12,14 @@ const GROUP_LINES = 256;
 /** So far behind may the counts be that clients see. */
 const GROUP_MS = 250;
 
-export interface Spool {
+export interface ResultWriter {
   /** Resolves at once while the group has room, otherwise when it is stored. Rejects when the store fails. */
   add(line: number, failed: boolean, bytes: Buffer): Promise<void>;
   /** Resolves when everything added before is durable and counted. */
   flush(): Promise<void>;
 }
 
-export interface SpoolDependencies {
+export interface ResultWriterDependencies {
   batchId: string;
   blobs: BlobStore;
   batches: BatchRepository;
@@ -30,7 +30,7 @@ export interface SpoolDependencies {
  * Stores answers in groups: one blob, then one record of where each line lies in it. A line is counted only when both are
  * durable; what a crash leaves between the two is an unknown blob and lines that run again.
  */
-export function createSpool({ batchId, blobs, batches, clock }: SpoolDependencies): Spool {
+export function createResultWriter({ batchId, blobs, batches, clock }: ResultWriterDependencies): ResultWriter {
   let lines: Omit<RecordedLine, 'blobKey'>[] = [];
   let parts: Buffer[] = [];
   let bytes = 0;
