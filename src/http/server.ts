@@ -67,7 +67,7 @@ export interface ServerDependencies {
   temporaryDirectory: string;
   maxInlineAudioBytes: number;
   idempotency: Idempotency;
-  inference: Pick<InferenceService, 'standing'>;
+  inference: Pick<InferenceService, 'limitStatus'>;
   unready(): Promise<string[]>;
 }
 

@@ -46,7 +46,7 @@ function setUp(answer: (request: ChatRequest) => void = () => {}) {
         elapsedMs: () => 0,
         settle: async () => {},
       }),
-    standing: async () => undefined,
+    limitStatus: async () => undefined,
     idle: async () => {},
   };
   return { chat: createChat({ inference }), seen };

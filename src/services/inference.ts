@@ -6,7 +6,7 @@ import { ApiError } from '../errors/api-error.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { CatalogService, ResolvedModel } from './catalog.ts';
 import type { InteractiveLoad } from './interactive-load.ts';
-import type { BudgetWarning, LimitedSeries, Limits, Standing } from './limits.ts';
+import type { BudgetWarning, LimitedSeries, LimitStatus, Limits } from './limits.ts';
 import type { Metered, Metering } from './metering.ts';
 
 /** Who calls, from where, and until when. Made by a route or by the batch runner. */
@@ -31,11 +31,11 @@ export interface InferenceCall {
   onDecided?: ((facts: AdmissionFacts) => void) | undefined;
 }
 
-export interface ModelStanding extends Standing {
+export interface ModelLimitStatus extends LimitStatus {
   slug: string;
 }
 
-export interface AdmissionFacts extends ModelStanding {
+export interface AdmissionFacts extends ModelLimitStatus {
   deprecatedAt: string | null;
   budgetWarning?: BudgetWarning | undefined;
 }
@@ -83,11 +83,11 @@ export interface InferenceService {
     request: { model: ResolvedModel; estimate: InferenceEstimate },
     work: (session: InferenceSession) => Promise<T>,
   ): Promise<T>;
-  /** Where a caller stands at its limits for a model; undefined when a request for it would not come that far. */
-  standing(
+  /** The caller's rate limits for a model; undefined when a request for it would be refused before its limits. */
+  limitStatus(
     caller: Pick<InferenceCall, 'principal' | 'regionPin'>,
     reference: string,
-  ): Promise<ModelStanding | undefined>;
+  ): Promise<ModelLimitStatus | undefined>;
   /** Resolves when nothing runs any more and all that was used is in the ledger. */
   idle(): Promise<void>;
 }
@@ -230,7 +230,7 @@ export function createInference(dependencies: InferenceDependencies): InferenceS
       return answer;
     },
 
-    async standing({ principal, regionPin }, reference) {
+    async limitStatus({ principal, regionPin }, reference) {
       let model: ResolvedModel;
       try {
         const { modality } = catalog.get(reference).entry;
@@ -239,7 +239,7 @@ export function createInference(dependencies: InferenceDependencies): InferenceS
         if (error instanceof ApiError) return undefined;
         throw error;
       }
-      return { slug: model.entry.slug, ...(await limits.standing(seriesOf(principal, model))) };
+      return { slug: model.entry.slug, ...(await limits.status(seriesOf(principal, model))) };
     },
 
     async idle() {

@@ -48,9 +48,9 @@ function setUp({ key, account: accountChanges, spent = async () => 0n }: Setting
       estimatedCostNanoUsd: 0,
       ...changes,
     });
-  const standing = (changes: Partial<LimitedSeries> = {}) =>
-    limits.standing({ principal, model: 'acme/one', modality: 'chat', region: 'local', ...changes });
-  return { clock, admit, standing, asked };
+  const status = (changes: Partial<LimitedSeries> = {}) =>
+    limits.status({ principal, model: 'acme/one', modality: 'chat', region: 'local', ...changes });
+  return { clock, admit, status, asked };
 }
 
 async function refused(admission: Promise<Admission>) {
@@ -92,22 +92,22 @@ describe('rate limits', () => {
     });
   });
 
-  it('shows where a caller stands and takes nothing', async () => {
-    const { admit, standing, clock } = setUp({ key: { rpm: 2, tpm: 100, concurrency: 1 } });
+  it('shows the levels of a caller and takes nothing', async () => {
+    const { admit, status, clock } = setUp({ key: { rpm: 2, tpm: 100, concurrency: 1 } });
     const untouched = {
       requests: { limit: 2, remaining: 2, resetMs: 0 },
       tokens: { limit: 100, remaining: 100, resetMs: 0 },
     };
-    expect(await standing()).toEqual(untouched);
+    expect(await status()).toEqual(untouched);
     await admit({ estimatedTokens: 40 });
     clock.time += 6_000;
     const later = {
       requests: { limit: 2, remaining: 1, resetMs: 24_000 },
       tokens: { limit: 100, remaining: 70, resetMs: 18_000 },
     };
-    expect(await standing()).toEqual(later);
-    expect(await standing()).toEqual(later);
-    expect(await standing({ region: 'eu-1' })).toEqual(untouched);
+    expect(await status()).toEqual(later);
+    expect(await status()).toEqual(later);
+    expect(await status({ region: 'eu-1' })).toEqual(untouched);
   });
 
   it('has one bucket for each key, model and region', async () => {

@@ -42,12 +42,12 @@ export interface BudgetWarning {
   percent: number;
 }
 
-export interface Standing {
+export interface LimitStatus {
   requests: RateStatus;
   tokens: RateStatus;
 }
 
-interface Decision extends Standing {
+interface Decision extends LimitStatus {
   /** Set when a monthly budget has passed the threshold of the configuration. */
   budgetWarning?: BudgetWarning | undefined;
 }
@@ -70,8 +70,8 @@ export type Admission =
 export interface Limits {
   /** One round trip to the counters; at once, when they are at hand and the budgets open. */
   admit(request: LimitedRequest): Admission | Promise<Admission>;
-  /** Where a caller stands, for answers that take nothing. */
-  standing(series: LimitedSeries): Promise<Standing>;
+  /** The current levels of a caller; takes nothing. */
+  status(series: LimitedSeries): Promise<LimitStatus>;
 }
 
 export interface LimitsDependencies {
@@ -126,7 +126,7 @@ export function createLimits(dependencies: LimitsDependencies): Limits {
     laneLimits(resolveLimits(principal, modality, { defaults, model: modelLimits }), batchFactor);
 
   return {
-    async standing(series) {
+    async status(series) {
       const limits = limitsOf(series);
       const names = namesOf(series);
       const { requests, tokens } = await counters.levels({

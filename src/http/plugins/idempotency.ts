@@ -5,7 +5,7 @@ import plugin from 'fastify-plugin';
 import { INFERENCE_SCOPES } from '../../domain/scopes.ts';
 import type { Idempotency, Run } from '../../services/idempotency.ts';
 import type { InferenceService } from '../../services/inference.ts';
-import { showStanding } from '../request/inference-call.ts';
+import { showLimitStatus } from '../request/inference-call.ts';
 import { disconnectSignal, principalOf } from '../request/request-record.ts';
 
 /** The first run of a request with an idempotency key. Its answer is kept before the client gets the end of it. */
@@ -84,7 +84,7 @@ function modelOf({ body, routeOptions: { config } }: FastifyRequest): { model?: 
 
 export interface IdempotencyOptions {
   idempotency: Idempotency;
-  inference: Pick<InferenceService, 'standing'>;
+  inference: Pick<InferenceService, 'limitStatus'>;
 }
 
 export const idempotencyKeys = plugin<IdempotencyOptions>(async (server, { idempotency, inference }) => {
@@ -111,7 +111,7 @@ export const idempotencyKeys = plugin<IdempotencyOptions>(async (server, { idemp
     }
     const { status, headers, body } = begun.answer;
     request.record.replayed = true;
-    if (model !== undefined) await showStanding(request, reply, { inference, model });
+    if (model !== undefined) await showLimitStatus(request, reply, { inference, model });
     reply.status(status).headers(headers).header('idempotent-replayed', 'true');
     reply.send(body instanceof Readable ? body : Buffer.from(body));
     return true;

@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { goDuration } from '../../domain/go-duration.ts';
 import type { AdmissionFacts, InferenceCall, InferenceService } from '../../services/inference.ts';
-import type { Standing } from '../../services/limits.ts';
+import type { LimitStatus } from '../../services/limits.ts';
 import { disconnectSignal, principalOf } from './request-record.ts';
 
 const headersOf = <K extends 'requests' | 'tokens'>(kind: K) => ({
@@ -12,9 +12,9 @@ const headersOf = <K extends 'requests' | 'tokens'>(kind: K) => ({
 });
 const RATE_HEADERS = [headersOf('requests'), headersOf('tokens')];
 
-function setRateHeaders(reply: FastifyReply, standing: Standing): void {
+function setRateHeaders(reply: FastifyReply, limitStatus: LimitStatus): void {
   for (const names of RATE_HEADERS) {
-    const { limit, remaining, resetMs } = standing[names.kind];
+    const { limit, remaining, resetMs } = limitStatus[names.kind];
     // By toFixed: texts that V8 makes of numbers in any other way stay in a cache of its own, and so come into its old space.
     reply.header(names.limit, limit.toFixed(0));
     reply.header(names.remaining, remaining.toFixed(0));
@@ -37,16 +37,16 @@ function regionPinOf({ headers }: FastifyRequest): string | undefined {
 }
 
 /** A replay takes nothing from the limits of its caller, but shows them as every answer of a model does. */
-export async function showStanding(
+export async function showLimitStatus(
   request: FastifyRequest,
   reply: FastifyReply,
-  { inference, model }: { inference: Pick<InferenceService, 'standing'>; model: string },
+  { inference, model }: { inference: Pick<InferenceService, 'limitStatus'>; model: string },
 ): Promise<void> {
   const caller = { principal: principalOf(request), regionPin: regionPinOf(request) };
-  const standing = await inference.standing(caller, model);
-  if (standing === undefined) return;
-  request.record.model = standing.slug;
-  setRateHeaders(reply, standing);
+  const limitStatus = await inference.limitStatus(caller, model);
+  if (limitStatus === undefined) return;
+  request.record.model = limitStatus.slug;
+  setRateHeaders(reply, limitStatus);
 }
 
 /** The call of an interactive request. Its headers are set as soon as it is admitted, so that streams carry them too. */
