@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
 import { DummyDriver, Kysely, SqliteAdapter, SqliteIntrospector, SqliteQueryCompiler } from 'kysely';
-import { openSqlStore } from '../src/adapters/sql/store.ts';
-import type { Tables } from '../src/adapters/sql/tables.ts';
-import { usageQuery } from '../src/adapters/sql/usage.ts';
+import type { Tables } from '../src/adapters/sql/shared/tables.ts';
+import { usageQuery } from '../src/adapters/sql/shared/usage.ts';
+import { openStore } from '../src/adapters/store.ts';
 import type { Bucket, Grouping } from '../src/domain/usage-window.ts';
 import type { LedgerRow } from '../src/ports/ledger.ts';
 import type { UsageQuery } from '../src/ports/usage.ts';
@@ -45,7 +45,7 @@ const row = (number: number): LedgerRow => {
 
 const directory = await mkdtemp(join(tmpdir(), 'baobab-bench-usage-'));
 const path = join(directory, 'baobab.db');
-const store = await openSqlStore({ path });
+const store = await openStore({ kind: 'sqlite', path });
 try {
   const filled = performance.now();
   let cost = 0n;

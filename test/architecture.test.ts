@@ -70,6 +70,8 @@ const ONLY_IN: Record<string, RegExp> = {
   'fastify-plugin': /^http\//,
   '@fastify/': /^http\//,
   kysely: /^adapters\/sql\//,
+  // SQLite's file lock also guards the data directory and downloads of weights.
+  'node:sqlite': /^(adapters\/(sql\/sqlite\/|data-dir-lock\.ts$)|models\/model-lock\.ts$)/,
   pg: /^adapters\//,
   'onnxruntime-node': /^engines\/onnx\//,
   'node-llama-cpp': /^engines\/llama\//,

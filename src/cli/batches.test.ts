@@ -2,13 +2,13 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { openSqlStore, type SqlStore } from '../adapters/sql/store.ts';
+import { openStore, type Store } from '../adapters/store.ts';
 import { loadConfig } from '../config/load.ts';
 import type { Batch } from '../domain/batch.ts';
 import { batchesCommand } from './batches.ts';
 
 let directory: string;
-let store: SqlStore;
+let store: Store;
 const batch = (id: string, changes: Partial<Batch> = {}): Batch => ({
   id: `batch_${id}`,
   accountId: 'acct_1',
@@ -34,7 +34,7 @@ const batch = (id: string, changes: Partial<Batch> = {}): Batch => ({
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'baobab-cli-'));
   // The server's own connection stays open beside the command's.
-  store = await openSqlStore({ path: join(directory, 'baobab.sqlite') });
+  store = await openStore({ kind: 'sqlite', path: join(directory, 'baobab.sqlite') });
   const createdAt = '2026-01-01T00:00:00.000Z';
   await store.accounts.create({
     id: 'acct_1',

@@ -4,14 +4,14 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { account } from '../../test/contracts/key-fixtures.ts';
 import { ledgerRow } from '../../test/contracts/ledger.ts';
-import { openSqlStore } from '../adapters/sql/store.ts';
+import { openStore } from '../adapters/store.ts';
 import { loadConfig } from '../config/load.ts';
 import { usageCommand } from './usage.ts';
 
 let directory: string;
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'baobab-cli-'));
-  const store = await openSqlStore({ path: join(directory, 'baobab.sqlite') });
+  const store = await openStore({ kind: 'sqlite', path: join(directory, 'baobab.sqlite') });
   await store.accounts.create(account({ id: 'acct_1', name: 'default' }));
   await store.accounts.create(account({ id: 'acct_2', name: 'team', createdAt: '2026-01-02T00:00:00.000Z' }));
   const day = (date: number) => Date.UTC(2026, 9, date);

@@ -5,7 +5,7 @@ import { systemClock as clock } from '../ports/clock.ts';
 import { type CatalogService, createCatalog } from '../services/catalog.ts';
 import { createKeysService, type KeysService } from '../services/keys.ts';
 import { createUsage, type UsageService } from '../services/usage.ts';
-import { catalogEntries, openStore } from './storage.ts';
+import { catalogEntries, openConfiguredStore } from './storage.ts';
 
 /** What operators' commands need: they work on the store itself, beside a running server or without one. */
 export interface Administration extends AsyncDisposable {
@@ -17,7 +17,7 @@ export interface Administration extends AsyncDisposable {
 }
 
 export async function openAdministration(config: ResolvedConfig): Promise<Administration> {
-  const store = await openStore(config);
+  const store = await openConfiguredStore(config);
   return {
     keys: createKeysService({ accounts: store.accounts, keys: store.keys, clock }),
     usage: createUsage({ usage: store.usage, clock }),

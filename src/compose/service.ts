@@ -36,7 +36,7 @@ import { createTranscriptionsService } from '../services/transcriptions.ts';
 import { createUsage } from '../services/usage.ts';
 import { composeEngines } from './engines.ts';
 import { checkNamedModels } from './named-models.ts';
-import { catalogEntries, openStore, prepareDataDir, VERSION } from './storage.ts';
+import { catalogEntries, openConfiguredStore, prepareDataDir, VERSION } from './storage.ts';
 import { type Environment, openWeights, storedModel } from './weights.ts';
 
 /** Another process's change to keys or models is seen after this time at most. */
@@ -73,7 +73,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
   checkNamedModels(config, entries, locate);
   await prepareDataDir(config);
   const lock = await acquireDataDirLock(config.dataDir);
-  const store = await openStore(config, {
+  const store = await openConfiguredStore(config, {
     journal: { onError: complain('the ledger does not take rows; they wait in its journal') },
   });
   const weights = openWeights(config, logger, env);

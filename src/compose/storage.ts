@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { access, chmod, constants, mkdir, open } from 'node:fs/promises';
 import { join } from 'node:path';
-import { openSqlStore, type SqlStore, type SqlStoreOptions } from '../adapters/sql/store.ts';
+import { openStore, type Store, type StoreOptions } from '../adapters/store.ts';
 import { loadCatalog } from '../catalog/load.ts';
 import type { ResolvedConfig } from '../config/load.ts';
 import type { ModelEntry } from '../domain/model.ts';
@@ -26,16 +26,13 @@ export async function prepareDataDir({ dataDir }: ResolvedConfig): Promise<void>
   }
 }
 
-export async function openStore(
-  config: ResolvedConfig,
-  options: Pick<SqlStoreOptions, 'journal'> = {},
-): Promise<SqlStore> {
+export async function openConfiguredStore(config: ResolvedConfig, options: StoreOptions = {}): Promise<Store> {
   await prepareDataDir(config);
   const path = join(config.dataDir, 'baobab.sqlite');
   // SQLite gives its other files the rights of this one; the directory may be an older one that others can look into.
   await (await open(path, 'a', 0o600)).close();
   await chmod(path, 0o600);
-  return openSqlStore({ path, ...options });
+  return openStore({ kind: 'sqlite', path }, options);
 }
 
 export const catalogEntries = (config: ResolvedConfig): ModelEntry[] =>

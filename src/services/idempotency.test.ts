@@ -6,14 +6,14 @@ import { buffer } from 'node:stream/consumers';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createDiskBlobStore, type DiskBlobStore } from '../adapters/blobs/disk.ts';
-import { openSqlStore, type SqlStore } from '../adapters/sql/store.ts';
+import { openStore, type Store } from '../adapters/store.ts';
 import { createIdempotency, type Idempotency, type IdempotentRequest, type Run } from './idempotency.ts';
 
 const NEVER = new AbortController().signal;
 const DAY_MS = 86_400_000;
 
 let directory: string;
-let store: SqlStore;
+let store: Store;
 let blobs: DiskBlobStore;
 const clock = { time: Date.UTC(2026, 10, 15), now: () => clock.time };
 const processes: Idempotency[] = [];
@@ -39,7 +39,7 @@ function newProcess(options: { ownerId?: string; maxBodyBytes?: number; onWait?:
 
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'baobab-idempotency-'));
-  store = await openSqlStore({ path: join(directory, 'baobab.db') });
+  store = await openStore({ kind: 'sqlite', path: join(directory, 'baobab.db') });
   blobs = createDiskBlobStore({ directory: join(directory, 'blobs'), now: Date.now });
 });
 afterAll(async () => {

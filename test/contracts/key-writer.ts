@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { openSqlStore } from '../../src/adapters/sql/store.ts';
+import { openStore } from '../../src/adapters/store.ts';
 import { account, apiKey } from './key-fixtures.ts';
 
 /** Creates keys until it is killed and prints the id of each one after the store has acknowledged it. */
 const [path = ''] = process.argv.slice(2);
-const store = await openSqlStore({ path });
+const store = await openStore({ kind: 'sqlite', path });
 if (!(await store.accounts.get('acct_1'))) await store.accounts.create(account());
 
 async function lane(): Promise<never> {

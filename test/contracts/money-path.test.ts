@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createMemoryCounters } from '../../src/adapters/counters/memory.ts';
-import { openSqlStore, type SqlStore } from '../../src/adapters/sql/store.ts';
+import { openStore, type Store } from '../../src/adapters/store.ts';
 import { usdNumber } from '../../src/domain/money.ts';
 import { type Consumption, costNanoUsd } from '../../src/domain/pricing.ts';
 import { createLimits } from '../../src/services/limits.ts';
@@ -32,11 +32,11 @@ const defaults = {
 };
 
 let directory: string;
-let store: SqlStore;
+let store: Store;
 let accounts = 0;
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'baobab-money-'));
-  store = await openSqlStore({ path: join(directory, 'baobab.db') });
+  store = await openStore({ kind: 'sqlite', path: join(directory, 'baobab.db') });
 });
 afterAll(async () => {
   await store.close();

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { dirname, join } from 'node:path';
 import { createDiskBlobStore } from '../../src/adapters/blobs/disk.ts';
-import { openSqlStore } from '../../src/adapters/sql/store.ts';
+import { openStore } from '../../src/adapters/store.ts';
 import { NOTHING_USED } from '../../src/domain/pricing.ts';
 import { systemClock } from '../../src/ports/clock.ts';
 import { createIdempotency } from '../../src/services/idempotency.ts';
@@ -13,7 +13,7 @@ import { say } from './say.ts';
  * `sent <number>` before a request and `done <number>` after its answer.
  */
 const [path = '', first = '0', ...again] = process.argv.slice(2);
-const store = await openSqlStore({ path });
+const store = await openStore({ kind: 'sqlite', path });
 const metering = createMetering({ ledger: store.ledger, clock: systemClock });
 const idempotency = createIdempotency({
   repository: store.idempotency,

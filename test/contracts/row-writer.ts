@@ -1,17 +1,19 @@
-import { openSqlStore } from '../../src/adapters/sql/store.ts';
+import { openStore } from '../../src/adapters/store.ts';
 import { ledgerRow } from './ledger.ts';
 import { say } from './say.ts';
 
 /** Appends fresh rows until it is killed; prints `sent <id>` before each and `done <id>` after it was acknowledged. */
 const [path = '', life = ''] = process.argv.slice(2);
-const store = await openSqlStore({
-  path,
-  journal: {
-    onError(error) {
-      throw error;
+const store = await openStore(
+  { kind: 'sqlite', path },
+  {
+    journal: {
+      onError(error) {
+        throw error;
+      },
     },
   },
-});
+);
 
 let last = 0;
 async function lane(): Promise<never> {

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll } from 'vitest';
-import { openSqlStore } from '../../src/adapters/sql/store.ts';
+import { openStore } from '../../src/adapters/store.ts';
 import { batchesContract } from './batches.ts';
 import { filesContract } from './files.ts';
 
@@ -12,5 +12,5 @@ beforeAll(async () => {
 });
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
-filesContract('sqlite', () => openSqlStore({ path: join(directory, 'files.db') }));
-batchesContract('sqlite', () => openSqlStore({ path: join(directory, 'batches.db') }));
+filesContract('sqlite', () => openStore({ kind: 'sqlite', path: join(directory, 'files.db') }));
+batchesContract('sqlite', () => openStore({ kind: 'sqlite', path: join(directory, 'batches.db') }));

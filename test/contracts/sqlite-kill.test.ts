@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { acquireDataDirLock } from '../../src/adapters/data-dir-lock.ts';
-import { openSqlStore } from '../../src/adapters/sql/store.ts';
+import { openStore } from '../../src/adapters/store.ts';
 import { runAndKill } from './child.ts';
 
 const ROUNDS = 5;
@@ -36,7 +36,7 @@ it('opens after every kill -9 with each acknowledged key present', async () => {
   for (let round = 0; round < ROUNDS; round += 1) {
     acknowledged.push(...(await runAndKill('./key-writer.ts', [path], someTime('key_'))));
     expect(query(path, 'pragma integrity_check')).toEqual([{ integrity_check: 'ok' }]);
-    const store = await openSqlStore({ path });
+    const store = await openStore({ kind: 'sqlite', path });
     const stored = new Set((await store.keys.list({})).map((key) => key.id));
     await store.close();
     expect(acknowledged.filter((id) => !stored.has(id))).toEqual([]);
@@ -73,7 +73,7 @@ it('has each acknowledged row of the journal once after every kill -9, also when
       (event === 'sent' ? sent : done).add(id);
     }
     // As the command line does: beside a server or without one.
-    const store = await openSqlStore({ path });
+    const store = await openStore({ kind: 'sqlite', path });
     await store.usage.spentNanoUsd({ accountId: 'acct_1', start: 0, end: 1 });
     await store.close();
     const billed = query(path, 'select request_id as id, count(*) as times from ledger group by request_id');

@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { acquireDataDirLock } from '../../src/adapters/data-dir-lock.ts';
-import { MIGRATIONS } from '../../src/adapters/sql/migrations/index.ts';
+import { usageQuery } from '../../src/adapters/sql/shared/usage.ts';
 import { openSqlite } from '../../src/adapters/sql/sqlite/database.ts';
-import { openSqlStore } from '../../src/adapters/sql/store.ts';
-import { usageQuery } from '../../src/adapters/sql/usage.ts';
+import { MIGRATIONS } from '../../src/adapters/sql/sqlite/migrations/index.ts';
+import { openStore } from '../../src/adapters/store.ts';
 import { BUCKETS } from '../../src/domain/usage-window.ts';
 import { idempotencyContract } from './idempotency.ts';
 import { account, apiKey } from './key-fixtures.ts';
@@ -22,27 +22,29 @@ beforeAll(async () => {
 });
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
-const open = () => openSqlStore({ path: freshPath() });
+const open = () => openStore({ kind: 'sqlite', path: freshPath() });
 
 repositoriesContract('sqlite', open);
 ledgerContract('sqlite', open);
 ledgerContract('sqlite behind a journal', () =>
-  openSqlStore({
-    path: freshPath(),
-    journal: {
-      onError(error) {
-        throw error;
+  openStore(
+    { kind: 'sqlite', path: freshPath() },
+    {
+      journal: {
+        onError(error) {
+          throw error;
+        },
       },
     },
-  }),
+  ),
 );
 idempotencyContract('sqlite', open);
 
 describe('sqlite store', () => {
   it('keeps what was written for the next open, and sees writes of another process of the same file', async () => {
     const path = freshPath();
-    const server = await openSqlStore({ path });
-    const cli = await openSqlStore({ path });
+    const server = await openStore({ kind: 'sqlite', path });
+    const cli = await openStore({ kind: 'sqlite', path });
     await cli.accounts.create(account());
     expect(await server.accounts.get('acct_1')).toEqual(account());
     await Promise.all([
@@ -52,14 +54,14 @@ describe('sqlite store', () => {
     await cli.close();
     await server.close();
     await expect(server.accounts.get('acct_1')).rejects.toThrow('closed');
-    const again = await openSqlStore({ path });
+    const again = await openStore({ kind: 'sqlite', path });
     expect((await again.keys.list({})).map((key) => key.id).sort()).toEqual(['key_a', 'key_b']);
     await again.close();
   });
 
   it('gives a series one number, whichever process of the same file meets it first', async () => {
     const path = freshPath();
-    const stores = await Promise.all([openSqlStore({ path }), openSqlStore({ path })]);
+    const stores = await Promise.all([openStore({ kind: 'sqlite', path }), openStore({ kind: 'sqlite', path })]);
     await Promise.all(stores.map((store) => store.ledger.append([ledgerRow(), ledgerRow({ model: 'acme/two' })])));
     await stores[0]?.ledger.append([ledgerRow({ region: 'eu-1' }), ledgerRow()]);
     const raw = new DatabaseSync(path);
@@ -109,18 +111,20 @@ describe('sqlite store', () => {
 
   it('lets many processes open an empty file at once', async () => {
     const path = freshPath();
-    const stores = await Promise.all(Array.from({ length: 4 }, () => openSqlStore({ path })));
+    const stores = await Promise.all(Array.from({ length: 4 }, () => openStore({ kind: 'sqlite', path })));
     expect(await stores[3]?.accounts.list()).toEqual([]);
     await Promise.all(stores.map((store) => store.close()));
   });
 
   it('refuses a database of a newer version with a readable message', async () => {
     const path = freshPath();
-    await (await openSqlStore({ path })).close();
+    await (await openStore({ kind: 'sqlite', path })).close();
     const raw = new DatabaseSync(path);
     raw.exec("insert into kysely_migration (name, timestamp) values ('9999-future', '2030-01-01')");
     raw.close();
-    await expect(openSqlStore({ path })).rejects.toThrow(/newer version of Baobab \(it has '9999-future'\)/);
+    await expect(openStore({ kind: 'sqlite', path })).rejects.toThrow(
+      /newer version of Baobab \(it has '9999-future'\)/,
+    );
   });
 
   it('stops on a failed migration and leaves nothing of it', async () => {
@@ -140,7 +144,9 @@ describe('sqlite store', () => {
   });
 
   it('says why a file cannot be opened', async () => {
-    await expect(openSqlStore({ path: directory })).rejects.toThrow(/cannot be opened: unable to open database file/);
+    await expect(openStore({ kind: 'sqlite', path: directory })).rejects.toThrow(
+      /cannot be opened: unable to open database file/,
+    );
   });
 
   it('locks a data directory for one server', async () => {

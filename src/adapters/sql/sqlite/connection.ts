@@ -1,5 +1,5 @@
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
-import type { Statement, StatementResult } from './protocol.ts';
+import type { Statement, StatementResult } from './thread-messages.ts';
 
 const PREPARED_STATEMENTS = 200;
 

@@ -9,7 +9,7 @@ import {
   SqliteIntrospector,
   SqliteQueryCompiler,
 } from 'kysely';
-import type { Statement, StatementResult } from './protocol.ts';
+import type { Statement, StatementResult } from './thread-messages.ts';
 
 export interface DialectOptions {
   execute(statement: Statement): Promise<StatementResult>;

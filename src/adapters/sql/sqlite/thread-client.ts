@@ -9,7 +9,7 @@ import type {
   ThreadOptions,
   ThreadReply,
   ThreadRequest,
-} from './protocol.ts';
+} from './thread-messages.ts';
 
 /** A SQLite connection in a thread of its own, so that an fsync or a long read never stops the server's event loop. */
 export interface ThreadClient {

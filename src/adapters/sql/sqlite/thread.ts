@@ -1,6 +1,6 @@
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { type Connection, isDuplicate, openConnection } from './connection.ts';
-import type { ThreadOptions, ThreadReply, ThreadRequest, ThreadWork } from './protocol.ts';
+import type { ThreadOptions, ThreadReply, ThreadRequest, ThreadWork } from './thread-messages.ts';
 
 /** Requests that share one commit, so that one fsync serves them all. */
 const LARGEST_GROUP = 256;

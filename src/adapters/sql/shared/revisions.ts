@@ -1,5 +1,5 @@
 import { type Kysely, sql } from 'kysely';
-import type { RevisionRepository, RevisionTopic } from '../../ports/repositories.ts';
+import type { RevisionRepository, RevisionTopic } from '../../../ports/repositories.ts';
 import type { SqlDatabase } from './database.ts';
 import type { Tables } from './tables.ts';
 

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
-import { bucketIndex } from '../../domain/usage-window.ts';
-import type { Ledger, LedgerRow } from '../../ports/ledger.ts';
+import { bucketIndex } from '../../../domain/usage-window.ts';
+import type { Ledger, LedgerRow } from '../../../ports/ledger.ts';
 import type { PlainValue, SqlDatabase } from './database.ts';
 import type { LedgerTable } from './tables.ts';
 

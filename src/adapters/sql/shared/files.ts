@@ -1,6 +1,6 @@
 import { type ExpressionBuilder, sql } from 'kysely';
-import type { FilePurpose, StoredFile } from '../../domain/file.ts';
-import type { FileRepository } from '../../ports/files.ts';
+import type { FilePurpose, StoredFile } from '../../../domain/file.ts';
+import type { FileRepository } from '../../../ports/files.ts';
 import type { SqlDatabase } from './database.ts';
 import type { FilesTable, Tables } from './tables.ts';
 

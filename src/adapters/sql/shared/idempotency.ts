@@ -1,4 +1,4 @@
-import type { IdempotencyRecord, IdempotencyRepository, Ownership } from '../../ports/idempotency.ts';
+import type { IdempotencyRecord, IdempotencyRepository, Ownership } from '../../../ports/idempotency.ts';
 import type { SqlDatabase } from './database.ts';
 import type { IdempotencyTable } from './tables.ts';
 

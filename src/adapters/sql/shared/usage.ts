@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely';
-import { DAY_MS } from '../../domain/dates.ts';
-import { bucketIndex, type Grouping } from '../../domain/usage-window.ts';
-import type { SpendingQuery, UsageQuery, UsageReader, UsageRow } from '../../ports/usage.ts';
+import { DAY_MS } from '../../../domain/dates.ts';
+import { bucketIndex, type Grouping } from '../../../domain/usage-window.ts';
+import type { SpendingQuery, UsageQuery, UsageReader, UsageRow } from '../../../ports/usage.ts';
 import type { SqlDatabase } from './database.ts';
 import type { Tables } from './tables.ts';
 

@@ -1,4 +1,4 @@
-import type { ModelLifecycleRepository } from '../../ports/repositories.ts';
+import type { ModelLifecycleRepository } from '../../../ports/repositories.ts';
 import type { SqlDatabase } from './database.ts';
 import { bumpRevision } from './revisions.ts';
 

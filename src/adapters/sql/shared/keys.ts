@@ -1,7 +1,7 @@
-import { given } from '../../domain/changes.ts';
-import type { ApiKey } from '../../domain/principal.ts';
-import type { Scope } from '../../domain/scopes.ts';
-import type { KeyRepository } from '../../ports/repositories.ts';
+import { given } from '../../../domain/changes.ts';
+import type { ApiKey } from '../../../domain/principal.ts';
+import type { Scope } from '../../../domain/scopes.ts';
+import type { KeyRepository } from '../../../ports/repositories.ts';
 import { toAccount } from './accounts.ts';
 import type { SqlDatabase } from './database.ts';
 import { bumpRevision } from './revisions.ts';

@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely';
 import { type Migration, Migrator } from 'kysely/migration';
-import { StoreUnavailableError } from '../../ports/store-errors.ts';
+import { StoreUnavailableError } from '../../../ports/store-errors.ts';
 
 /** Brings the database up to this code, or throws an error that the operator can act upon. */
 export async function migrate(db: Kysely<unknown>, migrations: Readonly<Record<string, Migration>>): Promise<void> {

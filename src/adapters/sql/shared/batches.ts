@@ -5,8 +5,8 @@ import {
   type BatchEndpoint,
   type BatchProblem,
   type BatchStatus,
-} from '../../domain/batch.ts';
-import type { BatchRepository, RecordedLine } from '../../ports/batches.ts';
+} from '../../../domain/batch.ts';
+import type { BatchRepository, RecordedLine } from '../../../ports/batches.ts';
 import type { SqlDatabase } from './database.ts';
 import { toFileRow } from './files.ts';
 import type { BatchesTable, BatchLinesTable } from './tables.ts';

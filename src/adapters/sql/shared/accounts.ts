@@ -1,6 +1,6 @@
-import { given } from '../../domain/changes.ts';
-import type { Account } from '../../domain/principal.ts';
-import type { AccountRepository } from '../../ports/repositories.ts';
+import { given } from '../../../domain/changes.ts';
+import type { Account } from '../../../domain/principal.ts';
+import type { AccountRepository } from '../../../ports/repositories.ts';
 import type { SqlDatabase } from './database.ts';
 import { bumpRevision } from './revisions.ts';
 import type { AccountsTable } from './tables.ts';

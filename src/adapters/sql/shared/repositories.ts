@@ -1,0 +1,23 @@
+import { sqlAccounts } from './accounts.ts';
+import { sqlBatches } from './batches.ts';
+import type { SqlDatabase } from './database.ts';
+import { sqlFiles } from './files.ts';
+import { sqlIdempotency } from './idempotency.ts';
+import { sqlKeys } from './keys.ts';
+import { sqlLedger } from './ledger.ts';
+import { sqlModelLifecycles } from './model-lifecycles.ts';
+import { sqlRevisions } from './revisions.ts';
+import { sqlUsage } from './usage.ts';
+
+/** Every repository over one SQL database, whichever dialect it speaks. */
+export const createSqlRepositories = (database: SqlDatabase) => ({
+  accounts: sqlAccounts(database),
+  keys: sqlKeys(database),
+  lifecycles: sqlModelLifecycles(database),
+  revisions: sqlRevisions(database),
+  ledger: sqlLedger(database),
+  usage: sqlUsage(database),
+  idempotency: sqlIdempotency(database),
+  files: sqlFiles(database),
+  batches: sqlBatches(database),
+});

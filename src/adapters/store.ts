@@ -1,0 +1,75 @@
+import type { BatchRepository } from '../ports/batches.ts';
+import type { FileRepository } from '../ports/files.ts';
+import type { IdempotencyRepository } from '../ports/idempotency.ts';
+import type { Ledger } from '../ports/ledger.ts';
+import type {
+  AccountRepository,
+  KeyRepository,
+  ModelLifecycleRepository,
+  RevisionRepository,
+} from '../ports/repositories.ts';
+import { StoreUnavailableError } from '../ports/store-errors.ts';
+import type { UsageReader } from '../ports/usage.ts';
+import { journalReader, openLedgerJournal } from './journal/ledger-journal.ts';
+import { createSqlRepositories } from './sql/shared/repositories.ts';
+import { openSqlite, type SqliteOptions } from './sql/sqlite/database.ts';
+import { MIGRATIONS } from './sql/sqlite/migrations/index.ts';
+
+/** Everything that is stored, apart from the bytes of files. */
+export interface Store {
+  readonly accounts: AccountRepository;
+  readonly keys: KeyRepository;
+  readonly lifecycles: ModelLifecycleRepository;
+  readonly revisions: RevisionRepository;
+  readonly ledger: Ledger;
+  readonly usage: UsageReader;
+  readonly idempotency: IdempotencyRepository;
+  readonly files: FileRepository;
+  readonly batches: BatchRepository;
+  /** Waits for what is running. */
+  close(): Promise<void>;
+}
+
+/** Which database to open. SQLite is the only one today; another one adds a member to this union. */
+export type StoreSettings = { kind: 'sqlite' } & Pick<SqliteOptions, 'path' | 'synchronous' | 'busyTimeoutMs'>;
+
+export interface StoreOptions {
+  /**
+   * Ledger rows go through a local journal first. Only for the one process that serves from this store. `onError` gets failures to
+   * move rows from the journal into the ledger; the rows are safe and it is tried again.
+   */
+  journal?: { onError(error: unknown): void } | undefined;
+}
+
+/** The one place that knows which stores there are. Creates or migrates the database, then opens it. */
+export async function openStore(settings: StoreSettings, options: StoreOptions = {}): Promise<Store> {
+  switch (settings.kind) {
+    case 'sqlite':
+      return openSqliteStore(settings, options);
+  }
+}
+
+/** Safe beside other processes on the same file. */
+async function openSqliteStore(settings: StoreSettings, { journal }: StoreOptions): Promise<Store> {
+  const database = await openSqlite({ ...settings, migrations: MIGRATIONS });
+  const repositories = createSqlRepositories(database);
+  const journaled = { path: settings.path, ledger: repositories.ledger, usage: repositories.usage };
+  const openJournal = async ({ onError }: NonNullable<StoreOptions['journal']>) => {
+    try {
+      return await openLedgerJournal({ ...journaled, synced: settings.synchronous !== 'normal', onError });
+    } catch (cause) {
+      await database.close();
+      const reason = (cause as Error).message;
+      throw new StoreUnavailableError(`The journal of the ledger cannot be opened: ${reason}.`, { cause });
+    }
+  };
+  const { ledger, usage, close } = journal ? await openJournal(journal) : journalReader(journaled);
+  return {
+    ...repositories,
+    ledger,
+    usage,
+    async close() {
+      await close().finally(() => database.close());
+    },
+  };
+}
