@@ -6,7 +6,7 @@ import { type Digest, digestOfFile, openForWriting, readChunks, syncDirectory } 
 import { describeFile, type Manifest, writeManifest } from './manifest.ts';
 import { type ModelPaths, placeInside, type StoredModel } from './model-paths.ts';
 import { createProgressMeter, type PullProgress } from './progress-meter.ts';
-import type { ExpectedFile, RemoteSource } from './source.ts';
+import type { ExpectedFile, RemoteSource } from './sources/source.ts';
 import { WeightsError } from './weights-error.ts';
 
 export interface PullDependencies {

@@ -1,5 +1,5 @@
 import type { Clock } from '../ports/clock.ts';
-import type { RemoteSource } from './source.ts';
+import type { RemoteSource } from './sources/source.ts';
 import { WeightsError } from './weights-error.ts';
 
 export interface Unreachable {

@@ -2,7 +2,6 @@ import { mkdir } from 'node:fs/promises';
 import { errors } from '../errors/errors.ts';
 import type { Clock } from '../ports/clock.ts';
 import { freeBytes, type StatFileSystem } from './disk-space.ts';
-import { createHubFetch } from './hub-fetch.ts';
 import {
   type InstalledWeights,
   inspect,
@@ -16,16 +15,17 @@ import {
 import { readManifest, writeManifest } from './manifest.ts';
 import { acquireLock } from './model-lock.ts';
 import { type ModelPaths, modelPaths, type StoredModel } from './model-paths.ts';
-import { createNpmRegistry } from './npm-registry.ts';
-import { type Environment, loadNpmSettings, type NpmSettings } from './npm-settings.ts';
 import type { PullProgress } from './progress-meter.ts';
 import { pullModel } from './pull.ts';
 import { createReachability } from './reachability.ts';
 import { createSharedPulls } from './shared-pulls.ts';
-import type { RemoteSource } from './source.ts';
-import { createLocalSource } from './source-file.ts';
-import { createHubSource } from './source-hf.ts';
-import { createNpmSource } from './source-npm.ts';
+import { createLocalSource } from './sources/file.ts';
+import { createHubSource } from './sources/hf.ts';
+import { createHubFetch } from './sources/hub-fetch.ts';
+import { createNpmSource } from './sources/npm.ts';
+import { createNpmRegistry } from './sources/npm-registry.ts';
+import { type Environment, loadNpmSettings, type NpmSettings } from './sources/npm-settings.ts';
+import type { RemoteSource } from './sources/source.ts';
 import { asWeightsError, WeightsError } from './weights-error.ts';
 
 export type { InstalledWeights, VerifiedFile } from './installed.ts';

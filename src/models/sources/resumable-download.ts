@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { WeightsError } from './weights-error.ts';
+import { WeightsError } from '../weights-error.ts';
 
 export interface ResumableOptions {
   /** Opens the body from this byte on. */

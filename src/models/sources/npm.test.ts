@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { breakInTheMiddle, packTarball, sendRange, sendWhole, startFakeRegistry } from './testing/fake-registry.ts';
-import { createScratch, npmModel, sha256 } from './testing/scratch-store.ts';
+import { breakInTheMiddle, packTarball, sendRange, sendWhole, startFakeRegistry } from '../testing/fake-registry.ts';
+import { createScratch, npmModel, sha256 } from '../testing/scratch-store.ts';
 
 const WEIGHTS = randomBytes(400_000);
 const FILES = { 'model.onnx': WEIGHTS, 'tokenizer.json': '{"model":{}}' };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { WeightsError } from '../weights-error.ts';
 import { resumableDownload } from './resumable-download.ts';
-import { WeightsError } from './weights-error.ts';
 
 const CONTENT = Buffer.from('abcdefghij');
 

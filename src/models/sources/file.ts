@@ -1,11 +1,11 @@
 import { statSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
-import type { SourceSpec, WeightFile } from '../domain/model.ts';
-import { digestOfFile } from './file-content.ts';
-import { conditionOf, describeFile, type Manifest, type ManifestFile } from './manifest.ts';
-import { placeInside, resolveLocalPath } from './model-paths.ts';
-import { WeightsError } from './weights-error.ts';
+import type { SourceSpec, WeightFile } from '../../domain/model.ts';
+import { digestOfFile } from '../file-content.ts';
+import { conditionOf, describeFile, type Manifest, type ManifestFile } from '../manifest.ts';
+import { placeInside, resolveLocalPath } from '../model-paths.ts';
+import { WeightsError } from '../weights-error.ts';
 
 type FileSource = Extract<SourceSpec, { kind: 'file' }>;
 

@@ -3,14 +3,14 @@ import { rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
-import type { NpmPiece, SourceSpec } from '../domain/model.ts';
-import { openForWriting } from './file-content.ts';
+import type { NpmPiece, SourceSpec } from '../../domain/model.ts';
+import { openForWriting } from '../file-content.ts';
+import { WeightsError } from '../weights-error.ts';
 import { networkFailure } from './network-failure.ts';
 import type { NpmRegistry } from './npm-registry.ts';
 import { resumableDownload } from './resumable-download.ts';
 import { type ExpectedFile, type FetchContext, MAX_FILE_BYTES, type RemoteSource } from './source.ts';
 import { tarEntries } from './tar-entries.ts';
-import { WeightsError } from './weights-error.ts';
 
 type NpmSource = Extract<SourceSpec, { kind: 'npm' }>;
 

@@ -2,10 +2,10 @@ import { randomBytes } from 'node:crypto';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { readManifest } from './manifest.ts';
-import { createHubSource } from './source-hf.ts';
-import { startFakeHub } from './testing/fake-hub.ts';
-import { createScratch, sha256 } from './testing/scratch-store.ts';
+import { readManifest } from '../manifest.ts';
+import { startFakeHub } from '../testing/fake-hub.ts';
+import { createScratch, sha256 } from '../testing/scratch-store.ts';
+import { createHubSource } from './hf.ts';
 
 const REVISION = '0123456789abcdef0123456789abcdef01234567';
 const WEIGHTS = randomBytes(500_000);

@@ -1,4 +1,4 @@
-import { asWeightsError, isDiskFailure, WeightsError } from './weights-error.ts';
+import { asWeightsError, isDiskFailure, WeightsError } from '../weights-error.ts';
 
 const EXPLANATIONS: Record<string, string> = {
   ENOTFOUND: 'the host name could not be resolved',

@@ -1,7 +1,7 @@
 import { PassThrough, pipeline } from 'node:stream';
+import { WeightsError } from '../weights-error.ts';
 import { networkFailure } from './network-failure.ts';
 import type { NpmSettings } from './npm-settings.ts';
-import { WeightsError } from './weights-error.ts';
 
 export interface NpmRegistry {
   /** Address of a version's tarball. Fails within seconds when the registry is away. */

@@ -2,12 +2,12 @@ import { createHash } from 'node:crypto';
 import { rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
-import type { SourceSpec } from '../domain/model.ts';
-import { openForWriting } from './file-content.ts';
+import type { SourceSpec } from '../../domain/model.ts';
+import { openForWriting } from '../file-content.ts';
+import { WeightsError } from '../weights-error.ts';
 import { networkFailure } from './network-failure.ts';
 import { resumableDownload } from './resumable-download.ts';
 import { type ExpectedFile, type FetchContext, MAX_FILE_BYTES, type RemoteSource } from './source.ts';
-import { WeightsError } from './weights-error.ts';
 
 type HubSource = Extract<SourceSpec, { kind: 'hf' }>;
 
