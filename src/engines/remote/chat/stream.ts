@@ -2,7 +2,7 @@ import type { Dispatcher } from 'undici';
 import type { ChatEvent } from '../../engine.ts';
 import { type FailureScope, failureFromAnswer, malformedAnswer } from '../failure.ts';
 import type { Lease } from '../routing/lease.ts';
-import { createSseParser } from '../transport/sse.ts';
+import { createSseReader } from '../transport/sse.ts';
 import { type ChatChunks, createChatChunks } from './answer.ts';
 
 export interface ChatReader {
@@ -30,7 +30,7 @@ export function createChatReader(
   // An upstream that cannot stream answers with plain JSON.
   const source = String(answer.headers['content-type']).startsWith('application/json')
     ? wholeBody()
-    : createSseParser();
+    : createSseReader();
   let atEnd = false;
 
   const nextPayloads = async (): Promise<string[]> => {

@@ -1,21 +1,21 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createSseParser } from './sse.ts';
+import { createSseReader } from './sse.ts';
 
 const parse = (...pieces: (string | Uint8Array)[]): string[] => {
-  const parser = createSseParser();
-  return [...pieces.flatMap((piece) => parser.push(Buffer.from(piece))), ...parser.end()];
+  const reader = createSseReader();
+  return [...pieces.flatMap((piece) => reader.push(Buffer.from(piece))), ...reader.end()];
 };
 
-describe('the event stream parser', () => {
-  it('gives each event as soon as its empty line is there', () => {
-    const parser = createSseParser();
-    expect(parser.push(Buffer.from('data: {"a":1}\n\ndata: {"b"'))).toEqual(['{"a":1}']);
-    expect(parser.push(Buffer.from(':2}\n'))).toEqual([]);
-    expect(parser.push(Buffer.from('\n'))).toEqual(['{"b":2}']);
+describe('the event stream reader', () => {
+  it('returns each event as soon as its empty line arrives', () => {
+    const reader = createSseReader();
+    expect(reader.push(Buffer.from('data: {"a":1}\n\ndata: {"b"'))).toEqual(['{"a":1}']);
+    expect(reader.push(Buffer.from(':2}\n'))).toEqual([]);
+    expect(reader.push(Buffer.from('\n'))).toEqual(['{"b":2}']);
   });
 
-  it('takes CRLF, comments, other fields and a missing space', () => {
+  it('accepts CRLF, comments, other fields and a missing space', () => {
     expect(parse(': ping\r\n\r\nevent: x\r\nid: 7\r\ndata:one\r\n\r\n: bye\n\ndata: two\n\n')).toEqual(['one', 'two']);
   });
 
@@ -23,7 +23,7 @@ describe('the event stream parser', () => {
     expect(parse('data: a\ndata: b\ndata:\n\n')).toEqual(['a\nb\n']);
   });
 
-  it('gives a last event that the end cut off', () => {
+  it('returns a last event without its empty line', () => {
     expect(parse('data: a\n\ndata: [DONE]')).toEqual(['a', '[DONE]']);
   });
 
@@ -31,7 +31,7 @@ describe('the event stream parser', () => {
     expect(parse('error: {"code":500,"message":"x"}\n\n')).toEqual(['{"error":{"code":500,"message":"x"}}']);
   });
 
-  it('gives the same events however the bytes are cut', () => {
+  it('returns the same events however the bytes are split', () => {
     const events = ['{"text":"grüße 🌳"}', '漢字', 'x'];
     const bytes = Buffer.from(`: hi\r\n${events.map((event) => `data: ${event}\r\n\r\n`).join('')}`);
     fc.assert(
@@ -43,11 +43,19 @@ describe('the event stream parser', () => {
     );
   });
 
-  it('refuses a line that never ends', () => {
-    const parser = createSseParser();
+  it('rejects a data line that never ends', () => {
+    const reader = createSseReader();
+    reader.push(Buffer.from('data: '));
     const piece = Buffer.alloc(1024 * 1024, 'x');
     expect(() => {
-      for (let i = 0; i < 6; i++) parser.push(piece);
+      for (let i = 0; i < 6; i++) reader.push(piece);
     }).toThrow('longer than');
+  });
+
+  it('drops an unknown field without keeping it', () => {
+    const reader = createSseReader();
+    const piece = Buffer.alloc(1024 * 1024, 'x');
+    for (let i = 0; i < 6; i++) expect(reader.push(piece)).toEqual([]);
+    expect(reader.push(Buffer.from('\ndata: next\n\n'))).toEqual(['next']);
   });
 });
