@@ -8,7 +8,7 @@ import { loadCatalog } from '../src/catalog/load.ts';
 import type { CallContext, EngineModel } from '../src/engines/engine.ts';
 import { createEngineRegistry, type EngineRegistry, type Model, noMetrics } from '../src/engines/registry.ts';
 import { modelPaths } from '../src/models/model-paths.ts';
-import { systemClock } from '../src/ports/clock.ts';
+import { systemClock } from '../src/runtime/clock.ts';
 
 /**
  * What the host costs: the raw runtime in this process against the same work through an engine process, each with one compute

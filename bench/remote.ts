@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { request } from 'node:http';
 import { parseArgs } from 'node:util';
 import { createRemoteModel } from '../src/engines/remote/remote-model.ts';
-import { systemClock } from '../src/ports/clock.ts';
+import { systemClock } from '../src/runtime/clock.ts';
 import { startFakeUpstream } from '../test/fixtures/fake-upstream.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openAdministration } from '../compose/administration.ts';
 import { type Batch, isActive } from '../domain/batch.ts';
-import { systemClock } from '../ports/clock.ts';
+import { systemClock } from '../runtime/clock.ts';
 import { nothing, one, readAction } from './actions.ts';
 import { type Command, CommandFailed } from './command.ts';
 import { integerOption, parseOptions } from './options.ts';

@@ -5,7 +5,7 @@ import type { ModelEntry, ModelVersion } from '../domain/model.ts';
 import { parseReference } from '../domain/slug.ts';
 import { createLogger } from '../logging/logger.ts';
 import type { StoredModel } from '../models/store.ts';
-import { systemClock } from '../ports/clock.ts';
+import { systemClock } from '../runtime/clock.ts';
 import { nothing, one, readAction, several } from './actions.ts';
 import { type Command, type CommandContext, CommandFailed, UsageError } from './command.ts';
 import { listModels } from './models-list.ts';

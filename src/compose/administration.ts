@@ -1,7 +1,7 @@
 import type { ResolvedConfig } from '../config/load.ts';
 import type { ModelEntry } from '../domain/model.ts';
 import type { BatchRepository } from '../ports/batches.ts';
-import { systemClock as clock } from '../ports/clock.ts';
+import { systemClock as clock } from '../runtime/clock.ts';
 import { type CatalogService, createCatalog } from '../services/catalog.ts';
 import { createKeysService, type KeysService } from '../services/keys.ts';
 import { createUsage, type UsageService } from '../services/usage.ts';

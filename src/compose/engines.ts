@@ -2,10 +2,11 @@ import type { ResolvedConfig } from '../config/load.ts';
 import type { ModelEntry } from '../domain/model.ts';
 import { parseReference } from '../domain/slug.ts';
 import { createFleet, type Fleet } from '../engines/fleet.ts';
-import { createEngineRegistry, type EngineMetrics, type Logger, type Model } from '../engines/registry.ts';
+import { createEngineRegistry, type EngineMetrics, type Model } from '../engines/registry.ts';
 import { errors } from '../errors/errors.ts';
 import type { WeightsStore } from '../models/store.ts';
-import { systemClock as clock } from '../ports/clock.ts';
+import type { Logger } from '../ports/logger.ts';
+import { systemClock as clock } from '../runtime/clock.ts';
 import { type Environment, storedModel } from './weights.ts';
 
 export interface EngineOptions {

@@ -14,7 +14,7 @@ import { createLogger } from '../logging/logger.ts';
 import { createEngineMetrics } from '../metrics/engine-metrics.ts';
 import { createLedgerMetrics } from '../metrics/ledger-metrics.ts';
 import { createMetrics } from '../metrics/metrics.ts';
-import { systemClock as clock } from '../ports/clock.ts';
+import { systemClock as clock } from '../runtime/clock.ts';
 import { createAudio } from '../services/audio.ts';
 import { createAuthentication } from '../services/authentication.ts';
 import { createBatches } from '../services/batches/batches.ts';

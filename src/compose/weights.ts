@@ -1,7 +1,8 @@
 import type { ResolvedConfig } from '../config/load.ts';
 import type { ModelEntry, ModelVersion } from '../domain/model.ts';
-import { createWeightsStore, type StoredModel, type StoreLogger, type WeightsStore } from '../models/store.ts';
-import { systemClock as clock } from '../ports/clock.ts';
+import { createWeightsStore, type StoredModel, type WeightsStore } from '../models/store.ts';
+import type { Logger } from '../ports/logger.ts';
+import { systemClock as clock } from '../runtime/clock.ts';
 import { ROOT } from './storage.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -10,7 +11,11 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 export const storedModel = (entry: ModelEntry, { version, source }: ModelVersion): StoredModel | undefined =>
   source === undefined ? undefined : { slug: entry.slug, version, source };
 
-export function openWeights(config: ResolvedConfig, logger: StoreLogger, env: Environment): WeightsStore {
+export function openWeights(
+  config: ResolvedConfig,
+  logger: Pick<Logger, 'info' | 'warn'>,
+  env: Environment,
+): WeightsStore {
   return createWeightsStore({
     directory: config.modelsDir,
     hfEndpoint: config.models.hfEndpoint,

@@ -1,6 +1,7 @@
 import { availableParallelism, totalmem } from 'node:os';
 import { errors } from '../errors/errors.ts';
 import type { Clock } from '../ports/clock.ts';
+import type { Logger } from '../ports/logger.ts';
 import type { CallContext, EngineModel } from './engine.ts';
 import { chooseLayout, type LayoutSettings } from './host/layout.ts';
 import { createMemoryBudget } from './host/memory-budget.ts';
@@ -16,12 +17,10 @@ import {
   type Weights,
 } from './host/model-host.ts';
 import { startEngineProcess } from './host/process/engine-process.ts';
-import type { Logger } from './host/process/output-lines.ts';
 import { createRestartPolicy, RESTARTS, type RestartSettings } from './host/replicas/restart-policy.ts';
 
 export { type EngineMetrics, noMetrics } from './host/metrics.ts';
 export type { Lease, Model, ModelReport, ModelStatus, Weights } from './host/model-host.ts';
-export type { Logger } from './host/process/output-lines.ts';
 
 /** The sections `engines` and `models` of the configuration, as far as they concern running models. */
 export interface RegistrySettings extends LayoutSettings {

@@ -1,23 +1,4 @@
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
-
-type Collect = (options: { type: 'minor' }) => void;
-
-/** Node has no other way to ask for a collection at run time. */
-function exposeCollector(): Collect {
-  setFlagsFromString('--expose-gc');
-  const collect = runInNewContext('gc') as Collect;
-  setFlagsFromString('--no-expose-gc');
-  return collect;
-}
-
-let collect: Collect | undefined;
-
-/** Looks through all that was made since the last time, so the sooner the shorter: a millisecond or two for as many megabytes. */
-export function collectYoung(): void {
-  collect ??= exposeCollector();
-  collect({ type: 'minor' });
-}
+import { collectYoungGarbage } from '../runtime/garbage-collection.ts';
 
 const EVERY_BYTES = 8_388_608;
 
@@ -31,7 +12,7 @@ export async function* sweptUp(source: AsyncIterable<Uint8Array>): AsyncGenerato
     bytes += chunk.length;
     if (bytes >= EVERY_BYTES) {
       bytes = 0;
-      collectYoung();
+      collectYoungGarbage();
     }
     yield chunk;
   }

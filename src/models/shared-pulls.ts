@@ -1,3 +1,4 @@
+import { untilAborted } from '../runtime/abort.ts';
 import type { PullProgress } from './progress-meter.ts';
 
 export type ProgressListener = (progress: PullProgress) => void;
@@ -46,12 +47,4 @@ export function createSharedPulls<T>() {
     isRunning: (id: string): boolean => running.has(id),
     settled: (): Promise<unknown> => Promise.allSettled([...running.values()].map(({ done }) => done)),
   };
-}
-
-function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const abort = () => reject(signal.reason);
-    signal.addEventListener('abort', abort, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
-  });
 }

@@ -1,6 +1,7 @@
 import { mkdir } from 'node:fs/promises';
 import { errors } from '../errors/errors.ts';
 import type { Clock } from '../ports/clock.ts';
+import type { Logger } from '../ports/logger.ts';
 import { freeBytes, type StatFileSystem } from './disk-space.ts';
 import {
   type InstalledWeights,
@@ -32,11 +33,6 @@ export type { InstalledWeights, VerifiedFile } from './installed.ts';
 export type { StoredModel } from './model-paths.ts';
 export type { PullProgress } from './progress-meter.ts';
 
-export interface StoreLogger {
-  info(details: object, message: string): void;
-  warn(details: object, message: string): void;
-}
-
 export interface WeightsStoreDependencies {
   directory: string;
   hfEndpoint: string;
@@ -50,7 +46,7 @@ export interface WeightsStoreDependencies {
   /** Where npm would look for a project's .npmrc. */
   workingDirectory: string;
   clock: Clock;
-  logger: StoreLogger;
+  logger: Pick<Logger, 'info' | 'warn'>;
   statFileSystem?: StatFileSystem | undefined;
 }
 

@@ -1,7 +1,5 @@
-/** Time and randomness are passed in, so that rules about them can be tested. */
+/** Passed in wherever time matters, so that tests can set it. */
 export interface Clock {
   /** Milliseconds since 1970. */
   now(): number;
 }
-
-export const systemClock: Clock = { now: () => Date.now() };

@@ -1,3 +1,4 @@
+import type { Logger } from '../ports/logger.ts';
 import type { FileRetention } from './file-retention.ts';
 
 export interface FileUpkeep {
@@ -12,7 +13,7 @@ export interface FileUpkeepDependencies {
   /** Removes halves of uploads from before this server's start. */
   removeInterrupted(): Promise<number>;
   everyMs: number;
-  logger: { info(facts: object, text: string): void; error(facts: object, text: string): void };
+  logger: Pick<Logger, 'info' | 'error'>;
   stopping: AbortController;
 }
 

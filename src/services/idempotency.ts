@@ -7,6 +7,7 @@ import { errors } from '../errors/errors.ts';
 import type { BlobStore } from '../ports/blobs.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { IdempotencyRecord, IdempotencyRepository, Ownership, StoredAnswer } from '../ports/idempotency.ts';
+import { untilAborted } from '../runtime/abort.ts';
 
 export interface IdempotentRequest {
   accountId: string;
@@ -124,7 +125,7 @@ export function createIdempotency(dependencies: IdempotencyDependencies): Idempo
       const { claimed, record } = await claim(id, bodyHash);
       if (claimed || record.answer) return record;
       if (record.bodyHash !== bodyHash) return record;
-      await cancellable(wait(pauseMs, signal), signal);
+      await untilAborted(wait(pauseMs, signal), signal, cancellation);
     }
   }
 
@@ -181,7 +182,7 @@ export function createIdempotency(dependencies: IdempotencyDependencies): Idempo
         const running = pending.get(id);
         if (!running) break;
         if (running.bodyHash !== request.bodyHash) throw keyReused();
-        const answer = await cancellable(running.done, request.signal);
+        const answer = await untilAborted(running.done, request.signal, cancellation);
         if (answer) return replay(answer);
       }
 
@@ -227,21 +228,6 @@ const blobKeyOf = ({ id, runId }: { id: string; runId: string }): string =>
 
 async function* single(body: Uint8Array): AsyncGenerator<Uint8Array> {
   yield body;
-}
-
-async function cancellable<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  const { promise: cancelled, reject } = Promise.withResolvers<never>();
-  const cancel = () => reject(cancellation(signal));
-  if (signal.aborted) cancel();
-  signal.addEventListener('abort', cancel);
-  try {
-    return await Promise.race([cancelled, work]);
-  } catch (error) {
-    // The work may have heard of the signal first and have an error of its own for it.
-    throw signal.aborted ? cancellation(signal) : error;
-  } finally {
-    signal.removeEventListener('abort', cancel);
-  }
 }
 
 function assertKey(key: string): void {

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Changes } from '../domain/changes.ts';
 import { DAY_MS } from '../domain/dates.ts';
-import { createId } from '../domain/ids.ts';
 import { createSecret, displayPrefix, hashSecret, isPlausibleSecret } from '../domain/key-format.ts';
 import type { Account, AccountLimits, ApiKey, KeyRights } from '../domain/principal.ts';
 import { DEFAULT_SCOPES, SCOPES } from '../domain/scopes.ts';
@@ -9,6 +8,7 @@ import { errors } from '../errors/errors.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { AccountRepository, KeyRepository } from '../ports/repositories.ts';
 import { DuplicateError } from '../ports/store-errors.ts';
+import { createId } from '../runtime/ids.ts';
 
 export type KeyOptions = Changes<KeyRights> & Pick<KeyRights, 'name'>;
 

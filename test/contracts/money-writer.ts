@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { createDiskBlobStore } from '../../src/adapters/blobs/disk.ts';
 import { openStore } from '../../src/adapters/store.ts';
 import { NOTHING_USED } from '../../src/domain/pricing.ts';
-import { systemClock } from '../../src/ports/clock.ts';
+import { systemClock } from '../../src/runtime/clock.ts';
 import { createIdempotency } from '../../src/services/idempotency.ts';
 import { createMetering } from '../../src/services/metering.ts';
 import { say } from './say.ts';

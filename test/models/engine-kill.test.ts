@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createEngineRegistry, type Model, noMetrics } from '../../src/engines/registry.ts';
-import { systemClock } from '../../src/ports/clock.ts';
+import { systemClock } from '../../src/runtime/clock.ts';
 import { callContext, embed, testModel, until } from '../fixtures/engine-bed.ts';
 import { weights } from './weights.ts';
 

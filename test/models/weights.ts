@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { loadCatalog } from '../../src/catalog/load.ts';
 import type { LoadSpec } from '../../src/engines/driver.ts';
 import { createWeightsStore } from '../../src/models/store.ts';
-import { systemClock } from '../../src/ports/clock.ts';
+import { systemClock } from '../../src/runtime/clock.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { systemClock } from '../../ports/clock.ts';
+import { systemClock } from '../../runtime/clock.ts';
 import type { CallContext, Priority } from '../engine.ts';
 import { createAdmission, type Permit } from './admission.ts';
 

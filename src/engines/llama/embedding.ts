@@ -2,7 +2,7 @@ import type { LlamaEmbeddingContext, LlamaModel, Token } from 'node-llama-cpp';
 import { errors } from '../../errors/errors.ts';
 import type { LoadSpec } from '../driver.ts';
 import type { EmbeddingCapability } from '../engine.ts';
-import { createTurns } from './decoding/turns.ts';
+import { createTokenizerSlice } from './prompt/tokenizer-slice.ts';
 
 /** GGUF embedding models. One input at a time: llama.cpp gains nothing from batches of such inputs on a CPU. */
 export async function createEmbeddingCapability(model: LlamaModel, spec: LoadSpec): Promise<EmbeddingCapability> {
@@ -14,11 +14,11 @@ export async function createEmbeddingCapability(model: LlamaModel, spec: LoadSpe
   });
   return {
     async embed({ inputs, dimensions = model.embeddingVectorSize }, { signal }) {
-      const turn = createTurns(signal);
+      const slice = createTokenizerSlice(signal);
       const tokens: number[] = [];
       for (const [index, input] of inputs.entries()) {
         tokens.push(inputLength(context, input, `input[${index}]`, spec.contextLength));
-        await turn();
+        if (slice.isOver()) await slice.next();
       }
       const vectors = new Float32Array(inputs.length * dimensions);
       for (const [index, input] of inputs.entries()) {

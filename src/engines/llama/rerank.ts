@@ -2,7 +2,7 @@ import type { LlamaModel } from 'node-llama-cpp';
 import { errors } from '../../errors/errors.ts';
 import type { LoadSpec } from '../driver.ts';
 import type { RerankCapability } from '../engine.ts';
-import { createTurns } from './decoding/turns.ts';
+import { createTokenizerSlice } from './prompt/tokenizer-slice.ts';
 
 /** GGUF models with a ranking head: query and document are read together. */
 export async function createRerankCapability(model: LlamaModel, spec: LoadSpec): Promise<RerankCapability> {
@@ -13,14 +13,14 @@ export async function createRerankCapability(model: LlamaModel, spec: LoadSpec):
   });
   return {
     async rerank({ query, documents }, { signal }) {
-      const turn = createTurns(signal);
+      const slice = createTokenizerSlice(signal);
       const scores = new Float32Array(documents.length);
       let tokens = 0;
       for (const [index, document] of documents.entries()) {
         const length = context.calculateInputLength(query, document);
         if (length > spec.contextLength) throw errors.contextTooLong(`documents[${index}]`, length, spec.contextLength);
         tokens += length;
-        await turn();
+        if (slice.isOver()) await slice.next();
       }
       for (const [index, document] of documents.entries()) {
         if (signal.aborted) throw errors.clientCancelled();

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { EngineSpec } from '../../domain/model.ts';
 import { cancellation } from '../../errors/cancellation.ts';
+import { createTimeSlice } from '../../runtime/time-slices.ts';
 import type { LoadSpec } from '../driver.ts';
 import { type Batcher, createBatcher } from './batching/batcher.ts';
 import { type EncoderSession, openSession } from './session.ts';
@@ -52,13 +52,10 @@ export async function loadEncoder(spec: LoadSpec, outputs: readonly string[]): P
 /** Maps in slices, so that a large request does not hold up the others while it is tokenized. */
 export async function mapInSlices<T, R>(items: readonly T[], signal: AbortSignal, map: (item: T, index: number) => R) {
   const results: R[] = [];
-  let sliceEnd = performance.now() + TOKENIZE_SLICE_MS;
+  const slice = createTimeSlice({ sliceMs: TOKENIZE_SLICE_MS, signal, toError: cancellation });
   for (const [index, item] of items.entries()) {
     results.push(map(item, index));
-    if (performance.now() < sliceEnd) continue;
-    await nextTurn();
-    if (signal.aborted) throw cancellation(signal);
-    sliceEnd = performance.now() + TOKENIZE_SLICE_MS;
+    if (slice.isOver()) await slice.next();
   }
   return results;
 }

@@ -1,5 +1,5 @@
 import type { Static } from 'typebox';
-import { createId } from '../../domain/ids.ts';
+import { createId } from '../../runtime/ids.ts';
 import type { ChatCommand, ChatService } from '../../services/chat.ts';
 import type { EmbeddingsService } from '../../services/embeddings.ts';
 import type { InferenceCall } from '../../services/inference.ts';

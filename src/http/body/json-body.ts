@@ -1,10 +1,10 @@
 import { createHash, type Hash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { FastifyRequest } from 'fastify';
-import { createSlice } from '../../domain/slices.ts';
 import { errors } from '../../errors/errors.ts';
+import { collectYoungGarbage } from '../../runtime/garbage-collection.ts';
+import { createTimeSlice } from '../../runtime/time-slices.ts';
 import { hashBody } from '../plugins/idempotency.ts';
-import { collectYoung } from '../young-garbage.ts';
 import { MAX_NESTING, parseSlices, tooDeep } from './json-slices.ts';
 import { WholeBodyMessage } from './whole-body-message.ts';
 
@@ -100,7 +100,7 @@ type Arrival = ReturnType<typeof createArrival>;
 
 /** Parses a large body in slices while it arrives, as long as the client is there. */
 async function parseArriving(arrival: Arrival, signal: AbortSignal): Promise<unknown> {
-  const slice = createSlice(signal);
+  const slice = createTimeSlice({ signal });
   const steps = parseSlices();
   let chunks: Buffer[] | undefined;
   let unsweptBytes = 0;
@@ -116,7 +116,7 @@ async function parseArriving(arrival: Arrival, signal: AbortSignal): Promise<unk
       // Left to itself, V8 looks at some thirty megabytes of new objects at a time, nearly all of them in use.
       if (unsweptBytes >= SWEEP_BYTES) {
         unsweptBytes = 0;
-        collectYoung();
+        collectYoungGarbage();
         await slice.next();
       }
     }

@@ -2,9 +2,9 @@ import type { FastifySchemaCompiler } from 'fastify';
 import type { TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { Value } from 'typebox/value';
-import { inSlices } from '../../domain/slices.ts';
 import type { ApiError } from '../../errors/api-error.ts';
 import { errors } from '../../errors/errors.ts';
+import { runInTimeSlices } from '../../runtime/time-slices.ts';
 import { expectation } from '../../validation/expectation.ts';
 import { findProblem, firstProblem, type Problem } from '../../validation/first-problem.ts';
 import { isLarge } from './json-slices.ts';
@@ -30,7 +30,7 @@ function toApiError({ path, missing, expected }: Problem): ApiError {
 export const explainInvalid = (schema: TSchema, value: unknown): ApiError => toApiError(firstProblem(schema, value));
 
 async function refuseInvalid(schema: TSchema, value: unknown): Promise<void> {
-  const problem = await inSlices(findProblem(schema, value, isLarge));
+  const problem = await runInTimeSlices(findProblem(schema, value, isLarge));
   if (problem !== undefined) throw toApiError(problem);
 }
 

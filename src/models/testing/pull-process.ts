@@ -1,5 +1,5 @@
 /** Pulls one model in a process of its own. argv: a JSON object with the model, the directories and the registry. */
-import { systemClock } from '../../ports/clock.ts';
+import { systemClock } from '../../runtime/clock.ts';
 import { createWeightsStore, type StoredModel } from '../store.ts';
 import { isolatedEnvironment } from './scratch-store.ts';
 

@@ -1,11 +1,12 @@
 import type { Batch, BatchOutcome, BatchProblem } from '../../domain/batch.ts';
 import { type BatchRequest, parseLine, succeeded, writeResult } from '../../domain/batch-line.ts';
 import type { StoredFile } from '../../domain/file.ts';
-import { createId } from '../../domain/ids.ts';
 import type { BatchRepository } from '../../ports/batches.ts';
 import type { BlobStore } from '../../ports/blobs.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { FileRepository } from '../../ports/files.ts';
+import type { Logger } from '../../ports/logger.ts';
+import { createId } from '../../runtime/ids.ts';
 import type { FileRetention } from '../file-retention.ts';
 import type { FilesService } from '../files.ts';
 import { readLines } from './line-reader.ts';
@@ -26,7 +27,7 @@ export interface BatchJobDependencies {
   /** Lines of one batch that are at work or wait for their slot. */
   maxOutstanding: number;
   clock: Clock;
-  logger: { error(facts: object, text: string): void };
+  logger: Pick<Logger, 'error'>;
 }
 
 export interface JobSignals extends LineSignals {

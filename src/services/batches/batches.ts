@@ -6,11 +6,11 @@ import {
   isActive,
   parseWindow,
 } from '../../domain/batch.ts';
-import { createId } from '../../domain/ids.ts';
 import type { Principal } from '../../domain/principal.ts';
 import { errors } from '../../errors/errors.ts';
 import type { BatchRepository } from '../../ports/batches.ts';
 import type { Clock } from '../../ports/clock.ts';
+import { createId } from '../../runtime/ids.ts';
 import type { FilesService } from '../files.ts';
 
 export interface BatchCommand {

@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Batch, BatchEndpoint } from '../../domain/batch.ts';
 import type { BatchRequest, LineResult } from '../../domain/batch-line.ts';
-import { createId } from '../../domain/ids.ts';
 import { ApiError } from '../../errors/api-error.ts';
 import { errors } from '../../errors/errors.ts';
 import type { Clock } from '../../ports/clock.ts';
+import type { Logger } from '../../ports/logger.ts';
+import { createId } from '../../runtime/ids.ts';
 import type { InferenceCall } from '../inference.ts';
 import type { KeyAuthority } from './key-authority.ts';
 import type { LineSlot, LineSlots } from './line-slots.ts';
@@ -26,7 +27,7 @@ export interface LineRunDependencies {
   slots: LineSlots;
   discountPercent: number;
   clock: Clock;
-  logger: { error(facts: object, text: string): void };
+  logger: Pick<Logger, 'error'>;
 }
 
 export interface LineSignals {

@@ -1,8 +1,8 @@
 import { Readable } from 'node:stream';
-import { createId } from '../../domain/ids.ts';
 import type { BatchRepository, RecordedLine } from '../../ports/batches.ts';
 import type { BlobStore } from '../../ports/blobs.ts';
 import type { Clock } from '../../ports/clock.ts';
+import { createId } from '../../runtime/ids.ts';
 
 /** Answers of the lines of an active batch lie below; the output file is made of them. */
 export const BATCH_BLOBS = 'batches/';

@@ -2,6 +2,7 @@ import type { Batch } from '../../domain/batch.ts';
 import type { BatchRepository } from '../../ports/batches.ts';
 import type { BlobStore } from '../../ports/blobs.ts';
 import type { Clock } from '../../ports/clock.ts';
+import type { Logger } from '../../ports/logger.ts';
 import { type BatchJobDependencies, createBatchJob } from './batch-job.ts';
 import { createConcurrencyControl } from './concurrency-control.ts';
 import { createKeyAuthority, type KeyAuthorityDependencies } from './key-authority.ts';
@@ -29,7 +30,7 @@ export interface BatchRunnerDependencies
   /** Interactive requests that wait or are at work. */
   interactiveRequests(): number;
   clock: Clock;
-  logger: { info(facts: object, text: string): void; error(facts: object, text: string): void };
+  logger: Pick<Logger, 'info' | 'error'>;
 }
 
 /** New batches and cancellations of other processes are seen after this time at most. */

@@ -1,7 +1,7 @@
 import type { Batch, BatchProblem } from '../../domain/batch.ts';
 import { MAX_BATCH_BYTES, MAX_BATCH_LINES, parseLine, writeResult } from '../../domain/batch-line.ts';
 import type { StoredFile } from '../../domain/file.ts';
-import { createId } from '../../domain/ids.ts';
+import { createId } from '../../runtime/ids.ts';
 import { readLines } from './line-reader.ts';
 import type { ResultWriter } from './result-writer.ts';
 

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { cancellation } from '../../../errors/cancellation.ts';
+import type { Logger } from '../../../ports/logger.ts';
 import type { LoadSpec } from '../../driver.ts';
 import type {
   CallContext,
@@ -29,7 +30,7 @@ import {
 } from '../wire/messages.ts';
 import { createChatStream, STREAM_CREDIT, type StreamSink } from './generation-stream.ts';
 import { createHangMonitor } from './hang-monitor.ts';
-import { forEachLine, type Logger } from './output-lines.ts';
+import { forEachLine } from './output-lines.ts';
 
 /** The process ended before it had answered. Not an answer for clients: the replica set retries or translates it. */
 export class EngineCrash extends Error {

@@ -1,13 +1,5 @@
 import type { Readable } from 'node:stream';
 
-/** As much of pino as the engines need. */
-export interface Logger {
-  debug(fields: object, message: string): void;
-  info(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
-  error(fields: object, message: string): void;
-}
-
 const MAX_LINE_CHARS = 2_000;
 /** A native library in trouble can print for ever. */
 const MAX_LINES_PER_SECOND = 50;

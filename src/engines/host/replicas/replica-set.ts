@@ -1,6 +1,7 @@
 import type { ApiError } from '../../../errors/api-error.ts';
 import { errors } from '../../../errors/errors.ts';
 import type { Clock } from '../../../ports/clock.ts';
+import type { Logger } from '../../../ports/logger.ts';
 import type {
   CallContext,
   ChatEvent,
@@ -11,7 +12,6 @@ import type {
 } from '../../engine.ts';
 import type { EngineMetrics } from '../metrics.ts';
 import { EngineCrash, type EngineProcess } from '../process/engine-process.ts';
-import type { Logger } from '../process/output-lines.ts';
 import type { CapabilityName } from '../wire/messages.ts';
 import { splitInputs, withRequestIndex } from './chunks.ts';
 import { createPlacement, EXCLUSIVE_WEIGHT, LIGHT_WEIGHT, type Placement } from './placement.ts';

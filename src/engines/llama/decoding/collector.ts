@@ -1,5 +1,4 @@
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
+import { collectGarbage } from '../../../runtime/garbage-collection.ts';
 
 const GENERATIONS = 32;
 
@@ -8,10 +7,8 @@ const GENERATIONS = 32;
  * knows nothing of, so it would let hundreds of them pile up. The result is to be called after each generation.
  */
 export function createCollector(): () => void {
-  setFlagsFromString('--expose-gc');
-  const collect: unknown = runInNewContext('gc');
   let generations = 0;
   return () => {
-    if (++generations % GENERATIONS === 0 && typeof collect === 'function') collect();
+    if (++generations % GENERATIONS === 0) collectGarbage();
   };
 }

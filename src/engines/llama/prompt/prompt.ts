@@ -1,7 +1,7 @@
 import type { LlamaModel, Token } from 'node-llama-cpp';
 import { errors } from '../../../errors/errors.ts';
-import { createTurns } from '../decoding/turns.ts';
 import type { PromptPiece } from './chat-template.ts';
+import { createTokenizerSlice } from './tokenizer-slice.ts';
 
 /** Tokenizing takes about 0.5 µs for each character, more where there are many. */
 const SLICE_CHARACTERS = 16_384;
@@ -42,13 +42,13 @@ export function createPromptTokenizer(model: TokenizerModel, vocabularySize: num
    */
   async function refuseTooLong(pieces: readonly PromptPiece[], { param, tokens: limit, signal }: PromptLimit) {
     if (pieces.length > limit) throw errors.contextFarTooLong(param, limit);
-    const turn = createTurns(signal);
+    const slice = createTokenizerSlice(signal);
     let least = 0;
     for (const { text, literal } of pieces) {
       for (let at = 0; at < text.length && text.length > SLICE_CHARACTERS; at += SLICE_CHARACTERS) {
         least += model.tokenize(text.slice(at, at + SLICE_CHARACTERS), !literal).length - TOKENS_OF_A_CUT;
         if (least > limit) throw errors.contextFarTooLong(param, limit);
-        await turn();
+        if (slice.isOver()) await slice.next();
       }
     }
   }
@@ -56,7 +56,7 @@ export function createPromptTokenizer(model: TokenizerModel, vocabularySize: num
   return {
     async pieces(pieces, limit) {
       await refuseTooLong(pieces, limit);
-      const turn = createTurns(limit.signal);
+      const slice = createTokenizerSlice(limit.signal);
       const tokens: Token[] = [];
       for (const [index, { text, literal }] of pieces.entries()) {
         const own = index === 0 ? model.tokenize(text, !literal) : continuing({ text, literal });
@@ -64,7 +64,7 @@ export function createPromptTokenizer(model: TokenizerModel, vocabularySize: num
         if (tokens.length > limit.tokens && index < pieces.length - 1) {
           throw errors.contextFarTooLong(limit.param, limit.tokens);
         }
-        await turn();
+        if (slice.isOver()) await slice.next();
       }
       return withStart(tokens);
     },

@@ -1,5 +1,5 @@
 import type { FastifyReply } from 'fastify';
-import { createSlice } from '../../../domain/slices.ts';
+import { createTimeSlice } from '../../../runtime/time-slices.ts';
 import { MAX_FLOAT_BYTES, writeFloats } from './float-text.ts';
 
 export interface EmbeddingBody {
@@ -56,7 +56,7 @@ async function writeRows(body: EmbeddingBody): Promise<Buffer> {
   const mostRowBytes =
     ROW_OVERHEAD_BYTES + (format === 'float' ? dimensions * MAX_FLOAT_BYTES : Math.ceil((dimensions * 4) / 3) * 4 + 4);
   const roomBytes = mostRowBytes + Buffer.byteLength(tail);
-  const slice = createSlice();
+  const slice = createTimeSlice();
   const bytes = Buffer.from(vectors.buffer, vectors.byteOffset, vectors.byteLength);
   let target = Buffer.allocUnsafeSlow(HEAD.length + roomBytes);
   let at = target.write(HEAD, 'latin1');

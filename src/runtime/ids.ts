@@ -3,10 +3,10 @@ import { randomFillSync } from 'node:crypto';
 const ALPHABET = '0123456789abcdefghijklmnopqrstuvwxyz';
 const RANDOM_CHARACTERS = 15;
 
-/** Characters, of random numbers asked for once for many ids: at thousands of requests a second each ask would show. */
+/** Random characters for many ids, drawn at once: a call for each id is measurable at thousands of requests a second. */
 const pool = Buffer.alloc(RANDOM_CHARACTERS * 256);
 let used = pool.length;
-/** Many ids are made in the same millisecond. */
+/** Many ids share a millisecond, so its text is kept. */
 let lastMs = -1;
 let lastTime = '';
 
