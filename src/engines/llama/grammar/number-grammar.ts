@@ -1,4 +1,6 @@
+import type { Conversion, Place } from './conversion.ts';
 import { literal } from './grammar-rules.ts';
+import { cannotExpress, type SchemaObject } from './schema-document.ts';
 
 /** Bounds, both inclusive; infinite where there is none. */
 export interface NumberRange {
@@ -9,6 +11,30 @@ export interface NumberRange {
 /** Integers of more digits would not survive a JSON parser. */
 const MAX_DIGITS = 15;
 const LARGEST = 10 ** MAX_DIGITS - 1;
+
+/** The numbers of a schema with `minimum`, `maximum` and the like. */
+export function numberSchemaGrammar(
+  { rules }: Conversion,
+  schema: SchemaObject,
+  integer: boolean,
+  { location }: Place,
+): string {
+  if (schema.multipleOf !== undefined && schema.multipleOf !== 1) throw cannotExpress(location, 'multipleOf');
+  const whole = integer || schema.multipleOf === 1;
+  const bound = (key: string, none: number) => (typeof schema[key] === 'number' ? schema[key] : none);
+  const [above, below] = [bound('exclusiveMinimum', -Infinity), bound('exclusiveMaximum', Infinity)];
+  const [from, to] = [bound('minimum', -Infinity), bound('maximum', Infinity)];
+  const exclusive = { min: above >= from && above !== -Infinity, max: below <= to && below !== Infinity };
+  const range = { min: Math.max(above, from), max: Math.min(below, to) };
+  const expression = whole
+    ? integerGrammar({
+        min: exclusive.min ? Math.floor(range.min) + 1 : range.min,
+        max: exclusive.max ? Math.ceil(range.max) - 1 : range.max,
+      })
+    : numberGrammar(range, exclusive);
+  if (expression === undefined) throw cannotExpress(location, 'minimum', 'no number lies between the bounds');
+  return rules.add(whole ? 'integer' : 'number', expression);
+}
 
 /** A GBNF expression for the integers of a range, undefined when there is none. */
 export function integerGrammar({ min, max }: NumberRange): string | undefined {

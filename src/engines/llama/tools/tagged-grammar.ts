@@ -1,8 +1,9 @@
 import { ApiError } from '../../../errors/api-error.ts';
 import { createGrammarRules, type GrammarRules, literal } from '../grammar/grammar-rules.ts';
 import { jsonRules } from '../grammar/json-grammar.ts';
+import { createConverter } from '../grammar/schema-converter.ts';
 import { assertionKeys, isObject } from '../grammar/schema-document.ts';
-import { createConverter, MAX_GRAMMAR_CHARACTERS } from '../grammar/schema-grammar.ts';
+import { MAX_GRAMMAR_CHARACTERS } from '../grammar/schema-grammar.ts';
 import type { TaggedArguments } from './call-syntax.ts';
 import { NAME_CHARACTERS } from './call-units.ts';
 import { ANY_TEXT, addAnyText, type ValueForm, type ValueKind, valueForm } from './tagged-values.ts';

@@ -1,6 +1,6 @@
 import { classCharacter, type GrammarRules, literal, repeat } from '../grammar/grammar-rules.ts';
 import { assertionKeys, isObject, type SchemaObject } from '../grammar/schema-document.ts';
-import { hasType, typesOf } from '../grammar/schema-grammar.ts';
+import { hasType, typesOf } from '../grammar/schema-types.ts';
 import { STRING_FORMATS } from '../grammar/string-formats.ts';
 
 /** How the value of an argument stands between its tags. */

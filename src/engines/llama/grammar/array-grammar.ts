@@ -1,0 +1,33 @@
+import { type Conversion, countOf, inside, type Place } from './conversion.ts';
+import { list, SPACE, tail } from './json-grammar.ts';
+import { cannotExpress, type SchemaObject } from './schema-document.ts';
+
+/** A tuple, a list of equal items, or a tuple and a list after it. */
+export function arrayGrammar({ rules, convert }: Conversion, schema: SchemaObject, place: Place): string {
+  if (schema.uniqueItems === true) throw cannotExpress(place.location, 'uniqueItems');
+  const least = countOf(schema, 'minItems', place) ?? 0;
+  const most = countOf(schema, 'maxItems', place) ?? Number.POSITIVE_INFINITY;
+  if (least > most) throw cannotExpress(place.location, 'minItems', 'it is larger than maxItems');
+  const tuple = tupleOf(schema);
+  const others = Array.isArray(schema.items) ? schema.additionalItems : schema.items;
+  const leading = tuple
+    .slice(0, most)
+    .map((item, index) => convert(item, inside(place, `prefixItems[${index}]`, String(index))));
+  const min = Math.max(0, least - leading.length);
+  const max = others === false || (tuple.length > 0 && others === undefined && min === 0) ? 0 : most - leading.length;
+  if (min > max) throw cannotExpress(place.location, 'minItems', 'too few items are allowed');
+  if (max === 0) {
+    return rules.add(place.hint, ['"["', SPACE, leading.join(` ${SPACE} "," ${SPACE} `), SPACE, '"]"'].join(' '));
+  }
+  const item = convert(others, inside(place, 'items', 'item'));
+  const rest =
+    leading.length === 0
+      ? list(rules, item, min, max)
+      : `${leading.join(` "," ${SPACE} `)} ${tail(rules, item, min, max)}`;
+  return rules.add(place.hint, `"[" ${SPACE} ${rest} "]"`);
+}
+
+function tupleOf({ prefixItems, items }: SchemaObject): readonly unknown[] {
+  if (Array.isArray(prefixItems)) return prefixItems;
+  return Array.isArray(items) ? items : [];
+}

@@ -1,0 +1,38 @@
+import type { GrammarRules } from './grammar-rules.ts';
+import { cannotExpress, type SchemaObject } from './schema-document.ts';
+
+/** Where in a schema the conversion is. */
+export interface Place {
+  location: string;
+  /** For readable rule names. */
+  hint: string;
+  depth: number;
+  /** References followed since the last character that the grammar consumes. */
+  open: readonly string[];
+}
+
+/** What the converters of the single keywords share while one schema is converted. */
+export interface Conversion {
+  rules: GrammarRules;
+  /** Adds the rules of a schema and returns a GBNF expression for its values. */
+  convert(schema: unknown, place: Place): string;
+  /** Follows references and merges `allOf`, at the top level of the schema only. */
+  expand(schema: unknown, location: string): SchemaObject | boolean;
+}
+
+/** The place of a part that begins after at least one character of its parent. */
+export function inside(place: Place, part: string, hint: string): Place {
+  return {
+    location: `${place.location}.${part}`,
+    hint: `${place.hint}-${hint}`,
+    depth: place.depth + 1,
+    open: [],
+  };
+}
+
+export function countOf(schema: SchemaObject, keyword: string, { location }: Place): number | undefined {
+  const value = schema[keyword];
+  if (value === undefined) return undefined;
+  if (typeof value === 'number' && Number.isInteger(value) && value >= 0) return value;
+  throw cannotExpress(location, keyword, 'it must be a whole number of at least 0');
+}

@@ -1,0 +1,60 @@
+import { type Conversion, countOf, inside, type Place } from './conversion.ts';
+import { literal } from './grammar-rules.ts';
+import { jsonRules, list, memberList, SPACE } from './json-grammar.ts';
+import { assertionKeys, cannotExpress, isObject, type SchemaObject } from './schema-document.ts';
+
+/** An object with declared properties in their order, or else a map from any name to one kind of value. */
+export function objectGrammar(conversion: Conversion, schema: SchemaObject, place: Place): string {
+  const { rules, convert } = conversion;
+  const required = Array.isArray(schema.required) ? schema.required.map(String) : [];
+  const others = schema.additionalProperties ?? true;
+  const most = countOf(schema, 'maxProperties', place) ?? Number.POSITIVE_INFINITY;
+  const least = countOf(schema, 'minProperties', place) ?? 0;
+  if (!isObject(schema.properties) && required.length === 0 && others !== false) {
+    if (least > 0) throw cannotExpress(place.location, 'minProperties', 'declare the properties instead');
+    return mapGrammar(conversion, { others, most, names: schema.propertyNames }, place);
+  }
+  requireFreeNames(schema, place);
+  const declared = isObject(schema.properties) ? schema.properties : {};
+  const isRequired = new Set(required);
+  const unknown = required.find((name) => !(name in declared) && others === false);
+  if (unknown !== undefined)
+    throw cannotExpress(place.location, 'required', `'${unknown}' is not among the properties`);
+  let optionalLeft = most - required.length;
+  if (optionalLeft < 0) throw cannotExpress(place.location, 'maxProperties', 'more properties are required');
+  // Drops the optional properties beyond the maximum and requires enough of them for the minimum.
+  const names = [...new Set([...Object.keys(declared), ...required])];
+  const possible = names.filter((name) => isRequired.has(name) || (declared[name] !== false && optionalLeft-- > 0));
+  if (possible.length < least) throw cannotExpress(place.location, 'minProperties', 'too few properties are declared');
+  let needed = least - required.length;
+  const members = possible.map((name) => ({
+    required: isRequired.has(name) || needed-- > 0,
+    expression: rules.add(
+      `${place.hint}-${name}`,
+      `${literal(JSON.stringify(name))} ":" ${SPACE} ${convert(declared[name] ?? others, inside(place, `properties.${name}`, name))}`,
+    ),
+  }));
+  return rules.add(place.hint, `"{" ${SPACE} ${memberList(rules, members, place.hint)} "}"`);
+}
+
+interface MapParts {
+  /** Schema of the values. */
+  others: unknown;
+  most: number;
+  /** Schema of the names. */
+  names: unknown;
+}
+
+function mapGrammar({ rules, convert }: Conversion, { others, most, names }: MapParts, place: Place): string {
+  const key = isObject(names)
+    ? convert({ type: 'string', ...names }, inside(place, 'propertyNames', 'key'))
+    : jsonRules(rules).string;
+  const pair = `${key} ":" ${SPACE} ${convert(others, inside(place, 'additionalProperties', 'item'))}`;
+  return rules.add(place.hint, `"{" ${SPACE} ${list(rules, rules.add(`${place.hint}-pair`, pair), 0, most)} "}"`);
+}
+
+/** Declared names are not checked against `propertyNames`, so only a rule that allows every name may be there. */
+function requireFreeNames({ propertyNames }: SchemaObject, place: Place): void {
+  const rule = isObject(propertyNames) ? assertionKeys(propertyNames).find((key) => key !== 'type') : undefined;
+  if (rule !== undefined) throw cannotExpress(place.location, 'propertyNames', "it is combined with 'properties'");
+}

@@ -1,0 +1,70 @@
+import { arrayGrammar } from './array-grammar.ts';
+import { choiceGrammar, listedGrammar } from './choice-grammar.ts';
+import type { Conversion, Place } from './conversion.ts';
+import type { GrammarRules } from './grammar-rules.ts';
+import { jsonRules } from './json-grammar.ts';
+import { numberSchemaGrammar } from './number-grammar.ts';
+import { objectGrammar } from './object-grammar.ts';
+import { assertionKeys, cannotExpress, isObject, type SchemaObject } from './schema-document.ts';
+import { createReferences } from './schema-references.ts';
+import { isKnownKeyword, isType, typesOf } from './schema-types.ts';
+import { stringGrammar } from './string-grammar.ts';
+
+/** llama.cpp matches a grammar by recursion, so depth costs stack. */
+const MAX_DEPTH = 64;
+
+/** Adds rules for parts of a schema to a grammar. `document` is the whole schema, for its references. */
+export function createConverter(rules: GrammarRules, document: unknown): Conversion {
+  const references = createReferences(rules, document);
+
+  const convert = (schema: unknown, place: Place): string => {
+    if (schema === true || schema === undefined) return jsonRules(rules).value;
+    if (!isObject(schema)) throw cannotExpress(place.location, String(schema), 'a schema must be an object');
+    const keys = assertionKeys(schema);
+    if (place.depth > MAX_DEPTH)
+      throw cannotExpress(place.location, keys[0] ?? 'type', `it is more than ${MAX_DEPTH} levels deep`);
+    const unknown = keys.find((key) => !isKnownKeyword(key));
+    if (unknown !== undefined) throw cannotExpress(place.location, unknown);
+    if ('$ref' in schema) return references.convert(schema, keys, conversion, place);
+    if ('allOf' in schema) return convert(withoutAllOf(schema, place), place);
+    if ('anyOf' in schema || 'oneOf' in schema) return choiceGrammar(conversion, schema, place);
+    if ('enum' in schema || 'const' in schema) return listedGrammar(conversion, schema, keys, place);
+    return typed(schema, keys, place);
+  };
+
+  const withoutAllOf = (schema: SchemaObject, { location }: Place): SchemaObject | boolean => {
+    const merged = references.expand(schema, location);
+    if (merged === false) throw cannotExpress(location, 'allOf', 'no value satisfies it');
+    return merged;
+  };
+
+  const typed = (schema: SchemaObject, keys: readonly string[], place: Place): string => {
+    const types = typesOf(schema, keys);
+    if (types.length === 0 && schema.type === undefined) return jsonRules(rules).value;
+    const wrong = types.find((type) => !isType(type));
+    if (wrong !== undefined) throw cannotExpress(place.location, 'type', `'${wrong}' is no JSON type`);
+    if (types.length === 0) throw cannotExpress(place.location, 'type', 'no type is left to choose from');
+    const alternatives = types.map((type) => ofType(type, schema, place));
+    return alternatives.length === 1 ? alternatives.join('') : rules.add(place.hint, alternatives.join(' | '));
+  };
+
+  const ofType = (type: string, schema: SchemaObject, place: Place): string => {
+    switch (type) {
+      case 'object':
+        return objectGrammar(conversion, schema, place);
+      case 'array':
+        return arrayGrammar(conversion, schema, place);
+      case 'string':
+        return stringGrammar(conversion, schema, place);
+      case 'boolean':
+        return jsonRules(rules).boolean;
+      case 'null':
+        return jsonRules(rules).null;
+      default:
+        return numberSchemaGrammar(conversion, schema, type === 'integer', place);
+    }
+  };
+
+  const conversion: Conversion = { rules, convert, expand: references.expand };
+  return conversion;
+}

@@ -1,0 +1,42 @@
+import { type Conversion, countOf, type Place } from './conversion.ts';
+import { repeat } from './grammar-rules.ts';
+import { jsonRules } from './json-grammar.ts';
+import { patternGrammar, UnsupportedPattern } from './pattern-grammar.ts';
+import { cannotExpress, type SchemaObject } from './schema-document.ts';
+import { STRING_FORMATS } from './string-formats.ts';
+
+/** A JSON string with a pattern, a format or a length. */
+export function stringGrammar(conversion: Conversion, schema: SchemaObject, place: Place): string {
+  const { rules } = conversion;
+  const least = countOf(schema, 'minLength', place) ?? 0;
+  const most = countOf(schema, 'maxLength', place) ?? Number.POSITIVE_INFINITY;
+  if (least > most) throw cannotExpress(place.location, 'minLength', 'it is larger than maxLength');
+  const bounded = least > 0 || most < Number.POSITIVE_INFINITY;
+  const refuseBounds = (keyword: string) => {
+    if (!bounded) return;
+    throw cannotExpress(place.location, least > 0 ? 'minLength' : 'maxLength', `it is combined with '${keyword}'`);
+  };
+  if (typeof schema.pattern === 'string') {
+    refuseBounds('pattern');
+    return rules.add(place.hint, `"\\"" ${patternExpression(conversion, schema.pattern, place)} "\\""`);
+  }
+  if (schema.format !== undefined) {
+    const format = STRING_FORMATS[String(schema.format)];
+    if (format === undefined) {
+      throw cannotExpress(place.location, 'format', `known are ${Object.keys(STRING_FORMATS).join(', ')}`);
+    }
+    refuseBounds('format');
+    return rules.add(place.hint, `"\\"" ${rules.add(String(schema.format), format)} "\\""`);
+  }
+  if (!bounded) return jsonRules(rules).string;
+  return rules.add(place.hint, `"\\"" ${repeat(rules, jsonRules(rules).character, least, most)} "\\""`);
+}
+
+function patternExpression({ rules }: Conversion, pattern: string, place: Place): string {
+  try {
+    return patternGrammar(rules, pattern);
+  } catch (error) {
+    if (error instanceof UnsupportedPattern) throw cannotExpress(place.location, 'pattern', error.message);
+    throw error;
+  }
+}
