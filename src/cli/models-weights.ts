@@ -2,7 +2,6 @@ import type { StoredModel, WeightsStore } from '../models/store.ts';
 import { WeightsError } from '../models/weights-error.ts';
 import type { Clock } from '../ports/clock.ts';
 import { formatBytes, formatDuration, type ProgressView } from './progress.ts';
-import { table } from './table.ts';
 
 /** The part of `baobab models` that works on weights, for models that were already chosen from the catalog. */
 export interface WeightsCommandContext {
@@ -38,16 +37,6 @@ export async function pullWeights({ store, models, progress, clock, signal }: We
     }
   }
   return failed;
-}
-
-export async function listWeights({ store, models, print }: WeightsCommandContext): Promise<void> {
-  await store.probe(models);
-  const rows = models.map((model) => {
-    const { status, bytesOnDisk, totalBytes, reason } = store.state(model);
-    const bytes = status === 'present' ? bytesOnDisk : totalBytes;
-    return [model.slug, model.version, status, bytes === null ? '' : formatBytes(bytes), reason ?? ''];
-  });
-  print(table(['MODEL', 'VERSION', 'WEIGHTS', 'SIZE', ''], rows));
 }
 
 /** Answers how many are not what they should be. What is not installed is not a failure. */

@@ -18,8 +18,6 @@ export interface Pricing {
   audioPerMinute: number | null;
 }
 
-export type EngineTask = 'embedding' | 'late-interaction' | 'cross-encoder' | 'chat' | 'transcription';
-
 /** How a version runs on this machine. */
 export type EngineSpec =
   | {

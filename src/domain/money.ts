@@ -1,6 +1,4 @@
-/** Money is integer nano-USD inside: one billionth of a dollar. */
-export const NANO_PER_USD = 1_000_000_000;
-
+/** Money is an integer count of nano-USD inside: billionths of a dollar. */
 /** Digits after the point that a decimal number may have here. */
 const SCALE_DIGITS = 18;
 
@@ -15,14 +13,6 @@ export function decimalUnits(value: number): bigint {
   const shift = SCALE_DIGITS - fraction.length + Number(exponent);
   if (shift < 0) throw new RangeError(`${value} has more than ${SCALE_DIGITS} digits after the point`);
   return BigInt(whole + fraction) * 10n ** BigInt(shift);
-}
-
-/** Dollars as a person writes them, for example a budget; null when they are finer than a nano-dollar or too large. */
-export function nanoUsdFromUsd(usd: number): number | null {
-  if (!(usd >= 0) || usd > Number.MAX_SAFE_INTEGER / NANO_PER_USD) return null;
-  const perNano = 10n ** BigInt(SCALE_DIGITS - 9);
-  const units = decimalUnits(usd);
-  return units % perNano === 0n ? Number(units / perNano) : null;
 }
 
 /** The exact decimal, without superfluous zeros: `0.000001234`. */
