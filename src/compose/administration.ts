@@ -3,7 +3,7 @@ import type { ModelEntry } from '../domain/model.ts';
 import type { BatchRepository } from '../ports/batches.ts';
 import { systemClock as clock } from '../runtime/clock.ts';
 import { type CatalogService, createCatalog } from '../services/catalog.ts';
-import { createKeysService, type KeysService } from '../services/keys.ts';
+import { createKeys, type KeysService } from '../services/keys.ts';
 import { createUsage, type UsageService } from '../services/usage.ts';
 import { catalogEntries, openConfiguredStore } from './storage.ts';
 
@@ -19,7 +19,7 @@ export interface Administration extends AsyncDisposable {
 export async function openAdministration(config: ResolvedConfig): Promise<Administration> {
   const store = await openConfiguredStore(config);
   return {
-    keys: createKeysService({ accounts: store.accounts, keys: store.keys, clock }),
+    keys: createKeys({ accounts: store.accounts, keys: store.keys, clock }),
     usage: createUsage({ usage: store.usage, clock }),
     batches: store.batches,
     async openCatalog() {

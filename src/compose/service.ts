@@ -15,7 +15,6 @@ import { createEngineMetrics } from '../metrics/engine-metrics.ts';
 import { createLedgerMetrics } from '../metrics/ledger-metrics.ts';
 import { createMetrics } from '../metrics/metrics.ts';
 import { systemClock as clock } from '../runtime/clock.ts';
-import { createAudio } from '../services/audio.ts';
 import { createAuthentication } from '../services/authentication.ts';
 import { createBatches } from '../services/batches/batches.ts';
 import { createBatchRunner } from '../services/batches/runner.ts';
@@ -23,17 +22,18 @@ import { createCatalog } from '../services/catalog.ts';
 import { createChat } from '../services/chat.ts';
 import { createEmbeddings } from '../services/embeddings.ts';
 import { createFileRetention } from '../services/file-retention.ts';
-import { createFileUpkeep } from '../services/file-upkeep.ts';
+import { createFileRetentionSchedule } from '../services/file-retention-schedule.ts';
 import { createFiles } from '../services/files.ts';
 import { createIdempotency } from '../services/idempotency.ts';
 import { createInference } from '../services/inference.ts';
 import { createInteractiveLoad } from '../services/interactive-load.ts';
-import { createKeysService, type IssuedKey } from '../services/keys.ts';
+import { createKeys, type IssuedKey } from '../services/keys.ts';
 import { createLimits } from '../services/limits.ts';
 import { createMetering } from '../services/metering.ts';
 import { createRerank } from '../services/rerank.ts';
-import { createTranscriptionsService } from '../services/transcriptions.ts';
+import { createTranscriptions } from '../services/transcriptions.ts';
 import { createUsage } from '../services/usage.ts';
+import { createWindowedTranscription } from '../services/windowed-transcription.ts';
 import { composeEngines } from './engines.ts';
 import { checkNamedModels } from './named-models.ts';
 import { catalogEntries, openConfiguredStore, prepareDataDir, VERSION } from './storage.ts';
@@ -81,7 +81,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
   const temporaryDirectory = join(config.dataDir, 'tmp');
   // What lies there belonged to requests of an earlier process.
   await rm(temporaryDirectory, { recursive: true, force: true });
-  const keys = createKeysService({ accounts: store.accounts, keys: store.keys, clock });
+  const keys = createKeys({ accounts: store.accounts, keys: store.keys, clock });
   const firstKey = await keys.bootstrap(config.apiKey);
   if (firstKey !== undefined) onFirstKey?.(firstKey);
   const authentication = createAuthentication({ keys: store.keys, revisions: store.revisions, clock });
@@ -91,7 +91,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
   const stopping = new AbortController();
   const retention = createFileRetention({ files: store.files, blobs, clock, startedAt, signal: stopping.signal });
   const files = createFiles({ files: store.files, blobs, retention, settings: config.files, clock });
-  const upkeep = createFileUpkeep({
+  const retentionSchedule = createFileRetentionSchedule({
     retention,
     removeInterrupted: () => blobs.sweepTemporary(clock.now() - startedAt),
     everyMs: SWEEP_FILES_MS,
@@ -170,9 +170,9 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     usage: createUsage({ usage: store.usage, clock }),
     idempotency,
     inference,
-    audio: createAudio({
+    transcriptions: createTranscriptions({
       inference,
-      transcriptions: createTranscriptionsService({
+      windowed: createWindowedTranscription({
         reader: createAudioReader({ temporaryDirectory }),
         windowsAtOnce: WINDOWS_AT_ONCE,
       }),
@@ -207,7 +207,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
   await refresh();
   const address = await server.listen({ host: config.host, port: config.port });
   const control = await startControlServer(config.dataDir, () => fleet.list());
-  upkeep.start();
+  retentionSchedule.start();
   runner.start();
   void warm();
   void weights.probe(
@@ -245,7 +245,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
       await settleRequests();
       await fleet.close(Math.max(0, deadlineAt - clock.now()));
       await settleRequests();
-      await upkeep.stop();
+      await retentionSchedule.stop();
       idempotency.close();
       await authentication.flushUses();
       await weights[Symbol.asyncDispose]();

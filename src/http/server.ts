@@ -6,7 +6,6 @@ import type { AudioSource } from '../audio/reader.ts';
 import { errors } from '../errors/errors.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import { createId } from '../runtime/ids.ts';
-import type { AudioService } from '../services/audio.ts';
 import type { AuthenticationService } from '../services/authentication.ts';
 import type { BatchesService } from '../services/batches/batches.ts';
 import type { CatalogService } from '../services/catalog.ts';
@@ -17,6 +16,7 @@ import type { Idempotency } from '../services/idempotency.ts';
 import type { InferenceService } from '../services/inference.ts';
 import type { KeysService } from '../services/keys.ts';
 import type { RerankService } from '../services/rerank.ts';
+import type { TranscriptionsService } from '../services/transcriptions.ts';
 import type { UsageService } from '../services/usage.ts';
 import { jsonBodyReader } from './body/json-body.ts';
 import { compileValidator } from './body/validation.ts';
@@ -63,7 +63,7 @@ export interface ServerDependencies {
   files: FilesService;
   batches: BatchesService;
   usage: UsageService;
-  audio: AudioService<AudioSource>;
+  transcriptions: TranscriptionsService<AudioSource>;
   temporaryDirectory: string;
   maxInlineAudioBytes: number;
   idempotency: Idempotency;
@@ -168,7 +168,7 @@ export async function createServer(dependencies: ServerDependencies): Promise<Fa
       await api.register(rerankRoutes, { rerank });
       await api.register(chatRoutes, { chat });
       await api.register(transcriptionRoutes, {
-        audio: dependencies.audio,
+        transcriptions: dependencies.transcriptions,
         files: dependencies.files,
         temporaryDirectory: dependencies.temporaryDirectory,
         maxInlineBytes: dependencies.maxInlineAudioBytes,

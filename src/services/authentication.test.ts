@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { type MemoryRepositories, memoryRepositories } from '../../test/fixtures/memory-repositories.ts';
 import type { ApiError } from '../errors/api-error.ts';
 import { type AuthenticationService, createAuthentication } from './authentication.ts';
-import { createKeysService, type IssuedKey, type KeysService } from './keys.ts';
+import { createKeys, type IssuedKey, type KeysService } from './keys.ts';
 
 let store: MemoryRepositories;
 let keys: KeysService;
@@ -22,7 +22,7 @@ const bearer = (secret: string) => `Bearer ${secret}`;
 beforeEach(async () => {
   now = Date.parse('2026-11-15T08:00:00Z');
   store = memoryRepositories();
-  keys = createKeysService({ ...store, clock });
+  keys = createKeys({ ...store, clock });
   issued = await keys.createKey(await keys.createAccount('team'), { name: 'ci', scopes: ['chat'] });
   authentication = createAuthentication({ ...store, clock });
   await authentication.refresh();
@@ -98,7 +98,7 @@ describe('a change in the store', () => {
     store = memoryRepositories();
     authentication = createAuthentication({ ...store, clock });
     expect(await codeOf(bearer(secret))).toBe('invalid_api_key');
-    const first = await createKeysService({ ...store, clock }).bootstrap(secret);
+    const first = await createKeys({ ...store, clock }).bootstrap(secret);
     await authentication.refresh();
     expect(await codeOf(bearer(secret))).toBe(first?.key.id);
   });

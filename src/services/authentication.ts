@@ -1,10 +1,10 @@
 import { timingSafeEqual } from 'node:crypto';
-import { hashSecret, isPlausibleSecret } from '../domain/key-format.ts';
 import type { Principal } from '../domain/principal.ts';
 import type { Scope } from '../domain/scopes.ts';
 import { errors } from '../errors/errors.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { KeyRepository, RevisionRepository } from '../ports/repositories.ts';
+import { hashSecret, isPlausibleSecret } from './key-secret.ts';
 
 export interface AuthenticationService {
   /** The caller behind an `Authorization` header; throws the 401 or 403 that applies. */

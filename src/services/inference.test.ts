@@ -6,11 +6,11 @@ import type { ApiKey } from '../domain/principal.ts';
 import type { ChatGeneration, EngineModel } from '../engines/engine.ts';
 import { errors } from '../errors/errors.ts';
 import type { LedgerRow } from '../ports/ledger.ts';
-import { createAudio } from './audio.ts';
 import { createChat } from './chat.ts';
 import { createInference, type InferenceCall, type InferenceSession } from './inference.ts';
 import { createLimits } from './limits.ts';
 import { createMetering } from './metering.ts';
+import { createTranscriptions } from './transcriptions.ts';
 
 const usual = { rpm: 600, tpm: 200_000 };
 const defaults = {
@@ -192,9 +192,9 @@ describe('estimates', () => {
       key: { monthlyBudgetNanoUsd: 70_000, tpm: 320 },
       engine: { transcription: { transcribe: async () => ({ language: 'en', segments: [] }) } },
     });
-    const audio = createAudio({
+    const audio = createTranscriptions({
       inference,
-      transcriptions: {
+      windowed: {
         transcribe: () => ({
           secondsSoFar: () => 20,
           async *[Symbol.asyncIterator]() {

@@ -1,9 +1,9 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type MemoryRepositories, memoryRepositories } from '../../test/fixtures/memory-repositories.ts';
-import { hashSecret, isPlausibleSecret } from '../domain/key-format.ts';
 import type { Account } from '../domain/principal.ts';
 import { DEFAULT_SCOPES, SCOPES } from '../domain/scopes.ts';
-import { createKeysService, type KeysService } from './keys.ts';
+import { hashSecret, isPlausibleSecret } from './key-secret.ts';
+import { createKeys, type KeysService } from './keys.ts';
 
 let store: MemoryRepositories;
 let service: KeysService;
@@ -13,7 +13,7 @@ const hour = 3_600_000;
 
 beforeEach(async () => {
   store = memoryRepositories();
-  service = createKeysService({ ...store, clock: { now: () => now } });
+  service = createKeys({ ...store, clock: { now: () => now } });
   account = await service.createAccount('team');
 });
 
@@ -124,7 +124,7 @@ describe('accounts', () => {
 describe('the first start', () => {
   beforeEach(() => {
     store = memoryRepositories();
-    service = createKeysService({ ...store, clock: { now: () => now } });
+    service = createKeys({ ...store, clock: { now: () => now } });
   });
 
   it('creates the account default and a key with every scope, once', async () => {

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Changes } from '../domain/changes.ts';
 import { DAY_MS } from '../domain/dates.ts';
-import { createSecret, displayPrefix, hashSecret, isPlausibleSecret } from '../domain/key-format.ts';
 import type { Account, AccountLimits, ApiKey, KeyRights } from '../domain/principal.ts';
 import { DEFAULT_SCOPES, SCOPES } from '../domain/scopes.ts';
 import { errors } from '../errors/errors.ts';
@@ -9,6 +8,7 @@ import type { Clock } from '../ports/clock.ts';
 import type { AccountRepository, KeyRepository } from '../ports/repositories.ts';
 import { DuplicateError } from '../ports/store-errors.ts';
 import { createId } from '../runtime/ids.ts';
+import { createSecret, displayPrefix, hashSecret, isPlausibleSecret } from './key-secret.ts';
 
 export type KeyOptions = Changes<KeyRights> & Pick<KeyRights, 'name'>;
 
@@ -47,7 +47,7 @@ export interface KeysDependencies {
 const sameLifetime = ({ createdAt, expiresAt }: ApiKey, now: number): string | null =>
   expiresAt === null ? null : new Date(now + Date.parse(expiresAt) - Date.parse(createdAt)).toISOString();
 
-export function createKeysService({ accounts, keys, clock }: KeysDependencies): KeysService {
+export function createKeys({ accounts, keys, clock }: KeysDependencies): KeysService {
   const nowIso = () => new Date(clock.now()).toISOString();
 
   async function issue(account: Account, options: KeyOptions, secret = createSecret(randomBytes)): Promise<IssuedKey> {

@@ -1,177 +1,96 @@
-import type {
-  CallContext,
-  TranscribedSegment,
-  TranscribedWord,
-  TranscriptionRequest,
-  TranscriptionResult,
-} from '../engines/engine.ts';
+import type { TranscriptionRequest } from '../engines/engine.ts';
+import { ApiError } from '../errors/api-error.ts';
+import { cancellation } from '../errors/cancellation.ts';
+import { errors } from '../errors/errors.ts';
+import type { InferenceCall, InferenceEstimate, InferenceService } from './inference.ts';
+import type { TimedSegment, TranscriptionEvent, WindowedTranscription } from './windowed-transcription.ts';
 
-/** At most 30 s of mono 16 kHz samples and where they begin. */
-export interface AudioWindow {
-  startSeconds: number;
-  samples: Float32Array;
+export interface TranscriptionCommand<Source> {
+  model: string;
+  /** Opened only when the request is admitted. */
+  source(): Promise<Source>;
+  /** Of the encoded audio. */
+  bytes: number;
+  options: Omit<TranscriptionRequest, 'samples'>;
 }
 
-export interface WindowReader<Source> {
-  /** Windows in order, as decoding proceeds; at the end, how long the audio is. */
-  read(source: Source, signal: AbortSignal): AsyncGenerator<AudioWindow, { durationSeconds: number }>;
+export type TranscriptionDone = Extract<TranscriptionEvent, { type: 'done' }>;
+
+export interface TranscriptionsService<Source> {
+  /** Resolves with the whole transcript when its usage is durable; `onSegment` sees each part as it comes. */
+  transcribe(
+    call: InferenceCall,
+    command: TranscriptionCommand<Source>,
+    onSegment?: (event: Extract<TranscriptionEvent, { type: 'segment' }>) => void | Promise<void>,
+  ): Promise<TranscriptionDone & { billedSeconds: number }>;
 }
 
 export interface TranscriptionsDependencies<Source> {
-  reader: WindowReader<Source>;
-  /**
-   * Windows of one request that the engine may have at a time. The engine decodes waiting windows side by side, so a long
-   * file gains from several.
-   */
-  windowsAtOnce: number;
+  inference: InferenceService;
+  windowed: WindowedTranscription<Source>;
 }
 
-export interface TranscriptionJob<Source> {
-  source: Source;
-  /** Runs one window on the model that was asked for. */
-  transcribe(request: TranscriptionRequest, context: CallContext): Promise<TranscriptionResult>;
-  options: Omit<TranscriptionRequest, 'samples'>;
-  context: CallContext;
+/** Audio is billed by the second; a begun second counts. */
+const billable = (seconds: number): number => Math.ceil(seconds);
+
+/** 128 kbit/s, between speech in Opus and uncompressed samples. How long the audio is shows only when it is decoded. */
+const BYTES_PER_SECOND = 16_000;
+/** Fast speech in English. */
+const TOKENS_PER_SECOND = 4;
+
+function estimateOf(bytes: number): InferenceEstimate {
+  const audioSeconds = billable(bytes / BYTES_PER_SECOND);
+  return { tokens: audioSeconds * TOKENS_PER_SECOND, used: { audioSeconds } };
 }
 
-/** A segment with the times of the whole audio. */
-export interface TimedSegment extends TranscribedSegment {
-  id: number;
-  /** Where its window begins. */
-  windowStartSeconds: number;
-}
+/** The tokens of audio, for its limit, are those of the text; some upstreams do not tell them. */
+const tokensOf = ({ tokens, text }: TimedSegment): number => tokens.length || Math.ceil(text.length / 4);
 
-export type TranscriptionEvent =
-  /** `delta` is what this segment adds to the text: all of them joined are the text of the end. */
-  | { type: 'segment'; segment: TimedSegment; delta: string }
-  | {
-      type: 'done';
-      text: string;
-      /** ISO 639-1; undefined when nothing was heard and no language was given. */
-      language: string | undefined;
-      durationSeconds: number;
-      segments: readonly TimedSegment[];
-      /** Empty unless they were asked for. */
-      words: readonly TranscribedWord[];
-    };
-
-export interface Transcription extends AsyncIterable<TranscriptionEvent> {
-  /** Seconds of audio that have been transcribed until now. */
-  secondsSoFar(): number;
-}
-
-export interface TranscriptionsService<Source> {
-  transcribe(job: TranscriptionJob<Source>): Transcription;
-}
-
-/**
- * Transcribes audio of any length, window by window and in order. The language is settled by the first window with speech. The
- * prompt goes to every window, and no window sees the text of the one before: a mistake does not spread, and windows can run
- * side by side.
- */
-export function createTranscriptionsService<Source>({
-  reader,
-  windowsAtOnce,
+export function createTranscriptions<Source>({
+  inference,
+  windowed,
 }: TranscriptionsDependencies<Source>): TranscriptionsService<Source> {
   return {
-    transcribe(job) {
-      let seconds = 0;
-      async function* events(): AsyncGenerator<TranscriptionEvent> {
-        const segments: TimedSegment[] = [];
-        let language = job.options.language;
-        let text = '';
-        const results = windowResults(job, reader, windowsAtOnce);
+    async transcribe(call, command, onSegment) {
+      const model = inference.resolve(call, command.model, 'audio');
+      const estimate = estimateOf(command.bytes);
+      return inference.run(call, { model, estimate }, async ({ engine, context, settle, elapsedMs }) => {
+        const { transcription } = engine;
+        if (transcription === undefined)
+          throw errors.modelUnavailable(model.entry.slug, 'its engine cannot transcribe');
+        let region: string | undefined;
+        let firstTokenMs: number | undefined;
+        let limitTokens = 0;
+        const running = windowed.transcribe({
+          source: await command.source(),
+          options: command.options,
+          context,
+          transcribe: async (request, windowContext) => {
+            const result = await transcription.transcribe(request, windowContext);
+            region = result.servedRegion;
+            return result;
+          },
+        });
         try {
-          let next = await results.next();
-          for (; !next.done; next = await results.next()) {
-            const { window, result } = next.value;
-            language ??= result.language || undefined;
-            seconds = window.startSeconds + window.samples.length / SAMPLE_RATE;
-            for (const part of result.segments) {
-              const segment = shift(part, segments.length, window.startSeconds);
-              const delta = text === '' ? segment.text.trim() : segment.text.trimEnd();
-              segments.push(segment);
-              text += delta;
-              yield { type: 'segment', segment, delta };
+          for await (const event of running) {
+            firstTokenMs ??= elapsedMs();
+            if (event.type === 'done') {
+              const billedSeconds = billable(event.durationSeconds);
+              await settle({ audioSeconds: billedSeconds }, { region, firstTokenMs, limitTokens });
+              return { ...event, billedSeconds };
             }
+            limitTokens += tokensOf(event.segment);
+            await onSegment?.(event);
           }
-          seconds = next.value.durationSeconds;
-          const words = segments.flatMap((segment) => segment.words ?? []);
-          yield { type: 'done', text, language, durationSeconds: seconds, segments, words };
-        } finally {
-          await results.return({ durationSeconds: 0 });
+        } catch (error) {
+          const audioSeconds = billable(running.secondsSoFar());
+          const failure = call.signal.aborted ? cancellation(call.signal) : error;
+          const status = failure instanceof ApiError ? failure.status : 500;
+          if (audioSeconds > 0) await settle({ audioSeconds }, { region, firstTokenMs, limitTokens, status });
+          throw failure;
         }
-      }
-      return { [Symbol.asyncIterator]: events, secondsSoFar: () => seconds };
+        throw errors.internal(new Error('a transcription ended without its result'));
+      });
     },
-  };
-}
-
-const SAMPLE_RATE = 16_000;
-
-interface WindowResult {
-  window: AudioWindow;
-  result: TranscriptionResult;
-}
-
-/** Results in the order of the windows, with a bounded number under way; leaving early stops them all. */
-async function* windowResults<Source>(
-  { source, transcribe, options, context }: TranscriptionJob<Source>,
-  reader: WindowReader<Source>,
-  windowsAtOnce: number,
-): AsyncGenerator<WindowResult, { durationSeconds: number }> {
-  const leave = new AbortController();
-  const signal = AbortSignal.any([context.signal, leave.signal]);
-  const windows = reader.read(source, signal);
-  const running: Promise<WindowResult>[] = [];
-  let language = options.language;
-
-  const start = (window: AudioWindow) => {
-    const run = transcribe({ ...options, language, samples: window.samples }, { ...context, signal }).then(
-      (result) => ({
-        window,
-        result,
-      }),
-    );
-    // It is awaited in its turn; until then a failure must not count as unhandled.
-    run.catch(() => undefined);
-    running.push(run);
-  };
-  const finish = async (): Promise<WindowResult> => {
-    const finished = (await running.shift()) as WindowResult;
-    language ??= finished.result.language || undefined;
-    return finished;
-  };
-
-  try {
-    for (;;) {
-      const next = await windows.next();
-      if (next.done) {
-        while (running.length > 0) yield await finish();
-        return next.value;
-      }
-      start(next.value);
-      if (running.length >= (language === undefined ? 1 : windowsAtOnce)) yield await finish();
-    }
-  } finally {
-    leave.abort();
-    await windows.return({ durationSeconds: 0 });
-  }
-}
-
-function shift(part: TranscribedSegment, id: number, offset: number): TimedSegment {
-  return {
-    ...part,
-    id,
-    windowStartSeconds: offset,
-    startSeconds: part.startSeconds + offset,
-    endSeconds: part.endSeconds + offset,
-    ...(part.words && {
-      words: part.words.map((word) => ({
-        ...word,
-        startSeconds: word.startSeconds + offset,
-        endSeconds: word.endSeconds + offset,
-      })),
-    }),
   };
 }

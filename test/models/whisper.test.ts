@@ -5,7 +5,7 @@ import { decodeAudio } from '../../src/audio/decode.ts';
 import { cutWindows } from '../../src/audio/windows.ts';
 import type { CallContext, EngineModel, TranscriptionRequest, TranscriptionResult } from '../../src/engines/engine.ts';
 import { load } from '../../src/engines/onnx/load.ts';
-import { createTranscriptionsService } from '../../src/services/transcriptions.ts';
+import { createWindowedTranscription } from '../../src/services/windowed-transcription.ts';
 import { weights } from './weights.ts';
 
 const CLIPS = join(import.meta.dirname, '../fixtures/audio');
@@ -179,7 +179,7 @@ describe('whisper', () => {
     const starts = repeated.map((_, i) => repeated.slice(0, i).reduce((sum, piece) => sum + piece.length, 0) / 16_000);
     const whole = joined(repeated);
     const reader = { read: () => cutWindows(Readable.from([whole])) };
-    const service = createTranscriptionsService<undefined>({ reader, windowsAtOnce: 4 });
+    const service = createWindowedTranscription<undefined>({ reader, windowsAtOnce: 4 });
     const events = await Array.fromAsync(
       service.transcribe({
         source: undefined,

@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { goDuration } from '../../domain/go-duration.ts';
 import type { AdmissionFacts, InferenceCall, InferenceService } from '../../services/inference.ts';
 import type { LimitStatus } from '../../services/limits.ts';
+import { goDuration } from './go-duration.ts';
 import { disconnectSignal, principalOf } from './request-record.ts';
 
 const headersOf = <K extends 'requests' | 'tokens'>(kind: K) => ({

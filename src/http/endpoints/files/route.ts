@@ -1,14 +1,15 @@
 import multipart from '@fastify/multipart';
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { parseByteRange } from '../../../domain/byte-range.ts';
-import { attachmentHeader, parsePurpose } from '../../../domain/file.ts';
+import { parsePurpose } from '../../../domain/file.ts';
 import { errors } from '../../../errors/errors.ts';
 import type { FilesService } from '../../../services/files.ts';
 import { commonErrors, ErrorResponse } from '../../answer/error-schema.ts';
 import { openUploadForm } from '../../body/upload-form.ts';
 import { hashBody } from '../../plugins/idempotency.ts';
 import { principalOf } from '../../request/request-record.ts';
+import { attachmentHeader } from './attachment-header.ts';
+import { parseByteRange } from './byte-range.ts';
 import {
   DeletedFile,
   File,

@@ -1,6 +1,6 @@
-import { toSrt, toVtt } from '../../../domain/subtitles.ts';
-import type { TranscriptionDone } from '../../../services/audio.ts';
+import type { TranscriptionDone } from '../../../services/transcriptions.ts';
 import type { TranscriptionBody } from './schema.ts';
+import { toSrt, toVtt } from './subtitles.ts';
 
 /** Wire shapes of transcripts. */
 

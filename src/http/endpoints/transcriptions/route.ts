@@ -3,8 +3,8 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { AudioSource } from '../../../audio/reader.ts';
 import { errors } from '../../../errors/errors.ts';
-import type { AudioCommand, AudioService } from '../../../services/audio.ts';
 import type { FilesService } from '../../../services/files.ts';
+import type { TranscriptionCommand, TranscriptionsService } from '../../../services/transcriptions.ts';
 import { inferenceErrors } from '../../answer/error-schema.ts';
 import { streamedAnswer } from '../../answer/streamed-answer.ts';
 import { inferenceCall } from '../../request/inference-call.ts';
@@ -19,7 +19,7 @@ import {
 } from './schema.ts';
 
 export interface TranscriptionRouteOptions {
-  audio: AudioService<AudioSource>;
+  transcriptions: TranscriptionsService<AudioSource>;
   files: FilesService;
   temporaryDirectory: string;
   maxInlineBytes: number;
@@ -44,16 +44,16 @@ function check(body: TranscriptionBody): void {
 }
 
 export const transcriptionRoutes: FastifyPluginAsyncTypebox<TranscriptionRouteOptions> = async (server, options) => {
-  const { audio, files, temporaryDirectory, maxInlineBytes } = options;
+  const { transcriptions, files, temporaryDirectory, maxInlineBytes } = options;
   await server.register(multipart);
 
   async function answer(
     request: FastifyRequest,
     reply: FastifyReply,
     body: TranscriptionBody,
-    sent: Pick<AudioCommand<AudioSource>, 'source' | 'bytes'>,
+    sent: Pick<TranscriptionCommand<AudioSource>, 'source' | 'bytes'>,
   ) {
-    const command: AudioCommand<AudioSource> = {
+    const command: TranscriptionCommand<AudioSource> = {
       model: body.model,
       ...sent,
       options: {
@@ -65,12 +65,12 @@ export const transcriptionRoutes: FastifyPluginAsyncTypebox<TranscriptionRouteOp
     };
     const call = inferenceCall(request, reply, ENDPOINT);
     if (!body.stream) {
-      const { type, body: text } = transcriptAnswer(await audio.transcribe(call, command), body);
+      const { type, body: text } = transcriptAnswer(await transcriptions.transcribe(call, command), body);
       return reply.type(type).send(text);
     }
     const event = (data: unknown) => `data: ${JSON.stringify(data)}\n\n`;
     return streamedAnswer(request, reply, async (events) => {
-      const done = await audio.transcribe(call, command, ({ delta }) =>
+      const done = await transcriptions.transcribe(call, command, ({ delta }) =>
         events.write(event({ type: 'transcript.text.delta', delta })),
       );
       const last = { type: 'transcript.text.done', text: done.text, usage: durationUsage(done) };

@@ -1,6 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import type { CallContext, TranscribedSegment, TranscriptionRequest, TranscriptionResult } from '../engines/engine.ts';
-import { createTranscriptionsService, type TranscriptionEvent, type TranscriptionJob } from './transcriptions.ts';
+import {
+  createWindowedTranscription,
+  type TranscriptionEvent,
+  type TranscriptionJob,
+} from './windowed-transcription.ts';
 
 const segment = (text: string, startSeconds: number, endSeconds: number): TranscribedSegment => ({
   text,
@@ -51,7 +55,7 @@ function start(
   { options = {}, signal = new AbortController().signal, windowsAtOnce = 2 } = {},
 ) {
   const { reader, seen } = createReader(count);
-  const service = createTranscriptionsService<undefined>({ reader, windowsAtOnce });
+  const service = createWindowedTranscription<undefined>({ reader, windowsAtOnce });
   return {
     seen,
     transcription: service.transcribe({ source: undefined, transcribe, options, context: context(signal) }),
@@ -161,7 +165,7 @@ describe('transcribe', () => {
 
   it('says nothing for audio without a window', async () => {
     const { reader } = createReader(0, 12);
-    const service = createTranscriptionsService<undefined>({ reader, windowsAtOnce: 2 });
+    const service = createWindowedTranscription<undefined>({ reader, windowsAtOnce: 2 });
     const transcribe = () => Promise.reject(new Error('not reached'));
     const events = await collect(
       service.transcribe({ source: undefined, transcribe, options: {}, context: context() }),

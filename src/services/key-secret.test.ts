@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { createSecret, displayPrefix, hashSecret, isPlausibleSecret } from './key-format.ts';
+import { createSecret, displayPrefix, hashSecret, isPlausibleSecret } from './key-secret.ts';
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const fixed = createSecret((size) => new Uint8Array(size).fill(7));

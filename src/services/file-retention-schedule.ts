@@ -1,14 +1,14 @@
 import type { Logger } from '../ports/logger.ts';
 import type { FileRetention } from './file-retention.ts';
 
-export interface FileUpkeep {
+export interface FileRetentionSchedule {
   /** Looks for what a crash left behind, then sweeps now and then. Returns at once. */
   start(): void;
   /** Waits for the step that is running. */
   stop(): Promise<void>;
 }
 
-export interface FileUpkeepDependencies {
+export interface FileRetentionScheduleDependencies {
   retention: FileRetention;
   /** Removes halves of uploads from before this server's start. */
   removeInterrupted(): Promise<number>;
@@ -17,7 +17,7 @@ export interface FileUpkeepDependencies {
   stopping: AbortController;
 }
 
-export function createFileUpkeep(dependencies: FileUpkeepDependencies): FileUpkeep {
+export function createFileRetentionSchedule(dependencies: FileRetentionScheduleDependencies): FileRetentionSchedule {
   const { retention, removeInterrupted, everyMs, logger, stopping } = dependencies;
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> = Promise.resolve();
