@@ -67,6 +67,7 @@ const MAY_IMPORT: Record<string, Arrows> = {
   logging: { code: ['runtime'] },
   metrics: { code: ['runtime'], types: ['engines/registry', 'services'] },
   'engines/engine': { code: [], types: ['domain'] },
+  'engines/queue': { code: ['errors'], types: ['engines/engine'] },
   'engines/driver': { code: [], types: ['domain', 'engines/engine'] },
   'engines/fleet': {
     code: ['errors', 'runtime', 'engines/remote'],
@@ -75,12 +76,15 @@ const MAY_IMPORT: Record<string, Arrows> = {
   'engines/registry': { code: ['errors', 'runtime', 'engines/host'], types: ['ports', 'engines/engine'] },
   // Its engine process loads the driver that the catalog names.
   'engines/host': {
-    code: ['errors', 'runtime', 'engines/onnx', 'engines/llama'],
+    code: ['errors', 'runtime', 'engines/queue', 'engines/onnx', 'engines/llama'],
     types: ['domain', 'ports', 'engines/engine', 'engines/driver'],
   },
   'engines/onnx': { code: ['errors', 'runtime'], types: ['domain', 'engines/engine', 'engines/driver'] },
   'engines/llama': { code: ['errors', 'runtime'], types: ['domain', 'engines/engine', 'engines/driver'] },
-  'engines/remote': { code: ['errors', 'runtime'], types: ['config', 'domain', 'ports', 'engines/engine'] },
+  'engines/remote': {
+    code: ['errors', 'runtime', 'engines/queue'],
+    types: ['config', 'domain', 'ports', 'engines/engine'],
+  },
 };
 
 /** Packages that belong to one place. */

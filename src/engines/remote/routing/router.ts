@@ -2,10 +2,10 @@ import type { ApiError } from '../../../errors/api-error.ts';
 import { cancellation } from '../../../errors/cancellation.ts';
 import { errors } from '../../../errors/errors.ts';
 import type { CallContext } from '../../engine.ts';
+import { createFairQueue } from '../../queue.ts';
 import { UpstreamFailure } from '../failure.ts';
 import { createLease, type Lease } from './lease.ts';
 import type { Logger, Upstream } from './upstream.ts';
-import { createWaitingRoom } from './waiting-room.ts';
 
 /** How one attempt at one address ended; for metrics. */
 export interface AttemptReport {
@@ -36,12 +36,18 @@ export interface Router {
 }
 
 const MAX_ATTEMPTS = 3;
+/** When the queue is full. */
+const RETRY_AFTER_SECONDS = 1;
 const RETRIED = new Set<UpstreamFailure['kind']>(['busy', 'reset', 'broken', 'timeout']);
 /** These tell that the address does not work; the others that it does. */
 const HELD_AGAINST = new Set<UpstreamFailure['kind']>(['reset', 'broken', 'timeout']);
 
 export function createRouter({ slug, upstreams, clock, logger, queue, onAttempt }: RouterDependencies): Router {
-  const room = createWaitingRoom<Lease>(queue);
+  const waiting = createFairQueue<Lease>({
+    length: queue.places,
+    timeoutMs: queue.timeoutMs,
+    retryAfterSeconds: () => RETRY_AFTER_SECONDS,
+  });
   // Equal loads take turns.
   let turn = 0;
 
@@ -75,7 +81,7 @@ export function createRouter({ slug, upstreams, clock, logger, queue, onAttempt 
           outcome,
           durationMs: clock.now() - startedAt,
         });
-        room.wake();
+        waiting.wake();
       },
     });
   };
@@ -130,7 +136,7 @@ export function createRouter({ slug, upstreams, clock, logger, queue, onAttempt 
       let lease: Lease;
       try {
         lease =
-          tryAcquire(context, region, tried) ?? (await room.wait(context, () => tryAcquire(context, region, tried)));
+          tryAcquire(context, region, tried) ?? (await waiting.wait(context, () => tryAcquire(context, region, tried)));
       } catch (error) {
         // Nobody is left to try: what the last one said is the better answer.
         throw last?.apiError ?? error;
@@ -163,7 +169,7 @@ export function createRouter({ slug, upstreams, clock, logger, queue, onAttempt 
       lease.release();
       return [value, lease];
     },
-    wake: () => room.wake(),
+    wake: () => waiting.wake(),
   };
 }
 
