@@ -175,7 +175,7 @@ describe('removal dates in files', () => {
   it('need 90 days from the announcement', () => {
     const enough = { deprecated_at: '2026-06-01', notice_at: '2026-03-03' };
     expect(problems(changed({ versions: version(enough) }))).toEqual([]);
-    expect(loadCatalog([directory])[0]?.versions[0]?.deprecatedAt).toBe('2026-06-01T00:00:00.000Z');
+    expect(loadCatalog([directory])[0]?.versions[0]?.deprecatedAt).toBe(Date.UTC(2026, 5, 1));
     expect(problems(changed({ versions: version({ ...enough, notice_at: '2026-03-04' }) }))).toEqual([
       expect.stringContaining(
         'versions.0.deprecated_at: 2026-06-01 leaves less than 90 days of notice; the earliest date is 2026-06-02',

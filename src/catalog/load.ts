@@ -16,7 +16,7 @@ export class CatalogError extends Error {
 
 type Complain = (path: readonly (string | number)[], text: string) => void;
 
-const midnight = (date: string): string => `${date}T00:00:00.000Z`;
+const midnight = (date: string): number => Date.parse(`${date}T00:00:00.000Z`);
 
 function checkSource(source: NonNullable<CatalogFile['versions'][number]['source']>, complain: Complain): void {
   if (source.kind === 'hf' && (source.repo === undefined || source.revision === undefined)) {
@@ -89,7 +89,7 @@ function toEntry(model: CatalogFile): ModelEntry {
   return {
     ...model,
     provider: providerOf(model.slug),
-    created: Date.parse(midnight(model.created)) / 1000,
+    created: midnight(model.created) / 1000,
     versions,
   };
 }

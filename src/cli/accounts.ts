@@ -1,5 +1,6 @@
 import { openAdministration } from '../compose/administration.ts';
 import { given } from '../domain/changes.ts';
+import { isoTime } from '../domain/dates.ts';
 import type { Account } from '../domain/principal.ts';
 import { nothing, one, readAction } from './actions.ts';
 import { type Command, CommandFailed, UsageError } from './command.ts';
@@ -8,9 +9,11 @@ import { LIMIT_OPTIONS, limitsFrom, limitsText } from './rights.ts';
 import { table } from './table.ts';
 
 function accountTable(accounts: readonly Account[]): string {
-  const rows = accounts.map((each) => [each.id, each.name, limitsText(each), each.createdAt]);
+  const rows = accounts.map((each) => [each.id, each.name, limitsText(each), isoTime(each.createdAt)]);
   return table(['ID', 'NAME', 'LIMITS', 'CREATED'], rows);
 }
+
+const accountToJson = (account: Account) => ({ ...account, createdAt: isoTime(account.createdAt) });
 
 const ACTIONS = { create: one('a name'), list: nothing, update: one('a name') };
 
@@ -29,17 +32,17 @@ export const accountsCommand: Command = {
     const { keys } = administration;
     if (action === 'create') {
       const account = await keys.createAccount(name, limits);
-      print(values.json ? JSON.stringify(account) : `created account ${account.name} (${account.id})`);
+      print(values.json ? JSON.stringify(accountToJson(account)) : `created account ${account.name} (${account.id})`);
     } else if (action === 'update') {
       if (Object.keys(given(limits)).length === 0) throw new UsageError('say what to change, for example --rpm 60');
       const found = await keys.findAccount(name);
       const account = found && (await keys.updateAccount(found.id, limits));
       if (account === undefined)
         throw new CommandFailed(`there is no account '${name}'; 'baobab accounts list' shows them`);
-      print(values.json ? JSON.stringify(account) : accountTable([account]));
+      print(values.json ? JSON.stringify(accountToJson(account)) : accountTable([account]));
     } else {
       const accounts = await keys.listAccounts();
-      print(values.json ? JSON.stringify(accounts) : accountTable(accounts));
+      print(values.json ? JSON.stringify(accounts.map(accountToJson)) : accountTable(accounts));
     }
   },
 };

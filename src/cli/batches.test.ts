@@ -35,7 +35,7 @@ beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'baobab-cli-'));
   // The server's own connection stays open beside the command's.
   store = await openStore({ kind: 'sqlite', path: join(directory, 'baobab.sqlite') });
-  const createdAt = '2026-01-01T00:00:00.000Z';
+  const createdAt = Date.UTC(2026, 0, 1);
   await store.accounts.create({
     id: 'acct_1',
     name: 'default',

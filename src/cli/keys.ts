@@ -1,5 +1,6 @@
 import { openAdministration } from '../compose/administration.ts';
 import { given } from '../domain/changes.ts';
+import { isoTime, isoTimeOrNull } from '../domain/dates.ts';
 import type { Account, ApiKey } from '../domain/principal.ts';
 import { nothing, one, readAction } from './actions.ts';
 import { type Command, CommandFailed, UsageError } from './command.ts';
@@ -10,7 +11,7 @@ import { table } from './table.ts';
 function stateOf(key: ApiKey, now: number): string {
   if (key.revokedAt !== null) return 'revoked';
   if (key.expiresAt === null) return 'active';
-  return Date.parse(key.expiresAt) <= now ? 'expired' : `until ${key.expiresAt}`;
+  return key.expiresAt <= now ? 'expired' : `until ${isoTime(key.expiresAt)}`;
 }
 
 function keyTable(keys: readonly ApiKey[], accounts: readonly Account[]): string {
@@ -21,13 +22,21 @@ function keyTable(keys: readonly ApiKey[], accounts: readonly Account[]): string
     key.name,
     names.get(key.accountId) ?? key.accountId,
     stateOf(key, Date.now()),
-    key.lastUsedAt ?? 'never',
+    isoTimeOrNull(key.lastUsedAt) ?? 'never',
     limitsText(key),
     key.allowedModels.join(',') || '-',
     key.scopes.join(','),
   ]);
   return table(['ID', 'KEY', 'NAME', 'ACCOUNT', 'STATE', 'LAST USED', 'LIMITS', 'MODELS', 'SCOPES'], rows);
 }
+
+const keyToJson = (key: ApiKey) => ({
+  ...key,
+  createdAt: isoTime(key.createdAt),
+  expiresAt: isoTimeOrNull(key.expiresAt),
+  revokedAt: isoTimeOrNull(key.revokedAt),
+  lastUsedAt: isoTimeOrNull(key.lastUsedAt),
+});
 
 const ACTIONS = {
   create: one('a name'),
@@ -72,7 +81,7 @@ export const keysCommand: Command = {
       return found;
     }
     const printSecret = (key: ApiKey, secret: string, text: string) => {
-      if (values.json) print(JSON.stringify({ ...key, secret }));
+      if (values.json) print(JSON.stringify({ ...keyToJson(key), secret }));
       else print(`${text}\n\n    ${secret}\n\nIt is shown this once only: store it now.`);
     };
 
@@ -83,18 +92,19 @@ export const keysCommand: Command = {
     } else if (action === 'list') {
       const owner = values.account === undefined ? undefined : await account(values.account);
       const found = await keys.listKeys(owner?.id);
-      print(values.json ? JSON.stringify(found) : keyTable(found, await keys.listAccounts()));
+      print(values.json ? JSON.stringify(found.map(keyToJson)) : keyTable(found, await keys.listAccounts()));
     } else if (action === 'update') {
       const changes = given({ ...rights, name: values.name });
       if (Object.keys(changes).length === 0) throw new UsageError('say what to change, for example --rpm 60');
       const key = known(await keys.updateKey(subject, changes));
-      print(values.json ? JSON.stringify(key) : keyTable([key], await keys.listAccounts()));
+      print(values.json ? JSON.stringify(keyToJson(key)) : keyTable([key], await keys.listAccounts()));
     } else if (action === 'revoke') {
       const key = known(await keys.revokeKey(subject));
-      print(values.json ? JSON.stringify(key) : `revoked ${key.id}`);
+      print(values.json ? JSON.stringify(keyToJson(key)) : `revoked ${key.id}`);
     } else {
       const rotated = known(await keys.rotateKey(subject, durationOption('grace', values.grace ?? '24h') ?? 0));
-      const old = rotated.previous.revokedAt === null ? `goes on until ${rotated.previous.expiresAt}` : 'was revoked';
+      const { revokedAt, expiresAt } = rotated.previous;
+      const old = revokedAt === null ? `goes on until ${isoTimeOrNull(expiresAt)}` : 'was revoked';
       printSecret(rotated.key, rotated.secret, `created key ${rotated.key.id}; the old one ${old}`);
     }
   },

@@ -1,4 +1,5 @@
 import type { EngineReport } from '../control/socket.ts';
+import { isoTimeOrNull } from '../domain/dates.ts';
 import type { ModelEntry } from '../domain/model.ts';
 import type { WeightsStore } from '../models/store.ts';
 import type { CatalogService } from '../services/catalog.ts';
@@ -35,7 +36,7 @@ export async function listModels({ store, entries, catalog, engines, json, print
       bytes,
       engine: engine?.status ?? null,
       reason: engine?.reason ?? state?.reason ?? null,
-      deprecatedAt: version.deprecatedAt,
+      deprecatedAt: isoTimeOrNull(version.deprecatedAt),
     };
   });
   if (json) {

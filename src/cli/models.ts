@@ -1,6 +1,7 @@
 import { openAdministration } from '../compose/administration.ts';
 import { openWeights } from '../compose/weights.ts';
 import { askEngines } from '../control/client.ts';
+import { isoTimeOrNull } from '../domain/dates.ts';
 import type { ModelEntry, ModelVersion } from '../domain/model.ts';
 import { parseReference } from '../domain/slug.ts';
 import { createLogger } from '../logging/logger.ts';
@@ -97,7 +98,7 @@ export const modelsCommand: Command = {
     if (action === 'deprecate') {
       if (values.on === undefined) throw new UsageError("'models deprecate' needs --on YYYY-MM-DD");
       const { entry, version } = await catalog.deprecate(first, values.on);
-      print(`${entry.slug}@${version.version} is to be removed on ${version.deprecatedAt}`);
+      print(`${entry.slug}@${version.version} is to be removed on ${isoTimeOrNull(version.deprecatedAt)}`);
       return;
     }
     if (action === 'retire') {

@@ -56,9 +56,7 @@ function scopesOption(name: string, given: string | undefined): Scope[] | undefi
   }
 }
 
-const timeOption = orNull((name, given) =>
-  given === undefined ? undefined : new Date(parseTimestamp(given, name)).toISOString(),
-);
+const timeOption = orNull((name, given) => (given === undefined ? undefined : parseTimestamp(given, name)));
 
 export const limitsFrom = (values: Values<typeof LIMIT_OPTIONS>): Changes<AccountLimits> => ({
   rpm: limit('rpm', values.rpm),

@@ -13,7 +13,7 @@ beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'baobab-cli-'));
   const store = await openStore({ kind: 'sqlite', path: join(directory, 'baobab.sqlite') });
   await store.accounts.create(account({ id: 'acct_1', name: 'default' }));
-  await store.accounts.create(account({ id: 'acct_2', name: 'team', createdAt: '2026-01-02T00:00:00.000Z' }));
+  await store.accounts.create(account({ id: 'acct_2', name: 'team', createdAt: Date.UTC(2026, 0, 2) }));
   const day = (date: number) => Date.UTC(2026, 9, date);
   await store.ledger.append([
     ledgerRow({ time: day(16) }),

@@ -11,8 +11,9 @@ describe('the state of a version', () => {
     ['2026-01-01T00:00:00.000Z', null, 'deprecated'],
     ['2026-11-01T00:00:00.000Z', '2026-11-15T12:00:00.000Z', 'retired'],
     ['2026-11-01T00:00:00.000Z', '2026-11-15T12:00:00.001Z', 'deprecated'],
-  ] as const)('deprecated %s, retired %s: %s', (deprecatedAt, retiredAt, state) => {
-    expect(versionState({ deprecatedAt, retiredAt }, now)).toBe(state);
+  ] as const)('deprecated %s, retired %s: %s', (deprecated, retired, state) => {
+    const dates = { deprecatedAt: deprecated && at(deprecated), retiredAt: retired && at(retired) };
+    expect(versionState(dates, now)).toBe(state);
   });
 });
 
@@ -44,10 +45,12 @@ describe('notice', () => {
 });
 
 describe('retirement', () => {
-  const deprecatedAt = '2027-03-01T00:00:00.000Z';
+  const deprecatedAt = at('2027-03-01');
   it('is refused without an announcement and before the date, and possible from the date on', () => {
     expect(retirementProblem({ deprecatedAt: null, retiredAt: null }, at('2027-03-01'))).toContain('never deprecated');
-    expect(retirementProblem({ deprecatedAt, retiredAt: null }, at(deprecatedAt) - 1)).toContain('has not come yet');
-    expect(retirementProblem({ deprecatedAt, retiredAt: null }, at(deprecatedAt))).toBeUndefined();
+    expect(retirementProblem({ deprecatedAt, retiredAt: null }, deprecatedAt - 1)).toContain(
+      '2027-03-01T00:00:00.000Z has not come yet',
+    );
+    expect(retirementProblem({ deprecatedAt, retiredAt: null }, deprecatedAt)).toBeUndefined();
   });
 });

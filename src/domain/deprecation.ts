@@ -1,17 +1,18 @@
-import { DAY_MS, isCalendarDate } from './dates.ts';
+import { DAY_MS, isCalendarDate, isoTime } from './dates.ts';
 
 /** Nobody loses a version with less notice than this. */
 export const NOTICE_DAYS = 90;
 
 export interface LifecycleDates {
-  deprecatedAt: string | null;
-  retiredAt: string | null;
+  /** Milliseconds since 1970. */
+  deprecatedAt: number | null;
+  retiredAt: number | null;
 }
 
 export type VersionState = 'current' | 'deprecated' | 'retired';
 
 export function versionState(dates: LifecycleDates, nowMs: number): VersionState {
-  if (dates.retiredAt !== null && Date.parse(dates.retiredAt) <= nowMs) return 'retired';
+  if (dates.retiredAt !== null && dates.retiredAt <= nowMs) return 'retired';
   return dates.deprecatedAt === null ? 'current' : 'deprecated';
 }
 
@@ -31,6 +32,6 @@ export function noticeProblem(removalDate: string, noticeMs: number): string | u
 /** Undefined when a version may be retired now; otherwise why not. */
 export function retirementProblem(dates: LifecycleDates, nowMs: number): string | undefined {
   if (dates.deprecatedAt === null) return 'it was never deprecated: announce a removal date first';
-  if (Date.parse(dates.deprecatedAt) > nowMs) return `its removal date ${dates.deprecatedAt} has not come yet`;
+  if (dates.deprecatedAt > nowMs) return `its removal date ${isoTime(dates.deprecatedAt)} has not come yet`;
   return undefined;
 }

@@ -68,8 +68,9 @@ export interface ModelVersion {
   engine: EngineSpec;
   /** Absent for versions that only upstreams serve. */
   source?: SourceSpec | undefined;
-  deprecatedAt: string | null;
-  retiredAt: string | null;
+  /** Milliseconds since 1970. */
+  deprecatedAt: number | null;
+  retiredAt: number | null;
 }
 
 export interface ModelEntry {

@@ -3,7 +3,8 @@ import type { Scope } from './scopes.ts';
 export interface Account {
   id: string;
   name: string;
-  createdAt: string;
+  /** Milliseconds since 1970, as every time below. */
+  createdAt: number;
   /** Overrides of the defaults; null: the default holds. */
   rpm: number | null;
   tpm: number | null;
@@ -25,10 +26,10 @@ export interface ApiKey {
   tpm: number | null;
   concurrency: number | null;
   monthlyBudgetNanoUsd: number | null;
-  createdAt: string;
-  expiresAt: string | null;
-  revokedAt: string | null;
-  lastUsedAt: string | null;
+  createdAt: number;
+  expiresAt: number | null;
+  revokedAt: number | null;
+  lastUsedAt: number | null;
 }
 
 /** What operators may change of an account. */

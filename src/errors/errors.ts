@@ -16,7 +16,8 @@ export const errors = {
   missingApiKey: () =>
     new ApiError('missing_api_key', "No API key was sent. Send it as 'Authorization: Bearer <key>'."),
   invalidApiKey: () => new ApiError('invalid_api_key', 'This API key is not valid. Check that it was copied whole.'),
-  expiredApiKey: (at: string) => new ApiError('expired_api_key', `This API key expired at ${at}. Ask for a new one.`),
+  expiredApiKey: (atMs: number) =>
+    new ApiError('expired_api_key', `This API key expired at ${new Date(atMs).toISOString()}. Ask for a new one.`),
   keyRevoked: () => new ApiError('key_revoked', 'This API key was revoked. Ask for a new one.'),
   insufficientScope: (needed: string) =>
     new ApiError('insufficient_scope', `This API key lacks the scope '${needed}' that this endpoint needs.`),

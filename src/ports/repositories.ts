@@ -20,7 +20,7 @@ export interface KeyRepository {
   list(filter: { accountId?: string | undefined }): Promise<ApiKey[]>;
   /** Undefined fields stay as they are. */
   update(id: string, changes: Changes<KeyRights & Pick<ApiKey, 'revokedAt'>>): Promise<ApiKey | undefined>;
-  touch(uses: readonly { id: string; lastUsedAt: string }[]): Promise<void>;
+  touch(uses: readonly { id: string; lastUsedAt: number }[]): Promise<void>;
 }
 
 /** What operators decided about a version, over what the catalog files say. */
@@ -28,9 +28,9 @@ export interface ModelLifecycle {
   slug: string;
   version: string;
   /** When notice was given. */
-  noticeAt: string;
-  deprecatedAt: string | null;
-  retiredAt: string | null;
+  noticeAt: number;
+  deprecatedAt: number | null;
+  retiredAt: number | null;
 }
 
 export interface ModelLifecycleRepository {

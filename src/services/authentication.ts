@@ -26,8 +26,10 @@ function remember<T>(cache: Map<string, T>, hash: string, value: T): void {
   cache.set(hash, value);
 }
 
+const MINUTE_MS = 60_000;
+
 /** Exact enough for "last used", and one key then costs one write a minute at most. */
-const minuteOf = (time: number): string => `${new Date(time).toISOString().slice(0, 16)}:00.000Z`;
+const minuteOf = (time: number): number => time - (time % MINUTE_MS);
 
 export interface AuthenticationDependencies {
   keys: KeyRepository;
@@ -41,7 +43,7 @@ export function createAuthentication({ keys, revisions, clock }: AuthenticationD
   // Apart, so that a flood of made-up keys cannot push the real ones out.
   const unknown = new Map<string, true>();
   const uses = new Map<string, number>();
-  const writtenUses = new Map<string, string>();
+  const writtenUses = new Map<string, number>();
   let revision = -1;
   let generation = 0;
 
@@ -65,7 +67,7 @@ export function createAuthentication({ keys, revisions, clock }: AuthenticationD
     const { key } = principal;
     if (key.revokedAt !== null) throw errors.keyRevoked();
     const now = clock.now();
-    if (key.expiresAt !== null && Date.parse(key.expiresAt) <= now) throw errors.expiredApiKey(key.expiresAt);
+    if (key.expiresAt !== null && key.expiresAt <= now) throw errors.expiredApiKey(key.expiresAt);
     uses.set(key.id, now);
     return principal;
   }

@@ -88,14 +88,14 @@ describe('a reference', () => {
 describe('deprecation', () => {
   it('of a pin leaves the other versions alone', async () => {
     await catalog.deprecate('acme/chat@2026-01-01', '2027-03-01');
-    expect(catalog.get('acme/chat@2026-01-01').version.deprecatedAt).toBe('2027-03-01T00:00:00.000Z');
+    expect(catalog.get('acme/chat@2026-01-01').version.deprecatedAt).toBe(Date.UTC(2027, 2, 1));
     expect(catalog.get('acme/chat').version.deprecatedAt).toBeNull();
   });
 
   it('of a slug means all its versions', async () => {
     await catalog.deprecate('acme/chat', '2027-03-01');
     for (const { deprecatedAt } of catalog.get('acme/chat').entry.versions) {
-      expect(deprecatedAt).toBe('2027-03-01T00:00:00.000Z');
+      expect(deprecatedAt).toBe(Date.UTC(2027, 2, 1));
     }
     expect(catalog.get('other/chat').version.deprecatedAt).toBeNull();
   });
@@ -115,7 +115,7 @@ describe('deprecation', () => {
     await catalog.deprecate('acme/chat', '2027-03-01');
     expect(other.get('acme/chat').version.deprecatedAt).toBeNull();
     await other.refresh();
-    expect(other.get('acme/chat').version.deprecatedAt).toBe('2027-03-01T00:00:00.000Z');
+    expect(other.get('acme/chat').version.deprecatedAt).toBe(Date.UTC(2027, 2, 1));
   });
 
   it('is not lost when the store fails once while it is read', async () => {

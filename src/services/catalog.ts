@@ -168,9 +168,9 @@ export async function createCatalog(dependencies: CatalogDependencies): Promise<
       const problem = noticeProblem(removalDate, clock.now());
       if (problem !== undefined) throw errors.validationFailed('on', `Cannot deprecate '${text}': ${problem}.`);
       const { entry, versions } = targets(text);
-      const noticeAt = new Date(clock.now()).toISOString();
+      const noticeAt = clock.now();
       for (const { version, retiredAt } of versions) {
-        const deprecatedAt = `${removalDate}T00:00:00.000Z`;
+        const deprecatedAt = Date.parse(`${removalDate}T00:00:00.000Z`);
         await lifecycles.save({ slug: entry.slug, version, noticeAt, deprecatedAt, retiredAt });
       }
       await reload();
@@ -178,7 +178,7 @@ export async function createCatalog(dependencies: CatalogDependencies): Promise<
     },
     async retire(text) {
       const { entry, versions } = targets(text);
-      const now = new Date(clock.now()).toISOString();
+      const now = clock.now();
       for (const version of versions) {
         const problem = retirementProblem(version, clock.now());
         if (problem !== undefined) {

@@ -36,7 +36,7 @@ export interface ModelLimitStatus extends LimitStatus {
 }
 
 export interface AdmissionFacts extends ModelLimitStatus {
-  deprecatedAt: string | null;
+  deprecatedAt: number | null;
   budgetWarning?: BudgetWarning | undefined;
 }
 

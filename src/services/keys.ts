@@ -44,12 +44,10 @@ export interface KeysDependencies {
 }
 
 /** A key that was to live for 30 days is followed by one that lives for 30 days. */
-const sameLifetime = ({ createdAt, expiresAt }: ApiKey, now: number): string | null =>
-  expiresAt === null ? null : new Date(now + Date.parse(expiresAt) - Date.parse(createdAt)).toISOString();
+const sameLifetime = ({ createdAt, expiresAt }: ApiKey, now: number): number | null =>
+  expiresAt === null ? null : now + expiresAt - createdAt;
 
 export function createKeys({ accounts, keys, clock }: KeysDependencies): KeysService {
-  const nowIso = () => new Date(clock.now()).toISOString();
-
   async function issue(account: Account, options: KeyOptions, secret = createSecret(randomBytes)): Promise<IssuedKey> {
     const key: ApiKey = {
       id: createId('key', clock.now()),
@@ -63,7 +61,7 @@ export function createKeys({ accounts, keys, clock }: KeysDependencies): KeysSer
       tpm: options.tpm ?? null,
       concurrency: options.concurrency ?? null,
       monthlyBudgetNanoUsd: options.monthlyBudgetNanoUsd ?? null,
-      createdAt: nowIso(),
+      createdAt: clock.now(),
       expiresAt: options.expiresAt ?? null,
       revokedAt: null,
       lastUsedAt: null,
@@ -73,7 +71,7 @@ export function createKeys({ accounts, keys, clock }: KeysDependencies): KeysSer
   }
 
   function checkExpiry({ expiresAt }: Changes<KeyRights>): void {
-    if (expiresAt && Date.parse(expiresAt) <= clock.now()) {
+    if (typeof expiresAt === 'number' && expiresAt <= clock.now()) {
       throw errors.invalidParameter('expires_at', "'expires_at' must lie in the future.");
     }
   }
@@ -86,7 +84,7 @@ export function createKeys({ accounts, keys, clock }: KeysDependencies): KeysSer
       const account: Account = {
         id: createId('acct', clock.now()),
         name,
-        createdAt: nowIso(),
+        createdAt: clock.now(),
         rpm: limits.rpm ?? null,
         tpm: limits.tpm ?? null,
         monthlyBudgetNanoUsd: limits.monthlyBudgetNanoUsd ?? null,
@@ -117,7 +115,7 @@ export function createKeys({ accounts, keys, clock }: KeysDependencies): KeysSer
     async revokeKey(id) {
       const key = await keys.get(id);
       if (key === undefined || key.revokedAt !== null) return key;
-      return keys.update(id, { revokedAt: nowIso() });
+      return keys.update(id, { revokedAt: clock.now() });
     },
     async rotateKey(id, graceMs) {
       if (graceMs < 0 || graceMs > MAX_ROTATION_GRACE_MS) {
@@ -129,9 +127,9 @@ export function createKeys({ accounts, keys, clock }: KeysDependencies): KeysSer
       const account = await accounts.get(previous.accountId);
       if (account === undefined) return undefined;
       const issued = await issue(account, { ...previous, expiresAt: sameLifetime(previous, clock.now()) });
-      const until = new Date(clock.now() + graceMs).toISOString();
+      const until = clock.now() + graceMs;
       const ends = previous.expiresAt !== null && previous.expiresAt < until ? previous.expiresAt : until;
-      const updated = await keys.update(id, graceMs === 0 ? { revokedAt: nowIso() } : { expiresAt: ends });
+      const updated = await keys.update(id, graceMs === 0 ? { revokedAt: clock.now() } : { expiresAt: ends });
       return { ...issued, previous: updated ?? previous };
     },
     async bootstrap(givenSecret) {

@@ -3,7 +3,7 @@ import type { Account, ApiKey } from '../../src/domain/principal.ts';
 export const account = (changes: Partial<Account> = {}): Account => ({
   id: 'acct_1',
   name: 'first',
-  createdAt: '2026-01-01T00:00:00.000Z',
+  createdAt: Date.UTC(2026, 0, 1),
   rpm: null,
   tpm: null,
   monthlyBudgetNanoUsd: null,
@@ -22,7 +22,7 @@ export const apiKey = (changes: Partial<ApiKey> = {}): ApiKey => ({
   tpm: null,
   concurrency: 3,
   monthlyBudgetNanoUsd: 9_007_199_254_740_991,
-  createdAt: '2026-01-01T00:00:00.000Z',
+  createdAt: Date.UTC(2026, 0, 1),
   expiresAt: null,
   revokedAt: null,
   lastUsedAt: null,

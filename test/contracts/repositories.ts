@@ -41,7 +41,7 @@ export function repositoriesContract(name: string, open: () => Promise<Repositor
     });
 
     it('changes an account and lists the oldest first', async () => {
-      const second = account({ id: 'acct_0', name: 'second', createdAt: '2026-02-01T00:00:00.000Z' });
+      const second = account({ id: 'acct_0', name: 'second', createdAt: Date.UTC(2026, 1, 1) });
       await store.accounts.create(second);
       const limits = { rpm: 5, tpm: 6, monthlyBudgetNanoUsd: 7 };
       expect(await store.accounts.update('acct_0', limits)).toEqual({ ...second, ...limits });
@@ -68,7 +68,7 @@ export function repositoriesContract(name: string, open: () => Promise<Repositor
     });
 
     it('lists the keys of one account or of all', async () => {
-      const other = apiKey({ id: 'key_2', accountId: 'acct_0', createdAt: '2026-03-01T00:00:00.000Z' });
+      const other = apiKey({ id: 'key_2', accountId: 'acct_0', createdAt: Date.UTC(2026, 2, 1) });
       await store.keys.create(other, 'hash-2');
       expect(await store.keys.list({})).toEqual([apiKey(), other]);
       expect(await store.keys.list({ accountId: 'acct_0' })).toEqual([other]);
@@ -76,11 +76,11 @@ export function repositoriesContract(name: string, open: () => Promise<Repositor
     });
 
     it('changes only the given fields of a key', async () => {
-      const key = apiKey({ id: 'key_3', expiresAt: '2027-01-01T00:00:00.000Z' });
+      const key = apiKey({ id: 'key_3', expiresAt: Date.UTC(2027, 0, 1) });
       await store.keys.create(key, 'hash-3');
-      expect(await store.keys.update('key_3', { revokedAt: '2026-05-01T00:00:00.000Z' })).toEqual({
+      expect(await store.keys.update('key_3', { revokedAt: Date.UTC(2026, 4, 1) })).toEqual({
         ...key,
-        revokedAt: '2026-05-01T00:00:00.000Z',
+        revokedAt: Date.UTC(2026, 4, 1),
       });
       const changed = await store.keys.update('key_3', { name: 'renamed', expiresAt: null, revokedAt: null });
       expect(changed).toEqual({ ...key, name: 'renamed', expiresAt: null });
@@ -95,7 +95,7 @@ export function repositoriesContract(name: string, open: () => Promise<Repositor
         tpm: 5,
         concurrency: 6,
         monthlyBudgetNanoUsd: 7,
-        expiresAt: '2027-02-01T00:00:00.000Z',
+        expiresAt: Date.UTC(2027, 1, 1),
       };
       expect(await store.keys.update('key_3', rights)).toEqual({ ...key, ...rights });
       expect(await store.keys.get('key_3')).toEqual({ ...key, ...rights });
@@ -106,23 +106,29 @@ export function repositoriesContract(name: string, open: () => Promise<Repositor
       await store.keys.create(apiKey({ id: 'key_4' }), 'hash-4');
       const before = await store.revisions.current();
       await store.keys.touch([
-        { id: 'key_4', lastUsedAt: '2026-04-02T00:00:00.000Z' },
-        { id: 'key_none', lastUsedAt: '2026-04-02T00:00:00.000Z' },
+        { id: 'key_4', lastUsedAt: Date.UTC(2026, 3, 2) },
+        { id: 'key_none', lastUsedAt: Date.UTC(2026, 3, 2) },
       ]);
-      await store.keys.touch([{ id: 'key_4', lastUsedAt: '2026-04-01T00:00:00.000Z' }]);
+      await store.keys.touch([{ id: 'key_4', lastUsedAt: Date.UTC(2026, 3, 1) }]);
       await store.keys.touch([]);
-      expect((await store.keys.get('key_4'))?.lastUsedAt).toBe('2026-04-02T00:00:00.000Z');
+      expect((await store.keys.get('key_4'))?.lastUsedAt).toBe(Date.UTC(2026, 3, 2));
       expect(await store.revisions.current()).toEqual(before);
     });
 
     it('saves what operators decided about a version, the last decision wins', async () => {
-      const first = { slug: 'a/b', version: '2026-01-01', noticeAt: '2026-01-01', deprecatedAt: null, retiredAt: null };
+      const first = {
+        slug: 'a/b',
+        version: '2026-01-01',
+        noticeAt: Date.UTC(2026, 0, 1),
+        deprecatedAt: null,
+        retiredAt: null,
+      };
       await store.lifecycles.save(first);
       await store.lifecycles.save({ ...first, version: '2025-01-01' });
-      await store.lifecycles.save({ ...first, deprecatedAt: '2026-05-01' });
+      await store.lifecycles.save({ ...first, deprecatedAt: Date.UTC(2026, 4, 1) });
       expect(await store.lifecycles.list()).toEqual([
         { ...first, version: '2025-01-01' },
-        { ...first, deprecatedAt: '2026-05-01' },
+        { ...first, deprecatedAt: Date.UTC(2026, 4, 1) },
       ]);
     });
 
@@ -136,7 +142,7 @@ export function repositoriesContract(name: string, open: () => Promise<Repositor
       await store.lifecycles.save({
         slug: 'c/d',
         version: '2026-01-01',
-        noticeAt: '2026-01-01',
+        noticeAt: Date.UTC(2026, 0, 1),
         deprecatedAt: null,
         retiredAt: null,
       });

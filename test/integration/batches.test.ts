@@ -362,7 +362,7 @@ describe('batches', () => {
     hold();
     const batch = await order([...requests(8, 'held'), ...requests(10, 'late')], owner);
     await expect.poll(atWork).toBe(8);
-    await bed.store.keys.update(owner.principal.key.id, { revokedAt: new Date().toISOString() });
+    await bed.store.keys.update(owner.principal.key.id, { revokedAt: Date.now() });
     bed.advance(2_000);
     release();
     const ended = await reached(batch, 'completed');

@@ -1,4 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { isoTime } from '../../domain/dates.ts';
 import type { AdmissionFacts, InferenceCall, InferenceService } from '../../services/inference.ts';
 import type { LimitStatus } from '../../services/limits.ts';
 import { goDuration } from './go-duration.ts';
@@ -23,7 +24,7 @@ function setRateHeaders(reply: FastifyReply, limitStatus: LimitStatus): void {
 }
 
 function setHeaders(reply: FastifyReply, facts: AdmissionFacts): void {
-  if (facts.deprecatedAt !== null) reply.header('service-deprecated', facts.deprecatedAt);
+  if (facts.deprecatedAt !== null) reply.header('service-deprecated', isoTime(facts.deprecatedAt));
   setRateHeaders(reply, facts);
   if (facts.budgetWarning !== undefined) {
     const { owner, percent } = facts.budgetWarning;

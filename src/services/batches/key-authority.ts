@@ -26,7 +26,7 @@ export function createKeyAuthority({ keys, accounts, clock }: KeyAuthorityDepend
     const key = await keys.get(keyId);
     const account = key && (await accounts.get(key.accountId));
     if (key === undefined || account === undefined || key.revokedAt !== null) throw errors.keyRevoked();
-    if (key.expiresAt !== null && Date.parse(key.expiresAt) <= clock.now()) throw errors.expiredApiKey(key.expiresAt);
+    if (key.expiresAt !== null && key.expiresAt <= clock.now()) throw errors.expiredApiKey(key.expiresAt);
     return { key, account };
   }
 

@@ -8,7 +8,7 @@ import type { AccountsTable } from './tables.ts';
 const toRow = (account: Account): AccountsTable => ({
   id: account.id,
   name: account.name,
-  created_at: account.createdAt,
+  created_at_ms: account.createdAt,
   rpm: account.rpm,
   tpm: account.tpm,
   monthly_budget_nano_usd: account.monthlyBudgetNanoUsd,
@@ -17,7 +17,7 @@ const toRow = (account: Account): AccountsTable => ({
 export const toAccount = (row: AccountsTable): Account => ({
   id: row.id,
   name: row.name,
-  createdAt: row.created_at,
+  createdAt: row.created_at_ms,
   rpm: row.rpm,
   tpm: row.tpm,
   monthlyBudgetNanoUsd: row.monthly_budget_nano_usd === null ? null : Number(row.monthly_budget_nano_usd),
@@ -38,7 +38,7 @@ export function sqlAccounts({ read, write }: SqlDatabase): AccountRepository {
       return row && toAccount(row);
     },
     async list() {
-      const rows = await accounts.orderBy('created_at').orderBy('id').execute();
+      const rows = await accounts.orderBy('created_at_ms').orderBy('id').execute();
       return rows.map(toAccount);
     },
     async update(id, { rpm, tpm, monthlyBudgetNanoUsd }) {

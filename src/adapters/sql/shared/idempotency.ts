@@ -9,8 +9,8 @@ const toRecord = (row: IdempotencyTable): IdempotencyRecord => ({
   bodyHash: row.body_hash,
   runId: row.run_id,
   ownerId: row.owner_id,
-  leaseUntil: Number(row.lease_until),
-  expiresAt: Number(row.expires_at),
+  leaseUntil: Number(row.lease_until_ms),
+  expiresAt: Number(row.expires_at_ms),
   answer: row.status === null ? null : { status: row.status, headers: JSON.parse(row.headers ?? '{}'), body: row.body },
 });
 
@@ -26,7 +26,7 @@ export function sqlIdempotency({ read, write }: SqlDatabase): IdempotencyReposit
   return {
     async claim({ id, bodyHash, runId, ownerId, leaseUntil, expiresAt, now }) {
       const [expired, taken, found] = await write([
-        read.deleteFrom('idempotency').where('id', '=', id).where('expires_at', '<=', now).returning('run_id'),
+        read.deleteFrom('idempotency').where('id', '=', id).where('expires_at_ms', '<=', now).returning('run_id'),
         read
           .insertInto('idempotency')
           .values({
@@ -34,8 +34,8 @@ export function sqlIdempotency({ read, write }: SqlDatabase): IdempotencyReposit
             body_hash: bodyHash,
             run_id: runId,
             owner_id: ownerId,
-            lease_until: leaseUntil,
-            expires_at: expiresAt,
+            lease_until_ms: leaseUntil,
+            expires_at_ms: expiresAt,
             status: null,
             headers: null,
             body: null,
@@ -43,10 +43,10 @@ export function sqlIdempotency({ read, write }: SqlDatabase): IdempotencyReposit
           .onConflict((conflict) =>
             conflict
               .column('id')
-              .doUpdateSet({ owner_id: ownerId, lease_until: leaseUntil })
+              .doUpdateSet({ owner_id: ownerId, lease_until_ms: leaseUntil })
               .where('idempotency.status', 'is', null)
               .where((of) =>
-                of.or([of('idempotency.lease_until', '<=', now), of('idempotency.owner_id', '=', ownerId)]),
+                of.or([of('idempotency.lease_until_ms', '<=', now), of('idempotency.owner_id', '=', ownerId)]),
               )
               .where('idempotency.body_hash', '=', bodyHash),
           ),
@@ -74,17 +74,17 @@ export function sqlIdempotency({ read, write }: SqlDatabase): IdempotencyReposit
     },
 
     async release(ownership) {
-      await write([owned(ownership).set({ lease_until: LEASE_OVER })]);
+      await write([owned(ownership).set({ lease_until_ms: LEASE_OVER })]);
     },
 
     async renew(ownerId, leaseUntil) {
       await write([
         read
           .updateTable('idempotency')
-          .set({ lease_until: leaseUntil })
+          .set({ lease_until_ms: leaseUntil })
           .where('owner_id', '=', ownerId)
           .where('status', 'is', null)
-          .where('lease_until', '>', LEASE_OVER),
+          .where('lease_until_ms', '>', LEASE_OVER),
       ]);
     },
 
@@ -92,7 +92,7 @@ export function sqlIdempotency({ read, write }: SqlDatabase): IdempotencyReposit
       await write([
         read
           .updateTable('idempotency')
-          .set({ lease_until: LEASE_OVER })
+          .set({ lease_until_ms: LEASE_OVER })
           .where('owner_id', '<>', ownerId)
           .where('status', 'is', null),
       ]);
@@ -103,7 +103,7 @@ export function sqlIdempotency({ read, write }: SqlDatabase): IdempotencyReposit
         read
           .deleteFrom('idempotency')
           .where('id', 'in', (from) =>
-            from.selectFrom('idempotency').select('id').where('expires_at', '<=', now).limit(limit),
+            from.selectFrom('idempotency').select('id').where('expires_at_ms', '<=', now).limit(limit),
           )
           .returning(['id', 'run_id']),
       ]);

@@ -20,10 +20,10 @@ const toRow = (key: ApiKey, hash: string): ApiKeysTable => ({
   tpm: key.tpm,
   concurrency: key.concurrency,
   monthly_budget_nano_usd: key.monthlyBudgetNanoUsd,
-  created_at: key.createdAt,
-  expires_at: key.expiresAt,
-  revoked_at: key.revokedAt,
-  last_used_at: key.lastUsedAt,
+  created_at_ms: key.createdAt,
+  expires_at_ms: key.expiresAt,
+  revoked_at_ms: key.revokedAt,
+  last_used_at_ms: key.lastUsedAt,
 });
 
 const toKey = (row: ApiKeysTable): ApiKey => ({
@@ -38,10 +38,10 @@ const toKey = (row: ApiKeysTable): ApiKey => ({
   tpm: row.tpm,
   concurrency: row.concurrency,
   monthlyBudgetNanoUsd: row.monthly_budget_nano_usd === null ? null : Number(row.monthly_budget_nano_usd),
-  createdAt: row.created_at,
-  expiresAt: row.expires_at,
-  revokedAt: row.revoked_at,
-  lastUsedAt: row.last_used_at,
+  createdAt: row.created_at_ms,
+  expiresAt: row.expires_at_ms,
+  revokedAt: row.revoked_at_ms,
+  lastUsedAt: row.last_used_at_ms,
 });
 
 export function sqlKeys({ read, write }: SqlDatabase): KeyRepository {
@@ -61,7 +61,7 @@ export function sqlKeys({ read, write }: SqlDatabase): KeyRepository {
         .selectAll('api_keys')
         .select([
           'accounts.name as account_name',
-          'accounts.created_at as account_created_at',
+          'accounts.created_at_ms as account_created_at_ms',
           'accounts.rpm as account_rpm',
           'accounts.tpm as account_tpm',
           'accounts.monthly_budget_nano_usd as account_budget',
@@ -71,7 +71,7 @@ export function sqlKeys({ read, write }: SqlDatabase): KeyRepository {
       const account = toAccount({
         id: row.account_id,
         name: row.account_name,
-        created_at: row.account_created_at,
+        created_at_ms: row.account_created_at_ms,
         rpm: row.account_rpm,
         tpm: row.account_tpm,
         monthly_budget_nano_usd: row.account_budget,
@@ -83,7 +83,7 @@ export function sqlKeys({ read, write }: SqlDatabase): KeyRepository {
         .selectFrom('api_keys')
         .selectAll()
         .$if(accountId !== undefined, (query) => query.where('account_id', '=', accountId ?? ''))
-        .orderBy('created_at')
+        .orderBy('created_at_ms')
         .orderBy('id')
         .execute();
       return rows.map(toKey);
@@ -98,8 +98,8 @@ export function sqlKeys({ read, write }: SqlDatabase): KeyRepository {
         tpm: rights.tpm,
         concurrency: rights.concurrency,
         monthly_budget_nano_usd: rights.monthlyBudgetNanoUsd,
-        expires_at: rights.expiresAt,
-        revoked_at: rights.revokedAt,
+        expires_at_ms: rights.expiresAt,
+        revoked_at_ms: rights.revokedAt,
       });
       if (Object.keys(changes).length === 0) return this.get(id);
       const [{ rows }] = await write([
@@ -115,9 +115,11 @@ export function sqlKeys({ read, write }: SqlDatabase): KeyRepository {
         uses.map(({ id, lastUsedAt }) =>
           read
             .updateTable('api_keys')
-            .set({ last_used_at: lastUsedAt })
+            .set({ last_used_at_ms: lastUsedAt })
             .where('id', '=', id)
-            .where((where) => where.or([where('last_used_at', 'is', null), where('last_used_at', '<', lastUsedAt)])),
+            .where((where) =>
+              where.or([where('last_used_at_ms', 'is', null), where('last_used_at_ms', '<', lastUsedAt)]),
+            ),
         ),
       );
     },

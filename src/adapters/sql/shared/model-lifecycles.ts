@@ -9,16 +9,16 @@ export function sqlModelLifecycles({ read, write }: SqlDatabase): ModelLifecycle
       return rows.map((row) => ({
         slug: row.slug,
         version: row.version,
-        noticeAt: row.notice_at,
-        deprecatedAt: row.deprecated_at,
-        retiredAt: row.retired_at,
+        noticeAt: row.notice_at_ms,
+        deprecatedAt: row.deprecated_at_ms,
+        retiredAt: row.retired_at_ms,
       }));
     },
     async save(lifecycle) {
       const changes = {
-        notice_at: lifecycle.noticeAt,
-        deprecated_at: lifecycle.deprecatedAt,
-        retired_at: lifecycle.retiredAt,
+        notice_at_ms: lifecycle.noticeAt,
+        deprecated_at_ms: lifecycle.deprecatedAt,
+        retired_at_ms: lifecycle.retiredAt,
       };
       await write([
         read

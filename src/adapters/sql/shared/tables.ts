@@ -1,8 +1,8 @@
-/** The stored shape: snake_case, times as ISO text or milliseconds, lists as JSON text, money as integer nano-USD. */
+/** The stored shape: snake_case, times in milliseconds since 1970 (`*_ms`), lists as JSON text, money as integer nano-USD. */
 export interface AccountsTable {
   id: string;
   name: string;
-  created_at: string;
+  created_at_ms: number;
   rpm: number | null;
   tpm: number | null;
   monthly_budget_nano_usd: number | null;
@@ -21,18 +21,18 @@ export interface ApiKeysTable {
   tpm: number | null;
   concurrency: number | null;
   monthly_budget_nano_usd: number | null;
-  created_at: string;
-  expires_at: string | null;
-  revoked_at: string | null;
-  last_used_at: string | null;
+  created_at_ms: number;
+  expires_at_ms: number | null;
+  revoked_at_ms: number | null;
+  last_used_at_ms: number | null;
 }
 
 export interface ModelLifecyclesTable {
   slug: string;
   version: string;
-  notice_at: string;
-  deprecated_at: string | null;
-  retired_at: string | null;
+  notice_at_ms: number;
+  deprecated_at_ms: number | null;
+  retired_at_ms: number | null;
 }
 
 export interface RevisionsTable {
@@ -94,8 +94,8 @@ export interface IdempotencyTable {
   body_hash: string;
   run_id: string;
   owner_id: string;
-  lease_until: number;
-  expires_at: number;
+  lease_until_ms: number;
+  expires_at_ms: number;
   status: number | null;
   headers: string | null;
   body: Uint8Array | null;

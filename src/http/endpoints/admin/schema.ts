@@ -1,5 +1,6 @@
 import { type Static, Type } from 'typebox';
 import type { Changes } from '../../../domain/changes.ts';
+import { isoTime, isoTimeOrNull } from '../../../domain/dates.ts';
 import type { Account, AccountLimits, ApiKey, KeyRights } from '../../../domain/principal.ts';
 import { parseScopes, SCOPES } from '../../../domain/scopes.ts';
 import { parseTimestamp } from '../../../domain/timestamps.ts';
@@ -107,17 +108,14 @@ export const rightsFromWire = (body: Static<typeof KeyChanges>): Changes<KeyRigh
   allowedModels: body.allowed_models,
   allowedRegions: body.allowed_regions,
   concurrency: body.concurrency,
-  expiresAt:
-    typeof body.expires_at === 'string'
-      ? new Date(parseTimestamp(body.expires_at, 'expires_at')).toISOString()
-      : body.expires_at,
+  expiresAt: typeof body.expires_at === 'string' ? parseTimestamp(body.expires_at, 'expires_at') : body.expires_at,
 });
 
 export const accountToWire = (account: Account): Static<typeof AccountShape> => ({
   id: account.id,
   object: 'account',
   name: account.name,
-  created_at: account.createdAt,
+  created_at: isoTime(account.createdAt),
   rpm: account.rpm,
   tpm: account.tpm,
   monthly_budget_usd: toUsd(account.monthlyBudgetNanoUsd),
@@ -136,8 +134,8 @@ export const keyToWire = (key: ApiKey): Static<typeof KeyShape> => ({
   tpm: key.tpm,
   concurrency: key.concurrency,
   monthly_budget_usd: toUsd(key.monthlyBudgetNanoUsd),
-  created_at: key.createdAt,
-  expires_at: key.expiresAt,
-  revoked_at: key.revokedAt,
-  last_used_at: key.lastUsedAt,
+  created_at: isoTime(key.createdAt),
+  expires_at: isoTimeOrNull(key.expiresAt),
+  revoked_at: isoTimeOrNull(key.revokedAt),
+  last_used_at: isoTimeOrNull(key.lastUsedAt),
 });

@@ -1,4 +1,5 @@
 import { type Static, Type } from 'typebox';
+import { isoTimeOrNull } from '../../../domain/dates.ts';
 import { MODALITIES } from '../../../domain/model.ts';
 import type { CatalogModel } from '../../../services/catalog.ts';
 
@@ -77,12 +78,12 @@ export function toWire({ entry, version, serving }: CatalogModel): Static<typeof
       cache_read_per_million: pricing.cacheReadPerMillion,
       audio_per_minute: pricing.audioPerMinute,
     },
-    deprecated_at: version.deprecatedAt,
+    deprecated_at: isoTimeOrNull(version.deprecatedAt),
     version: version.version,
     versions: entry.versions.map((each) => ({
       version: each.version,
-      deprecated_at: each.deprecatedAt,
-      retired_at: each.retiredAt,
+      deprecated_at: isoTimeOrNull(each.deprecatedAt),
+      retired_at: isoTimeOrNull(each.retiredAt),
     })),
     hosting: 'shared',
     status: serving.status,

@@ -4,12 +4,17 @@ import * as ledger from './0002-ledger.ts';
 import * as files from './0010-files.ts';
 import * as idempotency from './0011-idempotency.ts';
 import * as batches from './0012-batches.ts';
+import * as millisecondTimes from './0013-millisecond-times.ts';
 
-/** In order of their names, forwards only. A migration that was released is never edited. */
+/**
+ * Run in the order of their names, forwards only. Numbers only sort: 0003 to 0009 never existed. A released migration is never
+ * edited, and a new one sorts after all released ones.
+ */
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0001-identity': identity,
   '0002-ledger': ledger,
   '0010-files': files,
   '0011-idempotency': idempotency,
   '0012-batches': batches,
+  '0013-millisecond-times': millisecondTimes,
 };
