@@ -1,8 +1,8 @@
 import type { LlamaModel, Token } from 'node-llama-cpp';
+import { collectGarbage } from '../../runtime/garbage-collection.ts';
 import type { LoadSpec } from '../driver.ts';
 import type { ChatCapability } from '../engine.ts';
 import { createBatching } from './decoding/batching.ts';
-import { createCollector } from './decoding/collector.ts';
 import { createGeneration, type GenerationDependencies } from './decoding/generation.ts';
 import { createGrammarStates } from './decoding/grammar-states.ts';
 import { createSlotPool } from './decoding/slots.ts';
@@ -11,17 +11,22 @@ import { createPromptTokenizer } from './prompt/prompt.ts';
 import { createVocabulary } from './prompt/vocabulary.ts';
 
 /**
- * Prompt tokens evaluated at once. Nobody else gets a turn meanwhile and an abort waits for it, and what is reproducible is cached
- * in whole pieces, so it is as small as the hardware allows: on CPUs 64 costs a tenth more than 512, and 128 nothing.
+ * Prompt tokens evaluated at once. Other requests and aborts wait for a chunk, and reproducible prompts are cached in whole chunks,
+ * so it is as small as the hardware allows: on CPUs 64 costs a tenth more than 512, and 128 costs nothing.
  */
-const PIECE_TOKENS = { cpu: 64, gpu: 512 };
-/** For a prompt that nobody waits for. */
+const CHUNK_TOKENS = { cpu: 64, gpu: 512 };
+/** When no other request is running. */
 const LONE_PROMPT_TOKENS = { cpu: 128, gpu: 512 };
+/**
+ * Each generation leaves a native sampler with a table of the whole vocabulary (0.4 to 2 MB). V8 does not know its size and would
+ * let hundreds of them pile up.
+ */
+const GENERATIONS_PER_COLLECTION = 32;
 
 export interface ChatOptions {
   model: LlamaModel;
   spec: LoadSpec;
-  /** Jinja; that of the model's file when undefined. */
+  /** Jinja. Default: the template in the model file. */
   chatTemplate?: string | undefined;
   randomSeed: () => number;
   newCallId: () => string;
@@ -35,8 +40,8 @@ export async function createChatCapability({
   newCallId,
 }: ChatOptions): Promise<ChatCapability> {
   const processor = model.gpuLayers > 0 ? 'gpu' : 'cpu';
-  const pieceTokens = PIECE_TOKENS[processor];
-  const batching = createBatching({ lonePromptTokens: LONE_PROMPT_TOKENS[processor], sharedPromptTokens: pieceTokens });
+  const chunkTokens = CHUNK_TOKENS[processor];
+  const batching = createBatching({ lonePromptTokens: LONE_PROMPT_TOKENS[processor], sharedPromptTokens: chunkTokens });
   const context = await model.createContext({
     contextSize: spec.contextLength,
     sequences: spec.parallelSequences,
@@ -59,20 +64,27 @@ export async function createChatCapability({
     }),
     tokenizer: createPromptTokenizer(model, vocabulary.size),
     grammars: createGrammarStates(model),
-    slots: createSlotPool({ sequences, pieceTokens }),
+    slots: createSlotPool({ sequences, chunkTokens }),
     batching,
-    pieceTokens,
+    chunkTokens,
     contextLength: context.contextSize,
     maxOutputTokens: spec.maxOutputTokens,
     greedyRunsAlone: processor === 'cpu',
     randomSeed,
     newCallId,
-    afterGeneration: createCollector(),
+    afterGeneration: createCollectionCounter(),
   };
   return { generate: (request, call) => createGeneration(dependencies, request, call) };
 }
 
-/** Files may hold a second template, for tools. */
+function createCollectionCounter(): () => void {
+  let generations = 0;
+  return () => {
+    if (++generations % GENERATIONS_PER_COLLECTION === 0) collectGarbage();
+  };
+}
+
+/** Model files may hold a second template, for tools. */
 function templateSources(metadata: Readonly<Record<string, unknown>>, chatTemplate: string | undefined) {
   const { chat_template: own, 'chat_template.tool_use': ofTools } = metadata;
   if (chatTemplate !== undefined) return { source: chatTemplate };

@@ -3,8 +3,7 @@ import type { RerankCapability } from '../engine.ts';
 import type { Batcher } from './batching/batcher.ts';
 import { joined, mapInSlices } from './encoder.ts';
 import type { EncoderSequence } from './session.ts';
-import type { Template } from './tokenizer/template.ts';
-import type { Encode } from './tokenizer/tokenizer.ts';
+import type { Encode, Template } from './tokenizer/template.ts';
 import { windows } from './windows.ts';
 
 export interface CrossEncoderDependencies {

@@ -39,12 +39,12 @@ describe('createBatching', () => {
     expect(next([shared(0, 64), item(64, ALONE)])).toEqual([0]);
   });
 
-  it('takes larger pieces of a prompt that nobody waits for', () => {
-    const { share, pieceTokens } = batching();
+  it('takes larger chunks of a prompt that nobody waits for', () => {
+    const { share, chunkTokens } = batching();
     const ends = [share(), share()];
-    expect(pieceTokens()).toBe(64);
+    expect(chunkTokens()).toBe(64);
     ends[1]?.();
-    expect(pieceTokens()).toBe(128);
+    expect(chunkTokens()).toBe(128);
   });
 
   it('waits a little for a sequence that is about to queue its step, and not for ever', () => {

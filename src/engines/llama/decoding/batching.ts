@@ -2,7 +2,7 @@ import type { BatchItem, CustomBatchingPrioritizationStrategy, EvaluationPriorit
 
 /**
  * What a batch holds changes the floating point results of llama.cpp: kernels are chosen by the number of rows, and logits
- * were seen to move by 0.1. So work whose result must be a pure function of its tokens runs alone in its batch, in pieces of
+ * were seen to move by 0.1. So work whose result must be a pure function of its tokens runs alone in its batch, in chunks of
  * fixed shape; requests that promised nothing may share batches.
  *
  * The library hands the evaluation priority through to the batch strategy untouched. Here it tells whether work may share a
@@ -23,7 +23,7 @@ export interface Batching {
   /** Tells that a sequence starts with work that may share a batch; the result ends it. */
   share(): () => void;
   /** How many tokens of a prompt that may share a batch should be evaluated at once, as things are now. */
-  pieceTokens(): number;
+  chunkTokens(): number;
 }
 
 export interface BatchingOptions {
@@ -61,7 +61,7 @@ export function createBatching({ lonePromptTokens, sharedPromptTokens }: Batchin
         sharers--;
       };
     },
-    pieceTokens: () => (sharers > 1 ? sharedPromptTokens : lonePromptTokens),
+    chunkTokens: () => (sharers > 1 ? sharedPromptTokens : lonePromptTokens),
   };
 }
 

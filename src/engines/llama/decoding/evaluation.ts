@@ -8,12 +8,12 @@ export interface EvaluationInput {
   tokens: readonly Token[];
   /** How many of them the slot holds already. */
   cachedTokens: number;
-  /** The prompt runs alone, in pieces of fixed shape: what comes out depends on its tokens and on nothing else. */
+  /** The prompt runs alone, in chunks of fixed shape: what comes out depends on its tokens and on nothing else. */
   reproducible: boolean;
   /** Steps run alone too. */
   alone: boolean;
   /** Of a reproducible prompt. */
-  pieceTokens: number;
+  chunkTokens: number;
   batching: Batching;
   sampling: SequenceEvaluateOptions;
   probabilities: boolean;
@@ -26,7 +26,7 @@ export interface EvaluatedToken {
 }
 
 /**
- * Evaluates the prompt piece by piece, then yields one token after the other until the model ends its turn. The caller may send
+ * Evaluates the prompt chunk by chunk, then yields one token after the other until the model ends its turn. The caller may send
  * back tokens to put in the place of the one it got.
  */
 export async function* evaluate(input: EvaluationInput): AsyncGenerator<EvaluatedToken, void, Token[] | undefined> {
@@ -51,16 +51,16 @@ export async function* evaluate(input: EvaluationInput): AsyncGenerator<Evaluate
 }
 
 /**
- * Evaluates a prompt but for its last piece, which the first step takes along, and tells where that begins. An abort ends it
- * between two pieces.
+ * Evaluates a prompt but for its last chunk, which the first step takes along, and tells where that begins. An abort ends it
+ * between two chunks.
  */
 async function readPrompt(input: EvaluationInput): Promise<number> {
-  const { slot, tokens, cachedTokens, reproducible, pieceTokens, batching, signal } = input;
+  const { slot, tokens, cachedTokens, reproducible, chunkTokens, batching, signal } = input;
   const evaluationPriority = reproducible ? ALONE : sharedBy(slot.sequenceId);
   let position = cachedTokens;
   while (true) {
     if (signal.aborted) throw errors.clientCancelled();
-    const end = position + (reproducible ? pieceTokens : batching.pieceTokens());
+    const end = position + (reproducible ? chunkTokens : batching.chunkTokens());
     if (end >= tokens.length) return position;
     await slot.sequence.evaluateWithoutGeneratingNewTokens(tokens.slice(position, end), { evaluationPriority });
     if (reproducible && slot.reproducibleTokens === position) slot.reproducibleTokens = end;

@@ -1,11 +1,10 @@
 import type { LlamaModel, Token } from 'node-llama-cpp';
 import { errors } from '../../../errors/errors.ts';
 import type { CallContext, ChatEvent, ChatGeneration, ChatRequest, TokenUsage } from '../../engine.ts';
-import type { ChatTemplate, PromptPiece, RenderedPrompt } from '../prompt/chat-template.ts';
+import type { ChatTemplate, PromptPart, RenderedPrompt } from '../prompt/chat-template.ts';
 import type { PromptLimit, PromptTokenizer } from '../prompt/prompt.ts';
 import type { Vocabulary } from '../prompt/vocabulary.ts';
-import { callForms } from '../tools/call-form.ts';
-import { openingGrammar } from '../tools/call-grammar.ts';
+import { callForms, openingGrammar } from '../tools/call-form.ts';
 import { GENERIC_SYNTAX } from '../tools/call-syntax.ts';
 import { type CallPlan, planCalls } from '../tools/tool-calls.ts';
 import type { Batching } from './batching.ts';
@@ -16,7 +15,7 @@ import { outputBudget } from './limits.ts';
 import { tokenLogprob } from './logprobs.ts';
 import { createOutput, type Output, type OutputStep } from './output.ts';
 import { checkBias, samplingOptions, temperatureOf } from './sampling.ts';
-import type { SlotLease, SlotPool } from './slots.ts';
+import type { AcquiredSlot, SlotPool } from './slots.ts';
 
 /** Events that wait for a slow consumer before its generation pauses. */
 const BUFFERED_EVENTS = 32;
@@ -30,7 +29,7 @@ export interface GenerationDependencies {
   slots: SlotPool;
   batching: Batching;
   /** Of a prompt whose result must not depend on others: evaluated at once. */
-  pieceTokens: number;
+  chunkTokens: number;
   contextLength: number;
   maxOutputTokens: number | null;
   /**
@@ -90,17 +89,17 @@ async function produce(production: Production): Promise<void> {
   if (signal.aborted) throw errors.clientCancelled();
   const plan = await prepare(production);
   const { tokens, reproducible, output } = plan;
-  const lease = await dependencies.slots.acquire({ accountId, tokens, reproducible, signal });
+  const acquired = await dependencies.slots.acquire({ accountId, tokens, reproducible, signal });
   let cut = false;
   let keep = false;
   try {
     usage.promptTokens = tokens.length;
-    usage.cachedTokens = lease.cachedTokens;
-    await channel.push({ type: 'start', promptTokens: tokens.length, cachedTokens: lease.cachedTokens });
-    ({ cut } = await decode(production, plan, lease));
+    usage.cachedTokens = acquired.cachedTokens;
+    await channel.push({ type: 'start', promptTokens: tokens.length, cachedTokens: acquired.cachedTokens });
+    ({ cut } = await decode(production, plan, acquired));
     keep = true;
   } finally {
-    await lease.release({ keep: keep || signal.aborted });
+    await acquired.release({ keep: keep || signal.aborted });
   }
   for (const event of output.finish()) await channel.push(event);
   const reason = output.callsComplete ? 'tool_calls' : cut ? 'length' : 'stop';
@@ -166,16 +165,16 @@ async function prepare({ dependencies, request, signal }: Production): Promise<G
 async function decode(
   { dependencies, request, channel, signal, usage }: Production,
   { tokens, maxTokens, output, grammar, reproducible }: GenerationPlan,
-  { slot, cachedTokens }: SlotLease,
+  { slot, cachedTokens }: AcquiredSlot,
 ): Promise<{ cut: boolean }> {
-  const { model, vocabulary, batching, pieceTokens, tokenizer, randomSeed } = dependencies;
+  const { model, vocabulary, batching, chunkTokens, tokenizer, randomSeed } = dependencies;
   const generated: number[] = [];
   const temperature = temperatureOf(request);
   const steps = evaluate({
     slot,
     tokens,
     cachedTokens,
-    pieceTokens,
+    chunkTokens,
     batching,
     reproducible,
     alone: request.seed !== undefined || (reproducible && dependencies.greedyRunsAlone),
@@ -236,12 +235,12 @@ function renderPrompt(
 async function promptTokens(
   { tokenizer }: GenerationDependencies,
   prompt: ChatRequest['prompt'],
-  { rendered, lead }: { rendered: RenderedPrompt | undefined; lead: readonly PromptPiece[] },
+  { rendered, lead }: { rendered: RenderedPrompt | undefined; lead: readonly PromptPart[] },
   limit: PromptLimit,
 ): Promise<Token[]> {
   if ('text' in prompt) return tokenizer.text(prompt.text, limit);
   if ('tokens' in prompt) return tokenizer.ids(prompt.tokens);
-  return [...(await tokenizer.pieces(rendered?.pieces ?? [], limit)), ...tokenizer.continuation(lead)];
+  return [...(await tokenizer.parts(rendered?.parts ?? [], limit)), ...tokenizer.continuation(lead)];
 }
 
 /** What the model sees in the place of the token it chose, where fixed text follows it. */

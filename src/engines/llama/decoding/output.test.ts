@@ -55,7 +55,7 @@ function write(tokens: readonly (string | { control: string })[], { syntax, choi
     dropLeadingSpace: false,
     newCallId: () => `id_${++count}`,
   });
-  let context = output.lead.map((piece) => piece.text).join('');
+  let context = output.lead.map((part) => part.text).join('');
   const events: ChatEvent[] = [];
   let done = false;
   for (const token of tokens) {
@@ -66,7 +66,7 @@ function write(tokens: readonly (string | { control: string })[], { syntax, choi
     const seen = control !== undefined && output.callGrammar === undefined ? '' : own;
     const step = output.push({ bytes: new TextEncoder().encode(seen), control });
     events.push(...step.events);
-    context += (step.kept ?? own) + (step.insert ?? []).map((piece) => piece.text).join('');
+    context += (step.kept ?? own) + (step.insert ?? []).map((part) => part.text).join('');
     done = step.done;
   }
   events.push(...output.finish());

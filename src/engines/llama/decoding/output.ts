@@ -1,5 +1,5 @@
 import type { ChatEvent, TokenLogprob } from '../../engine.ts';
-import type { PromptPiece } from '../prompt/chat-template.ts';
+import type { PromptPart } from '../prompt/chat-template.ts';
 import { createCallDecoder } from '../tools/call-decoder.ts';
 import type { CallForm } from '../tools/call-form.ts';
 import { createOpening } from '../tools/call-opening.ts';
@@ -27,7 +27,7 @@ export interface OutputStep {
   /** Generation is over. */
   done: boolean;
   /** Text to put into the context after the token just read. */
-  insert?: PromptPiece[];
+  insert?: PromptPart[];
   /** What is left of that token, when it went further than it may. */
   kept?: string;
 }
@@ -42,7 +42,7 @@ export interface WrittenToken {
 /** Turns generated tokens into events: text until the model opens a call, tool calls from there on. */
 export interface Output {
   /** For a forced call: the text that goes before everything generated. */
-  readonly lead: readonly PromptPiece[];
+  readonly lead: readonly PromptPart[];
   push(token: WrittenToken): OutputStep;
   /** What was held back when generation ended. */
   finish(): readonly ChatEvent[];
@@ -71,15 +71,15 @@ export function createOutput(options: OutputOptions): Output {
   let inCall = lead.length > 0;
   let textDone = inCall;
 
-  const textEvents = (piece: string, upTo: number): ChatEvent[] => {
-    sent += piece.length;
+  const textEvents = (chunk: string, upTo: number): ChatEvent[] => {
+    sent += chunk.length;
     const ready = logprobs.take(upTo);
-    if (piece === '' && ready.length === 0) return [];
-    return [{ type: 'text-delta', text: piece, ...(withLogprobs ? { logprobs: ready } : {}) }];
+    if (chunk === '' && ready.length === 0) return [];
+    return [{ type: 'text-delta', text: chunk, ...(withLogprobs ? { logprobs: ready } : {}) }];
   };
 
   /** From here on the answer is calls. What the token that opened them holds beyond that is not kept. */
-  const enter = (events: ChatEvent[], insert: PromptPiece[], kept?: string): OutputStep => {
+  const enter = (events: ChatEvent[], insert: PromptPart[], kept?: string): OutputStep => {
     inCall = true;
     textDone = true;
     return { events, done: false, insert, ...(kept === undefined ? {} : { kept }) };

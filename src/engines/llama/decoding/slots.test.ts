@@ -26,7 +26,7 @@ function pool(count: number) {
   const sequences = Array.from({ length: count }, fakeSequence);
   const slots = createSlotPool({
     sequences: sequences as unknown as LlamaContextSequence[],
-    pieceTokens: PIECE,
+    chunkTokens: PIECE,
   });
   const request = (tokens: number[], options: Partial<SlotRequest> = {}): SlotRequest => ({
     accountId: 'a',
@@ -61,7 +61,7 @@ describe('createSlotPool', () => {
     expect((await serve([1, 2, 3, 4, 5])).cachedTokens).toBe(4);
   });
 
-  it('reuses only whole pieces where the result must not change', async () => {
+  it('reuses only whole chunks where the result must not change', async () => {
     const { serve } = pool(1);
     await serve([1, 2, 3, 4, 5, 6, 7]);
     expect((await serve([1, 2, 3, 4, 5, 6, 7, 8], { reproducible: true })).cachedTokens).toBe(4);

@@ -6,7 +6,7 @@ export interface Slot {
   readonly sequence: LlamaContextSequence;
   /** The number that llama.cpp knows the sequence by. */
   readonly sequenceId: number;
-  /** Leading tokens of the cache that came from whole prompt pieces, each evaluated alone. */
+  /** Leading tokens of the cache that came from whole prompt chunks, each evaluated alone. */
   reproducibleTokens: number;
 }
 
@@ -18,7 +18,7 @@ export interface SlotRequest {
   signal: AbortSignal;
 }
 
-export interface SlotLease {
+export interface AcquiredSlot {
   slot: Slot;
   /** Tokens of the prompt that are in the cache already. */
   cachedTokens: number;
@@ -27,7 +27,7 @@ export interface SlotLease {
 }
 
 export interface SlotPool {
-  acquire(request: SlotRequest): Promise<SlotLease>;
+  acquire(request: SlotRequest): Promise<AcquiredSlot>;
   readonly busy: number;
 }
 
@@ -41,12 +41,12 @@ interface PooledSlot extends Slot {
 export interface SlotPoolOptions {
   /** All sequences of a context, in the order in which it gave them out. */
   sequences: readonly LlamaContextSequence[];
-  /** Reproducible prompts are evaluated in pieces of this many tokens. */
-  pieceTokens: number;
+  /** Reproducible prompts are evaluated in chunks of this many tokens. */
+  chunkTokens: number;
 }
 
 /** Prefix cache: a free slot of the same account with the longest common prefix, else the one unused for longest. */
-export function createSlotPool({ sequences, pieceTokens }: SlotPoolOptions): SlotPool {
+export function createSlotPool({ sequences, chunkTokens }: SlotPoolOptions): SlotPool {
   const slots: PooledSlot[] = sequences.map((sequence, sequenceId) => ({
     sequence,
     sequenceId,
@@ -64,7 +64,7 @@ export function createSlotPool({ sequences, pieceTokens }: SlotPoolOptions): Slo
     const candidates = free.map((slot) => ({ slot, cachedTokens: reusable(slot, request) }));
     // Every prompt of a model starts alike: a few common tokens are no reason to take a slot from its conversation.
     const worth = ({ slot, cachedTokens }: { slot: PooledSlot; cachedTokens: number }) =>
-      cachedTokens >= pieceTokens || cachedTokens * 2 >= slot.tokens.length ? cachedTokens : 0;
+      cachedTokens >= chunkTokens || cachedTokens * 2 >= slot.tokens.length ? cachedTokens : 0;
     candidates.sort((a, b) => worth(b) - worth(a) || a.slot.lastUsed - b.slot.lastUsed);
     return candidates[0];
   };
@@ -78,14 +78,14 @@ export function createSlotPool({ sequences, pieceTokens }: SlotPoolOptions): Slo
     while (common < limit && slot.tokens[common] === tokens[common]) common++;
     if (!reproducible) return common;
     const exact = Math.min(common, slot.reproducibleTokens);
-    return exact - (exact % pieceTokens);
+    return exact - (exact % chunkTokens);
   };
 
   return {
     async acquire(request) {
       let found = waiting.length > 0 ? undefined : take(request);
       while (found === undefined) {
-        await turn(waiting, request.signal);
+        await slotRelease(waiting, request.signal);
         found = take(request);
       }
       const { slot, cachedTokens } = found;
@@ -127,7 +127,8 @@ async function forget(slot: PooledSlot): Promise<void> {
   await slot.sequence.clearHistory();
 }
 
-function turn(waiting: (() => void)[], signal: AbortSignal): Promise<void> {
+/** Resolves when a slot is free, in order of arrival. */
+function slotRelease(waiting: (() => void)[], signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const wake = () => {
       signal.removeEventListener('abort', cancel);

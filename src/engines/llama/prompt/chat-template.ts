@@ -1,13 +1,12 @@
 import { Template } from '@huggingface/jinja';
 import { errors } from '../../../errors/errors.ts';
 import type { ChatMessage, ToolDefinition } from '../../engine.ts';
-import { learnToolSupport } from '../tools/call-probe.ts';
+import { learnToolSupport, type TemplateMessage, type TemplateTool } from '../tools/call-probe.ts';
 import { type CallSyntax, GENERIC_SYNTAX } from '../tools/call-syntax.ts';
-import type { TemplateMessage, TemplateTool } from './template-message.ts';
 import { genericMessages, nativeMessages, nativeTool, numberCalls, usesTools } from './tool-prompt.ts';
 
 /** A rendered prompt: `literal` text came from a client and never becomes a control token. */
-export interface PromptPiece {
+export interface PromptPart {
   text: string;
   literal: boolean;
 }
@@ -22,7 +21,7 @@ export interface RenderInput {
 }
 
 export interface RenderedPrompt {
-  pieces: PromptPiece[];
+  parts: PromptPart[];
   /** How the answer is to write calls. */
   syntax: CallSyntax;
   /** Calls in the messages. */
@@ -90,7 +89,7 @@ export function createChatTemplate(options: ChatTemplateOptions): ChatTemplate {
     if (text === undefined) return undefined;
     const { withoutCalls, syntax } = support;
     const cut = forcesCall && text.endsWith(withoutCalls) ? withoutCalls.length : 0;
-    return { pieces: guard.split(text.slice(0, text.length - cut)), syntax, callsBefore: callNumbers.size };
+    return { parts: guard.split(text.slice(0, text.length - cut)), syntax, callsBefore: callNumbers.size };
   };
 
   return {
@@ -101,7 +100,7 @@ export function createChatTemplate(options: ChatTemplateOptions): ChatTemplate {
       const guard = createEscape(controlPattern);
       const turns = prepare(genericMessages(input.messages, input.tools).map((turn) => guard.value(turn)));
       try {
-        return { pieces: guard.split(runOrMerge(run, turns)), syntax: GENERIC_SYNTAX, callsBefore: 0 };
+        return { parts: guard.split(runOrMerge(run, turns)), syntax: GENERIC_SYNTAX, callsBefore: 0 };
       } catch (error) {
         const reason = error instanceof Error ? error.message : String(error);
         throw errors.invalidParameter('messages', `The chat template of this model refuses these messages: ${reason}`);
@@ -179,13 +178,13 @@ function createEscape(pattern: RegExp | undefined) {
     return Object.fromEntries(Object.entries(input).map(([key, item]) => [text(key), anyValue(item)]));
   };
   const value = <T extends TemplateMessage | TemplateTool>(input: T) => anyValue(input) as T;
-  const split = (rendered: string): PromptPiece[] =>
+  const split = (rendered: string): PromptPart[] =>
     rendered
       .split(MARKER)
       .map((part, index) =>
         index % 2 === 0 ? { text: part, literal: false } : { text: replaced[Number(part)] ?? '', literal: true },
       )
-      .filter((piece) => piece.text !== '');
+      .filter((part) => part.text !== '');
   return { value, split };
 }
 

@@ -36,7 +36,7 @@ describe('a prompt', () => {
     const { tokenizer, sizes } = wordTokenizer();
     const text = 'word '.repeat(4_000_000);
     await expect(tokenizer.text(text, limit(2047))).rejects.toMatchObject(refused);
-    await expect(tokenizer.pieces([{ text, literal: false }], limit(2047))).rejects.toMatchObject({
+    await expect(tokenizer.parts([{ text, literal: false }], limit(2047))).rejects.toMatchObject({
       ...refused,
       message: expect.stringContaining('more than 2047 tokens'),
     });
@@ -44,13 +44,13 @@ describe('a prompt', () => {
     expect(sizes.length).toBeLessThan(10);
   });
 
-  it('of very many pieces is refused, too', async () => {
+  it('of very many parts is refused, too', async () => {
     const { tokenizer, sizes } = wordTokenizer();
     const many = new Array(1_000_000).fill({ text: '</s>', literal: true });
-    await expect(tokenizer.pieces(many, limit(2047))).rejects.toMatchObject(refused);
+    await expect(tokenizer.parts(many, limit(2047))).rejects.toMatchObject(refused);
     expect(sizes).toEqual([]);
     const large = new Array(2_000).fill({ text: 'word '.repeat(3_000), literal: true });
-    await expect(tokenizer.pieces(large, limit(2047))).rejects.toMatchObject(refused);
+    await expect(tokenizer.parts(large, limit(2047))).rejects.toMatchObject(refused);
     expect(sizes).toHaveLength(1);
   });
 

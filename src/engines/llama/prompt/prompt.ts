@@ -1,6 +1,6 @@
 import type { LlamaModel, Token } from 'node-llama-cpp';
 import { errors } from '../../../errors/errors.ts';
-import type { PromptPiece } from './chat-template.ts';
+import type { PromptPart } from './chat-template.ts';
 import { createTokenizerSlice } from './tokenizer-slice.ts';
 
 /** Tokenizing takes about 0.5 µs for each character, more where there are many. */
@@ -10,13 +10,13 @@ const TOKENS_OF_A_CUT = 32;
 
 export interface PromptTokenizer {
   /** A rendered chat prompt. */
-  pieces(pieces: readonly PromptPiece[], limit: PromptLimit): Promise<Token[]>;
+  parts(parts: readonly PromptPart[], limit: PromptLimit): Promise<Token[]>;
   /** A plain text to continue. */
   text(text: string, limit: PromptLimit): Promise<Token[]>;
   /** Token ids from a client. */
   ids(ids: readonly number[]): Token[];
   /** Text that continues the tokens before it. */
-  continuation(pieces: readonly PromptPiece[]): Token[];
+  continuation(parts: readonly PromptPart[]): Token[];
 }
 
 export interface PromptLimit {
@@ -34,17 +34,17 @@ export function createPromptTokenizer(model: TokenizerModel, vocabularySize: num
   const { bos, shouldPrependBosToken } = model.tokens;
   const withStart = (tokens: Token[]): Token[] =>
     shouldPrependBosToken && bos !== null && tokens[0] !== bos ? [bos, ...tokens] : tokens;
-  const continuing = ({ text, literal }: PromptPiece) => model.tokenize(text, !literal, 'trimLeadingSpace');
+  const continuing = ({ text, literal }: PromptPart) => model.tokenize(text, !literal, 'trimLeadingSpace');
 
   /**
    * Counts a long prompt in slices that let others go on, no further than the limit. Only what is known to fit, or nearly, is
    * then tokenized whole: the ids of a text cut in slices would not be the same.
    */
-  async function refuseTooLong(pieces: readonly PromptPiece[], { param, tokens: limit, signal }: PromptLimit) {
-    if (pieces.length > limit) throw errors.contextFarTooLong(param, limit);
+  async function refuseTooLong(parts: readonly PromptPart[], { param, tokens: limit, signal }: PromptLimit) {
+    if (parts.length > limit) throw errors.contextFarTooLong(param, limit);
     const slice = createTokenizerSlice(signal);
     let least = 0;
-    for (const { text, literal } of pieces) {
+    for (const { text, literal } of parts) {
       for (let at = 0; at < text.length && text.length > SLICE_CHARACTERS; at += SLICE_CHARACTERS) {
         least += model.tokenize(text.slice(at, at + SLICE_CHARACTERS), !literal).length - TOKENS_OF_A_CUT;
         if (least > limit) throw errors.contextFarTooLong(param, limit);
@@ -54,14 +54,14 @@ export function createPromptTokenizer(model: TokenizerModel, vocabularySize: num
   }
 
   return {
-    async pieces(pieces, limit) {
-      await refuseTooLong(pieces, limit);
+    async parts(parts, limit) {
+      await refuseTooLong(parts, limit);
       const slice = createTokenizerSlice(limit.signal);
       const tokens: Token[] = [];
-      for (const [index, { text, literal }] of pieces.entries()) {
+      for (const [index, { text, literal }] of parts.entries()) {
         const own = index === 0 ? model.tokenize(text, !literal) : continuing({ text, literal });
         for (const token of own) tokens.push(token);
-        if (tokens.length > limit.tokens && index < pieces.length - 1) {
+        if (tokens.length > limit.tokens && index < parts.length - 1) {
           throw errors.contextFarTooLong(limit.param, limit.tokens);
         }
         if (slice.isOver()) await slice.next();
@@ -82,6 +82,6 @@ export function createPromptTokenizer(model: TokenizerModel, vocabularySize: num
       }
       return ids.length === 0 ? withStart([]) : (ids as Token[]);
     },
-    continuation: (pieces) => pieces.flatMap(continuing),
+    continuation: (parts) => parts.flatMap(continuing),
   };
 }

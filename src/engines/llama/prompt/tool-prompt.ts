@@ -1,7 +1,6 @@
 import type { ChatMessage, ToolDefinition } from '../../engine.ts';
-import type { ToolSupport } from '../tools/call-probe.ts';
+import type { TemplateMessage, TemplateTool, ToolSupport } from '../tools/call-probe.ts';
 import { GENERIC_SYNTAX, shownId } from '../tools/call-syntax.ts';
-import type { TemplateMessage, TemplateTool } from './template-message.ts';
 
 export const usesTools = (message: ChatMessage) => message.role === 'tool' || (message.toolCalls?.length ?? 0) > 0;
 

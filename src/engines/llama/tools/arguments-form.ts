@@ -1,5 +1,12 @@
-import { CALL_ID, type CallSyntax, type JsonArguments, type TaggedArguments } from './call-syntax.ts';
-import { firstUnit, NAME_CHARACTERS, sharedUnits } from './call-units.ts';
+import {
+  CALL_ID,
+  type CallSyntax,
+  firstUnit,
+  type JsonArguments,
+  NAME_CHARACTERS,
+  sharedUnits,
+  type TaggedArguments,
+} from './call-syntax.ts';
 import type { Found } from './probe-shapes.ts';
 
 interface Around {

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { PromptPiece } from '../prompt/chat-template.ts';
+import type { PromptPart } from '../prompt/chat-template.ts';
 import { createCallDecoder } from './call-decoder.ts';
-import { type CallForm, callForms } from './call-form.ts';
-import { openingGrammar } from './call-grammar.ts';
+import { type CallForm, callForms, openingGrammar } from './call-form.ts';
 import { CALL_ID, type CallSyntax, GENERIC_SYNTAX } from './call-syntax.ts';
 import { type CallPlan, planCalls } from './tool-calls.ts';
 
@@ -49,7 +48,7 @@ describe('planCalls', () => {
   });
 });
 
-const joined = (pieces: readonly PromptPiece[] | undefined) => pieces?.map((piece) => piece.text).join('');
+const joined = (parts: readonly PromptPart[] | undefined) => parts?.map((part) => part.text).join('');
 
 const decoderFor = (request: Parameters<typeof planCalls>[0], syntax: CallSyntax = GENERIC_SYNTAX) => {
   const { parallel, tools } = plan(request);
@@ -69,7 +68,7 @@ describe('openingGrammar', () => {
 });
 
 describe('createCallDecoder', () => {
-  it('streams id and name first, then the arguments in pieces', () => {
+  it('streams id and name first, then the arguments in parts', () => {
     const decoder = decoderFor({ tools: [weather], choice: 'required', parallel: false });
     expect(decoder.open('<tool_call>')).toEqual([
       { text: '\n{"name": "', literal: false },

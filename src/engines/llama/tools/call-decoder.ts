@@ -1,9 +1,7 @@
 import type { ChatEvent } from '../../engine.ts';
-import type { PromptPiece } from '../prompt/chat-template.ts';
-import type { ArgumentsReader } from './arguments-reader.ts';
-import type { CallForm, NameEnding } from './call-form.ts';
-import { choiceGrammar, nameGrammar } from './call-grammar.ts';
-import { CALL_ID, type CallSyntax, shownId } from './call-syntax.ts';
+import type { PromptPart } from '../prompt/chat-template.ts';
+import { type CallForm, type NameEnding, nameGrammar, nextCallGrammar } from './call-form.ts';
+import { type ArgumentsReader, CALL_ID, type CallSyntax, shownId } from './call-syntax.ts';
 
 /** Calls in one answer; a weak model would not come to an end by itself. */
 const MAX_CALLS = 16;
@@ -13,7 +11,7 @@ type CallDelta = Extract<ChatEvent, { type: 'tool-call-delta' }>;
 export interface CallStep {
   events: CallDelta[];
   /** Text without an alternative: it is put into the context instead of being generated. */
-  insert?: PromptPiece[];
+  insert?: PromptPart[];
   /** No more calls. */
   done: boolean;
 }
@@ -24,9 +22,9 @@ export interface CallStep {
  */
 export interface CallDecoder {
   /** Starts the first call; so much of what opens it is in the context already. */
-  open(written: string): PromptPiece[];
+  open(written: string): PromptPart[];
   /** The same after the model wrote everything up to the end of the name. */
-  openNamed(name: string): PromptPiece[];
+  openNamed(name: string): PromptPart[];
   /** Text generated under the grammar of the current phase. */
   push(text: string): CallStep;
   /** What generation must follow now. */
@@ -56,13 +54,13 @@ export function createCallDecoder(options: CallDecoderOptions): CallDecoder {
   const calls = createCallLog(newId);
 
   let number = callsBefore + 1;
-  const fixed = (text: string): PromptPiece => ({ text: text.replaceAll(CALL_ID, shownId(number)), literal: false });
+  const fixed = (text: string): PromptPart => ({ text: text.replaceAll(CALL_ID, shownId(number)), literal: false });
   const startArguments = ({ name, grammar, createReader }: CallForm) => {
     phase = { type: 'arguments', grammar, reader: createReader() };
     calls.begin(name);
   };
   /** Everything up to the next choice that is the model's. */
-  const startCall = (lead: string): PromptPiece[] => {
+  const startCall = (lead: string): PromptPart[] => {
     const [form] = forms;
     const [ending] = form?.endings ?? [];
     phase = { type: 'name' };
@@ -122,7 +120,7 @@ export function createCallDecoder(options: CallDecoderOptions): CallDecoder {
     },
     get grammar() {
       if (phase.type === 'name') return nameGrammar(forms);
-      return phase.type === 'next' ? choiceGrammar(next?.choice ?? '', syntax.end) : phase.grammar;
+      return phase.type === 'next' ? nextCallGrammar(next?.choice ?? '', syntax.end) : phase.grammar;
     },
   };
 }

@@ -1,6 +1,11 @@
-import type { ArgumentsReader } from './arguments-reader.ts';
-import type { CallSyntax, JsonArguments, TaggedArguments } from './call-syntax.ts';
-import { NAME_CHARACTERS } from './call-units.ts';
+import { literal } from '../grammar/grammar-rules.ts';
+import {
+  type ArgumentsReader,
+  type CallSyntax,
+  type JsonArguments,
+  NAME_CHARACTERS,
+  type TaggedArguments,
+} from './call-syntax.ts';
 import { createJsonReader } from './json-reader.ts';
 import { tagTool } from './tagged-grammar.ts';
 import { createTaggedReader } from './tagged-reader.ts';
@@ -52,3 +57,17 @@ function taggedCall({ name, schema, location }: CallableTool, written: TaggedArg
     createReader: () => createTaggedReader(written, tool.kinds),
   };
 }
+
+/** One of the names, with what ends it. */
+export const nameGrammar = (forms: readonly CallForm[]) => `root ::= ${endedNames(forms)}`;
+
+const endedNames = (forms: readonly CallForm[]) =>
+  forms.flatMap(({ name, endings }) => endings.map(({ text }) => literal(name + text))).join(' | ');
+
+/** After a call: what begins the next one, or the end. */
+export const nextCallGrammar = (next: string, end: string) =>
+  end === '' ? `root ::= ${literal(next)}?` : `root ::= ${literal(next)} | ${literal(end)}`;
+
+/** What stands for a call where text must keep to a format: as much of it as opens one. */
+export const openingGrammar = (forms: readonly CallForm[], { mark, open }: CallSyntax) =>
+  mark === undefined ? `${literal(open)} (${endedNames(forms)})` : literal(mark);

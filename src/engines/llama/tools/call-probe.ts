@@ -1,8 +1,26 @@
-import type { TemplateMessage, TemplateTool } from '../prompt/template-message.ts';
 import { jsonForm, taggedForm } from './arguments-form.ts';
-import { CALL_ID, type CallSyntax } from './call-syntax.ts';
-import { firstUnit, sharedUnits } from './call-units.ts';
+import { CALL_ID, type CallSyntax, firstUnit, sharedUnits } from './call-syntax.ts';
 import { type Found, isShown, JSON_SHAPE, type ProbeShape, TAGGED_SHAPE, TEXT_SHAPE } from './probe-shapes.ts';
+
+/** Messages and tools under the names that chat templates know. */
+export interface TemplateMessage {
+  role: string;
+  content: string;
+  name?: string;
+  tool_call_id?: string;
+  tool_calls?: readonly TemplateCall[];
+}
+
+export interface TemplateCall {
+  id: string;
+  type: 'function';
+  function: { name: string; arguments: unknown };
+}
+
+export interface TemplateTool {
+  type: 'function';
+  function: { name: string; description: string; parameters: Record<string, unknown> };
+}
 
 /** What a chat template itself does for tools. */
 export interface ToolSupport {

@@ -61,3 +61,28 @@ export const GENERIC_SYNTAX = {
  * be, or the same request would not give the same answer. Mistral's templates refuse all but nine letters and digits.
  */
 export const shownId = (number: number) => `call${String(number).padStart(5, '0')}`;
+
+/** Turns generated arguments, chunk by chunk, into the JSON that clients get. */
+export interface ArgumentsReader {
+  read(text: string): { json: string; done: boolean };
+}
+
+/** The first unit of a fixed text: a control token, a tag, or else a character. What models write as one token is not cut. */
+export function firstUnit(text: string, controlTexts: readonly string[]): string {
+  const control = controlTexts.find((each) => text.startsWith(each));
+  return control ?? /^<[^<>]*>?/.exec(text)?.[0] ?? [...text.slice(0, 2)][0] ?? '';
+}
+
+/** Length of the text that both begin with, in whole units. */
+export function sharedUnits(a: string, b: string, controlTexts: readonly string[]): number {
+  let at = 0;
+  while (at < a.length) {
+    const unit = firstUnit(a.slice(at), controlTexts);
+    if (unit !== firstUnit(b.slice(at), controlTexts)) break;
+    at += unit.length;
+  }
+  return at;
+}
+
+/** Names and keys as templates print them without quotes. The texts around them begin with other characters. */
+export const NAME_CHARACTERS = /^[\p{L}\p{N}_.-]+$/u;

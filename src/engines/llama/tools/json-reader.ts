@@ -1,4 +1,4 @@
-import type { ArgumentsReader } from './arguments-reader.ts';
+import type { ArgumentsReader } from './call-syntax.ts';
 
 /** Arguments that are one JSON object: they end where it ends. */
 export function createJsonReader(): ArgumentsReader {

@@ -23,7 +23,7 @@ function formOf(parameters: Record<string, unknown>, syntax: CallSyntax): CallFo
   return plan && callForms(plan.tools, syntax)?.[0];
 }
 
-/** A text of the grammar, read in pieces of random length. */
+/** A text of the grammar, read in chunks of random length. */
 function write({ grammar, createReader }: CallForm, random: () => number) {
   const text = createGbnfWalk(grammar, random)();
   const reader = createReader();
@@ -32,11 +32,11 @@ function write({ grammar, createReader }: CallForm, random: () => number) {
   for (let at = 0; at < text.length; ) {
     if (done) throw new Error(`Over before ${JSON.stringify(text.slice(at))}`);
     // As a decoder of UTF-8 does: whole characters only.
-    const piece = Array.from(text.slice(at)).slice(0, 1 + Math.floor(random() * 6));
-    const read = reader.read(piece.join(''));
+    const chunk = Array.from(text.slice(at)).slice(0, 1 + Math.floor(random() * 6));
+    const read = reader.read(chunk.join(''));
     json += read.json;
     done = read.done;
-    at += piece.join('').length;
+    at += chunk.join('').length;
   }
   if (!done) throw new Error(`Not over after ${JSON.stringify(text)}`);
   return { text, json };
@@ -103,7 +103,7 @@ describe('arguments between tags', () => {
     fc.assert(
       fc.property(values, fc.nat(), (value, seed) => {
         const call = { id: 'a', name: 'act', arguments: JSON.stringify(value) };
-        const { pieces, syntax } = chat.render({
+        const { parts, syntax } = chat.render({
           messages: [
             { role: 'user', content: 'x' },
             { role: 'assistant', content: '', toolCalls: [call] },
@@ -114,18 +114,18 @@ describe('arguments between tags', () => {
         const form = formOf(tool.parameters, syntax);
         const [ending] = form?.endings ?? [];
         if (!form || !ending) throw new Error('The template does not fit');
-        const shown = pieces.map((piece) => piece.text).join('');
+        const shown = parts.map((part) => part.text).join('');
         const start = `act${ending.text}`;
         const random = dice(seed);
         const reader = form.createReader();
         let rest = shown.slice(shown.indexOf(start) + start.length);
         let json = '';
         for (let done = false; !done && rest !== ''; ) {
-          const piece = Array.from(rest)
+          const chunk = Array.from(rest)
             .slice(0, 1 + Math.floor(random() * 4))
             .join('');
-          const read = reader.read(piece);
-          rest = rest.slice(piece.length);
+          const read = reader.read(chunk);
+          rest = rest.slice(chunk.length);
           json += read.json;
           ({ done } = read);
         }

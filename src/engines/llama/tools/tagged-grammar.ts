@@ -4,8 +4,7 @@ import { jsonRules } from '../grammar/json-grammar.ts';
 import { createConverter } from '../grammar/schema-converter.ts';
 import { assertionKeys, isObject } from '../grammar/schema-document.ts';
 import { MAX_GRAMMAR_CHARACTERS } from '../grammar/schema-grammar.ts';
-import type { TaggedArguments } from './call-syntax.ts';
-import { NAME_CHARACTERS } from './call-units.ts';
+import { NAME_CHARACTERS, type TaggedArguments } from './call-syntax.ts';
 import { ANY_TEXT, addAnyText, type ValueForm, type ValueKind, valueForm } from './tagged-values.ts';
 
 /** The arguments of one tool between tags. */

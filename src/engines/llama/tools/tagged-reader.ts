@@ -1,6 +1,5 @@
-import { possibleStopSuffix } from '../decoding/text-stream.ts';
-import type { ArgumentsReader } from './arguments-reader.ts';
-import type { TaggedArguments } from './call-syntax.ts';
+import { possibleStopSuffix } from '../decoding/stop-sequences.ts';
+import type { ArgumentsReader, TaggedArguments } from './call-syntax.ts';
 import type { ValueKind } from './tagged-values.ts';
 
 type Place = 'key' | 'value' | 'after' | 'end';

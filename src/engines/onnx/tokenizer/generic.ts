@@ -1,6 +1,6 @@
 import { Tokenizer } from '@huggingface/tokenizers';
 import type { TokenizerFile } from './file.ts';
-import type { Encode } from './tokenizer.ts';
+import type { Encode } from './template.ts';
 
 /** Any other tokenizer (Unigram, BPE): correct, and about ten times slower than the lean one. */
 export async function createEncoder(file: TokenizerFile): Promise<Encode> {

@@ -1,9 +1,16 @@
 import type { PostProcessorPart, TemplatePiece, TokenizerFile } from './file.ts';
-import type { Around } from './tokenizer.ts';
+
+export interface SpecialTokens {
+  before: readonly number[];
+  after: readonly number[];
+}
+
+/** Text to ids of the vocabulary. Special tokens written in the text are plain text; only those of `around` are real. */
+export type Encode = (text: string, around?: SpecialTokens) => Int32Array;
 
 /** Special tokens around one text, or around and between two. */
 export interface Template {
-  single: Around;
+  single: SpecialTokens;
   pair: {
     before: readonly number[];
     between: readonly number[];

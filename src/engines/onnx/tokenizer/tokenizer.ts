@@ -1,17 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import type { TokenizerFile } from './file.ts';
-import { readTemplate, type Template } from './template.ts';
+import { type Encode, readTemplate, type Template } from './template.ts';
 import { createWordPieceEncoder, isLeanWordPiece } from './word-piece.ts';
-
-/**
- * Text to ids of the model's vocabulary. Special tokens written in the text are plain text; real ones are only those of `around`.
- */
-export type Encode = (text: string, around?: Around) => Int32Array;
-
-export interface Around {
-  before: readonly number[];
-  after: readonly number[];
-}
 
 export interface Tokenizer {
   encode: Encode;

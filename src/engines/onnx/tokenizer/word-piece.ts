@@ -2,7 +2,7 @@ import { classOf, DROPPED, IDEOGRAPH, PUNCTUATION, SPACE } from './characters.ts
 import type { TokenizerFile } from './file.ts';
 import { createIdBuffer, type IdBuffer } from './id-buffer.ts';
 import { type BertNormalizer, normalize, readBertNormalizer } from './normalizer.ts';
-import type { Encode } from './tokenizer.ts';
+import type { Encode } from './template.ts';
 import { createTrie, type TrieEntry } from './trie.ts';
 import { createWordTable } from './word-table.ts';
 
