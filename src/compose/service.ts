@@ -9,6 +9,7 @@ import type { ResolvedConfig } from '../config/load.ts';
 import { startControlServer } from '../control/server.ts';
 import { errors } from '../errors/errors.ts';
 import { createLineExecutor } from '../http/endpoints/batches/line-executor.ts';
+import { lineFormat } from '../http/endpoints/batches/line-format.ts';
 import { createServer } from '../http/server.ts';
 import { createLogger } from '../logging/logger.ts';
 import { createEngineMetrics } from '../metrics/engine-metrics.ts';
@@ -139,6 +140,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     keys: store.keys,
     accounts: store.accounts,
     executor: createLineExecutor({ embeddings, rerank, chat }),
+    format: lineFormat,
     settings: config.batches,
     interactiveRequests: interactiveLoad.count,
     clock,

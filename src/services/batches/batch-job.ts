@@ -1,5 +1,5 @@
 import type { Batch, BatchOutcome, BatchProblem } from '../../domain/batch.ts';
-import { type BatchRequest, parseLine, succeeded, writeResult } from '../../domain/batch-line.ts';
+import { type BatchRequest, succeeded } from '../../domain/batch-line.ts';
 import type { StoredFile } from '../../domain/file.ts';
 import type { BatchRepository } from '../../ports/batches.ts';
 import type { BlobStore } from '../../ports/blobs.ts';
@@ -9,6 +9,7 @@ import type { Logger } from '../../ports/logger.ts';
 import { createId } from '../../runtime/ids.ts';
 import type { FileRetention } from '../file-retention.ts';
 import type { FilesService } from '../files.ts';
+import type { LineFormat } from './line-format.ts';
 import { readLines } from './line-reader.ts';
 import type { LineRun, LineSignals } from './line-run.ts';
 import type { LineSlots } from './line-slots.ts';
@@ -24,6 +25,7 @@ export interface BatchJobDependencies {
   blobs: BlobStore;
   slots: LineSlots;
   lineRun: LineRun;
+  format: LineFormat;
   /** Lines of one batch that are at work or wait for their slot. */
   maxOutstanding: number;
   clock: Clock;
@@ -53,7 +55,8 @@ interface OpenLine {
 
 /** Works on one batch from wherever it stands in the store to its end, or until it is paused. */
 export function createBatchJob(dependencies: BatchJobDependencies) {
-  const { batches, fileRecords, files, retention, blobs, slots, lineRun, maxOutstanding, clock, logger } = dependencies;
+  const { batches, fileRecords, files, retention, blobs, slots, lineRun, format, maxOutstanding, clock, logger } =
+    dependencies;
 
   async function recordedLines(id: string): Promise<Set<number>> {
     const found = new Set<number>();
@@ -70,7 +73,7 @@ export function createBatchJob(dependencies: BatchJobDependencies) {
   async function* openLines(batch: Batch, input: StoredFile, recorded: Set<number>): AsyncGenerator<OpenLine> {
     for await (const line of readLines(await files.open(input))) {
       if (recorded.has(line.number)) continue;
-      const { request } = parseLine(line, batch.endpoint);
+      const { request } = format.parse(line, batch.endpoint);
       if (request !== undefined) yield { number: line.number, request, size: line.text?.length ?? 0 };
     }
   }
@@ -86,7 +89,11 @@ export function createBatchJob(dependencies: BatchJobDependencies) {
       const slot = await slots.take({ accountId: batch.accountId, batchId: batch.id }, stop);
       const result = slot && (await lineRun.run(batch, line, slot, { stop, abort: signals.abort }));
       if (result === undefined) return;
-      const bytes = writeResult(createId('batch_req', clock.now()), line.request.customId, result);
+      const bytes = format.write({
+        id: createId('batch_req', clock.now()),
+        customId: line.request.customId,
+        result,
+      });
       await results.add(line.number, !succeeded(result), bytes);
     }
 
@@ -124,7 +131,8 @@ export function createBatchJob(dependencies: BatchJobDependencies) {
       });
     for (let line = await next(); !line.done; line = await next()) {
       const { number, request } = line.value;
-      await results.add(number, true, writeResult(createId('batch_req', clock.now()), request.customId, EXPIRED));
+      const id = createId('batch_req', clock.now());
+      await results.add(number, true, format.write({ id, customId: request.customId, result: EXPIRED }));
     }
     await results.flush();
   }
@@ -173,7 +181,7 @@ export function createBatchJob(dependencies: BatchJobDependencies) {
     if (batch.status === 'validating' && !isExpired(batch)) {
       await batches.restart(id);
       const content = () => files.open(input);
-      const validated = await validateInput({ batch, input, content, results, signal: signals.stop });
+      const validated = await validateInput({ batch, input, content, results, format, signal: signals.stop });
       await results.flush();
       if (signals.pause.aborted) return;
       if (validated?.usable === false) {

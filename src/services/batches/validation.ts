@@ -1,7 +1,8 @@
 import type { Batch, BatchProblem } from '../../domain/batch.ts';
-import { MAX_BATCH_BYTES, MAX_BATCH_LINES, parseLine, writeResult } from '../../domain/batch-line.ts';
+import { MAX_BATCH_BYTES, MAX_BATCH_LINES } from '../../domain/batch-line.ts';
 import type { StoredFile } from '../../domain/file.ts';
 import { createId } from '../../runtime/ids.ts';
+import type { LineFormat } from './line-format.ts';
 import { readLines } from './line-reader.ts';
 import type { ResultWriter } from './result-writer.ts';
 
@@ -21,12 +22,13 @@ export interface ValidationOptions {
   input: StoredFile;
   content(): Promise<AsyncIterable<Uint8Array>>;
   results: ResultWriter;
+  format: LineFormat;
   signal: AbortSignal;
 }
 
 /** Reads the whole input once. Bad lines are recorded as failed at once; the others are left to run. */
 export async function validateInput(options: ValidationOptions): Promise<Validated | undefined> {
-  const { batch, input, content, results, signal } = options;
+  const { batch, input, content, results, format, signal } = options;
   const unusable = (problem: BatchProblem, more: readonly BatchProblem[] = []): Validated => ({
     usable: false,
     total: 0,
@@ -46,23 +48,20 @@ export async function validateInput(options: ValidationOptions): Promise<Validat
     if (total > MAX_BATCH_LINES) {
       return unusable(whole('too_many_lines', `The input has more than ${MAX_BATCH_LINES} lines.`));
     }
-    const parsed = parseLine(line, batch.endpoint);
+    const parsed = format.parse(line, batch.endpoint);
     let { problem } = parsed;
     const customId = parsed.request === undefined ? parsed.customId : parsed.request.customId;
     if (parsed.request !== undefined) {
       const first = seen.get(parsed.request.customId);
       if (first === undefined) seen.set(parsed.request.customId, line.number);
-      else {
-        const message = `'custom_id' is the same as in line ${first}.`;
-        problem = { code: 'duplicate_custom_id', message, param: 'custom_id', line: line.number };
-      }
+      else problem = format.duplicateId(line.number, first);
     }
     if (problem === undefined) continue;
     bad += 1;
     if (problems.length < MAX_SHOWN_PROBLEMS) problems.push(problem);
     const message = `Line ${line.number}: ${problem.message}`;
     const result = { problem: { code: problem.code, message } };
-    await results.add(line.number, true, writeResult(createId('batch_req'), customId, result));
+    await results.add(line.number, true, format.write({ id: createId('batch_req'), customId, result }));
   }
   if (total === 0) return unusable(whole('empty_file', 'The input has no lines.'));
   if (bad === total) return unusable(whole('no_valid_line', 'No line of the input is a valid request.'), problems);

@@ -1,0 +1,17 @@
+import type { BatchEndpoint, BatchProblem } from '../../domain/batch.ts';
+import type { LineResult, ParsedLine, RawLine } from '../../domain/batch-line.ts';
+
+export interface FinishedLine {
+  id: string;
+  customId: string | null;
+  result: LineResult;
+}
+
+/** How requests and results are written in the files of a batch. */
+export interface LineFormat {
+  /** Checks everything but the body, which is validated when the line runs, like that of any request. */
+  parse(line: RawLine, endpoint: BatchEndpoint): ParsedLine;
+  duplicateId(line: number, firstLine: number): BatchProblem;
+  /** One line of the output or error file. */
+  write(line: FinishedLine): Buffer;
+}
