@@ -1,9 +1,10 @@
+import { type Field, type FieldPath, type FieldText, fieldName, textOf } from './fields.ts';
 import { type ErrorCode, KINDS } from './kinds.ts';
 
 export interface ErrorDetails {
-  /** The offending field with its path, for example `input[3]`. */
-  param?: string | undefined;
-  /** When the same request would pass; becomes `Retry-After`, whole seconds, at least 1. */
+  /** The field that is wrong. */
+  field?: Field | undefined;
+  /** When the same request would succeed. Sent as `Retry-After` in whole seconds, at least 1. */
   retryAfterSeconds?: number | undefined;
   cause?: unknown;
 }
@@ -13,17 +14,20 @@ export interface ErrorBody {
   error: { message: string; type: string; code: string; param: string | null };
 }
 
-/** An error that a client may see. Anything else that is thrown becomes a plain 500. */
+/** An error that a client may see. Any other error becomes a plain 500. */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
   readonly code: ErrorCode;
-  readonly param: string | null;
+  readonly field: Field | undefined;
+  /** The message as it was given, with the paths of its fields. */
+  readonly text: string | FieldText;
   readonly retryAfterSeconds: number | undefined;
 
-  constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
-    super(message, details.cause === undefined ? undefined : { cause: details.cause });
+  constructor(code: ErrorCode, message: string | FieldText, details: ErrorDetails = {}) {
+    super(textOf(message), details.cause === undefined ? undefined : { cause: details.cause });
     this.code = code;
-    this.param = details.param ?? null;
+    this.text = message;
+    this.field = details.field;
     this.retryAfterSeconds =
       details.retryAfterSeconds === undefined ? undefined : Math.max(1, Math.ceil(details.retryAfterSeconds));
   }
@@ -34,6 +38,25 @@ export class ApiError extends Error {
 
   get type(): string {
     return KINDS[this.code].type;
+  }
+
+  get param(): string | null {
+    return this.field === undefined ? null : fieldName(this.field);
+  }
+
+  /** The same error with every field path in it replaced; names that the client knows already stay. */
+  mapFields(map: (path: FieldPath) => Field): ApiError {
+    const { code, field, text, retryAfterSeconds, cause } = this;
+    if (typeof field !== 'object' && typeof text === 'string') return this;
+    const mapped = (path: FieldPath): string | FieldPath => {
+      const result = map(path);
+      return typeof result === 'string' ? `'${result}'` : result;
+    };
+    return new ApiError(
+      code,
+      typeof text === 'string' ? text : text.map((part) => (typeof part === 'string' ? part : mapped(part))),
+      { field: typeof field === 'object' ? map(field) : field, retryAfterSeconds, cause },
+    );
   }
 
   toBody(): ErrorBody {

@@ -1,18 +1,22 @@
 import { ApiError } from './api-error.ts';
+import { type Field, type FieldPath, type FieldText, fieldText } from './fields.ts';
 
-/** A process that takes over, or the same one again, is there by then. */
+/** By then this process, or the one that replaces it, has started. */
 const RESTART_SECONDS = 5;
 const SHOWN_LENGTH = 200;
-/** What a client sent, cut where it is too long to be repeated. */
+/** A value that a client sent, shortened for a message. */
 const shown = (text: string): string => (text.length <= SHOWN_LENGTH ? text : `${text.slice(0, SHOWN_LENGTH)}…`);
 
-/** Named constructors, so that one kind of failure has one wording. */
+const MODEL: FieldPath = ['model'];
+const quoted = (field: Field): string | FieldPath => (typeof field === 'string' ? `'${field}'` : field);
+
+/** Named constructors, so that each kind of error has one wording. */
 export const errors = {
   invalidJson: (detail: string) => new ApiError('invalid_json', `The request body is not valid JSON: ${detail}.`),
-  invalidParameter: (param: string | undefined, message: string) =>
-    new ApiError('invalid_parameter', message, { param }),
-  missingParameter: (param: string) =>
-    new ApiError('missing_parameter', `The parameter '${param}' is required.`, { param }),
+  invalidParameter: (field: Field | undefined, message: string | FieldText) =>
+    new ApiError('invalid_parameter', message, { field }),
+  missingParameter: (field: Field) =>
+    new ApiError('missing_parameter', fieldText`The parameter ${quoted(field)} is required.`, { field }),
   missingApiKey: () =>
     new ApiError('missing_api_key', "No API key was sent. Send it as 'Authorization: Bearer <key>'."),
   invalidApiKey: () => new ApiError('invalid_api_key', 'This API key is not valid. Check that it was copied whole.'),
@@ -22,30 +26,28 @@ export const errors = {
   insufficientScope: (needed: string) =>
     new ApiError('insufficient_scope', `This API key lacks the scope '${needed}' that this endpoint needs.`),
   modelNotAllowed: (slug: string) =>
-    new ApiError('model_not_allowed', `This API key may not use the model '${slug}'.`, { param: 'model' }),
+    new ApiError('model_not_allowed', `This API key may not use the model '${slug}'.`, { field: MODEL }),
   regionNotAllowed: (region: string) =>
     new ApiError('region_not_allowed', `This API key may not use the region '${shown(region)}'.`),
   modelNotFound: (slug: string) =>
     new ApiError(
       'model_not_found',
       `The model '${shown(slug)}' does not exist. GET /v1/models lists the ones that do.`,
-      {
-        param: 'model',
-      },
+      { field: MODEL },
     ),
-  fileNotFound: (id: string, param?: string) =>
+  fileNotFound: (id: string, field?: Field) =>
     new ApiError('file_not_found', `There is no file '${shown(id)}'. It may have been deleted or have expired.`, {
-      param,
+      field,
     }),
   batchNotFound: (id: string) => new ApiError('batch_not_found', `There is no batch '${shown(id)}'.`),
   unsupportedPurpose: (purpose: string, accepted: readonly string[]) =>
     new ApiError(
       'unsupported_purpose',
       `The purpose '${shown(purpose)}' is not supported. Accepted: ${accepted.map((each) => `'${each}'`).join(', ')}.`,
-      { param: 'purpose' },
+      { field: ['purpose'] },
     ),
   fileTooLarge: (limitBytes: number) =>
-    new ApiError('file_too_large', `The file is larger than the limit of ${limitBytes} bytes.`, { param: 'file' }),
+    new ApiError('file_too_large', `The file is larger than the limit of ${limitBytes} bytes.`, { field: ['file'] }),
   unknownEndpoint: (method: string, path: string) =>
     new ApiError('unknown_endpoint', `There is no endpoint ${method} ${shown(path)}. See /docs for those that exist.`),
   regionUnavailable: (slug: string, region: string, served: readonly string[]) =>
@@ -58,32 +60,35 @@ export const errors = {
     ),
   bodyTooLarge: (limitBytes: number) =>
     new ApiError('body_too_large', `The request body is larger than the limit of ${limitBytes} bytes.`),
-  contextTooLong: (param: string, tokens: number, limit: number) =>
+  contextTooLong: (field: Field, tokens: number, limit: number) =>
     new ApiError(
       'context_length_exceeded',
-      `'${param}' has ${tokens} tokens, but this model takes at most ${limit}. Shorten it or split it.`,
-      { param },
+      fieldText`${quoted(field)} has ${tokens} tokens, but this model takes at most ${limit}. Shorten it or split it.`,
+      { field },
     ),
-  /** For what need not be counted to its end to be refused. */
-  contextFarTooLong: (param: string, limit: number) =>
+  /** Without the exact number of tokens, for texts that are refused before they are counted. */
+  contextFarTooLong: (field: Field, limit: number) =>
     new ApiError(
       'context_length_exceeded',
-      `'${param}' has more than ${limit} tokens, but this model takes at most ${limit}. Shorten it or split it.`,
-      { param },
+      fieldText`${quoted(field)} has more than ${limit} tokens, but this model takes at most ${limit}. Shorten it or split it.`,
+      { field },
     ),
-  tooManyInputs: (param: string, count: number, limit: number) =>
-    new ApiError('too_many_inputs', `'${param}' has ${count} items; at most ${limit} are accepted in one request.`, {
-      param,
-    }),
-  unsupportedParameter: (param: string, message: string) => new ApiError('unsupported_parameter', message, { param }),
+  tooManyInputs: (field: Field, count: number, limit: number) =>
+    new ApiError(
+      'too_many_inputs',
+      fieldText`${quoted(field)} has ${count} items; at most ${limit} are accepted in one request.`,
+      { field },
+    ),
+  unsupportedParameter: (field: Field, message: string | FieldText) =>
+    new ApiError('unsupported_parameter', message, { field }),
   wrongModality: (slug: string, modality: string, needed: string) =>
     new ApiError(
       'wrong_modality',
       `The model '${slug}' is of modality '${modality}'; this endpoint needs a model of modality '${needed}'.`,
-      { param: 'model' },
+      { field: MODEL },
     ),
-  validationFailed: (param: string | undefined, message: string) =>
-    new ApiError('validation_failed', message, { param }),
+  validationFailed: (field: Field | undefined, message: string | FieldText) =>
+    new ApiError('validation_failed', message, { field }),
   capacityExceeded: (retryAfterSeconds: number, detail: string) =>
     new ApiError('capacity_exceeded', `The queue of this model is full: ${detail}. Try again later.`, {
       retryAfterSeconds,
@@ -103,7 +108,7 @@ export const errors = {
     }),
   modelUnavailable: (slug: string, reason: string, cause?: unknown) =>
     new ApiError('model_unavailable', `The model '${slug}' cannot be served now: ${reason}.`, {
-      param: 'model',
+      field: MODEL,
       cause,
     }),
   upstreamTimeout: (what: string) => new ApiError('upstream_timeout', `The model did not answer in time: ${what}.`),

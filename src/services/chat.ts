@@ -2,6 +2,7 @@ import type { ChatEvent, ChatGeneration, ChatRequest, TokenUsage } from '../engi
 import { ApiError } from '../errors/api-error.ts';
 import { cancellation } from '../errors/cancellation.ts';
 import { errors } from '../errors/errors.ts';
+import { fieldText } from '../errors/fields.ts';
 import type { ResolvedModel } from './catalog.ts';
 import type { InferenceCall, InferenceEstimate, InferenceService } from './inference.ts';
 import { checkPromptSize } from './prompt-size.ts';
@@ -11,8 +12,6 @@ export interface ChatCommand {
   /** How many independent answers. */
   choices: number;
   request: ChatRequest;
-  /** The name under which the client sent `maxTokens`, where it is not `max_tokens`. */
-  maxTokensParam?: 'max_completion_tokens' | undefined;
 }
 
 /** One request may not fill an engine of few slots while others wait. */
@@ -47,33 +46,25 @@ function estimateOf({ request, choices }: ChatCommand, { entry }: ResolvedModel)
   return { tokens: promptTokens + Math.ceil(completionTokens / 4), used: { promptTokens, completionTokens } };
 }
 
-function checkCapabilities({ entry }: ResolvedModel, { request, maxTokensParam }: ChatCommand): void {
+function checkCapabilities({ entry }: ResolvedModel, { request }: ChatCommand): void {
   const { capabilities, slug } = entry;
   if (request.tools !== undefined && request.tools.length > 0 && !capabilities.tools) {
-    throw errors.unsupportedParameter('tools', `The model '${slug}' cannot call tools.`);
+    throw errors.unsupportedParameter(['tools'], `The model '${slug}' cannot call tools.`);
   }
   if (request.format?.type === 'json_object' && !capabilities.jsonMode) {
-    throw errors.unsupportedParameter('response_format', `The model '${slug}' has no JSON mode.`);
+    throw errors.unsupportedParameter(['format'], `The model '${slug}' has no JSON mode.`);
   }
   if (request.format?.type === 'json_schema' && !capabilities.structuredOutput) {
-    throw errors.unsupportedParameter('response_format', `The model '${slug}' cannot be held to a JSON schema.`);
+    throw errors.unsupportedParameter(['format'], `The model '${slug}' cannot be held to a JSON schema.`);
   }
   const { maxTokens } = request;
   if (maxTokens !== undefined && entry.maxOutputTokens !== null && maxTokens > entry.maxOutputTokens) {
-    const param = maxTokensParam ?? 'max_tokens';
     throw new ApiError(
       'context_length_exceeded',
-      `'${param}' is ${maxTokens}, but the model '${slug}' gives at most ${entry.maxOutputTokens} tokens.`,
-      { param },
+      fieldText`${['maxTokens']} is ${maxTokens}, but the model '${slug}' gives at most ${entry.maxOutputTokens} tokens.`,
+      { field: ['maxTokens'] },
     );
   }
-}
-
-/** Engines know one name for the limit of an answer; clients shall read their own. */
-function inClientWords(error: unknown, param: ChatCommand['maxTokensParam']): unknown {
-  if (!(error instanceof ApiError) || error.param !== 'max_tokens' || param === undefined) return error;
-  const { code, message, cause } = error;
-  return new ApiError(code, message.replaceAll("'max_tokens'", `'${param}'`), { param, cause });
 }
 
 /** The prompt is read once for all choices and billed once. */
@@ -141,7 +132,7 @@ export function createChat({ inference }: { inference: InferenceService }): Chat
             const status = cancelled?.status ?? (error instanceof ApiError ? error.status : 500);
             await settle(consumption(used), details(status));
           }
-          throw cancelled ?? inClientWords(error, command.maxTokensParam);
+          throw cancelled ?? error;
         }
         const usage = addUp(generations.map((each) => each.usageSoFar()));
         await settle(consumption(usage), details());

@@ -1,6 +1,7 @@
 import { isHopelesslyLong } from '../domain/text-size.ts';
 import type { EmbeddingResult } from '../engines/engine.ts';
 import { errors } from '../errors/errors.ts';
+import { fieldText } from '../errors/fields.ts';
 import type { InferenceCall, InferenceService } from './inference.ts';
 
 export const MAX_EMBEDDING_INPUTS = 2048;
@@ -35,9 +36,9 @@ function refuseTooLong(inputs: EmbeddingCommand['inputs'], contextLength: number
   inputs.forEach((input, index) => {
     if (typeof input === 'string') {
       if (isHopelesslyLong(input.length, contextLength))
-        throw errors.contextFarTooLong(`input[${index}]`, contextLength);
+        throw errors.contextFarTooLong(['inputs', index], contextLength);
     } else if (input.length > contextLength * HOPELESS_EXCESS) {
-      throw errors.contextTooLong(`input[${index}]`, input.length, contextLength);
+      throw errors.contextTooLong(['inputs', index], input.length, contextLength);
     }
   });
 }
@@ -47,21 +48,21 @@ export function createEmbeddings({ inference }: { inference: InferenceService })
     async embed(call, { model: reference, inputs, dimensions }, write) {
       const model = inference.resolve(call, reference, 'embedding');
       if (inputs.length > MAX_EMBEDDING_INPUTS)
-        throw errors.tooManyInputs('input', inputs.length, MAX_EMBEDDING_INPUTS);
+        throw errors.tooManyInputs(['inputs'], inputs.length, MAX_EMBEDDING_INPUTS);
       const { contextLength } = model.entry;
       refuseTooLong(inputs, contextLength);
       if (dimensions !== undefined) {
         const { slug, truncation, dimensions: full } = model.entry;
         if (!truncation && dimensions !== full) {
           throw errors.unsupportedParameter(
-            'dimensions',
-            `The model '${slug}' gives vectors of ${full} dimensions only; leave 'dimensions' out.`,
+            ['dimensions'],
+            fieldText`The model '${slug}' gives vectors of ${String(full)} dimensions only; leave ${['dimensions']} out.`,
           );
         }
         if (full !== null && dimensions > full) {
           throw errors.unsupportedParameter(
-            'dimensions',
-            `'dimensions' is ${dimensions}, but the model '${slug}' has only ${full}.`,
+            ['dimensions'],
+            fieldText`${['dimensions']} is ${dimensions}, but the model '${slug}' has only ${full}.`,
           );
         }
       }

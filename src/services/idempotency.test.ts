@@ -117,7 +117,7 @@ describe('idempotency', () => {
     const of = request();
     const first = await run(service, of);
     const other = { ...of, bodyHash: 'other' };
-    const reused = { code: 'idempotency_key_reused', status: 422, param: 'Idempotency-Key' };
+    const reused = { code: 'idempotency_key_reused', status: 422, param: 'idempotencyKey' };
     await expect(service.begin(other)).rejects.toMatchObject(reused);
     await expect(newProcess().begin(other)).rejects.toMatchObject(reused);
     await first.complete(ok('x'));

@@ -233,7 +233,7 @@ async function* single(body: Uint8Array): AsyncGenerator<Uint8Array> {
 function assertKey(key: string): void {
   if (/^[\x21-\x7e]{1,255}$/.test(key)) return;
   throw errors.invalidParameter(
-    'Idempotency-Key',
+    ['idempotencyKey'],
     'The header Idempotency-Key must have 1 to 255 visible ASCII characters, for example a UUID.',
   );
 }
@@ -242,5 +242,5 @@ const keyReused = () =>
   new ApiError(
     'idempotency_key_reused',
     'This Idempotency-Key was used with another request body. Use a new key for a new request.',
-    { param: 'Idempotency-Key' },
+    { field: ['idempotencyKey'] },
   );

@@ -20,17 +20,18 @@ const messageCharacters = (messages: readonly ChatMessage[]): number =>
 /** Refuses what cannot fit before anyone waits for it: only to read it would keep an engine from the requests of others. */
 export function checkPromptSize({ contextLength }: Pick<ModelEntry, 'contextLength'>, request: ChatRequest): void {
   const { prompt } = request;
-  if (isHopelesslyLong(toolCharacters(request), contextLength)) throw errors.contextFarTooLong('tools', contextLength);
+  if (isHopelesslyLong(toolCharacters(request), contextLength))
+    throw errors.contextFarTooLong(['tools'], contextLength);
   if ('messages' in prompt) {
     const { messages } = prompt;
     // Every message takes a token at least.
     if (messages.length > contextLength || isHopelesslyLong(messageCharacters(messages), contextLength)) {
-      throw errors.contextFarTooLong('messages', contextLength);
+      throw errors.contextFarTooLong(['messages'], contextLength);
     }
-    if (messages.length > MAX_MESSAGES) throw errors.tooManyInputs('messages', messages.length, MAX_MESSAGES);
+    if (messages.length > MAX_MESSAGES) throw errors.tooManyInputs(['messages'], messages.length, MAX_MESSAGES);
     return;
   }
   const tooLong =
     'text' in prompt ? isHopelesslyLong(prompt.text.length, contextLength) : prompt.tokens.length > contextLength;
-  if (tooLong) throw errors.contextFarTooLong('prompt', contextLength);
+  if (tooLong) throw errors.contextFarTooLong(['prompt'], contextLength);
 }

@@ -1,6 +1,7 @@
 import { isHopelesslyLong } from '../domain/text-size.ts';
 import { ApiError } from '../errors/api-error.ts';
 import { errors } from '../errors/errors.ts';
+import { fieldText } from '../errors/fields.ts';
 import type { InferenceCall, InferenceService } from './inference.ts';
 
 export const MAX_RERANK_DOCUMENTS = 1000;
@@ -31,15 +32,15 @@ export interface RerankService {
 
 function checkSize({ query, documents }: RerankCommand, contextLength: number): void {
   if (documents.length > MAX_RERANK_DOCUMENTS) {
-    throw errors.tooManyInputs('documents', documents.length, MAX_RERANK_DOCUMENTS);
+    throw errors.tooManyInputs(['documents'], documents.length, MAX_RERANK_DOCUMENTS);
   }
-  if (isHopelesslyLong(query.length, contextLength)) throw errors.contextFarTooLong('query', contextLength);
+  if (isHopelesslyLong(query.length, contextLength)) throw errors.contextFarTooLong(['query'], contextLength);
   const characters = documents.reduce((sum, document) => sum + document.length, 0);
   if (characters <= MAX_RERANK_CHARACTERS) return;
   throw new ApiError(
     'too_many_inputs',
-    `'documents' has ${characters} characters in all; at most ${MAX_RERANK_CHARACTERS} are accepted in one request.`,
-    { param: 'documents' },
+    fieldText`${['documents']} has ${characters} characters in all; at most ${MAX_RERANK_CHARACTERS} are accepted in one request.`,
+    { field: ['documents'] },
   );
 }
 

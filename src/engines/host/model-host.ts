@@ -192,9 +192,9 @@ export function createModelHost(options: ModelHostOptions): ModelHost {
     // The end of an unload loads again for those who wait.
     if (state.phase === 'unloading') return;
     if (state.phase === 'unavailable' && clock.now() < state.until) {
-      const { code, message, param } = state.error;
+      const { code, text, field } = state.error;
       const retryAfterSeconds = (state.until - clock.now()) / 1000;
-      throw new ApiError(code, message, { param: param ?? undefined, retryAfterSeconds, cause: state.error });
+      throw new ApiError(code, text, { field, retryAfterSeconds, cause: state.error });
     }
     void startLoading();
   }

@@ -17,7 +17,7 @@ export async function createEmbeddingCapability(model: LlamaModel, spec: LoadSpe
       const slice = createTokenizerSlice(signal);
       const tokens: number[] = [];
       for (const [index, input] of inputs.entries()) {
-        tokens.push(inputLength(context, input, `input[${index}]`, spec.contextLength));
+        tokens.push(inputLength(context, input, index, spec.contextLength));
         if (slice.isOver()) await slice.next();
       }
       const vectors = new Float32Array(inputs.length * dimensions);
@@ -36,11 +36,11 @@ const asInput = (input: string | readonly number[]) => (typeof input === 'string
 function inputLength(
   context: LlamaEmbeddingContext,
   input: string | readonly number[],
-  param: string,
+  index: number,
   limit: number,
 ): number {
   const tokens = context.calculateInputLength(asInput(input));
-  if (tokens > limit) throw errors.contextTooLong(param, tokens, limit);
+  if (tokens > limit) throw errors.contextTooLong(['inputs', index], tokens, limit);
   return tokens;
 }
 

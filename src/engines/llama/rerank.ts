@@ -18,7 +18,7 @@ export async function createRerankCapability(model: LlamaModel, spec: LoadSpec):
       let tokens = 0;
       for (const [index, document] of documents.entries()) {
         const length = context.calculateInputLength(query, document);
-        if (length > spec.contextLength) throw errors.contextTooLong(`documents[${index}]`, length, spec.contextLength);
+        if (length > spec.contextLength) throw errors.contextTooLong(['documents', index], length, spec.contextLength);
         tokens += length;
         if (slice.isOver()) await slice.next();
       }

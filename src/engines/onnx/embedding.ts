@@ -1,4 +1,5 @@
 import { errors } from '../../errors/errors.ts';
+import { type FieldPath, fieldText } from '../../errors/fields.ts';
 import type { EmbeddingCapability } from '../engine.ts';
 import { type Encoder, joined, mapInSlices } from './encoder.ts';
 import { pool } from './pooling.ts';
@@ -10,13 +11,13 @@ export function createEmbedding({ spec, engine, tokenizer, batcher }: Encoder): 
   const pooling = engine.pooling ?? 'mean';
 
   const idsOf = (input: string | readonly number[], index: number) => {
-    const param = `input[${index}]`;
-    if (typeof input !== 'string') checkIds(input, param, tokenizer.vocabularySize);
+    const field = ['inputs', index];
+    if (typeof input !== 'string') checkIds(input, field, tokenizer.vocabularySize);
     const ids =
       typeof input === 'string'
         ? tokenizer.encode(prefix + input, single)
         : joined(single.before, prefixIds, input, single.after);
-    if (ids.length > spec.contextLength) throw errors.contextTooLong(param, ids.length, spec.contextLength);
+    if (ids.length > spec.contextLength) throw errors.contextTooLong(field, ids.length, spec.contextLength);
     return { ids };
   };
 
@@ -35,11 +36,11 @@ export function createEmbedding({ spec, engine, tokenizer, batcher }: Encoder): 
   };
 }
 
-function checkIds(ids: readonly number[], param: string, vocabularySize: number): void {
+function checkIds(ids: readonly number[], field: FieldPath, vocabularySize: number): void {
   const wrong = ids.find((id) => !Number.isInteger(id) || id < 0 || id >= vocabularySize);
   if (wrong === undefined) return;
   throw errors.invalidParameter(
-    param,
-    `'${param}' holds ${wrong}, which is not a token of this model. Token ids are whole numbers from 0 to ${vocabularySize - 1}.`,
+    field,
+    fieldText`${field} holds ${wrong}, which is not a token of this model. Token ids are whole numbers from 0 to ${vocabularySize - 1}.`,
   );
 }

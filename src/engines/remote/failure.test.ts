@@ -98,7 +98,7 @@ describe('context errors of the upstreams', () => {
     expect(apiError.message).toContain('4096');
   });
 
-  it('names max_tokens when it is that which does not fit', () => {
+  it('names the limit of the answer when it does not fit', () => {
     const { apiError } = failed(400, {
       error: {
         message:
@@ -107,7 +107,7 @@ describe('context errors of the upstreams', () => {
         code: 400,
       },
     });
-    expect([apiError.code, apiError.param]).toEqual(['context_length_exceeded', 'max_tokens']);
+    expect([apiError.code, apiError.param]).toEqual(['context_length_exceeded', 'maxTokens']);
   });
 
   it('reads Ollama, which gives no numbers', () => {

@@ -1,5 +1,6 @@
 import { ApiError } from '../../errors/api-error.ts';
 import { errors } from '../../errors/errors.ts';
+import { type FieldPath, fieldText } from '../../errors/fields.ts';
 import type { ErrorCode } from '../../errors/kinds.ts';
 
 /**
@@ -91,8 +92,8 @@ function contextError(error: UpstreamError, scope: FailureScope): ApiError {
   if (TOO_MUCH_OUTPUT.test(error.message)) {
     return new ApiError(
       'context_length_exceeded',
-      `The prompt and 'max_tokens' together must fit into the ${limit} tokens of this model.`,
-      { param: 'max_tokens' },
+      fieldText`The prompt and ${MAX_TOKENS} together must fit into the ${limit} tokens of this model.`,
+      { field: MAX_TOKENS },
     );
   }
   const param = error.param?.startsWith(scope.param) ? error.param : scope.param;
@@ -100,7 +101,7 @@ function contextError(error: UpstreamError, scope: FailureScope): ApiError {
   return new ApiError(
     'context_length_exceeded',
     `'${param}' is longer than the ${limit} tokens that this model takes. Shorten it or split it.`,
-    { param },
+    { field: param },
   );
 }
 
@@ -126,6 +127,18 @@ const REQUEST_CODES: readonly ErrorCode[] = [
   'too_many_inputs',
   'validation_failed',
 ];
+
+const MAX_TOKENS: FieldPath = ['maxTokens'];
+const MAX_TOKENS_NAME = /'max_(?:completion_)?tokens'/g;
+
+/** Clients name the limit of an answer in two ways: the error names it as this client did. */
+function ownRefusal(code: ErrorCode, error: UpstreamError, scope: FailureScope): ApiError {
+  const message = sanitize(error.message, scope);
+  if (!/^max_(completion_)?tokens$/.test(error.param ?? '')) return new ApiError(code, message, { field: error.param });
+  const texts = message.split(MAX_TOKENS_NAME);
+  const text = texts.flatMap((part, index) => (index === 0 ? [part] : [MAX_TOKENS, part]));
+  return new ApiError(code, text, { field: MAX_TOKENS });
+}
 
 export function failureFromAnswer(
   status: number,
@@ -153,7 +166,7 @@ export function failureFromAnswer(
       'context_length_exceeded',
       `'${scope.param}' is larger than this model takes in one request.`,
       {
-        param: scope.param,
+        field: scope.param,
       },
     );
     return new UpstreamFailure('too-many', tooLarge, detail);
@@ -168,7 +181,7 @@ export function failureFromAnswer(
   }
   const own = REQUEST_CODES.find((code) => code === error.code);
   if (status >= 400 && own !== undefined && error.message !== '') {
-    const refusal = new ApiError(own, sanitize(error.message, scope), { param: error.param });
+    const refusal = ownRefusal(own, error, scope);
     return new UpstreamFailure('rejected', refusal, detail);
   }
   if (status >= 400) {

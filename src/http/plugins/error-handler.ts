@@ -2,6 +2,7 @@ import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import plugin from 'fastify-plugin';
 import { ApiError } from '../../errors/api-error.ts';
 import { errors } from '../../errors/errors.ts';
+import { nameFields } from '../answer/field-names.ts';
 
 /** Fastify's own errors, by code. Whatever is not here and not ours is a bug and becomes a plain 500. */
 function fromFramework(error: FastifyError, request: FastifyRequest): ApiError | undefined {
@@ -25,7 +26,7 @@ function fromFramework(error: FastifyError, request: FastifyRequest): ApiError |
 }
 
 export function toApiError(error: unknown, request: FastifyRequest): ApiError {
-  if (error instanceof ApiError) return error;
+  if (error instanceof ApiError) return nameFields(error, request.record.config.fieldNames, request.body);
   const framework = error as FastifyError;
   const known = fromFramework(framework, request);
   if (known !== undefined) return known;

@@ -48,13 +48,8 @@ export function splitInputs(inputs: readonly (string | readonly number[])[], pro
 
 /** An engine that saw only a chunk names inputs by their place in it; the client knows their place in the request. */
 export function withRequestIndex(error: unknown, start: number): unknown {
-  if (!(error instanceof ApiError) || error.param === null || start === 0) return error;
-  const match = /^(\w+)\[(\d+)\]/.exec(error.param);
-  if (match === null) return error;
-  const [local, name, index] = match;
-  const global = `${name}[${Number(index) + start}]`;
-  return new ApiError(error.code, error.message.replaceAll(local, global), {
-    param: error.param.replace(local, global),
-    retryAfterSeconds: error.retryAfterSeconds,
-  });
+  if (!(error instanceof ApiError) || start === 0) return error;
+  return error.mapFields(([name = '', index, ...rest]) =>
+    typeof index === 'number' ? [name, index + start, ...rest] : index === undefined ? [name] : [name, index, ...rest],
+  );
 }

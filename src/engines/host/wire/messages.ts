@@ -1,4 +1,5 @@
 import { ApiError } from '../../../errors/api-error.ts';
+import type { Field, FieldText } from '../../../errors/fields.ts';
 import type { ErrorCode } from '../../../errors/kinds.ts';
 import type { LoadSpec } from '../../driver.ts';
 import type { CallContext, ChatEvent, ChatRequest, TokenUsage } from '../../engine.ts';
@@ -46,7 +47,13 @@ export type ToEngine =
   | { type: 'close' };
 
 export type WireError =
-  | { kind: 'api'; code: ErrorCode; message: string; param: string | null; retryAfterSeconds?: number | undefined }
+  | {
+      kind: 'api';
+      code: ErrorCode;
+      text: string | FieldText;
+      field?: Field | undefined;
+      retryAfterSeconds?: number | undefined;
+    }
   | { kind: 'other'; message: string; stack?: string | undefined };
 
 export type FromEngine =
@@ -62,8 +69,8 @@ export type FromEngine =
 
 export function toWireError(error: unknown): WireError {
   if (error instanceof ApiError) {
-    const { code, message, param, retryAfterSeconds } = error;
-    return { kind: 'api', code, message, param, retryAfterSeconds };
+    const { code, text, field, retryAfterSeconds } = error;
+    return { kind: 'api', code, text, field, retryAfterSeconds };
   }
   if (error instanceof Error) return { kind: 'other', message: error.message, stack: error.stack };
   return { kind: 'other', message: String(error) };
@@ -71,10 +78,7 @@ export function toWireError(error: unknown): WireError {
 
 export function fromWireError(wire: WireError): Error {
   if (wire.kind === 'api') {
-    return new ApiError(wire.code, wire.message, {
-      param: wire.param ?? undefined,
-      retryAfterSeconds: wire.retryAfterSeconds,
-    });
+    return new ApiError(wire.code, wire.text, { field: wire.field, retryAfterSeconds: wire.retryAfterSeconds });
   }
   const error = new Error(wire.message);
   if (wire.stack !== undefined) error.stack = wire.stack;

@@ -26,7 +26,7 @@ describe('outputBudget', () => {
     expect(() => outputBudget({ ...budget, maxTokens: 1949 })).toThrow(
       expect.objectContaining({
         status: 422,
-        param: 'max_tokens',
+        param: 'maxTokens',
         message: expect.stringMatching(/1949.*100.*2048.*1948/),
       }),
     );

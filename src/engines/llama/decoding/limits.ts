@@ -1,5 +1,8 @@
 import { ApiError } from '../../../errors/api-error.ts';
 import { errors } from '../../../errors/errors.ts';
+import { type FieldPath, fieldText } from '../../../errors/fields.ts';
+
+const MAX_TOKENS: FieldPath = ['maxTokens'];
 
 export interface TokenBudget {
   /** The field that holds the prompt, for the message. */
@@ -13,22 +16,21 @@ export interface TokenBudget {
 /** How many tokens may be generated; refuses what cannot fit before any work is done. */
 export function outputBudget({ param, promptTokens, contextLength, maxOutputTokens, maxTokens }: TokenBudget): number {
   const room = contextLength - promptTokens;
-  if (room < 1) throw errors.contextTooLong(param, promptTokens, contextLength - 1);
+  if (room < 1) throw errors.contextTooLong([param], promptTokens, contextLength - 1);
   const most = Math.min(room, maxOutputTokens ?? room);
   if (maxTokens === undefined) return most;
   if (maxTokens > room) {
     throw new ApiError(
       'context_length_exceeded',
-      `'max_tokens' is ${maxTokens} and the prompt has ${promptTokens} tokens, but the context of this model holds ` +
-        `${contextLength}. Ask for at most ${room} or shorten the prompt.`,
-      { param: 'max_tokens' },
+      fieldText`${MAX_TOKENS} is ${maxTokens} and the prompt has ${promptTokens} tokens, but the context of this model holds ${contextLength}. Ask for at most ${room} or shorten the prompt.`,
+      { field: MAX_TOKENS },
     );
   }
   if (maxTokens > most) {
     throw new ApiError(
       'context_length_exceeded',
-      `'max_tokens' is ${maxTokens}, but this model generates at most ${most} tokens in one answer.`,
-      { param: 'max_tokens' },
+      fieldText`${MAX_TOKENS} is ${maxTokens}, but this model generates at most ${most} tokens in one answer.`,
+      { field: MAX_TOKENS },
     );
   }
   return maxTokens;

@@ -1,5 +1,6 @@
 import { type LlamaModel, type SequenceEvaluateOptions, type Token, TokenBias } from 'node-llama-cpp';
 import { errors } from '../../../errors/errors.ts';
+import { fieldText } from '../../../errors/fields.ts';
 import type { SamplingOptions } from '../../engine.ts';
 
 const DEFAULT_TEMPERATURE = 1;
@@ -60,8 +61,8 @@ export function checkBias(biases: SamplingOptions['logitBias'], vocabularySize: 
   const wrong = biases?.keys().find((id) => !Number.isInteger(id) || id < 0 || id >= vocabularySize);
   if (wrong === undefined) return;
   throw errors.invalidParameter(
-    `logit_bias[${wrong}]`,
-    `'logit_bias' names the token ${wrong}, which is not in the vocabulary of this model (0 to ${vocabularySize - 1}).`,
+    ['logitBias', wrong],
+    fieldText`${['logitBias']} names the token ${wrong}, which is not in the vocabulary of this model (0 to ${vocabularySize - 1}).`,
   );
 }
 

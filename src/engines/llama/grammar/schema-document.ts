@@ -33,7 +33,7 @@ export function cannotExpress(location: string, keyword: string, why?: string): 
   return new ApiError(
     'unsupported_parameter',
     `The schema keyword '${keyword}' at '${location}' cannot be enforced${why === undefined ? '' : `: ${why}`}.`,
-    { param: location },
+    { field: location },
   );
 }
 

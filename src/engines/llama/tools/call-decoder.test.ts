@@ -38,7 +38,7 @@ describe('planCalls', () => {
 
   it('refuses a name that is not among the tools', () => {
     const wrong = () => planCalls({ tools: [time], choice: { name: 'other' }, parallel: true });
-    expect(wrong).toThrow(expect.objectContaining({ code: 'invalid_parameter', param: 'tool_choice' }));
+    expect(wrong).toThrow(expect.objectContaining({ code: 'invalid_parameter', param: 'toolChoice' }));
   });
 
   it('names the place of a parameter schema that cannot be enforced', () => {

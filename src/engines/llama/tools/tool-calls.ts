@@ -1,4 +1,5 @@
 import { errors } from '../../../errors/errors.ts';
+import { type FieldPath, fieldText } from '../../../errors/fields.ts';
 import type { ToolChoice, ToolDefinition } from '../../engine.ts';
 import { schemaGrammar } from '../grammar/schema-grammar.ts';
 
@@ -27,12 +28,17 @@ export interface CallRequest {
   parallel: boolean;
 }
 
+const TOOL_CHOICE: FieldPath = ['toolChoice'];
+
 /** Undefined: this answer is text. */
 export function planCalls({ tools = [], choice = 'auto', parallel }: CallRequest): CallPlan | undefined {
   if (choice === 'none') return undefined;
   if (tools.length === 0) {
     if (choice === 'auto') return undefined;
-    throw errors.invalidParameter('tool_choice', "'tool_choice' asks for a tool call, but 'tools' is empty.");
+    throw errors.invalidParameter(
+      TOOL_CHOICE,
+      fieldText`${TOOL_CHOICE} asks for a tool call, but ${['tools']} is empty.`,
+    );
   }
   const named = typeof choice === 'object' ? choice.name : undefined;
   const callable = tools.flatMap((tool, index) => {
@@ -41,7 +47,10 @@ export function planCalls({ tools = [], choice = 'auto', parallel }: CallRequest
     return [{ name: tool.name, schema, location, grammar: schemaGrammar(schema, location) }];
   });
   if (callable.length === 0) {
-    throw errors.invalidParameter('tool_choice', "'tool_choice' names a function that is not among 'tools'.");
+    throw errors.invalidParameter(
+      TOOL_CHOICE,
+      fieldText`${TOOL_CHOICE} names a function that is not among ${['tools']}.`,
+    );
   }
   return { forced: choice !== 'auto', parallel: parallel && named === undefined, tools: callable };
 }

@@ -112,7 +112,7 @@ async function nameTooLong(
   const told = /^input\[(\d+)\]$/.exec(param ?? '')?.[1];
   if (told !== undefined) {
     const place = `input[${start + Number(told)}]`;
-    return new ApiError('context_length_exceeded', message.replaceAll(`input[${told}]`, place), { param: place });
+    return new ApiError('context_length_exceeded', message.replaceAll(`input[${told}]`, place), { field: place });
   }
   const texts = items.map((item) => (typeof item === 'string' ? item : ''));
   const counts = await countAtUpstream(lease, texts, scopeAt(remote, lease, 'input')).catch(() => undefined);
@@ -125,5 +125,5 @@ async function nameTooLong(
   const at = texts.findIndex((text) => text.length >= maxCharacters);
   if (at === -1) return failure;
   const place = `input[${start + at}]`;
-  return new ApiError('context_length_exceeded', message.replace("'input'", `'${place}'`), { param: place });
+  return new ApiError('context_length_exceeded', message.replace("'input'", `'${place}'`), { field: place });
 }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { chatCommand, completionCommand } from './request.ts';
+import { clientName } from '../../answer/field-names.ts';
+import { chatCommand, completionCommand, generationFieldNames } from './request.ts';
 import type { ChatCompletionBody } from './schema.ts';
 
 const ask: ChatCompletionBody = { model: 'acme/model', messages: [{ role: 'user', content: 'Hi' }] };
@@ -51,8 +52,14 @@ describe('a chat request', () => {
 
   it('prefers the newer name of the limit', () => {
     const command = chatCommand({ ...ask, max_tokens: 5, max_completion_tokens: 9 });
-    expect([command.request.maxTokens, command.maxTokensParam]).toEqual([9, 'max_completion_tokens']);
-    expect(chatCommand({ ...ask, max_tokens: 5 }).maxTokensParam).toBeUndefined();
+    expect(command.request.maxTokens).toBe(9);
+  });
+
+  it('names the limit of an answer in errors as the client did', () => {
+    const nameFor = (body: object) => clientName(['maxTokens'], generationFieldNames(body));
+    expect(nameFor({ max_tokens: 5, max_completion_tokens: 9 })).toBe('max_completion_tokens');
+    expect(nameFor({ max_tokens: 5, max_completion_tokens: null })).toBe('max_tokens');
+    expect(nameFor({})).toBe('max_tokens');
   });
 
   it('takes a schema from json_schema and from json_object', () => {

@@ -1,6 +1,7 @@
 import type { ChatMessage, ChatRequest, OutputFormat, SamplingOptions, ToolChoice } from '../../../engines/engine.ts';
 import { errors } from '../../../errors/errors.ts';
 import type { ChatCommand } from '../../../services/chat.ts';
+import type { FieldNames } from '../../answer/field-names.ts';
 import { isLarge, largeBytes } from '../../body/json-slices.ts';
 import type { ChatCompletionBody, CompletionBody, MessageBody } from './schema.ts';
 
@@ -120,6 +121,22 @@ function refuseOversized(body: Partial<Record<(typeof WHOLE_FIELDS)[number], unk
   }
 }
 
+const GENERATION_FIELDS: FieldNames = {
+  maxTokens: 'max_tokens',
+  logitBias: 'logit_bias',
+  toolChoice: 'tool_choice',
+  format: 'response_format',
+  'format.schema': 'response_format.json_schema.schema',
+  'tools.*.parameters': 'tools.*.function.parameters',
+};
+const NEWER_FIELDS: FieldNames = { ...GENERATION_FIELDS, maxTokens: 'max_completion_tokens' };
+
+/** Clients know the limit of an answer by two names: errors use the one that was sent. */
+export const generationFieldNames = (body: unknown): FieldNames =>
+  typeof body === 'object' && body !== null && 'max_completion_tokens' in body && body.max_completion_tokens
+    ? NEWER_FIELDS
+    : GENERATION_FIELDS;
+
 export function chatCommand(body: ChatCompletionBody): ChatCommand {
   refuseOversized(body);
   refuseUnsupported(body);
@@ -139,12 +156,7 @@ export function chatCommand(body: ChatCompletionBody): ChatCommand {
     format: formatOf(body.response_format),
     logprobs: body.logprobs ? { top: body.top_logprobs ?? 0 } : undefined,
   };
-  return {
-    model: body.model,
-    choices: body.n ?? 1,
-    request,
-    maxTokensParam: body.max_completion_tokens ? 'max_completion_tokens' : undefined,
-  };
+  return { model: body.model, choices: body.n ?? 1, request };
 }
 
 /** The older endpoint gives 16 tokens unless told otherwise. */

@@ -7,7 +7,7 @@ import { answerHead, collectChoices } from '../../answer/whole-answers.ts';
 import { inferenceCall } from '../../request/inference-call.ts';
 import { createTextChunkWriter, textCompletionToWire } from '../completions/answer.ts';
 import { completionToWire, createChunkWriter } from './answer.ts';
-import { chatCommand, completionCommand } from './request.ts';
+import { chatCommand, completionCommand, generationFieldNames } from './request.ts';
 import { ChatCompletionRequest, ChatCompletionResponse, CompletionRequest, CompletionResponse } from './schema.ts';
 
 const CHAT = '/v1/chat/completions';
@@ -25,7 +25,11 @@ export const chatRoutes: FastifyPluginAsyncTypebox<{ chat: ChatService }> = asyn
   server.post(
     '/chat/completions',
     {
-      config: { scope: 'chat', documented: { answers: ['text/event-stream'] } },
+      config: {
+        scope: 'chat',
+        fieldNames: generationFieldNames,
+        documented: { answers: ['text/event-stream'] },
+      },
       schema: {
         summary: 'Answer a conversation',
         tags: ['Inference'],
@@ -51,7 +55,11 @@ export const chatRoutes: FastifyPluginAsyncTypebox<{ chat: ChatService }> = asyn
   server.post(
     '/completions',
     {
-      config: { scope: 'chat', documented: { answers: ['text/event-stream'] } },
+      config: {
+        scope: 'chat',
+        fieldNames: generationFieldNames,
+        documented: { answers: ['text/event-stream'] },
+      },
       schema: {
         summary: 'Continue a text',
         tags: ['Inference'],

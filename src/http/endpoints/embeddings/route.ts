@@ -4,7 +4,7 @@ import { inferenceErrors } from '../../answer/error-schema.ts';
 import { answerEmbeddings } from '../../answer/whole-answers.ts';
 import { inferenceCall } from '../../request/inference-call.ts';
 import { sendJson } from './answer.ts';
-import { EmbeddingRequest, EmbeddingResponse } from './schema.ts';
+import { EMBEDDING_FIELDS, EmbeddingRequest, EmbeddingResponse } from './schema.ts';
 
 export const embeddingRoutes: FastifyPluginAsyncTypebox<{ embeddings: EmbeddingsService }> = async (
   server,
@@ -14,7 +14,7 @@ export const embeddingRoutes: FastifyPluginAsyncTypebox<{ embeddings: Embeddings
   server.post(
     '/embeddings',
     {
-      config: { scope: 'embeddings' },
+      config: { scope: 'embeddings', fieldNames: EMBEDDING_FIELDS },
       schema: {
         summary: 'Turn texts into vectors',
         tags: ['Inference'],

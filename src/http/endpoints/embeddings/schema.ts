@@ -1,4 +1,5 @@
 import { type Static, Type } from 'typebox';
+import type { FieldNames } from '../../answer/field-names.ts';
 import { optional } from '../../body/optional.ts';
 
 const text = Type.String({ minLength: 1 });
@@ -32,6 +33,9 @@ export const EmbeddingResponse = Type.Object({
   model: Type.String(),
   usage: Type.Object({ prompt_tokens: Type.Integer(), total_tokens: Type.Integer() }),
 });
+
+/** Names of these fields in errors. */
+export const EMBEDDING_FIELDS: FieldNames = { inputs: 'input' };
 
 /** One text, many texts, one list of token ids or many: always many, inside. */
 export function inputsOf(input: Static<typeof EmbeddingRequest>['input']): readonly (string | readonly number[])[] {
