@@ -170,6 +170,19 @@ describe('the rooms of src', () => {
     expect(wrong).toEqual([]);
   });
 
+  it('hold at most 22 source files in one folder', () => {
+    const counts = Map.groupBy(files, (path) => dirname(path));
+    const crowded = [...counts].filter(([, inFolder]) => inFolder.length > 22).map(([folder]) => folder);
+    expect(crowded).toEqual([]);
+  });
+
+  it('keep clocks, timers and randomness out of domain', () => {
+    const impure =
+      /\bDate\.now\b|\bnew Date\(\)|\bMath\.random\b|\bperformance\.|\bcrypto\b|\bset(?:Timeout|Interval|Immediate)\b|'node:/;
+    const found = files.filter((path) => roomOf(path) === 'domain' && impure.test(text.get(path) ?? ''));
+    expect(found).toEqual([]);
+  });
+
   it.each(WITHOUT_PACKAGES)('%s needs nothing but Node', (room) => {
     const packages = imports.filter(({ from, specifier }) => roomOf(from) === room && !/^(\.|node:)/.test(specifier));
     expect(packages).toEqual([]);
