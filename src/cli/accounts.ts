@@ -1,7 +1,6 @@
 import { openAdministration } from '../compose/administration.ts';
-import { given } from '../domain/changes.ts';
 import { isoTime } from '../domain/dates.ts';
-import type { Account } from '../domain/principal.ts';
+import { type Account, definedFields } from '../domain/principal.ts';
 import { nothing, one, readAction } from './actions.ts';
 import { type Command, CommandFailed, UsageError } from './command.ts';
 import { parseOptions } from './options.ts';
@@ -34,7 +33,8 @@ export const accountsCommand: Command = {
       const account = await keys.createAccount(name, limits);
       print(values.json ? JSON.stringify(accountToJson(account)) : `created account ${account.name} (${account.id})`);
     } else if (action === 'update') {
-      if (Object.keys(given(limits)).length === 0) throw new UsageError('say what to change, for example --rpm 60');
+      if (Object.keys(definedFields(limits)).length === 0)
+        throw new UsageError('say what to change, for example --rpm 60');
       const found = await keys.findAccount(name);
       const account = found && (await keys.updateAccount(found.id, limits));
       if (account === undefined)

@@ -1,7 +1,6 @@
 import { openAdministration } from '../compose/administration.ts';
-import { given } from '../domain/changes.ts';
 import { isoTime, isoTimeOrNull } from '../domain/dates.ts';
-import type { Account, ApiKey } from '../domain/principal.ts';
+import { type Account, type ApiKey, definedFields } from '../domain/principal.ts';
 import { nothing, one, readAction } from './actions.ts';
 import { type Command, CommandFailed, UsageError } from './command.ts';
 import { durationOption, parseOptions } from './options.ts';
@@ -94,7 +93,7 @@ export const keysCommand: Command = {
       const found = await keys.listKeys(owner?.id);
       print(values.json ? JSON.stringify(found.map(keyToJson)) : keyTable(found, await keys.listAccounts()));
     } else if (action === 'update') {
-      const changes = given({ ...rights, name: values.name });
+      const changes = definedFields({ ...rights, name: values.name });
       if (Object.keys(changes).length === 0) throw new UsageError('say what to change, for example --rpm 60');
       const key = known(await keys.updateKey(subject, changes));
       print(values.json ? JSON.stringify(keyToJson(key)) : keyTable([key], await keys.listAccounts()));

@@ -1,10 +1,12 @@
 import { expect, it } from 'vitest';
-import { given } from '../domain/changes.ts';
+import { definedFields } from '../domain/principal.ts';
 import { limitsText, rightsFrom } from './rights.ts';
 
 it('reads what a key may do, and nothing that was not said', () => {
-  expect(given(rightsFrom({}))).toEqual({});
-  expect(given(rightsFrom({ rpm: '60', 'monthly-budget': '12.5', models: 'a/*, b/c', scopes: 'chat' }))).toEqual({
+  expect(definedFields(rightsFrom({}))).toEqual({});
+  expect(
+    definedFields(rightsFrom({ rpm: '60', 'monthly-budget': '12.5', models: 'a/*, b/c', scopes: 'chat' })),
+  ).toEqual({
     rpm: 60,
     monthlyBudgetNanoUsd: 12_500_000_000,
     allowedModels: ['a/*', 'b/c'],
@@ -15,7 +17,7 @@ it('reads what a key may do, and nothing that was not said', () => {
 
 it("takes limits away by the word 'none', and not by an empty list", () => {
   const all = { rpm: 'none', tpm: 'none', concurrency: 'none', 'monthly-budget': 'none', expires: 'none' };
-  expect(given(rightsFrom({ ...all, models: 'none', regions: 'none' }))).toEqual({
+  expect(definedFields(rightsFrom({ ...all, models: 'none', regions: 'none' }))).toEqual({
     rpm: null,
     tpm: null,
     concurrency: null,

@@ -1,8 +1,7 @@
-import type { Changes } from '../domain/changes.ts';
+import { parseTimestamp } from '../domain/dates.ts';
 import { usdText } from '../domain/money.ts';
-import type { AccountLimits, ApiKey, KeyRights } from '../domain/principal.ts';
+import type { AccountLimits, ApiKey, Changes, KeyRights } from '../domain/principal.ts';
 import { parseScopes, type Scope } from '../domain/scopes.ts';
-import { parseTimestamp } from '../domain/timestamps.ts';
 import { OptionError } from './command.ts';
 import { dollarsOption, integerOption } from './options.ts';
 

@@ -1,7 +1,7 @@
 import { startService } from '../compose/service.ts';
 import type { Environment } from '../compose/weights.ts';
 import type { ResolvedConfig } from '../config/load.ts';
-import type { IssuedKey } from '../services/keys.ts';
+import type { IssuedKey } from '../services/access/keys.ts';
 import { type Command, CommandFailed, UsageError } from './command.ts';
 
 /** Ctrl-C reaches a server under `npm start` twice: from the terminal, and passed on by npm. */

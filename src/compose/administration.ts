@@ -2,8 +2,8 @@ import type { ResolvedConfig } from '../config/load.ts';
 import type { ModelEntry } from '../domain/model.ts';
 import type { BatchRepository } from '../ports/batches.ts';
 import { systemClock as clock } from '../runtime/clock.ts';
+import { createKeys, type KeysService } from '../services/access/keys.ts';
 import { type CatalogService, createCatalog } from '../services/catalog.ts';
-import { createKeys, type KeysService } from '../services/keys.ts';
 import { createUsage, type UsageService } from '../services/usage.ts';
 import { catalogEntries, openConfiguredStore } from './storage.ts';
 

@@ -1,3 +1,5 @@
+import { errors } from '../errors/errors.ts';
+
 export const DAY_MS = 86_400_000;
 
 /** Times are milliseconds since 1970 inside, and ISO 8601 text where people and clients read them. */
@@ -11,3 +13,25 @@ export function isCalendarDate(text: string): boolean {
   const time = Date.parse(`${text}T00:00:00Z`);
   return !Number.isNaN(time) && new Date(time).toISOString().startsWith(text);
 }
+
+const ISO = /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}):(\d{2})(?::(\d{2})(?:\.\d{1,9})?)?(Z|[+-]\d{2}:?\d{2})?)?$/i;
+
+/** Milliseconds of an ISO 8601 timestamp. A date alone is midnight UTC, and a time without a zone is UTC too. */
+export function parseTimestamp(text: string, param: string): number {
+  const parts = ISO.exec(text);
+  const [, date, hour = '00', minute = '00', second = '00', zone = 'Z'] = parts ?? [];
+  const valid =
+    date !== undefined && isCalendarDate(date) && Number(hour) < 24 && Number(minute) < 60 && Number(second) < 60;
+  const time = valid
+    ? Date.parse(`${date}T${hour}:${minute}:${second}${fraction(text)}${zone.toUpperCase()}`)
+    : Number.NaN;
+  if (Number.isNaN(time)) {
+    throw errors.invalidParameter(
+      param,
+      `'${param}' must be an ISO 8601 date or timestamp that exists, such as 2026-11-15T08:00:00Z.`,
+    );
+  }
+  return time;
+}
+
+const fraction = (text: string): string => /\.\d{1,3}/.exec(text)?.[0] ?? '';

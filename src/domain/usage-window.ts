@@ -1,6 +1,5 @@
 import { errors } from '../errors/errors.ts';
-import { DAY_MS } from './dates.ts';
-import { parseTimestamp } from './timestamps.ts';
+import { DAY_MS, parseTimestamp } from './dates.ts';
 
 export const BUCKETS = ['hour', 'day', 'month'] as const;
 export type Bucket = (typeof BUCKETS)[number];

@@ -1,5 +1,4 @@
-import type { Changes } from '../domain/changes.ts';
-import type { Account, AccountLimits, ApiKey, KeyRights } from '../domain/principal.ts';
+import type { Account, AccountLimits, ApiKey, Changes, KeyRights } from '../domain/principal.ts';
 
 /** One interface for each role. Every call resolves only when its effect is durable. */
 export interface AccountRepository {

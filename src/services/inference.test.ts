@@ -10,7 +10,7 @@ import { createChat } from './chat.ts';
 import { createInference, type InferenceCall, type InferenceSession } from './inference.ts';
 import { createLimits } from './limits.ts';
 import { createMetering } from './metering.ts';
-import { createTranscriptions } from './transcriptions.ts';
+import { createTranscriptions } from './transcriptions/transcriptions.ts';
 
 const usual = { rpm: 600, tpm: 200_000 };
 const defaults = {

@@ -1,8 +1,11 @@
 import { IsObject, type TSchema } from 'typebox';
+import { Settings } from 'typebox/system';
 import { Value } from 'typebox/value';
-import './error-limit.ts';
 import { expectation, schemaAt } from './expectation.ts';
 import { snake } from './names.ts';
+
+/** TypeBox stops at 8 errors. Operators want to see every mistake in a file at once. */
+Settings.Set({ maxErrors: 1_000 });
 
 /** Everything that is wrong with a value, one line each: place, key, what is wrong and what is allowed. */
 export function problemsOf(schema: TSchema, value: unknown, locate: (path: readonly string[]) => string): string[] {

@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify';
 import plugin from 'fastify-plugin';
 import type { Principal } from '../../domain/principal.ts';
 import type { Scope } from '../../domain/scopes.ts';
-import type { AuthenticationService } from '../../services/authentication.ts';
+import type { AuthenticationService } from '../../services/access/authentication.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { type MemoryRepositories, memoryRepositories } from '../../test/fixtures/memory-repositories.ts';
-import type { ApiError } from '../errors/api-error.ts';
+import { type MemoryRepositories, memoryRepositories } from '../../../test/fixtures/memory-repositories.ts';
+import type { ApiError } from '../../errors/api-error.ts';
 import { type AuthenticationService, createAuthentication } from './authentication.ts';
 import { createKeys, type IssuedKey, type KeysService } from './keys.ts';
 

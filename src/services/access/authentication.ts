@@ -1,9 +1,9 @@
 import { timingSafeEqual } from 'node:crypto';
-import type { Principal } from '../domain/principal.ts';
-import type { Scope } from '../domain/scopes.ts';
-import { errors } from '../errors/errors.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { KeyRepository, RevisionRepository } from '../ports/repositories.ts';
+import type { Principal } from '../../domain/principal.ts';
+import type { Scope } from '../../domain/scopes.ts';
+import { errors } from '../../errors/errors.ts';
+import type { Clock } from '../../ports/clock.ts';
+import type { KeyRepository, RevisionRepository } from '../../ports/repositories.ts';
 import { hashSecret, isPlausibleSecret } from './key-secret.ts';
 
 export interface AuthenticationService {

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { type MemoryRepositories, memoryRepositories } from '../../test/fixtures/memory-repositories.ts';
-import type { Account } from '../domain/principal.ts';
-import { DEFAULT_SCOPES, SCOPES } from '../domain/scopes.ts';
+import { type MemoryRepositories, memoryRepositories } from '../../../test/fixtures/memory-repositories.ts';
+import type { Account } from '../../domain/principal.ts';
+import { DEFAULT_SCOPES, SCOPES } from '../../domain/scopes.ts';
 import { hashSecret, isPlausibleSecret } from './key-secret.ts';
 import { createKeys, type KeysService } from './keys.ts';
 

@@ -1,13 +1,12 @@
 import { randomBytes } from 'node:crypto';
-import type { Changes } from '../domain/changes.ts';
-import { DAY_MS } from '../domain/dates.ts';
-import type { Account, AccountLimits, ApiKey, KeyRights } from '../domain/principal.ts';
-import { DEFAULT_SCOPES, SCOPES } from '../domain/scopes.ts';
-import { errors } from '../errors/errors.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { AccountRepository, KeyRepository } from '../ports/repositories.ts';
-import { DuplicateError } from '../ports/store-errors.ts';
-import { createId } from '../runtime/ids.ts';
+import { DAY_MS } from '../../domain/dates.ts';
+import type { Account, AccountLimits, ApiKey, Changes, KeyRights } from '../../domain/principal.ts';
+import { DEFAULT_SCOPES, SCOPES } from '../../domain/scopes.ts';
+import { errors } from '../../errors/errors.ts';
+import type { Clock } from '../../ports/clock.ts';
+import type { AccountRepository, KeyRepository } from '../../ports/repositories.ts';
+import { DuplicateError } from '../../ports/store-errors.ts';
+import { createId } from '../../runtime/ids.ts';
 import { createSecret, displayPrefix, hashSecret, isPlausibleSecret } from './key-secret.ts';
 
 export type KeyOptions = Changes<KeyRights> & Pick<KeyRights, 'name'>;

@@ -11,7 +11,7 @@ import { errors } from '../../errors/errors.ts';
 import type { BatchRepository } from '../../ports/batches.ts';
 import type { Clock } from '../../ports/clock.ts';
 import { createId } from '../../runtime/ids.ts';
-import type { FilesService } from '../files.ts';
+import type { FilesService } from '../files/files.ts';
 
 export interface BatchCommand {
   inputFileId: string;

@@ -1,4 +1,4 @@
-import type { Logger } from '../ports/logger.ts';
+import type { Logger } from '../../ports/logger.ts';
 import type { FileRetention } from './file-retention.ts';
 
 export interface FileRetentionSchedule {

@@ -1,7 +1,7 @@
-import { FILE_BLOBS } from '../domain/file.ts';
-import type { BlobStore } from '../ports/blobs.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { FileRepository } from '../ports/files.ts';
+import { FILE_BLOBS } from '../../domain/file.ts';
+import type { BlobStore } from '../../ports/blobs.ts';
+import type { Clock } from '../../ports/clock.ts';
+import type { FileRepository } from '../../ports/files.ts';
 
 export interface FileRetention {
   /** Removes the bytes of discarded files that no job reads. What cannot be removed now stays for the next time. */

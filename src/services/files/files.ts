@@ -1,11 +1,11 @@
 import type { Readable } from 'node:stream';
-import { DAY_MS } from '../domain/dates.ts';
-import { cleanFilename, FILE_BLOBS, type FilePurpose, type StoredFile } from '../domain/file.ts';
-import { errors } from '../errors/errors.ts';
-import type { BlobStore, ByteRange } from '../ports/blobs.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { FileQuery, FileRepository, JobKind } from '../ports/files.ts';
-import { createId } from '../runtime/ids.ts';
+import { DAY_MS } from '../../domain/dates.ts';
+import { cleanFilename, FILE_BLOBS, type FilePurpose, type StoredFile } from '../../domain/file.ts';
+import { errors } from '../../errors/errors.ts';
+import type { BlobStore, ByteRange } from '../../ports/blobs.ts';
+import type { Clock } from '../../ports/clock.ts';
+import type { FileQuery, FileRepository, JobKind } from '../../ports/files.ts';
+import { createId } from '../../runtime/ids.ts';
 import type { FileRetention } from './file-retention.ts';
 
 export interface Upload {

@@ -1,8 +1,8 @@
-import type { TranscriptionRequest } from '../engines/engine.ts';
-import { ApiError } from '../errors/api-error.ts';
-import { cancellation } from '../errors/cancellation.ts';
-import { errors } from '../errors/errors.ts';
-import type { InferenceCall, InferenceEstimate, InferenceService } from './inference.ts';
+import type { TranscriptionRequest } from '../../engines/engine.ts';
+import { ApiError } from '../../errors/api-error.ts';
+import { cancellation } from '../../errors/cancellation.ts';
+import { errors } from '../../errors/errors.ts';
+import type { InferenceCall, InferenceEstimate, InferenceService } from '../inference.ts';
 import type { TimedSegment, TranscriptionEvent, WindowedTranscription } from './windowed-transcription.ts';
 
 export interface TranscriptionCommand<Source> {

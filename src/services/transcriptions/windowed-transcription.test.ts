@@ -1,5 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import type { CallContext, TranscribedSegment, TranscriptionRequest, TranscriptionResult } from '../engines/engine.ts';
+import type {
+  CallContext,
+  TranscribedSegment,
+  TranscriptionRequest,
+  TranscriptionResult,
+} from '../../engines/engine.ts';
 import {
   createWindowedTranscription,
   type TranscriptionEvent,

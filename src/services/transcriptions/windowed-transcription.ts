@@ -4,7 +4,7 @@ import type {
   TranscribedWord,
   TranscriptionRequest,
   TranscriptionResult,
-} from '../engines/engine.ts';
+} from '../../engines/engine.ts';
 
 /** At most 30 s of mono 16 kHz samples and where they begin. */
 export interface AudioWindow {

@@ -1,5 +1,4 @@
-import { given } from '../../../domain/changes.ts';
-import type { Account } from '../../../domain/principal.ts';
+import { type Account, definedFields } from '../../../domain/principal.ts';
 import type { AccountRepository } from '../../../ports/repositories.ts';
 import type { SqlDatabase } from './database.ts';
 import { bumpRevision } from './revisions.ts';
@@ -42,7 +41,7 @@ export function sqlAccounts({ read, write }: SqlDatabase): AccountRepository {
       return rows.map(toAccount);
     },
     async update(id, { rpm, tpm, monthlyBudgetNanoUsd }) {
-      const changes = given({ rpm, tpm, monthly_budget_nano_usd: monthlyBudgetNanoUsd });
+      const changes = definedFields({ rpm, tpm, monthly_budget_nano_usd: monthlyBudgetNanoUsd });
       if (Object.keys(changes).length === 0) return this.get(id);
       const [{ rows }] = await write([
         read.updateTable('accounts').set(changes).where('id', '=', id).returningAll(),

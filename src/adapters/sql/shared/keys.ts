@@ -1,5 +1,4 @@
-import { given } from '../../../domain/changes.ts';
-import type { ApiKey } from '../../../domain/principal.ts';
+import { type ApiKey, definedFields } from '../../../domain/principal.ts';
 import type { Scope } from '../../../domain/scopes.ts';
 import type { KeyRepository } from '../../../ports/repositories.ts';
 import { toAccount } from './accounts.ts';
@@ -89,7 +88,7 @@ export function sqlKeys({ read, write }: SqlDatabase): KeyRepository {
       return rows.map(toKey);
     },
     async update(id, { scopes, allowedModels, allowedRegions, ...rights }) {
-      const changes = given({
+      const changes = definedFields({
         name: rights.name,
         scopes: scopes && JSON.stringify(scopes),
         allowed_models: allowedModels && JSON.stringify(allowedModels),

@@ -1,5 +1,5 @@
 import { type TObject, type TProperties, Type } from 'typebox';
-import { given } from '../../../domain/changes.ts';
+import { definedFields } from '../../../domain/principal.ts';
 import { errors } from '../../../errors/errors.ts';
 
 /** What operators do, for keys with the scope `admin`; the command line does the same on the store itself. */
@@ -13,7 +13,7 @@ export const listOf = <T extends TObject>(item: T) =>
 
 /** A request that changes nothing is a mistake: most likely a name is misspelt. */
 export function someOf<T extends object>(changes: T, { properties }: TObject<TProperties>): T {
-  if (Object.keys(given(changes)).length > 0) return changes;
+  if (Object.keys(definedFields(changes)).length > 0) return changes;
   throw errors.invalidParameter(
     undefined,
     `Nothing to change was sent. These can be changed: ${Object.keys(properties).join(', ')}.`,

@@ -1,9 +1,7 @@
 import { type Static, Type } from 'typebox';
-import type { Changes } from '../../../domain/changes.ts';
-import { isoTime, isoTimeOrNull } from '../../../domain/dates.ts';
-import type { Account, AccountLimits, ApiKey, KeyRights } from '../../../domain/principal.ts';
+import { isoTime, isoTimeOrNull, parseTimestamp } from '../../../domain/dates.ts';
+import type { Account, AccountLimits, ApiKey, Changes, KeyRights } from '../../../domain/principal.ts';
 import { parseScopes, SCOPES } from '../../../domain/scopes.ts';
-import { parseTimestamp } from '../../../domain/timestamps.ts';
 
 const limit = (description: string) =>
   Type.Optional(Type.Union([Type.Integer({ minimum: 1 }), Type.Null()], { description }));

@@ -3,7 +3,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { parsePurpose } from '../../../domain/file.ts';
 import { errors } from '../../../errors/errors.ts';
-import type { FilesService } from '../../../services/files.ts';
+import type { FilesService } from '../../../services/files/files.ts';
 import { commonErrors, ErrorResponse } from '../../answer/error-schema.ts';
 import { openUploadForm } from '../../body/upload-form.ts';
 import { hashBody } from '../../plugins/idempotency.ts';

@@ -1,4 +1,4 @@
-import type { TranscriptionDone } from '../../../services/transcriptions.ts';
+import type { TranscriptionDone } from '../../../services/transcriptions/transcriptions.ts';
 import type { TranscriptionBody } from './schema.ts';
 import { toSrt, toVtt } from './subtitles.ts';
 

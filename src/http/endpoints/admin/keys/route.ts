@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
-import type { AuthenticationService } from '../../../../services/authentication.ts';
-import type { KeysService } from '../../../../services/keys.ts';
+import type { AuthenticationService } from '../../../../services/access/authentication.ts';
+import type { KeysService } from '../../../../services/access/keys.ts';
 import { commonErrors } from '../../../answer/error-schema.ts';
 import { config, listOf, noSuch, someOf, tags } from '../admin-routes.ts';
 import { IssuedKeyShape, KeyChanges, KeyShape, keyToWire, NewKey, rightsFromWire } from '../schema.ts';
