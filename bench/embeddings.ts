@@ -15,7 +15,7 @@ import { Pool } from 'undici';
 import type { CallContext } from '../src/engines/engine.ts';
 import { load } from '../src/engines/onnx/load.ts';
 import { loadTokenizer } from '../src/engines/onnx/tokenizer/tokenizer.ts';
-import { writeEmbeddings } from '../src/http/endpoints/embeddings/answer.ts';
+import { writeEmbeddings } from '../src/http/endpoints/embeddings/vector-json.ts';
 import { startServer } from '../test/acceptance/start-server.ts';
 import { weights } from '../test/models/weights.ts';
 import type { ClientOrder, ClientResult } from './embeddings/clients.ts';

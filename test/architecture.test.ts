@@ -50,7 +50,7 @@ const MAY_IMPORT: Record<string, Arrows> = {
   },
   http: {
     code: ['domain', 'errors', 'runtime', 'validation'],
-    types: ['services', 'engines/engine', 'metrics', 'audio'],
+    types: ['services', 'ports', 'engines/engine', 'metrics', 'audio'],
   },
   services: { code: ['domain', 'errors', 'ports', 'runtime'], types: ['engines/engine'] },
   ports: { code: [], types: ['domain'] },

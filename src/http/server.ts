@@ -5,6 +5,7 @@ import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } 
 import type { AudioSource } from '../audio/reader.ts';
 import { errors } from '../errors/errors.ts';
 import type { Metrics } from '../metrics/metrics.ts';
+import type { Clock } from '../ports/clock.ts';
 import { createId } from '../runtime/ids.ts';
 import type { AuthenticationService } from '../services/access/authentication.ts';
 import type { KeysService } from '../services/access/keys.ts';
@@ -26,6 +27,7 @@ import { adminKeyRoutes } from './endpoints/admin/keys/route.ts';
 import { adminModelRoutes } from './endpoints/admin/models/route.ts';
 import { batchRoutes } from './endpoints/batches/route.ts';
 import { chatRoutes } from './endpoints/chat/route.ts';
+import { completionRoutes } from './endpoints/completions/route.ts';
 import { embeddingRoutes } from './endpoints/embeddings/route.ts';
 import { fileRoutes } from './endpoints/files/route.ts';
 import { modelRoutes } from './endpoints/models/route.ts';
@@ -53,6 +55,7 @@ export interface ServerDependencies {
   settings: HttpSettings;
   version: string;
   logger: FastifyBaseLogger;
+  clock: Clock;
   metrics: Metrics;
   authentication: AuthenticationService;
   catalog: CatalogService;
@@ -100,7 +103,7 @@ function answerParserError(
 }
 
 export async function createServer(dependencies: ServerDependencies): Promise<FastifyInstance> {
-  const { settings, logger, metrics, authentication, catalog, keys, embeddings, rerank, chat, usage, unready } =
+  const { settings, logger, metrics, authentication, catalog, keys, embeddings, rerank, chat, usage, clock, unready } =
     dependencies;
   const server = Fastify({
     loggerInstance: logger,
@@ -166,7 +169,8 @@ export async function createServer(dependencies: ServerDependencies): Promise<Fa
       api.setNotFoundHandler(notFound);
       await api.register(embeddingRoutes, { embeddings });
       await api.register(rerankRoutes, { rerank });
-      await api.register(chatRoutes, { chat });
+      await api.register(chatRoutes, { chat, clock });
+      await api.register(completionRoutes, { chat, clock });
       await api.register(transcriptionRoutes, {
         transcriptions: dependencies.transcriptions,
         files: dependencies.files,

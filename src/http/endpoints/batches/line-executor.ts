@@ -4,23 +4,28 @@ import { Compile } from 'typebox/compile';
 import type { BatchEndpoint } from '../../../domain/batch.ts';
 import { ApiError } from '../../../errors/api-error.ts';
 import { errors } from '../../../errors/errors.ts';
+import type { Clock } from '../../../ports/clock.ts';
 import type { LineExecutor } from '../../../services/batches/line-run.ts';
 import type { ChatService } from '../../../services/chat.ts';
 import type { EmbeddingsService } from '../../../services/embeddings.ts';
 import type { InferenceCall } from '../../../services/inference.ts';
 import type { RerankService } from '../../../services/rerank.ts';
 import { nameFields } from '../../answer/field-names.ts';
-import { answerEmbeddings, answerHead, answerRerank, collectChoices } from '../../answer/whole-answers.ts';
 import { explainInvalid } from '../../body/validation.ts';
+import { answerHead, collectChoices } from '../../generation/answer.ts';
+import { generationFieldNames } from '../../generation/request.ts';
 import { completionToWire } from '../chat/answer.ts';
-import { chatCommand, generationFieldNames } from '../chat/request.ts';
+import { chatCommand } from '../chat/request.ts';
 import { ChatCompletionRequest } from '../chat/schema.ts';
-import { EMBEDDING_FIELDS, EmbeddingRequest } from '../embeddings/schema.ts';
+import { answerEmbeddings } from '../embeddings/answer.ts';
+import { embeddingFieldNames } from '../embeddings/request.ts';
+import { EmbeddingRequest } from '../embeddings/schema.ts';
+import { answerRerank } from '../rerank/answer.ts';
 import { RerankRequest } from '../rerank/schema.ts';
 
 type Endpoint = (call: InferenceCall, body: unknown) => Promise<Uint8Array>;
 
-/** The same schema and the same messages as for the route. */
+/** An endpoint with the schema and the error messages of its route. */
 function endpoint<T extends TSchema>(
   schema: T,
   fieldNames: FastifyContextConfig['fieldNames'],
@@ -39,16 +44,17 @@ function endpoint<T extends TSchema>(
 
 const json = (value: unknown): Uint8Array => Buffer.from(JSON.stringify(value));
 
-export interface BatchLinesDependencies {
+export interface LineExecutorDependencies {
   embeddings: EmbeddingsService;
   rerank: RerankService;
   chat: ChatService;
+  clock: Clock;
 }
 
-/** The endpoints without HTTP: a line of a batch is answered with the bytes that a request would get. */
-export function createLineExecutor({ embeddings, rerank, chat }: BatchLinesDependencies): LineExecutor {
+/** Runs the lines of batches. Each gets the same bytes as the body of the same request over HTTP. */
+export function createLineExecutor({ embeddings, rerank, chat, clock }: LineExecutorDependencies): LineExecutor {
   const endpoints: Record<BatchEndpoint, Endpoint> = {
-    '/v1/embeddings': endpoint(EmbeddingRequest, EMBEDDING_FIELDS, async (call, body) =>
+    '/v1/embeddings': endpoint(EmbeddingRequest, embeddingFieldNames, async (call, body) =>
       Buffer.from(await (await answerEmbeddings(embeddings, call, body)).answer),
     ),
     '/v1/rerank': endpoint(RerankRequest, undefined, async (call, body) =>
@@ -57,7 +63,7 @@ export function createLineExecutor({ embeddings, rerank, chat }: BatchLinesDepen
     '/v1/chat/completions': endpoint(ChatCompletionRequest, generationFieldNames, async (call, body) => {
       if (body.stream) throw errors.invalidParameter('stream', "'stream' cannot be true in a batch.");
       const command = chatCommand(body);
-      const head = answerHead('chatcmpl', body.model);
+      const head = answerHead('chatcmpl', body.model, clock);
       const { choices, usage } = await collectChoices(chat, call, command);
       return json(completionToWire(head, choices, usage, command.request.logprobs !== undefined));
     }),

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ChatEvent } from '../../../engines/engine.ts';
-import { completionToWire, createChunkWriter, createCollector } from './answer.ts';
+import { createCollector } from '../../generation/answer.ts';
+import { completionToWire, createChunkWriter } from './answer.ts';
 
 const head = { id: 'chatcmpl_1', created: 1, model: 'acme/"model"' };
 const usage = { promptTokens: 10, completionTokens: 4, cachedTokens: 6 };

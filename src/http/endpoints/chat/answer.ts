@@ -1,20 +1,11 @@
 import type { ChatEvent, TokenLogprob, TokenUsage } from '../../../engines/engine.ts';
-
-/** Inner events to the wire shapes of chat completions. */
-
-export interface AnswerHead {
-  id: string;
-  created: number;
-  model: string;
-}
-
-export const usageToWire = ({ promptTokens, completionTokens, cachedTokens }: TokenUsage) => ({
-  prompt_tokens: promptTokens,
-  completion_tokens: completionTokens,
-  total_tokens: promptTokens + completionTokens,
-  prompt_tokens_details: { cached_tokens: cachedTokens },
-  cache_read_tokens: cachedTokens,
-});
+import {
+  type AnswerHead,
+  type ChunkOptions,
+  type ChunkWriter,
+  type CollectedChoice,
+  usageToWire,
+} from '../../generation/answer.ts';
 
 const logprobToWire = ({ token, bytes, logprob, top }: TokenLogprob) => ({
   token,
@@ -23,46 +14,10 @@ const logprobToWire = ({ token, bytes, logprob, top }: TokenLogprob) => ({
   top_logprobs: top.map((each) => ({ token: each.token, bytes: [...each.bytes], logprob: each.logprob })),
 });
 
-export const logprobsToWire = (found: readonly TokenLogprob[]) => ({
+const logprobsToWire = (found: readonly TokenLogprob[]) => ({
   content: found.map(logprobToWire),
   refusal: null,
 });
-
-export interface CollectedChoice {
-  text: string;
-  reasoning: string;
-  toolCalls: { id: string; name: string; arguments: string }[];
-  logprobs: TokenLogprob[];
-  finishReason: 'stop' | 'length' | 'tool_calls';
-}
-
-/** Gathers the events of a choice for an answer that is sent whole. */
-export function createCollector(): { choice: CollectedChoice; take(event: ChatEvent): void } {
-  const choice: CollectedChoice = { text: '', reasoning: '', toolCalls: [], logprobs: [], finishReason: 'stop' };
-  return {
-    choice,
-    take(event) {
-      switch (event.type) {
-        case 'text-delta':
-          choice.text += event.text;
-          if (event.logprobs !== undefined) choice.logprobs.push(...event.logprobs);
-          break;
-        case 'reasoning-delta':
-          choice.reasoning += event.text;
-          break;
-        case 'tool-call-delta': {
-          choice.toolCalls[event.index] ??= { id: event.id ?? '', name: event.name ?? '', arguments: '' };
-          const call = choice.toolCalls[event.index] as CollectedChoice['toolCalls'][number];
-          call.arguments += event.argumentsDelta;
-          break;
-        }
-        case 'end':
-          choice.finishReason = event.reason;
-          break;
-      }
-    },
-  };
-}
 
 export function completionToWire(
   head: AnswerHead,
@@ -99,18 +54,7 @@ export function completionToWire(
   };
 }
 
-/** Events as the text of a stream; empty where an event has nothing to show. */
-export interface ChunkWriter {
-  event(choice: number, event: ChatEvent): string;
-  usage(usage: TokenUsage): string;
-}
-
-export interface ChunkOptions {
-  withUsage: boolean;
-  withLogprobs: boolean;
-}
-
-/** Chunks of a chat stream. What is the same in all of them is written once. */
+/** Writes the chunks of a chat stream. The parts that all chunks share are built once. */
 export function createChunkWriter(head: AnswerHead, options: ChunkOptions): ChunkWriter {
   const before = `data: {"id":${JSON.stringify(head.id)},"object":"chat.completion.chunk","created":${head.created},"model":${JSON.stringify(head.model)},"choices":[`;
   const after = options.withUsage ? '],"usage":null}\n\n' : ']}\n\n';
@@ -118,7 +62,7 @@ export function createChunkWriter(head: AnswerHead, options: ChunkOptions): Chun
     `${before}{"index":${index},"delta":${delta},"logprobs":${logprobs},"finish_reason":${finish}}${after}`;
   const started = new Set<number>();
 
-  /** The first chunk of a choice says who speaks. */
+  /** The first chunk of a choice has the role. */
   function opening(index: number): string {
     if (started.has(index)) return '';
     started.add(index);

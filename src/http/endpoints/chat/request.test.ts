@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { clientName } from '../../answer/field-names.ts';
-import { chatCommand, completionCommand, generationFieldNames } from './request.ts';
+import { generationFieldNames } from '../../generation/request.ts';
+import { chatCommand } from './request.ts';
 import type { ChatCompletionBody } from './schema.ts';
 
 const ask: ChatCompletionBody = { model: 'acme/model', messages: [{ role: 'user', content: 'Hi' }] };
@@ -111,27 +112,5 @@ describe('a chat request', () => {
     ['a search of the web', { web_search_options: {} }, 422, 'web_search_options'],
   ])('with %s is refused', (_name, change, status, param) => {
     expect(refusal(change)).toMatchObject({ status, param });
-  });
-});
-
-describe('a completion request', () => {
-  it('takes text, one text in a list, or token ids, and 16 tokens unless told otherwise', () => {
-    const prompts = ['a', ['a'], [1, 2]].map(
-      (prompt) => completionCommand({ model: 'm', prompt: prompt as string | string[] | number[] }).request,
-    );
-    expect(prompts.map(({ prompt }) => prompt)).toEqual([{ text: 'a' }, { text: 'a' }, { tokens: [1, 2] }]);
-    expect(prompts[0]?.maxTokens).toBe(16);
-  });
-
-  it('takes one prompt only', () => {
-    expect(() => completionCommand({ model: 'm', prompt: ['a', 'b'] })).toThrow(
-      expect.objectContaining({ status: 400, param: 'prompt', message: expect.stringContaining('one is accepted') }),
-    );
-  });
-
-  it('refuses echo, suffix and best_of by name', () => {
-    for (const [field, value] of Object.entries({ echo: true, suffix: 'x', best_of: 3 })) {
-      expect(() => completionCommand({ model: 'm', prompt: 'a', [field]: value })).toThrow(`'${field}'`);
-    }
   });
 });

@@ -1,9 +1,8 @@
-import type { ChatMessage, ChatRequest, OutputFormat, SamplingOptions, ToolChoice } from '../../../engines/engine.ts';
+import type { ChatMessage, ChatRequest, OutputFormat, ToolChoice } from '../../../engines/engine.ts';
 import { errors } from '../../../errors/errors.ts';
 import type { ChatCommand } from '../../../services/chat.ts';
-import type { FieldNames } from '../../answer/field-names.ts';
-import { isLarge, largeBytes } from '../../body/json-slices.ts';
-import type { ChatCompletionBody, CompletionBody, MessageBody } from './schema.ts';
+import { refuseOversized, samplingOf } from '../../generation/request.ts';
+import type { ChatCompletionBody, MessageBody } from './schema.ts';
 
 /** Wire names to inner names, and the rules that a schema cannot say. */
 
@@ -34,34 +33,6 @@ function messageOf(message: MessageBody, index: number): ChatMessage {
     name: message.name ?? undefined,
     toolCalls: message.tool_calls?.map((call) => ({ id: call.id, ...call.function })),
     toolCallId: message.tool_call_id ?? undefined,
-  };
-}
-
-const SHOWN_LENGTH = 64;
-
-function biasOf(bias: Readonly<Record<string, number>>): ReadonlyMap<number, number> {
-  const wrong = Object.keys(bias).find((id) => !/^\d{1,9}$/.test(id));
-  if (wrong !== undefined) {
-    const param = `logit_bias.${wrong.slice(0, SHOWN_LENGTH)}`;
-    throw errors.invalidParameter(
-      param,
-      `'${param}' is no token id. The keys of 'logit_bias' are whole numbers from 0.`,
-    );
-  }
-  return new Map(Object.entries(bias).map(([id, value]) => [Number(id), value]));
-}
-
-function samplingOf(body: Omit<ChatCompletionBody, 'messages'> | CompletionBody): SamplingOptions {
-  const maxCompletion = 'max_completion_tokens' in body ? body.max_completion_tokens : undefined;
-  return {
-    maxTokens: maxCompletion ?? body.max_tokens ?? undefined,
-    temperature: body.temperature ?? undefined,
-    topP: body.top_p ?? undefined,
-    seed: body.seed ?? undefined,
-    stop: typeof body.stop === 'string' ? [body.stop] : (body.stop ?? undefined),
-    frequencyPenalty: body.frequency_penalty ?? undefined,
-    presencePenalty: body.presence_penalty ?? undefined,
-    logitBias: body.logit_bias ? biasOf(body.logit_bias) : undefined,
   };
 }
 
@@ -107,36 +78,6 @@ function refuseUnsupported(body: ChatCompletionBody): void {
   }
 }
 
-/** What goes to an engine in one piece besides the prompt. Many times more than any tools and schemas have. */
-const WHOLE_FIELDS = ['tools', 'tool_choice', 'response_format', 'stop', 'logit_bias'] as const;
-const MAX_FIELD_LENGTH = 1_048_576;
-
-function refuseOversized(body: Partial<Record<(typeof WHOLE_FIELDS)[number], unknown>>): void {
-  if (!isLarge(body)) return;
-  for (const field of WHOLE_FIELDS) {
-    const value = body[field];
-    const length = typeof value === 'string' ? value.length : largeBytes(value);
-    if (length <= MAX_FIELD_LENGTH) continue;
-    throw errors.invalidParameter(field, `'${field}' is longer than the ${MAX_FIELD_LENGTH} bytes that are accepted.`);
-  }
-}
-
-const GENERATION_FIELDS: FieldNames = {
-  maxTokens: 'max_tokens',
-  logitBias: 'logit_bias',
-  toolChoice: 'tool_choice',
-  format: 'response_format',
-  'format.schema': 'response_format.json_schema.schema',
-  'tools.*.parameters': 'tools.*.function.parameters',
-};
-const NEWER_FIELDS: FieldNames = { ...GENERATION_FIELDS, maxTokens: 'max_completion_tokens' };
-
-/** Clients know the limit of an answer by two names: errors use the one that was sent. */
-export const generationFieldNames = (body: unknown): FieldNames =>
-  typeof body === 'object' && body !== null && 'max_completion_tokens' in body && body.max_completion_tokens
-    ? NEWER_FIELDS
-    : GENERATION_FIELDS;
-
 export function chatCommand(body: ChatCompletionBody): ChatCommand {
   refuseOversized(body);
   refuseUnsupported(body);
@@ -155,35 +96,6 @@ export function chatCommand(body: ChatCompletionBody): ChatCommand {
     parallelToolCalls: body.parallel_tool_calls ?? undefined,
     format: formatOf(body.response_format),
     logprobs: body.logprobs ? { top: body.top_logprobs ?? 0 } : undefined,
-  };
-  return { model: body.model, choices: body.n ?? 1, request };
-}
-
-/** The older endpoint gives 16 tokens unless told otherwise. */
-const COMPLETION_MAX_TOKENS = 16;
-
-export function completionCommand(body: CompletionBody): ChatCommand {
-  refuseOversized(body);
-  for (const field of ['echo', 'suffix'] as const) {
-    if (body[field]) throw errors.unsupportedParameter(field, `'${field}' is not supported.`);
-  }
-  if (body.best_of && body.best_of > (body.n ?? 1)) {
-    throw errors.unsupportedParameter('best_of', "'best_of' above 'n' is not supported.");
-  }
-  const { prompt } = body;
-  if (typeof prompt[0] === 'string' && typeof prompt !== 'string' && prompt.length > 1) {
-    throw errors.invalidParameter('prompt', `'prompt' holds ${prompt.length} prompts; one is accepted in a request.`);
-  }
-  const request: ChatRequest = {
-    ...samplingOf(body),
-    maxTokens: body.max_tokens ?? COMPLETION_MAX_TOKENS,
-    prompt:
-      typeof prompt === 'string'
-        ? { text: prompt }
-        : typeof prompt[0] === 'string'
-          ? { text: prompt[0] }
-          : { tokens: prompt as number[] },
-    logprobs: body.logprobs === null || body.logprobs === undefined ? undefined : { top: body.logprobs },
   };
   return { model: body.model, choices: body.n ?? 1, request };
 }

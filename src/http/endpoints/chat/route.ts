@@ -1,27 +1,20 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
-import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { ChatCommand, ChatService } from '../../../services/chat.ts';
+import type { Clock } from '../../../ports/clock.ts';
+import type { ChatService } from '../../../services/chat.ts';
 import { inferenceErrors } from '../../answer/error-schema.ts';
-import { streamChat } from '../../answer/generation-stream.ts';
-import { answerHead, collectChoices } from '../../answer/whole-answers.ts';
-import { inferenceCall } from '../../request/inference-call.ts';
-import { createTextChunkWriter, textCompletionToWire } from '../completions/answer.ts';
+import { answerHead } from '../../generation/answer.ts';
+import { generationFieldNames } from '../../generation/request.ts';
+import { collectGeneration, streamGeneration } from '../../generation/run.ts';
 import { completionToWire, createChunkWriter } from './answer.ts';
-import { chatCommand, completionCommand, generationFieldNames } from './request.ts';
-import { ChatCompletionRequest, ChatCompletionResponse, CompletionRequest, CompletionResponse } from './schema.ts';
+import { chatCommand } from './request.ts';
+import { ChatCompletionRequest, ChatCompletionResponse } from './schema.ts';
 
-const CHAT = '/v1/chat/completions';
-const COMPLETIONS = '/v1/completions';
+export interface ChatRouteDependencies {
+  chat: ChatService;
+  clock: Clock;
+}
 
-export const chatRoutes: FastifyPluginAsyncTypebox<{ chat: ChatService }> = async (server, { chat }) => {
-  async function collect(request: FastifyRequest, reply: FastifyReply, command: ChatCommand, endpoint: string) {
-    const call = inferenceCall(request, reply, endpoint);
-    const answer = await collectChoices(chat, call, command);
-    request.record.promptTokens = answer.usage.promptTokens;
-    request.record.completionTokens = answer.usage.completionTokens;
-    return answer;
-  }
-
+export const chatRoutes: FastifyPluginAsyncTypebox<ChatRouteDependencies> = async (server, { chat, clock }) => {
   server.post(
     '/chat/completions',
     {
@@ -40,45 +33,16 @@ export const chatRoutes: FastifyPluginAsyncTypebox<{ chat: ChatService }> = asyn
     async (request, reply) => {
       const { body } = request;
       const command = chatCommand(body);
-      const head = answerHead('chatcmpl', body.model);
+      const generation = { chat, command, endpoint: '/v1/chat/completions' };
+      const head = answerHead('chatcmpl', body.model, clock);
       const withLogprobs = command.request.logprobs !== undefined;
       if (!body.stream) {
-        const { choices, usage } = await collect(request, reply, command, CHAT);
+        const { choices, usage } = await collectGeneration(request, reply, generation);
         return completionToWire(head, choices, usage, withLogprobs);
       }
       const withUsage = body.stream_options?.include_usage === true;
       const chunks = createChunkWriter(head, { withUsage, withLogprobs });
-      return streamChat(request, reply, { chat, command, endpoint: CHAT, chunks, withUsage });
-    },
-  );
-
-  server.post(
-    '/completions',
-    {
-      config: {
-        scope: 'chat',
-        fieldNames: generationFieldNames,
-        documented: { answers: ['text/event-stream'] },
-      },
-      schema: {
-        summary: 'Continue a text',
-        tags: ['Inference'],
-        body: CompletionRequest,
-        response: { 200: CompletionResponse, ...inferenceErrors },
-      },
-    },
-    async (request, reply) => {
-      const { body } = request;
-      const command = completionCommand(body);
-      const head = answerHead('cmpl', body.model);
-      const withLogprobs = command.request.logprobs !== undefined;
-      if (!body.stream) {
-        const { choices, usage } = await collect(request, reply, command, COMPLETIONS);
-        return textCompletionToWire(head, choices, usage, withLogprobs);
-      }
-      const withUsage = body.stream_options?.include_usage === true;
-      const chunks = createTextChunkWriter(head, { withUsage, withLogprobs });
-      return streamChat(request, reply, { chat, command, endpoint: COMPLETIONS, chunks, withUsage });
+      return streamGeneration(request, reply, { ...generation, chunks, withUsage });
     },
   );
 };

@@ -1,5 +1,6 @@
 import { type Static, Type } from 'typebox';
 import { optional } from '../../body/optional.ts';
+import { samplingFields, Usage } from '../../generation/schema.ts';
 
 const TextPart = Type.Object({ type: Type.Literal('text'), text: Type.String() });
 const OtherPart = Type.Object({ type: Type.Enum(['image_url', 'input_audio', 'file', 'refusal']) });
@@ -45,36 +46,10 @@ const ResponseFormat = Type.Union([
   }),
 ]);
 
-const sampling = {
-  temperature: optional(Type.Number({ minimum: 0, maximum: 2 }), '0 takes the likeliest token every time'),
-  top_p: optional(
-    Type.Number({ minimum: 0, maximum: 1 }),
-    'Draw from the likeliest tokens with this probability together',
-  ),
-  n: optional(Type.Integer({ minimum: 1, maximum: 8 }), 'Choices; each one is billed'),
-  seed: optional(Type.Integer(), 'The same request with the same seed gives the same text, on models that run here'),
-  stop: optional(
-    Type.Union([Type.String({ minLength: 1 }), Type.Array(Type.String({ minLength: 1 }), { maxItems: 16 })]),
-    'Texts before which the answer ends',
-  ),
-  frequency_penalty: optional(
-    Type.Number({ minimum: -2, maximum: 2 }),
-    'Makes tokens less likely the more often they have come',
-  ),
-  presence_penalty: optional(Type.Number({ minimum: -2, maximum: 2 }), 'Makes tokens less likely that have come'),
-  logit_bias: optional(Type.Record(Type.String(), Type.Number({ minimum: -100, maximum: 100 })), 'Token id to bias'),
-  stream: optional(Type.Boolean(), 'Answer with server-sent events, the last one `[DONE]`'),
-  stream_options: optional(
-    Type.Object({ include_usage: optional(Type.Boolean(), 'One more event with the usage, before the end') }),
-    'With `stream`',
-  ),
-  user: optional(Type.String(), 'Taken and ignored'),
-};
-
 export const ChatCompletionRequest = Type.Object({
   model: Type.String({ minLength: 1, description: 'Slug of a chat model, with an optional pin' }),
   messages: Type.Array(Message, { minItems: 1, description: 'The conversation so far' }),
-  ...sampling,
+  ...samplingFields,
   max_tokens: optional(Type.Integer({ minimum: 1 }), 'Longest answer; older name of `max_completion_tokens`'),
   max_completion_tokens: optional(Type.Integer({ minimum: 1 }), 'Longest answer'),
   logprobs: optional(Type.Boolean(), 'Tell the log probability of each token'),
@@ -98,35 +73,8 @@ export const ChatCompletionRequest = Type.Object({
   web_search_options: optional(Type.Object({}), 'Not supported'),
 });
 
-const tokenIds = Type.Array(Type.Integer({ minimum: 0 }), { minItems: 1 });
-
-export const CompletionRequest = Type.Object({
-  model: Type.String({ minLength: 1, description: 'Slug of a chat model, with an optional pin' }),
-  prompt: Type.Union([Type.String(), Type.Array(Type.String(), { minItems: 1 }), tokenIds], {
-    description: 'One prompt: a text, a list of one text, or token ids',
-  }),
-  ...sampling,
-  max_tokens: optional(Type.Integer({ minimum: 1 }), 'Longest answer; 16 by default'),
-  logprobs: optional(
-    Type.Integer({ minimum: 0, maximum: 5 }),
-    'Log probabilities, with so many likely tokens at each place',
-  ),
-  echo: optional(Type.Boolean(), 'Not supported'),
-  suffix: optional(Type.String(), 'Not supported'),
-  best_of: optional(Type.Integer({ minimum: 1 }), 'Not supported above `n`'),
-});
-
 export type ChatCompletionBody = Static<typeof ChatCompletionRequest>;
-export type CompletionBody = Static<typeof CompletionRequest>;
 export type MessageBody = Static<typeof Message>;
-
-const Usage = Type.Object({
-  prompt_tokens: Type.Integer(),
-  completion_tokens: Type.Integer(),
-  total_tokens: Type.Integer(),
-  cache_read_tokens: Type.Integer(),
-  prompt_tokens_details: Type.Object({ cached_tokens: Type.Integer() }),
-});
 
 const nullableText = Type.Union([Type.String(), Type.Null()]);
 
@@ -146,22 +94,6 @@ export const ChatCompletionResponse = Type.Object({
       }),
       logprobs: Type.Union([Type.Unknown(), Type.Null()]),
       finish_reason: Type.Enum(['stop', 'length', 'tool_calls']),
-    }),
-  ),
-  usage: Usage,
-});
-
-export const CompletionResponse = Type.Object({
-  id: Type.String(),
-  object: Type.Literal('text_completion'),
-  created: Type.Integer(),
-  model: Type.String(),
-  choices: Type.Array(
-    Type.Object({
-      index: Type.Integer(),
-      text: Type.String(),
-      logprobs: Type.Union([Type.Unknown(), Type.Null()]),
-      finish_reason: Type.Enum(['stop', 'length']),
     }),
   ),
   usage: Usage,

@@ -5,7 +5,7 @@ import {
   type ChunkWriter,
   type CollectedChoice,
   usageToWire,
-} from '../chat/answer.ts';
+} from '../../generation/answer.ts';
 
 /** Wire shapes of the older text completions. */
 

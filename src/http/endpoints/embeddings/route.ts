@@ -1,10 +1,10 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { EmbeddingsService } from '../../../services/embeddings.ts';
 import { inferenceErrors } from '../../answer/error-schema.ts';
-import { answerEmbeddings } from '../../answer/whole-answers.ts';
 import { inferenceCall } from '../../request/inference-call.ts';
-import { sendJson } from './answer.ts';
-import { EMBEDDING_FIELDS, EmbeddingRequest, EmbeddingResponse } from './schema.ts';
+import { answerEmbeddings } from './answer.ts';
+import { embeddingFieldNames } from './request.ts';
+import { EmbeddingRequest, EmbeddingResponse } from './schema.ts';
 
 export const embeddingRoutes: FastifyPluginAsyncTypebox<{ embeddings: EmbeddingsService }> = async (
   server,
@@ -14,7 +14,7 @@ export const embeddingRoutes: FastifyPluginAsyncTypebox<{ embeddings: Embeddings
   server.post(
     '/embeddings',
     {
-      config: { scope: 'embeddings', fieldNames: EMBEDDING_FIELDS },
+      config: { scope: 'embeddings', fieldNames: embeddingFieldNames },
       schema: {
         summary: 'Turn texts into vectors',
         tags: ['Inference'],
@@ -27,7 +27,7 @@ export const embeddingRoutes: FastifyPluginAsyncTypebox<{ embeddings: Embeddings
       const { answer, promptTokens } = await answerEmbeddings(embeddings, call, request.body);
       const body = typeof answer === 'string' ? answer : await answer;
       request.record.promptTokens = promptTokens;
-      return sendJson(reply, body);
+      return reply.type('application/json; charset=utf-8').send(body as never);
     },
   );
 };

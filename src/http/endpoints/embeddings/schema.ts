@@ -1,5 +1,4 @@
-import { type Static, Type } from 'typebox';
-import type { FieldNames } from '../../answer/field-names.ts';
+import { Type } from 'typebox';
 import { optional } from '../../body/optional.ts';
 
 const text = Type.String({ minLength: 1 });
@@ -33,12 +32,3 @@ export const EmbeddingResponse = Type.Object({
   model: Type.String(),
   usage: Type.Object({ prompt_tokens: Type.Integer(), total_tokens: Type.Integer() }),
 });
-
-/** Names of these fields in errors. */
-export const EMBEDDING_FIELDS: FieldNames = { inputs: 'input' };
-
-/** One text, many texts, one list of token ids or many: always many, inside. */
-export function inputsOf(input: Static<typeof EmbeddingRequest>['input']): readonly (string | readonly number[])[] {
-  if (typeof input === 'string') return [input];
-  return typeof input[0] === 'number' ? [input as number[]] : (input as string[] | number[][]);
-}

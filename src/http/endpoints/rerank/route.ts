@@ -1,8 +1,8 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { RerankService } from '../../../services/rerank.ts';
 import { inferenceErrors } from '../../answer/error-schema.ts';
-import { answerRerank } from '../../answer/whole-answers.ts';
 import { inferenceCall } from '../../request/inference-call.ts';
+import { answerRerank } from './answer.ts';
 import { RerankRequest, RerankResponse } from './schema.ts';
 
 export const rerankRoutes: FastifyPluginAsyncTypebox<{ rerank: RerankService }> = async (server, { rerank }) => {

@@ -1,22 +1,34 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { ChatCommand, ChatService } from '../../services/chat.ts';
-import type { ChunkWriter } from '../endpoints/chat/answer.ts';
+import { streamedAnswer } from '../answer/streamed-answer.ts';
 import { inferenceCall } from '../request/inference-call.ts';
-import { streamedAnswer } from './streamed-answer.ts';
+import { type ChunkWriter, collectChoices } from './answer.ts';
 
-export interface ChatStreamOptions {
+export interface GenerationOptions {
   chat: ChatService;
   command: ChatCommand;
+  /** As it is billed. */
   endpoint: string;
-  chunks: ChunkWriter;
-  withUsage: boolean;
 }
 
-/** Runs a generation and sends it as it comes. */
-export function streamChat(
+/** Runs a generation for an answer that is not streamed. */
+export async function collectGeneration(
   request: FastifyRequest,
   reply: FastifyReply,
-  options: ChatStreamOptions,
+  { chat, command, endpoint }: GenerationOptions,
+) {
+  const call = inferenceCall(request, reply, endpoint);
+  const answer = await collectChoices(chat, call, command);
+  request.record.promptTokens = answer.usage.promptTokens;
+  request.record.completionTokens = answer.usage.completionTokens;
+  return answer;
+}
+
+/** Runs a generation and sends its events as they arrive. */
+export function streamGeneration(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  options: GenerationOptions & { chunks: ChunkWriter; withUsage: boolean },
 ): Promise<FastifyReply> {
   const { chat, command, endpoint, chunks, withUsage } = options;
   const call = inferenceCall(request, reply, endpoint);

@@ -1,0 +1,37 @@
+import { type Static, Type } from 'typebox';
+import { optional } from '../../body/optional.ts';
+import { samplingFields, tokenIds, Usage } from '../../generation/schema.ts';
+
+export const CompletionRequest = Type.Object({
+  model: Type.String({ minLength: 1, description: 'Slug of a chat model, with an optional pin' }),
+  prompt: Type.Union([Type.String(), Type.Array(Type.String(), { minItems: 1 }), tokenIds], {
+    description: 'One prompt: a text, a list of one text, or token ids',
+  }),
+  ...samplingFields,
+  max_tokens: optional(Type.Integer({ minimum: 1 }), 'Longest answer; 16 by default'),
+  logprobs: optional(
+    Type.Integer({ minimum: 0, maximum: 5 }),
+    'Log probabilities, with so many likely tokens at each place',
+  ),
+  echo: optional(Type.Boolean(), 'Not supported'),
+  suffix: optional(Type.String(), 'Not supported'),
+  best_of: optional(Type.Integer({ minimum: 1 }), 'Not supported above `n`'),
+});
+
+export type CompletionBody = Static<typeof CompletionRequest>;
+
+export const CompletionResponse = Type.Object({
+  id: Type.String(),
+  object: Type.Literal('text_completion'),
+  created: Type.Integer(),
+  model: Type.String(),
+  choices: Type.Array(
+    Type.Object({
+      index: Type.Integer(),
+      text: Type.String(),
+      logprobs: Type.Union([Type.Unknown(), Type.Null()]),
+      finish_reason: Type.Enum(['stop', 'length']),
+    }),
+  ),
+  usage: Usage,
+});

@@ -1,0 +1,87 @@
+import { createTimeSlice } from '../../../runtime/time-slices.ts';
+import { MAX_FLOAT_BYTES, writeFloats } from './float-text.ts';
+
+export interface EmbeddingBody {
+  vectors: Float32Array;
+  dimensions: number;
+  model: string;
+  promptTokens: number;
+  format: 'float' | 'base64';
+}
+
+const HEAD = '{"object":"list","data":[';
+const ROW_OVERHEAD_BYTES = 64;
+const SMALL_BYTES = 32_768;
+/** For the digits of small answers, one row at a time. */
+const scratch = Buffer.allocUnsafeSlow((SMALL_BYTES / 4) * MAX_FLOAT_BYTES);
+/** Of what is expected. */
+const SPARE_ROOM = 1.02;
+
+/** The JSON of an embeddings answer. */
+export function writeEmbeddings(body: EmbeddingBody): string | Promise<Buffer> {
+  return body.vectors.byteLength <= SMALL_BYTES ? smallText(body) : writeRows(body);
+}
+
+const tailOf = ({ model, promptTokens }: EmbeddingBody): string =>
+  `],"model":${JSON.stringify(model)},"usage":{"prompt_tokens":${promptTokens},"total_tokens":${promptTokens}}}`;
+
+const rowHead = (row: number): string => `${row === 0 ? '' : ','}{"object":"embedding","index":${row},"embedding":`;
+
+/** Node sends a text together with its head in one piece, bytes in a second one. */
+function smallText(body: EmbeddingBody): string {
+  const { vectors, dimensions, format } = body;
+  const bytes = Buffer.from(vectors.buffer, vectors.byteOffset, vectors.byteLength);
+  let text = HEAD;
+  for (let start = 0; start < vectors.length; start += dimensions) {
+    text += rowHead(start / dimensions);
+    if (format === 'base64') {
+      text += `"${bytes.toString('base64', start * 4, (start + dimensions) * 4)}"}`;
+    } else {
+      const end = writeFloats(vectors.subarray(start, start + dimensions), scratch, 0);
+      text += `[${scratch.toString('latin1', 0, end - 1)}]}`;
+    }
+  }
+  return text + tailOf(body);
+}
+
+/**
+ * Written straight into bytes: JSON.stringify would first make an array of boxed numbers and
+ * then write float64 digits, several times slower and twice as long.
+ */
+async function writeRows(body: EmbeddingBody): Promise<Buffer> {
+  const { vectors, dimensions, format } = body;
+  const rows = vectors.length / dimensions;
+  const tail = tailOf(body);
+  const mostRowBytes =
+    ROW_OVERHEAD_BYTES + (format === 'float' ? dimensions * MAX_FLOAT_BYTES : Math.ceil((dimensions * 4) / 3) * 4 + 4);
+  const roomBytes = mostRowBytes + Buffer.byteLength(tail);
+  const slice = createTimeSlice();
+  const bytes = Buffer.from(vectors.buffer, vectors.byteOffset, vectors.byteLength);
+  let target = Buffer.allocUnsafeSlow(HEAD.length + roomBytes);
+  let at = target.write(HEAD, 'latin1');
+  for (let row = 0; row < rows; row += 1) {
+    if (target.length - at < roomBytes) {
+      // Rows of one model are nearly equal in length, so that the first one tells how much there will be.
+      const restBytes = Math.ceil((at / row) * (rows - row) * SPARE_ROOM);
+      const larger = Buffer.allocUnsafeSlow(at + restBytes + roomBytes);
+      target.copy(larger, 0, 0, at);
+      target = larger;
+    }
+    at += target.write(rowHead(row), at, 'latin1');
+    const start = row * dimensions;
+    if (format === 'base64') {
+      // One after the other: a text put together first would be copied once more.
+      at += target.write('"', at, 'latin1');
+      at += target.write(bytes.toString('base64', start * 4, (start + dimensions) * 4), at, 'latin1');
+      at += target.write('"}', at, 'latin1');
+    } else {
+      at += target.write('[', at, 'latin1');
+      at = writeFloats(vectors.subarray(start, start + dimensions), target, at);
+      // In the place of the last comma.
+      at += target.write(']}', at - 1, 'latin1') - 1;
+    }
+    if (slice.isOver()) await slice.next();
+  }
+  at += target.write(tail, at);
+  return target.subarray(0, at);
+}

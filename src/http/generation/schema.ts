@@ -1,0 +1,39 @@
+import { Type } from 'typebox';
+import { optional } from '../body/optional.ts';
+
+/** Fields that chat and completions share. */
+export const samplingFields = {
+  temperature: optional(Type.Number({ minimum: 0, maximum: 2 }), '0 always takes the likeliest token'),
+  top_p: optional(
+    Type.Number({ minimum: 0, maximum: 1 }),
+    'Sample from the likeliest tokens whose probabilities add up to this',
+  ),
+  n: optional(Type.Integer({ minimum: 1, maximum: 8 }), 'Number of choices; each one is billed'),
+  seed: optional(Type.Integer(), 'The same request with the same seed gives the same text, on models that run here'),
+  stop: optional(
+    Type.Union([Type.String({ minLength: 1 }), Type.Array(Type.String({ minLength: 1 }), { maxItems: 16 })]),
+    'Texts before which the answer ends',
+  ),
+  frequency_penalty: optional(
+    Type.Number({ minimum: -2, maximum: 2 }),
+    'Makes tokens less likely the more often they occurred',
+  ),
+  presence_penalty: optional(Type.Number({ minimum: -2, maximum: 2 }), 'Makes tokens less likely that occurred before'),
+  logit_bias: optional(Type.Record(Type.String(), Type.Number({ minimum: -100, maximum: 100 })), 'Token id to bias'),
+  stream: optional(Type.Boolean(), 'Answer with server-sent events, the last one `[DONE]`'),
+  stream_options: optional(
+    Type.Object({ include_usage: optional(Type.Boolean(), 'Send one more event with the usage before the end') }),
+    'With `stream`',
+  ),
+  user: optional(Type.String(), 'Accepted and ignored'),
+};
+
+export const tokenIds = Type.Array(Type.Integer({ minimum: 0 }), { minItems: 1 });
+
+export const Usage = Type.Object({
+  prompt_tokens: Type.Integer(),
+  completion_tokens: Type.Integer(),
+  total_tokens: Type.Integer(),
+  cache_read_tokens: Type.Integer(),
+  prompt_tokens_details: Type.Object({ cached_tokens: Type.Integer() }),
+});
