@@ -3,12 +3,13 @@ import { join } from 'node:path';
 import { Value } from 'typebox/value';
 import { isCalendarDate } from '../domain/dates.ts';
 import { noticeProblem } from '../domain/deprecation.ts';
-import type { EngineSpec, ModelEntry, ModelVersion, SourceSpec } from '../domain/model.ts';
+import type { EngineSpec, ModelEntry, ModelVersion } from '../domain/model.ts';
 import { providerOf } from '../domain/slug.ts';
 import { inOrderOfLines, readYaml } from '../validation/document.ts';
 import { snake } from '../validation/names.ts';
 import { problemsOf } from '../validation/problems.ts';
 import { CatalogFile } from './schema.ts';
+import { checkSource, toSource } from './source.ts';
 
 export class CatalogError extends Error {
   override readonly name = 'CatalogError';
@@ -17,21 +18,6 @@ export class CatalogError extends Error {
 type Complain = (path: readonly (string | number)[], text: string) => void;
 
 const midnight = (date: string): number => Date.parse(`${date}T00:00:00.000Z`);
-
-function checkSource(source: NonNullable<CatalogFile['versions'][number]['source']>, complain: Complain): void {
-  if (source.kind === 'hf' && (source.repo === undefined || source.revision === undefined)) {
-    complain([], "a source of kind 'hf' needs repo and revision");
-  }
-  if (source.kind === 'file' && source.path === undefined) complain([], "a source of kind 'file' needs a path");
-  if (source.kind !== 'file' && source.files === undefined)
-    complain([], `a source of kind '${source.kind}' needs files`);
-  source.files?.forEach((file, index) => {
-    if (source.kind === 'npm' && (file.from === undefined || file.sha256 === undefined)) {
-      complain(['files', index], "a file of kind 'npm' needs sha256 and from");
-    }
-    if (source.kind === 'hf' && file.path === undefined) complain(['files', index], "a file of kind 'hf' needs a path");
-  });
-}
 
 function checkRules(model: CatalogFile, complain: Complain): void {
   const embedding = model.modality === 'embedding';
@@ -81,7 +67,7 @@ function toEntry(model: CatalogFile): ModelEntry {
     (version): ModelVersion => ({
       version: version.version,
       engine: version.engine as EngineSpec,
-      source: version.source as SourceSpec | undefined,
+      source: toSource(version.source),
       deprecatedAt: version.deprecatedAt === undefined ? null : midnight(version.deprecatedAt),
       retiredAt: version.retiredAt === undefined ? null : midnight(version.retiredAt),
     }),

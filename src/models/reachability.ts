@@ -13,12 +13,14 @@ export interface Reachability {
   get(id: string): Unreachable | null;
   fail(id: string, reason: WeightsError): void;
   clear(id: string): void;
-  /** Asks each distinct source once, a few at a time. Never rejects. */
-  probe(sources: ReadonlyMap<string, RemoteSource>): Promise<void>;
+  /** Asks each distinct list of sources once, a few at a time; one that answers is enough. Never rejects. */
+  probe(sources: ReadonlyMap<string, readonly RemoteSource[]>): Promise<void>;
 }
 
 const PROBE_TIMEOUT_MS = 3_000;
 const PROBES_AT_A_TIME = 4;
+
+const keyOf = (sources: readonly RemoteSource[]): string => sources.map(({ probeKey }) => probeKey).join('\n');
 
 export function createReachability({
   clock,
@@ -36,12 +38,15 @@ export function createReachability({
     failures.set(id, { reason, retryAtMs: clock.now() + retryUnavailableSeconds * 1000 });
   }
 
-  async function ask(ids: readonly string[], source: RemoteSource): Promise<void> {
+  async function ask(ids: readonly string[], sources: readonly RemoteSource[]): Promise<void> {
+    const deadline = AbortSignal.any([signal, AbortSignal.timeout(PROBE_TIMEOUT_MS)]);
     try {
-      await source.probe(AbortSignal.any([signal, AbortSignal.timeout(PROBE_TIMEOUT_MS)]));
+      await Promise.any(sources.map((source) => source.probe(deadline)));
       for (const id of ids) failures.delete(id);
-    } catch (error) {
+    } catch (failed) {
       if (signal.aborted) return;
+      // The first source is the one an operator expects.
+      const error: unknown = failed instanceof AggregateError ? failed.errors[0] : failed;
       const reason =
         error instanceof WeightsError
           ? error
@@ -50,11 +55,12 @@ export function createReachability({
     }
   }
 
-  function askOnce(ids: readonly string[], source: RemoteSource): Promise<void> {
-    const asked = running.get(source.probeKey);
+  function askOnce(ids: readonly string[], sources: readonly RemoteSource[]): Promise<void> {
+    const key = keyOf(sources);
+    const asked = running.get(key);
     if (asked !== undefined) return asked;
-    const asking = ask(ids, source).finally(() => running.delete(source.probeKey));
-    running.set(source.probeKey, asking);
+    const asking = ask(ids, sources).finally(() => running.delete(key));
+    running.set(key, asking);
     return asking;
   }
 
@@ -64,7 +70,7 @@ export function createReachability({
     clear: (id) => failures.delete(id),
 
     async probe(sources) {
-      const groups = Map.groupBy(sources, ([, source]) => source.probeKey);
+      const groups = Map.groupBy(sources, ([, each]) => keyOf(each));
       const waiting = [...groups.values()];
       const worker = async () => {
         for (let group = waiting.shift(); group !== undefined; group = waiting.shift()) {

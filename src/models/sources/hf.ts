@@ -2,14 +2,12 @@ import { createHash } from 'node:crypto';
 import { rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
-import type { SourceSpec } from '../../domain/model.ts';
+import type { HubSourceSpec } from '../../domain/model.ts';
 import { openForWriting } from '../file-content.ts';
 import { WeightsError } from '../weights-error.ts';
 import { networkFailure } from './network-failure.ts';
 import { resumableDownload } from './resumable-download.ts';
 import { type ExpectedFile, type FetchContext, MAX_FILE_BYTES, type RemoteSource } from './source.ts';
-
-type HubSource = Extract<SourceSpec, { kind: 'hf' }>;
 
 export interface HubAccess {
   endpoint: string;
@@ -22,7 +20,7 @@ const METADATA_TIMEOUT_MS = 8_000;
 const METADATA_RANGE = 'bytes=0-0';
 
 /** Files of a repository on a Hugging Face hub or a mirror of it. */
-export function createHubSource(spec: HubSource, hub: HubAccess): RemoteSource {
+export function createHubSource(spec: HubSourceSpec, hub: HubAccess): RemoteSource {
   const from = `the model hub ${new URL(hub.endpoint).host}`;
   const repository = `${spec.repo}@${spec.revision}`;
 

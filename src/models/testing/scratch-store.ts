@@ -6,12 +6,14 @@ import { createWeightsStore, type WeightsStoreDependencies } from '../store.ts';
 
 export const sha256 = (content: Buffer | string): string => createHash('sha256').update(content).digest('hex');
 
-/** npm settings that know nothing of the machine the tests run on. */
+/** Settings of npm and pip that know nothing of the machine the tests run on. */
 export const isolatedEnvironment = (registry: string, home: string) => ({
   HOME: home,
   npm_config_registry: registry,
   npm_config_userconfig: join(home, 'npmrc'),
   npm_config_globalconfig: join(home, 'global-npmrc'),
+  PIP_CONFIG_FILE: '/dev/null',
+  PIP_INDEX_URL: 'http://127.0.0.1:1/simple',
 });
 
 export async function createScratch() {
@@ -19,6 +21,7 @@ export async function createScratch() {
   const closers: (() => PromiseLike<void>)[] = [];
   return {
     directory,
+    environment: { HOME: directory, PIP_CONFIG_FILE: '/dev/null' },
     modelsDirectory: join(directory, 'models'),
     store(registry: string, overrides: Partial<WeightsStoreDependencies> = {}) {
       const store = createWeightsStore({
