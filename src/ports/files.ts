@@ -1,4 +1,5 @@
 import type { FilePurpose, StoredFile } from '../domain/file.ts';
+import type { Quota, StoredAmount } from './quotas.ts';
 
 export interface FileQuery {
   purpose?: FilePurpose | undefined;
@@ -6,17 +7,6 @@ export interface FileQuery {
   /** Id behind which the page begins. It need not exist any more. */
   after?: string | undefined;
   order: 'asc' | 'desc';
-}
-
-/** 0: no limit. */
-export interface FileQuota {
-  files: number;
-  bytes: number;
-}
-
-export interface StoredAmount {
-  files: number;
-  bytes: number;
 }
 
 /** A kind of work that reads a file. Transcriptions do not outlive the server, batches do. */
@@ -31,7 +21,7 @@ export interface DiscardedFile {
 /** Records of files. Ids grow with time, so they are the order of lists. */
 export interface FileRepository {
   /** False, and nothing stored, when the account would then have more than its quota. */
-  create(file: StoredFile, quota: FileQuota): Promise<boolean>;
+  create(file: StoredFile, quota: Quota): Promise<boolean>;
   stored(accountId: string): Promise<StoredAmount>;
   get(accountId: string, id: string): Promise<StoredFile | undefined>;
   list(accountId: string, query: FileQuery): Promise<StoredFile[]>;

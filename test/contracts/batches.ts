@@ -49,7 +49,7 @@ export function batchesContract(name: string, open: () => Promise<BatchesUnderTe
       batches = store.batches;
       await store.accounts.create(account());
       await store.accounts.create(account({ id: 'acct_2', name: 'second' }));
-      await store.files.create(storedFile('input'), { files: 0, bytes: 0 });
+      await store.files.create(storedFile('input'), { items: 0, bytes: 0 });
     });
     afterAll(() => store.close());
 
@@ -128,6 +128,8 @@ export function batchesContract(name: string, open: () => Promise<BatchesUnderTe
         counts: { total: 1, completed: 1, failed: 0 },
       });
       expect(await store.files.get('acct_1', 'file_out')).toBeDefined();
+      // The input and the two results.
+      expect(await store.files.stored('acct_1')).toEqual({ items: 3, bytes: 30 });
       expect(await store.files.attached(id)).toBeUndefined();
       expect(await batches.recordedLines(id, { after: 0, limit: 9 })).toEqual([]);
       expect((await batches.listActive(100)).some((batch) => batch.id === id)).toBe(false);

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { StoredFile } from '../../src/domain/file.ts';
 import type { FileRepository } from '../../src/ports/files.ts';
 import type { AccountRepository } from '../../src/ports/repositories.ts';
+import { DuplicateError } from '../../src/ports/store-errors.ts';
 import { account } from './key-fixtures.ts';
 
 export interface FilesUnderTest {
@@ -23,7 +24,7 @@ export const storedFile = (id: string, changes: Partial<StoredFile> = {}): Store
   ...changes,
 });
 
-const UNLIMITED = { files: 0, bytes: 0 };
+const UNLIMITED = { items: 0, bytes: 0 };
 const ALL = { limit: 100, order: 'asc' } as const;
 
 /** Every store of file records behaves like this. `open` gives an empty one. */
@@ -34,7 +35,8 @@ export function filesContract(name: string, open: () => Promise<FilesUnderTest>)
     beforeAll(async () => {
       store = await open();
       files = store.files;
-      for (const id of ['1', '2', '3', '4', '5']) await store.accounts.create(account({ id: `acct_${id}`, name: id }));
+      for (const id of ['1', '2', '3', '4', '5', '6', '7'])
+        await store.accounts.create(account({ id: `acct_${id}`, name: id }));
     });
     afterAll(() => store.close());
 
@@ -47,8 +49,8 @@ export function filesContract(name: string, open: () => Promise<FilesUnderTest>)
       expect(await files.get('acct_1', 'file_a')).toEqual(file);
       expect(await files.get('acct_2', 'file_a')).toBeUndefined();
       expect(await files.get('acct_1', 'file_none')).toBeUndefined();
-      expect(await files.stored('acct_1')).toEqual({ files: 1, bytes: 5_000_000_000 });
-      expect(await files.stored('acct_2')).toEqual({ files: 0, bytes: 0 });
+      expect(await files.stored('acct_1')).toEqual({ items: 1, bytes: 5_000_000_000 });
+      expect(await files.stored('acct_2')).toEqual({ items: 0, bytes: 0 });
     });
 
     it('lists in both orders, by purpose, page by page, also behind a file that is gone', async () => {
@@ -69,13 +71,17 @@ export function filesContract(name: string, open: () => Promise<FilesUnderTest>)
       const accountId = 'acct_3';
       const tried = await Promise.all(
         Array.from({ length: 8 }, (_, index) =>
-          files.create(storedFile(`q${index}`, { accountId }), { files: 3, bytes: 0 }),
+          files.create(storedFile(`q${index}`, { accountId }), { items: 3, bytes: 0 }),
         ),
       );
       expect(tried.filter(Boolean)).toHaveLength(3);
-      expect(await files.create(storedFile('r', { accountId }), { files: 0, bytes: 39 })).toBe(false);
-      expect(await files.create(storedFile('r', { accountId }), { files: 0, bytes: 40 })).toBe(true);
-      expect(await files.stored(accountId)).toEqual({ files: 4, bytes: 40 });
+      expect(await files.create(storedFile('r', { accountId }), { items: 0, bytes: 39 })).toBe(false);
+      expect(await files.create(storedFile('r', { accountId }), { items: 0, bytes: 40 })).toBe(true);
+      expect(await files.stored(accountId)).toEqual({ items: 4, bytes: 40 });
+      const large = storedFile('large', { accountId: 'acct_6', bytes: 101 });
+      expect(await files.create(large, { items: 0, bytes: 100 })).toBe(false);
+      expect(await files.get('acct_6', large.id)).toBeUndefined();
+      expect(await files.stored('acct_6')).toEqual({ items: 0, bytes: 0 });
     });
 
     it('discards at once for clients, and keeps the record until it is forgotten', async () => {
@@ -83,12 +89,39 @@ export function filesContract(name: string, open: () => Promise<FilesUnderTest>)
       await files.create(storedFile('d', { accountId }), UNLIMITED);
       expect(await files.discard('acct_1', 'file_d', 5)).toBe(false);
       expect(await files.discard(accountId, 'file_d', 5)).toBe(true);
+      expect(await files.stored(accountId)).toEqual({ items: 0, bytes: 0 });
       expect(await files.discard(accountId, 'file_d', 6)).toBe(false);
+      expect(await files.stored(accountId)).toEqual({ items: 0, bytes: 0 });
       expect(await files.get(accountId, 'file_d')).toBeUndefined();
       expect(await files.listDiscarded(10)).toContainEqual({ id: 'file_d', blobKey: 'files/d' });
       expect(await files.knownBlobs(['files/d', 'files/unknown'])).toEqual(new Set(['files/d']));
       await files.forget(['file_d']);
       expect(await files.knownBlobs(['files/d'])).toEqual(new Set());
+    });
+
+    it('keeps exact amounts while files come and go at once', async () => {
+      const accountId = 'acct_7';
+      const quota = { items: 0, bytes: 100 };
+      const created = await Promise.all(
+        Array.from({ length: 20 }, (_, index) => files.create(storedFile(`m${index}`, { accountId }), quota)),
+      );
+      expect(created.filter(Boolean)).toHaveLength(10);
+      const kept = await ids(accountId);
+      await Promise.all([
+        ...kept.slice(0, 5).flatMap((id) => [files.discard(accountId, id, 1), files.discard(accountId, id, 1)]),
+        ...Array.from({ length: 20 }, (_, index) => files.create(storedFile(`n${index}`, { accountId }), quota)),
+      ]);
+      const left = await files.list(accountId, ALL);
+      const bytes = left.reduce((sum, file) => sum + file.bytes, 0);
+      expect(await files.stored(accountId)).toEqual({ items: left.length, bytes });
+      expect(bytes).toBeLessThanOrEqual(100);
+    });
+
+    it('refuses a second file with a known blob and counts it once', async () => {
+      const before = await files.stored('acct_1');
+      await files.create(storedFile('twin'), UNLIMITED);
+      await expect(files.create(storedFile('twin'), UNLIMITED)).rejects.toThrow(DuplicateError);
+      expect(await files.stored('acct_1')).toEqual({ items: before.items + 1, bytes: before.bytes + 10 });
     });
 
     it('never forgets a file that is not discarded', async () => {
@@ -108,6 +141,7 @@ export function filesContract(name: string, open: () => Promise<FilesUnderTest>)
       await files.detach('job_1');
       expect(await files.discardExpired(2_000, 100)).toBe(1);
       expect(await ids(accountId)).toEqual(['file_e4']);
+      expect(await files.stored(accountId)).toEqual({ items: 1, bytes: 10 });
     });
 
     it('keeps the bytes of a discarded file for the jobs that read it', async () => {

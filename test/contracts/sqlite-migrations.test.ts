@@ -88,6 +88,21 @@ describe('migration of SQLite', () => {
     await store.close();
   });
 
+  it('0014 counts the files that are there', async () => {
+    const file = (id: string, account: string, bytes: number, discarded: string) =>
+      `('${id}', '${account}', 'batch', 'a.jsonl', ${bytes}, 'abc', 'files/${id}', 1000, 2000, ${discarded})`;
+    const path = await databaseBefore(
+      '0014',
+      `insert into accounts (id, name, created_at_ms) values ('acct_1', 'first', 1), ('acct_2', 'second', 1);
+       insert into files values ${file('a', 'acct_1', 5_000_000_000, 'null')}, ${file('b', 'acct_1', 7, 'null')},
+         ${file('c', 'acct_1', 11, '1500')}, ${file('d', 'acct_2', 13, '1500')};`,
+    );
+    const store = await openStore({ kind: 'sqlite', path });
+    expect(await store.files.stored('acct_1')).toEqual({ items: 2, bytes: 5_000_000_007 });
+    expect(await store.files.stored('acct_2')).toEqual({ items: 0, bytes: 0 });
+    await store.close();
+  });
+
   it('0013 refuses text that is no time and leaves the database as it was', async () => {
     const path = await databaseBefore(
       '0013-',

@@ -68,14 +68,14 @@ const FORM_OVERHEAD_BYTES = 65_536;
 
 export function createFiles(dependencies: FilesDependencies): FilesService {
   const { files, blobs, retention, settings, clock } = dependencies;
-  const quota = { files: settings.quotaFiles, bytes: settings.quotaBytes };
+  const quota = { items: settings.quotaFiles, bytes: settings.quotaBytes };
 
   async function quotaExceeded(accountId: string): Promise<Error> {
     const stored = await files.stored(accountId);
     return errors.validationFailed(
       'file',
-      `This account stores ${stored.files} files with ${stored.bytes} bytes; with this one it would pass its quota of ` +
-        `${quota.files === 0 ? 'any number of' : quota.files} files and ${quota.bytes === 0 ? 'any number of' : quota.bytes} bytes. ` +
+      `This account stores ${stored.items} files with ${stored.bytes} bytes; with this one it would pass its quota of ` +
+        `${quota.items === 0 ? 'any number of' : quota.items} files and ${quota.bytes === 0 ? 'any number of' : quota.bytes} bytes. ` +
         'Delete files that are no longer needed.',
     );
   }
@@ -83,9 +83,9 @@ export function createFiles(dependencies: FilesDependencies): FilesService {
   /** Refuses before anything is sent what would be refused at the end. */
   async function checkRoom(accountId: string, announcedBytes: number): Promise<void> {
     if (announcedBytes > settings.maxBytes + FORM_OVERHEAD_BYTES) throw errors.fileTooLarge(settings.maxBytes);
-    if (quota.files === 0 && quota.bytes === 0) return;
+    if (quota.items === 0 && quota.bytes === 0) return;
     const stored = await files.stored(accountId);
-    const tooMany = quota.files > 0 && stored.files >= quota.files;
+    const tooMany = quota.items > 0 && stored.items >= quota.items;
     const tooLarge = quota.bytes > 0 && stored.bytes + announcedBytes - FORM_OVERHEAD_BYTES > quota.bytes;
     if (tooMany || tooLarge) throw await quotaExceeded(accountId);
   }

@@ -9,6 +9,7 @@ import {
 import type { BatchRepository, RecordedLine } from '../../../ports/batches.ts';
 import type { SqlDatabase } from './database.ts';
 import { toFileRow } from './files.ts';
+import { storedAmounts } from './stored-amounts.ts';
 import type { BatchesTable, BatchLinesTable } from './tables.ts';
 
 const toRow = (batch: Batch): BatchesTable => ({
@@ -74,7 +75,8 @@ const toLine = (row: BatchLinesTable): RecordedLine => ({
   bytes: row.bytes,
 });
 
-export function sqlBatches({ read, write }: SqlDatabase): BatchRepository {
+export function sqlBatches({ read, write, writeIf }: SqlDatabase): BatchRepository {
+  const amounts = storedAmounts(read, 'files');
   let insertLine: CompiledQuery | undefined;
   /** Compiled once: the statement is the same for every line. */
   const insertLineOf = (row: BatchLinesTable) => {
@@ -87,7 +89,7 @@ export function sqlBatches({ read, write }: SqlDatabase): BatchRepository {
 
   return {
     async create(batch) {
-      const [{ changes }] = await write([
+      const written = await writeIf([
         read
           .insertInto('file_attachments')
           .columns(['file_id', 'job_id', 'job_kind'])
@@ -99,14 +101,8 @@ export function sqlBatches({ read, write }: SqlDatabase): BatchRepository {
               .where('discarded_at_ms', 'is', null),
           ),
         read.insertInto('batches').values(toRow(batch)),
-        read
-          .deleteFrom('batches')
-          .where('id', '=', batch.id)
-          .where(({ not, exists, selectFrom }) =>
-            not(exists(selectFrom('file_attachments').select('job_id').where('job_id', '=', batch.id))),
-          ),
       ]);
-      return changes > 0;
+      return written !== undefined;
     },
 
     async get(id) {
@@ -213,7 +209,11 @@ export function sqlBatches({ read, write }: SqlDatabase): BatchRepository {
     async end(id, { outcome, problems, output, errors, now }) {
       const files = [output, errors].filter((file) => file !== undefined);
       await write([
-        ...files.map((file) => read.insertInto('files').values(toFileRow(file))),
+        ...files.flatMap((file) => [
+          read.insertInto('files').values(toFileRow(file)),
+          // Results are kept also when they pass the quota: the next upload is refused.
+          amounts.add(file.accountId, { items: 1, bytes: file.bytes }),
+        ]),
         update(id)
           .where('status', 'in', ACTIVE_STATUSES)
           .set({

@@ -8,14 +8,28 @@ export interface WriteResult<Row> {
   changes: number;
 }
 
-type WriteResults<Statements extends readonly Compilable[]> = {
+export type WriteResults<Statements extends readonly Compilable[]> = {
   [Index in keyof Statements]: Statements[Index] extends Compilable<infer Row> ? WriteResult<Row> : never;
 };
 
 /** Values that are the same after a trip through JSON. */
 export type PlainValue = string | number | null;
 
-/** What the repositories need of an SQL database, whichever it is. */
+/** A table that rows are added to all the time. Make one constant for each: a dialect may prepare its statement once. */
+export interface BulkTarget<Name extends keyof Tables = keyof Tables> {
+  table: Name;
+  columns: readonly (keyof Tables[Name] & string)[];
+  /** A row whose value of this column is stored already is left out. */
+  uniqueColumn: keyof Tables[Name] & string;
+}
+
+/**
+ * What the repositories need of an SQL database. A dialect implements it in its own folder, together with its migrations; the
+ * repositories use only SQL that every dialect understands.
+ *
+ * - Integers come back as numbers. Sums that may be larger than a number can hold are cast to text by the query.
+ * - A broken unique rule rejects with a DuplicateError.
+ */
 export interface SqlDatabase {
   /** Sees everything that was committed before the call. */
   readonly read: Kysely<Tables>;
@@ -23,10 +37,14 @@ export interface SqlDatabase {
   readonly report: Kysely<Tables>;
   /** All statements in one transaction and one round trip; durable when it resolves. */
   write<const Statements extends readonly Compilable[]>(statements: Statements): Promise<WriteResults<Statements>>;
-  /**
-   * The same for one statement, run with each list of parameters in turn: what is written all the time costs a fraction this way.
-   * Tells how many rows each of them has changed.
-   */
-  writeEach(sql: string, parameters: readonly (readonly PlainValue[])[]): Promise<readonly number[]>;
+  /** The same, but only if the first statement changes a row. Otherwise nothing is written and the result is undefined. */
+  writeIf<const Statements extends readonly Compilable[]>(
+    statements: Statements,
+  ): Promise<WriteResults<Statements> | undefined>;
+  /** Adds rows in one transaction, values in the order of the target's columns. Returns for each whether it was new. */
+  insertNew<Name extends keyof Tables>(
+    target: BulkTarget<Name>,
+    rows: readonly (readonly PlainValue[])[],
+  ): Promise<readonly boolean[]>;
   close(): Promise<void>;
 }

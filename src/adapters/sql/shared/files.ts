@@ -1,7 +1,8 @@
-import { type ExpressionBuilder, sql } from 'kysely';
+import type { ExpressionBuilder } from 'kysely';
 import type { FilePurpose, StoredFile } from '../../../domain/file.ts';
 import type { FileRepository } from '../../../ports/files.ts';
 import type { SqlDatabase } from './database.ts';
+import { fitsAlone, storedAmounts } from './stored-amounts.ts';
 import type { FilesTable, Tables } from './tables.ts';
 
 export const toFileRow = (file: StoredFile): FilesTable => ({
@@ -22,53 +23,36 @@ const toFile = (row: FilesTable): StoredFile => ({
   accountId: row.account_id,
   purpose: row.purpose as FilePurpose,
   filename: row.filename,
-  bytes: Number(row.bytes),
+  bytes: row.bytes,
   sha256: row.sha256,
   blobKey: row.blob_key,
-  createdAt: Number(row.created_at_ms),
-  expiresAt: Number(row.expires_at_ms),
+  createdAt: row.created_at_ms,
+  expiresAt: row.expires_at_ms,
 });
-
-const MAX_COUNT = Number.MAX_SAFE_INTEGER;
 
 const unattached = ({ not, exists, selectFrom }: ExpressionBuilder<Tables, 'files'>) =>
   not(exists(selectFrom('file_attachments').select('file_id').whereRef('file_attachments.file_id', '=', 'files.id')));
 
-export function sqlFiles({ read, write }: SqlDatabase): FileRepository {
+export function sqlFiles({ read, write, writeIf }: SqlDatabase): FileRepository {
+  const amounts = storedAmounts(read, 'files');
   const visible = (accountId: string) =>
     read.selectFrom('files').where('account_id', '=', accountId).where('discarded_at_ms', 'is', null);
 
+  const discarding = (id: string, now: number) =>
+    read.updateTable('files').set({ discarded_at_ms: now }).where('id', '=', id).where('discarded_at_ms', 'is', null);
+
   return {
     async create(file, quota) {
-      const insert = read.insertInto('files').values(toFileRow(file));
-      if (quota.files === 0 && quota.bytes === 0) {
-        await write([insert]);
-        return true;
-      }
-      const stored = visible(file.accountId);
-      const { files, bytes } = { files: quota.files || MAX_COUNT, bytes: quota.bytes || MAX_COUNT };
-      // Both in one transaction, so that uploads at the same time cannot pass the quota together.
-      const [, { changes }] = await write([
-        insert,
-        read
-          .deleteFrom('files')
-          .where('id', '=', file.id)
-          .where(({ or, eb }) =>
-            or([
-              eb(stored.select(sql<number>`count(*)`.as('amount')), '>', files),
-              eb(stored.select(sql<number>`coalesce(sum(bytes), 0)`.as('amount')), '>', bytes),
-            ]),
-          ),
+      const amount = { items: 1, bytes: file.bytes };
+      if (!fitsAlone(amount, quota)) return false;
+      const written = await writeIf([
+        amounts.add(file.accountId, amount, quota),
+        read.insertInto('files').values(toFileRow(file)),
       ]);
-      return changes === 0;
+      return written !== undefined;
     },
 
-    async stored(accountId) {
-      const row = await visible(accountId)
-        .select([sql<number>`count(*)`.as('files'), sql<number>`coalesce(sum(bytes), 0)`.as('bytes')])
-        .executeTakeFirstOrThrow();
-      return { files: Number(row.files), bytes: Number(row.bytes) };
-    },
+    stored: amounts.get,
 
     async get(accountId, id) {
       const row = await visible(accountId).selectAll().where('id', '=', id).executeTakeFirst();
@@ -87,33 +71,29 @@ export function sqlFiles({ read, write }: SqlDatabase): FileRepository {
     },
 
     async discard(accountId, id, now) {
-      const [{ changes }] = await write([
-        read
-          .updateTable('files')
-          .set({ discarded_at_ms: now })
-          .where('id', '=', id)
-          .where('account_id', '=', accountId)
-          .where('discarded_at_ms', 'is', null),
+      const written = await writeIf([
+        discarding(id, now).where('account_id', '=', accountId),
+        amounts.subtract(accountId, (of) => of.selectFrom('files').select('bytes').where('id', '=', id).$asScalar()),
       ]);
-      return changes > 0;
+      return written !== undefined;
     },
 
     async discardExpired(now, limit) {
-      const [{ changes }] = await write([
-        read
-          .updateTable('files')
-          .set({ discarded_at_ms: now })
-          .where('id', 'in', (of) =>
-            of
-              .selectFrom('files')
-              .select('id')
-              .where('discarded_at_ms', 'is', null)
-              .where('expires_at_ms', '<=', now)
-              .where(unattached)
-              .limit(limit),
-          ),
-      ]);
-      return changes;
+      const expired = await read
+        .selectFrom('files')
+        .select(['id', 'account_id', 'bytes'])
+        .where('discarded_at_ms', 'is', null)
+        .where('expires_at_ms', '<=', now)
+        .where(unattached)
+        .limit(limit)
+        .execute();
+      // One transaction for each file: another process or a new job may have been first.
+      const written = await Promise.all(
+        expired.map(({ id, account_id: accountId, bytes }) =>
+          writeIf([discarding(id, now).where(unattached), amounts.subtract(accountId, (of) => of.val(bytes))]),
+        ),
+      );
+      return written.filter((each) => each !== undefined).length;
     },
 
     async listDiscarded(limit) {

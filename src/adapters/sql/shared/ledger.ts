@@ -1,7 +1,6 @@
-import { sql } from 'kysely';
 import { bucketIndex } from '../../../domain/usage-window.ts';
 import type { Ledger, LedgerRow } from '../../../ports/ledger.ts';
-import type { PlainValue, SqlDatabase } from './database.ts';
+import type { BulkTarget, PlainValue, SqlDatabase } from './database.ts';
 import type { LedgerTable } from './tables.ts';
 
 /** Series whose number is kept in memory; forgetting them costs a round trip, once each. */
@@ -31,6 +30,8 @@ const COLUMNS = [
   'series_id',
 ] as const satisfies readonly (keyof LedgerTable)[];
 
+const LEDGER: BulkTarget<'ledger'> = { table: 'ledger', columns: COLUMNS, uniqueColumn: 'billing_id' };
+
 /** In the order of the columns. */
 const valuesOf = (row: LedgerRow, pricing: string, seriesId: number): Values => [
   row.billingId,
@@ -56,23 +57,21 @@ const valuesOf = (row: LedgerRow, pricing: string, seriesId: number): Values => 
 
 const seriesName = (row: LedgerRow): string => `${row.accountId}\n${row.keyId}\n${row.model}\n${row.region}`;
 
-export function sqlLedger({ read, write, writeEach }: SqlDatabase): Ledger {
+export function sqlLedger({ read, write, insertNew }: SqlDatabase): Ledger {
   /** By name. The number of a series is for ever. */
   let known = new Map<string, number>();
   /** Prices are objects of the catalog: their text is made once. */
   const texts = new WeakMap<LedgerRow['pricing'], string>();
-  const insert = `insert into ledger (${COLUMNS.join(', ')}) values (${COLUMNS.map(() => '?').join(', ')})
-    on conflict (billing_id) do nothing`;
 
   /** A number is used only after it is durable. */
   async function learnSeries(rows: readonly LedgerRow[], numbers: Map<string, number>): Promise<void> {
     for (const row of new Map(rows.map((each) => [seriesName(each), each])).values()) {
       const { accountId, keyId, model, region } = row;
-      const add = sql`insert into ledger_series (id, account_id, key_id, model, region)
-        select coalesce(max(id), 0) + 1, ${accountId}, ${keyId}, ${model}, ${region} from ledger_series where true
-        on conflict (account_id, key_id, model, region) do nothing`.compile(read);
       const [, found] = await write([
-        { compile: () => add },
+        read
+          .insertInto('ledger_series')
+          .values({ account_id: accountId, key_id: keyId, model, region })
+          .onConflict((conflict) => conflict.columns(['account_id', 'key_id', 'model', 'region']).doNothing()),
         read
           .selectFrom('ledger_series')
           .select('id')
@@ -95,16 +94,15 @@ export function sqlLedger({ read, write, writeEach }: SqlDatabase): Ledger {
     return text;
   }
 
-  async function append(rows: readonly LedgerRow[]): Promise<boolean[]> {
+  async function append(rows: readonly LedgerRow[]): Promise<readonly boolean[]> {
     if (known.size > KNOWN_SERIES) known = new Map();
     const numbers = known;
     const unknown = rows.filter((row) => !numbers.has(seriesName(row)));
     if (unknown.length > 0) await learnSeries(unknown, numbers);
-    const changes = await writeEach(
-      insert,
+    return insertNew(
+      LEDGER,
       rows.map((row) => valuesOf(row, pricingText(row.pricing), numbers.get(seriesName(row)) as number)),
     );
-    return changes.map((count) => count > 0);
   }
 
   return {

@@ -1,3 +1,5 @@
+import type { Generated } from 'kysely';
+
 /** The stored shape: snake_case, times in milliseconds since 1970 (`*_ms`), lists as JSON text, money as integer nano-USD. */
 export interface AccountsTable {
   id: string;
@@ -41,7 +43,8 @@ export interface RevisionsTable {
 }
 
 export interface LedgerSeriesTable {
-  id: number;
+  /** Chosen by the database. */
+  id: Generated<number>;
   account_id: string;
   key_id: string;
   model: string;
@@ -81,6 +84,14 @@ export interface FilesTable {
   created_at_ms: number;
   expires_at_ms: number;
   discarded_at_ms: number | null;
+}
+
+/** How much an account stores of each kind. Changed in the same transaction as the things that are counted. */
+export interface StoredAmountsTable {
+  account_id: string;
+  kind: string;
+  items: number;
+  bytes: number;
 }
 
 export interface FileAttachmentsTable {
@@ -143,6 +154,7 @@ export interface Tables {
   ledger: LedgerTable;
   idempotency: IdempotencyTable;
   files: FilesTable;
+  stored_amounts: StoredAmountsTable;
   file_attachments: FileAttachmentsTable;
   batches: BatchesTable;
   batch_lines: BatchLinesTable;

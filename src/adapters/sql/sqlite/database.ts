@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { SQLInputValue } from 'node:sqlite';
-import { Kysely } from 'kysely';
+import { type Compilable, Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';
 import { StoreUnavailableError } from '../../../ports/store-errors.ts';
 import type { SqlDatabase } from '../shared/database.ts';
@@ -9,7 +9,9 @@ import { migrate } from '../shared/migrator.ts';
 import type { Tables } from '../shared/tables.ts';
 import { openConnection } from './connection.ts';
 import { sqliteDialect } from './dialect.ts';
+import { insertNewSql } from './statements.ts';
 import { startThread, type ThreadClient } from './thread-client.ts';
+import type { Statement } from './thread-messages.ts';
 
 export interface SqliteOptions {
   path: string;
@@ -18,6 +20,12 @@ export interface SqliteOptions {
   synchronous?: 'full' | 'normal' | undefined;
   busyTimeoutMs?: number | undefined;
 }
+
+const compile = (statements: readonly Compilable[]): Statement[] =>
+  statements.map((statement) => {
+    const { sql, parameters } = statement.compile();
+    return { sql, parameters: parameters as readonly SQLInputValue[] };
+  });
 
 export async function openSqlite(options: SqliteOptions): Promise<SqlDatabase> {
   const { path, synchronous = 'full', busyTimeoutMs = 10_000 } = options;
@@ -46,14 +54,12 @@ export async function openSqlite(options: SqliteOptions): Promise<SqlDatabase> {
       reporter ??= thread('reader');
       return reporter;
     }),
-    async write(statements) {
-      const compiled = statements.map((statement) => {
-        const { sql, parameters } = statement.compile();
-        return { sql, parameters: parameters as readonly SQLInputValue[] };
-      });
-      return (await writer.run(compiled)) as never;
+    write: async (statements) => (await writer.run(compile(statements))) as never,
+    writeIf: async (statements) => (await writer.runIf(compile(statements))) as never,
+    async insertNew(target, rows) {
+      const changes = await writer.runEach({ sql: insertNewSql(target), json: JSON.stringify(rows) });
+      return changes.map((count) => count > 0);
     },
-    writeEach: (sql, parameters) => writer.runEach({ sql, json: JSON.stringify(parameters) }),
     async close() {
       await Promise.all([reader.close(), reporter?.close()]);
       // Last, so that its checkpoint meets no reader and the write-ahead log goes away.

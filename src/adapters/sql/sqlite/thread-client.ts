@@ -15,6 +15,8 @@ import type {
 export interface ThreadClient {
   /** For the writer: one transaction, durable when this resolves. */
   run(statements: readonly Statement[]): Promise<StatementResult[]>;
+  /** The same, but only if the first statement changes a row; undefined otherwise. */
+  runIf(statements: readonly Statement[]): Promise<StatementResult[] | undefined>;
   /** The same for one statement with each list of parameters in turn; how many rows each has changed. */
   runEach(repeated: RepeatedStatement): Promise<number[]>;
   close(): Promise<void>;
@@ -30,14 +32,14 @@ export const YOUNG_GENERATION_MB = 6;
 // V8 puts this flag of the command line above a thread's own limit. The event loop has its room already: V8 looks at the flag only when a thread begins.
 setFlagsFromString('--max-semi-space-size=0');
 
-function shareTexts(statements: readonly Statement[]): StatementList {
+function shareTexts(statements: readonly Statement[], guarded: boolean): StatementList {
   const places = new Map<string, number>();
   const steps = statements.map(({ sql, parameters }) => {
     const place = places.get(sql) ?? places.size;
     places.set(sql, place);
     return [place, parameters] as const;
   });
-  return { texts: [...places.keys()], steps };
+  return { texts: [...places.keys()], steps, guarded };
 }
 
 /** Returns at once; the thread opens its connection with the first request. */
@@ -66,6 +68,7 @@ export function startThread(options: ThreadOptions): ThreadClient {
       pending.delete(reply.id);
       if ('results' in reply) waiting?.resolve(reply.results);
       else if ('changes' in reply) waiting?.resolve(reply.changes);
+      else if ('refused' in reply) waiting?.resolve(undefined);
       else if (reply.failure.duplicate) waiting?.reject(new DuplicateError(reply.failure.message));
       else waiting?.reject(new Error(reply.failure.message));
     }
@@ -80,7 +83,8 @@ export function startThread(options: ThreadOptions): ThreadClient {
     });
 
   return {
-    run: (statements) => send(shareTexts(statements)) as Promise<StatementResult[]>,
+    run: (statements) => send(shareTexts(statements, false)) as Promise<StatementResult[]>,
+    runIf: (statements) => send(shareTexts(statements, true)) as Promise<StatementResult[] | undefined>,
     runEach: (repeated) => send(repeated) as Promise<number[]>,
     async close() {
       if (!stopped) worker.postMessage('close' satisfies ThreadRequest);

@@ -23,6 +23,8 @@ export interface ThreadOptions {
 
 /** A statement text is sent once, however many rows it writes: copying it for each of them cost more than the rows. */
 export interface StatementList {
+  /** Nothing is written unless the first step changes a row. */
+  guarded: boolean;
   texts: readonly string[];
   steps: readonly (readonly [text: number, Statement['parameters']])[];
 }
@@ -40,4 +42,6 @@ export type ThreadRequest = ThreadWork | 'close';
 export type ThreadReply =
   | { id: number; results: StatementResult[] }
   | { id: number; changes: number[] }
+  /** A guarded list whose first step changed nothing. */
+  | { id: number; refused: true }
   | { id: number; failure: { message: string; duplicate: boolean } };

@@ -32,16 +32,24 @@ function close(): void {
   port?.close();
 }
 
-const failure = (id: number, error: unknown): ThreadReply => ({
-  id,
-  failure: { message: error instanceof Error ? error.message : String(error), duplicate: isDuplicate(error) },
-});
+/** Thrown to roll back a guarded list whose first step changed nothing. */
+class GuardRefused extends Error {}
+
+function failure(id: number, error: unknown): ThreadReply {
+  if (error instanceof GuardRefused) return { id, refused: true };
+  return {
+    id,
+    failure: { message: error instanceof Error ? error.message : String(error), duplicate: isDuplicate(error) },
+  };
+}
 
 function run(connection: Connection, work: ThreadWork): ThreadReply {
   if ('json' in work) return { id: work.id, changes: connection.executeEach(work.sql, JSON.parse(work.json)) };
-  const results = work.steps.map(([text, parameters]) =>
-    connection.execute({ sql: work.texts[text] as string, parameters }),
-  );
+  const results = work.steps.map(([text, parameters], index) => {
+    const result = connection.execute({ sql: work.texts[text] as string, parameters });
+    if (work.guarded && index === 0 && result.changes === 0) throw new GuardRefused();
+    return result;
+  });
   return { id: work.id, results };
 }
 
