@@ -100,6 +100,8 @@ const ONLY_IN: Record<string, RegExp> = {
   'node-llama-cpp': /^engines\/llama\//,
   'prom-client': /^metrics\//,
   pino: /^logging\//,
+  undici: /^(engines\/remote\/transport|models)\//,
+  'eventsource-parser': /^engines\/remote\/transport\//,
 };
 const WITHOUT_PACKAGES = ['domain', 'errors', 'ports'];
 

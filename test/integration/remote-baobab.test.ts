@@ -145,7 +145,7 @@ describe('a second Baobab as upstream', () => {
     const inputs = ['short', 'word '.repeat(9_000)];
     await expect(remote(EMBEDDING, 'embedding').embedding?.embed({ inputs }, context())).rejects.toMatchObject({
       code: 'context_length_exceeded',
-      param: 'input[1]',
+      param: 'inputs[1]',
     });
   });
 

@@ -82,7 +82,7 @@ describe('embeddings', () => {
 
   it('refuse token ids for Ollama, which knows only text', async () => {
     await start([{ kind: 'ollama' }]);
-    await expect(embed({ inputs: [[1, 2]] })).rejects.toMatchObject({ code: 'unsupported_parameter', param: 'input' });
+    await expect(embed({ inputs: [[1, 2]] })).rejects.toMatchObject({ code: 'unsupported_parameter', param: 'inputs' });
   });
 
   it('refuse more dimensions than the vectors have', async () => {
@@ -171,7 +171,7 @@ describe('an input that is too long', () => {
     await expect(embed({ inputs })).rejects.toMatchObject({
       code: 'context_length_exceeded',
       status: 422,
-      param: 'input[40]',
+      param: 'inputs[40]',
       message: expect.stringContaining('102 tokens, but this model takes at most 64'),
     });
   });
@@ -180,13 +180,13 @@ describe('an input that is too long', () => {
     await start([{ kind }]);
     await expect(embed({ inputs: [long] })).rejects.toMatchObject({
       code: 'context_length_exceeded',
-      param: 'input[0]',
+      param: 'inputs[0]',
     });
   });
 
   it('is refused without a name when the upstream cannot tell which', async () => {
     await start([{ kind: 'ollama' }]);
-    await expect(embed({ inputs })).rejects.toMatchObject({ code: 'context_length_exceeded', param: 'input' });
+    await expect(embed({ inputs })).rejects.toMatchObject({ code: 'context_length_exceeded', param: 'inputs' });
   });
 
   it('is named by its characters where TEI does not even count it', async () => {
@@ -196,8 +196,8 @@ describe('an input that is too long', () => {
     bench.upstreams[0]?.script.push(refusal, refusal);
     await expect(embed({ inputs: ['a', 'b'.repeat(1_200)] })).rejects.toMatchObject({
       code: 'context_length_exceeded',
-      param: 'input[1]',
-      message: "'input[1]' is longer than the 64 tokens that this model takes. Shorten it or split it.",
+      param: 'inputs[1]',
+      message: "'inputs[1]' is longer than the 64 tokens that this model takes. Shorten it or split it.",
     });
   });
 
@@ -212,8 +212,8 @@ describe('an input that is too long', () => {
     bench.upstreams[0]?.script.push(refuseTheRest, refuseTheRest);
     await expect(embed({ inputs: texts(300) })).rejects.toMatchObject({
       code: 'context_length_exceeded',
-      param: 'input[259]',
-      message: "'input[259]' has 102 tokens, but this model takes at most 64. Shorten it or split it.",
+      param: 'inputs[259]',
+      message: "'inputs[259]' has 102 tokens, but this model takes at most 64. Shorten it or split it.",
     });
   });
 });

@@ -1,20 +1,20 @@
 import type { EngineSpec } from '../../domain/model.ts';
 import { errors } from '../../errors/errors.ts';
+import type { Clock } from '../../ports/clock.ts';
+import type { Logger } from '../../ports/logger.ts';
 import type { EngineModel } from '../engine.ts';
 import { createRemoteChat, type RemoteChat } from './chat/capability.ts';
 import { createRemoteEmbedding, type RemoteEmbedding } from './embedding/capability.ts';
-import { type RemoteScope, scopeAt } from './remote-scope.ts';
 import { createRemoteRerank, type RemoteRerank } from './rerank/capability.ts';
 import { startHealthChecks } from './routing/health-check.ts';
-import { createLease } from './routing/lease.ts';
-import { type AttemptReport, createRouter } from './routing/router.ts';
-import { createUpstream, type Logger, type UpstreamHealth, type UpstreamSettings } from './routing/upstream.ts';
-import { canCountTokens, countAtUpstream, estimateTokens, internalContext } from './token-count.ts';
+import { type AttemptReport, createRouter, type Route } from './routing/router.ts';
+import { createUpstream, type UpstreamHealth, type UpstreamSettings } from './routing/upstream.ts';
 import { createRemoteTranscription, type RemoteTranscription } from './transcription/capability.ts';
+import { createTokenCounter } from './upstream-tokenizer.ts';
 
 export type RemoteTask = Extract<EngineSpec, { driver: 'remote' }>['task'];
 
-/** An `EngineModel` whose results also tell the region that served them. */
+/** An `EngineModel` whose results name the region that served them. */
 export interface RemoteCalls extends EngineModel {
   readonly chat?: RemoteChat;
   readonly embedding?: RemoteEmbedding;
@@ -24,11 +24,11 @@ export interface RemoteCalls extends EngineModel {
 
 export interface RemoteModel extends RemoteCalls {
   health(): UpstreamHealth[];
-  /** At least one upstream can be asked. */
+  /** At least one upstream takes requests. */
   isHealthy(): boolean;
   /** Regions with at least one healthy upstream. */
   regions(): string[];
-  /** The same model, served from this region only. Needs no disposal of its own. */
+  /** The same model, served from this region only. It is not disposed of separately. */
   inRegion(region?: string): RemoteCalls;
 }
 
@@ -37,21 +37,20 @@ export interface RemoteModelOptions {
   task: RemoteTask;
   contextLength: number;
   upstreams: readonly UpstreamSettings[];
-  /** Where upstreams without a region of their own are. */
+  /** Region of the upstreams that have none configured. */
   ownRegion: string;
-  logger: Logger;
-  clock: { now(): number };
+  logger: Pick<Logger, 'info' | 'warn'>;
+  clock: Clock;
   random?: () => number;
-  /** Requests that may wait while every place is taken, and for how long. */
+  /** How many requests may wait while all upstreams are full, and for how long. */
   queue?: { places: number; timeoutMs: number };
   healthIntervalMs?: number;
   onAttempt?: (report: AttemptReport) => void;
 }
 
 const HEALTH_INTERVAL_MS = 5_000;
-const COUNT_TIMEOUT_MS = 2_000;
 
-/** A model that other servers run. Lives in the server process: all it does is wait for the network. */
+/** A model that other servers run. It lives in the server process because all it does is wait for the network. */
 export function createRemoteModel(options: RemoteModelOptions): RemoteModel {
   const { slug, task, contextLength, logger, clock } = options;
   if (options.upstreams.length === 0) throw new Error(`The model '${slug}' has no upstreams.`);
@@ -60,6 +59,7 @@ export function createRemoteModel(options: RemoteModelOptions): RemoteModel {
   );
   const router = createRouter({
     slug,
+    contextLength,
     upstreams,
     clock,
     logger,
@@ -72,45 +72,18 @@ export function createRemoteModel(options: RemoteModelOptions): RemoteModel {
     intervalMs: options.healthIntervalMs ?? HEALTH_INTERVAL_MS,
     random: options.random ?? Math.random,
     logger,
-    onChange: router.wake,
+    onChecked: router.wake,
   });
-  const inputsPerCall = () => Math.min(...upstreams.map((upstream) => upstream.learned.maxInputsPerCall));
+  const countTokens = createTokenCounter({ slug, contextLength, upstreams });
 
-  const dispose = async (): Promise<void> => {
-    checks.stop();
-    await Promise.all(upstreams.map((upstream) => upstream.close()));
-  };
-
-  /** Takes no place: counting is light, and callers ask for it before they queue. */
-  const count = async (text: string, remote: RemoteScope): Promise<number> => {
-    const able = upstreams.find(
-      (upstream) =>
-        canCountTokens(upstream.settings.kind) &&
-        upstream.available() &&
-        (remote.region === undefined || upstream.region === remote.region),
-    );
-    if (able === undefined) return estimateTokens(text);
-    const lease = createLease({ upstream: able, context: internalContext(COUNT_TIMEOUT_MS), slug, onRelease() {} });
-    try {
-      return (await countAtUpstream(lease, [text], scopeAt(remote, lease, 'input')))?.[0] ?? estimateTokens(text);
-    } catch {
-      return estimateTokens(text);
-    } finally {
-      lease.release();
-    }
-  };
-
-  const callsIn = (region: string | undefined): RemoteCalls => {
-    const remote: RemoteScope = { slug, contextLength, router, region, inputsPerCall };
-    return {
-      countTokens: (text) => count(text, remote),
-      ...capability(task, remote),
-      async [Symbol.asyncDispose]() {},
-    };
-  };
-
+  const callsIn = (region: string | undefined): RemoteCalls => ({
+    countTokens: (text) => countTokens(text, region),
+    ...capability(task, router.route(region)),
+    async [Symbol.asyncDispose]() {},
+  });
   const anywhere = callsIn(undefined);
   const pinned = new Map<string, RemoteCalls>();
+
   return {
     ...anywhere,
     health: () => upstreams.map((upstream) => upstream.health()),
@@ -124,22 +97,22 @@ export function createRemoteModel(options: RemoteModelOptions): RemoteModel {
       pinned.set(region, calls);
       return calls;
     },
-    [Symbol.asyncDispose]: dispose,
+    async [Symbol.asyncDispose]() {
+      checks.stop();
+      await Promise.all(upstreams.map((upstream) => upstream.close()));
+    },
   };
 }
 
-function capability(
-  task: RemoteTask,
-  remote: RemoteScope,
-): Omit<RemoteCalls, 'countTokens' | typeof Symbol.asyncDispose> {
+function capability(task: RemoteTask, route: Route): Omit<RemoteCalls, 'countTokens' | typeof Symbol.asyncDispose> {
   switch (task) {
     case 'chat':
-      return { chat: createRemoteChat(remote) };
+      return { chat: createRemoteChat(route) };
     case 'embedding':
-      return { embedding: createRemoteEmbedding(remote) };
+      return { embedding: createRemoteEmbedding(route) };
     case 'cross-encoder':
-      return { rerank: createRemoteRerank(remote) };
+      return { rerank: createRemoteRerank(route) };
     case 'transcription':
-      return { transcription: createRemoteTranscription(remote) };
+      return { transcription: createRemoteTranscription(route) };
   }
 }

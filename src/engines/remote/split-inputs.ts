@@ -1,68 +1,67 @@
 import type { CallContext } from '../engine.ts';
-import type { UpstreamFailure } from './failure.ts';
-import type { RemoteScope } from './remote-scope.ts';
+import type { UpstreamFailure } from './failure/failure.ts';
 import type { Upstream } from './routing/upstream.ts';
-import { estimateTokens } from './token-count.ts';
+import { estimateTokens } from './token-estimate.ts';
 
-/** A run of a request's inputs that travels in one call. */
-export interface Piece<T> {
+/** Consecutive inputs of one request that are sent in one call. */
+export interface InputSlice<T> {
   start: number;
   items: readonly T[];
 }
 
-type Sized = string | readonly number[];
+type Input = string | readonly number[];
 
-/** Calls of one request at a time, so that a large one leaves room for others. */
+/** Concurrent calls of one request, so that a large one leaves room for others. */
 const CONCURRENT_CALLS = 8;
 /** TEI takes bodies of 2 MB; a character may be three bytes. */
-const MAX_PIECE_CHARACTERS = 600_000;
+const MAX_SLICE_CHARACTERS = 600_000;
 /** A token id and its comma. */
 const CHARACTERS_PER_TOKEN_ID = 7;
 
-const charactersOf = (item: Sized): number =>
-  typeof item === 'string' ? item.length : item.length * CHARACTERS_PER_TOKEN_ID;
+const charactersOf = (input: Input): number =>
+  typeof input === 'string' ? input.length : input.length * CHARACTERS_PER_TOKEN_ID;
 
-function cut<T extends Sized>({ start, items }: Piece<T>, maxItems: number): Piece<T>[] {
-  const pieces: Piece<T>[] = [];
+function split<T extends Input>({ start, items }: InputSlice<T>, maxItems: number): InputSlice<T>[] {
+  const slices: InputSlice<T>[] = [];
   let from = 0;
   let characters = 0;
   for (const [i, item] of items.entries()) {
     const size = charactersOf(item);
-    if (i > from && (i - from >= maxItems || characters + size > MAX_PIECE_CHARACTERS)) {
-      pieces.push({ start: start + from, items: items.slice(from, i) });
+    if (i > from && (i - from >= maxItems || characters + size > MAX_SLICE_CHARACTERS)) {
+      slices.push({ start: start + from, items: items.slice(from, i) });
       from = i;
       characters = 0;
     }
     characters += size;
   }
-  pieces.push({ start: start + from, items: items.slice(from) });
-  return pieces;
+  slices.push({ start: start + from, items: items.slice(from) });
+  return slices;
 }
 
-/** For an address that refused the piece as too large. */
-export function halve<T extends Sized>(piece: Piece<T>, maxItems: number): Piece<T>[] {
-  return cut(piece, Math.min(maxItems, Math.ceil(piece.items.length / 2)));
+/** For an upstream that refused the slice as too large. */
+export function halve<T extends Input>(slice: InputSlice<T>, maxItems: number): InputSlice<T>[] {
+  return split(slice, Math.min(maxItems, Math.ceil(slice.items.length / 2)));
 }
 
-/** TEI says its limit outright. Other 413s may be due to just these inputs, so nothing is learnt from them. */
+/** TEI's message contains its limit. Other 413s may be due to just these inputs, so they teach nothing. */
 export function learnInputLimit({ learned }: Upstream, { detail }: UpstreamFailure): void {
-  const told = Number(/maximum allowed batch size (\d+)/.exec(detail)?.[1]);
-  if (told > 0) learned.maxInputsPerCall = Math.min(learned.maxInputsPerCall, told);
+  const limit = Number(/maximum allowed batch size (\d+)/.exec(detail)?.[1]);
+  if (limit > 0) learned.maxInputsPerCall = Math.min(learned.maxInputsPerCall, limit);
 }
 
 /**
- * Cuts the inputs into pieces that every address takes and runs a few at a time. `run` gives back smaller pieces when one was
+ * Splits the inputs into slices that every upstream takes and runs a few at a time. `run` returns smaller slices if one was
  * still too large. The first failure stops the others.
  */
-export async function inPieces<T extends Sized>(
-  remote: RemoteScope,
+export async function runSplit<T extends Input>(
   items: readonly T[],
+  maxInputsPerCall: number,
   context: CallContext,
-  run: (piece: Piece<T>, context: CallContext) => Promise<Piece<T>[]>,
+  run: (slice: InputSlice<T>, context: CallContext) => Promise<InputSlice<T>[]>,
 ): Promise<void> {
   if (items.length === 0) return;
   const whole = { start: 0, items };
-  let queue = items.length === 1 ? [whole] : cut(whole, remote.inputsPerCall());
+  let queue = items.length === 1 ? [whole] : split(whole, maxInputsPerCall);
   const [only] = queue;
   // The usual case: one call, no second signal.
   if (only !== undefined && queue.length === 1) queue = await run(only, context);
@@ -70,8 +69,8 @@ export async function inPieces<T extends Sized>(
   const stop = new AbortController();
   const shared: CallContext = { ...context, signal: AbortSignal.any([context.signal, stop.signal]) };
   const work = async (): Promise<void> => {
-    for (let piece = queue.shift(); piece !== undefined; piece = queue.shift())
-      queue.unshift(...(await run(piece, shared)));
+    for (let slice = queue.shift(); slice !== undefined; slice = queue.shift())
+      queue.unshift(...(await run(slice, shared)));
   };
   try {
     await Promise.all(Array.from({ length: Math.min(CONCURRENT_CALLS, queue.length) }, work));
@@ -81,10 +80,10 @@ export async function inPieces<T extends Sized>(
   }
 }
 
-/** An upstream tells only the sum; it is shared out by length, and the shares add up to it exactly. */
-export function shareTokens<T extends Sized>(
+/** Upstreams report only the sum of tokens. It is divided by length, and the shares add up to it exactly. */
+export function divideTokens<T extends Input>(
   total: number | undefined,
-  { start, items }: Piece<T>,
+  { start, items }: InputSlice<T>,
   tokens: number[],
 ): void {
   if (total === undefined) {

@@ -2,7 +2,7 @@ import type { ChatEvent, TokenLogprob, TokenUsage } from '../../engine.ts';
 
 type EndReason = Extract<ChatEvent, { type: 'end' }>['reason'];
 
-/** The parts of a chunk that are read, of chat and of plain completions, streamed and whole. */
+/** The fields we read of a chat or completion answer, streamed or whole. */
 interface WireChunk {
   error?: unknown;
   choices?: WireChoice[];
@@ -48,16 +48,16 @@ interface WireTokenLogprob {
 }
 
 export interface ChatChunks {
-  /** Adds the events of one chunk to `out`; a chunk that reports a failure is given back instead. */
+  /** Adds the events of one chunk to `out`. Returns the chunk instead if it reports a failure. */
   read(payload: string, out: ChatEvent[]): unknown;
   readonly usage: TokenUsage;
-  /** Whether the upstream itself told the prompt's tokens. */
+  /** Whether the upstream reported the prompt's tokens. */
   readonly promptIsCounted: boolean;
   readonly reason: EndReason | undefined;
   readonly done: boolean;
 }
 
-/** Turns the chunks of one answer into events and keeps its counts. Runs once per token: it parses once and copies nothing. */
+/** Turns the chunks of one answer into events and counts tokens. Runs once for each token: it parses once and copies nothing. */
 export function createChatChunks(estimatedPromptTokens: number): ChatChunks {
   const usage: TokenUsage = { promptTokens: estimatedPromptTokens, completionTokens: 0, cachedTokens: 0 };
   let completionIsCounted = false;
@@ -67,17 +67,17 @@ export function createChatChunks(estimatedPromptTokens: number): ChatChunks {
   let toolCalls = 0;
 
   const readUsage = (chunk: WireChunk): void => {
-    const told = chunk.usage;
-    if (told) {
-      if (typeof told.prompt_tokens === 'number') {
-        usage.promptTokens = told.prompt_tokens;
+    const reported = chunk.usage;
+    if (reported) {
+      if (typeof reported.prompt_tokens === 'number') {
+        usage.promptTokens = reported.prompt_tokens;
         promptIsCounted = true;
       }
-      if (typeof told.completion_tokens === 'number') {
-        usage.completionTokens = told.completion_tokens;
+      if (typeof reported.completion_tokens === 'number') {
+        usage.completionTokens = reported.completion_tokens;
         completionIsCounted = true;
       }
-      const cached = told.prompt_tokens_details?.cached_tokens ?? told.cache_read_tokens;
+      const cached = reported.prompt_tokens_details?.cached_tokens ?? reported.cache_read_tokens;
       if (typeof cached === 'number') usage.cachedTokens = Math.min(cached, usage.promptTokens);
       return;
     }
@@ -93,7 +93,7 @@ export function createChatChunks(estimatedPromptTokens: number): ChatChunks {
 
   const readToolCall = (call: WireToolCall, out: ChatEvent[]): void => {
     const { name, arguments: given } = call.function ?? {};
-    // Some upstreams leave the index out; each call with a name is then a new one.
+    // Some upstreams omit the index: each call with a name is then a new one.
     const index = call.index ?? (name ? toolCalls : Math.max(0, toolCalls - 1));
     toolCalls = Math.max(toolCalls, index + 1);
     const event: ChatEvent = {
@@ -112,13 +112,13 @@ export function createChatChunks(estimatedPromptTokens: number): ChatChunks {
     const reasoning = delta?.reasoning ?? delta?.reasoning_content;
     if (reasoning) out.push({ type: 'reasoning-delta', text: reasoning });
     const given = delta?.content ?? choice.text;
-    // Some upstreams send parts of a kind that was not asked for.
+    // Some upstreams send content parts.
     const text = typeof given === 'string' ? given : '';
     const logprobs = choice.logprobs ? readLogprobs(choice.logprobs) : undefined;
     if (logprobs !== undefined && logprobs.length > 0) out.push({ type: 'text-delta', text, logprobs });
     else if (text) out.push({ type: 'text-delta', text });
     if (delta?.tool_calls) for (const call of delta.tool_calls) readToolCall(call, out);
-    // One delta is about one token; true counts replace this as soon as the upstream gives them.
+    // One delta is about one token. The upstream's own counts replace this as soon as it sends them.
     if (!completionIsCounted && out.length > before) usage.completionTokens += logprobs?.length || 1;
     if (choice.finish_reason) reason = endReason(choice.finish_reason, toolCalls > 0);
   };
@@ -144,7 +144,7 @@ export function createChatChunks(estimatedPromptTokens: number): ChatChunks {
       readUsage(chunk);
       const choice = chunk.choices?.[0];
       if (choice === undefined) return undefined;
-      // vLLM and Ollama name a dead generation in the finish reason instead of in an error.
+      // vLLM and Ollama report a failed generation in the finish reason instead of in an error.
       if (choice.finish_reason === 'abort' || choice.finish_reason === 'error') {
         return { error: { message: `the upstream ended with '${choice.finish_reason}'`, code: 500 } };
       }

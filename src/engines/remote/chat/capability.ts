@@ -1,16 +1,17 @@
-import type { Dispatcher } from 'undici';
 import { errors } from '../../../errors/errors.ts';
+import type { FieldPath } from '../../../errors/fields.ts';
 import type { CallContext, ChatCapability, ChatEvent, ChatGeneration, ChatRequest, TokenUsage } from '../../engine.ts';
-import { type FailureScope, UpstreamFailure } from '../failure.ts';
-import { type RemoteScope, scopeAt } from '../remote-scope.ts';
-import type { Lease } from '../routing/lease.ts';
-import { toApiError } from '../routing/router.ts';
-import { countAtUpstream, estimatePromptTokens } from '../token-count.ts';
+import { UpstreamFailure } from '../failure/failure.ts';
+import type { Route } from '../routing/router.ts';
+import type { UpstreamCall } from '../routing/upstream-call.ts';
+import { estimatePromptTokens } from '../token-estimate.ts';
+import type { StreamedAnswer } from '../transport/stream-client.ts';
+import { countAtUpstream } from '../upstream-tokenizer.ts';
 import { chatBody } from './request.ts';
 import { type ChatReader, createChatReader } from './stream.ts';
 
 export interface RemoteGeneration extends ChatGeneration {
-  /** Where it runs; undefined until an upstream has accepted it. */
+  /** Undefined until an upstream has accepted the request. */
   servedRegion(): string | undefined;
 }
 
@@ -18,101 +19,87 @@ export interface RemoteChat extends ChatCapability {
   generate(request: ChatRequest, context: CallContext): RemoteGeneration;
 }
 
-/** What is known of a generation while it runs. */
 interface Progress {
   reader?: ChatReader | undefined;
   region?: string | undefined;
 }
 
-const NOTHING_USED: TokenUsage = { promptTokens: 0, completionTokens: 0, cachedTokens: 0 };
+const NO_USAGE: TokenUsage = { promptTokens: 0, completionTokens: 0, cachedTokens: 0 };
 
-export function createRemoteChat(remote: RemoteScope): RemoteChat {
+export function createRemoteChat(route: Route): RemoteChat {
   return {
     generate(request, context) {
       const progress: Progress = {};
       return {
-        usageSoFar: () => ({ ...(progress.reader?.chunks.usage ?? NOTHING_USED) }),
+        usageSoFar: () => ({ ...(progress.reader?.chunks.usage ?? NO_USAGE) }),
         servedRegion: () => progress.region,
-        [Symbol.asyncIterator]: () => run(remote, request, context, progress),
+        [Symbol.asyncIterator]: () => run(route, request, context, progress),
       };
     },
   };
 }
 
+const fieldOf = ({ prompt }: ChatRequest): FieldPath => ['messages' in prompt ? 'messages' : 'prompt'];
+
 async function* run(
-  remote: RemoteScope,
+  route: Route,
   request: ChatRequest,
   context: CallContext,
   progress: Progress,
 ): AsyncGenerator<ChatEvent, void, undefined> {
-  const param = 'messages' in request.prompt ? 'messages' : 'prompt';
-  const estimate = estimatePromptTokens(request);
+  const estimatedPromptTokens = estimatePromptTokens(request);
 
-  // Up to the first events nothing has been sent on, so until then another address may take over.
-  const attempt = async (lease: Lease): Promise<{ reader: ChatReader; events: ChatEvent[] | undefined }> => {
-    const scope = scopeAt(remote, lease, param);
-    const reader = createChatReader(await send(remote, request, lease, scope), lease, scope, estimate);
+  // Nothing has been passed on before the first events, so another upstream may still take over.
+  const attempt = async (call: UpstreamCall): Promise<{ reader: ChatReader; events: ChatEvent[] | undefined }> => {
+    const answer = await send(route, request, call);
+    const reader = createChatReader({ answer, call, field: fieldOf(request), estimatedPromptTokens });
     progress.reader = reader;
-    progress.region = lease.upstream.region;
+    progress.region = call.upstream.region;
     try {
       return { reader, events: await reader.read() };
     } catch (error) {
       reader.close();
-      // Who cancels has used the prompt; an attempt that failed with nothing to show for has used nothing.
+      // A cancelled request has used its prompt. An attempt that failed before any event has used nothing.
       if (!context.signal.aborted) progress.reader = undefined;
       throw error;
     }
   };
 
-  let opened: Awaited<ReturnType<typeof attempt>>;
-  let lease: Lease;
-  try {
-    [opened, lease] = await remote.router.open(context, remote.region, attempt);
-  } catch (error) {
-    throw toApiError(error);
-  }
-
-  const { reader } = opened;
+  const [{ reader, events: firstEvents }, call] = await route.open(context, attempt);
   const { usage } = reader.chunks;
   let failure: UpstreamFailure | undefined;
   try {
     yield { type: 'start', promptTokens: usage.promptTokens, cachedTokens: usage.cachedTokens };
-    for (let events = opened.events; events !== undefined; events = await reader.read()) {
+    for (let events = firstEvents; events !== undefined; events = await reader.read()) {
       for (const event of events) yield event;
     }
     if (!reader.chunks.promptIsCounted) {
-      usage.promptTokens = await countPrompt(request, lease, scopeAt(remote, lease, param), estimate);
+      usage.promptTokens = await countPrompt(request, call, estimatedPromptTokens);
     }
     yield { type: 'end', reason: reader.chunks.reason ?? 'stop', usage: { ...usage } };
   } catch (error) {
     if (!(error instanceof UpstreamFailure)) throw error;
     failure = error;
     throw error.kind === 'reset' || error.kind === 'broken'
-      ? errors.modelUnavailable(remote.slug, 'its answer broke off', error)
+      ? errors.modelUnavailable(route.slug, 'its answer broke off', error)
       : error.apiError;
   } finally {
     reader.close();
-    lease.release(failure);
+    call.release(failure);
   }
 }
 
-async function send(
-  remote: RemoteScope,
-  request: ChatRequest,
-  lease: Lease,
-  scope: FailureScope,
-): Promise<Dispatcher.ResponseData> {
-  const { learned } = lease.upstream;
+async function send(route: Route, request: ChatRequest, call: UpstreamCall): Promise<StreamedAnswer> {
+  const { learned } = call.upstream;
   const isChat = 'messages' in request.prompt;
-  const bounded =
-    isChat || request.maxTokens !== undefined ? request : await fillContext(remote, request, lease, scope);
+  const bounded = isChat || request.maxTokens !== undefined ? request : await fillContext(route, request, call);
   const post = () =>
-    lease.send({
+    call.stream({
       base: 'api',
       route: isChat ? '/chat/completions' : '/completions',
-      body: chatBody(bounded, lease.upstream),
+      body: chatBody(bounded, call.upstream),
       accept: 'text/event-stream',
-      scope,
+      field: fieldOf(request),
     });
   try {
     return await post();
@@ -125,23 +112,18 @@ async function send(
   }
 }
 
-/** /completions stops after 16 tokens unless told otherwise, so "as many as fit" has to be a number. */
-async function fillContext(
-  remote: RemoteScope,
-  request: ChatRequest,
-  lease: Lease,
-  scope: FailureScope,
-): Promise<ChatRequest> {
-  const promptTokens = await countPrompt(request, lease, scope, 2 * estimatePromptTokens(request));
-  return { ...request, maxTokens: Math.max(1, remote.contextLength - promptTokens) };
+/** By default /completions stops after 16 tokens, so "as many as fit" has to be a number. */
+async function fillContext(route: Route, request: ChatRequest, call: UpstreamCall): Promise<ChatRequest> {
+  const promptTokens = await countPrompt(request, call, 2 * estimatePromptTokens(request));
+  return { ...request, maxTokens: Math.max(1, route.contextLength - promptTokens) };
 }
 
-async function countPrompt(request: ChatRequest, lease: Lease, scope: FailureScope, estimate: number): Promise<number> {
+async function countPrompt(request: ChatRequest, call: UpstreamCall, estimate: number): Promise<number> {
   const { prompt } = request;
   if ('tokens' in prompt) return prompt.tokens.length;
   const text = 'text' in prompt ? prompt.text : prompt.messages.map((message) => message.content).join('\n');
   try {
-    return (await countAtUpstream(lease, [text], scope))?.[0] ?? estimate;
+    return (await countAtUpstream(call, [text], fieldOf(request)))?.[0] ?? estimate;
   } catch {
     return estimate;
   }

@@ -1,7 +1,7 @@
 import type { ChatMessage, ChatRequest, ToolChoice, ToolDefinition } from '../../engine.ts';
 import type { Upstream } from '../routing/upstream.ts';
 
-/** The wire body of a chat or completion request. Every request streams: one path, and the first token leaves at once. */
+/** The body of a chat or completion request. */
 export function chatBody(request: ChatRequest, upstream: Upstream): string {
   const { prompt } = request;
   const isChat = 'messages' in prompt;
@@ -37,7 +37,7 @@ export function chatBody(request: ChatRequest, upstream: Upstream): string {
   return JSON.stringify(body);
 }
 
-/** vLLM and llama-server can tell the counts with every chunk, so that an aborted stream is billed exactly. */
+/** vLLM and llama-server can send token counts with every chunk, so that an aborted stream is billed exactly. */
 function usageOptions({ settings }: Upstream): Record<string, unknown> {
   if (settings.kind === 'vllm') return { stream_options: { include_usage: true, continuous_usage_stats: true } };
   const options = { stream_options: { include_usage: true } };

@@ -1,31 +1,29 @@
-import type { Dispatcher } from 'undici';
+import type { FieldPath } from '../../../errors/fields.ts';
 import type { ChatEvent } from '../../engine.ts';
-import { type FailureScope, failureFromAnswer, malformedAnswer } from '../failure.ts';
-import type { Lease } from '../routing/lease.ts';
+import type { UpstreamCall } from '../routing/upstream-call.ts';
 import { createSseReader } from '../transport/sse.ts';
+import type { StreamedAnswer } from '../transport/stream-client.ts';
 import { type ChatChunks, createChatChunks } from './answer.ts';
 
 export interface ChatReader {
   readonly chunks: ChatChunks;
-  /** The next events as soon as there are any; undefined at the end. Reads no further than it is asked to. */
+  /** Returns the next events as soon as there are any, or undefined at the end. Does not read ahead. */
   read(): Promise<ChatEvent[] | undefined>;
-  /** After a whole answer the connection is kept, otherwise it is closed at once. */
+  /** Keeps the connection after a whole answer, otherwise closes it. */
   close(): void;
 }
 
-const ignore = (): void => {};
-/** A whole answer in one piece of JSON. */
+/** For an answer that is one piece of JSON. */
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
 
-export function createChatReader(
-  answer: Dispatcher.ResponseData,
-  lease: Lease,
-  scope: FailureScope,
-  estimatedPromptTokens: number,
-): ChatReader {
-  const { body } = answer;
-  body.on('error', ignore);
-  const pieces: AsyncIterator<Buffer> = body.iterator({ destroyOnReturn: false });
+export interface ChatReaderOptions {
+  answer: StreamedAnswer;
+  call: UpstreamCall;
+  field: FieldPath;
+  estimatedPromptTokens: number;
+}
+
+export function createChatReader({ answer, call, field, estimatedPromptTokens }: ChatReaderOptions): ChatReader {
   const chunks = createChatChunks(estimatedPromptTokens);
   // An upstream that cannot stream answers with plain JSON.
   const source = String(answer.headers['content-type']).startsWith('application/json')
@@ -35,13 +33,13 @@ export function createChatReader(
 
   const nextPayloads = async (): Promise<string[]> => {
     try {
-      const piece = await pieces.next();
-      lease.begun();
-      if (piece.done !== true) return source.push(piece.value);
+      const bytes = await answer.read();
+      call.answerBegan();
+      if (bytes !== undefined) return source.push(bytes);
       atEnd = true;
       return source.end();
     } catch (error) {
-      throw lease.explain(error);
+      throw call.failureOf(error);
     }
   };
 
@@ -52,17 +50,17 @@ export function createChatReader(
       while (out.length === 0 && !atEnd && !chunks.done) {
         for (const payload of await nextPayloads()) {
           const reported = parse(payload, out);
-          if (reported !== undefined) throw failureFromAnswer(statusOf(reported), reported, scope);
+          if (reported !== undefined) throw call.reported(statusOf(reported), reported, field);
         }
       }
       if (out.length > 0) return out;
-      if (chunks.reason === undefined && !chunks.done) throw malformedAnswer('the answer ended too early', scope);
+      if (chunks.reason === undefined && !chunks.done) throw call.malformed('the answer ended too early');
       return undefined;
     },
     close() {
       if (atEnd) return;
-      if (chunks.done) body.dump().catch(ignore);
-      else body.destroy();
+      if (chunks.done) answer.drain();
+      else answer.abort();
     },
   };
 
@@ -70,7 +68,7 @@ export function createChatReader(
     try {
       return chunks.read(payload, out);
     } catch (error) {
-      throw malformedAnswer(`a chunk cannot be read: ${String(error)}`, scope);
+      throw call.malformed(`a chunk cannot be read: ${String(error)}`);
     }
   }
 }

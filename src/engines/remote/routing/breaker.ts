@@ -1,28 +1,30 @@
-/** High enough that one odd request, tried at several addresses, shuts none of them. */
+import type { Clock } from '../../../ports/clock.ts';
+
+/** High enough that one odd request, tried at several upstreams, disables none of them. */
 const FAILURES_TO_OPEN = 5;
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 30_000;
 
 export interface Breaker {
-  /** Closed, or half-open with nobody trying yet. */
+  /** Closed, or half-open without a trial request. */
   allows(): boolean;
-  /** A request goes out; when half-open it is the one that tries. */
+  /** A request starts. When half-open, it is the trial request. */
   begin(): void;
   succeeded(): void;
   failed(): void;
-  /** Ended without telling anything about the upstream: the caller gave up. */
+  /** The caller gave up: this says nothing about the upstream. */
   undecided(): void;
 }
 
-/** Stops asking an address that keeps failing; after a pause that doubles, one request at a time may try again. */
-export function createBreaker(clock: { now(): number }): Breaker {
+/** Stops requests to an upstream that keeps failing. After a pause that doubles each time, one request at a time may try again. */
+export function createBreaker(clock: Clock): Breaker {
   let failures = 0;
   let pauseMs = 0;
-  let closedAgainAt = 0;
+  let retryAt = 0;
   let trying = false;
   const open = () => failures >= FAILURES_TO_OPEN;
   return {
-    allows: () => !open() || (!trying && clock.now() >= closedAgainAt),
+    allows: () => !open() || (!trying && clock.now() >= retryAt),
     begin() {
       if (open()) trying = true;
     },
@@ -35,10 +37,10 @@ export function createBreaker(clock: { now(): number }): Breaker {
       failures += 1;
       trying = false;
       if (!open()) return;
-      // Requests that were under way together fail together: they are one reason to wait, not many.
-      if (clock.now() < closedAgainAt) return;
+      // Requests that ran at the same time fail together: they lengthen the pause once.
+      if (clock.now() < retryAt) return;
       pauseMs = pauseMs === 0 ? FIRST_PAUSE_MS : Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
-      closedAgainAt = clock.now() + pauseMs;
+      retryAt = clock.now() + pauseMs;
     },
     undecided() {
       trying = false;

@@ -1,8 +1,11 @@
-import type { Logger, Upstream, UpstreamKind } from './upstream.ts';
+import type { Logger } from '../../../ports/logger.ts';
+import type { Upstream, UpstreamKind } from './upstream.ts';
 
 const CHECK_TIMEOUT_MS = 5_000;
+/** Some servers list hundreds of models. */
+const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
 
-/** llama-server answers 503 on /health while it loads; servers without such a route list their models instead. */
+/** llama-server answers 503 on /health while it loads. Servers without such a route list their models instead. */
 const ROUTES: Record<UpstreamKind, { base: 'api' | 'root'; route: string }> = {
   tei: { base: 'root', route: '/health' },
   vllm: { base: 'root', route: '/health' },
@@ -12,20 +15,18 @@ const ROUTES: Record<UpstreamKind, { base: 'api' | 'root'; route: string }> = {
   baobab: { base: 'api', route: '/models' },
 };
 
-/** Busy is alive; so is a server that answers, but has no such route. A refused key is not: no request would pass either. */
+/** A busy server is alive, and so is one without such a route. One that refuses the key is not: it would refuse requests too. */
 const isAlive = (status: number): boolean => status < 400 || status === 404 || status === 405 || status === 429;
 
-async function check(upstream: Upstream, signal: AbortSignal): Promise<string | null> {
+/** Returns what is wrong, or undefined. */
+async function check(upstream: Upstream, stopped: AbortSignal): Promise<string | undefined> {
   const { base, route } = ROUTES[upstream.settings.kind];
+  const signal = AbortSignal.any([stopped, AbortSignal.timeout(CHECK_TIMEOUT_MS)]);
   try {
-    const answer = await upstream.request({
-      method: 'GET',
-      path: upstream.path(base, route),
-      headers: upstream.authorization,
-      signal: AbortSignal.any([signal, AbortSignal.timeout(CHECK_TIMEOUT_MS)]),
-    });
-    await answer.body.dump();
-    return isAlive(answer.statusCode) ? null : `the health check answered ${answer.statusCode}`;
+    const request = { method: 'GET' as const, path: upstream.path(base, route), headers: upstream.authorization };
+    const answer = await upstream.transport.stream(request, signal);
+    if ((await answer.text(MAX_ANSWER_BYTES)) === undefined) answer.abort();
+    return isAlive(answer.status) ? undefined : `the health check answered ${answer.status}`;
   } catch (error) {
     return `the health check failed: ${error instanceof Error ? error.message : String(error)}`;
   }
@@ -36,41 +37,41 @@ export interface HealthCheckOptions {
   slug: string;
   intervalMs: number;
   random(): number;
-  logger: Logger;
-  /** Someone may be waiting for what changed. */
-  onChange(): void;
+  logger: Pick<Logger, 'info' | 'warn'>;
+  /** Called after each check. */
+  onChecked(): void;
 }
 
-/** Looks at every address now and then, until stopped. */
-export function startHealthChecks({ upstreams, slug, intervalMs, random, logger, onChange }: HealthCheckOptions): {
+/** Checks every upstream again and again until stopped. */
+export function startHealthChecks({ upstreams, slug, intervalMs, random, logger, onChecked }: HealthCheckOptions): {
   stop(): void;
 } {
   const stopped = new AbortController();
   const timers = new Map<Upstream, NodeJS.Timeout>();
 
-  const look = async (upstream: Upstream): Promise<void> => {
+  const checkAndRepeat = async (upstream: Upstream): Promise<void> => {
     let problem = await check(upstream, stopped.signal);
-    // Once more before anybody is turned away: where this process or its machine has slept, only the time was up.
-    if (problem !== null && upstream.alive) problem = await check(upstream, stopped.signal);
+    // Check twice before requests are kept away: after this machine was suspended, the first check only ran out of time.
+    if (problem !== undefined && upstream.alive) problem = await check(upstream, stopped.signal);
     if (stopped.signal.aborted) return;
-    const alive = problem === null;
+    const alive = problem === undefined;
     if (alive !== upstream.alive) {
       upstream.alive = alive;
-      const fields = { model: slug, upstream: upstream.index, region: upstream.region };
-      // It has most likely been started anew: what it failed at before no longer counts.
+      const facts = { model: slug, upstream: upstream.index, region: upstream.region };
+      // It was most likely restarted: earlier failures no longer count.
       if (alive) upstream.breaker.succeeded();
-      if (alive) logger.info(fields, 'upstream is back');
-      else logger.warn({ ...fields, problem }, 'upstream is down');
+      if (alive) logger.info(facts, 'upstream is back');
+      else logger.warn({ ...facts, problem }, 'upstream is down');
     }
-    if (!alive) upstream.noteError(problem);
-    onChange();
-    // Spread, so that many models on one server do not knock at the same moment.
-    const timer = setTimeout(() => void look(upstream), intervalMs * (0.8 + 0.4 * random()));
+    if (problem !== undefined) upstream.noteError(problem);
+    onChecked();
+    // Spread, so that checks of many models do not run at the same moment.
+    const timer = setTimeout(() => void checkAndRepeat(upstream), intervalMs * (0.8 + 0.4 * random()));
     timer.unref();
     timers.set(upstream, timer);
   };
 
-  for (const upstream of upstreams) void look(upstream);
+  for (const upstream of upstreams) void checkAndRepeat(upstream);
   return {
     stop() {
       stopped.abort();

@@ -1,13 +1,15 @@
 import type { ApiError } from '../../../errors/api-error.ts';
 import { cancellation } from '../../../errors/cancellation.ts';
 import { errors } from '../../../errors/errors.ts';
+import type { Clock } from '../../../ports/clock.ts';
+import type { Logger } from '../../../ports/logger.ts';
 import type { CallContext } from '../../engine.ts';
 import { createFairQueue } from '../../queue.ts';
-import { UpstreamFailure } from '../failure.ts';
-import { createLease, type Lease } from './lease.ts';
-import type { Logger, Upstream } from './upstream.ts';
+import { UpstreamFailure } from '../failure/failure.ts';
+import type { Upstream } from './upstream.ts';
+import { createUpstreamCall, type UpstreamCall } from './upstream-call.ts';
 
-/** How one attempt at one address ended; for metrics. */
+/** How one attempt at one upstream ended; for metrics. */
 export interface AttemptReport {
   upstream: number;
   region: string;
@@ -17,21 +19,35 @@ export interface AttemptReport {
 
 export interface RouterDependencies {
   slug: string;
+  contextLength: number;
   upstreams: readonly Upstream[];
-  clock: { now(): number };
-  logger: Logger;
+  clock: Clock;
+  logger: Pick<Logger, 'warn'>;
   queue: { places: number; timeoutMs: number };
   onAttempt?: ((report: AttemptReport) => void) | undefined;
 }
 
+type Attempt<T> = (call: UpstreamCall) => Promise<T>;
+
+/** The way to one model's upstreams, in one region or in all of them. */
+export interface Route {
+  readonly slug: string;
+  readonly contextLength: number;
+  /**
+   * Runs `attempt` at the least loaded upstream. While it fails in a way that another upstream may not, tries the next one.
+   * Rejects with the client's error. `run` releases the call when the attempt has succeeded.
+   */
+  run<T>(context: CallContext, attempt: Attempt<T>): Promise<[T, Upstream]>;
+  /** The same, but the caller releases the call. */
+  open<T>(context: CallContext, attempt: Attempt<T>): Promise<[T, UpstreamCall]>;
+  /** How many inputs every upstream takes in one call. */
+  maxInputsPerCall(): number;
+}
+
 export interface Router {
   regions(): string[];
-  /**
-   * Runs `attempt` at the least loaded address and, while that fails in a way another address may not, at the next ones. The
-   * lease of the attempt that succeeded stays open: `call` closes it, `open` leaves that to the caller.
-   */
-  open<T>(context: CallContext, region: string | undefined, attempt: (lease: Lease) => Promise<T>): Promise<[T, Lease]>;
-  call<T>(context: CallContext, region: string | undefined, attempt: (lease: Lease) => Promise<T>): Promise<[T, Lease]>;
+  route(region: string | undefined): Route;
+  /** Lets waiting requests try again after an upstream's state has changed. */
   wake(): void;
 }
 
@@ -39,41 +55,42 @@ const MAX_ATTEMPTS = 3;
 /** When the queue is full. */
 const RETRY_AFTER_SECONDS = 1;
 const RETRIED = new Set<UpstreamFailure['kind']>(['busy', 'reset', 'broken', 'timeout']);
-/** These tell that the address does not work; the others that it does. */
-const HELD_AGAINST = new Set<UpstreamFailure['kind']>(['reset', 'broken', 'timeout']);
+/** After these the upstream may be out of order; after the others it works. */
+const BREAKER_FAILURES = new Set<UpstreamFailure['kind']>(['reset', 'broken', 'timeout']);
 
-export function createRouter({ slug, upstreams, clock, logger, queue, onAttempt }: RouterDependencies): Router {
-  const waiting = createFairQueue<Lease>({
+export function createRouter(dependencies: RouterDependencies): Router {
+  const { slug, contextLength, upstreams, clock, logger, queue, onAttempt } = dependencies;
+  const waiting = createFairQueue<UpstreamCall>({
     length: queue.places,
     timeoutMs: queue.timeoutMs,
     retryAfterSeconds: () => RETRY_AFTER_SECONDS,
   });
-  // Equal loads take turns.
+  // Where the search for the least loaded upstream starts, so that equally loaded ones take turns.
   let turn = 0;
 
   const regions = (): string[] => [
     ...new Set(upstreams.filter((upstream) => upstream.available()).map((upstream) => upstream.region)),
   ];
 
-  const nobody = (region: string | undefined): ApiError => {
+  const noneAvailable = (region: string | undefined): ApiError => {
     const served = regions();
     return region !== undefined && served.length > 0
       ? errors.regionUnavailable(slug, region, served)
       : errors.modelUnavailable(slug, 'none of its upstreams is healthy');
   };
 
-  const lend = (upstream: Upstream, context: CallContext): Lease => {
+  const begin = (upstream: Upstream, context: CallContext): UpstreamCall => {
     const startedAt = clock.now();
     upstream.inFlight += 1;
     upstream.breaker.begin();
-    return createLease({
+    return createUpstreamCall({
       upstream,
       context,
       slug,
+      contextLength,
       onRelease(failure) {
         upstream.inFlight -= 1;
-        if (failure === undefined) upstream.breaker.succeeded();
-        else settleFailure(upstream, failure, context);
+        recordOutcome(upstream, failure, context);
         const outcome = failure?.kind ?? 'ok';
         onAttempt?.({
           upstream: upstream.index,
@@ -86,32 +103,27 @@ export function createRouter({ slug, upstreams, clock, logger, queue, onAttempt 
     });
   };
 
-  const settleFailure = (upstream: Upstream, failure: UpstreamFailure, context: CallContext): void => {
-    if (!HELD_AGAINST.has(failure.kind)) {
-      if (failure.kind === 'cancelled') upstream.breaker.undecided();
+  const recordOutcome = (upstream: Upstream, failure: UpstreamFailure | undefined, context: CallContext): void => {
+    if (failure === undefined || !BREAKER_FAILURES.has(failure.kind)) {
+      if (failure?.kind === 'cancelled') upstream.breaker.undecided();
       else upstream.breaker.succeeded();
       return;
     }
+    const { kind, detail } = failure;
     upstream.breaker.failed();
-    upstream.noteError(failure.detail);
+    upstream.noteError(detail);
     logger.warn(
-      {
-        model: slug,
-        upstream: upstream.index,
-        requestId: context.requestId,
-        kind: failure.kind,
-        detail: failure.detail,
-      },
-      'an upstream failed',
+      { model: slug, upstream: upstream.index, requestId: context.requestId, kind, detail },
+      'a call to an upstream failed',
     );
   };
 
-  /** Undefined: all that may serve are full. */
-  const tryAcquire = (
+  /** Undefined: all candidates are full. */
+  const tryBegin = (
     context: CallContext,
     region: string | undefined,
     tried: ReadonlySet<Upstream>,
-  ): Lease | undefined => {
+  ): UpstreamCall | undefined => {
     let best: Upstream | undefined;
     let candidates = 0;
     for (let i = 0; i < upstreams.length; i++) {
@@ -121,59 +133,63 @@ export function createRouter({ slug, upstreams, clock, logger, queue, onAttempt 
       candidates += 1;
       if (upstream.hasRoom() && (best === undefined || upstream.load() < best.load())) best = upstream;
     }
-    if (candidates === 0) throw nobody(region);
+    if (candidates === 0) throw noneAvailable(region);
     if (best === undefined) return undefined;
     turn = (best.index + 1) % upstreams.length;
-    return lend(best, context);
+    return begin(best, context);
   };
 
-  const open: Router['open'] = async (context, region, attempt) => {
+  const open = async <T>(
+    context: CallContext,
+    region: string | undefined,
+    attempt: Attempt<T>,
+  ): Promise<[T, UpstreamCall]> => {
     const tried = new Set<Upstream>();
     let resets = 0;
     let last: UpstreamFailure | undefined;
     for (let attempts = 0; attempts < MAX_ATTEMPTS; attempts++) {
       if (context.signal.aborted) throw cancellation(context.signal);
-      let lease: Lease;
+      let call: UpstreamCall;
       try {
-        lease =
-          tryAcquire(context, region, tried) ?? (await waiting.wait(context, () => tryAcquire(context, region, tried)));
+        call =
+          tryBegin(context, region, tried) ?? (await waiting.wait(context, () => tryBegin(context, region, tried)));
       } catch (error) {
-        // Nobody is left to try: what the last one said is the better answer.
+        // No upstream is left: the last failure says more.
         throw last?.apiError ?? error;
       }
       try {
-        const value = await attempt(lease);
-        // A long stream has proved the address with its first bytes; others need not wait for its end.
-        lease.upstream.breaker.succeeded();
-        return [value, lease];
+        const value = await attempt(call);
+        // The first bytes of a stream prove that the upstream works; its end may be far away.
+        call.upstream.breaker.succeeded();
+        return [value, call];
       } catch (error) {
         if (!(error instanceof UpstreamFailure)) {
-          lease.release();
+          call.release();
           throw error;
         }
-        lease.release(error);
-        if (!RETRIED.has(error.kind)) throw error;
+        call.release(error);
+        if (!RETRIED.has(error.kind)) throw error.apiError;
         last = error;
-        // A kept-alive connection may have been closed by the other side just then; that deserves a second try there.
-        if (error.kind !== 'reset' || ++resets > 1) tried.add(lease.upstream);
+        // The other side may have closed a kept-alive connection just then: the same upstream gets a second try.
+        if (error.kind !== 'reset' || ++resets > 1) tried.add(call.upstream);
       }
     }
-    throw last?.apiError ?? nobody(region);
+    throw last?.apiError ?? noneAvailable(region);
   };
 
   return {
     regions,
-    open,
-    async call(context, region, attempt) {
-      const [value, lease] = await open(context, region, attempt);
-      lease.release();
-      return [value, lease];
-    },
+    route: (region) => ({
+      slug,
+      contextLength,
+      open: (context, attempt) => open(context, region, attempt),
+      async run(context, attempt) {
+        const [value, call] = await open(context, region, attempt);
+        call.release();
+        return [value, call.upstream];
+      },
+      maxInputsPerCall: () => Math.min(...upstreams.map((upstream) => upstream.learned.maxInputsPerCall)),
+    }),
     wake: () => waiting.wake(),
   };
-}
-
-/** For the outer edge: inside, failures keep their kind so that callers may act on it. */
-export function toApiError(error: unknown): unknown {
-  return error instanceof UpstreamFailure ? error.apiError : error;
 }

@@ -1,28 +1,23 @@
-import { type Dispatcher, Pool } from 'undici';
 import type { UpstreamConfig } from '../../../config/schema.ts';
-import { createExchanges, type Exchanges } from '../transport/exchange.ts';
+import type { Clock } from '../../../ports/clock.ts';
+import { createTransport, type Transport } from '../transport/transport.ts';
 import { type Breaker, createBreaker } from './breaker.ts';
 
 export type UpstreamSettings = UpstreamConfig;
 export type UpstreamKind = UpstreamSettings['kind'];
 
-export interface Logger {
-  info(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
-}
-
 export interface UpstreamHealth {
-  /** Position in the configuration. Addresses stay inside. */
+  /** Position in the configuration. */
   index: number;
   kind: UpstreamKind;
   region: string;
   healthy: boolean;
   inFlight: number;
   maxConcurrency: number;
-  lastError: string | null;
+  lastError: string | undefined;
 }
 
-/** What an address has shown of itself, beyond its configuration. */
+/** What an upstream's answers have shown, beyond its configuration. */
 export interface Learned {
   maxInputsPerCall: number;
   /** It refuses `max_tokens` and wants `max_completion_tokens`, as newer OpenAI models do. */
@@ -43,15 +38,12 @@ export interface Upstream {
   available(): boolean;
   hasRoom(): boolean;
   load(): number;
-  /** `api`: under the configured base address; `root`: beside its `/v1`, where servers keep their own routes. */
+  /** `api`: under the configured base address. `root`: beside its `/v1`, where servers keep their own routes. */
   path(base: 'api' | 'root', route: string): string;
-  /** For answers that are read as they come. */
-  request(options: Omit<Dispatcher.RequestOptions, 'origin'>): Promise<Dispatcher.ResponseData>;
-  /** For answers that are wanted whole. */
-  exchange: Exchanges['begin'];
+  readonly transport: Transport;
   readonly authorization: Record<string, string>;
-  noteError(message: string | null): void;
-  /** The last health check; true before the first one, so that a cold start serves at once. */
+  noteError(message: string): void;
+  /** Result of the last health check; true before the first one, so that requests need not wait for it. */
   alive: boolean;
   health(): UpstreamHealth;
   close(): Promise<void>;
@@ -59,37 +51,29 @@ export interface Upstream {
 
 /** TEI's default for `--max-client-batch-size`. */
 const TEI_INPUTS_PER_CALL = 32;
-/** Small enough that a large request spreads over several addresses. */
+/** Small enough that a large request spreads over several upstreams. */
 const INPUTS_PER_CALL = 256;
-/** Health checks and token counts must get through while every place is taken. */
+/** For health checks, and for streams whose end has not arrived yet. */
 const SPARE_CONNECTIONS = 2;
-/** Per stream; past it undici stops reading from the socket until the consumer has caught up. */
-export const READ_AHEAD_BYTES = 16 * 1024;
-
 export interface UpstreamDependencies {
   index: number;
   settings: UpstreamSettings;
   slug: string;
   ownRegion: string;
-  clock: { now(): number };
+  clock: Clock;
 }
 
 export function createUpstream({ index, settings, slug, ownRegion, clock }: UpstreamDependencies): Upstream {
   const base = new URL(settings.url);
   const apiPath = base.pathname.replace(/\/+$/, '');
   const rootPath = apiPath.replace(/\/v1$/, '');
-  const pool = new Pool(base.origin, {
-    connections: settings.maxConcurrency + SPARE_CONNECTIONS,
-    pipelining: 1,
-    allowH2: false,
-    connect: { timeout: settings.connectTimeoutMs },
-    // An attempt has its own timers, which tell the first byte from the rest; these would cut long silences in between.
-    headersTimeout: 0,
-    bodyTimeout: 0,
+  const transport = createTransport({
+    origin: base,
+    maxStreams: settings.maxConcurrency + SPARE_CONNECTIONS,
+    connectTimeoutMs: settings.connectTimeoutMs,
   });
-  const exchanges = createExchanges({ origin: base, connectTimeoutMs: settings.connectTimeoutMs });
   const breaker = createBreaker(clock);
-  let lastError: string | null = null;
+  let lastError: string | undefined;
 
   const upstream: Upstream = {
     index,
@@ -108,8 +92,7 @@ export function createUpstream({ index, settings, slug, ownRegion, clock }: Upst
     hasRoom: () => upstream.inFlight < settings.maxConcurrency,
     load: () => upstream.inFlight / settings.maxConcurrency,
     path: (where, route) => (where === 'api' ? apiPath : rootPath) + route,
-    request: (options) => pool.request(options),
-    exchange: exchanges.begin,
+    transport,
     authorization: settings.apiKey === undefined ? {} : { authorization: `Bearer ${settings.apiKey}` },
     noteError(message) {
       lastError = message;
@@ -123,10 +106,7 @@ export function createUpstream({ index, settings, slug, ownRegion, clock }: Upst
       maxConcurrency: settings.maxConcurrency,
       lastError,
     }),
-    close() {
-      exchanges.close();
-      return pool.destroy();
-    },
+    close: transport.close,
   };
   return upstream;
 }

@@ -1,13 +1,13 @@
 import { createServer, type Server } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { createExchanges, type ExchangeRequest, type Exchanges } from './exchange.ts';
+import { createExchangeClient, type ExchangeClient, type HttpRequest } from './exchange.ts';
 
 const addressOf = (server: { address(): AddressInfo | string | null }) =>
   new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
 
 let server: Server;
-let exchanges: Exchanges;
+let exchanges: ExchangeClient;
 let opened = 0;
 beforeAll(async () => {
   server = createServer(async (request, response) => {
@@ -28,7 +28,7 @@ beforeAll(async () => {
     opened += 1;
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  exchanges = createExchanges({ origin: addressOf(server), connectTimeoutMs: 1_000 });
+  exchanges = createExchangeClient({ origin: addressOf(server), connectTimeoutMs: 1_000 });
 });
 afterEach(() => void vi.useRealTimers());
 afterAll(async () => {
@@ -36,17 +36,17 @@ afterAll(async () => {
   await new Promise((resolve) => server.close(resolve));
 });
 
-interface Asked extends Partial<ExchangeRequest> {
-  at?: Exchanges;
+interface Asked extends Partial<HttpRequest> {
+  at?: ExchangeClient;
   good?: number;
   refused?: number;
 }
 function ask(path: string, { at = exchanges, good = 1_000_000, refused = 1_000, ...given }: Asked = {}) {
   let begun = 0;
-  const running = at.begin(
+  const running = at.send(
     { method: 'POST', path, headers: { 'content-type': 'application/json' }, body: '{}', ...given },
     {
-      onBegun: () => {
+      onHead: () => {
         begun += 1;
       },
       maxBytes: (status) => (status === 200 ? good : refused),
@@ -65,7 +65,7 @@ async function startBytes(...answers: ((socket: Socket) => void)[]) {
     socket.on('data', () => answers.shift()?.(socket));
   });
   await new Promise<void>((resolve) => bytes.listen(0, '127.0.0.1', resolve));
-  const own = createExchanges({ origin: addressOf(bytes), connectTimeoutMs: 1_000 });
+  const own = createExchangeClient({ origin: addressOf(bytes), connectTimeoutMs: 1_000 });
   onTestFinished(async () => {
     own.close();
     for (const socket of sockets) socket.destroy();
@@ -119,7 +119,7 @@ describe('exchange', () => {
   });
 
   it('uses one connection for one request after the other, and as many as run at a time', async () => {
-    const own = createExchanges({ origin: addressOf(server), connectTimeoutMs: 1_000 });
+    const own = createExchangeClient({ origin: addressOf(server), connectTimeoutMs: 1_000 });
     const before = opened;
     for (let round = 0; round < 5; round += 1) await ask('/', { at: own }).answer;
     expect(opened - before).toBe(1);
@@ -174,7 +174,7 @@ describe('exchange', () => {
   it('fails on what is no HTTP, and where nobody listens', async () => {
     const { at } = await startBytes((socket) => socket.write('220 smtp\r\n\r\n'));
     await expect(ask('/', { at }).answer).rejects.toMatchObject({ code: 'ERR_MALFORMED_ANSWER' });
-    const nobody = createExchanges({ origin: new URL('http://127.0.0.1:1'), connectTimeoutMs: 1_000 });
+    const nobody = createExchangeClient({ origin: new URL('http://127.0.0.1:1'), connectTimeoutMs: 1_000 });
     await expect(ask('/', { at: nobody }).answer).rejects.toMatchObject({ code: 'ECONNREFUSED' });
     nobody.close();
   });
@@ -184,7 +184,7 @@ describe('exchange', () => {
     const mute = createTcpServer((socket) => void socket.resume());
     await new Promise<void>((resolve) => mute.listen(0, '127.0.0.1', resolve));
     const { port } = addressOf(mute);
-    const own = createExchanges({ origin: new URL(`https://127.0.0.1:${port}`), connectTimeoutMs: 20 });
+    const own = createExchangeClient({ origin: new URL(`https://127.0.0.1:${port}`), connectTimeoutMs: 20 });
     await expect(ask('/', { at: own }).answer).rejects.toMatchObject({ code: 'ETIMEDOUT' });
     own.close();
     await new Promise((resolve) => mute.close(resolve));
@@ -203,10 +203,10 @@ describe('exchange', () => {
   });
 
   it('fails all that runs when it is closed, and begins nothing after it', async () => {
-    const own = createExchanges({ origin: addressOf(server), connectTimeoutMs: 1_000 });
+    const own = createExchangeClient({ origin: addressOf(server), connectTimeoutMs: 1_000 });
     const running = ask('/silent', { at: own });
     own.close();
-    await expect(running.answer).rejects.toThrow('no longer used');
-    expect(() => ask('/', { at: own })).toThrow('no longer used');
+    await expect(running.answer).rejects.toThrow('closed');
+    expect(() => ask('/', { at: own })).toThrow('closed');
   });
 });

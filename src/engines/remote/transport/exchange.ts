@@ -2,12 +2,12 @@ import { type AnswerHead, parseHead } from './answer-head.ts';
 import { type AnswerText, createAnswerText } from './answer-text.ts';
 import { type Connection, type ConnectionOptions, openConnection } from './connection.ts';
 
-export interface ExchangeRequest {
+export interface HttpRequest {
   method: 'GET' | 'POST';
   path: string;
-  /** Names and values without line breaks. */
+  /** Names and values must not contain line breaks. */
   headers: Readonly<Record<string, string>>;
-  body: string | Buffer;
+  body?: string | Buffer;
 }
 
 export interface WholeAnswer {
@@ -17,34 +17,40 @@ export interface WholeAnswer {
 }
 
 export interface Exchange {
-  /** Rejects with what the connection or `abort` said. */
+  /** Rejects with the connection's error or the reason of `abort`. */
   readonly answer: Promise<WholeAnswer>;
   abort(reason: Error): void;
 }
 
 export interface ExchangeOptions {
-  /** The head of the answer is there. */
-  onBegun(): void;
-  /** Of an answer with this status; a longer one is given up, and `tooLong` says why. */
+  /** Called when the head of the answer has arrived. */
+  onHead?(): void;
+  /** Limit for an answer with this status. A longer one is aborted with the error from `tooLong`. */
   maxBytes(status: number): number;
   tooLong(maxBytes: number): Error;
 }
 
-export interface Exchanges {
-  /** One request and its whole answer. As many run at a time as are asked for: the caller knows what the other side bears. */
-  begin(request: ExchangeRequest, options: ExchangeOptions): Exchange;
+export interface ExchangeClient {
+  /** Sends one request and reads its whole answer. Does not limit how many run at once: the router does. */
+  send(request: HttpRequest, options: ExchangeOptions): Exchange;
   close(): void;
 }
 
 const SWEEP_MS = 4_000;
 
 /**
- * HTTP/1.1 with kept-alive connections, for answers that are wanted whole. Undici does far more, and for small requests that took
- * a fifth of the gateway's processor time: decisions/2026-11-15-upstream-http.md.
+ * HTTP/1.1 over kept-alive connections, for answers that are read whole. With undici, small requests cost about a fifth more of the
+ * gateway's processor time: decisions/2026-11-15-upstream-http.md.
  */
-export function createExchanges({ origin, connectTimeoutMs }: { origin: URL; connectTimeoutMs: number }): Exchanges {
+export function createExchangeClient({
+  origin,
+  connectTimeoutMs,
+}: {
+  origin: URL;
+  connectTimeoutMs: number;
+}): ExchangeClient {
   const all = new Set<Connection>();
-  /** The one used last is at the end. */
+  /** The most recently used connection is last. */
   const idle: { connection: Connection; until: number }[] = [];
   let sweeper: NodeJS.Timeout | undefined;
   let isClosed = false;
@@ -67,11 +73,12 @@ export function createExchanges({ origin, connectTimeoutMs }: { origin: URL; con
 
   function sweep(): void {
     const now = performance.now();
-    for (const { connection, until } of [...idle]) if (until <= now) connection.destroy(new Error('it was idle'));
+    for (const { connection, until } of [...idle])
+      if (until <= now) connection.destroy(new Error('the connection was idle'));
     sweeper = idle.length === 0 ? undefined : setTimeout(sweep, SWEEP_MS).unref();
   }
 
-  /** The one that was used last is the least likely to be closed. */
+  /** The most recently used connection is the least likely to be closed. */
   function take(): Connection {
     const last = idle.at(-1);
     if (last !== undefined && last.until > performance.now()) {
@@ -84,8 +91,8 @@ export function createExchanges({ origin, connectTimeoutMs }: { origin: URL; con
   }
 
   return {
-    begin({ method, path, headers, body }, { onBegun, maxBytes, tooLong }) {
-      if (isClosed) throw new Error('the upstream is no longer used');
+    send({ method, path, headers, body = '' }, { onHead, maxBytes, tooLong }) {
+      if (isClosed) throw new Error('the client is closed');
       const { promise: answer, resolve, reject } = Promise.withResolvers<WholeAnswer>();
       const connection = take();
       let head: AnswerHead | undefined;
@@ -101,7 +108,7 @@ export function createExchanges({ origin, connectTimeoutMs }: { origin: URL; con
         onHead(arrived) {
           head = arrived;
           text = createAnswerText(arrived, maxBytes(arrived.status));
-          onBegun();
+          onHead?.();
         },
         onBody(bytes) {
           if (text?.add(bytes) === false) abort(tooLong(text.maxBytes));
@@ -121,12 +128,12 @@ export function createExchanges({ origin, connectTimeoutMs }: { origin: URL; con
     close() {
       isClosed = true;
       clearTimeout(sweeper);
-      for (const connection of [...all]) connection.destroy(new Error('the upstream is no longer used'));
+      for (const connection of [...all]) connection.destroy(new Error('the client is closed'));
     },
   };
 }
 
-/** Engines answer with the very same head many times in a second. */
+/** Engines send the same head many times a second: the last one is remembered. */
 function createHeadParser(): (text: string) => AnswerHead {
   let lastText = '';
   let lastHead: AnswerHead | undefined;

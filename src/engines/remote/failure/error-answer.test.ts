@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { failureFromAnswer, failureFromTransport, sanitize } from './failure.ts';
+import { failureFromAnswer, sanitize } from './error-answer.ts';
+import { failureFromTransport } from './failure.ts';
 
-const scope = { slug: 'acme/model', upstreamName: 'org/Secret-7B', contextLength: 4096, param: 'messages' };
+const request = { slug: 'acme/model', upstreamName: 'org/Secret-7B', contextLength: 4096, field: ['messages'] };
 const failed = (status: number, body: unknown, retryAfter?: string) =>
-  failureFromAnswer(status, body, scope, retryAfter);
+  failureFromAnswer(status, body, request, retryAfter);
 
 describe('context errors of the upstreams', () => {
   it.each([
@@ -118,7 +119,7 @@ describe('context errors of the upstreams', () => {
 });
 
 describe('other answers', () => {
-  it('passes a validation message on, without addresses, paths and the inner name', () => {
+  it('passes on a validation message without addresses, paths and the inner name', () => {
     const { kind, apiError } = failed(400, {
       error: {
         message:
@@ -139,7 +140,7 @@ describe('other answers', () => {
     );
   });
 
-  it('keeps the words and the code of another Baobab about the request', () => {
+  it('keeps the message and the code of another Baobab', () => {
     const message = "The model 'org/Secret-7B' cannot use tools.";
     const { kind, apiError } = failed(422, {
       error: { message, type: 'invalid_request_error', code: 'unsupported_parameter', param: 'tools' },
@@ -154,7 +155,7 @@ describe('other answers', () => {
   });
 
   it('bounds the length of a message', () => {
-    expect(sanitize('x'.repeat(10_000), scope)).toHaveLength(300);
+    expect(sanitize('x'.repeat(10_000), request)).toHaveLength(300);
   });
 
   it("reads FastAPI's detail", () => {
@@ -163,7 +164,7 @@ describe('other answers', () => {
     expect(apiError.message).toContain('Input should be a valid integer');
   });
 
-  it.each([401, 402, 403, 404, 405])('hides that our own setup is wrong (%i)', (status) => {
+  it.each([401, 402, 403, 404, 405])('hides a wrong setup from the client (%i)', (status) => {
     const { kind, apiError, detail } = failed(status, {
       error: { message: 'The model `org/Secret-7B` does not exist.' },
     });
@@ -177,7 +178,7 @@ describe('other answers', () => {
     ['7', 7],
     ['3600', 60],
     ['Wed, 21 Oct 2026 07:28:00 GMT', 1],
-  ])('makes 429 with Retry-After %s a full queue, try again in %i s', (given, seconds) => {
+  ])('maps 429 with Retry-After %s to a full queue with a retry in %i s', (given, seconds) => {
     const { kind, apiError } = failed(429, { error: 'Model is overloaded', error_type: 'Overloaded' }, given);
     expect([kind, apiError.code, apiError.retryAfterSeconds]).toEqual(['busy', 'capacity_exceeded', seconds]);
   });
@@ -193,11 +194,11 @@ describe('other answers', () => {
     expect(failed(status, 'proxy says no').apiError.code).toBe(code);
   });
 
-  it('tells a refused connection from a broken one', () => {
+  it('distinguishes a refused connection from a broken one', () => {
     const refused = Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:1'), { code: 'ECONNREFUSED' });
     const reset = Object.assign(new Error('other side closed'), { code: 'UND_ERR_SOCKET' });
-    expect(failureFromTransport(refused, scope).kind).toBe('broken');
-    expect(failureFromTransport(reset, scope).kind).toBe('reset');
-    expect(failureFromTransport(refused, scope).apiError.message).not.toContain('127.0.0.1');
+    expect(failureFromTransport(refused, request.slug).kind).toBe('broken');
+    expect(failureFromTransport(reset, request.slug).kind).toBe('reset');
+    expect(failureFromTransport(refused, request.slug).apiError.message).not.toContain('127.0.0.1');
   });
 });

@@ -1,42 +1,17 @@
-import { ApiError } from '../../errors/api-error.ts';
-import { errors } from '../../errors/errors.ts';
-import { type FieldPath, fieldText } from '../../errors/fields.ts';
-import type { ErrorCode } from '../../errors/kinds.ts';
+import { ApiError } from '../../../errors/api-error.ts';
+import { errors } from '../../../errors/errors.ts';
+import { type FieldPath, fieldName, fieldText } from '../../../errors/fields.ts';
+import type { ErrorCode } from '../../../errors/kinds.ts';
+import { UpstreamFailure } from './failure.ts';
 
-/**
- * - `rejected`: the upstream is well and refuses this request; another address would refuse it too.
- * - `too-many`: more inputs or bytes than this address takes in one call (413).
- * - `busy`: it is well, but full (429).
- * - `reset`: the connection broke before any answer, as a kept-alive one may at any time.
- * - `broken`, `timeout`: it does not work now.
- * - `cancelled`: the caller gave up.
- */
-export type FailureKind = 'rejected' | 'too-many' | 'busy' | 'reset' | 'broken' | 'timeout' | 'cancelled';
-
-/** Why one attempt at one address failed, with what the client would be told if it were the last one. */
-export class UpstreamFailure extends Error {
-  override readonly name = 'UpstreamFailure';
-  readonly kind: FailureKind;
-  readonly apiError: ApiError;
-  /** Free text of the upstream, for the log only. */
-  readonly detail: string;
-
-  constructor(kind: FailureKind, apiError: ApiError, detail: string) {
-    super(detail);
-    this.kind = kind;
-    this.apiError = apiError;
-    this.detail = detail;
-  }
-}
-
-/** What a message to the client may say: the slug, and where a too long text was found. */
-export interface FailureScope {
+/** What is known of the request when its error answer is read. */
+export interface RefusedRequest {
   slug: string;
-  /** The upstream's own name of the model, which clients never see. */
+  /** The upstream's own name for the model, which clients never see. */
   upstreamName: string;
   contextLength: number;
-  /** Which request field a context error is about, for example `messages` or `input`. */
-  param: string;
+  /** The field that a context error is about, for example `['messages']` or `['inputs', 3]`. */
+  field: FieldPath;
 }
 
 interface UpstreamError {
@@ -83,12 +58,12 @@ const TOKENS =
 const BATCH_LIMIT = /batch size \d+ > maximum allowed batch size/;
 const TOO_MUCH_OUTPUT = /^'?max_(completion_)?tokens\b.* too large/i;
 
-function contextError(error: UpstreamError, scope: FailureScope): ApiError {
+function contextError(error: UpstreamError, request: RefusedRequest): ApiError {
   const inTokens = !/\d characters/.test(error.message);
-  const told = (pattern: RegExp) =>
+  const numberIn = (pattern: RegExp) =>
     inTokens ? count(Number(pattern.exec(error.message)?.[1] ?? Number.NaN)) : undefined;
-  const limit = error.limit ?? told(LIMIT) ?? scope.contextLength;
-  const tokens = error.tokens ?? told(TOKENS);
+  const limit = error.limit ?? numberIn(LIMIT) ?? request.contextLength;
+  const tokens = error.tokens ?? numberIn(TOKENS);
   if (TOO_MUCH_OUTPUT.test(error.message)) {
     return new ApiError(
       'context_length_exceeded',
@@ -96,30 +71,40 @@ function contextError(error: UpstreamError, scope: FailureScope): ApiError {
       { field: MAX_TOKENS },
     );
   }
-  const param = error.param?.startsWith(scope.param) ? error.param : scope.param;
-  if (tokens !== undefined && tokens > limit) return errors.contextTooLong(param, tokens, limit);
+  const field = exactField(request.field, error.param);
+  if (tokens !== undefined && tokens > limit) return errors.contextTooLong(field, tokens, limit);
   return new ApiError(
     'context_length_exceeded',
-    `'${param}' is longer than the ${limit} tokens that this model takes. Shorten it or split it.`,
-    { field: param },
+    fieldText`${field} is longer than the ${limit} tokens that this model takes. Shorten it or split it.`,
+    { field },
   );
+}
+
+/** Another Baobab names the input or message that is too long: `input[3]` makes `['inputs']` more exact. */
+function exactField(field: FieldPath, param: string | undefined): FieldPath {
+  const [name = '', ...rest] = (param ?? '').match(/\w+/g) ?? [];
+  if (field.length > 1 || name === '' || !fieldName(field).startsWith(name)) return field;
+  return [...field, ...rest.map((part) => (/^\d+$/.test(part) ? Number(part) : part))];
 }
 
 const MAX_MESSAGE_LENGTH = 300;
 
-/** An upstream's words, without what would tell a client where and under which name the model runs. */
-export function sanitize(message: string, scope: Pick<FailureScope, 'slug' | 'upstreamName'>): string {
+/** Removes from an upstream's message what shows where and under which name the model runs. */
+export function sanitize(
+  message: string,
+  { slug, upstreamName }: Pick<RefusedRequest, 'slug' | 'upstreamName'>,
+): string {
   let clean = message
     .replace(/\b[a-z][a-z0-9+.-]*:\/\/\S+/gi, '…')
     .replace(/\b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?\b/g, '…')
     .replace(/\blocalhost(?::\d+)?\b/gi, '…')
     .replace(/(?<![\w.])(?:\/[\w.@-]+){2,}\/?/g, '…');
-  if (scope.upstreamName !== '') clean = clean.replaceAll(scope.upstreamName, scope.slug);
+  if (upstreamName !== '') clean = clean.replaceAll(upstreamName, slug);
   clean = clean.replace(/\s+/g, ' ').trim();
   return clean.length > MAX_MESSAGE_LENGTH ? `${clean.slice(0, MAX_MESSAGE_LENGTH - 1)}…` : clean;
 }
 
-/** Another Baobab has the same table, and OpenAI some of its codes; only those about the request itself are taken over. */
+/** Another Baobab has the same codes, and OpenAI some of them. Only codes about the request itself are passed on. */
 const REQUEST_CODES: readonly ErrorCode[] = [
   'invalid_parameter',
   'missing_parameter',
@@ -132,29 +117,30 @@ const MAX_TOKENS: FieldPath = ['maxTokens'];
 const MAX_TOKENS_NAME = /'max_(?:completion_)?tokens'/g;
 
 /** Clients name the limit of an answer in two ways: the error names it as this client did. */
-function ownRefusal(code: ErrorCode, error: UpstreamError, scope: FailureScope): ApiError {
-  const message = sanitize(error.message, scope);
+function ownRefusal(code: ErrorCode, error: UpstreamError, request: RefusedRequest): ApiError {
+  const message = sanitize(error.message, request);
   if (!/^max_(completion_)?tokens$/.test(error.param ?? '')) return new ApiError(code, message, { field: error.param });
   const texts = message.split(MAX_TOKENS_NAME);
   const text = texts.flatMap((part, index) => (index === 0 ? [part] : [MAX_TOKENS, part]));
   return new ApiError(code, text, { field: MAX_TOKENS });
 }
 
+/** Turns an error answer, or an error inside a stream, into what the client and the router need to know. */
 export function failureFromAnswer(
   status: number,
   body: unknown,
-  scope: FailureScope,
+  request: RefusedRequest,
   retryAfter?: string | undefined,
 ): UpstreamFailure {
   const error = readError(body);
   const detail = `status ${status}: ${error.message.slice(0, 1_000)}`;
-  const unavailable = (reason: string) => errors.modelUnavailable(scope.slug, reason);
+  const unavailable = (reason: string) => errors.modelUnavailable(request.slug, reason);
 
   const isContext =
     error.type === 'exceed_context_size_error' ||
     error.code === 'context_length_exceeded' ||
     (CONTEXT_STATUSES.has(status) && CONTEXT_ERROR.test(error.message));
-  if (isContext) return new UpstreamFailure('rejected', contextError(error, scope), detail);
+  if (isContext) return new UpstreamFailure('rejected', contextError(error, request), detail);
 
   if (status === 429) {
     const seconds = Number(retryAfter);
@@ -162,13 +148,9 @@ export function failureFromAnswer(
     return new UpstreamFailure('busy', errors.capacityExceeded(wait, 'every place that serves it is busy'), detail);
   }
   if (status === 413 || BATCH_LIMIT.test(error.message)) {
-    const tooLarge = new ApiError(
-      'context_length_exceeded',
-      `'${scope.param}' is larger than this model takes in one request.`,
-      {
-        field: scope.param,
-      },
-    );
+    const { field } = request;
+    const text = fieldText`${field} is larger than this model takes in one request.`;
+    const tooLarge = new ApiError('context_length_exceeded', text, { field });
     return new UpstreamFailure('too-many', tooLarge, detail);
   }
   if (status === 408 || status === 504) {
@@ -181,43 +163,12 @@ export function failureFromAnswer(
   }
   const own = REQUEST_CODES.find((code) => code === error.code);
   if (status >= 400 && own !== undefined && error.message !== '') {
-    const refusal = ownRefusal(own, error, scope);
-    return new UpstreamFailure('rejected', refusal, detail);
+    return new UpstreamFailure('rejected', ownRefusal(own, error, request), detail);
   }
   if (status >= 400) {
-    const reason = sanitize(error.message, scope) || 'it gave no reason';
+    const reason = sanitize(error.message, request) || 'it gave no reason';
     const message = `The model refused the request: ${reason}`;
     return new UpstreamFailure('rejected', errors.invalidParameter(error.param, message), detail);
   }
   return new UpstreamFailure('broken', unavailable('its upstream gave an unexpected answer'), detail);
-}
-
-const RESET_CODES = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET']);
-const CONNECT_TIMEOUT_CODES = new Set(['ETIMEDOUT', 'UND_ERR_CONNECT_TIMEOUT']);
-
-const errorCode = (error: unknown): string =>
-  isRecord(error) && typeof error.code === 'string'
-    ? error.code
-    : isRecord(error) && error.cause
-      ? errorCode(error.cause)
-      : '';
-
-/** What connections say when no whole answer came. */
-export function failureFromTransport(error: unknown, scope: Pick<FailureScope, 'slug'>): UpstreamFailure {
-  const code = errorCode(error);
-  const detail = `${code} ${error instanceof Error ? error.message : String(error)}`.trim();
-  if (CONNECT_TIMEOUT_CODES.has(code)) {
-    return new UpstreamFailure('timeout', errors.upstreamTimeout('no connection to its upstream'), detail);
-  }
-  const reason = errors.modelUnavailable(scope.slug, 'its upstream cannot be reached');
-  return new UpstreamFailure(RESET_CODES.has(code) ? 'reset' : 'broken', reason, detail);
-}
-
-/** A body that is not what the protocol says. */
-export function malformedAnswer(detail: string, scope: Pick<FailureScope, 'slug'>): UpstreamFailure {
-  return new UpstreamFailure(
-    'broken',
-    errors.modelUnavailable(scope.slug, 'its upstream gave an unexpected answer'),
-    detail,
-  );
 }

@@ -1,0 +1,53 @@
+import type { ApiError } from '../../../errors/api-error.ts';
+import { errors } from '../../../errors/errors.ts';
+
+/**
+ * - `rejected`: the upstream works and refuses this request; another one would refuse it too.
+ * - `too-many`: more inputs or bytes than this upstream takes in one call (413).
+ * - `busy`: it works, but is full (429).
+ * - `reset`: the connection broke before any answer, as a kept-alive one may at any time.
+ * - `broken`, `timeout`: it does not work now.
+ * - `cancelled`: the caller gave up.
+ */
+export type FailureKind = 'rejected' | 'too-many' | 'busy' | 'reset' | 'broken' | 'timeout' | 'cancelled';
+
+/** Why one call to one upstream failed, with the error for the client if no other upstream succeeds. */
+export class UpstreamFailure extends Error {
+  override readonly name = 'UpstreamFailure';
+  readonly kind: FailureKind;
+  readonly apiError: ApiError;
+  /** The upstream's own text. For the log only. */
+  readonly detail: string;
+
+  constructor(kind: FailureKind, apiError: ApiError, detail: string) {
+    super(detail);
+    this.kind = kind;
+    this.apiError = apiError;
+    this.detail = detail;
+  }
+}
+
+const RESET_CODES = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET']);
+const CONNECT_TIMEOUT_CODES = new Set(['ETIMEDOUT', 'UND_ERR_CONNECT_TIMEOUT']);
+
+function errorCode(error: unknown): string {
+  if (typeof error !== 'object' || error === null) return '';
+  if ('code' in error && typeof error.code === 'string') return error.code;
+  return 'cause' in error ? errorCode(error.cause) : '';
+}
+
+/** For errors of the connection: no whole answer arrived. */
+export function failureFromTransport(error: unknown, slug: string): UpstreamFailure {
+  const code = errorCode(error);
+  const detail = `${code} ${error instanceof Error ? error.message : String(error)}`.trim();
+  if (CONNECT_TIMEOUT_CODES.has(code)) {
+    return new UpstreamFailure('timeout', errors.upstreamTimeout('no connection to its upstream'), detail);
+  }
+  const reason = errors.modelUnavailable(slug, 'its upstream cannot be reached');
+  return new UpstreamFailure(RESET_CODES.has(code) ? 'reset' : 'broken', reason, detail);
+}
+
+/** For an answer that does not follow the protocol. */
+export function malformedAnswer(detail: string, slug: string): UpstreamFailure {
+  return new UpstreamFailure('broken', errors.modelUnavailable(slug, 'its upstream gave an unexpected answer'), detail);
+}

@@ -1,0 +1,18 @@
+import type { ChatRequest } from '../engine.ts';
+
+/** English text has about four characters to a token. Used only where the upstream gives no count. */
+const CHARACTERS_PER_TOKEN = 4;
+/** What common chat templates add around each message. */
+const TOKENS_PER_MESSAGE = 4;
+
+export const estimateTokens = (text: string): number => Math.ceil(text.length / CHARACTERS_PER_TOKEN);
+
+export function estimatePromptTokens({ prompt, tools }: ChatRequest): number {
+  if ('tokens' in prompt) return prompt.tokens.length;
+  if ('text' in prompt) return estimateTokens(prompt.text);
+  const toolTokens = tools === undefined || tools.length === 0 ? 0 : estimateTokens(JSON.stringify(tools));
+  return prompt.messages.reduce((sum, message) => {
+    const calls = message.toolCalls?.reduce((n, call) => n + estimateTokens(call.name + call.arguments), 0) ?? 0;
+    return sum + TOKENS_PER_MESSAGE + estimateTokens(message.content) + calls;
+  }, toolTokens);
+}
