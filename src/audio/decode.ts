@@ -158,7 +158,7 @@ async function resourcesOf(pid: number | undefined): Promise<{ memoryBytes: numb
 }
 
 function refusal(failure: DecodeFailure | undefined, ended: 'memory' | 'stall' | undefined) {
-  return errors.invalidParameter('file', message(failure, ended));
+  return errors.invalidParameter(['file'], message(failure, ended));
 }
 
 function message(failure: DecodeFailure | undefined, ended: 'memory' | 'stall' | undefined): string {

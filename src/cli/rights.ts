@@ -55,7 +55,7 @@ function scopesOption(name: string, given: string | undefined): Scope[] | undefi
   }
 }
 
-const timeOption = orNull((name, given) => (given === undefined ? undefined : parseTimestamp(given, name)));
+const timeOption = orNull((_name, given) => (given === undefined ? undefined : parseTimestamp(given, ['expiresAt'])));
 
 export const limitsFrom = (values: Values<typeof LIMIT_OPTIONS>): Changes<AccountLimits> => ({
   rpm: limit('rpm', values.rpm),

@@ -16,6 +16,19 @@ function usageOf(name: string, { usage }: Command): string {
   return `usage:\n${usage.map((each) => start + each.replaceAll('\n', `\n${' '.repeat(start.length)}`)).join('\n')}`;
 }
 
+/** The options that set a field, where errors name one. */
+const OPTION_NAMES: Readonly<Record<string, string>> = {
+  start: '--start',
+  end: '--end',
+  bucket: '--bucket',
+  groupBy: '--group-by',
+  expiresAt: '--expires',
+  graceMs: '--grace',
+  removalDate: '--on',
+};
+
+const withOptionNames = (error: ApiError): ApiError => error.mapFields((path) => OPTION_NAMES[String(path[0])] ?? path);
+
 function explain(name: string, error: unknown, usage: string): { text: string; exitCode: number } | undefined {
   if (error instanceof UsageError) return { text: `baobab ${name}: ${error.message}\n\n${usage}`, exitCode: 2 };
   if (error instanceof OptionError) {
@@ -23,7 +36,8 @@ function explain(name: string, error: unknown, usage: string): { text: string; e
   }
   if (error instanceof ConfigError) return { text: `The configuration is not valid:\n${error.message}`, exitCode: 1 };
   if (error instanceof CatalogError) return { text: `The catalog is not valid:\n${error.message}`, exitCode: 1 };
-  if (error instanceof ApiError || error instanceof StoreUnavailableError || error instanceof CommandFailed) {
+  if (error instanceof ApiError) return { text: `baobab: ${withOptionNames(error).message}`, exitCode: 1 };
+  if (error instanceof StoreUnavailableError || error instanceof CommandFailed) {
     return { text: `baobab: ${error.message}`, exitCode: 1 };
   }
   return undefined;
@@ -35,14 +49,14 @@ export async function runCommand(
   env: Readonly<Record<string, string | undefined>>,
 ): Promise<number> {
   const print = (text: string) => process.stdout.write(`${text}\n`);
-  const complain = (text: string) => process.stderr.write(`${text}\n`);
+  const printError = (text: string) => process.stderr.write(`${text}\n`);
   if (name === undefined || name === 'help' || name === '--help' || name === '-h') {
     print(help());
     return name === undefined ? 2 : 0;
   }
   const entry = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
   if (entry === undefined) {
-    complain(`baobab: there is no command '${name}'\n\n${help()}`);
+    printError(`baobab: there is no command '${name}'\n\n${help()}`);
     return 2;
   }
   const command = await entry.load();
@@ -58,7 +72,7 @@ export async function runCommand(
   } catch (error) {
     const explained = explain(name, error, usage);
     if (explained === undefined) throw error;
-    complain(explained.text);
+    printError(explained.text);
     return explained.exitCode;
   }
 }

@@ -1,4 +1,5 @@
 import { errors } from '../errors/errors.ts';
+import { fieldText } from '../errors/fields.ts';
 import type { Scope } from './scopes.ts';
 
 export const BATCH_ENDPOINTS = ['/v1/chat/completions', '/v1/embeddings', '/v1/rerank'] as const;
@@ -39,6 +40,7 @@ export const isActive = (status: BatchStatus): boolean => (ACTIVE_STATUSES as re
 export interface BatchProblem {
   code: string;
   message: string;
+  /** `inputFileId`, or the field of the line. */
   param: string | null;
   line: number | null;
 }
@@ -77,8 +79,8 @@ export function parseWindow(text: string): number {
   const hours = parts === null ? 0 : Number(parts[1]) * (parts[2] === 'd' ? 24 : 1);
   if (hours === 0 || hours > MAX_WINDOW_HOURS) {
     throw errors.invalidParameter(
-      'completion_window',
-      "'completion_window' must be '24h', or another whole number of hours or days up to 7d.",
+      ['completionWindow'],
+      fieldText`${['completionWindow']} must be '24h', or another whole number of hours or days up to 7d.`,
     );
   }
   return hours * HOUR_MS;
@@ -90,13 +92,16 @@ export function checkMetadata(metadata: Readonly<Record<string, string>>): void 
   const { pairs, keyCharacters, valueCharacters } = METADATA_LIMITS;
   const entries = Object.entries(metadata);
   if (entries.length > pairs) {
-    throw errors.invalidParameter('metadata', `'metadata' has ${entries.length} pairs; at most ${pairs} are accepted.`);
+    throw errors.invalidParameter(
+      ['metadata'],
+      fieldText`${['metadata']} has ${entries.length} pairs; at most ${pairs} are accepted.`,
+    );
   }
   for (const [key, value] of entries) {
     if (key.length > keyCharacters || value.length > valueCharacters) {
       throw errors.invalidParameter(
-        'metadata',
-        `Keys of 'metadata' may have ${keyCharacters} characters and values ${valueCharacters}.`,
+        ['metadata'],
+        fieldText`Keys of ${['metadata']} may have ${keyCharacters} characters and values ${valueCharacters}.`,
       );
     }
   }

@@ -35,7 +35,7 @@ describe('timestamps', () => {
     ['2026-11-15T08:00:00-0530', '2026-11-15T13:30:00.000Z'],
     ['2024-02-29', '2024-02-29T00:00:00.000Z'],
   ])('%s is %s', (text, expected) => {
-    expect(new Date(parseTimestamp(text, 'start')).toISOString()).toBe(expected);
+    expect(new Date(parseTimestamp(text, ['start'])).toISOString()).toBe(expected);
   });
 
   it.each([
@@ -50,7 +50,7 @@ describe('timestamps', () => {
     '',
     '2026-11-15T08:00:00Z; drop table',
   ])('refuses %j and names the parameter', (text) => {
-    expect(() => parseTimestamp(text, 'start')).toThrow(
+    expect(() => parseTimestamp(text, ['start'])).toThrow(
       expect.objectContaining({ code: 'invalid_parameter', param: 'start', status: 400 }),
     );
   });

@@ -1,4 +1,5 @@
 import { errors } from '../errors/errors.ts';
+import { type FieldPath, fieldText } from '../errors/fields.ts';
 
 export const DAY_MS = 86_400_000;
 
@@ -17,7 +18,7 @@ export function isCalendarDate(text: string): boolean {
 const ISO = /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}):(\d{2})(?::(\d{2})(?:\.\d{1,9})?)?(Z|[+-]\d{2}:?\d{2})?)?$/i;
 
 /** Milliseconds of an ISO 8601 timestamp. A date alone is midnight UTC, and a time without a zone is UTC too. */
-export function parseTimestamp(text: string, param: string): number {
+export function parseTimestamp(text: string, field: FieldPath): number {
   const parts = ISO.exec(text);
   const [, date, hour = '00', minute = '00', second = '00', zone = 'Z'] = parts ?? [];
   const valid =
@@ -27,8 +28,8 @@ export function parseTimestamp(text: string, param: string): number {
     : Number.NaN;
   if (Number.isNaN(time)) {
     throw errors.invalidParameter(
-      param,
-      `'${param}' must be an ISO 8601 date or timestamp that exists, such as 2026-11-15T08:00:00Z.`,
+      field,
+      fieldText`${field} must be an ISO 8601 date or timestamp that exists, such as 2026-11-15T08:00:00Z.`,
     );
   }
   return time;

@@ -82,10 +82,13 @@ describe('usage window', () => {
       code: 'invalid_parameter',
       param: 'bucket',
     });
-    expect(problem({ start: '2026-11-01', groupBy: 'model,account' })).toMatchObject({
-      code: 'invalid_parameter',
-      param: 'group_by',
-    });
+    for (const groupBy of ['model,account', 'model,,key', 'model,', ',']) {
+      expect(problem({ start: '2026-11-01', groupBy })).toMatchObject({ code: 'invalid_parameter', param: 'groupBy' });
+    }
+    for (const bucket of ['', 'DAY']) {
+      expect(problem({ start: '2026-11-01', bucket })).toMatchObject({ code: 'invalid_parameter', param: 'bucket' });
+    }
+    expect(problem({ start: '2026-11-01', end: '' })).toMatchObject({ code: 'invalid_parameter', param: 'end' });
   });
 });
 

@@ -1,4 +1,5 @@
 import { errors } from '../errors/errors.ts';
+import { type FieldPath, fieldText } from '../errors/fields.ts';
 import { DAY_MS, parseTimestamp } from './dates.ts';
 
 export const BUCKETS = ['hour', 'day', 'month'] as const;
@@ -30,7 +31,7 @@ const LENGTH_MS = { hour: HOUR_MS, day: DAY_MS };
 
 const monthStart = (index: number): number => Date.UTC(Math.floor(index / 12), index % 12, 1);
 
-/** Number of the UTC bucket that a moment lies in: hours and days since 1970, calendar months since the year 0. */
+/** Number of the UTC bucket that a time is in: hours and days since 1970, calendar months since the year 0. */
 export function bucketIndex(bucket: Bucket, time: number): number {
   if (bucket !== 'month') return Math.floor(time / LENGTH_MS[bucket]);
   const date = new Date(time);
@@ -43,37 +44,37 @@ export function bucketBounds(bucket: Bucket, index: number): { start: number; en
   return { start: index * LENGTH_MS[bucket], end: (index + 1) * LENGTH_MS[bucket] };
 }
 
-/** What a client asked for. The default end lies just after now, so that an answer finished this very moment is counted. */
+/** Reads a request for usage. By default it ends just after now, so that an answer finished this very moment is counted. */
 export function parseUsageWindow(text: UsageWindowText, now: number): UsageWindow {
-  if (text.start === undefined || text.start === '') throw errors.missingParameter('start');
-  const start = readTime(text.start, 'start');
-  const end = text.end === undefined || text.end === '' ? Math.max(now, start) + 1 : readTime(text.end, 'end');
-  if (end <= start)
-    throw errors.invalidParameter('end', "'end' must be later than 'start'; it is not part of the window itself.");
+  if (text.start === undefined || text.start === '') throw errors.missingParameter(['start']);
+  const start = parseTime(text.start, ['start']);
+  const end = text.end === undefined ? Math.max(now, start) + 1 : parseTime(text.end, ['end']);
+  if (end <= start) {
+    throw errors.invalidParameter(['end'], fieldText`${['end']} is exclusive and must be later than ${['start']}.`);
+  }
   return { start, end, bucket: parseBucket(text.bucket), groupBy: parseGroupBy(text.groupBy) };
 }
 
 function parseBucket(text: string | undefined): Bucket {
-  if (text === undefined || text === '') return 'day';
+  if (text === undefined) return 'day';
   const bucket = BUCKETS.find((name) => name === text);
-  if (!bucket) throw errors.invalidParameter('bucket', `'bucket' must be one of ${BUCKETS.join(', ')}.`);
+  if (!bucket)
+    throw errors.invalidParameter(['bucket'], fieldText`${['bucket']} must be one of ${BUCKETS.join(', ')}.`);
   return bucket;
 }
 
 function parseGroupBy(text: string | undefined): Grouping[] {
-  const names = (text ?? '').split(',').map((name) => name.trim());
-  const wanted = new Set(names.filter((name) => name !== ''));
-  for (const name of wanted) {
-    if (!(GROUPINGS as readonly string[]).includes(name)) {
-      throw errors.invalidParameter(
-        'group_by',
-        `'group_by' is a comma-separated list of any of ${GROUPINGS.join(', ')}.`,
-      );
-    }
+  if (text === undefined || text === '') return [];
+  const wanted = text.split(',').map((name) => name.trim());
+  if (!wanted.every((name) => (GROUPINGS as readonly string[]).includes(name))) {
+    throw errors.invalidParameter(
+      ['groupBy'],
+      fieldText`${['groupBy']} must be a comma-separated list of any of ${GROUPINGS.join(', ')}.`,
+    );
   }
-  return GROUPINGS.filter((name) => wanted.has(name));
+  return GROUPINGS.filter((name) => wanted.includes(name));
 }
 
 /** A plus that was not escaped in a query string arrives as a space. */
-const readTime = (text: string, param: string): number =>
-  parseTimestamp(text.replace(/(T[\d:.]+) (\d{2}:?\d{2})$/i, '$1+$2'), param);
+const parseTime = (text: string, field: FieldPath): number =>
+  parseTimestamp(text.replace(/(T[\d:.]+) (\d{2}:?\d{2})$/i, '$1+$2'), field);

@@ -103,7 +103,7 @@ describe('deprecation', () => {
   it('needs 90 days', async () => {
     await expect(catalog.deprecate('acme/chat', '2027-02-13')).rejects.toMatchObject({
       code: 'validation_failed',
-      param: 'on',
+      param: 'removalDate',
       message: expect.stringContaining('the earliest date is 2027-02-14'),
     });
     expect(catalog.get('acme/chat').version.deprecatedAt).toBeNull();

@@ -166,7 +166,8 @@ export async function createCatalog(dependencies: CatalogDependencies): Promise<
     },
     async deprecate(text, removalDate) {
       const problem = noticeProblem(removalDate, clock.now());
-      if (problem !== undefined) throw errors.validationFailed('on', `Cannot deprecate '${text}': ${problem}.`);
+      if (problem !== undefined)
+        throw errors.validationFailed(['removalDate'], `Cannot deprecate '${text}': ${problem}.`);
       const { entry, versions } = targets(text);
       const noticeAt = clock.now();
       for (const { version, retiredAt } of versions) {
@@ -182,7 +183,7 @@ export async function createCatalog(dependencies: CatalogDependencies): Promise<
       for (const version of versions) {
         const problem = retirementProblem(version, clock.now());
         if (problem !== undefined) {
-          throw errors.validationFailed('model', `Cannot retire '${entry.slug}@${version.version}': ${problem}.`);
+          throw errors.validationFailed(['model'], `Cannot retire '${entry.slug}@${version.version}': ${problem}.`);
         }
       }
       for (const { version, deprecatedAt } of versions) {

@@ -65,7 +65,7 @@ describe('usage report', () => {
     const { service } = serviceOver([row(first), row(first), row(first)], 2);
     await expect(service.report('acct_1', { start: '2026-11-01', groupBy: 'key' })).rejects.toMatchObject({
       code: 'validation_failed',
-      param: 'group_by',
+      param: 'groupBy',
     });
   });
 });

@@ -81,10 +81,10 @@ function tooManyBuckets(window: UsageWindow, rows: readonly UsageRow[], maxBucke
   const firstThatDoesNotFit = bucketBounds(window.bucket, rows.at(-1)?.index ?? 0).start;
   const what = `This report would have more than ${maxBuckets} buckets.`;
   if (firstThatDoesNotFit <= window.start) {
-    return errors.validationFailed('group_by', `${what} Group by fewer fields: one ${window.bucket} alone has more.`);
+    return errors.validationFailed(['groupBy'], `${what} Group by fewer fields: one ${window.bucket} alone has more.`);
   }
   return errors.validationFailed(
-    'end',
+    ['end'],
     `${what} The window from ${isoTime(window.start)} to ${isoTime(firstThatDoesNotFit)} fits; so may a larger bucket ` +
       'or fewer fields to group by.',
   );

@@ -56,6 +56,17 @@ describe('addresses', () => {
     expectError(await get(path), 'invalid_parameter');
   });
 
+  it.each([
+    ['group_by=model,,key', 'group_by'],
+    ['group_by=account', 'group_by'],
+    ['bucket=', 'bucket'],
+    ['end=', 'end'],
+    ['end=2025-12-31', 'end'],
+  ])('refuses the usage query %s and names the parameter', async (query, param) => {
+    const message = expectError(await get(`/v1/usage?start=2026-01-01&${query}`), 'invalid_parameter', param);
+    expect(message).toContain(`'${param}'`);
+  });
+
   it('shows only the beginning of a very long one', async () => {
     expect(expectError(await get(`/${'x'.repeat(3000)}`), 'unknown_endpoint').length).toBeLessThan(400);
     expect(expectError(await get(`/v1/models/a/${'x'.repeat(3000)}`), 'model_not_found', 'model').length).toBeLessThan(

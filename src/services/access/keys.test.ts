@@ -33,7 +33,7 @@ describe('keys', () => {
 
   it('cannot be born expired', async () => {
     const expiresAt = now;
-    await expect(service.createKey(account, { name: 'x', expiresAt })).rejects.toMatchObject({ param: 'expires_at' });
+    await expect(service.createKey(account, { name: 'x', expiresAt })).rejects.toMatchObject({ param: 'expiresAt' });
   });
 
   it('keep the time of their first revocation', async () => {
@@ -58,7 +58,7 @@ describe('changes', () => {
   it('can neither end a key in the past nor bring a revoked one back', async () => {
     const { key } = await service.createKey(account, { name: 'ci' });
     const past = service.updateKey(key.id, { expiresAt: now });
-    await expect(past).rejects.toMatchObject({ param: 'expires_at' });
+    await expect(past).rejects.toMatchObject({ param: 'expiresAt' });
     await service.revokeKey(key.id);
     await expect(service.updateKey(key.id, { rpm: 1 })).rejects.toMatchObject({ param: 'id' });
   });
@@ -95,8 +95,8 @@ describe('rotation', () => {
 
   it('is refused beyond 24 hours and for revoked keys', async () => {
     const { key } = await service.createKey(account, { name: 'ci' });
-    await expect(service.rotateKey(key.id, 24 * hour + 1)).rejects.toMatchObject({ param: 'grace' });
-    await expect(service.rotateKey(key.id, -1)).rejects.toMatchObject({ param: 'grace' });
+    await expect(service.rotateKey(key.id, 24 * hour + 1)).rejects.toMatchObject({ param: 'graceMs' });
+    await expect(service.rotateKey(key.id, -1)).rejects.toMatchObject({ param: 'graceMs' });
     await service.revokeKey(key.id);
     await expect(service.rotateKey(key.id, 0)).rejects.toMatchObject({ param: 'id' });
     expect(await service.rotateKey('key_none', 0)).toBeUndefined();

@@ -3,6 +3,7 @@ import { DAY_MS } from '../../domain/dates.ts';
 import type { Account, AccountLimits, ApiKey, Changes, KeyRights } from '../../domain/principal.ts';
 import { DEFAULT_SCOPES, SCOPES } from '../../domain/scopes.ts';
 import { errors } from '../../errors/errors.ts';
+import { fieldText } from '../../errors/fields.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { AccountRepository, KeyRepository } from '../../ports/repositories.ts';
 import { DuplicateError } from '../../ports/store-errors.ts';
@@ -71,14 +72,17 @@ export function createKeys({ accounts, keys, clock }: KeysDependencies): KeysSer
 
   function checkExpiry({ expiresAt }: Changes<KeyRights>): void {
     if (typeof expiresAt === 'number' && expiresAt <= clock.now()) {
-      throw errors.invalidParameter('expires_at', "'expires_at' must lie in the future.");
+      throw errors.invalidParameter(['expiresAt'], fieldText`${['expiresAt']} must be in the future.`);
     }
   }
 
   const service: KeysService = {
     async createAccount(name, limits = {}) {
       if (!/^[\p{L}\p{N}][\p{L}\p{N} ._-]{0,63}$/u.test(name)) {
-        throw errors.invalidParameter('name', "'name' must be 1 to 64 letters, digits, spaces, '.', '_' or '-'.");
+        throw errors.invalidParameter(
+          ['name'],
+          fieldText`${['name']} must be 1 to 64 letters, digits, spaces, '.', '_' or '-'.`,
+        );
       }
       const account: Account = {
         id: createId('acct', clock.now()),
@@ -92,7 +96,7 @@ export function createKeys({ accounts, keys, clock }: KeysDependencies): KeysSer
         await accounts.create(account);
       } catch (error) {
         if (!(error instanceof DuplicateError)) throw error;
-        throw errors.invalidParameter('name', `There is an account with the name '${name}' already.`);
+        throw errors.invalidParameter(['name'], `There is an account with the name '${name}' already.`);
       }
       return account;
     },
@@ -107,7 +111,7 @@ export function createKeys({ accounts, keys, clock }: KeysDependencies): KeysSer
       checkExpiry(changes);
       const key = await keys.get(id);
       if (key === undefined) return undefined;
-      if (key.revokedAt !== null) throw errors.invalidParameter('id', 'A revoked key cannot be changed.');
+      if (key.revokedAt !== null) throw errors.invalidParameter(['id'], 'A revoked key cannot be changed.');
       return keys.update(id, changes);
     },
     listKeys: (accountId) => keys.list({ accountId }),
@@ -118,11 +122,11 @@ export function createKeys({ accounts, keys, clock }: KeysDependencies): KeysSer
     },
     async rotateKey(id, graceMs) {
       if (graceMs < 0 || graceMs > MAX_ROTATION_GRACE_MS) {
-        throw errors.invalidParameter('grace', 'The old key can go on for at most 24 hours.');
+        throw errors.invalidParameter(['graceMs'], 'The old key can stay valid for at most 24 hours.');
       }
       const previous = await keys.get(id);
       if (previous === undefined) return undefined;
-      if (previous.revokedAt !== null) throw errors.invalidParameter('id', 'A revoked key cannot be rotated.');
+      if (previous.revokedAt !== null) throw errors.invalidParameter(['id'], 'A revoked key cannot be rotated.');
       const account = await accounts.get(previous.accountId);
       if (account === undefined) return undefined;
       const issued = await issue(account, { ...previous, expiresAt: sameLifetime(previous, clock.now()) });
@@ -136,8 +140,8 @@ export function createKeys({ accounts, keys, clock }: KeysDependencies): KeysSer
       if ((await keys.list({})).length > 0) return undefined;
       if (givenSecret !== undefined && !isPlausibleSecret(givenSecret)) {
         throw errors.invalidParameter(
-          'api_key',
-          'The given first key has the shape of a Baobab key, but its checksum is wrong.',
+          ['apiKey'],
+          'The configured first key looks like a Baobab key, but its checksum is wrong.',
         );
       }
       const account = (await accounts.findByName('default')) ?? (await service.createAccount('default'));

@@ -173,7 +173,7 @@ export function createBatchJob(dependencies: BatchJobDependencies) {
     const input = await fileRecords.attached(id);
     if (input === undefined || (await blobs.stat(input.blobKey)) === undefined) {
       const message = 'The input file is gone.';
-      const problem = { code: 'input_file_gone', message, param: 'input_file_id', line: null };
+      const problem = { code: 'input_file_gone', message, param: 'inputFileId', line: null };
       return end(id, 'failed', [problem]);
     }
     const results = createResultWriter({ batchId: id, blobs, batches, clock });

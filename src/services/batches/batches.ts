@@ -50,10 +50,10 @@ export function createBatches({ batches, files, clock, onChange }: BatchesDepend
       if (!key.scopes.includes(scope)) throw errors.insufficientScope(scope);
       const windowMs = parseWindow(completionWindow);
       if (metadata !== null) checkMetadata(metadata);
-      const file = await files.get(account.id, inputFileId, 'input_file_id');
+      const file = await files.get(account.id, inputFileId, ['inputFileId']);
       if (file.purpose !== 'batch') {
         throw errors.invalidParameter(
-          'input_file_id',
+          ['inputFileId'],
           `The file '${file.id}' has the purpose '${file.purpose}'; the input of a batch needs the purpose 'batch'.`,
         );
       }
@@ -78,7 +78,7 @@ export function createBatches({ batches, files, clock, onChange }: BatchesDepend
         cancellingAt: null,
         endedAt: null,
       };
-      if (!(await batches.create(batch))) throw errors.fileNotFound(file.id, 'input_file_id');
+      if (!(await batches.create(batch))) throw errors.fileNotFound(file.id, ['inputFileId']);
       onChange();
       return batch;
     },

@@ -15,7 +15,7 @@ export interface Validated {
   problems: BatchProblem[];
 }
 
-const whole = (code: string, message: string): BatchProblem => ({ code, message, param: 'input_file_id', line: null });
+const whole = (code: string, message: string): BatchProblem => ({ code, message, param: 'inputFileId', line: null });
 
 export interface ValidationOptions {
   batch: Batch;

@@ -2,6 +2,7 @@ import type { Readable } from 'node:stream';
 import { DAY_MS } from '../../domain/dates.ts';
 import { cleanFilename, FILE_BLOBS, type FilePurpose, type StoredFile } from '../../domain/file.ts';
 import { errors } from '../../errors/errors.ts';
+import type { Field } from '../../errors/fields.ts';
 import type { BlobStore, ByteRange } from '../../ports/blobs.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { FileQuery, FileRepository, JobKind } from '../../ports/files.ts';
@@ -37,8 +38,8 @@ export interface FilesService {
   upload(accountId: string, upload: Upload): Promise<StoredFile>;
   /** Bytes without a record yet, for writers that must record the file together with something else. */
   store(accountId: string, upload: Omit<Upload, 'announcedBytes'>): Promise<StoredFile>;
-  /** Throws 404 for files that are not there or of another account; `param` names the field that the id stood in, if it was one. */
-  get(accountId: string, id: string, param?: string): Promise<StoredFile>;
+  /** Throws 404 for files that do not exist or belong to another account. `field` is where the client named the file. */
+  get(accountId: string, id: string, field?: Field): Promise<StoredFile>;
   list(accountId: string, query: FileQuery): Promise<FilePage>;
   open(file: StoredFile, range?: ByteRange): Promise<Readable>;
   /** Gone for clients when it resolves; the bytes go as soon as no job reads them. */
@@ -73,7 +74,7 @@ export function createFiles(dependencies: FilesDependencies): FilesService {
   async function quotaExceeded(accountId: string): Promise<Error> {
     const stored = await files.stored(accountId);
     return errors.validationFailed(
-      'file',
+      ['file'],
       `This account stores ${stored.items} files with ${stored.bytes} bytes; with this one it would pass its quota of ` +
         `${quota.items === 0 ? 'any number of' : quota.items} files and ${quota.bytes === 0 ? 'any number of' : quota.bytes} bytes. ` +
         'Delete files that are no longer needed.',
@@ -150,9 +151,9 @@ export function createFiles(dependencies: FilesDependencies): FilesService {
       };
     },
 
-    async get(accountId, id, param) {
+    async get(accountId, id, field) {
       const file = await files.get(accountId, id);
-      if (file === undefined) throw errors.fileNotFound(id.slice(0, 100), param);
+      if (file === undefined) throw errors.fileNotFound(id.slice(0, 100), field);
       return file;
     },
 

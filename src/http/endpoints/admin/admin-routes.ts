@@ -3,7 +3,10 @@ import { definedFields } from '../../../domain/principal.ts';
 import { errors } from '../../../errors/errors.ts';
 
 /** What operators do, for keys with the scope `admin`; the command line does the same on the store itself. */
-export const config = { scope: 'admin' as const };
+export const config = {
+  scope: 'admin' as const,
+  fieldNames: { expiresAt: 'expires_at', graceMs: 'grace_seconds', removalDate: 'on' },
+};
 export const tags = ['Administration'];
 
 export const noSuch = (what: string, id: string) => errors.invalidParameter(what, `There is no ${what} '${id}'.`);

@@ -106,7 +106,7 @@ export const rightsFromWire = (body: Static<typeof KeyChanges>): Changes<KeyRigh
   allowedModels: body.allowed_models,
   allowedRegions: body.allowed_regions,
   concurrency: body.concurrency,
-  expiresAt: typeof body.expires_at === 'string' ? parseTimestamp(body.expires_at, 'expires_at') : body.expires_at,
+  expiresAt: typeof body.expires_at === 'string' ? parseTimestamp(body.expires_at, ['expiresAt']) : body.expires_at,
 });
 
 export const accountToWire = (account: Account): Static<typeof AccountShape> => ({

@@ -2,7 +2,15 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { BatchesService } from '../../../services/batches/batches.ts';
 import { commonErrors, ErrorResponse } from '../../answer/error-schema.ts';
 import { principalOf } from '../../request/request-record.ts';
-import { BatchList, BatchObject, BatchParams, BatchQuery, batchToWire, CreateBatchRequest } from './schema.ts';
+import {
+  BATCH_FIELDS,
+  BatchList,
+  BatchObject,
+  BatchParams,
+  BatchQuery,
+  batchToWire,
+  CreateBatchRequest,
+} from './schema.ts';
 
 const TAGS = ['Batches'];
 
@@ -10,7 +18,7 @@ export const batchRoutes: FastifyPluginAsyncTypebox<{ batches: BatchesService }>
   server.post(
     '/batches',
     {
-      config: { scope: 'batches' },
+      config: { scope: 'batches', fieldNames: BATCH_FIELDS },
       schema: {
         summary: 'Run every line of a file as a request of its own',
         tags: TAGS,

@@ -1,5 +1,6 @@
 import { type Static, Type } from 'typebox';
-import { BATCH_ENDPOINTS, BATCH_STATUSES, type Batch } from '../../../domain/batch.ts';
+import { BATCH_ENDPOINTS, BATCH_STATUSES, type Batch, type BatchProblem } from '../../../domain/batch.ts';
+import { clientName, type FieldNames } from '../../answer/field-names.ts';
 
 const seconds = Type.Union([Type.Integer(), Type.Null()], { description: 'Unix time in seconds' });
 const optionalId = Type.Union([Type.String(), Type.Null()]);
@@ -59,6 +60,13 @@ export const BatchQuery = Type.Object({
 
 export const BatchParams = Type.Object({ batch_id: Type.String({ description: 'Id of the batch, `batch_…`' }) });
 
+export const BATCH_FIELDS: FieldNames = { inputFileId: 'input_file_id', completionWindow: 'completion_window' };
+
+const problemToWire = (problem: BatchProblem): Static<typeof Problem> => ({
+  ...problem,
+  param: problem.param === null ? null : clientName([problem.param], BATCH_FIELDS),
+});
+
 /** Only what is set: the official schema has no nulls here. */
 export function batchToWire(batch: Batch): Static<typeof BatchObject> {
   const time = (name: string, ms: number | null) => (ms === null ? {} : { [name]: Math.floor(ms / 1000) });
@@ -67,7 +75,9 @@ export function batchToWire(batch: Batch): Static<typeof BatchObject> {
     id: batch.id,
     object: 'batch',
     endpoint: batch.endpoint,
-    ...(batch.problems.length === 0 ? {} : { errors: { object: 'list' as const, data: [...batch.problems] } }),
+    ...(batch.problems.length === 0
+      ? {}
+      : { errors: { object: 'list' as const, data: batch.problems.map(problemToWire) } }),
     input_file_id: batch.inputFileId,
     completion_window: batch.completionWindow,
     status: batch.status,

@@ -8,7 +8,7 @@ export const usageRoutes: FastifyPluginAsyncTypebox<{ usage: UsageService }> = a
   server.get(
     '/usage',
     {
-      config: { scope: 'usage' },
+      config: { scope: 'usage', fieldNames: { groupBy: 'group_by' } },
       schema: {
         summary: 'Tokens and spend of the account',
         tags: ['Usage'],
