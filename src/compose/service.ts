@@ -15,6 +15,7 @@ import { createLogger } from '../logging/logger.ts';
 import { createEngineMetrics } from '../metrics/engine-metrics.ts';
 import { createLedgerMetrics } from '../metrics/ledger-metrics.ts';
 import { createMetrics } from '../metrics/metrics.ts';
+import type { ProcessIdentity } from '../ports/process-identity.ts';
 import { systemClock as clock } from '../runtime/clock.ts';
 import { createAuthentication } from '../services/access/authentication.ts';
 import { createKeys, type IssuedKey } from '../services/access/keys.ts';
@@ -42,6 +43,8 @@ import { type Environment, openWeights, storedModel } from './weights.ts';
 
 /** Another process's change to keys or models is seen after this time at most. */
 const REFRESH_MS = 250;
+/** Others take over from a process that does not renew its leases for so long. */
+const LEASE_MS = 15_000;
 const FLUSH_USES_MS = 5_000;
 const SWEEP_MS = 60_000;
 /** Of one transcription; the engine decodes them side by side. */
@@ -88,6 +91,8 @@ export async function startService(config: ResolvedConfig, options: StartOptions
   const authentication = createAuthentication({ keys: store.keys, revisions: store.revisions, clock });
 
   const startedAt = clock.now();
+  // The lock on the data directory keeps other servers away.
+  const identity: ProcessIdentity = { ownerId: randomUUID(), leaseMs: LEASE_MS, startedAt, alone: true };
   const blobs = createDiskBlobStore({ directory: join(config.dataDir, 'blobs'), now: clock.now });
   const stopping = new AbortController();
   const retention = createFileRetention({ files: store.files, blobs, clock, startedAt, signal: stopping.signal });
@@ -120,7 +125,13 @@ export async function startService(config: ResolvedConfig, options: StartOptions
   const interactiveLoad = createInteractiveLoad(clock);
   const inference = createInference({
     catalog,
-    limits: createLimits({ counters: createMemoryCounters(), usage: store.usage, clock, defaults: config.limits }),
+    limits: createLimits({
+      counters: createMemoryCounters(),
+      usage: store.usage,
+      clock,
+      identity,
+      defaults: config.limits,
+    }),
     metering: createMetering({ ledger: store.ledger, clock, onBilled: createLedgerMetrics(metrics.registry) }),
     engines: fleet,
     load: interactiveLoad,
@@ -150,7 +161,8 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     repository: store.idempotency,
     blobs,
     clock,
-    ownerId: randomUUID(),
+    ownerId: identity.ownerId,
+    leaseMs: identity.leaseMs,
     randomId: randomUUID,
     onError: complain('leases of idempotency keys could not be renewed'),
   });

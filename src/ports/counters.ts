@@ -1,25 +1,45 @@
-/** A token bucket to take from, with its size. */
-export interface RateDemand {
-  bucket: string;
+/** A token bucket and its size. */
+export interface RateBucket {
+  id: string;
   perMinute: number;
-  amount: number;
 }
 
-/** Money that may be spent until a date. `id` names whose and which month. */
+/** An amount to take from every one of these buckets. */
+export interface RateDemand {
+  amount: number;
+  buckets: readonly RateBucket[];
+}
+
+export interface ConcurrencyDemand {
+  id: string;
+  /** Null: running requests are counted but not limited. */
+  limit: number | null;
+}
+
+/** Money that may be spent until a date. The id names the key or account and the month. */
 export interface BudgetDemand {
   id: string;
   limitNanoUsd: number;
-  /** Held back until the real cost is known. */
+  /** Reserved until the real cost is known. */
   reserveNanoUsd: number;
+  /** End of the month, in milliseconds since 1970. The counter may be dropped after it. */
+  expiresAt: number;
 }
 
 export interface AdmissionDemand {
+  /** Unique. Names the admission until it is settled. */
+  id: string;
+  /** The process that runs the request. Every call of an owner extends its lease. */
+  owner: string;
   /** Milliseconds since 1970. */
   now: number;
+  leaseMs: number;
   requests: RateDemand;
   tokens: RateDemand;
-  concurrency: { id: string; limit: number | null };
+  concurrency: readonly ConcurrencyDemand[];
   budgets: readonly BudgetDemand[];
+  /** Budgets that the request may be charged to, limited or not. */
+  chargeable: readonly string[];
 }
 
 export interface RateLevel {
@@ -32,9 +52,10 @@ export interface RateLevel {
 
 export type RateQuery = Pick<AdmissionDemand, 'now' | 'requests' | 'tokens'>;
 
+/** In the order of the demanded buckets. */
 export interface RateLevels {
-  requests: RateLevel;
-  tokens: RateLevel;
+  requests: readonly RateLevel[];
+  tokens: readonly RateLevel[];
 }
 
 export interface BudgetLevel {
@@ -44,36 +65,58 @@ export interface BudgetLevel {
   exceeded: boolean;
 }
 
+/** What `settle` needs to find the admission again. */
+export interface AdmissionTicket {
+  readonly id: string;
+  readonly owner: string;
+}
+
+/** A budget whose spending has to be read from the ledger. */
+export interface ClosedBudget {
+  id: string;
+  /** To be passed to `openBudget`. A charge that arrives during the read makes it invalid. */
+  fence: number;
+}
+
+interface AdmissionLevels extends RateLevels {
+  budgets: readonly BudgetLevel[];
+}
+
 /** Levels are those after the admission, if there was one. */
 export type AdmissionAnswer =
-  /** These budgets were never opened here: open them with what was spent so far, and ask again. */
-  | { kind: 'unopened'; budgets: readonly string[] }
-  | (RateLevels & {
-      kind: 'admitted' | 'refused';
-      concurrencyExceeded: boolean;
-      budgets: readonly BudgetLevel[];
-    });
+  /** Nothing was taken. Read what was spent from the ledger, open these budgets and ask again. */
+  | { kind: 'closed'; budgets: readonly ClosedBudget[] }
+  | (AdmissionLevels & { kind: 'admitted'; ticket: AdmissionTicket })
+  /** True for each exceeded limit of concurrency, in the order of the demand. */
+  | (AdmissionLevels & { kind: 'refused'; concurrencyExceeded: readonly boolean[] });
 
 export interface Settlement {
   now: number;
-  /** What was taken at admission, and what was really used. */
-  tokens: RateDemand & { used: number };
-  concurrency: { id: string };
-  /** Reservations to give back. */
-  reserved: readonly { id: string; nanoUsd: number }[];
-  /** Budgets that pay; those that are not open are left alone. */
-  spent: readonly { id: string; nanoUsd: number }[];
+  /** Tokens really used; corrects what was taken at admission. */
+  tokens: number;
+  /** Absent when nothing was billed. Its ledger row must be durable before the call. */
+  charge?: { budgets: readonly string[]; nanoUsd: number } | undefined;
 }
 
 /**
- * What many requests count against at once. Every call is atomic and is one round trip, however many limits it touches: a demand
+ * What requests of all processes count against. Every call is atomic and is one round trip, however many limits it touches: a demand
  * takes from all of them or from none.
+ *
+ * Admissions belong to an owner and last as long as its lease, so the concurrency and reservations of a process that died are given
+ * back. Rate limits are not given back: buckets refill by themselves.
+ *
+ * A budget counter is a copy of what the ledger says. Whenever a charge may or may not be part of the copy, the counter is closed and
+ * read from the ledger again: when an admission expires, since its process may have died between the ledger row and `settle`, and
+ * when a charge arrives for an admission that expired.
  */
 export interface Counters {
   admit(demand: AdmissionDemand): AdmissionAnswer | Promise<AdmissionAnswer>;
-  settle(settlement: Settlement): void | Promise<void>;
+  /** Only the first call for an admission counts. */
+  settle(ticket: AdmissionTicket, settlement: Settlement): void | Promise<void>;
+  /** Extends the lease of all admissions of the owner. */
+  renew(owner: string, lease: { now: number; leaseMs: number }): void | Promise<void>;
   /** The levels as they are; takes nothing. */
-  levels(demand: RateQuery): RateLevels | Promise<RateLevels>;
-  /** Opening what is open already changes nothing. */
-  openBudget(budget: { id: string; spentNanoUsd: number; expiresAt: number }): Promise<void>;
+  levels(query: RateQuery): RateLevels | Promise<RateLevels>;
+  /** False when the fence is no longer valid: ask again and read again. True when the budget is open, by this call or another. */
+  openBudget(budget: ClosedBudget & { spentNanoUsd: number }): Promise<boolean>;
 }

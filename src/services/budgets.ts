@@ -1,6 +1,6 @@
 import type { Principal } from '../domain/principal.ts';
 import { bucketBounds, bucketIndex } from '../domain/usage-window.ts';
-import type { Counters } from '../ports/counters.ts';
+import type { ClosedBudget, Counters } from '../ports/counters.ts';
 import type { UsageReader } from '../ports/usage.ts';
 
 /** What a key or an account may spend in one calendar month of UTC. */
@@ -13,38 +13,35 @@ export interface Budget {
 }
 
 export interface Budgets {
-  /** Those that a request at this time counts against. */
+  /** The limited budgets that a request at this time counts against. */
   of(principal: Principal, time: number): readonly Budget[];
-  /** Every counter a charge may belong to: a limit may have been set since the request was admitted. */
-  payers(principal: Principal, time: number): readonly string[];
-  /** Reads from the ledger what was spent so far and opens the counter with it; many callers share one read. */
-  open(budget: Budget): Promise<void>;
-  /** To be called after a charge is in the ledger and before it is counted. */
-  noteSpending(id: string): void;
+  /** Every budget a request at this time is charged to, limited or not: a limit may be set while the request runs. */
+  charged(principal: Principal, time: number): readonly string[];
+  /** Reads from the ledger what was spent so far and opens the counters with it. Ask the counters again afterwards. */
+  open(budgets: readonly Budget[], closed: readonly ClosedBudget[]): Promise<void>;
 }
 
 const NONE: readonly Budget[] = [];
 
 export function createBudgets({ counters, usage }: { counters: Counters; usage: UsageReader }): Budgets {
-  const opening = new Map<string, { done: Promise<void>; spentMeanwhile: boolean }>();
+  const opening = new Map<string, Promise<void>>();
 
-  /**
-   * A charge that is counted while the ledger is being read may or may not be part of what was read. Then it is read again: by
-   * now that charge is in the ledger for certain. Nothing is admitted against a budget that is not open, so this comes to an end.
-   */
-  async function read({ id, spending, endsAt }: Budget): Promise<void> {
-    let spent: bigint;
-    do {
-      const state = opening.get(id);
-      if (state) state.spentMeanwhile = false;
-      spent = await usage.spentNanoUsd(spending);
-    } while (opening.get(id)?.spentMeanwhile);
+  async function readAndOpen({ id, spending }: Budget, fence: number): Promise<void> {
+    const spent = await usage.spentNanoUsd(spending);
     const spentNanoUsd = Number(spent < BigInt(Number.MAX_SAFE_INTEGER) ? spent : Number.MAX_SAFE_INTEGER);
-    await counters.openBudget({ id, spentNanoUsd, expiresAt: endsAt });
+    await counters.openBudget({ id, fence, spentNanoUsd });
   }
 
-  /** Every billed request asks for them, and they change once a month. */
-  const lastPayers = new WeakMap<Principal, { month: number; ids: readonly string[] }>();
+  /** Requests that wait for the same budget share one read. */
+  function open(budget: Budget, fence: number): Promise<void> {
+    const running = opening.get(budget.id);
+    if (running !== undefined) return running;
+    const done = readAndOpen(budget, fence).finally(() => opening.delete(budget.id));
+    opening.set(budget.id, done);
+    return done;
+  }
+
+  const lastCharged = new WeakMap<Principal, { month: number; ids: readonly string[] }>();
   const keyBudget = ({ key }: Principal, month: number) => `key\n${key.id}\n${month}`;
   const accountBudget = ({ account }: Principal, month: number) => `account\n${account.id}\n${month}`;
 
@@ -77,29 +74,22 @@ export function createBudgets({ counters, usage }: { counters: Counters; usage: 
       return budgets;
     },
 
-    payers(principal, time) {
+    charged(principal, time) {
       const month = bucketIndex('month', time);
-      const known = lastPayers.get(principal);
+      const known = lastCharged.get(principal);
       if (known?.month === month) return known.ids;
       const ids = [keyBudget(principal, month), accountBudget(principal, month)];
-      lastPayers.set(principal, { month, ids });
+      lastCharged.set(principal, { month, ids });
       return ids;
     },
 
-    async open(budget) {
-      const running = opening.get(budget.id);
-      if (running) return running.done;
-      const { promise, resolve, reject } = Promise.withResolvers<void>();
-      opening.set(budget.id, { done: promise, spentMeanwhile: false });
-      read(budget)
-        .finally(() => opening.delete(budget.id))
-        .then(resolve, reject);
-      return promise;
-    },
-
-    noteSpending(id) {
-      const state = opening.get(id);
-      if (state) state.spentMeanwhile = true;
+    async open(budgets, closed) {
+      await Promise.all(
+        closed.map(({ id, fence }) => {
+          const budget = budgets.find((one) => one.id === id);
+          return budget && open(budget, fence);
+        }),
+      );
     },
   };
 }

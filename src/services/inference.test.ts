@@ -64,7 +64,13 @@ function setUp({ key, engine = {} }: { key?: Partial<ApiKey>; engine?: Partial<E
         regionPin,
       }),
     } as never,
-    limits: createLimits({ counters: createMemoryCounters(), usage, clock, defaults }),
+    limits: createLimits({
+      counters: createMemoryCounters(),
+      usage,
+      clock,
+      identity: { ownerId: 'test', leaseMs: 15_000 },
+      defaults,
+    }),
     metering: createMetering({ ledger, clock }),
     engines: {
       acquire: async () => ({ engine: engine as EngineModel, region: 'local', [Symbol.dispose]() {} }),

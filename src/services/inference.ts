@@ -6,7 +6,8 @@ import { ApiError } from '../errors/api-error.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { CatalogService, ResolvedModel } from './catalog.ts';
 import type { InteractiveLoad } from './interactive-load.ts';
-import type { BudgetWarning, LimitedSeries, LimitStatus, Limits } from './limits.ts';
+import type { LimitedSeries } from './limit-series.ts';
+import type { BudgetWarning, LimitStatus, Limits } from './limits.ts';
 import type { Metered, Metering } from './metering.ts';
 
 /** Who calls, from where, and until when. Made by a route or by the batch runner. */
@@ -129,6 +130,7 @@ export function createInference(dependencies: InferenceDependencies): InferenceS
   const admit = (call: InferenceCall, model: ResolvedModel, estimate: InferenceEstimate) =>
     limits.admit({
       ...seriesOf(call.principal, model),
+      admissionId: call.requestId,
       // Batches leave the interactive limits alone.
       batchFactor: call.priority === 'batch' ? batchLimitFactor : undefined,
       estimatedTokens: estimate.tokens,

@@ -3,8 +3,9 @@ import { ApiError } from '../errors/api-error.ts';
 import type { ErrorCode } from '../errors/kinds.ts';
 import type { AdmissionAnswer, BudgetLevel } from '../ports/counters.ts';
 import type { Budget } from './budgets.ts';
+import type { Series } from './limit-series.ts';
 
-/** A limit that stands in the way of a request, and for how long. */
+/** A limit that refuses the request, and for how long. */
 interface Obstacle {
   code: ErrorCode;
   waitMs: number;
@@ -12,20 +13,20 @@ interface Obstacle {
 }
 
 export interface Ceilings {
-  limits: { rpm: number; tpm: number; concurrency: number | null };
-  /** What the request counted as, before its real size was known. */
+  series: Series;
+  /** The estimated size of the request. */
   tokens: number;
   budgets: readonly Budget[];
   reserveNanoUsd: number;
   now: number;
 }
 
-/** Nobody knows when a running request ends; the shortest time that a client can be told. */
+/** When a running request ends is unknown. This is the shortest time a client can be given. */
 const SOON_MS = 1_000;
 
-type Refused = Exclude<AdmissionAnswer, { kind: 'unopened' }>;
+type Refused = Extract<AdmissionAnswer, { kind: 'refused' }>;
 
-/** Of all that stands in the way, what lasts longest is told: before that, the request would not pass. */
+/** Names the obstacle that lasts longest: the request would not pass earlier. */
 export function refusal(answer: Refused, ceilings: Ceilings): ApiError {
   const { code, message, waitMs } = obstacles(answer, ceilings).reduce((one, other) =>
     other.waitMs > one.waitMs ? other : one,
@@ -39,33 +40,38 @@ const held = ({ reservedNanoUsd }: BudgetLevel): string =>
   reservedNanoUsd > 0 ? `, and ${usdText(reservedNanoUsd)} USD held back for requests that run` : '';
 
 function obstacles(answer: Refused, ceilings: Ceilings): Obstacle[] {
-  const { limits, tokens, budgets, now, reserveNanoUsd } = ceilings;
-  const found: Obstacle[] = [
-    {
+  const { series, tokens, budgets, now, reserveNanoUsd } = ceilings;
+  const found: Obstacle[] = [];
+  for (const [index, { perMinute }] of series.requests.buckets.entries()) {
+    found.push({
       code: 'rpm_exceeded',
-      waitMs: answer.requests.waitMs,
-      message: `The limit of ${requestsText(limits.rpm)} a minute for this key, model and region is used up.`,
-    },
-    {
+      waitMs: answer.requests[index]?.waitMs ?? 0,
+      message: `The limit of ${requestsText(perMinute)} a minute for this key, model and region is used up.`,
+    });
+  }
+  for (const [index, { perMinute }] of series.tokenBuckets.entries()) {
+    const { waitMs = 0, remaining = 0 } = answer.tokens[index] ?? {};
+    found.push({
       code: 'tpm_exceeded',
-      waitMs: answer.tokens.waitMs,
+      waitMs,
       message:
-        `Of the limit of ${limits.tpm} tokens a minute for this key, model and region ${answer.tokens.remaining} are left, ` +
+        `Of the limit of ${perMinute} tokens a minute for this key, model and region ${remaining} are left, ` +
         `and this request takes ${tokens} at first, an estimate of its size.`,
-    },
-  ];
-  if (answer.concurrencyExceeded) {
+    });
+  }
+  for (const [index, { limit }] of series.concurrency.entries()) {
+    if (!answer.concurrencyExceeded[index]) continue;
     found.push({
       code: 'concurrency_exceeded',
       waitMs: SOON_MS,
-      message: `This key may have ${requestsText(limits.concurrency)} running at a time. Wait until one ends.`,
+      message: `This key may have ${requestsText(limit)} running at a time. Wait until one ends.`,
     });
   }
   for (const [index, { owner, limitNanoUsd, endsAt }] of budgets.entries()) {
     const level = answer.budgets[index];
     if (!level?.exceeded) continue;
     const { spentNanoUsd } = level;
-    // What is only held back for running requests may come free as soon as one of them ends.
+    // A reservation may be given back as soon as a running request ends.
     const budget = `The monthly budget of ${usdText(limitNanoUsd)} USD of this ${owner}`;
     const anew = `it begins anew at ${new Date(endsAt).toISOString()}`;
     const usedUp = spentNanoUsd >= limitNanoUsd || spentNanoUsd + reserveNanoUsd > limitNanoUsd;

@@ -1,10 +1,12 @@
+import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { account, apiKey } from '../../test/contracts/key-fixtures.ts';
 import { createMemoryCounters } from '../adapters/counters/memory.ts';
 import type { Account, ApiKey } from '../domain/principal.ts';
 import type { SpendingQuery } from '../ports/usage.ts';
-import { type Admission, createLimits, type LimitedRequest, type LimitedSeries } from './limits.ts';
+import type { LimitedSeries } from './limit-series.ts';
+import { type Admission, createLimits, type LimitedRequest } from './limits.ts';
 
 const NOVEMBER = Date.UTC(2026, 10, 1);
 const DECEMBER = Date.UTC(2026, 11, 1);
@@ -35,11 +37,18 @@ function setUp({ key, account: accountChanges, spent = async () => 0n }: Setting
       return spent(query);
     },
   };
-  const limits = createLimits({ counters: createMemoryCounters(), usage, clock, defaults });
+  const limits = createLimits({
+    counters: createMemoryCounters(),
+    usage,
+    clock,
+    identity: { ownerId: 'test', leaseMs: 15_000 },
+    defaults,
+  });
   const none = { rpm: null, tpm: null, concurrency: null, monthlyBudgetNanoUsd: null };
   const principal = { account: account(accountChanges), key: apiKey({ ...none, ...key }) };
   const admit = async (changes: Partial<LimitedRequest> = {}): Promise<Admission> =>
     limits.admit({
+      admissionId: randomUUID(),
       principal,
       model: 'acme/one',
       modality: 'chat',

@@ -9,21 +9,25 @@ it('forgets full buckets and past budgets, so that many idle keys take no memory
   const perMinute = 60;
   for (let second = 0; second < 20_000; second += 1) {
     const series = `key-${second}`;
-    await counters.openBudget({ id: series, spentNanoUsd: 0, expiresAt: second * 1_000 });
-    await counters.admit({
-      now: second * 1_000,
-      requests: { bucket: `requests ${series}`, perMinute, amount: 1 },
-      tokens: { bucket: `tokens ${series}`, perMinute, amount: 1 },
-      concurrency: { id: series, limit: null },
-      budgets: [],
-    });
-    await counters.settle({
-      now: second * 1_000,
-      tokens: { bucket: `tokens ${series}`, perMinute, amount: 1, used: 1 },
-      concurrency: { id: series },
-      reserved: [],
-      spent: [],
-    });
+    const now = second * 1_000;
+    const ask = () =>
+      counters.admit({
+        id: series,
+        owner: 'process-1',
+        now,
+        leaseMs: 15_000,
+        requests: { amount: 1, buckets: [{ id: `requests ${series}`, perMinute }] },
+        tokens: { amount: 1, buckets: [{ id: `tokens ${series}`, perMinute }] },
+        concurrency: [{ id: series, limit: null }],
+        budgets: [{ id: series, limitNanoUsd: 1, reserveNanoUsd: 1, expiresAt: now }],
+        chargeable: [series],
+      });
+    const closed = await ask();
+    if (closed.kind !== 'closed') throw new Error('the budget is open');
+    for (const budget of closed.budgets) await counters.openBudget({ ...budget, spentNanoUsd: 0 });
+    const admitted = await ask();
+    if (admitted.kind !== 'admitted') throw new Error('the request was refused');
+    await counters.settle(admitted.ticket, { now, tokens: 1 });
   }
   expect(counters.size).toBeLessThan(1_100);
 });

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -60,7 +61,13 @@ it('keeps ledger, usage report and budget equal to the nano-dollar, for any mix 
     fc.asyncProperty(fc.array(request, { maxLength: 60 }), async (requests) => {
       const clock = { time: START, now: () => clock.time };
       const metering = createMetering({ ledger: store.ledger, clock });
-      const limits = createLimits({ counters: createMemoryCounters(), usage: store.usage, clock, defaults });
+      const limits = createLimits({
+        counters: createMemoryCounters(),
+        usage: store.usage,
+        clock,
+        identity: { ownerId: 'test', leaseMs: 15_000 },
+        defaults,
+      });
       const report = createUsage({ usage: store.usage, clock }).report;
       accounts += 1;
       const principal = {
@@ -78,6 +85,7 @@ it('keeps ledger, usage report and budget equal to the nano-dollar, for any mix 
         };
         const cost = costNanoUsd(used, pricing, one.discountPercent);
         const admission = await limits.admit({
+          admissionId: randomUUID(),
           principal,
           model: one.model,
           modality: 'chat',
