@@ -6,6 +6,7 @@
 import { join } from 'node:path';
 import { getLlama, type LlamaContextSequence, LlamaLogLevel } from 'node-llama-cpp';
 import type { CallContext, ChatRequest } from '../src/engines/engine.ts';
+import type { LlamaOptions } from '../src/engines/llama/driver.ts';
 import { load } from '../src/engines/llama/load.ts';
 import { weights } from '../test/models/weights.ts';
 
@@ -14,8 +15,7 @@ const STREAMS = [1, 4, 8] as const;
 const SEQUENCES = 8;
 const maxTokens = Number(tokens);
 
-const spec = { ...(await weights(slug)), threads: 1, parallelSequences: SEQUENCES };
-if (spec.engine.driver !== 'llama') throw new Error(`${slug} does not run on llama.cpp`);
+const spec = { ...(await weights<LlamaOptions>(slug)), threads: 1, parallelSequences: SEQUENCES };
 const llama = await getLlama({
   gpu: 'auto',
   build: 'never',
@@ -23,7 +23,7 @@ const llama = await getLlama({
   progressLogs: false,
   logLevel: LlamaLogLevel.error,
 });
-const rawModel = await llama.loadModel({ modelPath: join(spec.directory, spec.engine.model) });
+const rawModel = await llama.loadModel({ modelPath: join(spec.directory, spec.engine.options.model) });
 const rawContext = await rawModel.createContext({ contextSize: spec.contextLength, sequences: SEQUENCES, threads: 1 });
 const rawSequences = Array.from({ length: SEQUENCES }, () => rawContext.getSequence());
 await using model = await load(spec);

@@ -7,6 +7,7 @@
  */
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import type { LlamaOptions } from '../src/engines/llama/driver.ts';
 import { startServer } from '../test/acceptance/start-server.ts';
 import { weights } from '../test/models/weights.ts';
 import type { StreamFigures } from './chat/raw-llama.ts';
@@ -32,10 +33,9 @@ const SEQUENCES = 8;
 const ADDED_ROUNDS = values.quick ? 20 : 200;
 const report = createReport();
 
-const spec = await weights(MODEL);
-if (spec.engine.driver !== 'llama') throw new Error(`${MODEL} does not run on llama.cpp`);
+const spec = await weights<LlamaOptions>(MODEL);
 const library = await startLibrary({
-  model: join(spec.directory, spec.engine.model),
+  model: join(spec.directory, spec.engine.options.model),
   contextSize: spec.contextLength,
   sequences: SEQUENCES,
   threads: Number(values.threads),

@@ -13,6 +13,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { Pool } from 'undici';
 import type { CallContext } from '../src/engines/engine.ts';
+import type { OnnxOptions } from '../src/engines/onnx/driver.ts';
 import { load } from '../src/engines/onnx/load.ts';
 import { loadTokenizer } from '../src/engines/onnx/tokenizer/tokenizer.ts';
 import { writeEmbeddings } from '../src/http/endpoints/embeddings/vector-json.ts';
@@ -45,10 +46,10 @@ const LAYOUTS = [
 const BUDGETS = [128, 256, 512, 1024] as const;
 const report = createReport();
 
-const spec = await weights(MODEL);
-if (spec.engine.driver !== 'onnx') throw new Error(`${MODEL} does not run on onnxruntime`);
-const { engine, directory } = spec;
-const tokenizer = await loadTokenizer(join(directory, engine.tokenizer));
+const spec = await weights<OnnxOptions>(MODEL);
+const { directory } = spec;
+const { model: modelFile, tokenizer: tokenizerFile } = spec.engine.options;
+const tokenizer = await loadTokenizer(join(directory, tokenizerFile));
 const encode = (text: string) => tokenizer.encode(text, tokenizer.template.single);
 const texts = passages(2048);
 const tokenCounts = texts.map((text) => encode(text).length);
@@ -72,7 +73,7 @@ async function startRawRuntime({ processes, threads }: (typeof LAYOUTS)[number])
     Array.from({ length: processes }, async (_, process) => {
       const child = fork(join(import.meta.dirname, 'embeddings/raw-runtime.ts'));
       const sequences = texts.filter((_, index) => index % processes === process).map((text) => [...encode(text)]);
-      child.send({ model: join(directory, engine.model), threads, sequences } satisfies RawSetup);
+      child.send({ model: join(directory, modelFile), threads, sequences } satisfies RawSetup);
       await once(child, 'message');
       return child;
     }),
@@ -101,8 +102,8 @@ async function startRawRuntime({ processes, threads }: (typeof LAYOUTS)[number])
 
 async function startTransformers(links: string) {
   for (const [name, file] of Object.entries({
-    'onnx/model_quantized.onnx': engine.model,
-    'tokenizer.json': engine.tokenizer,
+    'onnx/model_quantized.onnx': modelFile,
+    'tokenizer.json': tokenizerFile,
     'tokenizer_config.json': 'tokenizer_config.json',
     'config.json': 'config.json',
   })) {

@@ -5,7 +5,11 @@ import { parseArgs } from 'node:util';
 import { getLlama, LlamaLogLevel } from 'node-llama-cpp';
 import { InferenceSession, Tensor } from 'onnxruntime-node';
 import { loadCatalog } from '../src/catalog/load.ts';
+import type { EngineSpec } from '../src/domain/model.ts';
+import { drivers } from '../src/engines/drivers.ts';
 import type { CallContext, EngineModel } from '../src/engines/engine.ts';
+import type { LlamaOptions } from '../src/engines/llama/driver.ts';
+import type { OnnxOptions } from '../src/engines/onnx/driver.ts';
 import { createEngineRegistry, type EngineRegistry, type Model, noMetrics } from '../src/engines/registry.ts';
 import { modelPaths } from '../src/models/model-paths.ts';
 import { systemClock } from '../src/runtime/clock.ts';
@@ -49,10 +53,6 @@ function openRegistry(onnxProcesses: number) {
   return createEngineRegistry({
     weights: { ensure: async (model) => ({ directory: directoryOf(model) }) },
     settings: {
-      onnxProcesses,
-      onnxThreads: 1,
-      llamaThreads: 1,
-      llamaSequences: 1,
       queueLength: 256,
       queueTimeoutSeconds: 600,
       loadTimeoutSeconds: 300,
@@ -61,6 +61,8 @@ function openRegistry(onnxProcesses: number) {
       memoryBudgetMb: 0,
       retryUnavailableSeconds: 1,
     },
+    drivers,
+    driverSettings: { onnxProcesses, onnxThreads: 1, llamaThreads: 1, llamaSequences: 1 },
     clock: systemClock,
     logger: { debug() {}, info() {}, warn: console.error, error: console.error },
     metrics: noMetrics,
@@ -168,10 +170,9 @@ function rawBatches(lengths: readonly number[]) {
 
 async function benchEmbedding(): Promise<void> {
   const model = findModel('sentence-transformers/all-minilm-l6-v2');
-  const { engine: spec } = model.version;
-  if (spec.driver !== 'onnx') throw new Error('MiniLM runs on onnx');
+  const spec = model.version.engine as EngineSpec<OnnxOptions>;
   const directory = directoryOf(model);
-  const session = await InferenceSession.create(join(directory, spec.model), {
+  const session = await InferenceSession.create(join(directory, spec.options.model), {
     graphOptimizationLevel: 'all',
     intraOpNumThreads: 1,
     interOpNumThreads: 1,
@@ -230,10 +231,9 @@ async function benchEmbedding(): Promise<void> {
 
 async function benchChat(): Promise<void> {
   const model = findModel('tinyllama/tinyllama-1.1b-chat');
-  const { engine: spec } = model.version;
-  if (spec.driver !== 'llama') throw new Error('TinyLlama runs on llama');
+  const spec = model.version.engine as EngineSpec<LlamaOptions>;
   const llama = await getLlama({ gpu: false, build: 'never', maxThreads: 0, logLevel: LlamaLogLevel.error });
-  const weights = await llama.loadModel({ modelPath: join(directoryOf(model), spec.model) });
+  const weights = await llama.loadModel({ modelPath: join(directoryOf(model), spec.options.model) });
   const runtime = await weights.createContext({ contextSize: 2048, threads: 1, batchSize: 64 });
   const sequence = runtime.getSequence();
   const text = 'Once upon a time';

@@ -6,6 +6,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { InferenceSession, Tensor } from 'onnxruntime-node';
 import type { CallContext } from '../src/engines/engine.ts';
+import type { OnnxOptions } from '../src/engines/onnx/driver.ts';
 import { load } from '../src/engines/onnx/load.ts';
 import { loadTokenizer } from '../src/engines/onnx/tokenizer/tokenizer.ts';
 import { weights } from '../test/models/weights.ts';
@@ -17,16 +18,15 @@ const TOKENS = [8, 16, 32, 64, 128, 256] as const;
 const BUDGETS = [128, 256, 512, 1024] as const;
 const INPUTS = 256;
 
-const spec = await weights(slug);
-if (spec.engine.driver !== 'onnx') throw new Error(`${slug} does not run on onnxruntime`);
-const session = await InferenceSession.create(join(spec.directory, spec.engine.model), {
+const spec = await weights<OnnxOptions>(slug);
+const session = await InferenceSession.create(join(spec.directory, spec.engine.options.model), {
   graphOptimizationLevel: 'all',
   executionMode: 'sequential',
   intraOpNumThreads: 1,
   interOpNumThreads: 1,
 });
 await using model = await load({ ...spec, threads: 1 });
-const tokenizer = await loadTokenizer(join(spec.directory, spec.engine.tokenizer));
+const tokenizer = await loadTokenizer(join(spec.directory, spec.engine.options.tokenizer));
 
 const context: CallContext = {
   requestId: 'bench',

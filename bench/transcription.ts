@@ -11,6 +11,7 @@ import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { decodeAudio } from '../src/audio/decode.ts';
 import type { LoadSpec } from '../src/engines/driver.ts';
+import type { OnnxOptions } from '../src/engines/onnx/driver.ts';
 import { load } from '../src/engines/onnx/load.ts';
 import { weights } from '../test/models/weights.ts';
 
@@ -28,7 +29,7 @@ const threads = Number(values.threads);
 
 type Transcribe = (samples: Float32Array) => Promise<string>;
 
-async function ours(spec: LoadSpec): Promise<{ transcribe: Transcribe } & AsyncDisposable> {
+async function ours(spec: LoadSpec<OnnxOptions>): Promise<{ transcribe: Transcribe } & AsyncDisposable> {
   const model = await load({ ...spec, threads, parallelSequences: clips });
   const context = { requestId: 'bench', accountId: 'bench', keyId: 'bench', priority: 'interactive' } as const;
   return {
@@ -45,13 +46,16 @@ async function ours(spec: LoadSpec): Promise<{ transcribe: Transcribe } & AsyncD
 }
 
 /** The pipeline wants its own file layout, so the weights are linked into one. */
-async function theirs(spec: LoadSpec, directory: string): Promise<{ transcribe: Transcribe } & AsyncDisposable> {
+async function theirs(
+  spec: LoadSpec<OnnxOptions>,
+  directory: string,
+): Promise<{ transcribe: Transcribe } & AsyncDisposable> {
   const { env, pipeline } = await import('@huggingface/transformers');
-  if (spec.engine.driver !== 'onnx' || !spec.engine.decoder) throw new Error(`${spec.slug} is no onnx whisper`);
+  if (spec.engine.options.decoder === undefined) throw new Error(`${spec.slug} is not a Whisper model`);
   const links = {
-    'onnx/encoder_model_quantized.onnx': spec.engine.model,
-    'onnx/decoder_model_merged_quantized.onnx': spec.engine.decoder,
-    'tokenizer.json': spec.engine.tokenizer,
+    'onnx/encoder_model_quantized.onnx': spec.engine.options.model,
+    'onnx/decoder_model_merged_quantized.onnx': spec.engine.options.decoder,
+    'tokenizer.json': spec.engine.options.tokenizer,
     'tokenizer_config.json': 'tokenizer_config.json',
     'config.json': 'config.json',
     'generation_config.json': 'generation_config.json',
@@ -97,7 +101,7 @@ const clipSeconds = clip.length / 16_000;
 console.log(`clip of ${clipSeconds.toFixed(1)} s, ${threads} thread(s), median of ${rounds} rounds\n`);
 
 for (const name of values.models.split(',')) {
-  const spec = await weights(`openai/whisper-${name}`);
+  const spec = await weights<OnnxOptions>(`openai/whisper-${name}`);
   await using directory = await mkdtempDisposable(join(tmpdir(), 'bench-'));
   await using baobab = await ours(spec);
   await using transformers = await theirs(spec, directory.path);

@@ -11,6 +11,12 @@ interface Arrows {
   types?: readonly string[];
 }
 
+/** Drivers that run models here: each folder of engines/ with a driver.ts, but for remote. A new one needs no line in the table. */
+const driverRooms = globSync('engines/*/driver.ts', { cwd: SRC })
+  .map((path) => dirname(path))
+  .filter((room) => room !== 'engines/remote');
+const DRIVER: Arrows = { code: ['errors', 'runtime', 'engines/driver'], types: ['domain', 'engines/engine'] };
+
 /** Which room may know which. Tests may know everything. */
 const MAY_IMPORT: Record<string, Arrows> = {
   main: { code: ['cli'] },
@@ -29,7 +35,7 @@ const MAY_IMPORT: Record<string, Arrows> = {
         'metrics',
         'models',
       ],
-      ...['ports', 'runtime', 'services', 'engines/fleet', 'engines/registry'],
+      ...['ports', 'runtime', 'services', 'engines/drivers', 'engines/fleet', 'engines/registry'],
     ],
   },
   cli: {
@@ -58,8 +64,8 @@ const MAY_IMPORT: Record<string, Arrows> = {
   errors: { code: [] },
   runtime: { code: [], types: ['ports'] },
   validation: { code: ['runtime'] },
-  config: { code: ['validation', 'runtime'] },
-  catalog: { code: ['domain', 'validation', 'runtime'] },
+  config: { code: ['validation', 'runtime', 'engines/drivers'] },
+  catalog: { code: ['domain', 'validation', 'runtime', 'engines/driver', 'engines/drivers'] },
   adapters: { code: ['ports', 'domain', 'errors', 'runtime'] },
   models: { code: ['errors', 'runtime'], types: ['domain', 'ports'] },
   audio: { code: ['errors', 'runtime'] },
@@ -69,21 +75,23 @@ const MAY_IMPORT: Record<string, Arrows> = {
   'engines/engine': { code: [], types: ['domain'] },
   'engines/queue': { code: ['errors'], types: ['engines/engine'] },
   'engines/driver': { code: [], types: ['domain', 'engines/engine'] },
+  'engines/drivers': { code: ['engines/remote', ...driverRooms], types: ['engines/driver'] },
   'engines/fleet': {
     code: ['errors', 'runtime', 'engines/remote'],
     types: ['domain', 'engines/engine', 'engines/registry'],
   },
-  'engines/registry': { code: ['errors', 'runtime', 'engines/host'], types: ['ports', 'engines/engine'] },
-  // Its engine process loads the driver that the catalog names.
+  'engines/registry': {
+    code: ['errors', 'runtime', 'engines/host'],
+    types: ['ports', 'engines/engine', 'engines/driver'],
+  },
   'engines/host': {
-    code: ['errors', 'runtime', 'engines/queue', 'engines/onnx', 'engines/llama'],
+    code: ['errors', 'runtime', 'engines/queue'],
     types: ['domain', 'ports', 'engines/engine', 'engines/driver'],
   },
-  'engines/onnx': { code: ['errors', 'runtime'], types: ['domain', 'engines/engine', 'engines/driver'] },
-  'engines/llama': { code: ['errors', 'runtime'], types: ['domain', 'engines/engine', 'engines/driver'] },
+  ...Object.fromEntries(driverRooms.map((room) => [room, DRIVER])),
   'engines/remote': {
     code: ['errors', 'runtime', 'engines/queue'],
-    types: ['config', 'domain', 'ports', 'engines/engine'],
+    types: ['config', 'domain', 'ports', 'engines/engine', 'engines/driver'],
   },
 };
 
@@ -188,6 +196,25 @@ describe('the rooms of src', () => {
   it.each(WITHOUT_PACKAGES)('%s needs nothing but Node', (room) => {
     const packages = imports.filter(({ from, specifier }) => roomOf(from) === room && !/^(\.|node:)/.test(specifier));
     expect(packages).toEqual([]);
+  });
+});
+
+describe('the list of drivers', () => {
+  it('loads no native code into the server: it imports only what describes a driver', () => {
+    const seen = new Set<string>();
+    const packages = new Set<string>();
+    const visit = (path: string) => {
+      if (seen.has(path)) return;
+      seen.add(path);
+      for (const { specifier, typesOnly } of importsOf(path)) {
+        if (typesOnly) continue;
+        if (specifier.startsWith('.')) visit(join(dirname(path), specifier));
+        else packages.add(specifier);
+      }
+    };
+    visit('engines/drivers.ts');
+    expect([...seen].filter((path) => !/^engines\/(\w+\/)?drivers?\.ts$/.test(path))).toEqual([]);
+    expect([...packages].filter((name) => !name.startsWith('node:'))).toEqual(['typebox']);
   });
 });
 

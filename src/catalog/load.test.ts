@@ -1,6 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { Type } from 'typebox';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { CatalogError, loadCatalog } from './load.ts';
@@ -168,6 +169,68 @@ describe('a catalog file', () => {
     const found = problems(text);
     expect(found.join('\n')).toMatch(expected);
     for (const line of found) expect(line).toMatch(/^acme\/tiny\.yaml:\d+: /);
+  });
+});
+
+describe('the engine of a version', () => {
+  const engine = (text: string) =>
+    problems(
+      MODEL.replace(/engine: .*/, `engine: ${text}`)
+        .replace('modality: embedding', 'modality: audio')
+        .replace('8', 'null'),
+    );
+
+  it.each([
+    [
+      'a task that its driver does not have',
+      '{ driver: llama, task: transcription, model: model.gguf }',
+      'task: the driver llama has no such task; it has "chat", "embedding", "cross-encoder"',
+    ],
+    [
+      'a driver that does not exist',
+      '{ driver: tensorflow, task: transcription }',
+      'driver: must be one of "onnx", "llama", "remote"',
+    ],
+    [
+      'a field that is missing for its task',
+      '{ driver: onnx, task: transcription, model: e.onnx, tokenizer: t.json }',
+      'decoder: is required',
+    ],
+    [
+      'a field that is not of its task',
+      '{ driver: onnx, task: transcription, model: e.onnx, decoder: d.onnx, tokenizer: t.json, pooling: cls }',
+      'pooling: unknown key; allowed here: driver, task, model, decoder, tokenizer',
+    ],
+    [
+      'a task for another modality',
+      '{ driver: llama, task: chat, model: model.gguf }',
+      'task: a model of the modality audio needs the task transcription',
+    ],
+  ])('with %s is refused with its line', (_, text, expected) => {
+    expect(engine(text)).toEqual([`acme/tiny.yaml:15: versions.0.engine.${expected}`]);
+  });
+
+  it('is reported together with other mistakes of the file', () => {
+    const text = MODEL.replace('license: MIT', 'license: ""').replace('pooling: mean', 'pooling: most');
+    expect(problems(text)).toEqual([
+      'acme/tiny.yaml:5: license: must be a non-empty string',
+      'acme/tiny.yaml:15: versions.0.engine.pooling: must be one of "mean", "cls", "last"',
+    ]);
+  });
+
+  it('keeps the fields of its driver as options', () => {
+    put('acme/tiny.yaml', MODEL);
+    expect(loadCatalog([directory])[0]?.versions[0]?.engine).toEqual({
+      driver: 'onnx',
+      task: 'embedding',
+      options: { model: 'model.onnx', tokenizer: 'tokenizer.json', pooling: 'mean' },
+    });
+  });
+
+  it('may be of any driver in the list', () => {
+    put('acme/tiny.yaml', MODEL.replace(/engine: .*/, 'engine: { driver: own, task: embedding, shape: round }'));
+    const own = { name: 'own', tasks: { embedding: { shape: Type.String() } }, settings: {} };
+    expect(loadCatalog([directory], [own])[0]?.versions[0]?.engine.options).toEqual({ shape: 'round' });
   });
 });
 

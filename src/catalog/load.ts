@@ -3,11 +3,14 @@ import { join } from 'node:path';
 import { Value } from 'typebox/value';
 import { isCalendarDate } from '../domain/dates.ts';
 import { noticeProblem } from '../domain/deprecation.ts';
-import type { EngineSpec, ModelEntry, ModelVersion } from '../domain/model.ts';
+import type { ModelEntry, ModelVersion } from '../domain/model.ts';
 import { providerOf } from '../domain/slug.ts';
+import type { Driver } from '../engines/driver.ts';
+import { drivers as allDrivers } from '../engines/drivers.ts';
 import { inOrderOfLines, readYaml } from '../validation/document.ts';
 import { snake } from '../validation/names.ts';
 import { problemsOf } from '../validation/problems.ts';
+import { type EngineChecks, engineProblems, taskProblem, toEngineSpec } from './engine-spec.ts';
 import { CatalogFile } from './schema.ts';
 import { checkSource, toSource } from './source.ts';
 
@@ -19,7 +22,7 @@ type Complain = (path: readonly (string | number)[], text: string) => void;
 
 const midnight = (date: string): number => Date.parse(`${date}T00:00:00.000Z`);
 
-function checkRules(model: CatalogFile, complain: Complain): void {
+function checkRules(model: CatalogFile, drivers: readonly Driver[], complain: Complain): void {
   const embedding = model.modality === 'embedding';
   if (embedding !== (model.dimensions !== null))
     complain(['dimensions'], 'is a number for embedding models and null for others');
@@ -50,15 +53,23 @@ function checkRules(model: CatalogFile, complain: Complain): void {
     if (model.versions.findIndex((each) => each.version === version.version) < index) {
       complain(at('version'), `${version.version} stands twice`);
     }
-    if (version.engine.driver !== 'remote') {
-      if (version.source === undefined) complain(at('source'), 'is required for models that run here');
-      if (version.engine.model === undefined) complain(at('engine', 'model'), 'is required for models that run here');
-    }
-    if (version.engine.driver === 'onnx' && version.engine.tokenizer === undefined) {
-      complain(at('engine', 'tokenizer'), 'is required by the onnx driver');
-    }
+    const wrongTask = taskProblem(version.engine.task, model.modality);
+    if (wrongTask !== undefined) complain(at('engine', 'task'), wrongTask);
+    const runsHere = drivers.find(({ name }) => name === version.engine.driver)?.local !== undefined;
+    if (runsHere && version.source === undefined) complain(at('source'), 'is required for models that run here');
     if (version.source !== undefined)
       checkSource(version.source, (path, text) => complain(at('source', ...path), text));
+  });
+}
+
+/** Of a file that may have other problems, too. */
+function engineProblemsOf(model: unknown, checks: EngineChecks): string[] {
+  const { versions } = (model ?? {}) as { versions?: unknown };
+  if (!Array.isArray(versions)) return [];
+  return versions.flatMap((version: unknown, index) => {
+    const { engine } = (version ?? {}) as { engine?: unknown };
+    if (typeof engine !== 'object' || engine === null) return [];
+    return engineProblems(engine, ['versions', String(index), 'engine'], checks);
   });
 }
 
@@ -66,7 +77,7 @@ function toEntry(model: CatalogFile): ModelEntry {
   const versions = model.versions.map(
     (version): ModelVersion => ({
       version: version.version,
-      engine: version.engine as EngineSpec,
+      engine: toEngineSpec(version.engine),
       source: toSource(version.source),
       deprecatedAt: version.deprecatedAt === undefined ? null : midnight(version.deprecatedAt),
       retiredAt: version.retiredAt === undefined ? null : midnight(version.retiredAt),
@@ -81,7 +92,7 @@ function toEntry(model: CatalogFile): ModelEntry {
 }
 
 /** Reads every `*.yaml` below the directories. Throws one error that lists every problem with file and line. */
-export function loadCatalog(directories: readonly string[]): ModelEntry[] {
+export function loadCatalog(directories: readonly string[], drivers = allDrivers): ModelEntry[] {
   const problems: string[] = [];
   const entries = new Map<string, ModelEntry>();
   for (const directory of directories) {
@@ -95,9 +106,12 @@ export function loadCatalog(directories: readonly string[]): ModelEntry[] {
       const document = readYaml(file);
       const model = Value.Default(CatalogFile, document.value);
       const found = [...document.problems];
-      if (found.length === 0) found.push(...problemsOf(CatalogFile, model, document.locate));
       if (found.length === 0) {
-        checkRules(model as CatalogFile, (path, text) => {
+        found.push(...problemsOf(CatalogFile, model, document.locate));
+        found.push(...engineProblemsOf(model, { drivers, locate: document.locate }));
+      }
+      if (found.length === 0) {
+        checkRules(model as CatalogFile, drivers, (path, text) => {
           const names = path.map(String);
           found.push(`${document.locate(names)}: ${names.map(snake).join('.')}: ${text}`);
         });

@@ -1,27 +1,15 @@
 import { type Static, type TSchema, Type } from 'typebox';
 import { MODALITIES } from '../domain/model.ts';
+import { fileName } from '../engines/driver.ts';
 
 const strict = { additionalProperties: false } as const;
 const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 const price = nullable(Type.Number({ minimum: 0 }));
 const date = Type.String({ pattern: '^\\d{4}-\\d{2}-\\d{2}$' });
 const sha256 = Type.String({ pattern: '^[0-9a-f]{64}$' });
-const fileName = Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*$' });
 
-const Engine = Type.Object(
-  {
-    driver: Type.Enum(['onnx', 'llama', 'remote']),
-    task: Type.Enum(['embedding', 'late-interaction', 'cross-encoder', 'chat', 'transcription']),
-    model: Type.Optional(fileName),
-    decoder: Type.Optional(fileName),
-    tokenizer: Type.Optional(fileName),
-    pooling: Type.Optional(Type.Enum(['mean', 'cls', 'last'])),
-    matchMiddle: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
-    inputPrefix: Type.Optional(Type.String()),
-    activationRanges: Type.Optional(Type.Enum(['batch', 'token'])),
-  },
-  strict,
-);
+/** The other fields are those of the driver, which checks them itself. */
+const Engine = Type.Object({ driver: Type.String(), task: Type.String() });
 
 const SourceFile = Type.Object(
   {

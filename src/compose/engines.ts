@@ -1,6 +1,7 @@
 import type { ResolvedConfig } from '../config/load.ts';
 import type { ModelEntry } from '../domain/model.ts';
 import { parseReference } from '../domain/slug.ts';
+import { drivers } from '../engines/drivers.ts';
 import { createFleet, type Fleet } from '../engines/fleet.ts';
 import { createEngineRegistry, type EngineMetrics, type Model } from '../engines/registry.ts';
 import { errors } from '../errors/errors.ts';
@@ -42,6 +43,8 @@ export function composeEngines(options: EngineOptions): { fleet: Fleet; warm(): 
       },
     },
     settings: { ...config.engines, ...config.models },
+    drivers,
+    driverSettings: config.engines,
     clock,
     logger,
     metrics,

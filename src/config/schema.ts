@@ -1,6 +1,7 @@
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { type Static, type TSchema, Type } from 'typebox';
+import { driverSettings } from '../engines/drivers.ts';
 
 /**
  * Every setting, once. A key `dataDir` is `data_dir` in baobab.yaml, `BAOBAB_DATA_DIR` in the environment and `--data-dir` on
@@ -106,10 +107,7 @@ export const ConfigSchema = Type.Object(
         queueTimeoutSeconds: count(120, 'How long a request may wait', 1),
         loadTimeoutSeconds: count(300, 'How long a model may take to load', 1),
         hangTimeoutSeconds: count(120, 'An engine process silent for so long while it has work is killed', 1),
-        onnxProcesses: count(0, 'Processes for each onnx model; 0: chosen from the cores'),
-        onnxThreads: count(0, 'Threads in each onnx process; 0: chosen from the cores'),
-        llamaThreads: count(0, 'Threads for llama models; 0: cores minus one'),
-        llamaSequences: count(4, 'Sequences a llama model decodes side by side', 1),
+        ...driverSettings,
       },
       'Engine processes',
     ),

@@ -18,29 +18,22 @@ export interface Pricing {
   audioPerMinute: number | null;
 }
 
-/** How a version runs on this machine. */
-export type EngineSpec =
-  | {
-      driver: 'onnx';
-      task: 'embedding' | 'late-interaction' | 'cross-encoder' | 'transcription';
-      /** File names inside the model's directory. */
-      model: string;
-      decoder?: string | undefined;
-      tokenizer: string;
-      pooling?: 'mean' | 'cls' | 'last' | undefined;
-      /** Late interaction: the match that scores one half; between what answers and what does not. */
-      matchMiddle?: number | undefined;
-      /** Put before every input by the engine and counted as tokens, as some encoders were trained with. */
-      inputPrefix?: string | undefined;
-      /**
-       * Of a dynamically quantised model: `batch` (default) is fastest, but texts computed together move each other's vectors
-       * slightly; `token` gives a text the same vector in any company.
-       */
-      activationRanges?: 'batch' | 'token' | undefined;
-    }
-  | { driver: 'llama'; task: 'chat' | 'embedding' | 'cross-encoder'; model: string }
-  /** Served by configured upstreams only. */
-  | { driver: 'remote'; task: 'chat' | 'embedding' | 'cross-encoder' | 'transcription' };
+export type EngineTask = 'embedding' | 'late-interaction' | 'cross-encoder' | 'chat' | 'transcription';
+
+/** The tasks that can serve a modality. */
+export const TASKS_OF_MODALITY: Readonly<Record<Modality, readonly EngineTask[]>> = {
+  chat: ['chat'],
+  embedding: ['embedding'],
+  rerank: ['cross-encoder', 'late-interaction'],
+  audio: ['transcription'],
+};
+
+/** How a version runs. The options belong to its driver, which describes, checks and reads them. */
+export interface EngineSpec<Options = Readonly<Record<string, unknown>>> {
+  driver: string;
+  task: EngineTask;
+  options: Options;
+}
 
 /** A file in a published package, or a part of one. */
 export interface PackagePiece {

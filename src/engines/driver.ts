@@ -1,12 +1,58 @@
-import type { EngineSpec } from '../domain/model.ts';
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type TSchema, Type } from 'typebox';
+import type { EngineSpec, EngineTask } from '../domain/model.ts';
 import type { EngineModel } from './engine.ts';
 
-/** All a driver needs to load one model. Plain data: it crosses the process boundary. */
-export interface LoadSpec {
+type Properties = Readonly<Record<string, TSchema>>;
+type Values = Readonly<Record<string, unknown>>;
+
+/**
+ * One way to run models. A driver describes itself here, in the server process, without loading its native code; the module
+ * that loads a model is imported by the engine process only.
+ */
+export interface Driver<Options = Values, Settings = Values> {
+  /** As in `engine.driver` of the catalog. */
+  readonly name: string;
+  /** For each task it can do, the fields that `engine` has in the catalog beside driver and task. */
+  readonly tasks: Readonly<Partial<Record<EngineTask, Properties>>>;
+  /** Its part of the section `engines` of the configuration. */
+  readonly settings: Properties;
+  /** How its models run in engine processes. Absent when only upstreams run them. */
+  readonly local?: LocalRuntime<Options, Settings>;
+}
+
+export interface LocalRuntime<Options = Values, Settings = Values> {
+  /** A module with the exports of `DriverModule`. */
+  readonly module: URL;
+  layout(engine: EngineSpec<Options>, settings: Settings, cores: number): Layout;
+  /** An estimate, to decide before the model loads. Once it is loaded, measured memory counts. */
+  memoryBytes(engine: EngineSpec<Options>, model: MemoryFacts): Promise<number>;
+}
+
+/** How a model is spread over the machine. */
+export interface Layout {
+  processes: number;
+  /** Of each process. */
+  threads: number;
+  parallelSequences: number;
+  /** Requests that may work at once; the others wait in the fair queue. */
+  places: number;
+}
+
+export interface MemoryFacts {
+  /** Where the verified files are. */
+  directory: string;
+  layout: Layout;
+  contextLength: number;
+}
+
+/** Everything a driver needs to load one model. Plain data: it crosses the process boundary. */
+export interface LoadSpec<Options = Values> {
   /** Slug and version, for messages and logs. */
   slug: string;
   version: string;
-  engine: EngineSpec;
+  engine: EngineSpec<Options>;
   /** Absolute path of the directory that holds the verified files. */
   directory: string;
   contextLength: number;
@@ -19,9 +65,35 @@ export interface LoadSpec {
 }
 
 /**
- * A driver module exports `load`. It runs inside the engine process, so it may use native code, block and crash; it never
- * sees HTTP, the database or the configuration. Failures that a client should see are thrown as `ApiError`.
+ * Runs inside the engine process, so it may use native code, block and crash. It never sees HTTP, the database or the
+ * configuration. Failures that a client should see are thrown as `ApiError`.
  */
-export interface Driver {
+export interface DriverModule {
   load(spec: LoadSpec): Promise<EngineModel>;
+}
+
+/** A file of the model, by its name inside the model's directory. */
+export const fileName = Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*$' });
+
+/** A setting that is 0 when it is chosen from the cores, or has a default of its own. */
+export const count = (value: number, description: string, minimum = 0) =>
+  Type.Integer({ minimum, default: value, description });
+
+/** Encoders work best with many small requests at hand. */
+export const ENCODER_PLACES = 64;
+
+/** Memory of a process without weights: Node, the runtime and its libraries. */
+export const PROCESS_BYTES = 96 * 1024 * 1024;
+
+/** Files that are missing count as 0: not every model has all of them, and the driver reports those it needs. */
+export async function totalFileBytes(directory: string, files: readonly string[]): Promise<number> {
+  const sizes = await Promise.all(
+    files.map((file) =>
+      stat(join(directory, file)).then(
+        ({ size }) => size,
+        () => 0,
+      ),
+    ),
+  );
+  return sizes.reduce((sum, size) => sum + size, 0);
 }

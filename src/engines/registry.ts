@@ -2,8 +2,8 @@ import { availableParallelism, totalmem } from 'node:os';
 import { errors } from '../errors/errors.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Logger } from '../ports/logger.ts';
+import type { Driver } from './driver.ts';
 import type { CallContext, EngineModel } from './engine.ts';
-import { chooseLayout, type LayoutSettings } from './host/layout.ts';
 import { createMemoryBudget } from './host/memory-budget.ts';
 import type { EngineMetrics } from './host/metrics.ts';
 import {
@@ -23,7 +23,7 @@ export { type EngineMetrics, noMetrics } from './host/metrics.ts';
 export type { Lease, Model, ModelReport, ModelStatus, Weights } from './host/model-host.ts';
 
 /** The sections `engines` and `models` of the configuration, as far as they concern running models. */
-export interface RegistrySettings extends LayoutSettings {
+export interface RegistrySettings {
   queueLength: number;
   queueTimeoutSeconds: number;
   loadTimeoutSeconds: number;
@@ -38,14 +38,15 @@ export interface RegistrySettings extends LayoutSettings {
 export interface EngineRegistryDeps {
   weights: Weights;
   settings: RegistrySettings;
+  drivers: readonly Driver[];
+  /** The drivers' own part of the section `engines`. */
+  driverSettings: Readonly<Record<string, unknown>>;
   clock: Clock;
   logger: Logger;
   metrics: EngineMetrics;
   /** The server's variables; engine processes get only the harmless ones. */
   environment: Readonly<Record<string, string | undefined>>;
   restarts?: RestartSettings;
-  /** Path of the module that runs a model instead of its driver. For tests; no setting reaches it. */
-  driverModule?: (model: Model) => string | undefined;
 }
 
 export interface EngineRegistry {
@@ -75,21 +76,27 @@ const RUNAWAY = 1.25;
 export function createEngineRegistry(deps: EngineRegistryDeps): EngineRegistry {
   const { settings, clock, logger, metrics } = deps;
   const cores = availableParallelism();
+  const runtimes = new Map(deps.drivers.map(({ name, local }) => [name, local]));
   const hosts = new Map<string, ModelHost>();
   const keptWarm = new Set<string>();
   const budgetBytes = settings.memoryBudgetMb > 0 ? settings.memoryBudgetMb * 1024 * 1024 : machineBytes() * 0.75;
   const memory = createMemoryBudget(budgetBytes, () => hosts.values());
 
+  const runtimeOf = ({ version }: Model) => runtimes.get(version.engine.driver);
+
   function hostOf(model: Model): ModelHost {
     const name = modelName(model);
     const known = hosts.get(name);
     if (known !== undefined) return known;
-    if (model.version.engine.driver === 'remote') {
-      throw errors.modelUnavailable(model.entry.slug, 'no upstream is configured for it');
-    }
+    const { engine } = model.version;
+    const runtime = runtimeOf(model);
+    if (runtime === undefined) throw errors.modelUnavailable(model.entry.slug, 'no upstream is configured for it');
+    const layout = runtime.layout(engine, deps.driverSettings, cores);
     const host = createModelHost({
       model,
-      layout: chooseLayout(model.version.engine, settings, cores),
+      layout,
+      estimateBytes: (directory) =>
+        runtime.memoryBytes(engine, { directory, layout, contextLength: model.entry.contextLength }),
       queueLength: settings.queueLength,
       queueTimeoutMs: settings.queueTimeoutSeconds * 1000,
       loadTimeoutMs: settings.loadTimeoutSeconds * 1000,
@@ -100,7 +107,7 @@ export function createEngineRegistry(deps: EngineRegistryDeps): EngineRegistry {
       startProcess: (spec) =>
         startEngineProcess({
           spec,
-          driverModule: deps.driverModule?.(model),
+          module: runtime.module,
           environment: deps.environment,
           loadTimeoutMs: settings.loadTimeoutSeconds * 1000,
           hangTimeoutMs: settings.hangTimeoutSeconds * 1000,
@@ -163,7 +170,7 @@ export function createEngineRegistry(deps: EngineRegistryDeps): EngineRegistry {
     status: (name) => hosts.get(name)?.status() ?? { status: 'cold' },
     list: () => Promise.all([...hosts.values()].map((host) => host.report())),
     async warm(models) {
-      const local = models.filter(({ version }) => version.engine.driver !== 'remote');
+      const local = models.filter((model) => runtimeOf(model) !== undefined);
       for (const model of local) keptWarm.add(modelName(model));
       await Promise.all(local.map((model) => hostOf(model).warm()));
     },

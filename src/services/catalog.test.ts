@@ -6,7 +6,7 @@ import { type CatalogService, createCatalog, type Serving } from './catalog.ts';
 
 const version = (name: string) => ({
   version: name,
-  engine: { driver: 'remote' as const, task: 'chat' as const },
+  engine: { driver: 'remote' as const, task: 'chat' as const, options: {} },
   deprecatedAt: null,
   retiredAt: null,
 });

@@ -7,10 +7,16 @@ import { snake } from './names.ts';
 /** TypeBox stops at 8 errors. Operators want to see every mistake in a file at once. */
 Settings.Set({ maxErrors: 1_000 });
 
-/** Everything that is wrong with a value, one line each: place, key, what is wrong and what is allowed. */
-export function problemsOf(schema: TSchema, value: unknown, locate: (path: readonly string[]) => string): string[] {
+/** Everything that is wrong with a value, one line each: place, key, what is wrong and what is allowed. `at`: where the value is. */
+export function problemsOf(
+  schema: TSchema,
+  value: unknown,
+  locate: (path: readonly string[]) => string,
+  at: readonly string[] = [],
+): string[] {
   const found = new Map<string, string>();
-  const report = (path: readonly string[], text: string) => {
+  const report = (below: readonly string[], text: string) => {
+    const path = [...at, ...below];
     const key = path.map(snake).join('.');
     if (!found.has(key)) found.set(key, `${locate(path)}: ${key === '' ? '' : `${key}: `}${text}`);
   };

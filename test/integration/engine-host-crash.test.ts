@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import { rmSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { alive, callContext, capability, embed, engineBed, testModel, until } from '../fixtures/engine-bed.ts';
+import { alive, CHAT, callContext, capability, embed, engineBed, testModel, until } from '../fixtures/engine-bed.ts';
 
-const chat = testModel('test/chat', { driver: 'llama', task: 'chat', model: 'model.gguf' });
+const chat = testModel('test/chat', CHAT);
 
 describe('a crash of an engine process', () => {
   it('in the middle of 50 requests fails none of them, and the process is back within seconds', async () => {
@@ -89,7 +89,7 @@ describe('a lease', () => {
 
 describe('a hang', () => {
   it('of the event loop gets the process killed, and what it hung on is not tried again', async () => {
-    await using bed = engineBed({ settings: { onnxProcesses: 1, hangTimeoutSeconds: 1 } });
+    await using bed = engineBed({ processes: 1, settings: { hangTimeoutSeconds: 1 } });
     await bed.embed(['warm']);
     const spinning = expect(bed.embed(['spin'])).rejects.toMatchObject({ code: 'model_unavailable' });
     await spinning;
@@ -99,7 +99,7 @@ describe('a hang', () => {
   });
 
   it('of a call that waits for nothing gets the process killed', async () => {
-    await using bed = engineBed({ settings: { onnxProcesses: 1, hangTimeoutSeconds: 1 } });
+    await using bed = engineBed({ processes: 1, settings: { hangTimeoutSeconds: 1 } });
     await expect(bed.embed(['stuck'])).rejects.toMatchObject({ code: 'model_unavailable' });
     using lease = await bed.registry.acquire(chat, callContext());
     const stuck = capability(lease.engine.chat).generate({ prompt: { text: 'stuck' } }, callContext());
@@ -108,7 +108,7 @@ describe('a hang', () => {
   });
 
   it('of a cancelled call that goes on computing gets the process killed', async () => {
-    await using bed = engineBed({ settings: { onnxProcesses: 1, hangTimeoutSeconds: 1 } });
+    await using bed = engineBed({ processes: 1, settings: { hangTimeoutSeconds: 1 } });
     const client = new AbortController();
     await bed.embed(['warm']);
     const [pid = 0] = await bed.pids();

@@ -6,7 +6,7 @@ const MB = 1024 * 1024;
 
 describe('a cold model', () => {
   it('loads once for all who wait', async () => {
-    await using bed = engineBed({ settings: { onnxProcesses: 1 } });
+    await using bed = engineBed({ processes: 1 });
     expect(bed.registry.status('test/echo@2026-01-01')).toEqual({ status: 'cold' });
     const requests = Array.from({ length: 20 }, () => bed.embed(['x']));
     await until(() => bed.registry.status('test/echo@2026-01-01').status === 'loading');
@@ -75,7 +75,7 @@ describe('a cold model', () => {
 
 describe('an idle model', () => {
   it('is unloaded after its time and loaded again by the next request', async () => {
-    await using bed = engineBed({ settings: { onnxProcesses: 1, idleUnloadSeconds: 0.3 } });
+    await using bed = engineBed({ processes: 1, settings: { idleUnloadSeconds: 0.3 } });
     await bed.embed(['x']);
     const [pid = 0] = await bed.pids();
     await until(() => !alive(pid));
@@ -85,7 +85,7 @@ describe('an idle model', () => {
   });
 
   it('stays when it is used, and when it is one of the warm models', async () => {
-    await using bed = engineBed({ settings: { onnxProcesses: 1, idleUnloadSeconds: 0.2 } });
+    await using bed = engineBed({ processes: 1, settings: { idleUnloadSeconds: 0.2 } });
     const warm = testModel('test/warm');
     await bed.registry.warm([warm]);
     const lease = await bed.registry.acquire(bed.model, callContext());
@@ -99,7 +99,7 @@ describe('an idle model', () => {
 describe('the memory budget', () => {
   it('unloads the least recently used model before another one loads', async () => {
     // Each process of the scripted driver is counted with 96 MB until it has settled.
-    await using bed = engineBed({ settings: { onnxProcesses: 1, memoryBudgetMb: 200 } });
+    await using bed = engineBed({ processes: 1, settings: { memoryBudgetMb: 200 } });
     const [first, second, third] = ['test/first', 'test/second', 'test/third'].map((slug) => testModel(slug));
     for (const model of [first, second, third]) {
       if (model !== undefined) await bed.registry.use(model, callContext(), (engine) => embed(engine, ['x']));
@@ -117,7 +117,7 @@ describe('the memory budget', () => {
   });
 
   it('restarts an engine that outgrew it by far', async () => {
-    await using bed = engineBed({ settings: { onnxProcesses: 1, memoryBudgetMb: 150, idleUnloadSeconds: 10 } });
+    await using bed = engineBed({ processes: 1, settings: { memoryBudgetMb: 150, idleUnloadSeconds: 10 } });
     const lease = await bed.registry.acquire(bed.model, callContext());
     await embed(lease.engine, ['x']);
     const [pid = 0] = await bed.pids();
@@ -130,7 +130,7 @@ describe('the memory budget', () => {
 
 describe('the queue', () => {
   it('is bounded: more than it holds get 429, the others are served', async () => {
-    await using bed = engineBed({ settings: { onnxProcesses: 1, queueLength: 5 } });
+    await using bed = engineBed({ processes: 1, settings: { queueLength: 5 } });
     const outcomes = await Promise.allSettled(Array.from({ length: 8 }, () => bed.embed(['x'])));
     const refused = outcomes.filter(({ status }) => status === 'rejected');
     expect(refused).toHaveLength(3);
@@ -160,7 +160,7 @@ describe('closing', () => {
   });
 
   it('of one model waits for its requests too, and a later request loads it again', async () => {
-    await using bed = engineBed({ settings: { onnxProcesses: 1 } });
+    await using bed = engineBed({ processes: 1 });
     const running = bed.embed(['slow:300']);
     await until(async () => (await bed.registry.list())[0]?.inFlight === 1);
     const unloading = bed.registry.unload('test/echo@2026-01-01');

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { vectorOf } from '../fixtures/drivers/scripted.ts';
-import { callContext, capability, embed, engineBed, testModel, until } from '../fixtures/engine-bed.ts';
+import { CHAT, callContext, capability, embed, engineBed, testModel, until } from '../fixtures/engine-bed.ts';
 
 describe('calls through an engine process', () => {
   it('bring every vector back bit by bit and in order, also when the request is split over processes', async () => {
@@ -47,14 +47,14 @@ describe('calls through an engine process', () => {
     await expect(bed.embed(inputs)).rejects.toMatchObject({
       code: 'context_length_exceeded',
       status: 422,
-      param: 'input[150]',
-      message: expect.stringContaining("'input[150]' has 600 tokens"),
+      param: 'inputs[150]',
+      message: expect.stringContaining("'inputs[150]' has 600 tokens"),
     });
     expect(await bed.embed(['still there'])).toMatchObject({ tokens: [11] });
   });
 
   it('end at once when the client leaves, in the engine too', async () => {
-    await using bed = engineBed({ settings: { onnxProcesses: 1 } });
+    await using bed = engineBed({ processes: 1 });
     const client = new AbortController();
     const gone = expect(bed.embed(['slow:60000'], callContext({ signal: client.signal }))).rejects.toMatchObject({
       code: 'client_cancelled',
@@ -80,7 +80,7 @@ describe('calls through an engine process', () => {
 });
 
 describe('streams', () => {
-  const chat = testModel('test/chat', { driver: 'llama', task: 'chat', model: 'model.gguf' });
+  const chat = testModel('test/chat', CHAT);
 
   it('give all events in order and the usage', async () => {
     await using bed = engineBed();

@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import type { EngineSpec } from '../../src/domain/model.ts';
+import { drivers } from '../../src/engines/drivers.ts';
 import { createEngineRegistry, type Model, noMetrics } from '../../src/engines/registry.ts';
 import { systemClock } from '../../src/runtime/clock.ts';
 import { callContext, embed, testModel, until } from '../fixtures/engine-bed.ts';
@@ -7,7 +9,9 @@ import { weights } from './weights.ts';
 const quiet = { debug() {}, info() {}, warn() {}, error() {} };
 
 async function openRegistry(slugs: readonly string[]) {
-  const specs = new Map(await Promise.all(slugs.map(async (slug) => [slug, await weights(slug)] as const)));
+  const specs = new Map(
+    await Promise.all(slugs.map(async (slug) => [slug, await weights<EngineSpec['options']>(slug)] as const)),
+  );
   const models = slugs.map((slug): Model => {
     const spec = specs.get(slug);
     if (spec === undefined) throw new Error(`no weights of ${slug}`);
@@ -16,10 +20,6 @@ async function openRegistry(slugs: readonly string[]) {
   const registry = createEngineRegistry({
     weights: { ensure: async ({ entry }) => ({ directory: specs.get(entry.slug)?.directory ?? '' }) },
     settings: {
-      onnxProcesses: 2,
-      onnxThreads: 1,
-      llamaThreads: 0,
-      llamaSequences: 1,
       queueLength: 256,
       queueTimeoutSeconds: 60,
       loadTimeoutSeconds: 60,
@@ -28,6 +28,8 @@ async function openRegistry(slugs: readonly string[]) {
       memoryBudgetMb: 0,
       retryUnavailableSeconds: 1,
     },
+    drivers,
+    driverSettings: { onnxProcesses: 2, onnxThreads: 1, llamaThreads: 0, llamaSequences: 1 },
     clock: systemClock,
     logger: quiet,
     metrics: noMetrics,

@@ -6,6 +6,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { LoadSpec } from '../../src/engines/driver.ts';
 import type { ChatCapability, ChatEvent, ChatRequest } from '../../src/engines/engine.ts';
 import { createChatCapability } from '../../src/engines/llama/chat.ts';
+import type { LlamaOptions } from '../../src/engines/llama/driver.ts';
 import {
   GLM,
   GRANITE,
@@ -20,11 +21,11 @@ import { weights } from './weights.ts';
 const START = { id: 1, text: '<s>' };
 
 let llama: Llama;
-let spec: LoadSpec;
+let spec: LoadSpec<LlamaOptions>;
 let model: LlamaModel | undefined;
 
 beforeAll(async () => {
-  spec = { ...(await weights('tinyllama/tinyllama-1.1b-chat')), contextLength: 512 };
+  spec = { ...(await weights<LlamaOptions>('tinyllama/tinyllama-1.1b-chat')), contextLength: 512 };
   llama = await getLlama({ build: 'never', maxThreads: 0, progressLogs: false, logLevel: LlamaLogLevel.error });
 });
 
@@ -33,8 +34,7 @@ afterAll(() => llama.dispose());
 
 /** The model with another template than that of its file. */
 async function speaking(chatTemplate: string): Promise<ChatCapability> {
-  if (spec.engine.driver !== 'llama') throw new Error('The model is not for the llama driver');
-  model = await llama.loadModel({ modelPath: join(spec.directory, spec.engine.model) });
+  model = await llama.loadModel({ modelPath: join(spec.directory, spec.engine.options.model) });
   return createChatCapability({
     model,
     spec,

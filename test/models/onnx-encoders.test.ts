@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { LoadSpec } from '../../src/engines/driver.ts';
 import type { CallContext, EmbeddingResult, EngineModel } from '../../src/engines/engine.ts';
+import type { OnnxOptions } from '../../src/engines/onnx/driver.ts';
 import { load } from '../../src/engines/onnx/load.ts';
 import { weights } from './weights.ts';
 
@@ -37,7 +38,9 @@ const dot = (a: Float32Array, b: Float32Array) => a.reduce((sum, value, i) => su
 const furthest = (a: Float32Array, b: Float32Array) =>
   a.reduce((most, value, i) => Math.max(most, Math.abs(value - (b[i] ?? 0))), 0);
 
-function loaded(slug: string, change: (spec: LoadSpec) => LoadSpec = (spec) => spec) {
+type Spec = LoadSpec<OnnxOptions>;
+
+function loaded(slug: string, change: (spec: Spec) => Spec = (spec) => spec) {
   let model: EngineModel;
   beforeAll(async () => {
     model = await load(change(await weights(slug)));
@@ -100,9 +103,10 @@ describe.each(['sentence-transformers/all-minilm-l6-v2', 'baai/bge-small-en-v1.5
 });
 
 describe('a quantised model with a range for each token', () => {
-  const { embed } = loaded('sentence-transformers/all-minilm-l6-v2', (spec) =>
-    spec.engine.driver === 'onnx' ? { ...spec, engine: { ...spec.engine, activationRanges: 'token' } } : spec,
-  );
+  const { embed } = loaded('sentence-transformers/all-minilm-l6-v2', (spec) => ({
+    ...spec,
+    engine: { ...spec.engine, options: { ...spec.engine.options, activationRanges: 'token' } },
+  }));
 
   it('gives a text exactly the same vector alone and in a batch', async () => {
     const together = await embed([...TEXTS, ...TEXTS]);

@@ -1,6 +1,7 @@
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { loadCatalog } from '../../src/catalog/load.ts';
+import type { EngineSpec } from '../../src/domain/model.ts';
 import type { LoadSpec } from '../../src/engines/driver.ts';
 import { createWeightsStore } from '../../src/models/store.ts';
 import { systemClock } from '../../src/runtime/clock.ts';
@@ -9,9 +10,9 @@ const ROOT = join(import.meta.dirname, '../..');
 
 /**
  * What a driver needs to load a model of the catalog, with its weights pulled if they are not there yet. They are kept between runs
- * in `BAOBAB_MODELS_DIR`.
+ * in `BAOBAB_MODELS_DIR`. `Options` are those of the driver that the catalog names.
  */
-export async function weights(slug: string): Promise<LoadSpec> {
+export async function weights<Options>(slug: string): Promise<LoadSpec<Options>> {
   const model = loadCatalog([join(ROOT, 'catalog')]).find((entry) => entry.slug === slug);
   const version = model?.versions.find((each) => each.version === model.recommended);
   if (!model || !version?.source) throw new Error(`the catalog has no weights for '${slug}'`);
@@ -30,7 +31,7 @@ export async function weights(slug: string): Promise<LoadSpec> {
   return {
     slug,
     version: version.version,
-    engine: version.engine,
+    engine: version.engine as EngineSpec<Options>,
     directory,
     contextLength: model.contextLength,
     dimensions: model.dimensions,

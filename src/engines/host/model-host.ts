@@ -3,12 +3,10 @@ import { ApiError } from '../../errors/api-error.ts';
 import { errors } from '../../errors/errors.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { Logger } from '../../ports/logger.ts';
-import type { LoadSpec } from '../driver.ts';
+import type { Layout, LoadSpec } from '../driver.ts';
 import type { CallContext, EngineModel } from '../engine.ts';
 import { createAdmission, type Permit } from './admission.ts';
-import type { Layout } from './layout.ts';
 import type { MemoryBudget, Tenant } from './memory-budget.ts';
-import { estimateBytes } from './memory-estimate.ts';
 import type { EngineMetrics } from './metrics.ts';
 import { EngineCrash, type EngineProcess } from './process/engine-process.ts';
 import { proportionalBytes } from './process/process-memory.ts';
@@ -53,6 +51,8 @@ export interface Lease extends Disposable {
 export interface ModelHostOptions {
   model: Model;
   layout: Layout;
+  /** What the model will take, before it is loaded. */
+  estimateBytes(directory: string): Promise<number>;
   queueLength: number;
   queueTimeoutMs: number;
   loadTimeoutMs: number;
@@ -122,11 +122,7 @@ export function createModelHost(options: ModelHostOptions): ModelHost {
     const startedAt = clock.now();
     const { directory } = await options.weights.ensure(model, { signal });
     const patience = AbortSignal.any([signal, AbortSignal.timeout(options.loadTimeoutMs)]);
-    const needBytes = await estimateBytes(directory, model.version.engine, {
-      layout,
-      contextLength: model.entry.contextLength,
-    });
-    await memory.reserve(host, needBytes, patience);
+    await memory.reserve(host, await options.estimateBytes(directory), patience);
     signal.throwIfAborted();
     const spec: LoadSpec = {
       slug,

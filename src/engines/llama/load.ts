@@ -1,19 +1,19 @@
 import { randomInt, randomUUID } from 'node:crypto';
 import path from 'node:path';
 import { getLlama, type Llama, LlamaLogLevel, type LlamaModel } from 'node-llama-cpp';
+import type { EngineTask } from '../../domain/model.ts';
 import { errors } from '../../errors/errors.ts';
 import type { LoadSpec } from '../driver.ts';
 import type { EngineModel } from '../engine.ts';
 import { createChatCapability } from './chat.ts';
 import { SEEDS } from './decoding/sampling.ts';
+import type { LlamaOptions } from './driver.ts';
 import { createEmbeddingCapability } from './embedding.ts';
 import { createRerankCapability } from './rerank.ts';
 
 /** Loads a GGUF model. Runs inside an engine process of its own. */
-export async function load(spec: LoadSpec): Promise<EngineModel> {
-  const { engine } = spec;
-  if (engine.driver !== 'llama')
-    throw new Error(`The llama driver cannot load a model of the driver '${engine.driver}'`);
+export async function load(spec: LoadSpec<LlamaOptions>): Promise<EngineModel> {
+  const { task, options } = spec.engine;
   const llama = await getLlama({
     gpu: 'auto',
     build: 'never',
@@ -23,9 +23,9 @@ export async function load(spec: LoadSpec): Promise<EngineModel> {
     logLevel: LlamaLogLevel.error,
   });
   try {
-    const model = await llama.loadModel({ modelPath: path.join(spec.directory, engine.model) });
+    const model = await llama.loadModel({ modelPath: path.join(spec.directory, options.model) });
     return {
-      ...(await capability(engine.task, model, spec)),
+      ...(await capability(task, model, spec)),
       countTokens: async (text) => model.tokenize(text, false).length,
       [Symbol.asyncDispose]: () => release(llama, model),
     };
@@ -36,7 +36,7 @@ export async function load(spec: LoadSpec): Promise<EngineModel> {
 }
 
 async function capability(
-  task: 'chat' | 'embedding' | 'cross-encoder',
+  task: EngineTask,
   model: LlamaModel,
   spec: LoadSpec,
 ): Promise<Pick<EngineModel, 'chat' | 'embedding' | 'rerank'>> {
@@ -54,6 +54,8 @@ async function capability(
           newCallId: () => `call_${randomUUID().replaceAll('-', '')}`,
         }),
       };
+    default:
+      throw new Error(`the llama driver has no task '${task}'`);
   }
 }
 

@@ -4,11 +4,10 @@ import type { EmbeddingCapability } from '../engine.ts';
 import { type Encoder, joined, mapInSlices } from './encoder.ts';
 import { pool } from './pooling.ts';
 
-export function createEmbedding({ spec, engine, tokenizer, batcher }: Encoder): EmbeddingCapability {
+export function createEmbedding({ spec, tokenizer, batcher }: Encoder): EmbeddingCapability {
   const { single } = tokenizer.template;
-  const prefix = engine.inputPrefix ?? '';
+  const { inputPrefix: prefix = '', pooling = 'mean' } = spec.engine.options;
   const prefixIds = tokenizer.encode(prefix);
-  const pooling = engine.pooling ?? 'mean';
 
   const idsOf = (input: string | readonly number[], index: number) => {
     const field = ['inputs', index];

@@ -1,18 +1,15 @@
 import { join } from 'node:path';
-import type { EngineSpec } from '../../domain/model.ts';
 import { cancellation } from '../../errors/cancellation.ts';
 import { createTimeSlice } from '../../runtime/time-slices.ts';
 import type { LoadSpec } from '../driver.ts';
 import { type Batcher, createBatcher } from './batching/batcher.ts';
+import type { OnnxOptions } from './driver.ts';
 import { type EncoderSession, openSession } from './session.ts';
 import { loadTokenizer, type Tokenizer } from './tokenizer/tokenizer.ts';
 
-export type OnnxSpec = Extract<EngineSpec, { driver: 'onnx' }>;
-
 /** A loaded encoder: what the tasks share. */
 export interface Encoder {
-  spec: LoadSpec;
-  engine: OnnxSpec;
+  spec: LoadSpec<OnnxOptions>;
   tokenizer: Tokenizer;
   session: EncoderSession;
   batcher: Batcher;
@@ -28,15 +25,14 @@ const MAX_PENDING_TOKENS = 1 << 24;
 /** Tokenizing yields after so long, so that requests of other clients go on. */
 const TOKENIZE_SLICE_MS = 10;
 
-export async function loadEncoder(spec: LoadSpec, outputs: readonly string[]): Promise<Encoder> {
-  const { engine } = spec;
-  if (engine.driver !== 'onnx') throw new Error(`the onnx driver cannot load a model of the driver '${engine.driver}'`);
-  const tokenizer = await loadTokenizer(join(spec.directory, engine.tokenizer));
+export async function loadEncoder(spec: LoadSpec<OnnxOptions>, outputs: readonly string[]): Promise<Encoder> {
+  const { options } = spec.engine;
+  const tokenizer = await loadTokenizer(join(spec.directory, options.tokenizer));
   const session = await openSession({
-    model: join(spec.directory, engine.model),
+    model: join(spec.directory, options.model),
     threads: spec.threads,
     padId: tokenizer.padId,
-    rowWiseRanges: engine.activationRanges === 'token',
+    rowWiseRanges: options.activationRanges === 'token',
     outputs,
   });
   const batcher = createBatcher(session, {
@@ -46,7 +42,7 @@ export async function loadEncoder(spec: LoadSpec, outputs: readonly string[]): P
     runTokens: RUN_TOKENS,
     maxPendingTokens: MAX_PENDING_TOKENS,
   });
-  return { spec, engine, tokenizer, session, batcher };
+  return { spec, tokenizer, session, batcher };
 }
 
 /** Maps in slices, so that a large request does not hold up the others while it is tokenized. */

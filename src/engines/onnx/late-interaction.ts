@@ -17,7 +17,7 @@ const STEEPNESS = 20;
 export function createLateInteraction({ spec, tokenizer, batcher }: Encoder): RerankCapability {
   const { before, after } = tokenizer.template.single;
   const room = spec.contextLength - before.length - after.length;
-  const middle = (spec.engine.driver === 'onnx' ? spec.engine.matchMiddle : undefined) ?? BGE_SMALL_MIDDLE;
+  const middle = spec.engine.options.matchMiddle ?? BGE_SMALL_MIDDLE;
 
   return {
     async rerank({ query, documents }, { signal, priority }) {

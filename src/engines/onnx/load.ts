@@ -1,13 +1,14 @@
 import type { LoadSpec } from '../driver.ts';
 import type { EngineModel } from '../engine.ts';
 import { createCrossEncoder } from './cross-encoder.ts';
+import type { OnnxOptions } from './driver.ts';
 import { createEmbedding } from './embedding.ts';
 import { type Encoder, loadEncoder } from './encoder.ts';
 import { createLateInteraction } from './late-interaction.ts';
 
 const TOKEN_VECTORS = ['last_hidden_state', 'token_embeddings'];
 
-export async function load(spec: LoadSpec): Promise<EngineModel> {
+export async function load(spec: LoadSpec<OnnxOptions>): Promise<EngineModel> {
   const { task } = spec.engine;
   switch (task) {
     case 'embedding': {

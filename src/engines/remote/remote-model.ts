@@ -1,4 +1,4 @@
-import type { EngineSpec } from '../../domain/model.ts';
+import type { EngineTask } from '../../domain/model.ts';
 import { errors } from '../../errors/errors.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { Logger } from '../../ports/logger.ts';
@@ -12,7 +12,7 @@ import { createUpstream, type UpstreamHealth, type UpstreamSettings } from './ro
 import { createRemoteTranscription, type RemoteTranscription } from './transcription/capability.ts';
 import { createTokenCounter } from './upstream-tokenizer.ts';
 
-export type RemoteTask = Extract<EngineSpec, { driver: 'remote' }>['task'];
+export type RemoteTask = Exclude<EngineTask, 'late-interaction'>;
 
 /** An `EngineModel` whose results name the region that served them. */
 export interface RemoteCalls extends EngineModel {

@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { Worker } from 'node:worker_threads';
-import type { Driver } from '../../driver.ts';
+import type { DriverModule } from '../../driver.ts';
 import { createFrameChannel } from '../wire/frames.ts';
 import { CAPABILITIES, type FromEngine, type ToEngine, toWireError } from '../wire/messages.ts';
 import { createEngineCalls } from './engine-calls.ts';
@@ -61,18 +61,6 @@ const channel = createFrameChannel<FromEngine, ToEngine>(PIPE, {
   onClose: () => process.exit(0),
 });
 
-async function importDriver(message: Extract<ToEngine, { type: 'load' }>): Promise<Driver> {
-  if (message.driverModule !== undefined) return await import(message.driverModule);
-  switch (message.spec.engine.driver) {
-    case 'onnx':
-      return await import('../../onnx/load.ts');
-    case 'llama':
-      return await import('../../llama/load.ts');
-    case 'remote':
-      throw new Error('A remote model has no engine process');
-  }
-}
-
 async function load(message: Extract<ToEngine, { type: 'load' }>): Promise<void> {
   process.title = `baobab-engine ${message.spec.slug}@${message.spec.version}`;
   const startedAt = performance.now();
@@ -81,7 +69,7 @@ async function load(message: Extract<ToEngine, { type: 'load' }>): Promise<void>
     channel.write({ type: 'heartbeat', residentBytes: process.memoryUsage.rss(), cpuMs: (user + system) / 1000 });
   }, message.heartbeatMs);
   try {
-    const driver = await importDriver(message);
+    const driver: DriverModule = await import(message.module);
     const model = await driver.load(message.spec);
     dispose = () => model[Symbol.asyncDispose]();
     calls = createEngineCalls(model, channel);

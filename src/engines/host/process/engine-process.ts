@@ -46,8 +46,8 @@ export class EngineCrash extends Error {
 
 export interface EngineProcessOptions {
   spec: LoadSpec;
-  /** Replaces the driver that the spec names; for tests. */
-  driverModule?: string | undefined;
+  /** The driver's module, which the process imports. */
+  module: URL;
   /** Variables of the server; only harmless ones are handed on. */
   environment: Readonly<Record<string, string | undefined>>;
   loadTimeoutMs: number;
@@ -171,7 +171,7 @@ export function startEngineProcess(options: EngineProcessOptions): EngineProcess
     else lastWords = setTimeout(finish, LAST_WORDS_MS);
   });
 
-  channel.write({ type: 'load', spec, driverModule: options.driverModule, heartbeatMs });
+  channel.write({ type: 'load', spec, module: options.module.href, heartbeatMs });
 
   function kill(reason: string): void {
     killReason ??= reason;

@@ -39,7 +39,8 @@ export type CallBody =
   | { method: 'countTokens'; text: string };
 
 export type ToEngine =
-  | { type: 'load'; spec: LoadSpec; driverModule?: string | undefined; heartbeatMs: number }
+  /** `module`: address of the driver's module. */
+  | { type: 'load'; spec: LoadSpec; module: string; heartbeatMs: number }
   | { type: 'call'; id: number; context: WireContext; call: CallBody }
   | { type: 'cancel'; id: number }
   /** The consumer took so many events of a stream. */

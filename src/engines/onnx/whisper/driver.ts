@@ -11,6 +11,7 @@ import type {
   TranscriptionRequest,
   TranscriptionResult,
 } from '../../engine.ts';
+import type { OnnxOptions } from '../driver.ts';
 import { type AlignmentHead, alignTokens } from './alignment.ts';
 import { createWindowBatches } from './batches.ts';
 import { createDecoder, type Decoded } from './decoding.ts';
@@ -62,18 +63,18 @@ const isBetter = (one: Reading, other: Reading) =>
   one.stuck === other.stuck ? one.averageLogprob > other.averageLogprob : other.stuck;
 
 /** Whisper as exported by Optimum: an encoder and a merged decoder with key-value cache. */
-export async function load(spec: LoadSpec): Promise<EngineModel> {
-  const { engine, directory, threads } = spec;
-  if (engine.driver !== 'onnx' || engine.decoder === undefined)
-    throw new Error(`${spec.slug}: whisper needs a decoder`);
+export async function load(spec: LoadSpec<OnnxOptions>): Promise<EngineModel> {
+  const { directory, threads } = spec;
+  const { model, decoder, tokenizer: tokenizerFile } = spec.engine.options;
+  if (decoder === undefined) throw new Error(`${spec.slug}: whisper needs a decoder`);
   const [tokenizer, config, generation] = await Promise.all([
-    readJson<TokenizerFile>(join(directory, engine.tokenizer)),
+    readJson<TokenizerFile>(join(directory, tokenizerFile)),
     readJson<ModelConfig>(join(directory, 'config.json')),
     readJson<GenerationConfig>(join(directory, 'generation_config.json')),
   ]);
   const vocabulary = createVocabulary(tokenizer);
   const network = await openNetwork(
-    { directory, encoder: engine.model, decoder: engine.decoder, threads },
+    { directory, encoder: model, decoder, threads },
     {
       decoderLayers: config.decoder_layers,
       heads: config.decoder_attention_heads,

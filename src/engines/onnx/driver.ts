@@ -1,0 +1,64 @@
+import { type Static, Type } from 'typebox';
+import { count, type Driver, ENCODER_PLACES, fileName, PROCESS_BYTES, totalFileBytes } from '../driver.ts';
+
+const encoder = {
+  /** Of Whisper: the encoder. */
+  model: fileName,
+  tokenizer: fileName,
+  /**
+   * Of a dynamically quantised model: `batch` (default) is fastest, but texts computed together change each other's vectors
+   * slightly; `token` gives a text the same vector in every batch.
+   */
+  activationRanges: Type.Optional(Type.Enum(['batch', 'token'])),
+};
+/** Put before every input and counted as tokens, as some encoders were trained with. */
+const inputPrefix = Type.Optional(Type.String());
+const pooling = Type.Optional(Type.Enum(['mean', 'cls', 'last']));
+/** The match that scores one half: between that of answers and that of other texts. */
+const matchMiddle = Type.Optional(Type.Number({ minimum: 0, maximum: 1 }));
+
+const options = Type.Object({ ...encoder, inputPrefix, pooling, matchMiddle, decoder: Type.Optional(fileName) });
+export type OnnxOptions = Static<typeof options>;
+
+const settings = {
+  onnxProcesses: count(0, 'Processes for each onnx model; 0: chosen from the cores'),
+  onnxThreads: count(0, 'Threads in each onnx process; 0: chosen from the cores'),
+};
+const settingsObject = Type.Object(settings);
+type OnnxSettings = Static<typeof settingsObject>;
+
+/** Each process holds the weights once more; beyond this, threads are the better use of cores. */
+const MAX_PROCESSES = 8;
+/** One window runs at a time, but requests take turns window by window: an hour of audio must not block a short clip. */
+const TRANSCRIPTION_PLACES = 16;
+
+/** Weights are packed once more for the processor, and activations come on top. Measured: bge-small int8 153 MB, estimated 157. */
+const WEIGHTS_FACTOR = 1.8;
+/** Attention over 30 s of audio at a time. Measured: whisper-tiny 480 MB, estimated 422. */
+const TRANSCRIPTION_BYTES = 256 * 1024 * 1024;
+
+export const onnx = {
+  name: 'onnx',
+  tasks: {
+    embedding: { ...encoder, pooling, inputPrefix },
+    'late-interaction': { ...encoder, matchMiddle },
+    'cross-encoder': encoder,
+    transcription: { model: fileName, decoder: fileName, tokenizer: fileName },
+  },
+  settings,
+  local: {
+    module: new URL('./load.ts', import.meta.url),
+    layout({ task }, { onnxProcesses, onnxThreads }, cores) {
+      const transcribes = task === 'transcription';
+      const processes = onnxProcesses || (transcribes ? 1 : Math.min(cores, MAX_PROCESSES));
+      const threads = onnxThreads || Math.max(1, Math.floor(cores / processes));
+      return { processes, threads, parallelSequences: 1, places: transcribes ? TRANSCRIPTION_PLACES : ENCODER_PLACES };
+    },
+    async memoryBytes({ task, options: { model, decoder } }, { directory, layout }) {
+      const files = [model, `${model}_data`, ...(decoder === undefined ? [] : [decoder])];
+      const weightsBytes = await totalFileBytes(directory, files);
+      const activationBytes = task === 'transcription' ? TRANSCRIPTION_BYTES : 0;
+      return layout.processes * (PROCESS_BYTES + weightsBytes * WEIGHTS_FACTOR + activationBytes);
+    },
+  },
+} satisfies Driver<OnnxOptions, OnnxSettings>;
