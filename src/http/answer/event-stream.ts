@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { FastifyReply } from 'fastify';
 import type { ApiError } from '../../errors/api-error.ts';
 import { errors } from '../../errors/errors.ts';
-import { keptHeaders } from '../plugins/idempotency.ts';
+import { keptHeaders } from '../request/idempotent-run.ts';
 
 export interface EventStream {
   /** Whether anything was sent: from then on errors are events, not answers. */

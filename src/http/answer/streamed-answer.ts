@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { toApiError } from '../plugins/error-handler.ts';
+import { toApiError } from './error-answer.ts';
 import { type EventStream, openEventStream } from './event-stream.ts';
 
 /**

@@ -4,7 +4,7 @@ import type { FastifyRequest } from 'fastify';
 import { errors } from '../../errors/errors.ts';
 import { collectYoungGarbage } from '../../runtime/garbage-collection.ts';
 import { createTimeSlice } from '../../runtime/time-slices.ts';
-import { hashBody } from '../plugins/idempotency.ts';
+import { hashBody } from '../request/idempotent-run.ts';
 import { MAX_NESTING, parseSlices, tooDeep } from './json-slices.ts';
 import { WholeBodyMessage } from './whole-body-message.ts';
 

@@ -1,30 +1,14 @@
-import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import plugin from 'fastify-plugin';
 import { INFERENCE_SCOPES } from '../../domain/scopes.ts';
 import type { Idempotency, Run } from '../../services/idempotency.ts';
 import type { InferenceService } from '../../services/inference.ts';
+import { hashBody, type IdempotentRun, keptHeaders } from '../request/idempotent-run.ts';
 import { showLimitStatus } from '../request/inference-call.ts';
 import { disconnectSignal, principalOf } from '../request/request-record.ts';
 
-/** The first run of a request with an idempotency key. Its answer is kept before the client gets the end of it. */
-export interface IdempotentRun {
-  billingId: string;
-  /** Remembers a piece of a streamed answer. */
-  take(text: string): void;
-  /** A stream came to its end. */
-  finish(headers: Record<string, string>): Promise<void>;
-  /** There is no whole answer. */
-  abandon(): Promise<void>;
-}
-
 declare module 'fastify' {
-  interface FastifyRequest {
-    idempotentRun: IdempotentRun | undefined;
-    /** SHA-256 of the body as it came; only where a key was sent. */
-    bodyHash: string | undefined;
-  }
   interface FastifyContextConfig {
     /** Shown in the first answer only: what is kept for replays has null there. */
     secretField?: string;
@@ -38,19 +22,10 @@ declare module 'fastify' {
   }
 }
 
-const KEPT_HEADERS = ['content-type', 'service-deprecated', 'content-disposition'];
-
-export const hashBody = (body: string): string => createHash('sha256').update(body).digest('hex');
-
 function keyOf({ method, headers }: FastifyRequest): string | undefined {
   const key = headers['idempotency-key'];
   return method === 'POST' && typeof key === 'string' ? key : undefined;
 }
-
-export const keptHeaders = (reply: FastifyReply): Record<string, string> =>
-  Object.fromEntries(
-    KEPT_HEADERS.flatMap((name) => (reply.hasHeader(name) ? [[name, String(reply.getHeader(name))]] : [])),
-  );
 
 /** A secret is shown once and never stored, not even for a retry. */
 function withoutSecret(body: Buffer, field: string | undefined): Buffer {

@@ -6,7 +6,7 @@ import { errors } from '../../../errors/errors.ts';
 import type { FilesService } from '../../../services/files/files.ts';
 import { commonErrors, ErrorResponse } from '../../answer/error-schema.ts';
 import { openUploadForm } from '../../body/upload-form.ts';
-import { hashBody } from '../../plugins/idempotency.ts';
+import { hashBody } from '../../request/idempotent-run.ts';
 import { principalOf } from '../../request/request-record.ts';
 import { attachmentHeader } from './attachment-header.ts';
 import { parseByteRange } from './byte-range.ts';

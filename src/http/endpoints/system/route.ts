@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
 import type { Metrics } from '../../../metrics/metrics.ts';
-import { notFound } from '../../plugins/error-handler.ts';
+import { notFound } from '../../answer/error-answer.ts';
 import { renderDocs } from './docs-page.ts';
 
 export interface SystemDependencies {

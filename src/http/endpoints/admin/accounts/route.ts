@@ -4,7 +4,8 @@ import type { AuthenticationService } from '../../../../services/access/authenti
 import type { KeysService } from '../../../../services/access/keys.ts';
 import { commonErrors } from '../../../answer/error-schema.ts';
 import { config, listOf, noSuch, someOf, tags } from '../admin-routes.ts';
-import { AccountShape, accountToWire, LimitChanges, limitsFromWire, NewAccount } from '../schema.ts';
+import { LimitChanges, limitsFromWire } from '../schema.ts';
+import { AccountShape, accountToWire, NewAccount } from './schema.ts';
 
 export interface AdminAccountsDependencies {
   keys: KeysService;

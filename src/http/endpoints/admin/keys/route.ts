@@ -4,7 +4,7 @@ import type { AuthenticationService } from '../../../../services/access/authenti
 import type { KeysService } from '../../../../services/access/keys.ts';
 import { commonErrors } from '../../../answer/error-schema.ts';
 import { config, listOf, noSuch, someOf, tags } from '../admin-routes.ts';
-import { IssuedKeyShape, KeyChanges, KeyShape, keyToWire, NewKey, rightsFromWire } from '../schema.ts';
+import { IssuedKeyShape, KeyChanges, KeyShape, keyToWire, NewKey, rightsFromWire } from './schema.ts';
 
 export interface AdminKeysDependencies {
   keys: KeysService;

@@ -1,0 +1,56 @@
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
+import { ApiError } from '../../errors/api-error.ts';
+import { errors } from '../../errors/errors.ts';
+import { nameFields } from './field-names.ts';
+
+/** Fastify's own errors, by code. Any other error that is not an `ApiError` is a bug and becomes a plain 500. */
+function fromFramework(error: FastifyError, request: FastifyRequest): ApiError | undefined {
+  switch (error.code) {
+    case 'FST_ERR_CTP_BODY_TOO_LARGE':
+      return errors.bodyTooLarge(request.routeOptions.bodyLimit ?? request.server.initialConfig.bodyLimit ?? 0);
+    case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
+      return errors.invalidParameter(
+        undefined,
+        `The content type '${String(request.headers['content-type'] ?? '').slice(0, 100)}' is not accepted here. Send application/json.`,
+      );
+    case 'FST_ERR_CTP_EMPTY_JSON_BODY':
+      return errors.invalidJson('it is empty');
+    case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
+      return errors.invalidParameter(undefined, 'The body is not as long as its Content-Length says.');
+    case 'FST_ERR_BAD_URL':
+      return errors.invalidParameter(undefined, 'The path of the address is not properly percent-encoded.');
+    default:
+      return undefined;
+  }
+}
+
+export function toApiError(error: unknown, request: FastifyRequest): ApiError {
+  if (error instanceof ApiError) return nameFields(error, request.record.config.fieldNames, request.body);
+  const framework = error as FastifyError;
+  const known = fromFramework(framework, request);
+  if (known !== undefined) return known;
+  const status = framework.statusCode;
+  if (typeof status === 'number' && status >= 400 && status < 500) {
+    request.log.warn({ err: error }, 'a framework error has no message of its own, sent a general one');
+    return errors.invalidParameter(undefined, 'The request cannot be understood.');
+  }
+  return errors.internal(error);
+}
+
+export function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const answer = toApiError(error, request);
+  request.record.errorCode = answer.code;
+  if (answer.status === 500) request.log.error({ err: answer.cause ?? error }, 'a request failed unexpectedly');
+  else if (answer.status > 500) {
+    // Without a stack: it says nothing, and there may be thousands of these in a second.
+    request.log.warn(answer.cause === undefined ? { code: answer.code } : { err: answer.cause }, answer.message);
+  }
+  // The official clients would retry these within seconds, when neither a region nor a spent budget has changed.
+  if (answer.status === 409 || answer.code === 'budget_exceeded') reply.header('x-should-retry', 'false');
+  if (answer.retryAfterSeconds !== undefined) reply.header('retry-after', answer.retryAfterSeconds);
+  return reply.status(answer.status).type('application/json; charset=utf-8').send(JSON.stringify(answer.toBody()));
+}
+
+/** Also for a wrong method: the closed list of errors has no 405. */
+export const notFound = (request: FastifyRequest, reply: FastifyReply): FastifyReply =>
+  sendError(errors.unknownEndpoint(request.method, request.url.split('?')[0] ?? ''), request, reply);

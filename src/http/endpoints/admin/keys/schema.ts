@@ -1,0 +1,90 @@
+import { type Static, Type } from 'typebox';
+import { isoTime, isoTimeOrNull, parseTimestamp } from '../../../../domain/dates.ts';
+import type { ApiKey, Changes, KeyRights } from '../../../../domain/principal.ts';
+import { parseScopes, SCOPES } from '../../../../domain/scopes.ts';
+import { CHANGES, limit, limitFields, limitsFromWire, toUsd } from '../schema.ts';
+
+const keyName = Type.String({ minLength: 1, maxLength: 100, description: 'To tell keys apart' });
+const rights = {
+  scopes: Type.Optional(
+    Type.Array(Type.Enum([...SCOPES, 'inference']), {
+      minItems: 1,
+      description: 'All but `admin` by default; `inference` stands for chat, embeddings, rerank and audio',
+    }),
+  ),
+  allowed_models: Type.Optional(
+    Type.Array(Type.String({ minLength: 1, maxLength: 200 }), {
+      maxItems: 100,
+      description: 'Slugs, with `*` for any part of them; all models by default, and by an empty list',
+    }),
+  ),
+  allowed_regions: Type.Optional(
+    Type.Array(Type.String({ minLength: 1, maxLength: 32 }), {
+      maxItems: 100,
+      description: 'All by default, and by an empty list',
+    }),
+  ),
+  ...limitFields,
+  concurrency: limit('Requests at a time'),
+  expires_at: Type.Optional(Type.Union([Type.String(), Type.Null()], { description: 'ISO 8601; never by default' })),
+};
+export const KeyChanges = Type.Object({ name: Type.Optional(keyName), ...rights }, CHANGES);
+
+export const NewKey = Type.Object({
+  account: Type.String({ minLength: 1, description: 'Id or name of the account' }),
+  name: keyName,
+  ...rights,
+});
+
+export const KeyShape = Type.Object({
+  id: Type.String(),
+  object: Type.Literal('key'),
+  account_id: Type.String(),
+  name: Type.String(),
+  prefix: Type.String(),
+  scopes: Type.Array(Type.String()),
+  allowed_models: Type.Array(Type.String()),
+  allowed_regions: Type.Array(Type.String()),
+  rpm: Type.Union([Type.Integer(), Type.Null()]),
+  tpm: Type.Union([Type.Integer(), Type.Null()]),
+  concurrency: Type.Union([Type.Integer(), Type.Null()]),
+  monthly_budget_usd: Type.Union([Type.Number(), Type.Null()]),
+  created_at: Type.String(),
+  expires_at: Type.Union([Type.String(), Type.Null()]),
+  revoked_at: Type.Union([Type.String(), Type.Null()]),
+  last_used_at: Type.Union([Type.String(), Type.Null()]),
+});
+
+export const IssuedKeyShape = Type.Object({
+  ...KeyShape.properties,
+  secret: Type.String({ description: 'Shown this once' }),
+});
+
+export const rightsFromWire = (body: Static<typeof KeyChanges>): Changes<KeyRights> => ({
+  ...limitsFromWire(body),
+  name: body.name,
+  scopes: body.scopes && parseScopes(body.scopes),
+  allowedModels: body.allowed_models,
+  allowedRegions: body.allowed_regions,
+  concurrency: body.concurrency,
+  expiresAt: typeof body.expires_at === 'string' ? parseTimestamp(body.expires_at, ['expiresAt']) : body.expires_at,
+});
+
+export const keyToWire = (key: ApiKey): Static<typeof KeyShape> => ({
+  id: key.id,
+  object: 'key',
+  account_id: key.accountId,
+  name: key.name,
+  prefix: key.prefix,
+  scopes: [...key.scopes],
+  allowed_models: [...key.allowedModels],
+  allowed_regions: [...key.allowedRegions],
+  rpm: key.rpm,
+  tpm: key.tpm,
+  concurrency: key.concurrency,
+  monthly_budget_usd: toUsd(key.monthlyBudgetNanoUsd),
+  created_at: isoTime(key.createdAt),
+  expires_at: isoTimeOrNull(key.expiresAt),
+  revoked_at: isoTimeOrNull(key.revokedAt),
+  last_used_at: isoTimeOrNull(key.lastUsedAt),
+});

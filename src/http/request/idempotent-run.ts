@@ -1,0 +1,30 @@
+import { createHash } from 'node:crypto';
+import type { FastifyReply } from 'fastify';
+
+/** The first run of a request with an idempotency key. Its answer is stored before its end is sent. */
+export interface IdempotentRun {
+  billingId: string;
+  /** Adds a piece of a streamed answer. */
+  take(text: string): void;
+  /** Stores the answer of a stream that ended well. */
+  finish(headers: Record<string, string>): Promise<void>;
+  /** Stores nothing: the answer is not complete. */
+  abandon(): Promise<void>;
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    idempotentRun: IdempotentRun | undefined;
+    /** SHA-256 of the body as received; only if a key was sent. */
+    bodyHash: string | undefined;
+  }
+}
+
+const KEPT_HEADERS = ['content-type', 'service-deprecated', 'content-disposition'];
+
+export const hashBody = (body: string): string => createHash('sha256').update(body).digest('hex');
+
+export const keptHeaders = (reply: FastifyReply): Record<string, string> =>
+  Object.fromEntries(
+    KEPT_HEADERS.flatMap((name) => (reply.hasHeader(name) ? [[name, String(reply.getHeader(name))]] : [])),
+  );
