@@ -132,12 +132,16 @@ export function repositoriesContract(name: string, open: () => Promise<Repositor
       ]);
     });
 
-    it('bumps the revision of the topic with every change, and not with a refused one', async () => {
+    it('bumps the revision of the topic with every change, and not when nothing changes', async () => {
       const start = await store.revisions.current();
       await store.accounts.create(account({ id: 'acct_9', name: 'ninth' }));
       await store.keys.create(apiKey({ id: 'key_9' }), 'hash-9');
       await store.keys.update('key_9', { name: 'x' });
       await store.accounts.update('acct_9', { rpm: 1 });
+      await store.accounts.update('acct_9', {});
+      await store.accounts.update('acct_none', { rpm: 1 });
+      await store.keys.update('key_9', { name: undefined });
+      await store.keys.update('key_none', { name: 'x' });
       await expect(store.keys.create(apiKey({ id: 'key_9' }), 'hash-9')).rejects.toThrow(DuplicateError);
       await store.lifecycles.save({
         slug: 'c/d',

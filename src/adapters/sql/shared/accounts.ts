@@ -19,10 +19,10 @@ export const toAccount = (row: AccountsTable): Account => ({
   createdAt: row.created_at_ms,
   rpm: row.rpm,
   tpm: row.tpm,
-  monthlyBudgetNanoUsd: row.monthly_budget_nano_usd === null ? null : Number(row.monthly_budget_nano_usd),
+  monthlyBudgetNanoUsd: row.monthly_budget_nano_usd,
 });
 
-export function sqlAccounts({ read, write }: SqlDatabase): AccountRepository {
+export function sqlAccounts({ read, write, writeIf }: SqlDatabase): AccountRepository {
   const accounts = read.selectFrom('accounts').selectAll();
   return {
     async create(account) {
@@ -43,11 +43,11 @@ export function sqlAccounts({ read, write }: SqlDatabase): AccountRepository {
     async update(id, { rpm, tpm, monthlyBudgetNanoUsd }) {
       const changes = definedFields({ rpm, tpm, monthly_budget_nano_usd: monthlyBudgetNanoUsd });
       if (Object.keys(changes).length === 0) return this.get(id);
-      const [{ rows }] = await write([
+      const written = await writeIf([
         read.updateTable('accounts').set(changes).where('id', '=', id).returningAll(),
         bumpRevision(read, 'keys'),
       ]);
-      const [row] = rows;
+      const row = written?.[0].rows[0];
       return row && toAccount(row);
     },
   };

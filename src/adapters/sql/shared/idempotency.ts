@@ -9,8 +9,8 @@ const toRecord = (row: IdempotencyTable): IdempotencyRecord => ({
   bodyHash: row.body_hash,
   runId: row.run_id,
   ownerId: row.owner_id,
-  leaseUntil: Number(row.lease_until_ms),
-  expiresAt: Number(row.expires_at_ms),
+  leaseUntil: row.lease_until_ms,
+  expiresAt: row.expires_at_ms,
   answer: row.status === null ? null : { status: row.status, headers: JSON.parse(row.headers ?? '{}'), body: row.body },
 });
 

@@ -36,14 +36,14 @@ const toKey = (row: ApiKeysTable): ApiKey => ({
   rpm: row.rpm,
   tpm: row.tpm,
   concurrency: row.concurrency,
-  monthlyBudgetNanoUsd: row.monthly_budget_nano_usd === null ? null : Number(row.monthly_budget_nano_usd),
+  monthlyBudgetNanoUsd: row.monthly_budget_nano_usd,
   createdAt: row.created_at_ms,
   expiresAt: row.expires_at_ms,
   revokedAt: row.revoked_at_ms,
   lastUsedAt: row.last_used_at_ms,
 });
 
-export function sqlKeys({ read, write }: SqlDatabase): KeyRepository {
+export function sqlKeys({ read, write, writeIf }: SqlDatabase): KeyRepository {
   return {
     async create(key, hash) {
       await write([read.insertInto('api_keys').values(toRow(key, hash)), bumpRevision(read, 'keys')]);
@@ -101,11 +101,11 @@ export function sqlKeys({ read, write }: SqlDatabase): KeyRepository {
         revoked_at_ms: rights.revokedAt,
       });
       if (Object.keys(changes).length === 0) return this.get(id);
-      const [{ rows }] = await write([
+      const written = await writeIf([
         read.updateTable('api_keys').set(changes).where('id', '=', id).returningAll(),
         bumpRevision(read, 'keys'),
       ]);
-      const [row] = rows;
+      const row = written?.[0].rows[0];
       return row && toKey(row);
     },
     async touch(uses) {

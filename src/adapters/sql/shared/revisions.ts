@@ -15,7 +15,7 @@ export function sqlRevisions({ read }: SqlDatabase): RevisionRepository {
     async current() {
       const revisions: Record<RevisionTopic, number> = { keys: 0, models: 0 };
       for (const { topic, value } of await read.selectFrom('revisions').selectAll().execute()) {
-        if (topic in revisions) revisions[topic as RevisionTopic] = Number(value);
+        if (topic in revisions) revisions[topic as RevisionTopic] = value;
       }
       return revisions;
     },
