@@ -1,6 +1,6 @@
-import { setFlagsFromString } from 'node:v8';
 import { Worker } from 'node:worker_threads';
 import { DuplicateError, StoreUnavailableError } from '../../../ports/store-errors.ts';
+import { threadMemoryLimits } from './thread-memory.ts';
 import type {
   RepeatedStatement,
   Statement,
@@ -27,11 +27,6 @@ interface Pending {
   reject(error: Error): void;
 }
 
-/** It makes few objects, and needs none of the room that the server's event loop has for them. */
-export const YOUNG_GENERATION_MB = 6;
-// V8 puts this flag of the command line above a thread's own limit. The event loop has its room already: V8 looks at the flag only when a thread begins.
-setFlagsFromString('--max-semi-space-size=0');
-
 function shareTexts(statements: readonly Statement[], guarded: boolean): StatementList {
   const places = new Map<string, number>();
   const steps = statements.map(({ sql, parameters }) => {
@@ -47,7 +42,7 @@ export function startThread(options: ThreadOptions): ThreadClient {
   const worker = new Worker(new URL('./thread.ts', import.meta.url), {
     workerData: options,
     name: `sqlite-${options.role}`,
-    resourceLimits: { maxYoungGenerationSizeMb: YOUNG_GENERATION_MB },
+    resourceLimits: threadMemoryLimits(),
   });
   const pending = new Map<number, Pending>();
   let lastId = 0;

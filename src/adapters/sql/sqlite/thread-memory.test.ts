@@ -13,12 +13,10 @@ const inThread = `
 `;
 const script = `
   import { Worker } from 'node:worker_threads';
-  const { YOUNG_GENERATION_MB } = await import(${JSON.stringify(import.meta.resolve('./thread-client.ts'))});
-  const worker = new Worker(${JSON.stringify(inThread)}, {
-    eval: true,
-    resourceLimits: { maxYoungGenerationSizeMb: YOUNG_GENERATION_MB },
-  });
-  worker.on('message', (mb) => console.log(mb, YOUNG_GENERATION_MB));
+  const { threadMemoryLimits } = await import(${JSON.stringify(import.meta.resolve('./thread-memory.ts'))});
+  const resourceLimits = threadMemoryLimits();
+  const worker = new Worker(${JSON.stringify(inThread)}, { eval: true, resourceLimits });
+  worker.on('message', (mb) => console.log(mb, resourceLimits.maxYoungGenerationSizeMb));
 `;
 
 it('threads keep their own limit for young objects under the flags of the server', async () => {
