@@ -1,4 +1,4 @@
-import { bytesField, readFields, varintField } from './wire.ts';
+import { bytesField, readFields, readVarints, varintField } from './wire.ts';
 
 /** The parts of onnx.proto that are read or written here, by their field numbers. */
 export const MODEL = { graph: 7, opsetImport: 8 } as const;
@@ -11,43 +11,32 @@ export const FLOAT = 1;
 export const UINT8 = 2;
 export const INT64 = 7;
 
+const utf8 = new TextDecoder();
+const text = (bytes: Uint8Array) => utf8.decode(bytes);
+
 export interface GraphNode {
   opType: string;
   inputs: readonly string[];
   outputs: readonly string[];
 }
 
-export function readNode(message: Buffer): GraphNode {
+export function readNode(message: Uint8Array): GraphNode {
   const fields = readFields(message);
   const strings = (number: number) =>
-    fields.filter((field) => field.number === number).map((field) => `${field.bytes}`);
+    fields.filter((field) => field.number === number).map((field) => text(field.bytes));
   return { opType: strings(NODE.opType)[0] ?? '', inputs: strings(NODE.input), outputs: strings(NODE.output) };
 }
 
 /** Name and shape of a constant; its data stays where it is. */
-export function readTensor(message: Buffer): { name: string; dims: readonly number[] } {
+export function readTensor(message: Uint8Array): { name: string; dims: readonly number[] } {
   const dims: number[] = [];
   let name = '';
   for (const field of readFields(message)) {
-    if (field.number === TENSOR.name) name = `${field.bytes}`;
+    if (field.number === TENSOR.name) name = text(field.bytes);
     if (field.number !== TENSOR.dims) continue;
-    if (field.bytes.length === 0) dims.push(field.varint);
-    // Packed: the numbers stand one after the other.
-    else for (let at = 0; at < field.bytes.length; ) at = pushVarint(field.bytes, at, dims);
+    dims.push(...(field.bytes.length === 0 ? [field.varint] : readVarints(field.bytes)));
   }
   return { name, dims };
-}
-
-function pushVarint(bytes: Buffer, from: number, into: number[]): number {
-  let value = 0;
-  let at = from;
-  for (let factor = 1; ; factor *= 128) {
-    const byte = bytes[at++] ?? 0;
-    value += (byte & 127) * factor;
-    if (byte < 128) break;
-  }
-  into.push(value);
-  return at;
 }
 
 export interface NewNode extends GraphNode {
@@ -56,7 +45,7 @@ export interface NewNode extends GraphNode {
 }
 
 /** A node as a field of its graph. */
-export function nodeField({ opType, inputs, outputs, domain, ints = {} }: NewNode): Buffer {
+export function nodeField({ opType, inputs, outputs, domain, ints = {} }: NewNode): Uint8Array {
   return bytesField(
     GRAPH.node,
     ...inputs.map((name) => bytesField(NODE.input, name)),
@@ -68,7 +57,7 @@ export function nodeField({ opType, inputs, outputs, domain, ints = {} }: NewNod
   );
 }
 
-function attribute(name: string, value: number | readonly number[]): Buffer[] {
+function attribute(name: string, value: number | readonly number[]): Uint8Array[] {
   const INT = 2;
   const INTS = 7;
   return typeof value === 'number'
@@ -81,7 +70,12 @@ function attribute(name: string, value: number | readonly number[]): Buffer[] {
 }
 
 /** A constant as a field of its graph. */
-export function tensorField(name: string, dataType: number, dims: readonly number[], data: ArrayBufferView): Buffer {
+export function tensorField(
+  name: string,
+  dataType: number,
+  dims: readonly number[],
+  data: ArrayBufferView,
+): Uint8Array {
   return bytesField(
     GRAPH.initializer,
     ...dims.map((dim) => varintField(TENSOR.dims, dim)),

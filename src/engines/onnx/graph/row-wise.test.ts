@@ -11,7 +11,7 @@ const SCALES = Float32Array.of(0.01, 0.02, 0.005);
 
 /** A graph input or output of floats with two free dimensions. */
 const value = (field: number, name: string, width: number) => {
-  const dim = (...content: Buffer[]) => bytesField(1, ...content);
+  const dim = (...content: Uint8Array[]) => bytesField(1, ...content);
   const shape = bytesField(2, dim(bytesField(2, 'batch')), dim(bytesField(2, 'length')), dim(varintField(1, width)));
   return bytesField(field, bytesField(1, name), bytesField(2, bytesField(1, varintField(1, FLOAT), shape)));
 };
@@ -19,7 +19,7 @@ const value = (field: number, name: string, width: number) => {
 const node = (opType: string, inputs: string[], outputs: string[], ints = {}) =>
   nodeField({ opType, inputs, outputs, ints });
 
-function model(more: readonly Buffer[] = []): Buffer {
+function model(more: readonly Uint8Array[] = []): Buffer {
   const graph = [
     node('DynamicQuantizeLinear', ['x'], ['q', 'scale', 'zero']),
     node('Mul', ['scale', 'w-scale'], ['scales']),
@@ -37,7 +37,7 @@ function model(more: readonly Buffer[] = []): Buffer {
   return Buffer.concat([varintField(1, 8), bytesField(MODEL.graph, ...graph), opsetField('', 13)]);
 }
 
-async function run(bytes: Buffer, rows: readonly (readonly number[])[]): Promise<number[][]> {
+async function run(bytes: Uint8Array, rows: readonly (readonly number[])[]): Promise<number[][]> {
   const session = await InferenceSession.create(bytes, { logSeverityLevel: 3 });
   const { y } = await session.run({
     x: new Tensor('float32', Float32Array.from(rows.flat()), [rows.length, 1, WIDTH]),

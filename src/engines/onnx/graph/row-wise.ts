@@ -26,14 +26,14 @@ const FIRST = 'row-wise/first';
 const LAST = 'row-wise/last';
 
 /**
- * Dynamic quantisation takes one range of activations for the whole batch, so a text's vector depends on its neighbours (cosine down
- * to 0.987 for MiniLM). This rewrites such a graph to one range for each token: weights are untouched, vectors come out the same
- * alone and in any batch, and nearer to those of the unquantised model; it costs about a fifth of the speed.
+ * Dynamic quantisation takes one range of activations for the whole batch, so a text's vector depends on the other texts in it. This
+ * rewrites such a graph to one range for each token. Weights stay as they are. docs/decisions/2026-11-16-activation-ranges.md has the
+ * measurements.
  *
  * DynamicQuantizeLinear(x) → MatMulInteger → Cast → Mul becomes
  * QuantizeLinear(x, max|row| / 127) → MatMulIntegerToFloat → Mul(row scale).
  */
-export function withRowWiseRanges(model: Buffer): Buffer {
+export function withRowWiseRanges(model: Uint8Array): Uint8Array {
   const modelFields = readFields(model);
   const graph = modelFields.find((field) => field.number === MODEL.graph);
   if (!graph) return model;
@@ -44,7 +44,7 @@ export function withRowWiseRanges(model: Buffer): Buffer {
   const places = findPlaces([...nodes.values()], shapesOf(fields));
   if (places.length === 0) return model;
 
-  const replaced = new Map<GraphNode, readonly Buffer[]>();
+  const replaced = new Map<GraphNode, readonly Uint8Array[]>();
   for (const place of places) {
     replaced.set(place.quantize, quantizeRows(place));
     for (const product of place.products) {
@@ -88,7 +88,7 @@ function shapesOf(fields: readonly Field[]): Map<string, readonly number[]> {
   return new Map(constants.map((field) => readTensor(field.bytes)).map(({ name, dims }) => [name, dims]));
 }
 
-/** Only activations all of whose uses are understood. */
+/** Skips an activation if one of its uses is of an unknown kind. */
 function findPlaces(nodes: readonly GraphNode[], shapes: ReadonlyMap<string, readonly number[]>): Place[] {
   const users = Map.groupBy(
     nodes.flatMap((node) => node.inputs.map((input) => ({ input, node }))),
@@ -135,7 +135,7 @@ function findPlaces(nodes: readonly GraphNode[], shapes: ReadonlyMap<string, rea
 const shapeName = ({ quantize }: Place) => `${quantize.outputs[0]}/row-shape`;
 const widthName = ({ result }: Product) => `${result.outputs[0]}/row-width`;
 
-function constants(places: readonly Place[]): Buffer[] {
+function constants(places: readonly Place[]): Uint8Array[] {
   return [
     tensorField(CENTRE, UINT8, [1], Uint8Array.of(128)),
     tensorField(CENTRE_SCALAR, UINT8, [], Uint8Array.of(128)),
@@ -152,7 +152,7 @@ function constants(places: readonly Place[]): Buffer[] {
   ];
 }
 
-function quantizeRows(place: Place): Buffer[] {
+function quantizeRows(place: Place): Uint8Array[] {
   const [x = ''] = place.quantize.inputs;
   const [quantized = '', scale = ''] = place.quantize.outputs;
   const as = (part: string) => `${quantized}/row-${part}`;
@@ -174,7 +174,7 @@ function quantizeRows(place: Place): Buffer[] {
   ];
 }
 
-function multiplyRows(place: Place, product: Product): Buffer[] {
+function multiplyRows(place: Place, product: Product): Uint8Array[] {
   const [quantized = ''] = place.quantize.outputs;
   const [result = ''] = product.result.outputs;
   const node = (opType: string, inputs: string[], output: string, more = {}) =>
