@@ -5,6 +5,7 @@
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { OnnxOptions } from '../src/engines/onnx/driver.ts';
 import { withRowWiseRanges } from '../src/engines/onnx/graph/row-wise.ts';
 import { pool } from '../src/engines/onnx/pooling.ts';
 import { type EncoderSession, openSession } from '../src/engines/onnx/session.ts';
@@ -17,10 +18,9 @@ const [slug = 'baobab/embed-multilingual', rounds = '3'] = process.argv.slice(2)
 const BATCH = 8;
 const BATCHES = 12;
 
-const spec = await weights(slug);
-if (spec.engine.driver !== 'onnx') throw new Error(`${slug} does not run on onnxruntime`);
-const path = join(spec.directory, spec.engine.model);
-const tokenizer = await loadTokenizer(join(spec.directory, spec.engine.tokenizer));
+const spec = await weights<OnnxOptions>(slug);
+const path = join(spec.directory, spec.engine.options.model);
+const tokenizer = await loadTokenizer(join(spec.directory, spec.engine.options.tokenizer));
 const sequences = passages(BATCH * BATCHES).map((text) => ({
   ids: tokenizer.encode(text, tokenizer.template.single).slice(0, 48),
 }));

@@ -6,6 +6,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Tokenizer } from '@huggingface/tokenizers';
+import type { OnnxOptions } from '../src/engines/onnx/driver.ts';
 import { loadTokenizer } from '../src/engines/onnx/tokenizer/tokenizer.ts';
 import { weights } from '../test/models/weights.ts';
 import { passages } from './embeddings/texts.ts';
@@ -14,9 +15,8 @@ import { median } from './measure.ts';
 const [slug = 'sentence-transformers/all-minilm-l6-v2', rounds = '5'] = process.argv.slice(2);
 const PASSAGES = 500;
 
-const spec = await weights(slug);
-if (spec.engine.driver !== 'onnx') throw new Error(`${slug} has no tokenizer.json`);
-const path = join(spec.directory, spec.engine.tokenizer);
+const spec = await weights<OnnxOptions>(slug);
+const path = join(spec.directory, spec.engine.options.tokenizer);
 const own = await loadTokenizer(path);
 const reference = new Tokenizer(JSON.parse(await readFile(path, 'utf8')), {});
 const encoders = {
