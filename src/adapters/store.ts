@@ -10,7 +10,7 @@ import type {
 } from '../ports/repositories.ts';
 import { StoreUnavailableError } from '../ports/store-errors.ts';
 import type { UsageReader } from '../ports/usage.ts';
-import { journalReader, openLedgerJournal } from './journal/ledger-journal.ts';
+import { createJournalReader, openLedgerJournal } from './journal/ledger-journal.ts';
 import { createSqlRepositories } from './sql/shared/repositories.ts';
 import { openSqlite, type SqliteOptions } from './sql/sqlite/database.ts';
 import { MIGRATIONS } from './sql/sqlite/migrations/index.ts';
@@ -63,7 +63,7 @@ async function openSqliteStore(settings: StoreSettings, { journal }: StoreOption
       throw new StoreUnavailableError(`The journal of the ledger cannot be opened: ${reason}.`, { cause });
     }
   };
-  const { ledger, usage, close } = journal ? await openJournal(journal) : journalReader(journaled);
+  const { ledger, usage, close } = journal ? await openJournal(journal) : createJournalReader(journaled);
   return {
     ...repositories,
     ledger,

@@ -13,14 +13,14 @@ export interface ByteRange {
   end: number;
 }
 
-/** Bytes by name. A blob is there whole or not at all. Keys are made by us: letters, digits, `_`, `-`, `.` and `/`. */
+/** Bytes by name. A blob is stored whole or not at all. Keys are made by the service: letters, digits, `_`, `-`, `.` and `/`. */
 export interface BlobStore {
-  /** Streams to storage; resolves when the bytes are safe. A failing source leaves nothing behind. */
+  /** Streams to storage and resolves when the bytes are durable. A failing source leaves nothing behind. */
   put(key: string, source: AsyncIterable<Uint8Array>): Promise<{ bytes: number; sha256: string }>;
   /** Undefined when there is no such blob. */
   get(key: string, range?: ByteRange): Promise<Readable | undefined>;
   stat(key: string): Promise<BlobInfo | undefined>;
-  /** Deleting what is not there is no error. */
+  /** Deleting a missing blob is not an error. */
   delete(key: string): Promise<void>;
   /** In no particular order, without loading the listing into memory. */
   list(prefix: string): AsyncIterable<BlobInfo>;

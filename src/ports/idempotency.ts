@@ -1,9 +1,9 @@
-/** One use of an Idempotency-Key: who runs it, or what was answered. */
+/** One use of an Idempotency-Key: its owner while it runs, then its answer. */
 export interface IdempotencyRecord {
   /** Made of account, endpoint and key. */
   id: string;
   bodyHash: string;
-  /** Stays the same when a run is repeated because its owner died, so that it is billed once. */
+  /** Stays the same when a run is repeated after its owner died, so that it is billed once. */
   runId: string;
   ownerId: string;
   /** Milliseconds since 1970. A run whose lease is over has lost its owner. */
@@ -16,7 +16,7 @@ export interface IdempotencyRecord {
 export interface StoredAnswer {
   status: number;
   headers: Readonly<Record<string, string>>;
-  /** Null: it lies in the blob store. */
+  /** Null: the body is in the blob store. */
   body: Uint8Array | null;
 }
 
@@ -25,18 +25,18 @@ export type IdempotencyClaim = Omit<IdempotencyRecord, 'answer'> & { now: number
 export type Ownership = Pick<IdempotencyRecord, 'id' | 'runId' | 'ownerId'>;
 
 export interface ClaimResult {
-  /** The caller shall run the request; with the record's run id, which may be an earlier one. */
+  /** The caller runs the request, with the record's run id, which may be an earlier one. */
   claimed: boolean;
   record: IdempotencyRecord;
-  /** Run id of an expired record that had to make room; its blob may go. */
+  /** Run id of an expired record that was replaced; its blob can be deleted. */
   replacedRunId: string | undefined;
 }
 
 /** Every call is one round trip and one transaction. */
 export interface IdempotencyRepository {
   /**
-   * Claims what is new, what has expired, and what has the same body and an owner whose lease is over. An owner may claim its own
-   * run again: it knows best that nobody is at work on it.
+   * Claims a new or expired record, or one with the same body whose owner's lease is over. An owner may claim its own run again: it
+   * knows that the run is not in progress.
    */
   claim(claim: IdempotencyClaim): Promise<ClaimResult>;
   /** False when another owner has taken the run over. */
@@ -45,10 +45,10 @@ export interface IdempotencyRepository {
   abandon(ownership: Ownership): Promise<void>;
   /** Ends the lease, so that the next request repeats the run under its id. */
   release(ownership: Ownership): Promise<void>;
-  /** Of all that the owner is running. */
+  /** Renews the leases of everything that the owner runs. */
   renew(ownerId: string, leaseUntil: number): Promise<void>;
   /** Ends the leases of all other owners: for a process that knows it is alone. */
   releaseOthers(ownerId: string): Promise<void>;
-  /** Removes expired records, at most `limit`, and tells which. */
+  /** Removes at most `limit` expired records and returns them. */
   deleteExpired(now: number, limit: number): Promise<{ id: string; runId: string }[]>;
 }

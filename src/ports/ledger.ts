@@ -1,9 +1,9 @@
 import type { Pricing } from '../domain/model.ts';
 import type { Consumption } from '../domain/pricing.ts';
 
-/** One billed request, as it stands in the books. Rows are only ever added. */
+/** One billed request. Rows are only ever added. */
 export interface LedgerRow extends Consumption {
-  /** What is billed once: a second row with the same id is ignored. */
+  /** Billed once: a second row with the same id is ignored. */
   billingId: string;
   requestId: string;
   /** When the request ended, in milliseconds since 1970. */
@@ -25,8 +25,8 @@ export interface LedgerRow extends Consumption {
 }
 
 export interface Ledger {
-  /** Resolves when all of them are durable, all or none, and tells of each whether it is new. */
+  /** Appends all rows or none. Resolves when they are durable, with whether each row is new. */
   append(rows: readonly LedgerRow[]): Promise<readonly boolean[]>;
-  /** The same for rows whose billing ids nobody can have used before: there is nothing to look up, so it may be faster. */
+  /** For rows whose billing ids cannot have been used before: no lookup is needed, so it may be faster. */
   appendFresh(rows: readonly LedgerRow[]): Promise<void>;
 }

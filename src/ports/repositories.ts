@@ -1,6 +1,6 @@
 import type { Account, AccountLimits, ApiKey, Changes, KeyRights } from '../domain/principal.ts';
 
-/** One interface for each role. Every call resolves only when its effect is durable. */
+/** One interface per role. Every call resolves when its effect is durable. */
 export interface AccountRepository {
   create(account: Account): Promise<void>;
   get(id: string): Promise<Account | undefined>;
@@ -14,7 +14,7 @@ export interface KeyRepository {
   /** `hash` is the SHA-256 of the secret, in hex. The secret itself is never stored. */
   create(key: ApiKey, hash: string): Promise<void>;
   get(id: string): Promise<ApiKey | undefined>;
-  /** The stored hash comes along, so that the caller can compare in constant time. */
+  /** Includes the stored hash, so that the caller can compare in constant time. */
   findByHash(hash: string): Promise<{ key: ApiKey; account: Account; hash: string } | undefined>;
   list(filter: { accountId?: string | undefined }): Promise<ApiKey[]>;
   /** Undefined fields stay as they are. */
@@ -22,7 +22,7 @@ export interface KeyRepository {
   touch(uses: readonly { id: string; lastUsedAt: number }[]): Promise<void>;
 }
 
-/** What operators decided about a version, over what the catalog files say. */
+/** An operator's decision about a version. Overrides the catalog files. */
 export interface ModelLifecycle {
   slug: string;
   version: string;
@@ -38,7 +38,7 @@ export interface ModelLifecycleRepository {
 }
 
 /**
- * Counters that grow with every change of a topic, so that other processes on the same store can drop what they have cached.
+ * Counters that grow with every change of a topic, so that other processes on the same store can drop their caches.
  * Repositories bump the topic in the same transaction as the change.
  */
 export type RevisionTopic = 'keys' | 'models';

@@ -16,7 +16,7 @@ export interface UsageRow extends Consumption {
   keyId?: string;
   keyName?: string | null;
   requests: number;
-  /** A sum may be larger than what a number can hold exactly. */
+  /** A sum may exceed what a number holds exactly. */
   costNanoUsd: bigint;
 }
 
@@ -28,7 +28,7 @@ export interface SpendingQuery {
   end: number;
 }
 
-/** Reads of the ledger itself: there is no second copy that could differ from it. */
+/** Reports computed from the ledger itself, so they cannot differ from it. */
 export interface UsageReader {
   /** In the order of time, then of the groups' names. */
   query(query: UsageQuery): Promise<UsageRow[]>;

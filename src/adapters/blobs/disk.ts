@@ -4,12 +4,12 @@ import { type FileHandle, mkdir, open, opendir, rename, rm, stat } from 'node:fs
 import { dirname, join } from 'node:path';
 import type { BlobInfo, BlobStore } from '../../ports/blobs.ts';
 
-/** No empty segment and none that starts with a dot, so that a key can neither climb out nor meet the temporary files. */
+/** No empty segment and none that starts with a dot, so that a key cannot leave the directory or hit the temporary files. */
 const KEY = /^[\w-][\w.-]*(?:\/[\w-][\w.-]*)*$/;
 const TEMPORARY = '.temporary';
 
 export interface DiskBlobStore extends BlobStore {
-  /** Removes what interrupted uploads left behind; returns how many files went. */
+  /** Removes files of interrupted uploads. Returns how many. */
   sweepTemporary(olderThanMs: number): Promise<number>;
 }
 
@@ -89,7 +89,7 @@ async function writeFile(path: string, source: AsyncIterable<Uint8Array>): Promi
   return { bytes, sha256: hash.digest('hex') };
 }
 
-/** A new directory survives a power cut only when its parent was flushed too. */
+/** A new directory survives a power cut only if its parent is synced too. */
 async function makeDurableDirectory(path: string): Promise<void> {
   const first = await mkdir(path, { recursive: true });
   if (first === undefined) return;
@@ -109,7 +109,7 @@ async function* walk(root: string, below: string): AsyncGenerator<BlobInfo> {
     if (entry.isDirectory()) {
       if (!entry.name.startsWith('.')) yield* walk(root, `${key}/`);
     } else if (entry.isFile()) {
-      // It may have been deleted since the directory was read.
+      // May have been deleted since the directory was read.
       const found = await unlessAbsent(stat(join(root, key)));
       if (found) yield { key, bytes: found.size, modifiedAt: found.mtimeMs };
     }

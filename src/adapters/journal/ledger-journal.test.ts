@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { ledgerRow } from '../../../test/contracts/ledger.ts';
 import type { LedgerRow } from '../../ports/ledger.ts';
-import { journalReader, type LedgerJournalOptions, openLedgerJournal } from './ledger-journal.ts';
+import { createJournalReader, type LedgerJournalOptions, openLedgerJournal } from './ledger-journal.ts';
 
 let directory: string;
 let files = 0;
@@ -14,8 +14,8 @@ beforeAll(async () => {
 });
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
-/** Books that take rows when the test lets them. */
-function books() {
+/** A ledger and its reports that take rows when the test allows it. */
+function fakeLedger() {
   const rows = new Map<string, LedgerRow>();
   const state = { open: Promise.resolve(), failure: undefined as Error | undefined, commits: 0 };
   const append = async (more: readonly LedgerRow[]) => {
@@ -31,7 +31,7 @@ function books() {
   return {
     rows,
     state,
-    /** Until the function that it gives is called, commits do not end. */
+    /** Commits wait until the returned function is called. */
     hold() {
       const { promise, resolve } = Promise.withResolvers<void>();
       state.open = promise;
@@ -45,7 +45,7 @@ function books() {
 const NEVER_MS = 1_000_000;
 
 async function openOver(
-  { ledger, usage }: ReturnType<typeof books>,
+  { ledger, usage }: ReturnType<typeof fakeLedger>,
   path: string,
   options: Partial<LedgerJournalOptions> = {},
 ) {
@@ -58,8 +58,8 @@ async function openOver(
 }
 
 describe('ledger journal', () => {
-  it('acknowledges rows before the ledger has them, and reports none without them', async () => {
-    const own = books();
+  it('acknowledges rows before the ledger has them, and includes them in every report', async () => {
+    const own = fakeLedger();
     const journal = await openOver(own, freshPath());
     const open = own.hold();
     await Promise.all([journal.append(ledgerRow()), journal.append(ledgerRow(), ledgerRow())]);
@@ -72,8 +72,8 @@ describe('ledger journal', () => {
     await journal.close();
   });
 
-  it('brings rows into the ledger by itself, many in one commit', async () => {
-    const own = books();
+  it('moves rows into the ledger by itself, many in one commit', async () => {
+    const own = fakeLedger();
     const journal = await openOver(own, freshPath(), { applyAfterMs: 1 });
     await Promise.all(Array.from({ length: 50 }, () => journal.append(ledgerRow())));
     await expect.poll(() => own.rows.size).toBe(50);
@@ -81,8 +81,8 @@ describe('ledger journal', () => {
     await journal.close();
   });
 
-  it('does not wait for more when there are enough for a commit, unless the ledger takes none', async () => {
-    const own = books();
+  it('commits at once when there are enough rows, unless the ledger fails', async () => {
+    const own = fakeLedger();
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     onTestFinished(() => void vi.useRealTimers());
     const onError = vi.fn();
@@ -104,19 +104,19 @@ describe('ledger journal', () => {
     await journal.close();
   });
 
-  it('has every acknowledged row after the process died, once', async () => {
-    const own = books();
+  it('recovers every acknowledged row once after a crash', async () => {
+    const own = fakeLedger();
     const path = freshPath();
     const dead = await openOver(own, path);
     own.state.failure = new Error('the ledger is gone');
     const rows = Array.from({ length: 20 }, () => ledgerRow());
     for (const row of rows) await dead.append(row);
     await expect(dead.spent()).rejects.toThrow('gone');
-    // These go to the other segment.
+    // These rows go to the other segment.
     const others = [ledgerRow(), ledgerRow()];
     await dead.append(...others);
     own.state.failure = undefined;
-    const beside = journalReader({ ...own, path });
+    const beside = createJournalReader({ ...own, path });
     expect(await beside.usage.spentNanoUsd({ accountId: 'acct_1', start: 0, end: 1 })).toBe(22n);
     own.rows.clear();
     const next = await openOver(own, path);
@@ -127,8 +127,8 @@ describe('ledger journal', () => {
     await next.close();
   });
 
-  it('tells when the ledger takes no rows, and tries again', async () => {
-    const own = books();
+  it('reports a failing ledger and retries', async () => {
+    const own = fakeLedger();
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     onTestFinished(() => void vi.useRealTimers());
     const onError = vi.fn();
@@ -145,7 +145,7 @@ describe('ledger journal', () => {
   });
 
   it('waits for the ledger when both segments are full, and refuses rows when that fails', async () => {
-    const own = books();
+    const own = fakeLedger();
     const journal = await openOver(own, freshPath(), { segmentBytes: 2_048 });
     const open = own.hold();
     const appends = Array.from({ length: 30 }, () => journal.append(ledgerRow()));
@@ -163,27 +163,27 @@ describe('ledger journal', () => {
     await journal.close();
   });
 
-  it('passes rows on that are larger than a segment', async () => {
-    const own = books();
+  it('appends rows that are larger than a segment directly', async () => {
+    const own = fakeLedger();
     const journal = await openOver(own, freshPath(), { segmentBytes: 1_024 });
     await journal.append(...Array.from({ length: 10 }, () => ledgerRow()));
     expect(own.rows.size).toBe(10);
     await journal.close();
   });
 
-  it('brings many rows in with one commit when it is read again', async () => {
-    const own = books();
+  it('replays many rows in one commit', async () => {
+    const own = fakeLedger();
     const path = freshPath();
     const journal = await openOver(own, path);
     for (let row = 0; row < 200; row += 1) await journal.append(ledgerRow());
-    const beside = journalReader({ ...own, path });
+    const beside = createJournalReader({ ...own, path });
     expect(await beside.usage.spentNanoUsd({ accountId: 'acct_1', start: 0, end: 1 })).toBe(200n);
     expect(own.state.commits).toBeLessThan(10);
     await journal.close();
   });
 
-  it('tells of a failed round once, however many rows come meanwhile', async () => {
-    const own = books();
+  it('reports a failed round once, however many rows arrive meanwhile', async () => {
+    const own = fakeLedger();
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     onTestFinished(() => void vi.useRealTimers());
     const onError = vi.fn();
@@ -204,8 +204,8 @@ describe('ledger journal', () => {
     await journal.close();
   });
 
-  it('takes nothing and tries nothing any more once it closes, and leaves no rows behind', async () => {
-    const own = books();
+  it('stops accepting rows and retrying on close, and leaves no rows behind', async () => {
+    const own = fakeLedger();
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     onTestFinished(() => void vi.useRealTimers());
     const path = freshPath();
@@ -217,12 +217,12 @@ describe('ledger journal', () => {
     expect(own.rows.size).toBe(1);
     expect(vi.getTimerCount()).toBe(0);
     own.rows.clear();
-    await journalReader({ ...own, path }).usage.query({} as never);
+    await createJournalReader({ ...own, path }).usage.query({} as never);
     expect(own.rows.size).toBe(0);
   });
 
-  it('keeps for the next start what the ledger does not take at the end', async () => {
-    const own = books();
+  it('keeps rows for the next start when the ledger fails on close', async () => {
+    const own = fakeLedger();
     const path = freshPath();
     const onError = vi.fn();
     const journal = await openOver(own, path, { onError });

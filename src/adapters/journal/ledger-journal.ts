@@ -2,27 +2,27 @@ import type { Ledger, LedgerRow } from '../../ports/ledger.ts';
 import type { UsageReader } from '../../ports/usage.ts';
 import { encodeRecord, openSegment, readRecords, type Segment } from './segment.ts';
 
-/** Holds rows of some seconds at thousands a second, if the ledger behind should stop for so long. */
+/** Room for several seconds of rows at thousands a second, in case the ledger stalls. */
 const SEGMENT_BYTES = 4_194_304;
-/** Rows wait so long for others before they are brought into the ledger together. */
+/** Rows wait this long for others, then go to the ledger together. */
 const APPLY_AFTER_MS = 50;
-/** Rows in one commit, and how many need not wait for more: where there is one core, requests stand still for half a millisecond then. */
+/** Rows in one commit; this many do not wait for more. On one core, a commit of this size holds up requests for half a millisecond. */
 const APPLY_ROWS = 50;
-/** The same after a start, when nobody waits. */
+/** Rows in one commit during recovery, when there are no requests to hold up. */
 const REPLAY_ROWS = 500;
 const RETRY_MS = 1_000;
 
 export interface LedgerJournalOptions {
-  /** Where rows end up. */
+  /** Where rows end up. The journal decorates it together with `usage`. */
   ledger: Ledger;
   usage: UsageReader;
-  /** Beginning of the paths of its two files. */
+  /** Prefix of the paths of its two files. */
   path: string;
   /** Rows survive a power cut, not just the death of the process. */
   synced: boolean;
   segmentBytes?: number | undefined;
   applyAfterMs?: number | undefined;
-  /** Rows could not be brought into the ledger; they are safe, and it is tried again. */
+  /** Called when rows could not be moved into the ledger. They stay in the journal and are retried. */
   onError?: ((error: unknown) => void) | undefined;
 }
 
@@ -35,14 +35,14 @@ export interface LedgerJournal {
 
 interface Page {
   segment: Segment;
-  /** Written here, and not in the ledger yet. */
+  /** In the segment, and not in the ledger yet. */
   rows: LedgerRow[];
-  /** Under way to the segment. A number, because a set that shrinks with every row is copied each time, into V8's old space. */
+  /** Writes in progress. A counter, because a Set that shrinks with every row is copied each time, into V8's old space. */
   writes: number;
   onQuiet: (() => void)[];
 }
 
-/** Resolves when nothing is under way to the segment of a page. */
+/** Resolves when no write to the segment of this page is in progress. */
 async function quiet(page: Page): Promise<void> {
   if (page.writes > 0) await new Promise<void>((resolve) => page.onQuiet.push(resolve));
 }
@@ -60,7 +60,7 @@ const settledUsage = (usage: UsageReader, settle: () => Promise<void>): UsageRea
   },
 });
 
-/** Brings what a journal holds into the ledger. Rows that are there already are ignored, so anybody may do it at any time. */
+/** Appends everything in a journal's files to the ledger. The ledger ignores rows it has, so any process may do this at any time. */
 async function replay(path: string, ledger: Ledger): Promise<void> {
   for (const segment of segmentPaths(path)) {
     const rows = (await readRecords(segment)).flatMap((record) => JSON.parse(record) as LedgerRow[]);
@@ -68,8 +68,8 @@ async function replay(path: string, ledger: Ledger): Promise<void> {
   }
 }
 
-/** For a process beside the one that writes the journal: reports are whole, whether or not that one is still alive. */
-export const journalReader = ({
+/** For a process beside the one that writes the journal: replays the journal before every report, so that none misses rows. */
+export const createJournalReader = ({
   ledger,
   usage,
   path,
@@ -80,8 +80,8 @@ export const journalReader = ({
 });
 
 /**
- * A ledger that takes fresh rows with one small write to a file, and brings them into the ledger behind it a moment later, many in
- * one commit. Two segments take turns: while the rows of one are brought in, the other is written. For one process at a time.
+ * Decorates a ledger: a fresh row is one small write to a file, and a moment later the ledger gets many rows in one commit. There are
+ * two segments: while the rows of one move to the ledger, new rows go to the other. Only one process at a time may open it.
  */
 export async function openLedgerJournal(options: LedgerJournalOptions): Promise<LedgerJournal> {
   const { ledger, path, synced, segmentBytes = SEGMENT_BYTES, applyAfterMs = APPLY_AFTER_MS } = options;
@@ -114,7 +114,7 @@ export async function openLedgerJournal(options: LedgerJournalOptions): Promise<
   }
 
   async function applyAll(): Promise<void> {
-    // Empty, unless the last round failed.
+    // Usually empty; holds rows if the last round failed.
     await applyPage(applied);
     [written, applied] = [applied, written];
     await applyPage(applied);
@@ -123,7 +123,7 @@ export async function openLedgerJournal(options: LedgerJournalOptions): Promise<
   /** Resolves when everything appended so far is in the ledger. */
   async function settle(): Promise<void> {
     if (running === undefined && !written.segment.isUsed && !applied.segment.isUsed) return;
-    // Rows that came after a round began are not in it: another one follows, for all who ask meanwhile.
+    // A round leaves out rows that came after it began. One more round follows it and serves every caller that asks meanwhile.
     next ??= Promise.resolve(running?.catch(() => {})).then(() => {
       next = undefined;
       running = applyAll().finally(() => {
@@ -148,7 +148,7 @@ export async function openLedgerJournal(options: LedgerJournalOptions): Promise<
     if (written.segment.isUsed || applied.segment.isUsed) applySoon();
   }
 
-  /** One round at a time, retries among them: the timer is set until it has ended. */
+  /** Runs one round at a time, retries included: the timer stays set until the round has ended. */
   function applySoon(): void {
     if (isClosing) return;
     timer ??= setTimeout(applyRound, hasFailed ? RETRY_MS : applyAfterMs);
@@ -183,13 +183,13 @@ export async function openLedgerJournal(options: LedgerJournalOptions): Promise<
     async close() {
       isClosing = true;
       clearTimeout(timer);
-      // A file must not be closed under a write.
+      // Never close a file during a write.
       await Promise.all([quiet(written), quiet(applied)]);
       let empty = true;
       try {
         await settle();
       } catch (error) {
-        // They are in the files for the next start.
+        // The rows stay in the files for the next start.
         onError(error);
         empty = false;
       }

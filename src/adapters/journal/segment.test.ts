@@ -25,7 +25,7 @@ async function overwrite(path: string, at: number, bytes: Uint8Array): Promise<v
 }
 
 describe('segment', () => {
-  it.each([true, false])('gives back what was written, synced or not (%s)', async (synced) => {
+  it.each([true, false])('reads back what was written, synced: %s', async (synced) => {
     const path = freshPath();
     const segment = await openFresh(path, synced);
     const texts = ['"one"', '"zwei £ 三"', '""'];
@@ -34,7 +34,7 @@ describe('segment', () => {
     await segment.close(KEEP);
   });
 
-  it('takes its space at once, for its owner only, and says when it is full', async () => {
+  it('allocates its space at once, readable by its owner only, and reports when it is full', async () => {
     const path = freshPath();
     const segment = await openFresh(path);
     const { size, mode } = await stat(path);
@@ -47,20 +47,20 @@ describe('segment', () => {
     await segment.close(KEEP);
   });
 
-  it('leaves out records that are torn or missing, and finds those behind them', async () => {
+  it('skips torn and missing records and reads the ones after them', async () => {
     const path = freshPath();
     const segment = await openFresh(path);
     const records = ['"first"', '"second"', '"third"', '"fourth"'].map(encodeRecord);
     for (const record of records) await segment.write(record);
     await segment.close(KEEP);
     const [one, two, three] = records.map(({ length }) => length) as [number, number, number];
-    // The second never reached the disk, of the third only a part.
+    // The second record never reached the disk, and only part of the third did.
     await overwrite(path, one, Buffer.alloc(two));
     await overwrite(path, one + two + three - 4, Buffer.alloc(4));
     expect(await readRecords(path)).toEqual(['"first"', '"fourth"']);
   });
 
-  it('has the new records after it was rewound, whatever is left of the old ones', async () => {
+  it('reads the new records first after a rewind', async () => {
     const path = freshPath();
     const segment = await openFresh(path);
     for (const text of ['"an old one"', '"another old one"']) await segment.write(encodeRecord(text));
@@ -70,7 +70,7 @@ describe('segment', () => {
     expect((await readRecords(path)).slice(0, 2)).toEqual(['1', '2']);
   });
 
-  it('holds nothing where there is no file, and opens empty', async () => {
+  it('reads no records from a missing file, and opens empty', async () => {
     const path = freshPath();
     expect(await readRecords(path)).toEqual([]);
     const segment = await openFresh(path);
@@ -81,7 +81,7 @@ describe('segment', () => {
     expect(await readRecords(path)).toEqual([]);
   });
 
-  it('does not give back a record whose write failed, although its bytes are there', async () => {
+  it('does not read a record whose write failed after its bytes reached the file', async () => {
     const path = freshPath();
     const segment = await openFresh(path);
     await segment.write(encodeRecord('1'));
@@ -101,7 +101,7 @@ describe('segment', () => {
     await segment.close(KEEP);
   });
 
-  it('leaves nothing behind when it is closed empty', async () => {
+  it('removes all records when it is closed empty', async () => {
     const path = freshPath();
     const segment = await openFresh(path);
     await segment.write(encodeRecord('1'));

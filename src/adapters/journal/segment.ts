@@ -3,28 +3,28 @@ import { type FileHandle, open, readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { crc32 } from 'node:zlib';
 
-/** A file of fixed size for lines that are needed for a short while only. */
+/** A file of fixed size for short-lived lines. */
 export interface Segment {
-  /** Something was written, or tried to be, since it was opened or rewound. */
+  /** Whether a write was tried since it was opened or rewound. */
   readonly isUsed: boolean;
   /** Whether a record of so many bytes fits behind the last one. */
   hasRoomFor(bytes: number): boolean;
-  /** Resolves when the record is durable. Several at a time may be under way; each is found again whatever becomes of the others. */
+  /** Resolves when the record is durable. Writes may overlap, and each is readable even if others fail. */
   write(record: Uint8Array): Promise<void>;
-  /** Begins anew: nothing that was written is needed any more. */
+  /** Starts again at the beginning. Earlier records may be overwritten. */
   rewind(): void;
-  /** `empty`: nothing that was written is needed any more, and nobody shall find it. */
+  /** `empty`: also removes all records. */
   close(options: { empty: boolean }): Promise<void>;
 }
 
 export interface SegmentOptions {
   path: string;
   bytes: number;
-  /** Records survive a power cut, not just the death of the process. */
+  /** Records survive a power cut, not only a killed process. */
   synced: boolean;
 }
 
-/** Of `\n<checksum> <text>\n`: a record is a line of its own even behind one that was never written. */
+/** A record is `\n<checksum> <text>\n`: it starts a line of its own even after a record that was never written. */
 const CHECKSUM_DIGITS = 8;
 const NEWLINE = 10;
 
@@ -33,7 +33,7 @@ const checksum = (text: string): string => crc32(text).toString(16).padStart(CHE
 /** The text must have no line breaks; JSON has none. */
 export const encodeRecord = (text: string): Buffer => Buffer.from(`\n${checksum(text)} ${text}\n`);
 
-/** All lines that are whole. Older ones may be among them, of before it was rewound: whoever reads must not mind them. */
+/** All intact lines. They may include older ones from before a rewind: the caller must tolerate repeats. */
 export async function readRecords(path: string): Promise<string[]> {
   let bytes: Buffer;
   try {
@@ -53,9 +53,9 @@ export async function readRecords(path: string): Promise<string[]> {
   }
 }
 
-/** Opens it empty: what it held is to be read before. */
+/** Opens it empty: read the records of an existing file first. */
 export async function openSegment({ path, bytes, synced }: SegmentOptions): Promise<Segment> {
-  // Where a write can sync by itself, it need not be followed by a second call that waits for its turn again.
+  // O_DSYNC saves a second call to the thread pool.
   const syncsItself = synced && constants.O_DSYNC !== undefined;
   const handle = await open(path, constants.O_RDWR | constants.O_CREAT | (syncsItself ? constants.O_DSYNC : 0), 0o600);
   try {
@@ -75,10 +75,10 @@ export async function openSegment({ path, bytes, synced }: SegmentOptions): Prom
       const at = position;
       position += record.length;
       return new Promise((resolve, reject) => {
-        // The plain call: a promise of the file handle's own costs as much as the write.
+        // The callback API: the file handle's promise costs as much as the write.
         write(handle.fd, record, 0, record.length, at, (error, written) => {
           if (error === null && written === record.length && (syncsItself || !synced)) return resolve();
-          // What was refused must not be found again: all of it may be in the file, and only its sync have failed.
+          // Erase a failed record: all of its bytes may be in the file, and its request was refused.
           const refuse = (failure: Error) =>
             write(handle.fd, Buffer.alloc(record.length), 0, record.length, at, () => reject(failure));
           if (error !== null) return refuse(error);
@@ -98,7 +98,7 @@ export async function openSegment({ path, bytes, synced }: SegmentOptions): Prom
   };
 }
 
-/** All of its space is taken now, so that later writes change nothing but contents and cannot meet a full disk. */
+/** Allocates the whole file now, so that later writes change only contents and never hit a full disk. */
 async function reserve(handle: FileHandle, path: string, bytes: number): Promise<void> {
   await handle.writeFile(Buffer.alloc(bytes));
   await handle.truncate(bytes);

@@ -53,7 +53,7 @@ export function sqlIdempotency({ read, write }: SqlDatabase): IdempotencyReposit
         read.selectFrom('idempotency').selectAll().where('id', '=', id),
       ]);
       const [row] = found.rows;
-      if (!row) throw new Error('a record that was just written is not there');
+      if (!row) throw new Error('the idempotency record that was just written is missing');
       return { claimed: taken.changes > 0, record: toRecord(row), replacedRunId: expired.rows[0]?.run_id };
     },
 

@@ -3,7 +3,7 @@ import type { Ledger, LedgerRow } from '../../../ports/ledger.ts';
 import type { BulkTarget, PlainValue, SqlDatabase } from './database.ts';
 import type { LedgerTable } from './tables.ts';
 
-/** Series whose number is kept in memory; forgetting them costs a round trip, once each. */
+/** Series ids kept in memory. A forgotten one costs a round trip. */
 const KNOWN_SERIES = 10_000;
 
 type Values = readonly PlainValue[];
@@ -58,12 +58,12 @@ const valuesOf = (row: LedgerRow, pricing: string, seriesId: number): Values => 
 const seriesName = (row: LedgerRow): string => `${row.accountId}\n${row.keyId}\n${row.model}\n${row.region}`;
 
 export function sqlLedger({ read, write, insertNew }: SqlDatabase): Ledger {
-  /** By name. The number of a series is for ever. */
+  /** By name. The id of a series never changes. */
   let known = new Map<string, number>();
-  /** Prices are objects of the catalog: their text is made once. */
+  /** Prices are objects of the catalog, so each is serialized once. */
   const texts = new WeakMap<LedgerRow['pricing'], string>();
 
-  /** A number is used only after it is durable. */
+  /** An id is used only after it is durable. */
   async function learnSeries(rows: readonly LedgerRow[], numbers: Map<string, number>): Promise<void> {
     for (const row of new Map(rows.map((each) => [seriesName(each), each])).values()) {
       const { accountId, keyId, model, region } = row;
@@ -81,7 +81,7 @@ export function sqlLedger({ read, write, insertNew }: SqlDatabase): Ledger {
           .where('region', '=', region),
       ]);
       const [series] = found.rows;
-      if (series === undefined) throw new Error('a series that was just written is not there');
+      if (series === undefined) throw new Error('the ledger series that was just written is missing');
       numbers.set(seriesName(row), series.id);
     }
   }

@@ -2,7 +2,7 @@ import type { Kysely } from 'kysely';
 import { type Migration, Migrator } from 'kysely/migration';
 import { StoreUnavailableError } from '../../../ports/store-errors.ts';
 
-/** Brings the database up to this code, or throws an error that the operator can act upon. */
+/** Migrates the database to this version, or throws an error that tells the operator what to do. */
 export async function migrate(db: Kysely<unknown>, migrations: Readonly<Record<string, Migration>>): Promise<void> {
   const migrator = new Migrator({ db, provider: { getMigrations: async () => ({ ...migrations }) } });
   const unknown = (await executedMigrations(db)).filter((name) => !(name in migrations));

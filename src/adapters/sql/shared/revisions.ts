@@ -3,7 +3,7 @@ import type { RevisionRepository, RevisionTopic } from '../../../ports/repositor
 import type { SqlDatabase } from './database.ts';
 import type { Tables } from './tables.ts';
 
-/** Goes into the same transaction as the change it announces. */
+/** Belongs in the same transaction as the change it announces. */
 export const bumpRevision = (db: Kysely<Tables>, topic: RevisionTopic) =>
   db
     .insertInto('revisions')

@@ -9,7 +9,7 @@ const GROUP_COLUMN = { model: 'model', region: 'region', key: 'key_id' } as cons
 
 const sumAsText = (column: string) => sql<string>`cast(sum(${sql.ref(column)}) as text)`;
 
-/** With `in`, and not with a join, SQLite keeps the order of the index `ledger_usage` and need not sort the rows. */
+/** `in` instead of a join: SQLite then keeps the order of the index `ledger_usage` and does not sort the rows. */
 function inWindow(db: Kysely<Tables>, { accountId, keyId, start, end }: SpendingQuery) {
   return db
     .selectFrom('ledger')
@@ -26,7 +26,7 @@ function inWindow(db: Kysely<Tables>, { accountId, keyId, start, end }: Spending
     .$if(end % DAY_MS !== 0, (query) => query.where('time_ms', '<', end));
 }
 
-/** The inner query adds up single rows in the order of the index; the outer one sees only the few sums of each series. */
+/** The inner query adds up rows in index order. The outer one sees only the sums of each series. */
 export function usageQuery(db: Kysely<Tables>, query: UsageQuery) {
   const groups = query.groupBy.map((grouping) => GROUP_COLUMN[grouping]);
   const order = query.bucket === 'hour' ? (['day', 'month', 'hour'] as const) : (['day', 'month'] as const);

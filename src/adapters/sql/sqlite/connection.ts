@@ -3,18 +3,18 @@ import type { Statement, StatementResult } from './thread-messages.ts';
 
 const PREPARED_STATEMENTS = 200;
 
-/** SQLite's extended result codes for a broken UNIQUE or PRIMARY KEY rule. */
+/** SQLite's extended result codes for a UNIQUE or PRIMARY KEY violation. */
 const DUPLICATE_CODES: readonly unknown[] = [2067, 1555];
 
 export interface Connection {
   execute(statement: Statement): StatementResult;
-  /** One statement with each list of parameters in turn; how many rows each has changed. */
+  /** Runs one statement with each list of parameters. Returns the changed rows of each. */
   executeEach(sql: string, parameters: readonly (readonly SQLInputValue[])[]): number[];
   exec(sql: string): void;
   close(): void;
 }
 
-/** One connection with its prepared statements; the oldest unused one goes when there are too many. */
+/** One connection with a cache of prepared statements, least recently used first out. */
 export function openConnection(path: string, busyTimeoutMs: number): Connection {
   const database = new DatabaseSync(path, { timeout: busyTimeoutMs });
   const prepared = new Map<string, { statement: StatementSync; returnsRows: boolean }>();

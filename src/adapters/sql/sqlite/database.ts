@@ -1,4 +1,4 @@
-import { mkdir } from 'node:fs/promises';
+import { chmod, mkdir, open } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { SQLInputValue } from 'node:sqlite';
 import { type Compilable, Kysely } from 'kysely';
@@ -16,7 +16,7 @@ import type { Statement } from './thread-messages.ts';
 export interface SqliteOptions {
   path: string;
   migrations: Readonly<Record<string, Migration>>;
-  /** `normal` saves an fsync for each commit; a power cut may then lose the last commits, a `kill -9` may not. */
+  /** `normal` saves an fsync per commit. A power cut may then lose the last commits; a `kill -9` never does. */
   synchronous?: 'full' | 'normal' | undefined;
   busyTimeoutMs?: number | undefined;
 }
@@ -29,7 +29,7 @@ const compile = (statements: readonly Compilable[]): Statement[] =>
 
 export async function openSqlite(options: SqliteOptions): Promise<SqlDatabase> {
   const { path, synchronous = 'full', busyTimeoutMs = 10_000 } = options;
-  await mkdir(dirname(path), { recursive: true });
+  await createFile(path);
   await migrateFile(path, busyTimeoutMs, options.migrations);
 
   const thread = (role: 'writer' | 'reader') => startThread({ path, role, synchronous, busyTimeoutMs });
@@ -62,20 +62,34 @@ export async function openSqlite(options: SqliteOptions): Promise<SqlDatabase> {
     },
     async close() {
       await Promise.all([reader.close(), reporter?.close()]);
-      // Last, so that its checkpoint meets no reader and the write-ahead log goes away.
+      // Last, so that its checkpoint meets no reader and removes the write-ahead log.
       await writer.close();
     },
   };
 }
 
-/** In this thread: it happens once, before anything is served, and another process that migrates is waited for. */
+/** Only its owner may read the database, also in a directory that others can read. SQLite gives its other files the same rights. */
+async function createFile(path: string): Promise<void> {
+  await mkdir(dirname(path), { recursive: true });
+  try {
+    await (await open(path, 'a', 0o600)).close();
+    await chmod(path, 0o600);
+  } catch (cause) {
+    throw cannotOpen(cause);
+  }
+}
+
+const cannotOpen = (cause: unknown) =>
+  new StoreUnavailableError(`The database cannot be opened: ${(cause as Error).message}.`, { cause });
+
+/** Runs in this thread, before anything is served. Waits for another process that is migrating. */
 async function migrateFile(path: string, busyTimeoutMs: number, migrations: Readonly<Record<string, Migration>>) {
   let connection: ReturnType<typeof openConnection>;
   try {
     connection = openConnection(path, busyTimeoutMs);
     connection.exec('pragma journal_mode = wal; pragma synchronous = full');
   } catch (cause) {
-    throw new StoreUnavailableError(`The database cannot be opened: ${(cause as Error).message}.`, { cause });
+    throw cannotOpen(cause);
   }
   try {
     const dialect = sqliteDialect({ exclusive: true, execute: async (statement) => connection.execute(statement) });

@@ -13,7 +13,7 @@ import type { Statement, StatementResult } from './thread-messages.ts';
 
 export interface DialectOptions {
   execute(statement: Statement): Promise<StatementResult>;
-  /** One caller owns the connection from begin to commit. Without it, queries of many callers are sent side by side. */
+  /** One caller owns the connection from begin to commit. Otherwise many callers send queries at once. */
   exclusive: boolean;
 }
 
@@ -29,13 +29,13 @@ class Adapter extends SqliteAdapter {
     return !this.#exclusive;
   }
 
-  /** SQLite does create tables inside a transaction, so a failed migration leaves nothing behind. */
+  /** SQLite creates tables inside a transaction, so a failed migration leaves nothing behind. */
   override get supportsTransactionalDdl(): boolean {
     return true;
   }
 }
 
-/** Kysely over any way of executing a SQLite statement: in this thread or in another one. */
+/** Kysely over any function that executes a SQLite statement, in this thread or in another one. */
 export function sqliteDialect(options: DialectOptions): Dialect {
   const connection: DatabaseConnection = {
     async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
@@ -54,7 +54,7 @@ export function sqliteDialect(options: DialectOptions): Dialect {
   const driver: Driver = {
     init: async () => {},
     acquireConnection: async () => connection,
-    // Immediate: the lock is taken now, or waited for, rather than refused in the middle of the transaction.
+    // Immediate: waits for the write lock now instead of failing in the middle of the transaction.
     beginTransaction: () => command('begin immediate'),
     commitTransaction: () => command('commit'),
     rollbackTransaction: () => command('rollback'),

@@ -11,13 +11,13 @@ import type {
   ThreadRequest,
 } from './thread-messages.ts';
 
-/** A SQLite connection in a thread of its own, so that an fsync or a long read never stops the server's event loop. */
+/** A SQLite connection in its own thread, so that an fsync or a long read never blocks the server's event loop. */
 export interface ThreadClient {
   /** For the writer: one transaction, durable when this resolves. */
   run(statements: readonly Statement[]): Promise<StatementResult[]>;
   /** The same, but only if the first statement changes a row; undefined otherwise. */
   runIf(statements: readonly Statement[]): Promise<StatementResult[] | undefined>;
-  /** The same for one statement with each list of parameters in turn; how many rows each has changed. */
+  /** One transaction that runs one statement with each list of parameters. Returns the changed rows of each. */
   runEach(repeated: RepeatedStatement): Promise<number[]>;
   close(): Promise<void>;
 }
@@ -37,7 +37,7 @@ function shareTexts(statements: readonly Statement[], guarded: boolean): Stateme
   return { texts: [...places.keys()], steps, guarded };
 }
 
-/** Returns at once; the thread opens its connection with the first request. */
+/** Returns at once. The thread opens its connection with the first request. */
 export function startThread(options: ThreadOptions): ThreadClient {
   const worker = new Worker(new URL('./thread.ts', import.meta.url), {
     workerData: options,

@@ -1,6 +1,6 @@
 import type { SQLInputValue, SQLOutputValue } from 'node:sqlite';
 
-/** What travels between the server's thread and the threads that own a SQLite connection. */
+/** Messages between the server's thread and the threads that own a SQLite connection. */
 export interface Statement {
   sql: string;
   parameters: readonly SQLInputValue[];
@@ -16,12 +16,12 @@ export type ThreadRole = 'writer' | 'reader';
 export interface ThreadOptions {
   path: string;
   role: ThreadRole;
-  /** `full`: a commit survives a power cut. `normal`: it survives the death of the process, but not always a power cut. */
+  /** `full`: a commit survives a power cut. `normal`: it survives a killed process, but not always a power cut. */
   synchronous: 'full' | 'normal';
   busyTimeoutMs: number;
 }
 
-/** A statement text is sent once, however many rows it writes: copying it for each of them cost more than the rows. */
+/** Each statement text is sent once, however many rows it writes: copying it for every row cost more than the rows. */
 export interface StatementList {
   /** Nothing is written unless the first step changes a row. */
   guarded: boolean;

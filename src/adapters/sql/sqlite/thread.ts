@@ -4,7 +4,7 @@ import type { ThreadOptions, ThreadReply, ThreadRequest, ThreadWork } from './th
 
 /** Requests that share one commit, so that one fsync serves them all. */
 const LARGEST_GROUP = 256;
-/** Of the thread that writes: every series of the ledger grows at a page of its own. Those that read do as well with SQLite's usual 2 MB. */
+/** Only for the writer: every ledger series grows at its own page. Readers are as fast with SQLite's default of 2 MB. */
 const WRITER_CACHE_KIB = 8_192;
 
 const port = parentPort;
@@ -77,7 +77,7 @@ function runInSavepoint(connection: Connection, work: ThreadWork): ThreadReply {
   }
 }
 
-/** Every request is a transaction of its own, by savepoint if there are several; they are acknowledged after the one commit. */
+/** Each request is atomic, in a savepoint if there are several. All are acknowledged after one commit. */
 function write(connection: Connection, group: readonly ThreadWork[]): ThreadReply[] {
   let began = false;
   try {
