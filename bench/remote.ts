@@ -70,10 +70,12 @@ async function measure(): Promise<void> {
   const url = String(message);
   const model = createRemoteModel({
     slug: 'bench/model',
+    version: '1',
     task: 'chat',
     contextLength: 4096,
     ownRegion: 'local',
     clock: systemClock,
+    metrics: { addUpstream: () => ({ finished() {}, retried() {} }), addQueue() {} },
     logger: { info() {}, warn: (fields, text) => console.error(text, fields) },
     upstreams: [
       {

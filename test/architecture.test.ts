@@ -71,7 +71,7 @@ const MAY_IMPORT: Record<string, Arrows> = {
   audio: { code: ['errors', 'runtime'] },
   control: { code: ['runtime'] },
   logging: { code: ['runtime'] },
-  metrics: { code: ['runtime'], types: ['engines/registry', 'services'] },
+  metrics: { code: ['runtime'], types: ['engines/fleet', 'engines/registry', 'services'] },
   'engines/engine': { code: [], types: ['domain'] },
   'engines/queue': { code: ['errors'], types: ['engines/engine'] },
   'engines/driver': { code: [], types: ['domain', 'engines/engine'] },

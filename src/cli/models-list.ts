@@ -36,6 +36,7 @@ export async function listModels({ store, entries, catalog, engines, json, print
       bytes,
       engine: engine?.status ?? null,
       reason: engine?.reason ?? state?.reason ?? null,
+      upstreams: engine?.upstreams ?? [],
       deprecatedAt: isoTimeOrNull(version.deprecatedAt),
     };
   });

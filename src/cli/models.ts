@@ -57,12 +57,26 @@ async function showLoaded({ config, print }: CommandContext, asJson: boolean): P
     report.reason ?? '',
   ]);
   print(table(['MODEL', 'STATUS', 'PIDS', 'MEMORY', 'LOADED FOR', 'LOAD TIME', 'RUNNING', 'WAITING', ''], rows));
+  const upstreams = reports.flatMap(({ model, upstreams }) =>
+    upstreams.map(({ address, kind, region, healthy, breaker, inFlight, maxConcurrency, problem }) => [
+      model,
+      address,
+      kind,
+      region,
+      healthy ? 'healthy' : 'down',
+      breaker,
+      `${inFlight} of ${maxConcurrency}`,
+      problem ?? '',
+    ]),
+  );
+  if (upstreams.length === 0) return;
+  print(`\n${table(['MODEL', 'UPSTREAM', 'KIND', 'REGION', 'STATUS', 'BREAKER', 'RUNNING', ''], upstreams)}`);
 }
 
 export const modelsCommand: Command = {
   usage: [
     'list [--json]',
-    'ps [--json]                         what the running server has loaded',
+    'ps [--json]                         what the running server has loaded, and its upstreams',
     'pull <slug>[@version]… | --all-starter',
     'remove <slug>[@version]…',
     'verify [<slug>[@version]…]          hash the files again',

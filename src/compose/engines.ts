@@ -2,7 +2,7 @@ import type { ResolvedConfig } from '../config/load.ts';
 import type { ModelEntry } from '../domain/model.ts';
 import { parseReference } from '../domain/slug.ts';
 import { drivers } from '../engines/drivers.ts';
-import { createFleet, type Fleet } from '../engines/fleet.ts';
+import { createFleet, type Fleet, type UpstreamMetrics } from '../engines/fleet.ts';
 import { createEngineRegistry, type EngineMetrics, type Model } from '../engines/registry.ts';
 import { errors } from '../errors/errors.ts';
 import type { WeightsStore } from '../models/store.ts';
@@ -15,6 +15,7 @@ export interface EngineOptions {
   entries: readonly ModelEntry[];
   weights: WeightsStore;
   metrics: EngineMetrics;
+  upstreamMetrics: UpstreamMetrics;
   logger: Logger;
   env: Environment;
 }
@@ -62,6 +63,7 @@ export function composeEngines(options: EngineOptions): { fleet: Fleet; warm(): 
     remote: {
       logger,
       clock,
+      metrics: options.upstreamMetrics,
       queue: { places: config.engines.queueLength, timeoutMs: config.engines.queueTimeoutSeconds * 1000 },
     },
   });

@@ -15,6 +15,7 @@ import { createLogger } from '../logging/logger.ts';
 import { createEngineMetrics } from '../metrics/engine-metrics.ts';
 import { createLedgerMetrics } from '../metrics/ledger-metrics.ts';
 import { createMetrics } from '../metrics/metrics.ts';
+import { createUpstreamMetrics } from '../metrics/upstream-metrics.ts';
 import type { ProcessIdentity } from '../ports/process-identity.ts';
 import { systemClock as clock } from '../runtime/clock.ts';
 import { createAuthentication } from '../services/access/authentication.ts';
@@ -112,6 +113,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     entries,
     weights,
     metrics: createEngineMetrics(metrics.registry),
+    upstreamMetrics: createUpstreamMetrics(metrics.registry),
     logger,
     env,
   });

@@ -26,4 +26,17 @@ export interface EngineReport {
   loadMs: number | null;
   inFlight: number;
   queueDepth: number;
+  upstreams: readonly UpstreamReport[];
+}
+
+/** One of the servers that run a model elsewhere. */
+export interface UpstreamReport {
+  address: string;
+  kind: string;
+  region: string;
+  healthy: boolean;
+  breaker: string;
+  inFlight: number;
+  maxConcurrency: number;
+  problem?: string | undefined;
 }

@@ -3,6 +3,9 @@ import { errors } from '../errors/errors.ts';
 import type { CallContext, EngineModel } from './engine.ts';
 import type { EngineRegistry, Lease, Model, ModelReport } from './registry.ts';
 import { createRemoteModel, type RemoteModel, type RemoteModelOptions } from './remote/remote-model.ts';
+import type { UpstreamHealth } from './remote/routing/upstream.ts';
+
+export type { UpstreamMetrics } from './remote/routing/upstream-metrics.ts';
 
 /** An engine for one request. */
 export interface FleetLease extends Disposable {
@@ -18,11 +21,16 @@ export interface FleetServing {
   reason?: string | undefined;
 }
 
+/** A model with its engine processes on this machine and its upstreams. */
+export interface FleetReport extends ModelReport {
+  upstreams: readonly UpstreamHealth[];
+}
+
 /** Every way to run a model: engine processes on this machine, and upstreams. */
 export interface Fleet {
   acquire(model: Model, context: CallContext, regionPin: string | undefined): FleetLease | Promise<FleetLease>;
   serving(entry: ModelEntry, version: ModelVersion): FleetServing;
-  list(): Promise<ModelReport[]>;
+  list(): Promise<FleetReport[]>;
   close(drainMs: number): Promise<void>;
 }
 
@@ -35,7 +43,7 @@ export interface FleetOptions {
   registry: EngineRegistry;
   /** Whether weights are here or can be had. */
   weights(entry: ModelEntry, version: ModelVersion): { servable: boolean; reason?: string | undefined };
-  remote: Pick<RemoteModelOptions, 'logger' | 'clock' | 'queue' | 'onAttempt'>;
+  remote: Pick<RemoteModelOptions, 'logger' | 'clock' | 'queue' | 'metrics'>;
 }
 
 const taskOf = (version: ModelVersion): RemoteModelOptions['task'] =>
@@ -54,6 +62,7 @@ export function createFleet({ region, entries, upstreams, registry, weights, rem
       if (serving.length === 0) continue;
       const options = {
         slug: entry.slug,
+        version: version.version,
         task: taskOf(version),
         contextLength: entry.contextLength,
         upstreams: serving,
@@ -108,10 +117,36 @@ export function createFleet({ region, entries, upstreams, registry, weights, rem
       if (regions.length === 0) return own;
       return { regions: [...new Set([...own.regions, ...regions])].sort(), status: 'ready' };
     },
-    list: () => registry.list(),
+    async list() {
+      const local = await registry.list();
+      const elsewhere = [...remotes].filter(([name]) => !local.some(({ model }) => model === name));
+      return [
+        ...local.map((report) => ({ ...report, upstreams: remotes.get(report.model)?.health() ?? [] })),
+        ...elsewhere.map(([name, model]) => remoteReport(name, model)),
+      ];
+    },
     async close(drainMs) {
       await registry.close(drainMs);
       await Promise.all([...remotes.values()].map((model) => model[Symbol.asyncDispose]()));
     },
+  };
+}
+
+function remoteReport(name: string, model: RemoteModel): FleetReport {
+  const upstreams = model.health();
+  const problems = upstreams.flatMap(({ address, problem }) =>
+    problem === undefined ? [] : [`${address}: ${problem}`],
+  );
+  return {
+    model: name,
+    status: model.isHealthy() ? 'ready' : 'unavailable',
+    ...(problems.length > 0 && { reason: problems.join('; ') }),
+    pids: [],
+    memoryBytes: 0,
+    loadedAt: null,
+    loadMs: null,
+    inFlight: upstreams.reduce((sum, { inFlight }) => sum + inFlight, 0),
+    queueDepth: model.waiting(),
+    upstreams,
   };
 }

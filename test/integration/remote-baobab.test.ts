@@ -9,7 +9,7 @@ import { stringify } from 'yaml';
 import type { CallContext, ChatEvent, ChatRequest } from '../../src/engines/engine.ts';
 import { createRemoteModel, type RemoteModel, type RemoteTask } from '../../src/engines/remote/remote-model.ts';
 import { countFakeTokens, type FakeUpstream, startFakeUpstream } from '../fixtures/fake-upstream.ts';
-import { collect } from '../fixtures/remote-bench.ts';
+import { collect, noUpstreamMetrics } from '../fixtures/remote-bench.ts';
 
 /** A second Baobab, in a process of its own, that gets its answers from fake upstreams: no weights are needed. */
 const KEY = 'second-baobab-key-0123456789';
@@ -46,10 +46,12 @@ async function startSecond(): Promise<{ process: ChildProcess; url: string }> {
 function remote(slug: string, task: RemoteTask, apiKey = KEY): RemoteModel {
   const model = createRemoteModel({
     slug,
+    version: '1',
     task,
     contextLength: 8192,
     ownRegion: 'local',
     clock: { now: Date.now },
+    metrics: noUpstreamMetrics,
     logger: { info() {}, warn() {} },
     upstreams: [
       {

@@ -501,16 +501,3 @@ describe('disposal', () => {
     await upstream(0).until(() => upstream(0).connections() === 0);
   });
 });
-
-describe('metrics', () => {
-  it('are told how each attempt ended', async () => {
-    const outcomes: string[] = [];
-    await start({
-      upstreams: [{}, {}],
-      model: { onAttempt: (report) => outcomes.push(`${report.upstream} ${report.outcome}`) },
-    });
-    upstream(0).script.push(answerJson(500, {}));
-    await collect(bench.chat(hello));
-    expect(outcomes).toEqual(['0 broken', '1 ok']);
-  });
-});

@@ -7,8 +7,9 @@ import { createRemoteChat, type RemoteChat } from './chat/capability.ts';
 import { createRemoteEmbedding, type RemoteEmbedding } from './embedding/capability.ts';
 import { createRemoteRerank, type RemoteRerank } from './rerank/capability.ts';
 import { startHealthChecks } from './routing/health-check.ts';
-import { type AttemptReport, createRouter, type Route } from './routing/router.ts';
-import { createUpstream, type UpstreamHealth, type UpstreamSettings } from './routing/upstream.ts';
+import { createRouter, type Route } from './routing/router.ts';
+import { createUpstream, type UpstreamHealth, type UpstreamSettings, upstreamAddresses } from './routing/upstream.ts';
+import type { UpstreamMetrics } from './routing/upstream-metrics.ts';
 import { createRemoteTranscription, type RemoteTranscription } from './transcription/capability.ts';
 import { createTokenCounter } from './upstream-tokenizer.ts';
 
@@ -24,6 +25,8 @@ export interface RemoteCalls extends EngineModel {
 
 export interface RemoteModel extends RemoteCalls {
   health(): UpstreamHealth[];
+  /** How many requests wait for an upstream. */
+  waiting(): number;
   /** At least one upstream takes requests. */
   isHealthy(): boolean;
   /** Regions with at least one healthy upstream. */
@@ -34,6 +37,7 @@ export interface RemoteModel extends RemoteCalls {
 
 export interface RemoteModelOptions {
   slug: string;
+  version: string;
   task: RemoteTask;
   contextLength: number;
   upstreams: readonly UpstreamSettings[];
@@ -45,27 +49,37 @@ export interface RemoteModelOptions {
   /** How many requests may wait while all upstreams are full, and for how long. */
   queue?: { places: number; timeoutMs: number };
   healthIntervalMs?: number;
-  onAttempt?: (report: AttemptReport) => void;
+  metrics: UpstreamMetrics;
 }
 
 const HEALTH_INTERVAL_MS = 5_000;
 
 /** A model that other servers run. It lives in the server process because all it does is wait for the network. */
 export function createRemoteModel(options: RemoteModelOptions): RemoteModel {
-  const { slug, task, contextLength, logger, clock } = options;
+  const { slug, task, contextLength, logger, clock, metrics } = options;
   if (options.upstreams.length === 0) throw new Error(`The model '${slug}' has no upstreams.`);
+  const modelName = `${slug}@${options.version}`;
+  const addresses = upstreamAddresses(options.upstreams);
   const upstreams = options.upstreams.map((settings, index) =>
-    createUpstream({ index, settings, slug, ownRegion: options.ownRegion, clock }),
+    createUpstream({
+      index,
+      settings,
+      slug,
+      modelName,
+      address: addresses[index] ?? '',
+      ownRegion: options.ownRegion,
+      clock,
+      metrics,
+    }),
   );
   const router = createRouter({
     slug,
     contextLength,
     upstreams,
-    clock,
     logger,
     queue: options.queue ?? { places: 256, timeoutMs: 120_000 },
-    onAttempt: options.onAttempt,
   });
+  metrics.addQueue(modelName, router.waiting);
   const checks = startHealthChecks({
     upstreams,
     slug,
@@ -88,6 +102,7 @@ export function createRemoteModel(options: RemoteModelOptions): RemoteModel {
     ...anywhere,
     health: () => upstreams.map((upstream) => upstream.health()),
     isHealthy: () => upstreams.some((upstream) => upstream.available()),
+    waiting: router.waiting,
     regions: router.regions,
     inRegion(region) {
       if (region === undefined) return anywhere;

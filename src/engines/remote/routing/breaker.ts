@@ -5,7 +5,10 @@ const FAILURES_TO_OPEN = 5;
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 30_000;
 
+export type BreakerState = 'closed' | 'open' | 'half-open';
+
 export interface Breaker {
+  state(): BreakerState;
   /** Closed, or half-open without a trial request. */
   allows(): boolean;
   /** A request starts. When half-open, it is the trial request. */
@@ -24,6 +27,7 @@ export function createBreaker(clock: Clock): Breaker {
   let trying = false;
   const open = () => failures >= FAILURES_TO_OPEN;
   return {
+    state: () => (!open() ? 'closed' : trying || clock.now() >= retryAt ? 'half-open' : 'open'),
     allows: () => !open() || (!trying && clock.now() >= retryAt),
     begin() {
       if (open()) trying = true;

@@ -5,30 +5,72 @@ const CHECK_TIMEOUT_MS = 5_000;
 /** Some servers list hundreds of models. */
 const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
 
+interface Route {
+  base: 'api' | 'root';
+  route: string;
+}
+
+const MODELS: Route = { base: 'api', route: '/models' };
 /** llama-server answers 503 on /health while it loads. Servers without such a route list their models instead. */
-const ROUTES: Record<UpstreamKind, { base: 'api' | 'root'; route: string }> = {
+const ROUTES: Record<UpstreamKind, Route> = {
   tei: { base: 'root', route: '/health' },
   vllm: { base: 'root', route: '/health' },
   'llama-server': { base: 'root', route: '/health' },
-  ollama: { base: 'api', route: '/models' },
-  openai: { base: 'api', route: '/models' },
-  baobab: { base: 'api', route: '/models' },
+  ollama: MODELS,
+  openai: MODELS,
+  baobab: MODELS,
 };
 
 /** A busy server is alive, and so is one without such a route. One that refuses the key is not: it would refuse requests too. */
 const isAlive = (status: number): boolean => status < 400 || status === 404 || status === 405 || status === 429;
 
-/** Returns what is wrong, or undefined. */
-async function check(upstream: Upstream, stopped: AbortSignal): Promise<string | undefined> {
-  const { base, route } = ROUTES[upstream.settings.kind];
+async function get(upstream: Upstream, { base, route }: Route, stopped: AbortSignal) {
   const signal = AbortSignal.any([stopped, AbortSignal.timeout(CHECK_TIMEOUT_MS)]);
+  const request = { method: 'GET' as const, path: upstream.path(base, route), headers: upstream.authorization };
+  const answer = await upstream.transport.stream(request, signal);
+  const text = await answer.text(MAX_ANSWER_BYTES);
+  if (text === undefined) answer.abort();
+  return { status: answer.status, text };
+}
+
+interface CheckResult {
+  problem?: string;
+  /** The body, if the check asked for the list of models. */
+  list?: string | undefined;
+}
+
+async function check(upstream: Upstream, stopped: AbortSignal): Promise<CheckResult> {
+  const route = ROUTES[upstream.settings.kind];
   try {
-    const request = { method: 'GET' as const, path: upstream.path(base, route), headers: upstream.authorization };
-    const answer = await upstream.transport.stream(request, signal);
-    if ((await answer.text(MAX_ANSWER_BYTES)) === undefined) answer.abort();
-    return isAlive(answer.status) ? undefined : `the health check answered ${answer.status}`;
+    const { status, text } = await get(upstream, route, stopped);
+    if (!isAlive(status)) return { problem: `the health check answered ${status}` };
+    return route === MODELS && status === 200 ? { list: text ?? '' } : {};
   } catch (error) {
-    return `the health check failed: ${error instanceof Error ? error.message : String(error)}`;
+    return { problem: `the health check failed: ${error instanceof Error ? error.message : String(error)}` };
+  }
+}
+
+/** TEI and llama-server serve one model, whatever its name. */
+const HAS_NAMES = new Set<UpstreamKind>(['vllm', 'ollama', 'openai', 'baobab']);
+
+/** Returns a problem if the upstream lists its models and ours is not among them. */
+async function checkName(
+  upstream: Upstream,
+  stopped: AbortSignal,
+  list: string | undefined,
+): Promise<string | undefined> {
+  const { model, settings } = upstream;
+  if (!HAS_NAMES.has(settings.kind)) return undefined;
+  try {
+    const text = list ?? (await get(upstream, MODELS, stopped)).text ?? '';
+    const { data }: { data?: unknown } = JSON.parse(text) ?? {};
+    if (!Array.isArray(data)) return undefined;
+    const ids = data.map((each: { id?: unknown } | null) => String(each?.id));
+    // Ollama adds the tag `latest`, and Baobab lists slugs without versions.
+    const known = [model, `${model}:latest`, ...(settings.kind === 'baobab' ? model.split('@', 1) : [])];
+    return known.some((name) => ids.includes(name)) ? undefined : `it lists no model named '${model}'`;
+  } catch {
+    return undefined;
   }
 }
 
@@ -49,21 +91,38 @@ export function startHealthChecks({ upstreams, slug, intervalMs, random, logger,
   const stopped = new AbortController();
   const timers = new Map<Upstream, NodeJS.Timeout>();
 
+  /** Their names are checked again until they are right. */
+  const nameIsDue = new Set(upstreams);
+
+  const recheckName = async (upstream: Upstream, list: string | undefined): Promise<void> => {
+    const before = upstream.nameProblem;
+    upstream.nameProblem = await checkName(upstream, stopped.signal, list);
+    if (upstream.nameProblem === undefined) nameIsDue.delete(upstream);
+    else if (before === undefined) {
+      const { address, region, nameProblem } = upstream;
+      logger.warn({ model: slug, upstream: address, region, problem: nameProblem }, 'upstream may be misconfigured');
+    }
+  };
+
   const checkAndRepeat = async (upstream: Upstream): Promise<void> => {
-    let problem = await check(upstream, stopped.signal);
+    let { problem, list } = await check(upstream, stopped.signal);
     // Check twice before requests are kept away: after this machine was suspended, the first check only ran out of time.
-    if (problem !== undefined && upstream.alive) problem = await check(upstream, stopped.signal);
+    if (problem !== undefined && upstream.alive) ({ problem, list } = await check(upstream, stopped.signal));
     if (stopped.signal.aborted) return;
     const alive = problem === undefined;
     if (alive !== upstream.alive) {
       upstream.alive = alive;
-      const facts = { model: slug, upstream: upstream.index, region: upstream.region };
-      // It was most likely restarted: earlier failures no longer count.
-      if (alive) upstream.breaker.succeeded();
-      if (alive) logger.info(facts, 'upstream is back');
-      else logger.warn({ ...facts, problem }, 'upstream is down');
+      const facts = { model: slug, upstream: upstream.address, region: upstream.region };
+      if (alive) {
+        // It was most likely restarted: earlier failures no longer count, and it may serve another model.
+        upstream.breaker.succeeded();
+        nameIsDue.add(upstream);
+        logger.info(facts, 'upstream is back');
+      } else logger.warn({ ...facts, problem }, 'upstream is down');
     }
     if (problem !== undefined) upstream.noteError(problem);
+    else if (nameIsDue.has(upstream)) await recheckName(upstream, list);
+    if (stopped.signal.aborted) return;
     onChecked();
     // Spread, so that checks of many models do not run at the same moment.
     const timer = setTimeout(() => void checkAndRepeat(upstream), intervalMs * (0.8 + 0.4 * random()));

@@ -1,7 +1,6 @@
 import type { ApiError } from '../../../errors/api-error.ts';
 import { cancellation } from '../../../errors/cancellation.ts';
 import { errors } from '../../../errors/errors.ts';
-import type { Clock } from '../../../ports/clock.ts';
 import type { Logger } from '../../../ports/logger.ts';
 import type { CallContext } from '../../engine.ts';
 import { createFairQueue } from '../../queue.ts';
@@ -9,22 +8,12 @@ import { UpstreamFailure } from '../failure/failure.ts';
 import type { Upstream } from './upstream.ts';
 import { createUpstreamCall, type UpstreamCall } from './upstream-call.ts';
 
-/** How one attempt at one upstream ended; for metrics. */
-export interface AttemptReport {
-  upstream: number;
-  region: string;
-  outcome: 'ok' | UpstreamFailure['kind'];
-  durationMs: number;
-}
-
 export interface RouterDependencies {
   slug: string;
   contextLength: number;
   upstreams: readonly Upstream[];
-  clock: Clock;
   logger: Pick<Logger, 'warn'>;
   queue: { places: number; timeoutMs: number };
-  onAttempt?: ((report: AttemptReport) => void) | undefined;
 }
 
 type Attempt<T> = (call: UpstreamCall) => Promise<T>;
@@ -47,6 +36,8 @@ export interface Route {
 export interface Router {
   regions(): string[];
   route(region: string | undefined): Route;
+  /** How many requests wait for an upstream. */
+  waiting(): number;
   /** Lets waiting requests try again after an upstream's state has changed. */
   wake(): void;
 }
@@ -59,7 +50,7 @@ const RETRIED = new Set<UpstreamFailure['kind']>(['busy', 'reset', 'broken', 'ti
 const BREAKER_FAILURES = new Set<UpstreamFailure['kind']>(['reset', 'broken', 'timeout']);
 
 export function createRouter(dependencies: RouterDependencies): Router {
-  const { slug, contextLength, upstreams, clock, logger, queue, onAttempt } = dependencies;
+  const { slug, contextLength, upstreams, logger, queue } = dependencies;
   const waiting = createFairQueue<UpstreamCall>({
     length: queue.places,
     timeoutMs: queue.timeoutMs,
@@ -80,7 +71,7 @@ export function createRouter(dependencies: RouterDependencies): Router {
   };
 
   const begin = (upstream: Upstream, context: CallContext): UpstreamCall => {
-    const startedAt = clock.now();
+    const startedAt = performance.now();
     upstream.inFlight += 1;
     upstream.breaker.begin();
     return createUpstreamCall({
@@ -91,13 +82,7 @@ export function createRouter(dependencies: RouterDependencies): Router {
       onRelease(failure) {
         upstream.inFlight -= 1;
         recordOutcome(upstream, failure, context);
-        const outcome = failure?.kind ?? 'ok';
-        onAttempt?.({
-          upstream: upstream.index,
-          region: upstream.region,
-          outcome,
-          durationMs: clock.now() - startedAt,
-        });
+        upstream.recorder.finished(failure?.kind ?? 'ok', (performance.now() - startedAt) / 1000);
         waiting.wake();
       },
     });
@@ -113,7 +98,7 @@ export function createRouter(dependencies: RouterDependencies): Router {
     upstream.breaker.failed();
     upstream.noteError(detail);
     logger.warn(
-      { model: slug, upstream: upstream.index, requestId: context.requestId, kind, detail },
+      { model: slug, upstream: upstream.address, requestId: context.requestId, kind, detail },
       'a call to an upstream failed',
     );
   };
@@ -157,6 +142,7 @@ export function createRouter(dependencies: RouterDependencies): Router {
         // No upstream is left: the last failure says more.
         throw last?.apiError ?? error;
       }
+      if (attempts > 0) call.upstream.recorder.retried();
       try {
         const value = await attempt(call);
         // The first bytes of a stream prove that the upstream works; its end may be far away.
@@ -190,6 +176,7 @@ export function createRouter(dependencies: RouterDependencies): Router {
       },
       maxInputsPerCall: () => Math.min(...upstreams.map((upstream) => upstream.learned.maxInputsPerCall)),
     }),
-    wake: () => waiting.wake(),
+    waiting: waiting.waiting,
+    wake: waiting.wake,
   };
 }

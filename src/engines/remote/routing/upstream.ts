@@ -1,19 +1,26 @@
 import type { UpstreamConfig } from '../../../config/schema.ts';
 import type { Clock } from '../../../ports/clock.ts';
 import { createTransport, type Transport } from '../transport/transport.ts';
-import { type Breaker, createBreaker } from './breaker.ts';
+import { type Breaker, type BreakerState, createBreaker } from './breaker.ts';
+import type { UpstreamMetrics, UpstreamRecorder } from './upstream-metrics.ts';
 
 export type UpstreamSettings = UpstreamConfig;
 export type UpstreamKind = UpstreamSettings['kind'];
 
 export interface UpstreamHealth {
-  /** Position in the configuration. */
+  /** Position in the configuration, among the upstreams of the model. */
   index: number;
+  /** Host and port, without credentials. */
+  address: string;
   kind: UpstreamKind;
   region: string;
+  /** It takes requests. */
   healthy: boolean;
+  breaker: BreakerState;
   inFlight: number;
   maxConcurrency: number;
+  /** Why it takes no requests, or what is wrong with its configuration. */
+  problem: string | undefined;
   lastError: string | undefined;
 }
 
@@ -32,7 +39,9 @@ export interface Upstream {
   /** The upstream's own name for the model. */
   readonly model: string;
   readonly region: string;
+  readonly address: string;
   readonly breaker: Breaker;
+  readonly recorder: UpstreamRecorder;
   readonly learned: Learned;
   inFlight: number;
   available(): boolean;
@@ -45,6 +54,8 @@ export interface Upstream {
   noteError(message: string): void;
   /** Result of the last health check; true before the first one, so that requests need not wait for it. */
   alive: boolean;
+  /** Set if its list of models does not contain ours. */
+  nameProblem: string | undefined;
   health(): UpstreamHealth;
   close(): Promise<void>;
 }
@@ -59,11 +70,17 @@ export interface UpstreamDependencies {
   index: number;
   settings: UpstreamSettings;
   slug: string;
+  /** `slug@version`, for metrics. */
+  modelName: string;
+  /** Differs between the upstreams of one model. */
+  address: string;
+  metrics: UpstreamMetrics;
   ownRegion: string;
   clock: Clock;
 }
 
-export function createUpstream({ index, settings, slug, ownRegion, clock }: UpstreamDependencies): Upstream {
+export function createUpstream(dependencies: UpstreamDependencies): Upstream {
+  const { index, settings, slug, modelName, address, ownRegion, clock, metrics } = dependencies;
   const base = new URL(settings.url);
   const apiPath = base.pathname.replace(/\/+$/, '');
   const rootPath = apiPath.replace(/\/v1$/, '');
@@ -78,6 +95,9 @@ export function createUpstream({ index, settings, slug, ownRegion, clock }: Upst
   const upstream: Upstream = {
     index,
     settings,
+    address,
+    recorder: metrics.addUpstream({ model: modelName, upstream: address }, () => upstream.health()),
+    nameProblem: undefined,
     model: settings.name ?? slug,
     region: settings.region ?? ownRegion,
     breaker,
@@ -99,14 +119,23 @@ export function createUpstream({ index, settings, slug, ownRegion, clock }: Upst
     },
     health: () => ({
       index,
+      address,
       kind: settings.kind,
       region: upstream.region,
       healthy: upstream.available(),
+      breaker: breaker.state(),
       inFlight: upstream.inFlight,
       maxConcurrency: settings.maxConcurrency,
+      problem: upstream.available() ? upstream.nameProblem : lastError,
       lastError,
     }),
     close: transport.close,
   };
   return upstream;
+}
+
+/** Host and port of each upstream. Those of one model that share them are numbered. */
+export function upstreamAddresses(settings: readonly Pick<UpstreamSettings, 'url'>[]): string[] {
+  const hosts = settings.map(({ url }) => new URL(url).host);
+  return hosts.map((host, index) => (hosts.indexOf(host) === hosts.lastIndexOf(host) ? host : `${host}#${index}`));
 }

@@ -1,0 +1,24 @@
+import type { FailureKind } from '../failure/failure.ts';
+import type { UpstreamHealth } from './upstream.ts';
+
+export interface UpstreamLabels {
+  /** `slug@version` */
+  model: string;
+  /** Host and port, without credentials. */
+  upstream: string;
+}
+
+/** Counts what happens at one upstream. */
+export interface UpstreamRecorder {
+  /** A call has ended. */
+  finished(outcome: 'ok' | FailureKind, seconds: number): void;
+  /** This upstream was called because an earlier attempt had failed. */
+  retried(): void;
+}
+
+export interface UpstreamMetrics {
+  /** Called once for each upstream. `health` is read whenever the metrics are collected. */
+  addUpstream(labels: UpstreamLabels, health: () => UpstreamHealth): UpstreamRecorder;
+  /** Called once for each model. */
+  addQueue(model: string, waiting: () => number): void;
+}
