@@ -58,13 +58,13 @@ export function blobsContract(name: string, open: () => Promise<BlobStore>): voi
       expect((await read('range', { start: 0, end: 9 }))?.toString()).toBe('0123456789');
     });
 
-    it('tells that a blob is absent', async () => {
+    it('returns undefined for a missing blob', async () => {
       expect(await read('none')).toBeUndefined();
       expect(await blobs.stat('none')).toBeUndefined();
       expect(await blobs.stat('range/below')).toBeUndefined();
     });
 
-    it('leaves nothing behind when the source fails, and keeps what was there', async () => {
+    it('leaves the previous blob in place when the source fails', async () => {
       await expect(blobs.put('failed/new', failing())).rejects.toThrow('the client went away');
       expect(await blobs.stat('failed/new')).toBeUndefined();
       await blobs.put('failed/old', pieces('kept'));
@@ -73,7 +73,7 @@ export function blobsContract(name: string, open: () => Promise<BlobStore>): voi
       expect(await keys('failed/')).toEqual(['failed/old']);
     });
 
-    it('deletes, and does not mind when there is nothing to delete', async () => {
+    it('deletes a blob, and ignores a missing one', async () => {
       await blobs.put('gone', pieces('x'));
       await blobs.delete('gone');
       expect(await blobs.stat('gone')).toBeUndefined();

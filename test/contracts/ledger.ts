@@ -113,7 +113,7 @@ export function ledgerContract(name: string, open: () => Promise<LedgerUnderTest
       ]);
     });
 
-    it('takes a billing id once, whether it comes again in the same commit or later', async () => {
+    it('bills an id once, whether it repeats in the same commit or later', async () => {
       const accountId = freshAccount();
       const row = ledgerRow({ accountId });
       const both = await store.ledger.append([row, { ...row, costNanoUsd: 77 }, ledgerRow({ accountId })]);
@@ -150,7 +150,7 @@ export function ledgerContract(name: string, open: () => Promise<LedgerUnderTest
       expect(await count(time + 2, time + 3)).toBe(0);
     });
 
-    it('adds up more than a number can hold', async () => {
+    it('adds up more than a number holds exactly', async () => {
       const accountId = freshAccount();
       const costNanoUsd = Number.MAX_SAFE_INTEGER;
       await store.ledger.append([1, 2, 3].map(() => ledgerRow({ accountId, costNanoUsd })));
@@ -159,7 +159,7 @@ export function ledgerContract(name: string, open: () => Promise<LedgerUnderTest
       );
     });
 
-    it('tells what one key spent', async () => {
+    it('sums what one key spent', async () => {
       const accountId = freshAccount();
       await store.ledger.append([ledgerRow({ accountId }), ledgerRow({ accountId, keyId: 'key_2', costNanoUsd: 5 })]);
       const window = { accountId, start: 0, end: Date.UTC(2027, 0, 1) };

@@ -63,7 +63,7 @@ it('bills each answered request once and no other twice, over kill -9 and retrie
   expect(done.size).toBeGreaterThanOrEqual(ROUNDS);
 });
 
-it('has each acknowledged row of the journal once after every kill -9, also when nobody serves', async () => {
+it('has each acknowledged journal row once after every kill -9, with or without a server', async () => {
   const path = join(directory, 'rows', 'baobab.db');
   const sent = new Set<string>();
   const done = new Set<string>();

@@ -7,7 +7,7 @@ import { crc32 } from 'node:zlib';
 export interface Segment {
   /** Whether a write was tried since it was opened or rewound. */
   readonly isUsed: boolean;
-  /** Whether a record of so many bytes fits behind the last one. */
+  /** Whether a record of this size still fits. */
   hasRoomFor(bytes: number): boolean;
   /** Resolves when the record is durable. Writes may overlap, and each is readable even if others fail. */
   write(record: Uint8Array): Promise<void>;
