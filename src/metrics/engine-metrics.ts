@@ -1,7 +1,7 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import type { EngineMetrics } from '../engines/registry.ts';
 
-/** What the engine hosts report, as Prometheus metrics. */
+/** Engine processes as Prometheus metrics. */
 export function createEngineMetrics(registry: Registry): EngineMetrics {
   const registers = [registry];
   const labelNames = ['model'] as const;
@@ -14,7 +14,7 @@ export function createEngineMetrics(registry: Registry): EngineMetrics {
   });
   const depth = new Gauge({
     name: 'baobab_model_queue_depth',
-    help: 'Requests that wait for a model',
+    help: 'Requests waiting for a model',
     labelNames,
     registers,
   });

@@ -2,9 +2,9 @@ import { Counter, type Registry } from 'prom-client';
 
 const COUNTERS = {
   requests: ['baobab_billed_requests_total', 'Requests in the ledger'],
-  promptTokens: ['baobab_billed_prompt_tokens_total', 'Prompt tokens in the ledger, cached ones among them'],
+  promptTokens: ['baobab_billed_prompt_tokens_total', 'Prompt tokens in the ledger, including cached ones'],
   completionTokens: ['baobab_billed_completion_tokens_total', 'Completion tokens in the ledger'],
-  cacheReadTokens: ['baobab_billed_cache_read_tokens_total', 'Prompt tokens that came from a cache'],
+  cacheReadTokens: ['baobab_billed_cache_read_tokens_total', 'Prompt tokens read from a cache'],
   audioSeconds: ['baobab_billed_audio_seconds_total', 'Seconds of audio in the ledger'],
   costNanoUsd: ['baobab_billed_nano_usd_total', 'Spend in billionths of a dollar'],
 } as const;
@@ -14,12 +14,12 @@ interface Series {
   sums: Record<keyof typeof COUNTERS, number>;
 }
 
-/** What is counted of a ledger row. */
+/** The parts of a ledger row that are counted. */
 export type BilledRow = Series['labels'] & Omit<Series['sums'], 'requests'>;
 
 /**
- * Counts what goes into the ledger, so that Prometheus and the usage report can be held against each other. Sums are kept here and
- * given out when somebody looks: six counters with labels for every request would show in its cost.
+ * Counts ledger rows, so that Prometheus can be compared with the usage report. Sums are kept here and written out on collection:
+ * updating six labelled counters for every request would cost too much.
  */
 export function createLedgerMetrics(registry: Registry): (row: BilledRow) => void {
   const known = new Map<string, Series>();

@@ -4,7 +4,7 @@ const LATENCY_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5
 
 export type Metrics = ReturnType<typeof createMetrics>;
 
-/** Everything that /metrics shows. Labels are bounded: routes, catalog slugs and statuses, never ids. */
+/** Labels are bounded: routes, catalog slugs and statuses, never ids. */
 export function createMetrics() {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry, prefix: 'baobab_' });
@@ -26,7 +26,7 @@ export function createMetrics() {
     }),
     requestsInFlight: new Gauge({
       name: 'baobab_http_requests_in_flight',
-      help: 'Requests not yet answered',
+      help: 'Requests being answered',
       registers,
     }),
   };

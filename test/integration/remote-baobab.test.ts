@@ -36,7 +36,7 @@ async function startSecond(): Promise<{ process: ChildProcess; url: string }> {
   for await (const line of createInterface({ input: child.stdout })) {
     const address = /serves on (http:\S+)/.exec(line)?.[1];
     if (address === undefined) continue;
-    // A pipe that nobody reads would stop it some day.
+    // A full pipe would block it.
     child.stdout.resume();
     return { process: child, url: `${address}/v1` };
   }
@@ -157,7 +157,7 @@ describe('a second Baobab as upstream', () => {
     expect(model.health()[0]?.lastError).toContain('401');
   });
 
-  it('stops its own upstream when our client goes', async () => {
+  it('stops its own upstream when our client disconnects', async () => {
     fakes.chat.behaviour.stallAfterChunks = 4;
     const seen = fakes.chat.requests.length;
     const controller = new AbortController();
@@ -170,7 +170,7 @@ describe('a second Baobab as upstream', () => {
     fakes.chat.behaviour.stallAfterChunks = undefined;
   });
 
-  it('killed in the middle of a stream ends it with an error after what was given', async () => {
+  it('that is killed mid-stream ends it with an error after the delivered text', async () => {
     fakes.chat.behaviour.stallAfterChunks = 4;
     const given: ChatEvent[] = [];
     const generation = generate(hello);

@@ -28,7 +28,7 @@ const FAILURES: readonly FakeHandler[] = [
   answerJson(400, { error: { message: 'no', code: 400 } }),
 ];
 
-it('random failures and cancels leave no place taken, no connection open and no request unanswered', async () => {
+it('random failures and cancellations leave no slot taken, no connection open and no request unanswered', async () => {
   const random = numbers(7);
   // Long enough that a slow machine is not taken for a silent upstream.
   const settings = { maxConcurrency: 8, firstByteTimeoutMs: 1_000 };

@@ -16,7 +16,7 @@ const chunk = (delta: object, finish: string | null = null, more: object = {}): 
 });
 
 describe.each(['openai', 'vllm', 'llama-server', 'ollama', 'baobab'] as const)('a chat through %s', (kind) => {
-  it('gives the text, the reason and the exact usage', async () => {
+  it('returns the text, the reason and the exact usage', async () => {
     bench = await remoteBench({ upstreams: [{ kind }] });
     const generation = bench.chat(hello);
     const events = await collect(generation);
@@ -33,7 +33,7 @@ describe.each(['openai', 'vllm', 'llama-server', 'ollama', 'baobab'] as const)('
     expect(generation.servedRegion()).toBe('local');
   });
 
-  it('gives the same for a plain prompt', async () => {
+  it('returns the same for a plain prompt', async () => {
     bench = await remoteBench({ upstreams: [{ kind }] });
     expect(textOf(await collect(bench.chat({ prompt: { text: 'Once' }, maxTokens: 5 })))).toBe(
       'Hello from the other side.',
@@ -45,14 +45,14 @@ describe.each(['openai', 'vllm', 'llama-server', 'ollama', 'baobab'] as const)('
   });
 });
 
-describe('what an upstream is sent', () => {
+describe('the request to an upstream', () => {
   const bodyOf = async (request: ChatRequest, kind: 'openai' | 'vllm' = 'openai'): Promise<unknown> => {
     bench = await remoteBench({ upstreams: [{ kind, settings: { apiKey: 'secret-key' } }] });
     await collect(bench.chat(request));
     return bench.upstreams[0]?.requests.at(-1)?.body;
   };
 
-  it('is the whole request in wire names', async () => {
+  it('has every field in wire names', async () => {
     const body = await bodyOf({
       prompt: {
         messages: [
@@ -121,7 +121,7 @@ describe('what an upstream is sent', () => {
     });
   });
 
-  it('has no fields that were not asked for', async () => {
+  it('has only the fields that are set', async () => {
     expect(await bodyOf({ ...hello, tools: [], toolChoice: 'auto', format: { type: 'text' } })).toEqual({
       model: 'upstream-model',
       messages: [{ role: 'user', content: 'Hi' }],
@@ -136,7 +136,7 @@ describe('what an upstream is sent', () => {
     });
   });
 
-  it('takes token ids as a prompt and fills the context when no length is given', async () => {
+  it('takes token ids as a prompt and fills the context when there is no limit', async () => {
     expect(await bodyOf({ prompt: { tokens: [1, 2, 3] } })).toMatchObject({ prompt: [1, 2, 3], max_tokens: 61 });
   });
 
@@ -144,7 +144,7 @@ describe('what an upstream is sent', () => {
     expect(await bodyOf({ prompt: { text: 'one two three' } }, 'vllm')).toMatchObject({ max_tokens: 64 - 5 });
   });
 
-  it('changes to max_completion_tokens where max_tokens is refused, and remembers', async () => {
+  it('switches to max_completion_tokens where max_tokens is refused, and remembers it', async () => {
     bench = await remoteBench({ upstreams: [{}] });
     bench.upstreams[0]?.script.push(
       answerJson(400, {
@@ -166,13 +166,13 @@ describe('what an upstream is sent', () => {
   });
 });
 
-describe('what an upstream streams', () => {
+describe('a streamed answer', () => {
   const eventsOf = async (payloads: readonly object[], request = hello): Promise<ChatEvent[]> => {
     bench = await remoteBench({ upstreams: [{ behaviour: { payloads } }] });
     return collect(bench.chat(request));
   };
 
-  it.each(['reasoning', 'reasoning_content'])('becomes reasoning when it comes as %s', async (field) => {
+  it.each(['reasoning', 'reasoning_content'])('becomes reasoning when it is in %s', async (field) => {
     const events = await eventsOf([
       chunk({ role: 'assistant' }),
       chunk({ [field]: 'Hm.' }),
@@ -184,7 +184,7 @@ describe('what an upstream streams', () => {
     ]);
   });
 
-  it('becomes tool calls with their pieces', async () => {
+  it('becomes tool calls with argument deltas', async () => {
     const events = await eventsOf([
       chunk({ role: 'assistant', content: null }),
       chunk({ tool_calls: [{ index: 0, id: 'call_a', type: 'function', function: { name: 'f', arguments: '' } }] }),
@@ -257,7 +257,7 @@ describe('what an upstream streams', () => {
     });
   });
 
-  it('may be cut anywhere, even inside a character', async () => {
+  it('may be split anywhere, even inside a character', async () => {
     const bytes = Buffer.from(
       `data: ${JSON.stringify(chunk({ content: 'Mbóte 🌳' }, 'stop'))}\r\n\r\ndata: [DONE]\r\n\r\n`,
     );
@@ -291,7 +291,7 @@ describe('what an upstream streams', () => {
   });
 });
 
-describe('usage that an upstream does not tell', () => {
+describe('usage that an upstream does not report', () => {
   it.each([
     ['vllm', 3],
     ['llama-server', 3],
@@ -328,7 +328,7 @@ describe('token counts', () => {
     expect(await bench.model.countTokens('one two three')).toBe(tokens);
   });
 
-  it('are estimated while nobody can count', async () => {
+  it('are estimated while no upstream can count', async () => {
     bench = await remoteBench({ upstreams: [{ kind: 'vllm' }] });
     await bench.upstreams[0]?.close();
     expect(await bench.model.countTokens('one two three')).toBe(4);

@@ -56,7 +56,7 @@ describe.each(['openai', 'vllm', 'tei', 'llama-server', 'ollama', 'baobab'] as c
 );
 
 describe('embeddings', () => {
-  it('are asked for in base64 and read as plain numbers where that is ignored', async () => {
+  it('are requested in base64 and also read as plain numbers', async () => {
     await start([{ behaviour: { knowsBase64: false } }]);
     expectVectors(await embed({ inputs: ['a', 'b'] }), ['a', 'b']);
     expect(bench.upstreams[0]?.requests[0]?.body).toEqual({
@@ -66,7 +66,7 @@ describe('embeddings', () => {
     });
   });
 
-  it('are put into order by their index', async () => {
+  it('are sorted by their index', async () => {
     await start([{}]);
     const item = (index: number) => ({ object: 'embedding', index, embedding: fakeVector(['a', 'b'][index] ?? '', 8) });
     bench.upstreams[0]?.script.push(
@@ -93,7 +93,7 @@ describe('embeddings', () => {
     });
   });
 
-  it('are estimated in tokens when the upstream tells none', async () => {
+  it('have estimated tokens when the upstream reports none', async () => {
     await start([{}]);
     bench.upstreams[0]?.script.push(answerJson(200, { data: [{ index: 0, embedding: fakeVector('abcdefgh', 8) }] }));
     expect((await embed({ inputs: ['abcdefgh'] })).tokens).toEqual([2]);
@@ -131,7 +131,7 @@ describe('TEI', () => {
     expect(bench.upstreams[0]?.requests[0]?.path).toBe('/embed');
   });
 
-  it.each([413, 422])('with a smaller batch size is learnt once (%i)', async (teiRefusalStatus) => {
+  it.each([413, 422])('with a smaller batch size is remembered (%i)', async (teiRefusalStatus) => {
     await start([{ kind: 'tei', behaviour: { maxInputsPerCall: 5, teiRefusalStatus } }]);
     const inputs = texts(64);
     expectVectors(await embed({ inputs }), inputs);
@@ -140,7 +140,7 @@ describe('TEI', () => {
     expect((bench.upstreams[0]?.requests.length ?? 0) - before).toBe(4);
   });
 
-  it('is sent less at a time when the payload is too large', async () => {
+  it('gets smaller calls when the payload is too large', async () => {
     await start([{ kind: 'tei' }]);
     bench.upstreams[0]?.script.push(answerJson(413, 'length limit exceeded'));
     const inputs = texts(20);
@@ -184,12 +184,12 @@ describe('an input that is too long', () => {
     });
   });
 
-  it('is refused without a name when the upstream cannot tell which', async () => {
+  it('is refused without its index when the upstream cannot count', async () => {
     await start([{ kind: 'ollama' }]);
     await expect(embed({ inputs })).rejects.toMatchObject({ code: 'context_length_exceeded', param: 'inputs' });
   });
 
-  it('is named by its characters where TEI does not even count it', async () => {
+  it('is found by its characters where TEI does not count it', async () => {
     await start([{ kind: 'tei' }]);
     const error = 'Input validation error: `inputs` must have less than 1000 characters. Given: 1200';
     const refusal = answerJson(422, { error, error_type: 'Validation' });
@@ -201,7 +201,7 @@ describe('an input that is too long', () => {
     });
   });
 
-  it('keeps its name through another Baobab, at its place in the whole request', async () => {
+  it('is named by another Baobab and mapped to its index in the whole request', async () => {
     await start([{ kind: 'baobab' }]);
     const message = "'input[3]' has 102 tokens, but this model takes at most 64. Shorten it or split it.";
     const refusal = { message, type: 'invalid_request_error', code: 'context_length_exceeded', param: 'input[3]' };
@@ -219,7 +219,7 @@ describe('an input that is too long', () => {
 });
 
 describe('a large request', () => {
-  it('is spread over all addresses', async () => {
+  it('is spread over all upstreams', async () => {
     await start([{ kind: 'tei' }, { kind: 'tei' }]);
     await embed({ inputs: texts(320) });
     expect(bench.upstreams.map((upstream) => upstream.requests.length)).toEqual([5, 5]);

@@ -19,7 +19,7 @@ const query = 'green tree';
 const documents = ['a green tree', 'a blue car', 'a green car'];
 
 describe.each(['openai', 'vllm', 'tei', 'llama-server', 'baobab'] as const)('a rerank through %s', (kind) => {
-  it('gives scores in 0–1 in input order and the tokens', async () => {
+  it('returns scores in 0–1 in input order and the tokens', async () => {
     await start([{ kind }]);
     const { scores, tokens } = await rerank(query, documents);
     const sigmoid = (x: number) => 1 / (1 + Math.exp(-x));
@@ -53,7 +53,7 @@ describe('a rerank', () => {
     });
   });
 
-  it('keeps the order of logits from a server that was not known to give them', async () => {
+  it('keeps the order of logits from a server that usually sends probabilities', async () => {
     await start([{}]);
     const results = [
       { index: 0, relevance_score: 7 },

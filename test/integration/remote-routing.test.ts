@@ -37,7 +37,7 @@ async function untilText(events: AsyncIterable<ChatEvent>): Promise<AsyncIterato
   }
 }
 
-describe('several addresses', () => {
+describe('several upstreams', () => {
   it('take turns when they are equally loaded', async () => {
     await start({ upstreams: [{}, {}, {}] });
     for (let i = 0; i < 6; i++) await collect(bench.chat(hello));
@@ -85,7 +85,7 @@ describe('several addresses', () => {
         response.writeHead(200, { 'content-type': 'text/event-stream' }).end('data: <html>\n\n');
       },
     ],
-  ])('help each other out after %s', async (_name, failure) => {
+  ])('take over from each other after %s', async (_name, failure) => {
     await start({ upstreams: [{}, {}] });
     upstream(0).script.push(failure, failure);
     const events = await collect(bench.chat(hello));
@@ -94,20 +94,20 @@ describe('several addresses', () => {
     expect(upstream(1).requests).toHaveLength(1);
   });
 
-  it('help out when one cannot be reached at all', async () => {
+  it('take over when one cannot be reached', async () => {
     await start({ upstreams: [{}, {}] });
     await upstream(0).close();
     for (let i = 0; i < 5; i++) expect(textOf(await collect(bench.chat(hello)))).toBe(WHOLE);
   });
 
-  it('are three at most for one request', async () => {
+  it('are tried at most three for one request', async () => {
     await start({ upstreams: [{}, {}, {}, {}, {}] });
     for (const fake of bench.upstreams) fake.script.push(answerJson(500, {}));
     await expect(collect(bench.chat(hello))).rejects.toMatchObject({ code: 'model_unavailable' });
     expect(served().reduce((a, b) => a + b)).toBe(3);
   });
 
-  it('are not asked again for a request that one refused', async () => {
+  it('are not tried after one has refused the request', async () => {
     await start({ upstreams: [{}, {}] });
     upstream(0).script.push(answerJson(400, { error: { message: 'bad top_p', param: 'top_p', code: 400 } }));
     await expect(collect(bench.chat(hello))).rejects.toMatchObject({
@@ -118,7 +118,7 @@ describe('several addresses', () => {
     expect(served()).toEqual([1, 0]);
   });
 
-  it('all busy make 429 with the wait they ask for', async () => {
+  it('that are all busy cause 429 with their Retry-After', async () => {
     await start({ upstreams: [{}, {}] });
     for (const fake of bench.upstreams) fake.script.push(answerJson(429, { error: 'busy' }, { 'retry-after': '7' }));
     await expect(collect(bench.chat(hello))).rejects.toMatchObject({
@@ -130,8 +130,8 @@ describe('several addresses', () => {
   });
 });
 
-describe('one address', () => {
-  it('gets a second try after a broken connection, as kept-alive ones may break', async () => {
+describe('one upstream', () => {
+  it('gets a second try after a reset, which kept-alive connections may cause', async () => {
     await start({ upstreams: [{}] });
     upstream(0).script.push(hangUp);
     expect(textOf(await collect(bench.chat(hello)))).toBe(WHOLE);
@@ -146,7 +146,7 @@ describe('one address', () => {
     expect(upstream(0).connections()).toBeLessThanOrEqual(2);
   });
 
-  it('says nothing of itself in errors, but all in the log', async () => {
+  it('is hidden in errors, but not in the log', async () => {
     await start({ upstreams: [{}] });
     upstream(0).script.push(answerJson(403, { error: 'key sk-123 refused by gpu-7.internal' }));
     const error = await collect(bench.chat(hello)).catch((thrown: unknown) => thrown);
@@ -158,7 +158,7 @@ describe('one address', () => {
 });
 
 describe('after the first text', () => {
-  it('a failure is thrown, not retried, after what was given', async () => {
+  it('a failure is thrown and not retried', async () => {
     await start({ upstreams: [{ behaviour: { cutAfterChunks: 4 } }, {}] });
     const given: ChatEvent[] = [];
     const generation = bench.chat(hello);
@@ -185,14 +185,14 @@ describe('after the first text', () => {
 });
 
 describe('before the first text', () => {
-  it('a failure has used nothing', async () => {
+  it('a failure uses no tokens', async () => {
     await start({ upstreams: [{ kind: 'vllm', behaviour: { cutAfterChunks: 1 } }] });
     const generation = bench.chat(hello);
     await expect(collect(generation)).rejects.toMatchObject({ code: 'model_unavailable' });
     expect(generation.usageSoFar()).toEqual({ promptTokens: 0, completionTokens: 0, cachedTokens: 0 });
   });
 
-  it('a cancel has used the prompt', async () => {
+  it('a cancellation uses the prompt tokens', async () => {
     await start({ upstreams: [{ kind: 'vllm', behaviour: { stallAfterChunks: 1 } }] });
     const controller = new AbortController();
     const generation = bench.chat(hello, { signal: controller.signal });
@@ -205,20 +205,20 @@ describe('before the first text', () => {
 });
 
 describe('time limits', () => {
-  it('an answer that does not begin moves on to another address', async () => {
+  it('an answer that does not begin is requested from another upstream', async () => {
     await start({ upstreams: [{ settings: { firstByteTimeoutMs: 50 } }, {}] });
     upstream(0).script.push(silence);
     expect(textOf(await collect(bench.chat(hello)))).toBe(WHOLE);
     await upstream(0).until(() => upstream(0).requests[0]?.aborted === true);
   });
 
-  it('an answer that begins nowhere is 504', async () => {
+  it('no answer from any upstream is 504', async () => {
     await start({ upstreams: [{ settings: { firstByteTimeoutMs: 50 } }] });
     upstream(0).script.push(silence);
     await expect(collect(bench.chat(hello))).rejects.toMatchObject({ code: 'upstream_timeout', status: 504 });
   });
 
-  it('headers alone do not count as a beginning', async () => {
+  it('headers alone do not count as the first byte', async () => {
     await start({ upstreams: [{ settings: { firstByteTimeoutMs: 50 }, behaviour: { stallAfterChunks: 0 } }] });
     await expect(collect(bench.chat(hello))).rejects.toMatchObject({ code: 'upstream_timeout' });
   });
@@ -229,7 +229,7 @@ describe('time limits', () => {
     expect(bench.model.health()[0]?.inFlight).toBe(0);
   });
 
-  it('frees the place of a reader who stands still', async () => {
+  it('frees the slot of a consumer that stops reading', async () => {
     await start({
       upstreams: [{ settings: { totalTimeoutMs: 80, maxConcurrency: 1 }, behaviour: { stallAfterChunks: 3 } }],
     });
@@ -240,7 +240,7 @@ describe('time limits', () => {
     expect(bench.model.health()[0]?.inFlight).toBe(0);
   });
 
-  it('an address that takes no connection is given up', async () => {
+  it('an upstream that accepts no connection times out', async () => {
     // Reserved for documentation: packets to it go nowhere, or the network refuses it at once.
     await start({ upstreams: [{ settings: { url: 'http://192.0.2.1:9/v1', connectTimeoutMs: 60 } }] });
     await expect(collect(bench.chat(hello))).rejects.toSatisfy((error: { code: string }) =>
@@ -250,7 +250,7 @@ describe('time limits', () => {
 });
 
 describe('a cancelled request', () => {
-  it('closes the connection to the upstream at once, also when nobody reads on', async () => {
+  it('closes the connection to the upstream at once, even if the consumer has stopped reading', async () => {
     await start({ upstreams: [{ behaviour: { stallAfterChunks: 3 } }] });
     const controller = new AbortController();
     const generation = bench.chat(hello, { signal: controller.signal });
@@ -288,7 +288,7 @@ describe('a cancelled request', () => {
     await upstream(0).until(() => upstream(0).requests[0]?.aborted === true);
   });
 
-  it('leaves nothing behind, a hundred times', async () => {
+  it('leaves no connection open, a hundred times', async () => {
     await start({ upstreams: [{ behaviour: { stallAfterChunks: 3 } }] });
     await Promise.all(
       Array.from({ length: 100 }, async () => {
@@ -307,8 +307,8 @@ describe('a cancelled request', () => {
   });
 });
 
-describe('places', () => {
-  it('are waited for, and a full waiting room answers 429', async () => {
+describe('slots', () => {
+  it('are waited for, and a full queue answers 429', async () => {
     await start({
       upstreams: [{ settings: { maxConcurrency: 1 }, behaviour: { stallAfterChunks: 3 } }],
       model: { queue: { places: 1, timeoutMs: 60_000 } },
@@ -323,7 +323,7 @@ describe('places', () => {
     await second.return?.();
   });
 
-  it('are waited for only so long', async () => {
+  it('are waited for until the timeout', async () => {
     await start({
       upstreams: [{ settings: { maxConcurrency: 1 }, behaviour: { stallAfterChunks: 3 } }],
       model: { queue: { places: 5, timeoutMs: 30 } },
@@ -335,7 +335,7 @@ describe('places', () => {
 });
 
 describe('counting tokens', () => {
-  it('needs no place', async () => {
+  it('needs no slot', async () => {
     await start({
       upstreams: [{ kind: 'vllm', settings: { maxConcurrency: 1 }, behaviour: { stallAfterChunks: 3 } }],
     });
@@ -346,7 +346,7 @@ describe('counting tokens', () => {
 });
 
 describe('a slow reader', () => {
-  it('holds its upstream back instead of filling the memory', async () => {
+  it('slows its upstream down instead of filling the memory', async () => {
     const piece = `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: 'x'.repeat(64 * 1024) } }] })}\n\n`;
     await start({ upstreams: [{ behaviour: { rawPieces: Array.from({ length: 2_000 }, () => piece) } }] });
     const rest = await untilText(bench.chat(hello));
@@ -360,7 +360,7 @@ describe('a slow reader', () => {
 });
 
 describe('health', () => {
-  it('turns nobody away for one check that failed', async () => {
+  it('survives a single failed check', async () => {
     await start({ upstreams: [{ kind: 'vllm' }], model: { healthIntervalMs: 10 } });
     let asked = 0;
     Object.defineProperty(bench.upstreams[0]?.behaviour ?? {}, 'healthStatus', {
@@ -399,7 +399,7 @@ describe('health', () => {
     expect(served()).toEqual([0, 4]);
   });
 
-  it('sees an address go and come back', async () => {
+  it('notices when an upstream stops and comes back', async () => {
     await start({ upstreams: [{}], model: { healthIntervalMs: 10 } });
     const port = Number(new URL(upstream(0).url).port);
     await upstream(0).close();
@@ -409,7 +409,7 @@ describe('health', () => {
     expect(textOf(await collect(bench.chat(hello)))).toBe(WHOLE);
   });
 
-  it('wakes who waited for a server that has gone', async () => {
+  it('ends the wait for a server that has stopped', async () => {
     await start({
       upstreams: [{ settings: { maxConcurrency: 1 }, behaviour: { stallAfterChunks: 3 } }],
       model: { healthIntervalMs: 10 },
@@ -423,7 +423,7 @@ describe('health', () => {
 });
 
 describe('the circuit breaker', () => {
-  it('stops asking an address that keeps failing, and tries again later', async () => {
+  it('stops calling an upstream that keeps failing, and tries again later', async () => {
     await start({ upstreams: [{}] });
     upstream(0).script.push(...Array.from({ length: 5 }, () => answerJson(500, {})));
     for (let i = 0; i < 5; i++)
@@ -456,7 +456,7 @@ describe('regions', () => {
     upstreams: [{ settings: { region: 'kgl' } }, { settings: { region: 'fra' } }, {}],
   };
 
-  it('are those with a healthy upstream, the own one by default', async () => {
+  it('are those with a healthy upstream', async () => {
     await start(twoRegions);
     expect(bench.model.regions()).toEqual(['kgl', 'fra', 'local']);
   });
@@ -473,7 +473,7 @@ describe('regions', () => {
     expect(served()).toEqual([0, 3, 0]);
   });
 
-  it('answer 409 where the model is not served, or not now', async () => {
+  it('answer 409 where the model is not served now', async () => {
     await start({ ...twoRegions, model: { healthIntervalMs: 10 } });
     expect(() => bench.model.inRegion('mars')).toThrow(/served in: kgl, fra, local/);
     upstream(1).behaviour.healthStatus = 500;
@@ -483,7 +483,7 @@ describe('regions', () => {
     await expect(collect(generation)).rejects.toMatchObject({ code: 'region_unavailable', status: 409 });
   });
 
-  it('never fall over into another one', async () => {
+  it('do not fail over to another one', async () => {
     await start(twoRegions);
     upstream(1).script.push(answerJson(500, {}));
     const generation = bench.model.inRegion('fra').chat?.generate(hello, bench.context());

@@ -46,7 +46,7 @@ describe('a transcription', () => {
     expect(file instanceof File && file.size).toBe(44 + 64_000);
   });
 
-  it('gives segments, words in their segments, and the code of the language', async () => {
+  it('returns segments, words in their segments, and the language code', async () => {
     const result = await transcribe(
       {
         task: 'transcribe',
@@ -75,7 +75,7 @@ describe('a transcription', () => {
     });
   });
 
-  it('makes one segment of an answer that is only text', async () => {
+  it('turns an answer that is only text into one segment', async () => {
     const result = await transcribe({ text: 'Hello' }, { language: 'en' });
     expect(result.segments).toMatchObject([{ startSeconds: 0, endSeconds: 2, text: 'Hello' }]);
   });

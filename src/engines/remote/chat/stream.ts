@@ -73,7 +73,7 @@ export function createChatReader({ answer, call, field, estimatedPromptTokens }:
   }
 }
 
-/** The status that an error inside a stream would have had as an answer of its own. */
+/** The HTTP status that fits an error inside a stream. */
 function statusOf(reported: unknown): number {
   const text = JSON.stringify(reported);
   const code = Number(/"(?:code|status)":"?(\d{3})\b/.exec(text)?.[1]);

@@ -26,7 +26,7 @@ describe('the circuit breaker', () => {
     expect(breaker.allows()).toBe(false);
   });
 
-  it('lets one request at a time try after a second', () => {
+  it('allows one trial request at a time after a second', () => {
     const { breaker, fail, advance } = withClock();
     fail(5);
     advance(999);
@@ -39,7 +39,7 @@ describe('the circuit breaker', () => {
     expect(breaker.allows()).toBe(true);
   });
 
-  it('waits twice as long after each failed try, up to half a minute', () => {
+  it('doubles the pause after each failed trial, up to 30 seconds', () => {
     const { breaker, fail, advance } = withClock();
     fail(5);
     for (const pauseMs of [1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]) {
@@ -52,14 +52,14 @@ describe('the circuit breaker', () => {
     }
   });
 
-  it('counts requests that fail together once', () => {
+  it('lengthens the pause once for requests that fail together', () => {
     const { breaker, fail, advance } = withClock();
     fail(50);
     advance(1_000);
     expect(breaker.allows()).toBe(true);
   });
 
-  it('lets the next one try when the one that tried was cancelled', () => {
+  it('allows another trial when the trial request was cancelled', () => {
     const { breaker, fail, advance } = withClock();
     fail(5);
     advance(1_000);

@@ -1,6 +1,6 @@
 let codes: Map<string, string> | undefined;
 
-/** OpenAI's verbose answer names the language (`english`), other servers give its code. */
+/** OpenAI answers with the name of the language (`english`), other servers with its code. */
 export function languageCode(language: string | null | undefined): string | undefined {
   if (!language) return undefined;
   const given = language.toLowerCase();
@@ -9,7 +9,7 @@ export function languageCode(language: string | null | undefined): string | unde
   return codes.get(given);
 }
 
-/** The platform knows every two-letter code's English name, but only in that direction. */
+/** Intl maps codes to English names, but not back. */
 function codesByName(): Map<string, string> {
   const names = new Intl.DisplayNames(['en'], { type: 'language', fallback: 'none' });
   const letters = [...'abcdefghijklmnopqrstuvwxyz'];

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { languageCode } from './language-code.ts';
 import { wavFile } from './wav.ts';
 
-describe('what a transcription upstream is sent and gives', () => {
+describe('transcription upstreams', () => {
   it('writes mono 16 kHz 16-bit PCM and clips', () => {
     const wav = wavFile(Float32Array.of(0, 1, -1, 2, 0.5));
     expect(wav.toString('latin1', 0, 4)).toBe('RIFF');

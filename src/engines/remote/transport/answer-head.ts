@@ -1,15 +1,15 @@
-/** What an HTTP/1 answer says of itself before its body. */
+/** Status line and headers of an HTTP/1 answer. */
 export interface AnswerHead {
   readonly status: number;
-  /** By their names in small letters; what was sent several times is joined by commas. */
+  /** By lower-case name. Repeated headers are joined by commas. */
   readonly headers: Readonly<Record<string, string>>;
   /** How the body ends. */
   readonly framing: { kind: 'length'; bytes: number } | { kind: 'chunked' } | { kind: 'close' };
-  /** How long the connection may be kept for another request; 0: not at all. */
+  /** How long the connection may be kept for another request. 0: close it. */
   readonly keepMs: number;
 }
 
-/** What came is not HTTP. */
+/** The bytes are not a valid HTTP answer. */
 export class MalformedAnswer extends Error {
   override readonly name = 'MalformedAnswer';
   readonly code = 'ERR_MALFORMED_ANSWER';
@@ -18,27 +18,27 @@ export class MalformedAnswer extends Error {
 const STATUS_LINE = /^HTTP\/1\.([01]) (\d{3})(?: |$)/;
 const HEADER_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const WHOLE_NUMBER = /^\d{1,15}$/;
-/** By definition without a body, whatever their headers say. */
+/** These never have a body, whatever their headers say. */
 const WITHOUT_BODY = new Set([204, 304]);
 
 const framingOf = (status: number, headers: AnswerHead['headers']): AnswerHead['framing'] => {
   if (status < 200 || WITHOUT_BODY.has(status)) return { kind: 'length', bytes: 0 };
   const encoding = headers['transfer-encoding'];
   if (encoding !== undefined) {
-    // Nothing else was asked for. A length beside it would let two readers see two different answers.
+    // We asked for no other encoding. With an additional length, two readers could see two different answers.
     if (encoding.toLowerCase() !== 'chunked' || headers['content-length'] !== undefined)
-      throw new MalformedAnswer(`an answer is framed as '${encoding}'`);
+      throw new MalformedAnswer(`an answer has the transfer encoding '${encoding}'`);
     return { kind: 'chunked' };
   }
   const length = headers['content-length'];
   if (length === undefined) return { kind: 'close' };
-  if (!WHOLE_NUMBER.test(length)) throw new MalformedAnswer(`an answer is '${length}' bytes long`);
+  if (!WHOLE_NUMBER.test(length)) throw new MalformedAnswer(`an answer has the content length '${length}'`);
   return { kind: 'length', bytes: Number(length) };
 };
 
-/** Servers in Python close idle connections after 5 seconds; one that is closed just when it is used costs a second try. */
+/** Python servers close idle connections after 5 seconds. A connection that closes just when it is used costs a retry. */
 const KEEP_MS = 4_000;
-/** So much sooner than the other side says that it will. */
+/** We close this much earlier than the other side announces. */
 const MARGIN_MS = 1_000;
 
 function keepMsOf(headers: AnswerHead['headers']): number {
@@ -47,11 +47,11 @@ function keepMsOf(headers: AnswerHead['headers']): number {
   return seconds === undefined ? KEEP_MS : Math.max(0, Math.min(KEEP_MS, Number(seconds) * 1_000 - MARGIN_MS));
 }
 
-/** Of the text before the empty line. */
+/** Parses the text before the empty line. */
 export function parseHead(text: string): AnswerHead {
   const lines = text.split('\r\n');
   const [, minor, digits] = STATUS_LINE.exec(lines[0] as string) ?? [];
-  if (digits === undefined) throw new MalformedAnswer('an answer does not begin with an HTTP status');
+  if (digits === undefined) throw new MalformedAnswer('an answer does not start with an HTTP status');
   const headers: Record<string, string> = Object.create(null);
   for (let index = 1; index < lines.length; index += 1) {
     const line = lines[index] as string;

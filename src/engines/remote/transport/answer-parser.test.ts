@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { createAnswerParser } from './answer-parser.ts';
 
-/** Reads pieces as they would come from a connection, and tells what was seen. */
+/** Parses the pieces as if they came from a connection, and returns what the sink saw. */
 function read(pieces: readonly string[], { ends = false } = {}) {
   const seen = { heads: 0, status: 0, headers: {} as Readonly<Record<string, string>>, keepMs: -1, body: '', ends: 0 };
   const parser = createAnswerParser({
@@ -46,7 +46,7 @@ describe('answer parser', () => {
       0,
     ],
     ['HTTP/1.0', 'HTTP/1.0 200 OK\r\nx-a: 1, 2\r\ncontent-length: 5\r\n\r\nhello', 0],
-  ])('reads an answer with %s, wherever it is cut', (_name, text, keepMs) => {
+  ])('reads an answer with %s, wherever it is split', (_name, text, keepMs) => {
     for (const pieces of splits(text)) {
       expect(read(pieces)).toMatchObject({ heads: 1, status: 200, body: 'hello', ends: 1, keepMs, hasRest: false });
       expect(read(pieces).headers['x-a']).toBe('1, 2');
@@ -62,7 +62,7 @@ describe('answer parser', () => {
     expect(read(['HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n'], { ends: true }).ends).toBe(0);
   });
 
-  it('expects no body where there is none', () => {
+  it('expects no body for statuses without one', () => {
     for (const head of [
       '204 No Content\r\n',
       '304 Not Modified\r\ncontent-length: 9\r\n',
@@ -71,7 +71,7 @@ describe('answer parser', () => {
       expect(read([`HTTP/1.1 ${head}\r\n`])).toMatchObject({ heads: 1, body: '', ends: 1, hasRest: false });
   });
 
-  it('tells of bytes behind the end', () => {
+  it('reports bytes after the end', () => {
     expect(read(['HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\nabc'])).toMatchObject({
       body: 'a',
       ends: 1,
@@ -91,12 +91,12 @@ describe('answer parser', () => {
     ['two lengths', 'HTTP/1.1 200 OK\r\ncontent-length: 5\r\ncontent-length: 6\r\n\r\n'],
     ['lengths that are no number', 'HTTP/1.1 200 OK\r\ncontent-length: -5\r\n\r\n'],
     ['a length beside chunks', 'HTTP/1.1 200 OK\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n'],
-    ['encodings that were not asked for', 'HTTP/1.1 200 OK\r\ntransfer-encoding: gzip, chunked\r\n\r\n'],
+    ['other transfer encodings', 'HTTP/1.1 200 OK\r\ntransfer-encoding: gzip, chunked\r\n\r\n'],
     ['chunks without a size', 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nxyz\r\n'],
     ['chunks longer than their size', 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nabcd\r\n'],
-    ['endless heads', `HTTP/1.1 200 OK\r\nx-a: ${'x'.repeat(70_000)}`],
-    ['endless lines', `HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1;${'x'.repeat(5_000)}`],
-  ])('refuses %s', (_name, text) => {
+    ['heads that are too long', `HTTP/1.1 200 OK\r\nx-a: ${'x'.repeat(70_000)}`],
+    ['lines that are too long', `HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1;${'x'.repeat(5_000)}`],
+  ])('rejects %s', (_name, text) => {
     for (const pieces of text.length > 1_000 ? [[text], text.match(/.{1,1000}/gs) ?? []] : splits(text))
       expect(() => read(pieces)).toThrow(/answer/);
   });

@@ -2,18 +2,18 @@ import { type AnswerHead, MalformedAnswer, parseHead } from './answer-head.ts';
 
 export interface AnswerSink {
   onHead(head: AnswerHead): void;
-  /** The bytes are there until it returns. */
+  /** The bytes are valid only until it returns. */
   onBody(bytes: Buffer): void;
   onEnd(): void;
 }
 
-/** Reads the answers on one connection, one after the other. */
+/** Parses the answers on one connection, one after the other. */
 export interface AnswerParser {
-  /** Throws `MalformedAnswer`; nothing can be read after that. True: bytes came that belong to no answer. */
+  /** Returns true if there are bytes that belong to no answer. After a `MalformedAnswer` the parser cannot be used. */
   push(bytes: Buffer): boolean;
-  /** The other side sends no more, which is the end of some answers. */
+  /** The other side has closed the connection, which ends some answers. */
   end(): void;
-  /** The next bytes begin an answer; before, there is none to come. */
+  /** A request was sent: the next bytes start its answer. */
   expect(): void;
 }
 
@@ -25,17 +25,17 @@ const CHUNK_SIZE = /^([0-9a-f]{1,12})[ \t]*(?:;.*)?$/i;
 
 type State = 'idle' | 'head' | 'length' | 'close' | 'chunk-size' | 'chunk' | 'chunk-end' | 'trailer';
 
-/** Engines answer with the same head most of the time: `parse` may know it already. */
+/** Engines mostly send the same head, so `parse` may be a cache. */
 export function createAnswerParser(sink: AnswerSink, parse: (text: string) => AnswerHead = parseHead): AnswerParser {
   let state: State = 'idle';
-  /** The beginning of a head or line whose end has not arrived. */
+  /** The start of a head or line whose end has not arrived yet. */
   let held = '';
-  /** Of the body, or of the chunk that is being read. */
+  /** Bytes left of the body or of the current chunk. */
   let missingBytes = 0;
   let bytes: Buffer = Buffer.alloc(0);
   let at = 0;
 
-  /** The text before the mark, which is passed over; undefined while the mark has not arrived. */
+  /** Returns the text before the mark and skips the mark. Undefined if the mark has not arrived yet. */
   function take(mark: string, maxBytes: number): string | undefined {
     if (held === '') {
       const end = bytes.indexOf(mark, at, 'latin1');
@@ -46,11 +46,11 @@ export function createAnswerParser(sink: AnswerSink, parse: (text: string) => An
       }
     }
     const before = held.length;
-    // One character for each byte, so that lengths agree.
+    // latin1 has one character for each byte, so lengths agree.
     held += bytes.toString('latin1', at);
     const end = held.indexOf(mark, Math.max(0, before - mark.length));
     if (end === -1 ? held.length > maxBytes : end > maxBytes)
-      throw new MalformedAnswer('an answer has an endless head');
+      throw new MalformedAnswer('the head of an answer is too long');
     if (end === -1) {
       at = bytes.length;
       return undefined;
@@ -73,7 +73,7 @@ export function createAnswerParser(sink: AnswerSink, parse: (text: string) => An
     const text = take(HEAD_END, MAX_HEAD_BYTES);
     if (text === undefined) return;
     const head = parse(text);
-    // Such as 100 Continue: the answer itself is still to come.
+    // For example 100 Continue: the real answer follows.
     if (head.status < 200) return;
     sink.onHead(head);
     beginBody(head);

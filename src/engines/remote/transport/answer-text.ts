@@ -1,9 +1,9 @@
 import type { AnswerHead } from './answer-head.ts';
 
-/** The body of an answer as it comes. */
+/** Collects the body of an answer. */
 export interface AnswerText {
   readonly maxBytes: number;
-  /** Takes a copy. False: with these it is too long. */
+  /** Copies the bytes. Returns false if the body is now too long. */
   add(bytes: Buffer): boolean;
   whole(): string;
 }
@@ -21,7 +21,7 @@ export function createAnswerText({ framing }: AnswerHead, maxBytes: number): Ans
       length += bytes.length;
       if (length > maxBytes || (framing.kind === 'length' && framing.bytes > maxBytes)) return false;
       if (framing.kind !== 'length') parts.push(Buffer.from(bytes));
-      // All at once, as nearly always: then no copy of the bytes is needed.
+      // The body nearly always arrives at once: then no copy is needed.
       else if (bytes.length === framing.bytes) text = bytes.toString('utf8');
       else {
         whole ??= Buffer.allocUnsafe(framing.bytes);

@@ -7,13 +7,13 @@ export interface ConnectionOptions {
   origin: URL;
   connectTimeoutMs: number;
   parseHead(text: string): AnswerHead;
-  /** An answer is whole, and the connection may be kept so long for another request. */
+  /** An answer is complete, and the connection can be used again within `keepMs`. */
   onIdle(connection: Connection, keepMs: number): void;
-  /** It is no longer of use; comes once. */
+  /** The connection is closed. Called once. */
   onGone(connection: Connection): void;
 }
 
-/** What happens to one request on a connection: an answer to its end, or a failure. */
+/** Receives the answer of one request, or its failure. */
 export interface Receiver extends AnswerSink {
   onFailure(error: Error): void;
 }
@@ -21,14 +21,14 @@ export interface Receiver extends AnswerSink {
 /** One kept-alive connection, for one request at a time. */
 export interface Connection {
   send(head: string, body: string | Buffer, receiver: Receiver): void;
-  /** Fails what is under way. */
+  /** Fails the running request, if there is one. */
   destroy(reason: Error): void;
 }
 
-/** Bodies up to this length go in one write with their head. */
+/** Bodies up to this length are written together with the head. */
 const SMALL_BODY_LENGTH = 16_384;
 const TCP_KEEP_ALIVE_MS = 60_000;
-/** Every answer is read from here before the next one comes, so all connections share it. */
+/** Shared by all connections: bytes are consumed before the next read. */
 const buffer = Buffer.alloc(65_536);
 
 const coded = (message: string, code: string): Error => Object.assign(new Error(message), { code });
@@ -90,7 +90,7 @@ export function openConnection(options: ConnectionOptions): Connection {
       return;
     }
     if (receiver !== undefined || isGone) return;
-    // What belongs to no answer must not be taken for the next one, nor may the rest of a request that was answered early.
+    // Extra bytes must not be read as the next answer, and a request that was answered early may still be on its way out.
     const isClean = isBusy && !hasRest && socket.writableLength === 0;
     if (isClean && keepMs > 0) onIdle(connection, keepMs);
     else connection.destroy(new Error('the connection cannot be used again'));
@@ -123,7 +123,7 @@ export function openConnection(options: ConnectionOptions): Connection {
   socket.on('error', (error) => connection.destroy(error));
   const closed = () => connection.destroy(coded('the other side closed the connection', 'ECONNRESET'));
   socket.on('end', () => {
-    // Some answers end so. A request that is still being sent has nobody to read it any more.
+    // This ends some answers. A request that is still being sent can no longer be read.
     parser.end();
     closed();
   });

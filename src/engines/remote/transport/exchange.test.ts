@@ -19,7 +19,7 @@ beforeAll(async () => {
       response.end(Buffer.concat(chunks));
       return;
     }
-    response.writeHead(request.url === '/refused' ? 400 : 200, { 'x-told': 'yes' });
+    response.writeHead(request.url === '/refused' ? 400 : 200, { 'x-extra': 'yes' });
     // In two pieces and without a length.
     response.write('x'.repeat(50));
     response.end('ö'.repeat(25));
@@ -56,7 +56,7 @@ function ask(path: string, { at = exchanges, good = 1_000_000, refused = 1_000, 
   return { ...running, begun: () => begun };
 }
 
-/** A server of bytes: what it answers to the first bytes of each connection, in turn. */
+/** A TCP server that answers the first bytes of each connection with the next of `answers`. */
 async function startBytes(...answers: ((socket: Socket) => void)[]) {
   const sockets: Socket[] = [];
   const bytes = createTcpServer((socket) => {
@@ -76,10 +76,10 @@ async function startBytes(...answers: ((socket: Socket) => void)[]) {
 const answer = (text: string, head = '') => `HTTP/1.1 200 OK\r\n${head}content-length: ${text.length}\r\n\r\n${text}`;
 
 describe('exchange', () => {
-  it('gives the whole answer, whatever its status', async () => {
+  it('returns the whole answer, whatever its status', async () => {
     const { answer, begun } = ask('/refused');
     expect(await answer).toMatchObject({ status: 400, text: 'x'.repeat(50) + 'ö'.repeat(25) });
-    expect((await answer).headers['x-told']).toBe('yes');
+    expect((await answer).headers['x-extra']).toBe('yes');
     expect(begun()).toBe(1);
   });
 
@@ -97,7 +97,7 @@ describe('exchange', () => {
     });
   });
 
-  it('gives up an answer that is longer than its status may be', async () => {
+  it('aborts an answer that is longer than the limit for its status', async () => {
     await expect(ask('/', { good: 99, refused: 1_000 }).answer).rejects.toThrow('longer than 99');
     await expect(ask('/refused', { good: 1_000, refused: 60 }).answer).rejects.toThrow('longer than 60');
     await expect(ask('/echo', { body: 'x'.repeat(200_000), good: 199_999 }).answer).rejects.toThrow(
@@ -106,19 +106,19 @@ describe('exchange', () => {
     expect((await ask('/', { good: 100, refused: 0 }).answer).status).toBe(200);
   });
 
-  it('ends at once when it is aborted, and leaves others alone', async () => {
+  it('ends at once when it is aborted, without affecting others', async () => {
     const silent = ask('/silent');
     const other = ask('/');
     silent.abort(new Error('enough'));
     await expect(silent.answer).rejects.toThrow('enough');
     expect((await other.answer).status).toBe(200);
-    // Its connection belongs to somebody else by now.
+    // Its connection is already used by the next request.
     const next = ask('/');
     other.abort(new Error('too late'));
     expect((await next.answer).status).toBe(200);
   });
 
-  it('uses one connection for one request after the other, and as many as run at a time', async () => {
+  it('reuses one connection for sequential requests, and opens one for each concurrent request', async () => {
     const own = createExchangeClient({ origin: addressOf(server), connectTimeoutMs: 1_000 });
     const before = opened;
     for (let round = 0; round < 5; round += 1) await ask('/', { at: own }).answer;
@@ -128,7 +128,7 @@ describe('exchange', () => {
     own.close();
   });
 
-  it('does not use a connection again that the other side is about to close', async () => {
+  it('does not reuse a connection that the other side is about to close', async () => {
     const { at, sockets } = await startBytes(
       (socket) => socket.write(answer('one', 'keep-alive: timeout=1\r\n')),
       (socket) => socket.write(answer('two', 'connection: close\r\n')),
@@ -139,7 +139,7 @@ describe('exchange', () => {
     expect(sockets).toHaveLength(4);
   });
 
-  it('closes connections that nobody has used for some seconds', async () => {
+  it('closes connections that were idle for some seconds', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
     const { at, sockets } = await startBytes((socket) => socket.write(answer('one')));
     await ask('/', { at }).answer;
@@ -148,7 +148,7 @@ describe('exchange', () => {
     await closed;
   });
 
-  it('takes nothing for an answer that came before it was asked for', async () => {
+  it('ignores answers that arrive before their request', async () => {
     const { at, sockets } = await startBytes(
       (socket) => socket.write(answer('one') + answer('forged')),
       (socket) => socket.write(answer('two')),
@@ -171,16 +171,16 @@ describe('exchange', () => {
     await expect(ask('/', { at }).answer).rejects.toMatchObject({ code: 'ECONNRESET' });
   });
 
-  it('fails on what is no HTTP, and where nobody listens', async () => {
+  it('fails on bytes that are not HTTP, and when the connection is refused', async () => {
     const { at } = await startBytes((socket) => socket.write('220 smtp\r\n\r\n'));
     await expect(ask('/', { at }).answer).rejects.toMatchObject({ code: 'ERR_MALFORMED_ANSWER' });
-    const nobody = createExchangeClient({ origin: new URL('http://127.0.0.1:1'), connectTimeoutMs: 1_000 });
-    await expect(ask('/', { at: nobody }).answer).rejects.toMatchObject({ code: 'ECONNREFUSED' });
-    nobody.close();
+    const unreachable = createExchangeClient({ origin: new URL('http://127.0.0.1:1'), connectTimeoutMs: 1_000 });
+    await expect(ask('/', { at: unreachable }).answer).rejects.toMatchObject({ code: 'ECONNREFUSED' });
+    unreachable.close();
   });
 
-  it('fails when there is no connection in time', async () => {
-    // It takes the connection, but not the hand that is held out for TLS.
+  it('fails when the connection takes too long', async () => {
+    // It accepts the connection, but never answers the TLS handshake.
     const mute = createTcpServer((socket) => void socket.resume());
     await new Promise<void>((resolve) => mute.listen(0, '127.0.0.1', resolve));
     const { port } = addressOf(mute);
@@ -190,7 +190,7 @@ describe('exchange', () => {
     await new Promise((resolve) => mute.close(resolve));
   });
 
-  it('lets go of a connection that was half closed before it had read the request', async () => {
+  it('closes a connection that was half closed before the request was read', async () => {
     const { at, sockets } = await startBytes((socket) => {
       socket.pause();
       socket.end('HTTP/1.1 413 Too Large\r\n\r\nno');
@@ -202,7 +202,7 @@ describe('exchange', () => {
     await closed;
   });
 
-  it('fails all that runs when it is closed, and begins nothing after it', async () => {
+  it('fails running requests when it is closed, and starts no new ones', async () => {
     const own = createExchangeClient({ origin: addressOf(server), connectTimeoutMs: 1_000 });
     const running = ask('/silent', { at: own });
     own.close();
