@@ -23,7 +23,7 @@ export const BATCH_STATUSES = [
 ] as const;
 export type BatchStatus = (typeof BATCH_STATUSES)[number];
 
-/** Those that still need work. */
+/** Statuses of batches that still need work. */
 export const ACTIVE_STATUSES = [
   'validating',
   'in_progress',
@@ -36,7 +36,7 @@ export type BatchOutcome = Extract<BatchStatus, 'completed' | 'expired' | 'cance
 
 export const isActive = (status: BatchStatus): boolean => (ACTIVE_STATUSES as readonly string[]).includes(status);
 
-/** A problem of the input, by its line where it has one. */
+/** An error in the input. `line` is null when it concerns the whole file. */
 export interface BatchProblem {
   code: string;
   message: string;
@@ -48,25 +48,25 @@ export interface BatchProblem {
 export interface Batch {
   id: string;
   accountId: string;
-  /** Whose rights and limits its lines have. */
+  /** Its lines run with the rights and limits of this key. */
   keyId: string;
   endpoint: BatchEndpoint;
   inputFileId: string;
   completionWindow: string;
   metadata: Readonly<Record<string, string>> | null;
   status: BatchStatus;
-  /** The first of them; every bad line is in the error file too. */
+  /** The first errors. The error file has one for every bad line. */
   problems: readonly BatchProblem[];
   outputFileId: string | null;
   errorFileId: string | null;
   counts: { total: number; completed: number; failed: number };
-  /** Milliseconds since 1970, like all that follow. */
+  /** Milliseconds since 1970, like the times below. */
   createdAt: number;
   expiresAt: number;
   inProgressAt: number | null;
   finalizingAt: number | null;
   cancellingAt: number | null;
-  /** When it reached the status that it will keep. */
+  /** When it reached its final status. */
   endedAt: number | null;
 }
 

@@ -1,6 +1,6 @@
 import { DAY_MS, isCalendarDate, isoTime } from './dates.ts';
 
-/** Nobody loses a version with less notice than this. */
+/** The shortest time between the announcement and the removal of a version. */
 export const NOTICE_DAYS = 90;
 
 export interface LifecycleDates {
@@ -20,7 +20,7 @@ export const earliestRemoval = (noticeMs: number): string =>
   // The next midnight that leaves the full notice.
   new Date(Math.ceil((noticeMs + NOTICE_DAYS * DAY_MS) / DAY_MS) * DAY_MS).toISOString().slice(0, 10);
 
-/** Undefined when the removal date leaves enough notice; otherwise why not. */
+/** Why a removal date is refused, or undefined when it is fine. */
 export function noticeProblem(removalDate: string, noticeMs: number): string | undefined {
   if (!isCalendarDate(removalDate)) return `'${removalDate}' is not a date of the form YYYY-MM-DD`;
   if (Date.parse(`${removalDate}T00:00:00Z`) - noticeMs < NOTICE_DAYS * DAY_MS) {
@@ -29,7 +29,7 @@ export function noticeProblem(removalDate: string, noticeMs: number): string | u
   return undefined;
 }
 
-/** Undefined when a version may be retired now; otherwise why not. */
+/** Why a version may not be retired now, or undefined when it may. */
 export function retirementProblem(dates: LifecycleDates, nowMs: number): string | undefined {
   if (dates.deprecatedAt === null) return 'it was never deprecated: announce a removal date first';
   if (dates.deprecatedAt > nowMs) return `its removal date ${isoTime(dates.deprecatedAt)} has not come yet`;

@@ -10,9 +10,9 @@ export interface StoredFile {
   filename: string;
   bytes: number;
   sha256: string;
-  /** Where its bytes lie in the blob store. */
+  /** Key of its content in the blob store. */
   blobKey: string;
-  /** Milliseconds since 1970, like the next one. */
+  /** Milliseconds since 1970, like `expiresAt`. */
   createdAt: number;
   expiresAt: number;
 }
@@ -23,14 +23,14 @@ export function parsePurpose(text: string): FilePurpose {
   return purpose;
 }
 
-/** Every blob below belongs to a record of a file, or is an orphan. */
+/** Prefix of all file blobs. A blob here without a file record is an orphan. */
 export const FILE_BLOBS = 'files/';
 
 const MAX_NAME_CHARACTERS = 255;
 
 /**
- * A name to show and to download under: no directories, nothing that could end a header line. It never becomes a path here.
- * Forms made by browsers and SDKs write quotes and line ends as %22, %0D and %0A, and nothing else that way.
+ * A safe name to show and to send in a header: no directories, no line breaks. It is never used as a path.
+ * Browsers and SDKs write quotes and line breaks in form fields as %22, %0D and %0A, and escape nothing else.
  */
 export function cleanFilename(sent: string): string {
   const last =

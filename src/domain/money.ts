@@ -1,9 +1,8 @@
-/** Money is an integer count of nano-USD inside: billionths of a dollar. */
-/** Digits after the point that a decimal number may have here. */
+/** Inside, money is an integer number of nano-USD, billionths of a dollar. Prices may have this many decimal places. */
 const SCALE_DIGITS = 18;
 
 /**
- * The decimal that a person wrote, as an integer count of 10^-18. A JavaScript number prints the shortest decimal that means it, so
+ * A decimal as it was written, as an integer count of 10^-18. JavaScript prints the shortest decimal that means a number, so
  * 0.1 is one tenth here and not 0.1000000000000000055.
  */
 export function decimalUnits(value: number): bigint {
@@ -15,7 +14,7 @@ export function decimalUnits(value: number): bigint {
   return BigInt(whole + fraction) * 10n ** BigInt(shift);
 }
 
-/** The exact decimal, without superfluous zeros: `0.000001234`. */
+/** The exact decimal without trailing zeros: `0.000001234`. */
 export function usdText(nanoUsd: bigint | number): string {
   const amount = BigInt(nanoUsd);
   const sign = amount < 0n ? '-' : '';
@@ -24,5 +23,5 @@ export function usdText(nanoUsd: bigint | number): string {
   return `${sign}${digits.slice(0, -9)}${fraction === '' ? '' : `.${fraction}`}`;
 }
 
-/** The number whose JSON text is that exact decimal. Holds for up to 15 digits, that is below a million dollars. */
+/** The number whose JSON text is that exact decimal, for up to 15 digits: below a million dollars. */
 export const usdNumber = (nanoUsd: bigint | number): number => Number(usdText(nanoUsd));

@@ -3,17 +3,17 @@ import { decimalUnits } from './money.ts';
 
 /** What one request used. */
 export interface Consumption {
-  /** All of the prompt, those read from the cache among them. */
+  /** The whole prompt, including tokens read from the cache. */
   promptTokens: number;
   completionTokens: number;
   cacheReadTokens: number;
-  /** Whole seconds, begun ones count. */
+  /** Rounded up to whole seconds. */
   audioSeconds: number;
 }
 
 export const NOTHING_USED: Consumption = { promptTokens: 0, completionTokens: 0, cacheReadTokens: 0, audioSeconds: 0 };
 
-/** What is not told was not used. */
+/** Counts that are not given are zero. */
 export const consumptionOf = ({
   promptTokens = 0,
   completionTokens = 0,
@@ -27,9 +27,9 @@ const SECONDS_PER_MINUTE = 60n;
 const DENOMINATOR = UNITS_PER_NANO_USD * BigInt(TOKENS_PER_PRICE) * SECONDS_PER_MINUTE * 100n;
 
 /**
- * The price of a request in nano-USD, exact: every kind is added up as a fraction of integers, and the sum is rounded once, half
- * up. A kind whose price is null is not billed; that holds for cached tokens too: a model that charges for its prompts but has no
- * cache-read price gives cached tokens away.
+ * The exact price of a request in nano-USD: all parts are added as fractions of integers and the sum is rounded once, half
+ * up. A part whose price is null is free. That includes cached tokens: a model that charges for prompts but has no
+ * cache-read price does not charge for them.
  */
 export function costNanoUsd(used: Consumption, pricing: Pricing, discountPercent = 0): number {
   assertConsumption(used);
@@ -45,8 +45,8 @@ export function costNanoUsd(used: Consumption, pricing: Pricing, discountPercent
 }
 
 /**
- * What most requests cost, without big integers: they take longer than all the rest of a bill. Every step is exact as long as the sum is
- * a safe integer: products and sums of integers below 2^53, a remainder, and the division of what it leaves. Undefined otherwise.
+ * The price of most requests, without BigInt, which takes longer than the rest of a bill. Every step is exact while the sum is
+ * a safe integer. Undefined otherwise.
  */
 function costOfTokens(used: Consumption, nano: Record<keyof Pricing, number>): number | undefined {
   const millionths =
@@ -58,7 +58,7 @@ function costOfTokens(used: Consumption, nano: Record<keyof Pricing, number>): n
   return (millionths - rest) / TOKENS_PER_PRICE + (2 * rest >= TOKENS_PER_PRICE ? 1 : 0);
 }
 
-/** The same for all that can be used, at any price and discount. */
+/** The price at any consumption, price and discount. */
 function costInUnits(used: Consumption, prices: Record<keyof Pricing, bigint>, discountPercent: number): number {
   const perTokens =
     charge(used.promptTokens - used.cacheReadTokens, prices.promptPerMillion) +
@@ -76,13 +76,13 @@ function costInUnits(used: Consumption, prices: Record<keyof Pricing, bigint>, d
 const charge = (amount: number, units: bigint): bigint => (amount === 0 ? 0n : BigInt(amount) * units);
 
 interface Prices {
-  /** Of 10^-18 USD. */
+  /** In units of 10^-18 USD. */
   units: Record<keyof Pricing, bigint>;
-  /** Undefined when one of them is no safe integer. */
+  /** Undefined when one of them is not a safe integer. */
   nano: Record<keyof Pricing, number> | undefined;
 }
 
-/** Prices are read from text to integers once for each entry of the catalog, not for each request. */
+/** Prices are converted to integers once for each catalog entry, not for each request. */
 const known = new WeakMap<Pricing, Prices>();
 
 function pricesOf(pricing: Pricing): Prices {
@@ -105,7 +105,7 @@ const mapPrices = <From, To>(prices: Record<keyof Pricing, From>, map: (price: F
   audioPerMinute: map(prices.audioPerMinute),
 });
 
-/** A count that is no whole number is a mistake of ours, and must not reach a bill. */
+/** Catches our own mistakes before they reach a bill. */
 export function assertConsumption(used: Consumption): void {
   assertCount('promptTokens', used.promptTokens);
   assertCount('completionTokens', used.completionTokens);

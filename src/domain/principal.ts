@@ -3,9 +3,9 @@ import type { Scope } from './scopes.ts';
 export interface Account {
   id: string;
   name: string;
-  /** Milliseconds since 1970, as every time below. */
+  /** Milliseconds since 1970, like all times below. */
   createdAt: number;
-  /** Overrides of the defaults; null: the default holds. */
+  /** Overrides of the defaults. Null: the default applies. */
   rpm: number | null;
   tpm: number | null;
   monthlyBudgetNanoUsd: number | null;
@@ -18,9 +18,9 @@ export interface ApiKey {
   /** First characters, for display. */
   prefix: string;
   scopes: readonly Scope[];
-  /** Patterns such as `baobab/*`; empty: every model. */
+  /** Patterns such as `baobab/*`. Empty: all models. */
   allowedModels: readonly string[];
-  /** Empty: every region. */
+  /** Empty: all regions. */
   allowedRegions: readonly string[];
   rpm: number | null;
   tpm: number | null;
@@ -49,16 +49,15 @@ export type KeyRights = Pick<
   | 'expiresAt'
 >;
 
-/** Who is calling: resolved once by authentication, then passed on. */
+/** The caller of a request, as authentication found it. */
 export interface Principal {
   account: Account;
   key: ApiKey;
 }
 
-/** Some of the fields; undefined ones stay as they are. */
+/** New values of some fields. Undefined ones stay as they are. */
 export type Changes<T> = { [Field in keyof T]?: T[Field] | undefined };
 
-/** The fields that are to change. */
 export const definedFields = <T extends object>(changes: T): { [Field in keyof T]?: Exclude<T[Field], undefined> } =>
   Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined)) as {
     [Field in keyof T]?: Exclude<T[Field], undefined>;

@@ -9,14 +9,14 @@ export interface RateLimits {
 }
 
 export type DefaultLimits = Readonly<Record<Modality, RateLimits>> & {
-  /** Requests at a time for each key; 0: no limit. */
+  /** Concurrent requests of each key. 0: no limit. */
   concurrency: number;
 };
 
 /** Set in the catalog for one model. */
 export type ModelLimits = { rpm?: number | undefined; tpm?: number | undefined } | undefined;
 
-/** The narrowest setting wins: the key's, then the account's, then the model's, then the default of the modality. */
+/** The first that is set applies: of the key, the account, the model, then the default of the modality. */
 export function resolveLimits(
   { key, account }: Principal,
   modality: Modality,

@@ -4,7 +4,7 @@ export type Scope = (typeof SCOPES)[number];
 
 export const DEFAULT_SCOPES: readonly Scope[] = SCOPES.filter((scope) => scope !== 'admin');
 
-/** `inference` stands for the four inference scopes. Throws a readable error on an unknown name. */
+/** `inference` means all four inference scopes. Throws on an unknown name. */
 export function parseScopes(names: readonly string[]): Scope[] {
   const found = new Set<Scope>();
   for (const name of names) {

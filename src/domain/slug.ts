@@ -4,7 +4,7 @@ const SLUG = /^[a-z0-9][a-z0-9._-]*\/[a-z0-9][a-z0-9._-]*$/;
 
 export interface ModelReference {
   slug: string;
-  /** Undefined: whatever version is recommended. */
+  /** Undefined: the recommended version. */
   version: string | undefined;
 }
 
@@ -12,7 +12,7 @@ export const isSlug = (text: string): boolean => text.length <= 200 && SLUG.test
 
 export const providerOf = (slug: string): string => slug.slice(0, slug.indexOf('/'));
 
-/** `<provider>/<name>[@YYYY-MM-DD]`; undefined when it has not that shape, so that nothing can be found by it. */
+/** Parses `<provider>/<name>[@YYYY-MM-DD]`. Undefined when the text has another form. */
 export function parseReference(text: string): ModelReference | undefined {
   const at = text.indexOf('@');
   const slug = at === -1 ? text : text.slice(0, at);
@@ -23,8 +23,8 @@ export function parseReference(text: string): ModelReference | undefined {
 }
 
 /**
- * `*` stands for any run of characters; a pattern without it names one slug. Pins are checked by their slug. Not a regular
- * expression: one with many stars could run for minutes.
+ * `*` matches any characters, also none. A pattern without it matches one slug. Written by hand, because a regular
+ * expression with many stars could run for minutes.
  */
 export function matchesPattern(slug: string, pattern: string): boolean {
   const [start = '', ...others] = pattern.split('*');

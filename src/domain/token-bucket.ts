@@ -1,9 +1,9 @@
 /**
- * A token bucket whose capacity is one minute's worth: a quiet client may use a whole minute at once, then gets what flows back,
- * `perMinute / 60` a second. Nothing happens at the edge of a minute.
+ * A token bucket that holds one minute's worth: an idle client may use a whole minute's limit at once and then gets
+ * `perMinute / 60` a second. There are no fixed minutes, so no bursts at their edges.
  *
- * The level is counted in sixty-thousandths of a token, of which exactly `perMinute` flow back in a millisecond: integers only, so
- * no rounding adds up. A level below zero is a debt, made when a request turned out larger than what was taken for it.
+ * The level counts sixty-thousandths of a token: exactly `perMinute` of them flow back in a millisecond, so all numbers are
+ * integers and no rounding errors add up. A negative level is a debt, from a request that used more than was taken for it.
  */
 export interface TokenBucket {
   level: number;
@@ -19,22 +19,22 @@ export const fullBucket = (perMinute: number, now: number): TokenBucket => ({
   updatedAt: now,
 });
 
-/** Brings the bucket to the present. A clock that steps back gives nothing and takes nothing. */
+/** Adds what has flowed back until now. A clock that steps back changes nothing. */
 export function refill(bucket: TokenBucket, perMinute: number, now: number): void {
   const elapsedMs = Math.max(0, now - bucket.updatedAt);
   bucket.level = Math.min(perMinute * PARTS, bucket.level + elapsedMs * perMinute);
   bucket.updatedAt = Math.max(now, bucket.updatedAt);
 }
 
-/** Negative amounts give back; never above the capacity. */
+/** A negative amount gives back, up to the capacity. */
 export function take(bucket: TokenBucket, perMinute: number, amount: number): void {
   bucket.level = Math.min(perMinute * PARTS, bucket.level - amount * PARTS);
 }
 
-/** More than the bucket can ever hold is let through when the bucket is full; the rest becomes a debt. A limit of 0 admits none. */
+/** A request larger than the whole bucket is admitted when the bucket is full, and leaves a debt. A limit of 0 admits none. */
 export const admissible = (amount: number, perMinute: number): number => Math.min(amount, Math.max(1, perMinute));
 
-/** Zero when the amount can be taken now. With a limit of 0 that never comes; a minute is as good an answer as any. */
+/** Zero when the amount can be taken now. With a limit of 0 it never can, and a minute is reported. */
 export function waitMs(bucket: TokenBucket, perMinute: number, amount: number): number {
   const missing = amount * PARTS - bucket.level;
   if (missing <= 0) return 0;

@@ -8,7 +8,7 @@ import type { ModelLifecycleRepository, RevisionRepository } from '../ports/repo
 
 export type ServingStatus = 'ready' | 'cold' | 'unavailable';
 
-/** Where a version can be served at this moment. */
+/** Where a version can be served now. */
 export interface Serving {
   regions: readonly string[];
   status: ServingStatus;
@@ -16,7 +16,7 @@ export interface Serving {
   reason?: string | undefined;
 }
 
-/** A model as the catalog shows it, with the version that a reference points at. */
+/** A catalog entry with the version that a reference means. */
 export interface CatalogModel {
   entry: ModelEntry;
   version: ModelVersion;
@@ -24,11 +24,11 @@ export interface CatalogModel {
 }
 
 export interface ResolvedModel {
-  /** As it was sent. */
+  /** As the client sent it. */
   reference: string;
   entry: ModelEntry;
   version: ModelVersion;
-  /** Sent by the caller or chosen among the regions of its key. Undefined: any region serves. */
+  /** Sent by the caller, or chosen from the regions of its key. Undefined: any region. */
   regionPin: string | undefined;
 }
 
@@ -40,18 +40,18 @@ export interface CatalogFilter {
 
 export interface CatalogService {
   list(filter?: CatalogFilter): CatalogModel[];
-  /** By slug, with an optional pin; throws 404 for unknown and retired ones. */
+  /** By slug with an optional pin. Throws 404 for unknown and retired models. */
   get(reference: string): CatalogModel;
-  /** What an inference call needs: rights, modality and region checked, in that order. */
+  /** Checks rights, modality and region, in that order, and returns what an inference call needs. */
   resolve(
     reference: string,
     options: { modality: Modality; regionPin: string | undefined; principal: Principal },
   ): ResolvedModel;
-  /** Announces the removal of a version (or of all versions of a slug) on a date at least 90 days ahead. */
+  /** Announces the removal of a version, or of all versions of a slug, at least 90 days ahead. */
   deprecate(reference: string, removalDate: string): Promise<CatalogModel>;
-  /** Removes it from service; refused before its date. */
+  /** Stops serving it. Refused before its removal date. */
   retire(reference: string): Promise<ModelEntry>;
-  /** Reads whether operators have changed anything in the store; call it a few times a second. */
+  /** Reloads when operators have changed the store. Call it a few times a second. */
   refresh(): Promise<void>;
 }
 
@@ -87,7 +87,7 @@ export async function createCatalog(dependencies: CatalogDependencies): Promise<
 
   const isRetired = (version: ModelVersion) => versionState(version, clock.now()) === 'retired';
 
-  /** The recommended version, or the newest one left when that is retired. */
+  /** The recommended version, or the newest one when that is retired. */
   function currentVersion(entry: ModelEntry): ModelVersion | undefined {
     const recommended = entry.versions.find(({ version }) => version === entry.recommended);
     if (recommended !== undefined && !isRetired(recommended)) return recommended;
@@ -96,7 +96,7 @@ export async function createCatalog(dependencies: CatalogDependencies): Promise<
   }
 
   function find(text: string): { entry: ModelEntry; version: ModelVersion } {
-    // Most callers send a slug as it stands in the catalog: there is nothing to parse.
+    // Most callers send a plain slug, which needs no parsing.
     const reference = models.has(text) ? { slug: text, version: undefined } : parseReference(text);
     const entry = reference === undefined ? undefined : models.get(reference.slug);
     if (reference === undefined || entry === undefined) throw errors.modelNotFound(text);
@@ -114,7 +114,7 @@ export async function createCatalog(dependencies: CatalogDependencies): Promise<
     serving: serving(entry, version),
   });
 
-  /** A pin means that version; a bare slug means all that are left. */
+  /** A pin means one version, a bare slug all that are not retired. */
   function targets(text: string): { entry: ModelEntry; versions: ModelVersion[] } {
     const { entry, version } = find(text);
     const pinned = parseReference(text)?.version !== undefined;
@@ -152,13 +152,13 @@ export async function createCatalog(dependencies: CatalogDependencies): Promise<
       if (regionPin !== undefined && !isAllowed(regionPin)) throw errors.regionNotAllowed(regionPin);
       if (regionPin === undefined && key.allowedRegions.length === 0) return { reference, entry, version, regionPin };
       const { regions } = serving(entry, version);
-      // Served nowhere: that is an outage, and another pin would not help.
+      // Served nowhere: an outage, which no other pin would help.
       if (regions.length === 0) throw errors.modelUnavailable(entry.slug, 'no region serves it at the moment');
       if (regionPin !== undefined && !regions.includes(regionPin)) {
         throw errors.regionUnavailable(entry.slug, regionPin, regions);
       }
       if (regionPin !== undefined) return { reference, entry, version, regionPin };
-      // A key with regions of its own is never served elsewhere, also when the call names none.
+      // A key with allowed regions is never served elsewhere, even when the call names no region.
       const [first] = regions;
       const allowed = regions.find(isAllowed);
       if (first !== undefined && allowed === undefined) throw errors.regionNotAllowed(first);

@@ -1,11 +1,11 @@
 export interface GroupCommitOptions<T> {
-  /** In one commit. */
+  /** Most items in one commit. */
   most: number;
-  /** Commits under way at a time: what comes next need not wait for the end of one, and still goes in groups. */
+  /** Commits that may run at a time. */
   atOnce: number;
   /**
-   * What comes alone does not wait for others, not even of the same turn; what comes quickly waits a little. Without it, all of one turn
-   * goes together.
+   * Commits a single item at once, and waits a little for more when items arrive quickly. Without it, all items of one turn
+   * of the event loop are committed together.
    */
   eager: boolean;
   /** Never rejects. */
@@ -13,21 +13,21 @@ export interface GroupCommitOptions<T> {
 }
 
 export interface GroupCommit<T> {
-  /** Not in a commit yet. */
+  /** Items that are in no commit yet. */
   readonly waiting: number;
   add(item: T): void;
 }
 
-/** A synced write costs as much processor time as half of the rest of a small request; for a part of it one may wait so long. */
+/** A synced write takes half as much CPU time as the rest of a small request, which makes this wait worth it. */
 const GATHER_MS = 0.5;
-/** Where the others fail to come. The shortest that a timer can. */
+/** When no further items arrive. The shortest time that a timer can wait. */
 const GIVE_UP_MS = 1;
-/** Longer silences count as this one. */
+/** Longer gaps count as this one. */
 const LONGEST_GAP_MS = 10;
-/** How much the last gap counts. */
+/** Weight of the last gap in the average. */
 const GAP_WEIGHT = 1 / 32;
 
-/** Tells how many are to be expected within the time that one may wait for others. */
+/** Estimates how many items arrive within the time that one may wait. */
 function createPace() {
   let lastAt = performance.now();
   let gapMs = LONGEST_GAP_MS;
@@ -40,7 +40,7 @@ function createPace() {
   };
 }
 
-/** What arrives in one turn of the event loop, or while enough commits are running, goes together in the next one. */
+/** Items that arrive in one turn of the event loop, or while enough commits are running, share the next commit. */
 export function createGroupCommit<T>({ most, atOnce, eager, commit }: GroupCommitOptions<T>): GroupCommit<T> {
   const pace = createPace();
   let queue: T[] = [];
@@ -68,7 +68,7 @@ export function createGroupCommit<T>({ most, atOnce, eager, commit }: GroupCommi
       lookAgain();
       return;
     }
-    // Where they come several at a time, the first one would only cost the others a commit more.
+    // When items come several at a time, committing the first alone would only cost an extra commit.
     if (eager && committing === 0 && lastSize <= 1) {
       void begin();
       return;

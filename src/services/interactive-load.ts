@@ -1,10 +1,10 @@
 import type { Clock } from '../ports/clock.ts';
 
-/** Interactive requests that wait for an engine or are at work in one. */
+/** Counts interactive requests that wait for an engine or run in one. */
 export interface InteractiveLoad {
   /**
-   * At least 1 for a while after the last of them, because whoever asks one thing after the other should not find the engines
-   * filled up in between.
+   * At least 1 for a while after the last request, so that batches do not fill the engines between two requests of one
+   * conversation.
    */
   count(): number;
   enter(): void;

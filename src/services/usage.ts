@@ -10,10 +10,10 @@ export interface UsageSums extends Consumption {
 }
 
 export interface UsageBucket extends UsageSums {
-  /** Boundaries of the bucket, ISO 8601. */
+  /** ISO 8601, like `end`. */
   start: string;
   end: string;
-  /** Present when grouped by it. */
+  /** Only when grouped by it, like the fields below. */
   model?: string;
   region?: string;
   keyId?: string;
@@ -27,14 +27,14 @@ export interface UsageReport {
 }
 
 export interface UsageService {
-  /** Throws a 400 on what cannot be understood, a 422 when the answer would be too large. */
+  /** Throws 400 for invalid requests and 422 when the report would be too large. */
   report(accountId: string, request: UsageWindowText): Promise<UsageReport>;
 }
 
 export interface UsageDependencies {
   usage: UsageReader;
   clock: Clock;
-  /** Buckets in one answer. */
+  /** Of one report. */
   maxBuckets?: number | undefined;
 }
 
@@ -76,16 +76,16 @@ function sumOf(rows: readonly UsageRow[]): UsageSums {
   return totals;
 }
 
-/** Rows come in the order of time, so all that lies before the bucket of the last one fits. */
+/** Rows are in order of time, so everything before the bucket of the last one fits. */
 function tooManyBuckets(window: UsageWindow, rows: readonly UsageRow[], maxBuckets: number) {
   const firstThatDoesNotFit = bucketBounds(window.bucket, rows.at(-1)?.index ?? 0).start;
   const what = `This report would have more than ${maxBuckets} buckets.`;
   if (firstThatDoesNotFit <= window.start) {
-    return errors.validationFailed(['groupBy'], `${what} Group by fewer fields: one ${window.bucket} alone has more.`);
+    return errors.validationFailed(['groupBy'], `${what} Group by fewer fields: a single ${window.bucket} has more.`);
   }
   return errors.validationFailed(
     ['end'],
-    `${what} The window from ${isoTime(window.start)} to ${isoTime(firstThatDoesNotFit)} fits; so may a larger bucket ` +
-      'or fewer fields to group by.',
+    `${what} The window from ${isoTime(window.start)} to ${isoTime(firstThatDoesNotFit)} fits. You can also use a larger bucket ` +
+      'or group by fewer fields.',
   );
 }

@@ -7,20 +7,20 @@ import type { KeyRepository, RevisionRepository } from '../../ports/repositories
 import { hashSecret, isPlausibleSecret } from './key-secret.ts';
 
 export interface AuthenticationService {
-  /** The caller behind an `Authorization` header; throws the 401 or 403 that applies. */
+  /** Finds the caller by the `Authorization` header, or throws a 401 or 403. */
   authenticate(authorization: string | undefined): Principal | Promise<Principal>;
   requireScope(principal: Principal, scope: Scope): void;
-  /** Reads whether keys have changed in the store; call it a few times a second. */
+  /** Drops the cache when keys have changed in the store. Call it a few times a second. */
   refresh(): Promise<void>;
-  /** Forget everything cached: keys were changed by this process. */
+  /** Drops the cache after this process has changed keys. */
   invalidate(): void;
-  /** Writes the times of last use that have gathered. */
+  /** Writes the collected times of last use to the store. */
   flushUses(): Promise<void>;
 }
 
 const MAX_CACHED = 10_000;
 
-/** Keeps the newest entries; the oldest one goes first. */
+/** Drops the oldest entry when the cache is full. */
 function remember<T>(cache: Map<string, T>, hash: string, value: T): void {
   if (cache.size >= MAX_CACHED) cache.delete(cache.keys().next().value as string);
   cache.set(hash, value);
@@ -28,7 +28,7 @@ function remember<T>(cache: Map<string, T>, hash: string, value: T): void {
 
 const MINUTE_MS = 60_000;
 
-/** Exact enough for "last used", and one key then costs one write a minute at most. */
+/** Rounded, so that a key causes at most one write a minute. */
 const minuteOf = (time: number): number => time - (time % MINUTE_MS);
 
 export interface AuthenticationDependencies {
@@ -38,9 +38,9 @@ export interface AuthenticationDependencies {
 }
 
 export function createAuthentication({ keys, revisions, clock }: AuthenticationDependencies): AuthenticationService {
-  // Keyed by the hash of what was sent, so that a secret never lies in memory longer than its request.
+  // Keyed by hash, so that no secret stays in memory longer than its request.
   const known = new Map<string, Principal>();
-  // Apart, so that a flood of made-up keys cannot push the real ones out.
+  // Separate, so that a flood of made-up keys cannot evict valid ones.
   const unknown = new Map<string, true>();
   const uses = new Map<string, number>();
   const writtenUses = new Map<string, number>();
@@ -54,7 +54,7 @@ export function createAuthentication({ keys, revisions, clock }: AuthenticationD
     const hash = found === undefined ? sent : Buffer.from(found.hash, 'hex');
     const principal =
       found !== undefined && timingSafeEqual(hash, sent) ? { account: found.account, key: found.key } : undefined;
-    // A revocation may have come while we read: then this answer is not worth keeping.
+    // Keys may have changed while this one was read: then the result is not cached.
     if (before === generation) {
       if (principal === undefined) remember(unknown, sentHash, true);
       else remember(known, sentHash, principal);
@@ -79,7 +79,7 @@ export function createAuthentication({ keys, revisions, clock }: AuthenticationD
       if (secret === undefined) throw errors.missingApiKey();
       const sentHash = hashSecret(secret);
       const cached = known.get(sentHash);
-      // A mistyped key is told by its checksum; one that is known needs no such proof.
+      // A mistyped key is found by its checksum, without a lookup.
       if (cached !== undefined || unknown.has(sentHash) || !isPlausibleSecret(secret)) return accept(cached);
       return readKey(sentHash).then(accept);
     },

@@ -21,14 +21,14 @@ function base62(bytes: Uint8Array, length: number): string {
 const checksum = (body: string): string =>
   base62(createHash('sha256').update(`baobab:${body}`).digest().subarray(0, 8), CHECKSUM_LENGTH);
 
-/** 34 random base62 characters (202 bits) and 6 of checksum. */
+/** 34 random base62 characters (202 bits) and a checksum of 6. */
 export function createSecret(randomBytes: (size: number) => Uint8Array): string {
   // 32 bytes reduced to 34 base62 digits: the bias of the leading digit is far below one part in 2^50.
   const body = base62(randomBytes(32), RANDOM_LENGTH);
   return `${PREFIX}${body}${checksum(body)}`;
 }
 
-/** Whether a key could have been issued by us: a typing error in a key of our shape is found without a lookup. */
+/** Whether this service could have issued the key. Finds typing errors without a lookup. */
 export function isPlausibleSecret(secret: string): boolean {
   if (secret.startsWith(PREFIX)) {
     if (!SHAPE.test(secret)) return false;
@@ -38,6 +38,6 @@ export function isPlausibleSecret(secret: string): boolean {
   return /^[\x21-\x7e]{16,200}$/.test(secret);
 }
 
-/** Enough to recognise a key by, too little to use it. Foreign keys may be short, so less of them is shown. */
+/** Enough to recognise a key. Keys that operators chose may be short, so less of them is shown. */
 export const displayPrefix = (secret: string): string =>
   secret.startsWith(PREFIX) ? secret.slice(0, PREFIX.length + 4) : secret.slice(0, 4);

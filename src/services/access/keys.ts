@@ -14,7 +14,7 @@ export type KeyOptions = Changes<KeyRights> & Pick<KeyRights, 'name'>;
 
 export interface IssuedKey {
   key: ApiKey;
-  /** Shown once; only its hash is kept. */
+  /** Shown once. Only its hash is stored. */
   secret: string;
 }
 
@@ -25,13 +25,13 @@ export interface KeysService {
   /** By id or by name. */
   findAccount(idOrName: string): Promise<Account | undefined>;
   createKey(account: Account, options: KeyOptions): Promise<IssuedKey>;
-  /** What is undefined stays as it is; null and empty lists take a limit away. */
+  /** Undefined fields stay as they are. Null and empty lists remove a limit. */
   updateKey(id: string, changes: Changes<KeyRights>): Promise<ApiKey | undefined>;
   listKeys(accountId?: string): Promise<ApiKey[]>;
   revokeKey(id: string): Promise<ApiKey | undefined>;
-  /** A new key with the same rights; the old one goes on for the grace period, 24 hours at most. */
+  /** Issues a key with the same rights. The old one stays valid for the grace period, at most 24 hours. */
   rotateKey(id: string, graceMs: number): Promise<(IssuedKey & { previous: ApiKey }) | undefined>;
-  /** On an empty store: the account `default` and one key with every scope. Undefined when there are keys already. */
+  /** Creates the account `default` and a key with every scope when the store has no keys. Undefined when it has some. */
   bootstrap(givenSecret: string | undefined): Promise<IssuedKey | undefined>;
 }
 
@@ -43,7 +43,7 @@ export interface KeysDependencies {
   clock: Clock;
 }
 
-/** A key that was to live for 30 days is followed by one that lives for 30 days. */
+/** The new key is valid as long as the old one was at its start. */
 const sameLifetime = ({ createdAt, expiresAt }: ApiKey, now: number): number | null =>
   expiresAt === null ? null : now + expiresAt - createdAt;
 
@@ -136,7 +136,7 @@ export function createKeys({ accounts, keys, clock }: KeysDependencies): KeysSer
       return { ...issued, previous: updated ?? previous };
     },
     async bootstrap(givenSecret) {
-      // Keys, not accounts: a first start that was killed between the two must not leave a service nobody can enter.
+      // Looks for keys, not accounts: the first start may have been killed between creating the two.
       if ((await keys.list({})).length > 0) return undefined;
       if (givenSecret !== undefined && !isPlausibleSecret(givenSecret)) {
         throw errors.invalidParameter(

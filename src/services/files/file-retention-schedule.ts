@@ -2,15 +2,15 @@ import type { Logger } from '../../ports/logger.ts';
 import type { FileRetention } from './file-retention.ts';
 
 export interface FileRetentionSchedule {
-  /** Looks for what a crash left behind, then sweeps now and then. Returns at once. */
+  /** Removes what a crash left behind, then sweeps at intervals, in the background. */
   start(): void;
-  /** Waits for the step that is running. */
+  /** Waits for the running step. */
   stop(): Promise<void>;
 }
 
 export interface FileRetentionScheduleDependencies {
   retention: FileRetention;
-  /** Removes halves of uploads from before this server's start. */
+  /** Removes unfinished uploads from before this server's start. */
   removeInterrupted(): Promise<number>;
   everyMs: number;
   logger: Pick<Logger, 'info' | 'error'>;
@@ -28,7 +28,7 @@ export function createFileRetentionSchedule(dependencies: FileRetentionScheduleD
       const counts = await work();
       if (Object.values(counts).some((count) => count > 0)) logger.info(counts, text);
     } catch (error) {
-      logger.error({ err: error }, 'upkeep of files failed; it is tried again later');
+      logger.error({ err: error }, 'failed to remove old files; will try again');
     }
   }
 
@@ -38,8 +38,8 @@ export function createFileRetentionSchedule(dependencies: FileRetentionScheduleD
         interrupted: await removeInterrupted(),
         orphans: await retention.removeOrphans(),
       });
-      const sweep = () => step(() => retention.sweep(), 'files were removed');
-      running = step(recover, 'removed what a crash had left behind').then(sweep);
+      const sweep = () => step(() => retention.sweep(), 'removed expired and deleted files');
+      running = step(recover, 'removed files left behind by a crash').then(sweep);
       timer = setInterval(() => {
         running = running.then(sweep);
       }, everyMs);

@@ -4,11 +4,11 @@ import type { Clock } from '../../ports/clock.ts';
 import type { FileRepository } from '../../ports/files.ts';
 
 export interface FileRetention {
-  /** Removes the bytes of discarded files that no job reads. What cannot be removed now stays for the next time. */
+  /** Removes the content of discarded files that no job reads. */
   removeDiscarded(): Promise<number>;
-  /** Discards what is past its time, then removes the bytes of everything discarded that no job reads. */
+  /** Discards expired files, then calls `removeDiscarded`. */
   sweep(): Promise<{ expired: number; removed: number }>;
-  /** Removes bytes from before this server's start that no record knows: a crash came between the two. */
+  /** Removes content without a record, left by a crash before this server's start. */
   removeOrphans(): Promise<number>;
 }
 
@@ -16,12 +16,12 @@ export interface FileRetentionDependencies {
   files: FileRepository;
   blobs: BlobStore;
   clock: Clock;
-  /** When this server started: bytes written later may still get their record. */
+  /** When this server started. Content written later may still get its record. */
   startedAt: number;
   signal: AbortSignal;
 }
 
-/** Records looked at in one step. */
+/** Records in one step. */
 const STEP = 200;
 
 export function createFileRetention(dependencies: FileRetentionDependencies): FileRetention {
@@ -31,7 +31,7 @@ export function createFileRetention(dependencies: FileRetentionDependencies): Fi
     let removed = 0;
     while (!signal.aborted) {
       const discarded = await files.listDiscarded(STEP);
-      // Bytes first: a crash in between leaves the record, and the next sweep tries again.
+      // Content first: after a crash in between, the record is still there for the next sweep.
       for (const { blobKey } of discarded) await blobs.delete(blobKey);
       await files.forget(discarded.map(({ id }) => id));
       removed += discarded.length;

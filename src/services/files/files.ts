@@ -12,9 +12,9 @@ import type { FileRetention } from './file-retention.ts';
 export interface Upload {
   filename: string;
   content: AsyncIterable<Uint8Array>;
-  /** Asked when the content has ended: forms may name the purpose behind the file. */
+  /** Called when the content has ended, because forms may send the purpose after the file. */
   purpose(): FilePurpose;
-  /** What the client says it will send, for an early refusal. */
+  /** Size that the client announced, to refuse early. */
   announcedBytes?: number | undefined;
 }
 
@@ -23,28 +23,28 @@ export interface FilePage {
   hasMore: boolean;
 }
 
-/** An upload whose bytes are safe; one of the two is to be called. */
+/** An upload that is stored but not visible yet. Call `publish` or `discard`. */
 export interface ReceivedFile {
   file: StoredFile;
-  /** Makes it visible; resolves when that is durable. */
+  /** Resolves when the file is visible and durable. */
   publish(): Promise<StoredFile>;
   discard(): Promise<void>;
 }
 
 export interface FilesService {
-  /** Takes the bytes of an upload without showing them to anybody yet. */
+  /** Stores the content of an upload without making it visible. */
   receive(accountId: string, upload: Upload): Promise<ReceivedFile>;
-  /** Resolves when bytes and record are durable. Whatever goes wrong before leaves nothing behind. */
+  /** Resolves when content and record are durable. A failure leaves nothing behind. */
   upload(accountId: string, upload: Upload): Promise<StoredFile>;
-  /** Bytes without a record yet, for writers that must record the file together with something else. */
+  /** Stores content without a record, for callers that write the record with something else. */
   store(accountId: string, upload: Omit<Upload, 'announcedBytes'>): Promise<StoredFile>;
   /** Throws 404 for files that do not exist or belong to another account. `field` is where the client named the file. */
   get(accountId: string, id: string, field?: Field): Promise<StoredFile>;
   list(accountId: string, query: FileQuery): Promise<FilePage>;
   open(file: StoredFile, range?: ByteRange): Promise<Readable>;
-  /** Gone for clients when it resolves; the bytes go as soon as no job reads them. */
+  /** The file is gone for clients when this resolves. Its content is removed when no job reads it. */
   remove(accountId: string, id: string): Promise<void>;
-  /** Keeps the bytes of a file until `detach`, whatever clients or the retention do. Throws 404 when it is gone. */
+  /** Keeps the content until `detach`, even when the file is deleted or expires. Throws 404 when it is gone. */
   attach(file: StoredFile, job: { id: string; kind: JobKind }): Promise<void>;
   detach(jobId: string): Promise<void>;
 }
@@ -64,7 +64,7 @@ export interface FilesDependencies {
   clock: Clock;
 }
 
-/** A form is little more than the file in it. */
+/** A form is this much larger than its file, at most. */
 const FORM_OVERHEAD_BYTES = 65_536;
 
 export function createFiles(dependencies: FilesDependencies): FilesService {
@@ -81,7 +81,7 @@ export function createFiles(dependencies: FilesDependencies): FilesService {
     );
   }
 
-  /** Refuses before anything is sent what would be refused at the end. */
+  /** Refuses early what the size would make fail at the end. */
   async function checkRoom(accountId: string, announcedBytes: number): Promise<void> {
     if (announcedBytes > settings.maxBytes + FORM_OVERHEAD_BYTES) throw errors.fileTooLarge(settings.maxBytes);
     if (quota.items === 0 && quota.bytes === 0) return;
@@ -128,12 +128,12 @@ export function createFiles(dependencies: FilesDependencies): FilesService {
 
     async store(accountId, { filename, content, purpose }) {
       const name = createId('blob', clock.now());
-      // The last characters are random, so that directories fill evenly.
+      // The last characters are random, so directories fill evenly.
       const blobKey = `${FILE_BLOBS}${name.slice(-2)}/${name}`;
       const decided = { purpose: undefined as FilePurpose | undefined };
       async function* whole(): AsyncGenerator<Uint8Array> {
         yield* content;
-        // Still a part of the source: where it throws, the blob was never there.
+        // Inside the source, so that no blob is left when this throws.
         decided.purpose = purpose();
       }
       const { bytes, sha256 } = await blobs.put(blobKey, whole());
@@ -164,7 +164,7 @@ export function createFiles(dependencies: FilesDependencies): FilesService {
 
     async open(file, range) {
       const content = await blobs.get(file.blobKey, range);
-      // Deleted between the look-up and now.
+      // Deleted since the lookup.
       if (content === undefined) throw errors.fileNotFound(file.id);
       return content;
     },

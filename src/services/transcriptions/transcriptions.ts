@@ -9,7 +9,7 @@ export interface TranscriptionCommand<Source> {
   model: string;
   /** Opened only when the request is admitted. */
   source(): Promise<Source>;
-  /** Of the encoded audio. */
+  /** Size of the encoded audio. */
   bytes: number;
   options: Omit<TranscriptionRequest, 'samples'>;
 }
@@ -17,7 +17,7 @@ export interface TranscriptionCommand<Source> {
 export type TranscriptionDone = Extract<TranscriptionEvent, { type: 'done' }>;
 
 export interface TranscriptionsService<Source> {
-  /** Resolves with the whole transcript when its usage is durable; `onSegment` sees each part as it comes. */
+  /** Resolves with the whole transcript when its usage is durable. `onSegment` gets each segment as it is ready. */
   transcribe(
     call: InferenceCall,
     command: TranscriptionCommand<Source>,
@@ -30,12 +30,12 @@ export interface TranscriptionsDependencies<Source> {
   windowed: WindowedTranscription<Source>;
 }
 
-/** Audio is billed by the second; a begun second counts. */
+/** Audio is billed by the second, rounded up. */
 const billable = (seconds: number): number => Math.ceil(seconds);
 
-/** 128 kbit/s, between speech in Opus and uncompressed samples. How long the audio is shows only when it is decoded. */
+/** An estimate, because the length is known only after decoding: 128 kbit/s, between Opus speech and raw samples. */
 const BYTES_PER_SECOND = 16_000;
-/** Fast speech in English. */
+/** Of fast English speech. */
 const TOKENS_PER_SECOND = 4;
 
 function estimateOf(bytes: number): InferenceEstimate {
@@ -43,7 +43,7 @@ function estimateOf(bytes: number): InferenceEstimate {
   return { tokens: audioSeconds * TOKENS_PER_SECOND, used: { audioSeconds } };
 }
 
-/** The tokens of audio, for its limit, are those of the text; some upstreams do not tell them. */
+/** Token limits count the tokens of the transcript. Some upstreams do not report them. */
 const tokensOf = ({ tokens, text }: TimedSegment): number => tokens.length || Math.ceil(text.length / 4);
 
 export function createTranscriptions<Source>({
@@ -89,7 +89,7 @@ export function createTranscriptions<Source>({
           if (audioSeconds > 0) await settle({ audioSeconds }, { region, firstTokenMs, limitTokens, status });
           throw failure;
         }
-        throw errors.internal(new Error('a transcription ended without its result'));
+        throw errors.internal(new Error('a transcription ended without a result'));
       });
     },
   };

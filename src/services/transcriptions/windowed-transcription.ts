@@ -6,57 +6,57 @@ import type {
   TranscriptionResult,
 } from '../../engines/engine.ts';
 
-/** At most 30 s of mono 16 kHz samples and where they begin. */
+/** At most 30 s of mono 16 kHz samples. */
 export interface AudioWindow {
   startSeconds: number;
   samples: Float32Array;
 }
 
 export interface WindowReader<Source> {
-  /** Windows in order, as decoding proceeds; at the end, how long the audio is. */
+  /** Yields windows in order as decoding proceeds, and returns the length of the audio. */
   read(source: Source, signal: AbortSignal): AsyncGenerator<AudioWindow, { durationSeconds: number }>;
 }
 
 export interface WindowedTranscriptionDependencies<Source> {
   reader: WindowReader<Source>;
   /**
-   * Windows of one request that the engine may have at a time. The engine decodes waiting windows side by side, so a long
-   * file gains from several.
+   * Windows of one request sent to the engine at a time. The engine decodes windows in parallel, which makes long files
+   * faster.
    */
   windowsAtOnce: number;
 }
 
 export interface TranscriptionJob<Source> {
   source: Source;
-  /** Runs one window on the model that was asked for. */
+  /** Runs one window on the requested model. */
   transcribe(request: TranscriptionRequest, context: CallContext): Promise<TranscriptionResult>;
   options: Omit<TranscriptionRequest, 'samples'>;
   context: CallContext;
 }
 
-/** A segment with the times of the whole audio. */
+/** A segment with times relative to the whole audio. */
 export interface TimedSegment extends TranscribedSegment {
   id: number;
-  /** Where its window begins. */
+  /** Start of its window. */
   windowStartSeconds: number;
 }
 
 export type TranscriptionEvent =
-  /** `delta` is what this segment adds to the text: all of them joined are the text of the end. */
+  /** `delta` is what this segment adds to the text. All deltas joined are the final text. */
   | { type: 'segment'; segment: TimedSegment; delta: string }
   | {
       type: 'done';
       text: string;
-      /** ISO 639-1; undefined when nothing was heard and no language was given. */
+      /** ISO 639-1. Undefined when no speech was found and no language was given. */
       language: string | undefined;
       durationSeconds: number;
       segments: readonly TimedSegment[];
-      /** Empty unless they were asked for. */
+      /** Empty unless requested. */
       words: readonly TranscribedWord[];
     };
 
 export interface Transcription extends AsyncIterable<TranscriptionEvent> {
-  /** Seconds of audio that have been transcribed until now. */
+  /** Seconds of audio transcribed so far. */
   secondsSoFar(): number;
 }
 
@@ -65,9 +65,9 @@ export interface WindowedTranscription<Source> {
 }
 
 /**
- * Transcribes audio of any length, window by window and in order. The language is settled by the first window with speech. The
- * prompt goes to every window, and no window sees the text of the one before: a mistake does not spread, and windows can run
- * side by side.
+ * Transcribes audio of any length, window by window and in order. The first window with speech decides the language. The
+ * prompt goes to every window, and no window gets the text of the one before: errors do not spread, and windows can run
+ * in parallel.
  */
 export function createWindowedTranscription<Source>({
   reader,
@@ -114,7 +114,7 @@ interface WindowResult {
   result: TranscriptionResult;
 }
 
-/** Results in the order of the windows, with a bounded number under way; leaving early stops them all. */
+/** Yields results in the order of the windows, with a bounded number running. Returning early stops them all. */
 async function* windowResults<Source>(
   { source, transcribe, options, context }: TranscriptionJob<Source>,
   reader: WindowReader<Source>,
@@ -133,7 +133,7 @@ async function* windowResults<Source>(
         result,
       }),
     );
-    // It is awaited in its turn; until then a failure must not count as unhandled.
+    // Awaited later: prevents an unhandled rejection until then.
     run.catch(() => undefined);
     running.push(run);
   };
