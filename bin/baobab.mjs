@@ -13,9 +13,9 @@ const command = process.argv.slice(2);
 const main = fileURLToPath(new URL('../src/main.ts', import.meta.url));
 const args = [...(command[0] === 'serve' ? SERVE_FLAGS : []), main, ...command];
 
-// One process, where this Node can become another one: signals then reach the server itself.
+// With execve the server replaces this process, so signals reach it directly.
 const canBecome = process.execve !== undefined && process.platform !== 'win32';
-// npm puts a shell in between that passes no signal on, and whoever stays in front may be killed: the server looks whether they are there.
+// npm's shell passes no signals on, and a parent may be killed: the server then checks whether its parent is alive.
 if (!canBecome || process.env.npm_lifecycle_event !== undefined) process.env._BAOBAB_ENDS_WITH_PARENT = '1';
 if (canBecome) process.execve(pinnedNode, [pinnedNode, ...args]);
 

@@ -9,8 +9,8 @@ import OpenAI, { toFile } from 'openai';
 import { type RunningServer, startServer } from '../test/acceptance/start-server.ts';
 
 /**
- * Kills the server (kill -9) again and again in the middle of uploads, of a batch and of transcriptions, starts it again on the same
- * data, and at the end compares what clients were told with what is there: nothing lost, nothing doubled, no halves.
+ * Kills the server (kill -9) repeatedly during uploads, a batch and transcriptions, restarts it on the same
+ * data, and at the end compares what clients received with what is stored: nothing lost, doubled or partial.
  */
 const { values } = parseArgs({
   options: {
@@ -46,7 +46,7 @@ async function start(): Promise<{ server: RunningServer; client: OpenAI }> {
 }
 let { server, client } = await start();
 
-/** Repeats the work until the server is gone under it. */
+/** Repeats the work until the server dies. */
 async function untilKilled(work: () => Promise<void>): Promise<void> {
   try {
     while (true) await work();
@@ -55,7 +55,7 @@ async function untilKilled(work: () => Promise<void>): Promise<void> {
   }
 }
 
-/** Digest by id of every upload that was acknowledged. */
+/** Digests of acknowledged uploads by id. */
 const uploaded = new Map<string, string>();
 async function upload(): Promise<void> {
   const bytes = randomBytes(50_000 + Math.floor(Math.random() * 2_000_000));

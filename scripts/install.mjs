@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 const stampPath = join(root, 'node_modules', '.baobab-installed');
 
-/** The Node that this project pins, whatever Node the machine has. */
+/** The Node version that this project pins. */
 export const pinnedNode = join(root, 'node_modules', '.bin', process.platform === 'win32' ? 'node.cmd' : 'node');
 
 function fail(message) {
@@ -35,10 +35,10 @@ export function ensureInstalled(wanted) {
   const enough = stampedFor === wanted || stampedFor === 'develop';
   if (stampedLock === lock && stampedPlatform === platform && enough) return;
 
-  // Leaving the tools out would remove them from a developer's tree.
+  // Omitting the tools would remove them from a developer's tree.
   const scope = wanted === 'develop' || existsSync(join(root, 'node_modules', 'vitest')) ? 'develop' : 'run';
   process.stderr.write(`baobab: installing dependencies (npm install${scope === 'run' ? ' --omit=dev' : ''})…\n`);
-  // Not `npm ci`: it refuses a lock file that lacks packages for other platforms, and registries' mirrors may not have them all.
+  // Not `npm ci`: it refuses a lock file without the packages of other platforms, and mirrors may not have them all.
   const npmArguments = ['install', '--no-save', '--no-audit', '--no-fund', '--loglevel=error'];
   npmArguments.push(scope === 'run' ? '--omit=dev' : '--include=dev');
   const { NODE_ENV: _, ...inherited } = process.env;

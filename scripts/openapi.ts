@@ -5,7 +5,7 @@ import { VERSION } from '../src/compose/storage.ts';
 import { createServer, type ServerDependencies } from '../src/http/server.ts';
 import { createMetrics } from '../src/metrics/metrics.ts';
 
-/** Routes only keep the services that they are given, so a description of the API needs none that work. */
+/** Routes only keep their services, so stand-ins are enough to describe the API. */
 const nothing = new Proxy({}, { get: () => nothing }) as never;
 const dependencies = {
   settings: {

@@ -1,9 +1,9 @@
 /**
- * Mixed load on the real server for a long time, with a fake upstream and one local model. Now and then the load stands still, and
- * what the clients saw, the ledger, the usage report and the Prometheus counters are held against each other, to the token and the
- * nano-dollar. At the end memory must be what it was after the first minutes: that in use under load, and that of the whole process at
- * rest, after a full collection. Resident memory under load is printed too, but decides nothing: how much garbage
- * there is depends on when V8 last collected it, which says nothing of a leak and would hide a small one.
+ * Runs mixed load on the real server for a long time, with a fake upstream and one local model. At intervals the load pauses, and
+ * the clients' results, the ledger, the usage report and the Prometheus counters are compared, to the token and the
+ * nano-dollar. At the end, memory must be what it was after the first minutes: memory in use under load, and that of the process at
+ * rest after a full collection. Resident memory under load is printed but not checked: how much garbage
+ * there is depends on when V8 last collected, which says nothing about leaks.
  *
  *   node scripts/soak.ts [--minutes 30] [--clients 8] [--pause-ms 250]
  */
@@ -32,7 +32,7 @@ const pauseMs = Number(values['pause-ms']);
 const CHECKS = 10;
 const SAMPLES = 120;
 const DISCOUNT_PERCENT = 50;
-/** Rows of cancelled streams come a moment after the client has gone. */
+/** Rows of cancelled streams are written a moment after the client has left. */
 const SETTLE_MS = 10_000;
 
 const upstream = await startFakeUpstream('openai', {
@@ -87,7 +87,7 @@ function choose(): () => Promise<void> {
   return clients.remote;
 }
 
-// --- standing still and comparing ---
+// --- pausing and comparing ---
 
 const startedAt = performance.now();
 const elapsed = () => performance.now() - startedAt;
@@ -107,7 +107,7 @@ async function client(): Promise<void> {
 }
 
 async function compareAll(): Promise<string[]> {
-  // The report first: with it, rows that are still in the journal come into the ledger.
+  // The report first: it moves rows from the journal to the ledger.
   const { accounts: reported, totals } = await readUsage(address, apiKey);
   const ledger = readLedger(dataDir);
   const accounts = accountsOf(ledger);
@@ -121,7 +121,7 @@ async function compareAll(): Promise<string[]> {
   ];
 }
 
-/** Holds all clients, waits until nothing is under way, and compares; the process is weighed where it was asked for. */
+/** Pauses all clients, waits until no request is running, and compares. Measures memory if requested. */
 async function check({ weigh }: { weigh: boolean }): Promise<string[]> {
   const { promise, resolve } = Promise.withResolvers<void>();
   gate = promise;
@@ -143,7 +143,7 @@ async function check({ weigh }: { weigh: boolean }): Promise<string[]> {
 interface Sample {
   atMs: number;
   serverMb: number;
-  /** Without the pages that V8 holds but does not use: how many those are depends on when it last collected garbage. */
+  /** Without pages that V8 holds but does not use, which depend on its last collection. */
   serverInUseMb: number;
   heapMb: number;
   enginesMb: number;
@@ -204,7 +204,7 @@ for (const text of found.slice(0, 20)) console.log(`  ${text}`);
 
 const growth: string[] = [];
 const compare = (kind: string, [early = Number.NaN, late = Number.NaN]: readonly number[], decides: boolean) => {
-  // Ten percent, or twenty of whatever it is: collections of garbage come when they come.
+  // Ten percent, or twenty units: garbage collections are not regular.
   const isFlat = late <= Math.max(early * 1.1, early + 20);
   if (decides && !isFlat) growth.push(kind);
   const note = decides ? '' : ' (decides nothing)';

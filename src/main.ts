@@ -1,10 +1,10 @@
 import { enableCompileCache } from 'node:module';
 
-// Before anything else is loaded: later starts then skip stripping types and compiling.
+// Before anything else is loaded, so that later starts skip type stripping and compiling.
 enableCompileCache();
 
 const { runCommand } = await import('./cli/run.ts');
 const exitCode = await runCommand(process.argv.slice(2), process.env);
-// A start that failed half-way leaves timers and threads behind, which would keep the process alive.
+// A start that failed halfway leaves timers and threads behind, which would keep the process alive.
 if (exitCode === 0) process.exitCode = 0;
 else process.exit(exitCode);

@@ -3,7 +3,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { loadCatalog } from '../../src/catalog/load.ts';
 import { costNanoUsd } from '../../src/domain/pricing.ts';
 
-/** The same money in four places: what clients saw, the ledger, the usage report, the Prometheus counters. */
+/** The same money in four places: clients' results, the ledger, the usage report and the Prometheus counters. */
 
 export interface Sums {
   requests: number;

@@ -36,7 +36,7 @@ const WORDS = 'river market morning teacher quiet harvest letter bridge window s
   ' ',
 );
 
-/** Clients of every kind, each of which notes what it was told. */
+/** Clients of every kind. Each records what it received. */
 export function createClients({
   address,
   apiKey,
@@ -74,7 +74,7 @@ export function createClients({
     ...(stream ? { stream_options: { include_usage: true } } : {}),
   });
 
-  /** Reads a stream to its end, or goes away after so many pieces of text. */
+  /** Reads a stream to its end, or disconnects after a number of chunks. */
   async function stream(cancelAfter: number): Promise<void> {
     const leaving = new AbortController();
     let requestId: string | undefined;
@@ -122,7 +122,7 @@ export function createClients({
     stream: () => stream(Number.POSITIVE_INFINITY),
     cancelledStream: () => stream(pick(6)),
 
-    /** Equal requests, some at the same time and one later: one is run and billed, all get the same answer. */
+    /** Equal requests, some concurrent and one later: one is run and billed, and all get the same answer. */
     async idempotent(): Promise<void> {
       const body = { model: MODELS.embedding, input: text() };
       const headers = { 'idempotency-key': randomUUID() };

@@ -2,14 +2,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { residentMb } from '../../bench/measure.ts';
 import type { RunningServer } from '../../test/acceptance/start-server.ts';
 
-/** For the server's environment: any free port, should its inspector be opened. */
+/** For the server's environment: its inspector uses any free port. */
 export const INSPECTOR_ENV = { NODE_OPTIONS: '--inspect-port=0' };
 
 const PAUSE_MS = 1_000;
-/** V8 gives back the pages of a collection some seconds later. */
+/** V8 returns pages to the system some seconds after a collection. */
 const LONGEST_MS = 20_000;
 
-/** Resident memory after a full collection of the main thread, when no more of it is given back. */
+/** Resident memory after a full collection, when V8 returns no more pages. */
 export async function residentAtRestMb(server: RunningServer): Promise<number> {
   await collectGarbage(server);
   const pid = server.process.pid ?? 0;
@@ -25,7 +25,7 @@ export async function residentAtRestMb(server: RunningServer): Promise<number> {
   return least;
 }
 
-/** Through the inspector, which Node opens on SIGUSR1: the server runs as it always does and needs no flag for it. */
+/** Uses the inspector, which Node opens on SIGUSR1, so the server needs no special flag. */
 async function collectGarbage(server: RunningServer): Promise<void> {
   const socket = new WebSocket(await inspectorOf(server));
   const { promise: done, resolve, reject } = Promise.withResolvers<void>();

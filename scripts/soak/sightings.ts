@@ -1,6 +1,6 @@
 import { type LedgerLine, priceOf } from './books.ts';
 
-/** What a client was told about one request. */
+/** What a client received for one request. */
 export interface Seen {
   model: string;
   promptTokens: number;
@@ -11,13 +11,13 @@ export interface Seen {
 
 export interface Sightings {
   whole(requestId: string, seen: Seen): void;
-  /** Cut off by the client: it is billed for at least what it got, and at most once. */
+  /** Cancelled by the client: billed for at least what it received, and at most once. */
   part(requestId: string, leastCompletionTokens: number): void;
-  /** Cut off before its id was known: it may be billed or not. */
+  /** Cancelled before its id was known: may or may not be billed. */
   lost(): void;
   problem(text: string): void;
   readonly counts: { whole: number; part: number; lost: number };
-  /** Everything in which the ledger and the clients disagree. */
+  /** All differences between the ledger and the clients. */
   compare(ledger: readonly LedgerLine[]): string[];
 }
 

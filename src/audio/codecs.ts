@@ -4,7 +4,7 @@ import { MPEGDecoder } from 'mpg123-decoder';
 import { OpusDecoder } from 'opus-decoder';
 import { createOggPages } from './ogg-pages.ts';
 
-/** Samples of some packets, one array for each channel. */
+/** Decoded samples, one array for each channel. */
 export interface Pcm {
   channelData: Float32Array[];
   sampleRate: number;
@@ -12,18 +12,18 @@ export interface Pcm {
 
 export interface PacketDecoder {
   decode(packet: Uint8Array, timestampSeconds: number): Promise<Pcm>;
-  /** What is still held back after the last packet. */
+  /** Returns what is buffered after the last packet. */
   flush?(): Promise<Pcm>;
 }
 
 export interface CodecConfig {
   sampleRate: number;
   numberOfChannels: number;
-  /** The codec's own header, as the container keeps it. */
+  /** The codec's header from the container. */
   description: Uint8Array | undefined;
 }
 
-/** All of them are WebAssembly: a hostile packet can confuse a decoder, but not reach outside its own memory. */
+/** All decoders are WebAssembly: a hostile packet can break a decoder, but not reach outside its memory. */
 export const CODECS: Readonly<Record<string, (config: CodecConfig) => Promise<PacketDecoder>>> = {
   async mp3() {
     const decoder = new MPEGDecoder();
@@ -32,7 +32,7 @@ export const CODECS: Readonly<Record<string, (config: CodecConfig) => Promise<Pa
   },
 
   async opus({ description, numberOfChannels }) {
-    // Byte 18 of the Opus header is the channel mapping family; the table behind it matters only for surround.
+    // Byte 18 of the Opus header is the channel mapping family. The table after it matters only for surround sound.
     const surround = description !== undefined && (description[18] ?? 0) > 0;
     const decoder = surround
       ? new OpusDecoder({

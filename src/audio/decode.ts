@@ -9,13 +9,13 @@ import { AT_WORK, type DecodeFailure, type DecoderArguments, REPORT_DESCRIPTOR }
 export { SAMPLE_RATE } from './protocol.ts';
 
 export interface DecodeLimits {
-  /** Longest audio that is taken. */
+  /** Longest accepted audio. */
   maxSeconds: number;
   /** Resident memory of the decoder process. */
   maxMemoryBytes: number;
-  /** Processor time the decoder may spend on the next second of audio, or to begin: a busy machine is not the file's fault. */
+  /** CPU time for the next second of audio, or to start. Not wall time, which also passes on a busy machine. */
   stallCpuSeconds: number;
-  /** The same by the clock, where processor time cannot be read or is not spent. */
+  /** Wall time, for when CPU time cannot be read or the decoder is idle. */
   stallTimeoutMs: number;
 }
 
@@ -32,9 +32,9 @@ const CLOCK_TICKS_PER_SECOND = 100;
 const ACCEPTED = 'wav, mp3, flac, ogg (Vorbis or Opus), m4a (AAC) and webm (Vorbis or Opus)';
 
 /**
- * Decodes an audio file to mono 16 kHz samples, about a second at a time and only as fast as they are taken. The work is done
- * in a process without rights, ended at once when the consumer leaves or the signal fires.
- * A file that is no audio is an `invalid_parameter` of `file`; a decoder that cannot start is a fault of this machine.
+ * Decodes an audio file to mono 16 kHz samples, about a second at a time and only as fast as they are read. It runs
+ * in a process without rights, which is killed when the consumer stops or the signal fires.
+ * A file that is not audio is an `invalid_parameter`. A decoder that cannot start is an internal error.
  */
 export async function* decodeAudio(
   path: string,
@@ -96,7 +96,7 @@ function start(args: DecoderArguments): ChildProcess {
     args.path,
     source,
     packages.slice(0, packages.lastIndexOf('node_modules') + 12),
-    // Where they are looked for; it may be a link to where they are.
+    // The path may be a link, so both it and its target must be readable.
     join(source, '../node_modules'),
   ];
   return spawn(
@@ -113,7 +113,7 @@ function start(args: DecoderArguments): ChildProcess {
   );
 }
 
-/** Whole samples of a byte stream. The clock runs only while the consumer waits, so a slow consumer is no stall. */
+/** Whole samples of a byte stream. The timeout runs only while the consumer waits, so a slow consumer causes none. */
 async function* alignedSamples(
   stream: Readable,
   stallTimeoutMs: number,
@@ -145,11 +145,11 @@ async function readReport(stream: Readable): Promise<{ atWork: boolean; failure?
   }
 }
 
-/** Only Linux tells; elsewhere the heap limit and the clock remain. */
+/** Available on Linux only. Elsewhere the heap limit and the wall time apply. */
 async function resourcesOf(pid: number | undefined): Promise<{ memoryBytes: number; cpuSeconds: number }> {
   const read = (name: string) => readFile(`/proc/${pid}/${name}`, 'utf8').catch(() => '');
   const [status, stat] = await Promise.all([read('status'), read('stat')]);
-  // The second field is the command in brackets; user and system time are the 14th and 15th.
+  // The second field is the command in brackets. User and system time are fields 14 and 15.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return {
     memoryBytes: Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0) * 1024,

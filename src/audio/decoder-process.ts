@@ -1,6 +1,6 @@
 /**
- * Runs as a process of its own: reads the audio file named in its argument, writes mono 16 kHz samples to standard output.
- * It has no rights but to read that file and its own code, and the parent ends it when it takes too long or too much memory.
+ * The decoder process: reads the audio file named in its argument and writes mono 16 kHz samples to standard output.
+ * It may only read that file and its own code. The parent kills it when it takes too much time or memory.
  */
 import { once } from 'node:events';
 import { writeSync } from 'node:fs';
@@ -32,7 +32,7 @@ import { createResampler, type Resampler } from './resampler.ts';
 
 const MIN_RATE = 4_000;
 const MAX_RATE = 384_000;
-/** Damaged packets are skipped; with more of them than this share the file counts as corrupt. */
+/** Damaged packets are skipped. With a larger share of them the file counts as corrupt. */
 const MAX_DAMAGED_SHARE = 0.5;
 
 class Unusable extends Error {
@@ -112,7 +112,7 @@ async function* uncompressed(track: InputAudioTrack): AsyncGenerator<Pcm> {
   }
 }
 
-/** Mixes to mono, resamples, and writes whole chunks at the pace of the reader. */
+/** Mixes to mono, resamples and writes whole chunks as fast as the parent reads. */
 function createOutput(maxSeconds: number) {
   let resampler: Resampler | undefined;
   let rate = 0;
@@ -169,7 +169,7 @@ function toMono(channels: readonly Float32Array[]): Float32Array {
   return mono;
 }
 
-/** Encoders put silence before the first sample and say so by a negative time. */
+/** Encoders mark the silence before the first sample with negative times. */
 function withoutStart({ channelData, sampleRate }: Pcm, seconds: number): Pcm {
   const skipped = Math.round(seconds * sampleRate);
   return { channelData: channelData.map((channel) => channel.subarray(skipped)), sampleRate };

@@ -1,12 +1,12 @@
 /**
- * Puts Vorbis packets into Ogg pages, because the Vorbis decoder takes nothing else while the demuxer gives packets of any
- * container. One packet a page; the decoder does not check the checksum field, so it stays zero.
+ * Wraps Vorbis packets in Ogg pages, because the Vorbis decoder accepts nothing else, while the demuxer yields packets of any
+ * container. One packet per page. The decoder ignores the checksum, so it stays zero.
  */
 const MAX_SEGMENT = 255;
 const BEGIN_OF_STREAM = 2;
 
 export interface OggPages {
-  /** The three header packets, as WebM and MP4 keep them: a count, the sizes of all but the last, the packets. */
+  /** The three header packets as WebM and MP4 store them: a count, the sizes of all but the last, the packets. */
   headers(codecPrivate: Uint8Array): Uint8Array;
   page(packet: Uint8Array, granulePosition: number): Uint8Array;
 }

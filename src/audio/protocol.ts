@@ -1,11 +1,11 @@
-/** What the server and the decoder process agree on. */
+/** The protocol between the server and the decoder process. */
 
 export const SAMPLE_RATE = 16_000;
 
-/** Samples leave the decoder as little-endian float32, this many at a time. */
+/** The decoder writes little-endian float32 samples, this many at a time. */
 export const CHUNK_SAMPLES = SAMPLE_RATE;
 
-/** Here the decoder says `AT_WORK` as soon as its code is loaded and, before it ends, why a file cannot be used, as JSON. */
+/** On this descriptor the decoder writes `AT_WORK` when its code is loaded, and a `DecodeFailure` as JSON if the file is unusable. */
 export const REPORT_DESCRIPTOR = 3;
 export const AT_WORK = '\n';
 

@@ -7,16 +7,16 @@ import { pipeline } from 'node:stream/promises';
 import { type DecodeLimits, decodeAudio } from './decode.ts';
 import { type AudioWindow, cutWindows } from './windows.ts';
 
-/** A file on disk, or bytes that come from elsewhere. */
+/** A file on disk, or a stream. */
 export type AudioSource = { path: string } | { stream: Readable };
 
 export interface AudioReader {
-  /** Windows as decoding proceeds; at the end, how long the audio is. */
+  /** Yields windows as decoding proceeds, and returns the length of the audio. */
   read(source: AudioSource, signal: AbortSignal): AsyncGenerator<AudioWindow, { durationSeconds: number }>;
 }
 
 export interface AudioReaderDependencies {
-  /** For the bytes of a stream while they are decoded: an m4a may keep its table of contents at the end. */
+  /** Streams are stored here while they are decoded, because an m4a may have its table of contents at the end. */
   temporaryDirectory: string;
   limits?: Partial<DecodeLimits> | undefined;
 }

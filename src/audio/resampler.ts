@@ -1,13 +1,13 @@
-/** Zero crossings of the sinc on either side: beyond them the Kaiser window lets less than -80 dB through. */
+/** Zero crossings of the sinc on either side. The Kaiser window passes less than -80 dB beyond them. */
 const CROSSINGS = 16;
 const KAISER_BETA = 8;
-/** Leaves room for the filter's slope under the new Nyquist frequency. */
+/** Leaves room for the filter's slope below the new Nyquist frequency. */
 const PASSBAND = 0.95;
 
 export interface Resampler {
-  /** Samples that can be computed by now. */
+  /** Returns the samples that can be computed so far. */
   push(input: Float32Array): Float32Array;
-  /** The rest, as if silence followed. */
+  /** Returns the remaining samples, as if silence followed. */
   flush(): Float32Array;
 }
 
@@ -21,7 +21,7 @@ export function createResampler(fromRate: number, toRate: number): Resampler {
   const reach = Math.ceil(CROSSINGS / cutoff);
   const taps = filterTaps(phases, reach, cutoff);
   const width = 2 * reach;
-  // Begins with silence, so that the first output is centred on the first input.
+  // Starts with silence, so that the first output is centred on the first input.
   let held = new Float32Array(reach - 1);
   let phase = 0;
 

@@ -1,26 +1,26 @@
 import { SAMPLE_RATE } from './protocol.ts';
 
-/** Windows of the model are 30 s long; a cut is looked for in the last part of each. */
+/** The model takes windows of 30 s. Each is cut somewhere in its last part. */
 const WINDOW_SAMPLES = 30 * SAMPLE_RATE;
 const SEARCH_FROM_SAMPLES = 18 * SAMPLE_RATE;
 const FRAME_SAMPLES = SAMPLE_RATE / 50;
-/** A cut lies in the middle of the quietest stretch of this many frames: 0.3 s, a breath between sentences. */
+/** A cut is in the middle of the quietest 0.3 s, a breath between sentences. */
 const PAUSE_FRAMES = 15;
-/** -55 dBFS. Nothing under it is speech that anyone could follow, so the stretch is not transcribed at all. */
+/** -55 dBFS. Speech below it is unintelligible, so it is not transcribed. */
 const SILENCE_ENERGY = 10 ** (-55 / 10);
-/** Kept before the first sound of a window, so that a soft beginning is not lost. */
+/** Kept before the first sound of a window, so that a soft start is not lost. */
 const LEAD_IN_FRAMES = 10;
 
 export interface AudioWindow {
-  /** Where the window begins in the whole audio. */
+  /** Start of the window in the whole audio. */
   startSeconds: number;
   /** At most 30 s of mono 16 kHz samples. */
   samples: Float32Array<ArrayBuffer>;
 }
 
 /**
- * Cuts a stream of samples into windows of at most 30 s, each at the quietest place of its last 12 s. Silence before the first
- * sound of a window is skipped, so long pauses cost nothing. Holds one window and the chunk being read, never more.
+ * Cuts a stream of samples into windows of at most 30 s, each at the quietest point of its last 12 s. Silence before the first
+ * sound of a window is skipped, so long pauses cost nothing. Keeps one window and one chunk in memory.
  * Returns the length of the whole audio.
  */
 export async function* cutWindows(
@@ -59,7 +59,7 @@ export async function* cutWindows(
   return { durationSeconds };
 }
 
-/** Whole frames of silence at the start that may go. */
+/** Whole frames of silence at the start that can be dropped. */
 function leadingSilence(samples: Float32Array): number {
   const frames = Math.floor(samples.length / FRAME_SAMPLES);
   let quiet = 0;
@@ -73,7 +73,7 @@ function hasSound(samples: Float32Array): boolean {
   return false;
 }
 
-/** The middle of the quietest pause; of equals the last, so that windows are long. */
+/** The middle of the quietest pause. The last among equals, so that windows are long. */
 function quietestCut(samples: Float32Array): number {
   const first = SEARCH_FROM_SAMPLES / FRAME_SAMPLES;
   const frames = WINDOW_SAMPLES / FRAME_SAMPLES;

@@ -34,7 +34,7 @@ export const accountsCommand: Command = {
       print(values.json ? JSON.stringify(accountToJson(account)) : `created account ${account.name} (${account.id})`);
     } else if (action === 'update') {
       if (Object.keys(definedFields(limits)).length === 0)
-        throw new UsageError('say what to change, for example --rpm 60');
+        throw new UsageError('nothing to change was given; try --rpm 60');
       const found = await keys.findAccount(name);
       const account = found && (await keys.updateAccount(found.id, limits));
       if (account === undefined)

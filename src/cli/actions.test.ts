@@ -12,13 +12,13 @@ it('reads the action and what follows it', () => {
 });
 
 it.each([
-  [[], 'say what to do: create, list, revoke'],
-  [['remove', 'ci'], "there is no action 'remove'; there are: create, list, revoke"],
-  [['constructor'], "there is no action 'constructor'; there are: create, list, revoke"],
+  [[], 'an action is missing; use one of: create, list, revoke'],
+  [['remove', 'ci'], "unknown action 'remove'; use one of: create, list, revoke"],
+  [['constructor'], "unknown action 'constructor'; use one of: create, list, revoke"],
   [['create'], "'keys create' needs a name"],
   [['revoke'], "'keys revoke' needs an id"],
-  [['create', 'my', 'new', 'key'], "'keys create' cannot do anything with 'new key'"],
-  [['list', 'team'], "'keys list' cannot do anything with 'team'"],
-])('of %j it says what is wrong', (args, message) => {
+  [['create', 'my', 'new', 'key'], "'keys create' does not accept 'new key'"],
+  [['list', 'team'], "'keys list' does not accept 'team'"],
+])('reports the error in %j', (args, message) => {
   expect(() => read(...args)).toThrow(new UsageError(message));
 });

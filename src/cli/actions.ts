@@ -1,6 +1,6 @@
 import { UsageError } from './command.ts';
 
-/** What follows the name of an action: so many of what. */
+/** The arguments that an action takes. */
 export interface Follows {
   what: string;
   least: number;
@@ -11,19 +11,19 @@ export const nothing: Follows = { what: '', least: 0, most: 0 };
 export const one = (what: string): Follows => ({ what, least: 1, most: 1 });
 export const several = (what: string, least = 1): Follows => ({ what, least, most: Number.POSITIVE_INFINITY });
 
-/** The action that the arguments ask for, and what follows it. Throws what is missing, unknown or too much. */
+/** Splits the arguments into an action and what follows it. Throws on a missing, unknown or extra argument. */
 export function readAction<A extends string>(
   command: string,
   actions: Record<A, Follows>,
   [action, ...following]: readonly string[],
 ): { action: A; following: string[] } {
   const known = Object.keys(actions).join(', ');
-  if (action === undefined) throw new UsageError(`say what to do: ${known}`);
-  if (!Object.hasOwn(actions, action)) throw new UsageError(`there is no action '${action}'; there are: ${known}`);
+  if (action === undefined) throw new UsageError(`an action is missing; use one of: ${known}`);
+  if (!Object.hasOwn(actions, action)) throw new UsageError(`unknown action '${action}'; use one of: ${known}`);
   const { what, least, most } = actions[action as A];
   if (following.length < least) throw new UsageError(`'${command} ${action}' needs ${what}`);
   if (following.length > most) {
-    throw new UsageError(`'${command} ${action}' cannot do anything with '${following.slice(most).join(' ')}'`);
+    throw new UsageError(`'${command} ${action}' does not accept '${following.slice(most).join(' ')}'`);
   }
   return { action: action as A, following };
 }

@@ -88,5 +88,5 @@ it('marks a batch as cancelled for the server to see', async () => {
   expect(await run('cancel', 'batch_running')).toBe('batch_running cancelling, 5 of 10, 1 failed');
   expect((await store.batches.get('batch_running'))?.status).toBe('cancelling');
   await expect(run('cancel', 'batch_done')).rejects.toThrow(/is 'completed': nothing to cancel/);
-  await expect(run()).rejects.toThrow(/say what to do/);
+  await expect(run()).rejects.toThrow(/an action is missing/);
 });

@@ -98,7 +98,7 @@ export const batchesCommand: Command = {
       print(values.json ? JSON.stringify(batch) : details(batch, await accountName(batch.accountId)));
     } else {
       await find();
-      // The server sees the mark within a second and ends the batch; without one, the next start does.
+      // A running server sees this within a second and ends the batch. Otherwise the next start does.
       await batches.cancel(id, systemClock.now());
       const batch = await find();
       if (batch.cancellingAt === null)

@@ -9,7 +9,7 @@ const at = (value: unknown, path: readonly string[]): unknown =>
 
 const MASK = '********';
 
-/** Keys as in the file, secrets hidden wherever they stand: also in the user part of an address. */
+/** Keys as in the file. Hides secrets, also the user and password in an address. */
 function masked(value: unknown, name = ''): unknown {
   if (Array.isArray(value)) return value.map((item) => masked(item));
   if (typeof value === 'object' && value !== null) {

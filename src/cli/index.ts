@@ -1,6 +1,6 @@
 import type { Command } from './command.ts';
 
-/** A command is loaded when it is asked for: most need only a part of what the server needs. */
+/** Commands are loaded on demand, because most need only a part of what the server needs. */
 export interface CommandEntry {
   summary: string;
   load(): Promise<Command>;

@@ -81,7 +81,7 @@ export const keysCommand: Command = {
     }
     const printSecret = (key: ApiKey, secret: string, text: string) => {
       if (values.json) print(JSON.stringify({ ...keyToJson(key), secret }));
-      else print(`${text}\n\n    ${secret}\n\nIt is shown this once only: store it now.`);
+      else print(`${text}\n\n    ${secret}\n\nStore it now: it is not shown again.`);
     };
 
     if (action === 'create') {
@@ -94,7 +94,7 @@ export const keysCommand: Command = {
       print(values.json ? JSON.stringify(found.map(keyToJson)) : keyTable(found, await keys.listAccounts()));
     } else if (action === 'update') {
       const changes = definedFields({ ...rights, name: values.name });
-      if (Object.keys(changes).length === 0) throw new UsageError('say what to change, for example --rpm 60');
+      if (Object.keys(changes).length === 0) throw new UsageError('nothing to change was given; try --rpm 60');
       const key = known(await keys.updateKey(subject, changes));
       print(values.json ? JSON.stringify(keyToJson(key)) : keyTable([key], await keys.listAccounts()));
     } else if (action === 'revoke') {
@@ -103,7 +103,7 @@ export const keysCommand: Command = {
     } else {
       const rotated = known(await keys.rotateKey(subject, durationOption('grace', values.grace ?? '24h') ?? 0));
       const { revokedAt, expiresAt } = rotated.previous;
-      const old = revokedAt === null ? `goes on until ${isoTimeOrNull(expiresAt)}` : 'was revoked';
+      const old = revokedAt === null ? `is valid until ${isoTimeOrNull(expiresAt)}` : 'was revoked';
       printSecret(rotated.key, rotated.secret, `created key ${rotated.key.id}; the old one ${old}`);
     }
   },

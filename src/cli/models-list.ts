@@ -10,13 +10,13 @@ export interface ModelListContext {
   store: WeightsStore;
   entries: readonly ModelEntry[];
   catalog: CatalogService;
-  /** Of the running server, if there is one. */
+  /** Undefined when no server is running. */
   engines: readonly EngineReport[] | undefined;
   json: boolean;
   print(text: string): void;
 }
 
-/** Every model with the state of its weights and, where a server runs, of its engine. */
+/** Lists every model with the state of its weights and, if a server is running, of its engine. */
 export async function listModels({ store, entries, catalog, engines, json, print }: ModelListContext): Promise<void> {
   const models = catalog.list().map(({ entry, version }) => ({ entry, version }));
   const stored = models.flatMap(({ entry, version }) =>

@@ -3,7 +3,7 @@ import { WeightsError } from '../models/weights-error.ts';
 import type { Clock } from '../ports/clock.ts';
 import { formatBytes, formatDuration, type ProgressView } from './progress.ts';
 
-/** The part of `baobab models` that works on weights, for models that were already chosen from the catalog. */
+/** The actions of `baobab models` that work on weights. */
 export interface WeightsCommandContext {
   store: WeightsStore;
   models: readonly StoredModel[];
@@ -15,7 +15,7 @@ export interface WeightsCommandContext {
 
 const labelOf = ({ slug, version }: StoredModel): string => `${slug}@${version}`;
 
-/** One after the other; a failure does not keep the rest from being pulled. Answers how many failed. */
+/** Pulls one model after the other and goes on after a failure. Returns how many failed. */
 export async function pullWeights({ store, models, progress, clock, signal }: WeightsCommandContext): Promise<number> {
   let failed = 0;
   for (const model of models) {
@@ -39,7 +39,7 @@ export async function pullWeights({ store, models, progress, clock, signal }: We
   return failed;
 }
 
-/** Answers how many are not what they should be. What is not installed is not a failure. */
+/** Returns how many models have missing or changed files. Models that are not installed do not count. */
 export async function verifyWeights({ store, models, print, signal }: WeightsCommandContext): Promise<number> {
   let failed = 0;
   for (const model of models) {

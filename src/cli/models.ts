@@ -15,7 +15,7 @@ import { parseOptions } from './options.ts';
 import { createProgressView, formatBytes, formatDuration } from './progress.ts';
 import { table } from './table.ts';
 
-/** The versions that arguments name: a slug means its recommended version. */
+/** The versions that the arguments name. A slug means its recommended version. */
 function choose(entries: readonly ModelEntry[], names: readonly string[], starter: boolean): StoredModel[] {
   const stored = (entry: ModelEntry, version: ModelVersion | undefined): StoredModel[] =>
     version?.source === undefined ? [] : [{ slug: entry.slug, version: version.version, source: version.source }];
@@ -124,7 +124,7 @@ export const modelsCommand: Command = {
     const store = openWeights(config, createLogger({ level: 'silent', format: 'json' }), context.env);
     await using _store = store;
     const stop = new AbortController();
-    process.once('SIGINT', () => stop.abort(new CommandFailed('interrupted; a later pull goes on from here')));
+    process.once('SIGINT', () => stop.abort(new CommandFailed('interrupted; the next pull resumes here')));
     const progress = createProgressView(process.stderr, systemClock);
     const common = { store, progress, clock: systemClock, print, signal: stop.signal };
 
@@ -149,7 +149,7 @@ export const modelsCommand: Command = {
         .map(({ slug }) => slug);
       const failed = await verifyWeights({ ...common, models: choose(entries, names.length > 0 ? names : all, false) });
       if (failed > 0)
-        throw new CommandFailed(`${failed} are not as they should be; 'baobab models pull' fetches them again`);
+        throw new CommandFailed(`${failed} have missing or changed files; 'baobab models pull' fetches them again`);
     }
   },
 };

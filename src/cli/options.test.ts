@@ -19,10 +19,10 @@ describe('options', () => {
     [['-x'], "there is no option '-x'"],
     [['--constructor'], "there is no option '--constructor'"],
     [['--rpm'], '--rpm needs a value'],
-    [['--rpm', '-1'], "--rpm needs a value, and '-1' begins with a dash; write --rpm=-1 if it is meant"],
-    [['--rpm', '--json'], "--rpm needs a value, and '--json' begins with a dash; write --rpm=--json if it is meant"],
+    [['--rpm', '-1'], "--rpm needs a value, and '-1' starts with a dash; write --rpm=-1 to pass it"],
+    [['--rpm', '--json'], "--rpm needs a value, and '--json' starts with a dash; write --rpm=--json to pass it"],
     [['--json=yes'], '--json takes no value'],
-  ])('%j are refused in words', (args, message) => {
+  ])('reports %j as an error', (args, message) => {
     expect(() => parse(...args)).toThrow(new OptionError(message));
   });
 

@@ -12,10 +12,10 @@ function optionProblem(token: Token, options: Options): string | undefined {
   if (option.type === 'boolean') return inlineValue ? `${rawName} takes no value` : undefined;
   if (value === undefined) return `${rawName} needs a value`;
   if (inlineValue || !value.startsWith('-')) return undefined;
-  return `${rawName} needs a value, and '${value}' begins with a dash; write ${rawName}=${value} if it is meant`;
+  return `${rawName} needs a value, and '${value}' starts with a dash; write ${rawName}=${value} to pass it`;
 }
 
-/** Strict parsing of a command's own options: an unknown one is an error that names it. */
+/** Parses the options of a command. Throws on an unknown one. */
 export function parseOptions<T extends Options>(args: readonly string[], options: T) {
   const common = { args: [...args], options, allowPositionals: true } as const;
   for (const token of parseArgs({ ...common, strict: false, tokens: true }).tokens) {

@@ -9,7 +9,7 @@ export interface ProgressTarget {
 
 export interface ProgressView {
   update(label: string, progress: PullProgress): void;
-  /** Replaces the bar by a last line. */
+  /** Replaces the bar with a final line. */
   finish(text: string): void;
 }
 
@@ -24,7 +24,7 @@ export interface ShareView {
   finish(text: string): void;
 }
 
-/** A bar that is drawn over itself on a terminal; a line now and then in a log. */
+/** A progress bar on a terminal, a line every few seconds elsewhere. */
 export function createShareView(target: ProgressTarget, clock: Clock): ShareView {
   if (target.isTTY === true) {
     return {
@@ -62,7 +62,7 @@ function barLine(label: string, share: number | null, details: readonly string[]
   return `${label}  ${bar} ${[percent(share), ...details].filter(Boolean).join('  ')}`;
 }
 
-/** A line that wraps could not be drawn over. */
+/** A line that wraps could not be overwritten. */
 const cutTo = (line: string, columns: number): string => [...line].slice(0, Math.max(1, columns - 1)).join('');
 
 function shareOf({ receivedBytes, totalBytes }: PullProgress): number | null {

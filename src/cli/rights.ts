@@ -22,7 +22,7 @@ export const KEY_OPTIONS = {
 type Values<T> = { [Option in keyof T]?: string | undefined };
 type Read<T> = (name: string, text: string | undefined) => T;
 
-/** The word that takes a limit away. */
+/** Removes a limit. */
 const NONE = 'none';
 
 const orNull =
@@ -33,7 +33,7 @@ const orNull =
 const limit = orNull(integerOption);
 const dollars = orNull(dollarsOption);
 
-/** Names with commas between them. An empty text is refused: as a limit it would let everything through. */
+/** Comma-separated names. An empty text is refused, because as a limit it would allow everything. */
 function namesOption(name: string, given: string | undefined): string[] | undefined {
   const names = given
     ?.split(',')
@@ -43,7 +43,7 @@ function namesOption(name: string, given: string | undefined): string[] | undefi
   return names;
 }
 
-/** No names at all stand for every one. */
+/** An empty list allows all. */
 const namesOrAll = (name: string, given: string | undefined) => (given === NONE ? [] : namesOption(name, given));
 
 function scopesOption(name: string, given: string | undefined): Scope[] | undefined {

@@ -8,7 +8,7 @@ import { COMMANDS } from './index.ts';
 function help(): string {
   const width = Math.max(...Object.keys(COMMANDS).map((name) => name.length));
   const lines = Object.entries(COMMANDS).map(([name, { summary }]) => `  ${name.padEnd(width)}  ${summary}`);
-  return `usage: baobab <command> [options]\n\n${lines.join('\n')}\n\n'baobab <command> --help' tells more; every setting is a flag too ('baobab config --settings').`;
+  return `usage: baobab <command> [options]\n\n${lines.join('\n')}\n\n'baobab <command> --help' shows its options. Every setting is also a flag ('baobab config --settings').`;
 }
 
 function usageOf(name: string, { usage }: Command): string {
@@ -16,7 +16,7 @@ function usageOf(name: string, { usage }: Command): string {
   return `usage:\n${usage.map((each) => start + each.replaceAll('\n', `\n${' '.repeat(start.length)}`)).join('\n')}`;
 }
 
-/** The options that set a field, where errors name one. */
+/** Options by the fields that errors name. */
 const OPTION_NAMES: Readonly<Record<string, string>> = {
   start: '--start',
   end: '--end',
@@ -43,7 +43,7 @@ function explain(name: string, error: unknown, usage: string): { text: string; e
   return undefined;
 }
 
-/** Runs what the arguments ask for; answers with the exit code. */
+/** Runs a command and returns the exit code. */
 export async function runCommand(
   [name, ...args]: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
@@ -56,7 +56,7 @@ export async function runCommand(
   }
   const entry = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
   if (entry === undefined) {
-    printError(`baobab: there is no command '${name}'\n\n${help()}`);
+    printError(`baobab: unknown command '${name}'\n\n${help()}`);
     return 2;
   }
   const command = await entry.load();

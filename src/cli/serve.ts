@@ -4,12 +4,12 @@ import type { ResolvedConfig } from '../config/load.ts';
 import type { IssuedKey } from '../services/access/keys.ts';
 import { type Command, CommandFailed, UsageError } from './command.ts';
 
-/** Ctrl-C reaches a server under `npm start` twice: from the terminal, and passed on by npm. */
+/** Under `npm start` one Ctrl-C arrives twice: from the terminal and from npm. */
 const SAME_KEYSTROKE_MS = 1_000;
 const PARENT_CHECK_MS = 500;
 
 const greeting = (secret: string): string => `
-Your first key, shown this once only:
+Your first key. It is not shown again:
 
     ${secret}
 `;
@@ -23,10 +23,10 @@ Try it:
 API reference: ${address}/docs
 `;
 
-/** What keeps the machine from listening, in words for its operator. */
+/** Why the server cannot listen, for operators. */
 function listenProblem(error: unknown, { host, port }: ResolvedConfig): string | undefined {
   const { syscall, code } = error as NodeJS.ErrnoException;
-  if (code === 'EADDRINUSE') return `port ${port} of ${host} is taken; choose another one with --port`;
+  if (code === 'EADDRINUSE') return `port ${port} of ${host} is in use; choose another one with --port`;
   if (code === 'EACCES' && syscall === 'listen')
     return `this user may not listen on port ${port}; choose one above 1023 with --port`;
   if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND')
@@ -34,17 +34,17 @@ function listenProblem(error: unknown, { host, port }: ResolvedConfig): string |
   return undefined;
 }
 
-/** Settings are taken out already: what is left is a slip of the pen, and would go unnoticed. */
+/** Settings are parsed already, so any other argument is a mistake. */
 function refuseArguments([first]: readonly string[]): void {
   if (first === undefined) return;
   throw new UsageError(
     first.startsWith('-')
-      ? `there is no setting '${first.split('=')[0]}'; 'baobab config --settings' lists them`
-      : `'${first}' is not understood; settings are written as --port 8080`,
+      ? `unknown setting '${first.split('=')[0]}'; 'baobab config --settings' lists them`
+      : `'${first}' is not a setting; write settings as --port 8080`,
   );
 }
 
-/** Whoever stands in front of the server (bin/baobab.mjs says so) has ended without a word. */
+/** The parent process died without passing on a signal (see bin/baobab.mjs). */
 function onParentGone(stop: () => void): void {
   const parent = process.ppid;
   const timer = setInterval(() => {
@@ -55,7 +55,7 @@ function onParentGone(stop: () => void): void {
   timer.unref();
 }
 
-/** Resolves with the first SIGINT or SIGTERM; a second one, made on purpose, ends the process at once. */
+/** Resolves on the first SIGINT or SIGTERM. A second one, later than the same keystroke, ends the process at once. */
 function stopSignal(env: Environment): Promise<void> {
   return new Promise((resolve) => {
     if (env._BAOBAB_ENDS_WITH_PARENT !== undefined) onParentGone(resolve);
@@ -77,7 +77,7 @@ export const serveCommand: Command = {
     let first: IssuedKey | undefined;
     const onFirstKey = (issued: IssuedKey) => {
       first = issued;
-      // A key that came from the environment is known to whoever set it.
+      // A configured key is known already.
       if (config.apiKey === undefined) print(greeting(issued.secret));
     };
     const service = await startService(config, { env, onFirstKey, locate }).catch((error: unknown) => {

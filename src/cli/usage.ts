@@ -16,7 +16,7 @@ function bar(value: bigint, largest: bigint): string {
   return '█'.repeat(Math.floor(eighths / 8)) + EIGHTHS[eighths % 8];
 }
 
-/** With the name of its account where there may be several. */
+/** With the account name when several accounts are reported. */
 type Bucket = UsageBucket & { account?: string };
 
 const GROUP_COLUMNS: Record<string, (bucket: Bucket) => string> = {
@@ -48,7 +48,7 @@ const csvCell = (text: string): string => (/[",\n]/.test(text) ? `"${text.replac
 export const usageCommand: Command = {
   usage: [
     '[--account NAME | --all] [--start DATE] [--end DATE] [--bucket hour|day|month] [--group-by model,region,key]\n' +
-      "[--csv | --json]    unless told otherwise: of the account 'default', from the first of this month to now (UTC)",
+      "[--csv | --json]    default: the account 'default', from the first of this month to now (UTC)",
   ],
   async run({ args, config, print }) {
     const { values, positionals } = parseOptions(args, {
@@ -62,7 +62,7 @@ export const usageCommand: Command = {
       json: { type: 'boolean' },
     });
     if (positionals.length > 0) {
-      throw new UsageError(`cannot do anything with '${positionals.join(' ')}'; --account NAME names an account`);
+      throw new UsageError(`unexpected argument '${positionals.join(' ')}'; --account NAME names an account`);
     }
     if (values.all && values.account !== undefined) throw new OptionError('--all and --account exclude each other');
     await using administration = await openAdministration(config);

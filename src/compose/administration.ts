@@ -7,12 +7,12 @@ import { type CatalogService, createCatalog } from '../services/catalog.ts';
 import { createUsage, type UsageService } from '../services/usage.ts';
 import { catalogEntries, openConfiguredStore } from './storage.ts';
 
-/** What operators' commands need: they work on the store itself, beside a running server or without one. */
+/** What operators' commands need. They open the store themselves, with or without a running server. */
 export interface Administration extends AsyncDisposable {
   keys: KeysService;
   usage: UsageService;
   batches: BatchRepository;
-  /** Read when it is asked for: other commands need not wait for it, nor fail with it. */
+  /** Read on demand, so that other commands do not wait for it or fail with it. */
   openCatalog(): Promise<{ entries: ModelEntry[]; catalog: CatalogService }>;
 }
 

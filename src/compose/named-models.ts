@@ -8,7 +8,7 @@ function isKnown(name: string, entries: readonly ModelEntry[]): boolean {
   return entry?.versions.some(({ version }) => version === (reference?.version ?? entry.recommended)) ?? false;
 }
 
-/** A slip of the pen in a slug would otherwise leave a model cold, or without its upstream, silently. */
+/** A misspelt slug would otherwise silently leave a model cold or without its upstream. */
 export function checkNamedModels(
   { models, upstreams }: Pick<ResolvedConfig, 'models' | 'upstreams'>,
   entries: readonly ModelEntry[],

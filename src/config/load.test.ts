@@ -201,7 +201,7 @@ describe('what stops the start', () => {
   });
 
   it('a file that was named and is not there', () => {
-    expect(problems({ args: ['--config', 'none.yaml'] })[0]).toContain('there is no such configuration file');
+    expect(problems({ args: ['--config', 'none.yaml'] })[0]).toContain('the configuration file does not exist');
   });
 
   it('a head that may take longer than the whole request', () => {

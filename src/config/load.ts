@@ -12,7 +12,7 @@ export class ConfigError extends Error {
 }
 
 export interface ConfigSources {
-  /** Everything after the command's name; flags that are settings are taken, the rest is returned. */
+  /** Everything after the command's name. Flags that are settings are taken out. */
   args: readonly string[];
   env: Readonly<Record<string, string | undefined>>;
   workingDirectory: string;
@@ -22,11 +22,11 @@ export type ResolvedConfig = Config & { modelsDir: string };
 
 export interface LoadedConfig {
   config: ResolvedConfig;
-  /** Arguments that are no settings. */
+  /** Arguments that are not settings. */
   rest: string[];
-  /** The file that was read, if there was one. */
+  /** The configuration file, if there is one. */
   file: string | undefined;
-  /** Variable, flag or line that a setting comes from. */
+  /** The variable, flag or line that a setting comes from. */
   locate(path: readonly string[]): string;
 }
 
@@ -63,7 +63,7 @@ function takeFlags(args: readonly string[], problems: string[]): Flags {
   return flags;
 }
 
-/** Node refuses to start with a head that may take longer than the whole request. */
+/** Node refuses a head timeout that is longer than the request timeout. */
 function timeoutProblems(values: unknown, locate: (path: readonly string[]) => string): string[] {
   const { headersTimeoutMs: head, requestTimeoutMs: whole } = (values as Partial<Config>).http ?? {};
   if (typeof head !== 'number' || typeof whole !== 'number' || head <= whole) return [];
@@ -90,20 +90,20 @@ function addressProblems(values: unknown, locate: (path: readonly string[]) => s
     .map(({ path, example }) => `${locate(path)}: ${path.map(snake).join('.')}: must be an address such as ${example}`);
 }
 
-/** File, then environment, then flags; each overrides the one before. Throws one error that lists every problem. */
+/** Reads the file, the environment and the flags; later ones override. Throws one error that lists every problem. */
 export function loadConfig({ args, env, workingDirectory }: ConfigSources): LoadedConfig {
   const problems: string[] = [];
   const flags = takeFlags(args, problems);
   const chosen = flags.file ?? env.BAOBAB_CONFIG;
   const file = resolve(workingDirectory, chosen ?? 'baobab.yaml');
   const document = existsSync(file) ? readYaml(file) : undefined;
-  if (document === undefined && chosen !== undefined) problems.push(`${file}: there is no such configuration file`);
+  if (document === undefined && chosen !== undefined) problems.push(`${file}: the configuration file does not exist`);
   problems.push(...(document?.problems ?? []));
   const content = document?.value ?? {};
   const isMapping = typeof content === 'object' && !Array.isArray(content);
   if (!isMapping) problems.push(`${file}:1: must hold settings as 'key: value'`);
   const values = (isMapping ? content : {}) as Record<string, unknown>;
-  /** Which variable or flag gave a key, for messages. */
+  /** The variable or flag that set a key, for messages. */
   const givenBy = new Map<string, string>();
 
   for (const setting of SETTINGS) {

@@ -34,7 +34,7 @@ export const SETTINGS: readonly Setting[] = leaves(ConfigSchema, []);
 
 export const isSecret = (schema: TSchema): boolean => (schema as { secret?: boolean }).secret === true;
 
-/** Text from the environment or the command line, as the type that the schema wants; unchanged where it does not fit. */
+/** Converts text to the type of the schema. Text that does not fit stays as it is and fails validation. */
 export function parseText(schema: TSchema, text: string): unknown {
   if (IsInteger(schema)) return /^-?\d+$/.test(text) ? Number(text) : text;
   if (IsBoolean(schema))

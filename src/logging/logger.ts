@@ -6,10 +6,10 @@ export interface LogSettings {
 }
 
 const LEVELS: Record<number, string> = { 10: 'trace', 20: 'debug', 30: 'info', 40: 'warn', 50: 'error', 60: 'fatal' };
-/** Who writes it; the same on every line, so not worth repeating to a person. */
+/** Shown elsewhere in the line, or the same on every line. */
 const QUIET = new Set(['level', 'time', 'pid', 'hostname', 'msg', 'err']);
 
-/** One line for people: time, level, message, then the fields that are set. */
+/** A line for people: time, level, message, then the fields. */
 export function prettyLine(line: string): string {
   const { level, time, msg, err, ...fields } = JSON.parse(line) as Record<string, unknown>;
   const clock = new Date(Number(time)).toISOString().slice(11, 23);
@@ -24,14 +24,14 @@ export function prettyLine(line: string): string {
 
 const pretty = (out: NodeJS.WritableStream): DestinationStream => ({ write: (line) => out.write(prettyLine(line)) });
 
-/** `out` is for tests; the default writes straight to the descriptor, so that no line is lost when the process ends. */
+/** `out` is for tests. The default writes synchronously, so that no line is lost when the process ends. */
 export function createLogger(settings: LogSettings, out?: NodeJS.WritableStream & { isTTY?: boolean }): Logger {
   const forPeople =
     settings.format === 'pretty' || (settings.format === 'auto' && (out ?? process.stderr).isTTY === true);
   const options = {
     level: settings.level,
     base: null,
-    // A second line of defence: nothing we log should hold these, and if it does they do not come out.
+    // A second line of defence: log lines should never contain these.
     redact: {
       paths: [
         'authorization',

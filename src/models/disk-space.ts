@@ -9,7 +9,7 @@ export const freeBytes: StatFileSystem = async (path) => {
   return bavail * bsize;
 };
 
-/** Left to the rest of the machine. */
+/** Kept free for other programs. */
 const RESERVE_BYTES = 64 * 1024 ** 2;
 
 const megabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`;

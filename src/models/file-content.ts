@@ -7,13 +7,13 @@ const READ_CHUNK_BYTES = 256 * 1024;
 export interface Digest {
   bytes: number;
   sha256: string;
-  /** What git calls this content; hubs give it for files outside large-file storage. Null: not asked for. */
+  /** The git object id. Hubs report it for files outside large-file storage. Null: not requested. */
   gitOid: string | null;
 }
 
 /**
- * Reads in pieces, so the event loop turns between them. One buffer serves them all, since fresh ones for gigabytes would keep
- * the garbage collector busy: a piece is valid only until the next one is asked for.
+ * Reads a file in chunks, so that the event loop can run between them. All chunks share one buffer, because new ones for
+ * gigabytes would keep the garbage collector busy: a chunk is valid only until the next one is read.
  */
 export async function* readChunks(paths: readonly string[], signal: AbortSignal): AsyncGenerator<Uint8Array> {
   const buffer = Buffer.allocUnsafe(READ_CHUNK_BYTES);
@@ -54,7 +54,7 @@ export async function syncDirectory(path: string): Promise<void> {
   }
 }
 
-/** A file that is on the disk, not only in the page cache, once `finish` has returned. */
+/** A file that is on disk, not only in the page cache, when `finish` has returned. */
 export async function openForWriting(path: string, mode: 'replace' | 'append') {
   await mkdir(dirname(path), { recursive: true });
   const handle = await open(path, mode === 'append' ? 'a' : 'w');
@@ -69,7 +69,7 @@ export async function openForWriting(path: string, mode: 'replace' | 'append') {
       await handle.sync();
       await handle.close();
     },
-    /** Keeps what was written. */
+    /** Keeps what was written so far. */
     abandon: (): Promise<void> => handle.close(),
   };
 }

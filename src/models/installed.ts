@@ -21,7 +21,7 @@ type Presence = { condition: 'whole' | 'touched' | 'absent'; bytes: number };
 
 const ABSENT: Presence = { condition: 'absent', bytes: 0 };
 
-/** Whether the directory holds what the catalog names, judged by its manifest without reading the files. */
+/** Whether the directory has the files of the catalog entry, by its manifest and without reading the files. */
 export function inspect(model: StoredModel, paths: ModelPaths): Presence {
   const manifest = readManifestSync(paths.directory);
   if (manifest === null) return ABSENT;
@@ -38,7 +38,7 @@ export function inspect(model: StoredModel, paths: ModelPaths): Presence {
 
 export const sizeOf = (manifest: Manifest): number => manifest.files.reduce((sum, { bytes }) => sum + bytes, 0);
 
-/** Hashes every file again. A file that is not what it was is removed, so that it cannot be used. */
+/** Hashes every file again. Removes changed files, so that they cannot be used. */
 export async function rehash(paths: ModelPaths, signal: AbortSignal): Promise<VerifiedFile[]> {
   const manifest = await readManifest(paths.directory);
   if (manifest === null) return [];
@@ -60,7 +60,7 @@ export async function uninstall(paths: ModelPaths): Promise<{ freedBytes: number
   const manifest = await readManifest(paths.directory);
   const freedBytes = manifest === null || manifest.inPlace !== undefined ? 0 : sizeOf(manifest);
   await rm(paths.staging, { recursive: true, force: true });
-  // Gone for everybody at once, then deleted.
+  // Renamed first, so that it disappears at once.
   const trash = `${paths.staging}.removed`;
   await rename(paths.directory, trash).catch(() => {});
   await rm(paths.directory, { recursive: true, force: true });
@@ -97,7 +97,7 @@ export async function listInstalled(storeDirectory: string): Promise<InstalledWe
   return installed;
 }
 
-/** Where each content lies already: several models may be made of the same files. */
+/** Paths of stored files by content: several models may share files. */
 export async function installedByHash(storeDirectory: string): Promise<Map<string, string>> {
   const byHash = new Map<string, string>();
   for await (const { directory, manifest } of installedManifests(storeDirectory)) {
@@ -109,7 +109,7 @@ export async function installedByHash(storeDirectory: string): Promise<Map<strin
 
 const STALE_MS = 7 * 24 * 3600 * 1000;
 
-/** What interrupted pulls left is kept for resuming, but not for ever. */
+/** Removes old leftovers of interrupted pulls. Newer ones are kept for resuming. */
 export async function sweepStaging(storeDirectory: string, nowMs: number): Promise<void> {
   const root = join(storeDirectory, STAGING_NAME);
   for (const name of await readdir(root).catch(() => [])) {

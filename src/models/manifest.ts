@@ -11,12 +11,12 @@ export interface ManifestFile {
   sha256: string;
 }
 
-/** Written after every file was verified, so that later starts compare sizes and times instead of hashing again. */
+/** Written after all files were verified, so that later starts compare sizes and times instead of hashing. */
 export interface Manifest {
   format: 1;
   slug: string;
   version: string;
-  /** Where the files are when they are used in place; absent: beside the manifest. */
+  /** Directory of files that are used in place. Absent: beside the manifest. */
   inPlace?: string | undefined;
   files: ManifestFile[];
 }

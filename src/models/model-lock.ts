@@ -6,8 +6,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 const POLL_MS = 200;
 
 /**
- * A lock between processes. SQLite holds a POSIX lock on the file while a transaction is open, and the kernel lets go of it
- * when the owner dies, however it dies: there is no stale lock to clean up.
+ * A lock between processes. SQLite holds a POSIX lock on the file while a transaction is open, and the kernel releases it
+ * when the owner dies, so there are no stale locks.
  */
 export async function acquireLock(path: string, signal: AbortSignal): Promise<AsyncDisposable> {
   await mkdir(dirname(path), { recursive: true });

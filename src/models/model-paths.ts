@@ -2,7 +2,7 @@ import { isAbsolute, join, resolve } from 'node:path';
 import type { SourceSpec } from '../domain/model.ts';
 import { WeightsError } from './weights-error.ts';
 
-/** One version of a model, as far as its weights are concerned. */
+/** One version of a model and the source of its weights. */
 export interface StoredModel {
   readonly slug: string;
   readonly version: string;
@@ -12,9 +12,9 @@ export interface StoredModel {
 export interface ModelPaths {
   /** Key of the model in this store, also usable as a file name. */
   readonly id: string;
-  /** Verified files, each under its `as` name. Appears whole or not at all. */
+  /** Verified files, each under its `as` name. Created by one rename. */
   readonly directory: string;
-  /** What a pull has got so far. */
+  /** Files of an unfinished pull. */
   readonly staging: string;
   readonly lock: string;
 }
@@ -23,7 +23,7 @@ export const MANIFEST_NAME = '.baobab.json';
 export const STAGING_NAME = '.staging';
 export const LOCKS_NAME = '.locks';
 
-/** No leading dot, so that no name can be `..` or meet the store's own files. */
+/** No leading dot, so that no name is `..` or one of the store's own files. */
 const SEGMENT = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$/;
 
 export function modelPaths(storeDirectory: string, model: { slug: string; version: string }): ModelPaths {
@@ -41,7 +41,7 @@ export function modelPaths(storeDirectory: string, model: { slug: string; versio
   };
 }
 
-/** A file's place inside `directory`; refuses names that would leave it. */
+/** A path inside `directory`. Refuses names that would leave it. */
 export function placeInside(directory: string, as: string): string {
   const segments = as.split('/');
   if (segments.length > 8 || !segments.every((segment) => SEGMENT.test(segment))) {
@@ -50,7 +50,7 @@ export function placeInside(directory: string, as: string): string {
   return join(directory, ...segments);
 }
 
-/** Absolute paths are the operator's own choice; relative ones stay inside what is shipped. */
+/** Absolute paths are the operator's choice. Relative ones must stay inside the installation. */
 export function resolveLocalPath(bundledDirectory: string, path: string): string {
   if (isAbsolute(path)) return path;
   const root = resolve(bundledDirectory);

@@ -1,10 +1,10 @@
 import type { Clock } from '../ports/clock.ts';
 
-/** Bytes are those of the whole model; `file` is the one that is coming in now. */
+/** Bytes of the whole model. `file` is the one being received. */
 export interface PullProgress {
   file: string;
   receivedBytes: number;
-  /** Null while the source has not told it. */
+  /** Null until the source reports it. */
   totalBytes: number | null;
   bytesPerSecond: number;
   secondsLeft: number | null;
@@ -16,7 +16,7 @@ const WINDOW_MS = 5_000;
 export function createProgressMeter(clock: Clock, totalBytes: number | null, report: (progress: PullProgress) => void) {
   let receivedBytes = 0;
   let reportedAtMs = Number.NEGATIVE_INFINITY;
-  /** Oldest first; the speed is that of the last seconds, not of the whole pull. */
+  /** Oldest first. The speed is that of the last seconds. */
   const samples: { atMs: number; bytes: number }[] = [];
 
   function emit(file: string, nowMs: number): void {
@@ -32,7 +32,7 @@ export function createProgressMeter(clock: Clock, totalBytes: number | null, rep
   }
 
   return {
-    /** Bytes that were here before: they count as received, not for the speed. */
+    /** Bytes of an earlier pull. They count as received, but not for the speed. */
     skip(bytes: number): void {
       receivedBytes += bytes;
     },

@@ -26,8 +26,8 @@ export interface PullRequest {
 }
 
 /**
- * Fetches, verifies and puts in place, in this order. All work happens in the staging directory, on the same file system; one
- * rename makes the whole model appear. What a killed pull left there is used again once it has been verified. The caller
+ * Fetches, verifies and installs, in this order. All work happens in the staging directory on the same file system, and one
+ * rename installs the whole model. Files of a killed pull are verified and used again. The caller
  * holds the model's lock.
  */
 async function pullModel(
@@ -120,7 +120,7 @@ function sumOfBytes(files: readonly ExpectedFile[]): number | null {
   return sum;
 }
 
-/** Joining needs the pieces and the whole side by side. */
+/** Joining needs space for the pieces and the whole. */
 const spaceFor = (files: readonly ExpectedFile[]): number =>
   files.reduce((sum, { bytes, pieces }) => sum + (bytes ?? 0) * (pieces.length > 1 ? 2 : 1), 0);
 
@@ -133,7 +133,7 @@ const matches = (file: ExpectedFile, digest: Digest): boolean => {
 const digestOf = (path: string, file: ExpectedFile, signal: AbortSignal): Promise<Digest> =>
   digestOfFile(path, signal, { gitOid: file.sha256 === null });
 
-/** A file that an earlier pull had finished, or that this or another model holds already. */
+/** A file from an earlier pull, or one that this or another model has already. */
 async function reuse(
   file: ExpectedFile,
   filesDirectory: string,
@@ -143,7 +143,7 @@ async function reuse(
   const staged = placeInside(filesDirectory, file.as);
   await mkdir(dirname(staged), { recursive: true });
   for (const candidate of candidates) {
-    // A hard link, so what is installed stays whole until the new directory takes its place.
+    // A hard link, so that the installed model stays complete until the new directory replaces it.
     if (candidate !== undefined) await link(candidate, staged).catch(() => {});
     if ((await stat(staged).catch(() => null)) === null) continue;
     const digest = await digestOf(staged, file, signal);
@@ -204,7 +204,7 @@ const removeAll = (paths: readonly string[]) => Promise.all(paths.map((path) => 
 async function putInPlace(filesDirectory: string, paths: ModelPaths): Promise<void> {
   const parent = dirname(paths.directory);
   await mkdir(parent, { recursive: true });
-  // A directory can only be renamed onto an empty one. Killed between the two renames, the next pull finds all of it staged.
+  // A directory can only be renamed onto an empty one. After a kill between the two renames, the next pull finds everything staged.
   const replaced = join(paths.staging, 'replaced');
   await rm(replaced, { recursive: true, force: true });
   await rename(paths.directory, replaced).catch(ignoreMissing);

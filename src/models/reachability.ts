@@ -9,7 +9,7 @@ export interface Unreachable {
 }
 
 export interface Reachability {
-  /** What the last attempt found; null: reachable or not known yet. */
+  /** Result of the last attempt. Null: reachable or not known yet. */
   get(id: string): Unreachable | null;
   fail(id: string, reason: WeightsError): void;
   clear(id: string): void;

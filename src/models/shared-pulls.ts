@@ -9,7 +9,7 @@ interface RunningPull<T> {
   latest: PullProgress | null;
 }
 
-/** Those who ask for a model that is being pulled wait for that same pull. */
+/** Concurrent requests for a model share one pull. */
 export function createSharedPulls<T>() {
   const running = new Map<string, RunningPull<T>>();
 
@@ -20,7 +20,7 @@ export function createSharedPulls<T>() {
       for (const listener of listeners) listener(progress);
     };
     const done = work(report).finally(() => running.delete(id));
-    // Whoever waits hears of a failure; when all have left, nobody needs to.
+    // Callers get the error from `join`. Prevents an unhandled rejection when all have left.
     done.catch(() => {});
     const pull: RunningPull<T> = { done, listeners, latest: null };
     running.set(id, pull);

@@ -31,7 +31,7 @@ export type { PullProgress } from './progress-meter.ts';
 
 export interface WeightsStoreDependencies extends RemoteSourcesDependencies {
   directory: string;
-  /** Relative paths of `file` sources start here. */
+  /** Base of relative paths of `file` sources. */
   bundledDirectory: string;
   pullOnUse: boolean;
   retryUnavailableSeconds: number;
@@ -42,11 +42,11 @@ export interface WeightsStoreDependencies extends RemoteSourcesDependencies {
 
 export interface WeightsState {
   status: 'present' | 'absent' | 'pulling' | 'unreachable';
-  /** Whether a request for the model has a chance now. */
+  /** Whether a request for the model can succeed now. */
   servable: boolean;
   bytesOnDisk: number;
   totalBytes: number | null;
-  /** For operators, may name hosts and paths: why it is unreachable. */
+  /** Why it is unreachable, for operators. May name hosts and paths. */
   reason?: string | undefined;
   /** The same for clients. */
   clientReason?: string | undefined;
@@ -55,24 +55,24 @@ export interface WeightsState {
 }
 
 export interface PullOptions {
-  /** Ends the waiting only: the pull itself goes on for the next one who asks, until the store is closed. */
+  /** Ends only the waiting. The pull goes on until the store is closed. */
   signal?: AbortSignal | undefined;
   onProgress?: ((progress: PullProgress) => void) | undefined;
 }
 
 export interface WeightsStore extends AsyncDisposable {
-  /** The directory of verified files; pulls when they are missing and `pull` (by default `pullOnUse`) allows it. Throws ApiError. */
+  /** The directory of verified files. Pulls missing ones if `pull` (by default `pullOnUse`) allows it. Throws ApiError. */
   ensure(model: StoredModel, options?: PullOptions & { pull?: boolean | undefined }): Promise<{ directory: string }>;
   /** Cheap; at most a few seconds old. */
   state(model: StoredModel): WeightsState;
-  /** Finds out in the background which sources of missing weights can be reached. Never rejects. */
+  /** Checks in the background which sources of missing weights are reachable. Never rejects. */
   probe(models: readonly StoredModel[]): Promise<void>;
-  /** Like `ensure`, but tries whatever was found before, and throws WeightsError with the details. */
+  /** Like `ensure`, but ignores earlier failures and throws WeightsError with the details. */
   pull(model: StoredModel, options?: PullOptions): Promise<{ directory: string }>;
   remove(model: StoredModel): Promise<{ freedBytes: number }>;
   /**
-   * Hashes every file again and removes those that do not match. Empty: nothing is installed. Files used in place are never
-   * removed; a mismatch among them throws WeightsError.
+   * Hashes every file again and removes changed ones. Empty when nothing is installed. Files used in place are never
+   * removed: a mismatch throws WeightsError.
    */
   verify(model: StoredModel, options?: { signal?: AbortSignal | undefined }): Promise<VerifiedFile[]>;
   list(): Promise<InstalledWeights[]>;
@@ -102,7 +102,7 @@ export function createWeightsStore(dependencies: WeightsStoreDependencies): Weig
     if (JSON.stringify(previous) !== JSON.stringify(manifest)) {
       // Only saves the next start from hashing again.
       await writeManifest(paths.directory, manifest).catch((error: unknown) =>
-        logger.warn({ model: model.slug, error }, 'the verification could not be recorded'),
+        logger.warn({ model: model.slug, error }, 'failed to record the verification of weights'),
       );
     }
     return { directory: local.directory };
@@ -114,8 +114,7 @@ export function createWeightsStore(dependencies: WeightsStoreDependencies): Weig
     if (condition !== 'touched') return condition === 'whole';
     const results = await rehash(paths, closing.signal);
     const broken = results.filter(({ status }) => status !== 'ok').map(({ as }) => as);
-    if (broken.length > 0)
-      logger.warn({ model: model.slug, files: broken }, 'weights changed on disk and were removed');
+    if (broken.length > 0) logger.warn({ model: model.slug, files: broken }, 'removed weights that changed on disk');
     return broken.length === 0;
   }
 
@@ -126,14 +125,14 @@ export function createWeightsStore(dependencies: WeightsStoreDependencies): Weig
     try {
       await mkdir(root, { recursive: true });
       await using _lock = await acquireLock(paths.lock, closing.signal);
-      // Another process may have done it while this one waited for the lock.
+      // Another process may have pulled it while this one waited for the lock.
       if (!(await isUsable(model, paths))) {
         logger.info({ model: model.slug, version: model.version }, 'pulling weights');
         await sweepStaging(root, clock.now());
         const installed = await installedByHash(root);
         const request = { model, paths, installed, signal: closing.signal, onProgress: report };
         await pullFromFirst(sources, request, { clock, statFileSystem, logger });
-        logger.info({ model: model.slug, version: model.version }, 'weights are in place');
+        logger.info({ model: model.slug, version: model.version }, 'installed weights');
       }
       reachability.clear(paths.id);
       return { directory: paths.directory };
@@ -232,7 +231,7 @@ export function createWeightsStore(dependencies: WeightsStoreDependencies): Weig
       }
       const failed = reachability.get(paths.id);
       if (failed === null) return remembered;
-      // Whoever looks after the waiting time starts the next attempt; until it succeeds the old finding stands.
+      // The first look after the waiting time starts the next attempt. Until it succeeds, the old result applies.
       if (clock.now() >= failed.retryAtMs) void probe([model]);
       const { reason, retryAtMs } = failed;
       const { message, clientReason } = reason;

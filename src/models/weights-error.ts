@@ -1,7 +1,7 @@
 export type WeightsFailure =
   /** The source did not answer, or not in time. */
   | 'unreachable'
-  /** The source answered that it will not give this file, or has no such file. */
+  /** The source refused the file or does not have it. */
   | 'refused'
   | 'mismatch'
   | 'no-space'
@@ -22,7 +22,7 @@ const CLIENT_REASONS: Record<WeightsFailure, string> = {
   invalid: 'its weights are not configured correctly',
 };
 
-/** The message is for operators and may name hosts and paths; clients get `clientReason`. */
+/** The message is for operators and may name hosts and paths. Clients get `clientReason`. */
 export class WeightsError extends Error {
   override readonly name = 'WeightsError';
   readonly failure: WeightsFailure;
@@ -45,7 +45,6 @@ const codeOf = (error: unknown): string =>
 
 export const isDiskFailure = (error: unknown): boolean => DISK_FAILURES.has(codeOf(error));
 
-/** Whatever went wrong while weights were stored, in one type. */
 export function asWeightsError(error: unknown): WeightsError {
   if (error instanceof WeightsError) return error;
   const message = error instanceof Error ? error.message : String(error);

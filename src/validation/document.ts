@@ -5,15 +5,15 @@ import { camelKeys, snake } from './names.ts';
 export interface YamlDocument {
   /** With camelCase keys. */
   value: unknown;
-  /** Problems of the syntax itself, each with its place. */
+  /** Syntax errors with their places. */
   problems: string[];
-  /** `file:line` of a path, or of the nearest place above it. */
+  /** `file:line` of a path, or of its nearest parent that exists. */
   locate(path: readonly string[]): string;
 }
 
 export function readYaml(file: string): YamlDocument {
   const lines = new LineCounter();
-  // `core` would turn 2026-11-15 into text already; `failsafe` is not wanted. Dates stay text here on purpose.
+  // The `core` schema keeps dates such as 2026-11-15 as text.
   const document = parseDocument(readFileSync(file, 'utf8'), { lineCounter: lines, schema: 'core' });
   const at = (offset: number | undefined) => `${file}:${offset === undefined ? 1 : lines.linePos(offset).line}`;
 
@@ -43,7 +43,7 @@ export function readYaml(file: string): YamlDocument {
   };
 }
 
-/** Problems of one file in the order of its lines; then those that lie elsewhere. */
+/** Problems of one file in the order of its lines, then all others. */
 export function inOrderOfLines(file: string, problems: readonly string[]): string[] {
   const lineOf = (problem: string) =>
     problem.startsWith(`${file}:`) ? Number.parseInt(problem.slice(file.length + 1), 10) : Number.MAX_SAFE_INTEGER;

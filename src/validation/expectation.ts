@@ -1,6 +1,6 @@
 import { IsArray, IsObject, IsUnion, type TSchema } from 'typebox';
 
-/** The part of a schema that a path of keys leads to; undefined where that is not plain. */
+/** The part of a schema at a path. Undefined where the path is ambiguous. */
 export function schemaAt(root: TSchema, path: readonly string[]): TSchema | undefined {
   let schema: TSchema | undefined = root;
   for (const name of path) {
@@ -17,7 +17,7 @@ function plural(items: TSchema): string {
   return type === 'string' || type === 'object' || type === 'array' || type === 'number' ? `${type}s` : 'values';
 }
 
-/** How much there may be of something: ` of 16 to 200 characters`. */
+/** A size in words: ` of 16 to 200 characters`. */
 function size(least: unknown, most: unknown, what: string): string {
   if (least === undefined && most === undefined) return '';
   if (least === undefined) return ` of at most ${most} ${what}`;
@@ -25,7 +25,7 @@ function size(least: unknown, most: unknown, what: string): string {
   return least === most ? ` of ${most} ${what}` : ` of ${least} to ${most} ${what}`;
 }
 
-/** "Non-empty" says already that there is at least one. */
+/** A minimum of one is already said by "non-empty". */
 const orNothing = (least: unknown): unknown => (least === 1 ? undefined : least);
 
 function noun(schema: TSchema): string {
@@ -65,6 +65,6 @@ function noun(schema: TSchema): string {
   }
 }
 
-/** What would be accepted, in words: `must be a whole number from 1 to 5`. */
+/** What a schema accepts, in words: `must be a whole number from 1 to 5`. */
 export const expectation = (schema: TSchema | undefined): string =>
   schema === undefined ? 'is not valid' : `must be ${noun(schema)}`;

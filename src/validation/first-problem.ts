@@ -3,19 +3,19 @@ import { Compile } from 'typebox/compile';
 
 export interface Problem {
   path: readonly string[];
-  /** Something is required there and absent. */
+  /** A required value is missing there. */
   missing: boolean;
-  /** What would be accepted there. */
+  /** What is accepted there. */
   expected: TSchema;
 }
 
 type Steps = Generator<void, Problem>;
 
-/** Whether to walk through a value takes so long that there should be pauses. */
+/** Whether checking a value takes so long that it should pause. */
 type IsLarge = (value: unknown) => boolean;
 const nothingIsLarge: IsLarge = () => false;
 
-/** So many texts or numbers are looked at between two pauses; of arrays and objects, one. */
+/** Strings and numbers checked between two pauses. Arrays and objects are checked one at a time. */
 const VALUES_PER_STEP = 256;
 
 type Check = (value: unknown) => boolean;
@@ -36,10 +36,10 @@ const accepts = (schema: TSchema, value: unknown): boolean => checkOf(schema)(va
 const isMapping = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** A value that only names a kind, such as `type: "text"`. */
+/** A constant that names a kind, such as `type: "text"`. */
 const isTag = (schema: TSchema): boolean => 'const' in schema || 'enum' in schema;
 
-/** The kind that a value says it is of, where a branch does not know it. */
+/** The tag of a value, when it does not fit this branch. */
 function tagProblem(branch: TSchema, value: unknown, path: readonly string[]): Problem | undefined {
   if (!IsObject(branch) || !isMapping(value)) return undefined;
   const wrong = Object.entries(branch.properties).find(
@@ -48,14 +48,14 @@ function tagProblem(branch: TSchema, value: unknown, path: readonly string[]): P
   return wrong && { path: [...path, wrong[0]], missing: false, expected: wrong[1] };
 }
 
-/** Which of two paths leads further: to a later item, or deeper. */
+/** Orders paths by how far they reach: to a later item, or deeper. */
 function compareReach(left: readonly string[], right: readonly string[]): number {
   const at = left.findIndex((name, index) => name !== right[index]);
   const [a, b] = [Number(left[at]), Number(right[at])];
   return Number.isNaN(a) || Number.isNaN(b) ? left.length - right.length : a - b;
 }
 
-/** The first of several values that a schema refuses; -1 if it takes them all. */
+/** Index of the first value that the schema refuses, or -1. */
 function* indexOfRefused(schema: TSchema, values: readonly unknown[], isLarge: IsLarge): Generator<void, number> {
   const check = checkOf(schema);
   for (let index = 0; index < values.length; index += 1) {
@@ -66,7 +66,7 @@ function* indexOfRefused(schema: TSchema, values: readonly unknown[], isLarge: I
   return -1;
 }
 
-/** The first member of an object that is wrong, and what it should be; undefined if none is. Not told: what is absent. */
+/** The first wrong member of an object and what it should be. Does not look for missing members. */
 function* refusedMember(
   schema: TSchema,
   value: Record<string, unknown>,
@@ -102,7 +102,7 @@ function hasWrongLength(schema: TSchema, { length }: readonly unknown[]): boolea
   return length < minItems || length > maxItems;
 }
 
-/** The same answer as the compiled check gives, which would look at everything in one go. */
+/** The same result as the compiled check, which cannot pause. */
 function* acceptsLarge(schema: TSchema, value: unknown, isLarge: IsLarge): Generator<void, boolean> {
   if (IsUnion(schema)) {
     for (const branch of schema.anyOf) if (yield* acceptsLarge(branch, value, isLarge)) return true;
@@ -124,8 +124,8 @@ function* acceptsInSteps(schema: TSchema, value: unknown, isLarge: IsLarge): Gen
 }
 
 /**
- * Of a union only the branches that came furthest are worth telling: for `["a", 5]` against string | string[] that is the second
- * item. Among equals, one with the right kind and a wrong field comes before one of another kind.
+ * Reports only the branches of a union that reach furthest: for `["a", 5]` against string | string[] that is the second
+ * item. Among equals, a branch with the right tag and a wrong field wins.
  */
 function* unionProblem(whole: TUnion, value: unknown, path: readonly string[], isLarge: IsLarge): Steps {
   const found: Problem[] = [];
@@ -160,8 +160,8 @@ function* problemIn(schema: TSchema, value: unknown, path: readonly string[], is
 }
 
 /**
- * The first place where a value that a schema refuses goes wrong. Finds just that one: a list of every error of a large body
- * would not fit into memory.
+ * The first error of a value that the schema refuses. Finds only that one, because a list of all errors of a large body
+ * would not fit in memory.
  */
 export function firstProblem(schema: TSchema, value: unknown): Problem {
   const steps = problemIn(schema, value, [], nothingIsLarge);
@@ -171,7 +171,7 @@ export function firstProblem(schema: TSchema, value: unknown): Problem {
   }
 }
 
-/** What is wrong with a value, if anything is. Yields wherever it may pause, which it does within large parts only. */
+/** The first error of a value, if it has one. Yields within large parts, where it may pause. */
 export function* findProblem(schema: TSchema, value: unknown, isLarge: IsLarge): Generator<void, Problem | undefined> {
   if (yield* acceptsInSteps(schema, value, isLarge)) return undefined;
   return yield* problemIn(schema, value, [], isLarge);

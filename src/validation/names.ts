@@ -1,4 +1,4 @@
-/** YAML files, like the wire, use snake_case; the code uses camelCase. */
+/** YAML files and the API use snake_case, the code uses camelCase. */
 export const snake = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
 export const camel = (name: string): string =>

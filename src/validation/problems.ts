@@ -7,7 +7,7 @@ import { snake } from './names.ts';
 /** TypeBox stops at 8 errors. Operators want to see every mistake in a file at once. */
 Settings.Set({ maxErrors: 1_000 });
 
-/** Everything that is wrong with a value, one line each: place, key, what is wrong and what is allowed. `at`: where the value is. */
+/** All errors of a value, one line each: place, key and what is allowed. `at` is the path of the value. */
 export function problemsOf(
   schema: TSchema,
   value: unknown,

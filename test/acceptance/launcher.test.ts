@@ -89,6 +89,6 @@ describe('bin/baobab.mjs', () => {
     for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (output += chunk));
     const [code] = await once(child, 'close');
     expect(code).toBe(2);
-    expect(output).toContain("there is no command 'no-such-command'");
+    expect(output).toContain("unknown command 'no-such-command'");
   });
 });

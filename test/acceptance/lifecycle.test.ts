@@ -97,7 +97,7 @@ describe('a start that names what there is not', () => {
   it('stops at a flag or word that means nothing', async () => {
     expect(await start('--prot', '1')).toEqual({
       exitCode: 2,
-      stderr: expect.stringContaining("there is no setting '--prot'"),
+      stderr: expect.stringContaining("unknown setting '--prot'"),
     });
     expect(await start('now')).toEqual({ exitCode: 2, stderr: expect.stringContaining("'now' is not understood") });
   });
