@@ -5,16 +5,17 @@ import { errors } from '../../errors/errors.ts';
 import { collectYoungGarbage } from '../../runtime/garbage-collection.ts';
 import { createTimeSlice } from '../../runtime/time-slices.ts';
 import { hashBody } from '../request/idempotent-run.ts';
-import { MAX_NESTING, parseSlices, tooDeep } from './json-slices.ts';
+import { MAX_NESTING, tooDeep } from './json-containers.ts';
+import { parseSlices } from './json-slices.ts';
 import { WholeBodyMessage } from './whole-body-message.ts';
 
-/** Up to this length a body is parsed at once. */
+/** Bodies up to this length are parsed at once. */
 const SMALL_BYTES = 262_144;
-/** What is given to the parser at a time, and at what the client is told to wait. */
+/** The parser gets this much at a time; above the second limit the socket is paused. */
 const STEP_BYTES = 131_072;
 const MOST_WAITING_BYTES = 1_048_576;
-/** After so much of a body its young objects are collected. */
-const SWEEP_BYTES = 4_194_304;
+/** Young garbage is collected after this much of a body. */
+const COLLECT_EVERY_BYTES = 4_194_304;
 
 type Done = (error: Error | null, value?: unknown) => void;
 
@@ -22,14 +23,14 @@ function isNestedDeeper(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return false;
   if (levels === 0) return true;
   const children = Array.isArray(value) ? value : Object.values(value);
-  // By index: an iterator takes several times as long over many token ids.
+  // By index: an iterator is several times slower on long lists of token ids.
   for (let index = 0; index < children.length; index += 1) {
     if (typeof children[index] === 'object' && isNestedDeeper(children[index], levels - 1)) return true;
   }
   return false;
 }
 
-/** The value of a request body; throws what the client should see. */
+/** Throws an error for the client if the text is not valid JSON. */
 function parseJsonBody(text: string): unknown {
   if (text === '') throw errors.invalidJson('it is empty');
   let value: unknown;
@@ -55,7 +56,7 @@ function readSmall(request: FastifyRequest, body: Buffer, done: Done): void {
   done(null, value);
 }
 
-/** Chunks of a body on their way to the parser. */
+/** Holds the chunks of a body until the parser takes them. */
 function createArrival(payload: IncomingMessage) {
   let chunks: Buffer[] = [];
   let bytes = 0;
@@ -74,13 +75,13 @@ function createArrival(payload: IncomingMessage) {
       hasEnded = true;
       wake();
     },
-    /** Nobody will ask for the rest. */
+    /** Drops what is left: the parser has failed. */
     discard(): void {
       isWanted = false;
       chunks = [];
       payload.resume();
     },
-    /** Several at a time, since the parser looks again at what was cut off by their end; undefined when there are no more. */
+    /** Several chunks at once, because the parser rescans a value that their end cuts off; undefined after the last one. */
     async next(): Promise<Buffer[] | undefined> {
       while (bytes < STEP_BYTES && !hasEnded) {
         const { promise, resolve } = Promise.withResolvers<void>();
@@ -98,24 +99,24 @@ function createArrival(payload: IncomingMessage) {
 
 type Arrival = ReturnType<typeof createArrival>;
 
-/** Parses a large body in slices while it arrives, as long as the client is there. */
+/** Parses a large body in slices while it arrives, until the client disconnects. */
 async function parseArriving(arrival: Arrival, signal: AbortSignal): Promise<unknown> {
   const slice = createTimeSlice({ signal });
   const steps = parseSlices();
   let chunks: Buffer[] | undefined;
-  let unsweptBytes = 0;
+  let uncollectedBytes = 0;
   for (;;) {
     const step = steps.next(chunks);
     if (step.done) return step.value;
     if (step.value === 'more') {
       chunks = await arrival.next();
-      for (const chunk of chunks ?? []) unsweptBytes += chunk.length;
+      for (const chunk of chunks ?? []) uncollectedBytes += chunk.length;
     }
     if (slice.isOver()) {
       await slice.next();
-      // Left to itself, V8 looks at some thirty megabytes of new objects at a time, nearly all of them in use.
-      if (unsweptBytes >= SWEEP_BYTES) {
-        unsweptBytes = 0;
+      // Otherwise V8 collects some 30 MB of new objects at once, nearly all of them still in use.
+      if (uncollectedBytes >= COLLECT_EVERY_BYTES) {
+        uncollectedBytes = 0;
         collectYoungGarbage();
         await slice.next();
       }
@@ -123,7 +124,7 @@ async function parseArriving(arrival: Arrival, signal: AbortSignal): Promise<unk
   }
 }
 
-/** Reads a body that comes in pieces. */
+/** Reads a body from the stream. */
 function readPieces(request: FastifyRequest, payload: IncomingMessage, limitBytes: number, done: Done): void {
   const announced = Number(request.headers['content-length']);
   const chunks: Buffer[] = [];
@@ -143,7 +144,7 @@ function readPieces(request: FastifyRequest, payload: IncomingMessage, limitByte
     const begun = createArrival(payload);
     arrival = begun;
     for (const chunk of chunks) addLarge(chunk, begun);
-    // What is wrong is told when all has arrived: a client that still sends does not listen.
+    // An error is sent only after the whole body arrived: a client that is still sending does not read.
     parsed = parseArriving(begun, request.record.disconnect.signal).then(
       (value) => ({ value }),
       (error: Error) => {
@@ -191,7 +192,7 @@ function readPieces(request: FastifyRequest, payload: IncomingMessage, limitByte
   payload.on('error', onError);
 }
 
-/** Reads a JSON body as Fastify would, but never for long at a time. */
+/** Parses JSON bodies as Fastify does, but without blocking the event loop for long. */
 export const jsonBodyReader =
   (limitBytes: number) =>
   (request: FastifyRequest, payload: IncomingMessage, done: Done): void => {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { ApiError } from '../../errors/api-error.ts';
-import { isLarge, parseSlices } from './json-slices.ts';
+import { parseSlices } from './json-slices.ts';
+import { isLarge } from './large-parts.ts';
 
 function randomNumbers(seed: number) {
   let state = seed;

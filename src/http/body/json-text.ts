@@ -11,7 +11,7 @@ const BACKSLASH = 92;
 const LETTER_U = 117;
 const ESCAPE_BYTES = 2;
 const UNICODE_ESCAPE_BYTES = 6;
-/** What an error shows of the text behind the part that was refused. */
+/** How much of the following text an error can show. */
 const SHOWN_BYTES = 32;
 const MAX_MESSAGE_LENGTH = 200;
 
@@ -29,10 +29,10 @@ export const MARKS_WITHOUT_COMMA = byteSet(MARKS);
 const isSpace = (byte: number | undefined): boolean => byte === 32 || byte === 10 || byte === 13 || byte === 9;
 const isContinuation = (byte: number | undefined): boolean => byte !== undefined && (byte & 0xc0) === 0x80;
 
-/** So much of a string is looked at byte by byte before a search, which is many times faster but takes a moment to begin. */
+/** This much of a string is read byte by byte: a search is many times faster but slow to start. */
 const NEAR_BYTES = 64;
 
-/** How much of it is neither a quote nor an escape. */
+/** The length up to the first quote or escape. */
 function plainBytes(part: Buffer): number {
   const quote = part.indexOf(QUOTE);
   const plain = quote === -1 ? part : part.subarray(0, quote);
@@ -42,7 +42,9 @@ function plainBytes(part: Buffer): number {
 
 const FIRST_BYTES = 524_288;
 
-/** A window on the text of a body that is still arriving. Places are counted from the beginning of the window. */
+export type JsonText = ReturnType<typeof createJsonText>;
+
+/** A window on the text of a body that is still arriving. Places count from the start of the window. */
 export function createJsonText() {
   let bytes: Buffer = Buffer.allocUnsafe(FIRST_BYTES);
   let end = 0;
@@ -55,7 +57,7 @@ export function createJsonText() {
     return errors.invalidJson(`Unexpected token '${token}' in JSON at byte ${dropped + place}`);
   }
 
-  /** Written into the bytes for a moment: a text put together would be copied once more. */
+  /** Writes the two bytes into the window for a moment: to concatenate would copy the text once more. */
   function decode(start: number, stop: number, opening: number, closing: number): string {
     const [before, after] = [bytes[start - 1] as number, bytes[stop] as number];
     bytes[start - 1] = opening;
@@ -66,7 +68,7 @@ export function createJsonText() {
     return text;
   }
 
-  /** In the words of JSON.parse, which here sees how the text goes on. */
+  /** The message of JSON.parse, which here also sees the following text. */
   function refusal(start: number, stop: number, opening: number): Error {
     const text = String.fromCharCode(opening) + bytes.toString('utf8', start, Math.min(stop + SHOWN_BYTES, end));
     try {
@@ -85,13 +87,13 @@ export function createJsonText() {
     unexpected,
     end: () => end,
     at: (place: number): number | undefined => bytes[place],
-    /** Of the whole text, for messages. */
+    /** The place in the whole text, for messages. */
     offsetOf: (place: number): number => dropped + place,
 
-    /** Lets go of what stands before `keep` and takes more in. */
+    /** Drops the text before `keep` and adds the chunks. */
     append(chunks: readonly Buffer[], keep: number): void {
       const wanted = end - keep + chunks.reduce((sum, chunk) => sum + chunk.length, 0);
-      // One byte more than there is: a closing one may be written behind the text.
+      // With room for one more byte: `parse` may write a closing byte behind the text.
       const target = wanted < bytes.length ? bytes : Buffer.allocUnsafe(wanted * 2);
       bytes.copy(target, 0, keep, end);
       bytes = target;
@@ -100,7 +102,7 @@ export function createJsonText() {
       for (const chunk of chunks) end += chunk.copy(bytes, end);
     },
 
-    /** The value of what stands from `start` to `stop`, put between two other bytes, such as brackets. */
+    /** Parses the text from `start` to `stop` between two other bytes, such as brackets. */
     parse(start: number, stop: number, opening: number, closing: number): unknown {
       try {
         return JSON.parse(decode(start, stop, opening, closing));
@@ -108,13 +110,13 @@ export function createJsonText() {
         throw refusal(start, stop, opening);
       }
     },
-    /** The first place from here on that is no white space. */
+    /** The first place from here that is not white space. */
     afterSpace(start: number): number {
       let place = start;
       while (place < end && isSpace(bytes[place])) place += 1;
       return place;
     },
-    /** The first place from which on there is nothing but white space up to here. */
+    /** The start of the white space that ends here. */
     beforeSpace(stop: number): number {
       let place = stop;
       while (isSpace(bytes[place - 1])) place -= 1;
@@ -126,7 +128,7 @@ export function createJsonText() {
       while (place < limit && marks[text[place] as number] === 0) place += 1;
       return place;
     },
-    /** The closing quote of a string, or, at `limit` or past it, a place to cut it: in no escape and in no character. */
+    /** The closing quote of a string; or, at `limit` or past it, a place to cut it that is not inside an escape or a character. */
     endOfString(start: number, limit: number): number {
       const text = bytes;
       let place = start;
@@ -138,7 +140,7 @@ export function createJsonText() {
         }
         if (place >= near && place < limit) place += plainBytes(text.subarray(place, limit));
       }
-      // No character has more than three of these: a fourth belongs to none.
+      // A character has at most three continuation bytes.
       for (let more = 0; more < 3 && place >= limit && isContinuation(text[place]); more += 1) place += 1;
       return place;
     },

@@ -7,7 +7,7 @@ import { errors } from '../../errors/errors.ts';
 import { runInTimeSlices } from '../../runtime/time-slices.ts';
 import { expectation } from '../../validation/expectation.ts';
 import { findProblem, firstProblem, type Problem } from '../../validation/first-problem.ts';
-import { isLarge } from './json-slices.ts';
+import { isLarge } from './large-parts.ts';
 
 /** Names within free-form objects are the client's own and may be anything. */
 const MAX_NAME_LENGTH = 64;

@@ -1,17 +1,17 @@
 import { IncomingMessage } from 'node:http';
 
 export interface BodyReader {
-  /** As announced by the client. */
+  /** The Content-Length of the request. */
   bytes: number;
-  /** Is given the body if it comes in one piece. */
+  /** Gets the body if it arrives in one piece. */
   take(body: Buffer): void;
-  /** Otherwise: is to read it from the stream, in which nothing is yet. */
+  /** Called otherwise: read the body from the stream, which is still empty. */
   stream(): void;
 }
 
 /**
- * A request whose body can be had without its stream. A small body comes in one piece behind its head; to have it from the stream would
- * take three listeners, a dozen functions of Node and two more turns of its queue.
+ * A request whose body can be read without its stream. A small body arrives in one piece together with its head. Reading it from the
+ * stream takes three listeners and two more turns of the microtask queue: see docs/decisions/2026-11-16-bodies-by-hand.md.
  */
 export class WholeBodyMessage extends IncomingMessage {
   #reader: BodyReader | undefined;
@@ -34,7 +34,7 @@ export class WholeBodyMessage extends IncomingMessage {
       return super.push(piece, encoding);
     }
     this.#isTaken = true;
-    // Otherwise Node reads the stream to its end when the answer has left.
+    // Without this, Node drains the stream after the answer.
     this._read(0);
     reader.take(piece);
     return true;

@@ -1,7 +1,7 @@
 import type { SamplingOptions } from '../../engines/engine.ts';
 import { errors } from '../../errors/errors.ts';
 import type { FieldNames } from '../answer/field-names.ts';
-import { isLarge, largeBytes } from '../body/json-slices.ts';
+import { isLarge, largeBytes } from '../body/large-parts.ts';
 import type { ChatCompletionBody } from '../endpoints/chat/schema.ts';
 import type { CompletionBody } from '../endpoints/completions/schema.ts';
 
