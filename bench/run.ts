@@ -35,6 +35,7 @@ const BENCHMARKS: Record<string, Benchmark> = {
     args: ['--models-dir', MODELS_DIR],
     quick: ['--rounds', '2', '--seconds', '1', '--tokens', '8'],
   },
+  bodies: { about: 'hand-written body reading and writing against the platform', quick: [] },
   'onnx-raw': { about: 'the onnx driver against onnxruntime', quick: [MINILM, '2'] },
   'chat-raw': { about: 'the llama driver against node-llama-cpp', quick: [TINYLLAMA, '1', '8'] },
 };
