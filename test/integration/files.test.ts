@@ -246,6 +246,29 @@ describe('quota, retention and what a crash leaves', () => {
     await put('other accounts have a quota of their own', await bed.caller());
   });
 
+  it('stops uploads while they arrive when they pass the quota together', async () => {
+    const owner = await bed.caller();
+    let sent = 0;
+    const endless = async function* () {
+      for (let chunk = 0; chunk < 1_000; chunk += 1) {
+        sent += 10;
+        yield Buffer.alloc(10);
+      }
+    };
+    const upload = () =>
+      bed.files.upload(owner.principal.account.id, { filename: 'x', content: endless(), purpose: () => 'batch' });
+    const before = await bed.blobFiles();
+    const results = await Promise.allSettled([upload(), upload(), upload()]);
+    expect(results.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected']);
+    expect(sent).toBeLessThan(200);
+    expect(await bed.blobFiles()).toEqual(before);
+    await put('x'.repeat(100), owner);
+    await bed.files.remove(
+      owner.principal.account.id,
+      (await bed.files.list(owner.principal.account.id, { limit: 1, order: 'asc' })).files[0]?.id ?? '',
+    );
+  });
+
   it('removes files past their time, but not those that a job reads', async () => {
     const owner = await bed.caller();
     const [kept, gone] = [await put('kept', owner), await put('gone', owner)];

@@ -8,6 +8,7 @@ import type { Clock } from '../../ports/clock.ts';
 import type { FileQuery, FileRepository, JobKind } from '../../ports/files.ts';
 import { createId } from '../../runtime/ids.ts';
 import type { FileRetention } from './file-retention.ts';
+import { type CountedUpload, createUploadQuota } from './upload-quota.ts';
 
 export interface Upload {
   filename: string;
@@ -70,6 +71,7 @@ const FORM_OVERHEAD_BYTES = 65_536;
 export function createFiles(dependencies: FilesDependencies): FilesService {
   const { files, blobs, retention, settings, clock } = dependencies;
   const quota = { items: settings.quotaFiles, bytes: settings.quotaBytes };
+  const uploadQuota = createUploadQuota(files, quota);
 
   async function quotaExceeded(accountId: string): Promise<Error> {
     const stored = await files.stored(accountId);
@@ -81,30 +83,36 @@ export function createFiles(dependencies: FilesDependencies): FilesService {
     );
   }
 
-  /** Refuses early what the size would make fail at the end. */
-  async function checkRoom(accountId: string, announcedBytes: number): Promise<void> {
+  /** Refuses early what would be refused at the end. */
+  async function beginUpload(accountId: string, announcedBytes: number): Promise<CountedUpload> {
     if (announcedBytes > settings.maxBytes + FORM_OVERHEAD_BYTES) throw errors.fileTooLarge(settings.maxBytes);
-    if (quota.items === 0 && quota.bytes === 0) return;
-    const stored = await files.stored(accountId);
-    const tooMany = quota.items > 0 && stored.items >= quota.items;
-    const tooLarge = quota.bytes > 0 && stored.bytes + announcedBytes - FORM_OVERHEAD_BYTES > quota.bytes;
-    if (tooMany || tooLarge) throw await quotaExceeded(accountId);
+    const counted = await uploadQuota.begin(accountId, Math.max(0, announcedBytes - FORM_OVERHEAD_BYTES));
+    if (counted === undefined) throw await quotaExceeded(accountId);
+    return counted;
   }
 
-  async function* limited(content: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  async function* limited(accountId: string, content: AsyncIterable<Uint8Array>, counted: CountedUpload) {
     let bytes = 0;
     for await (const chunk of content) {
       bytes += chunk.length;
       if (bytes > settings.maxBytes) throw errors.fileTooLarge(settings.maxBytes);
+      if (!(await counted.add(chunk.length))) throw await quotaExceeded(accountId);
       yield chunk;
     }
   }
 
   const service: FilesService = {
     async receive(accountId, upload) {
-      await checkRoom(accountId, upload.announcedBytes ?? 0);
-      const file = await service.store(accountId, { ...upload, content: limited(upload.content) });
-      const discard = () => blobs.delete(file.blobKey);
+      const counted = await beginUpload(accountId, upload.announcedBytes ?? 0);
+      const content = limited(accountId, upload.content, counted);
+      let file: StoredFile;
+      try {
+        file = await service.store(accountId, { ...upload, content });
+      } catch (error) {
+        counted.end();
+        throw error;
+      }
+      const discard = () => blobs.delete(file.blobKey).finally(() => counted.end());
       return {
         file,
         discard,
@@ -113,7 +121,8 @@ export function createFiles(dependencies: FilesDependencies): FilesService {
           try {
             kept = await files.create(file, quota);
           } finally {
-            if (!kept) await discard();
+            if (kept) counted.end(file.bytes);
+            else await discard();
           }
           if (!kept) throw await quotaExceeded(accountId);
           return file;
