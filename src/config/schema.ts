@@ -127,8 +127,8 @@ export const ConfigSchema = Type.Object(
       {
         maxBytes: count(536_870_912, 'Largest upload', 1),
         retentionDays: count(30, 'Files are deleted after this time', 1),
-        quotaBytes: count(0, 'Stored bytes for each account; 0: no limit'),
-        quotaFiles: count(0, 'Stored files for each account; 0: no limit'),
+        quotaBytes: count(10_737_418_240, 'Stored bytes for each account, uploads in progress included; 0: no limit'),
+        quotaFiles: count(10_000, 'Stored files for each account; 0: no limit'),
       },
       'Files store',
     ),
