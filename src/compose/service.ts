@@ -33,6 +33,7 @@ import { createInference } from '../services/inference.ts';
 import { createInteractiveLoad } from '../services/interactive-load.ts';
 import { createLimits } from '../services/limits.ts';
 import { createMetering } from '../services/metering.ts';
+import { createProcessLeases } from '../services/process-leases.ts';
 import { createRerank } from '../services/rerank.ts';
 import { createTranscriptions } from '../services/transcriptions/transcriptions.ts';
 import { createWindowedTranscription } from '../services/transcriptions/windowed-transcription.ts';
@@ -124,11 +125,12 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     serving: fleet.serving,
     clock,
   });
+  const counters = createMemoryCounters();
   const interactiveLoad = createInteractiveLoad(clock);
   const inference = createInference({
     catalog,
     limits: createLimits({
-      counters: createMemoryCounters(),
+      counters,
       usage: store.usage,
       clock,
       identity,
@@ -156,6 +158,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     format: lineFormat,
     settings: config.batches,
     interactiveRequests: interactiveLoad.count,
+    identity,
     clock,
     logger,
   });
@@ -163,13 +166,22 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     repository: store.idempotency,
     blobs,
     clock,
-    ownerId: identity.ownerId,
-    leaseMs: identity.leaseMs,
+    identity,
     randomId: randomUUID,
-    onError: complain('leases of idempotency keys could not be renewed'),
   });
-  // This process holds the lock of the data directory, so whoever owned unfinished runs is gone.
-  await idempotency.recover();
+  const leases = createProcessLeases({
+    identity,
+    holders: {
+      idempotency,
+      batches: runner,
+      admissions: {
+        renewLeases: () => counters.renew(identity.ownerId, { now: clock.now(), leaseMs: identity.leaseMs }),
+      },
+    },
+    clock,
+    logger,
+  });
+  await leases.takeOver();
   const server = await createServer({
     settings: config.http,
     version: VERSION,
@@ -225,6 +237,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
   const address = await server.listen({ host: config.host, port: config.port });
   const control = await startControlServer(config.dataDir, () => fleet.list());
   retentionSchedule.start();
+  leases.start();
   runner.start();
   void warm();
   void weights.probe(
@@ -263,7 +276,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
       await fleet.close(Math.max(0, deadlineAt - clock.now()));
       await settleRequests();
       await retentionSchedule.stop();
-      idempotency.close();
+      leases.stop();
       await authentication.flushUses();
       await weights[Symbol.asyncDispose]();
       await store.close();

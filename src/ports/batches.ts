@@ -5,11 +5,11 @@ export interface BatchQuery {
   /** Undefined: of every account, for operators. */
   accountId?: string | undefined;
   limit: number;
-  /** Id behind which the page begins. */
+  /** The page begins after this id. */
   after?: string | undefined;
 }
 
-/** Where the answer of a line lies: bytes of a blob. */
+/** Where the answer of a line is: bytes of a blob. */
 export interface RecordedLine {
   line: number;
   failed: boolean;
@@ -26,29 +26,59 @@ export interface BatchEnd {
   now: number;
 }
 
-/** Records of batches and of their lines. Newest first in lists. */
+export interface BatchClaim {
+  ownerId: string;
+  now: number;
+  leaseUntil: number;
+  /** Batches to claim at most. */
+  limit: number;
+  /** Batches of one account that the owner may hold. */
+  perAccount: number;
+  /** Batches that the owner is working on. */
+  holding: readonly string[];
+}
+
+/** A batch and the process that works on it. */
+export interface OwnedBatch {
+  id: string;
+  ownerId: string;
+}
+
+/**
+ * Records of batches and of their lines. Newest first in lists.
+ *
+ * A process claims a batch before it works on it. The calls that take an `OwnedBatch` reject with a LeaseLostError, and change
+ * nothing, when another process has claimed it since.
+ */
 export interface BatchRepository {
   /** Together with the attachment of its input. False when that file is gone. */
   create(batch: Batch): Promise<boolean>;
   get(id: string): Promise<Batch | undefined>;
   list(query: BatchQuery): Promise<Batch[]>;
-  /** Batches that need work, oldest first. */
-  listActive(limit: number): Promise<Batch[]>;
-  /** The statuses of these, for those that watch for a cancellation from elsewhere. */
+  /** Which of these were cancelled. */
   cancelled(ids: readonly string[]): Promise<Set<string>>;
-  /** Asks for the end of a batch; only one that has not begun to finalize can be cancelled. */
+  /** Requests the end of a batch. Only one that has not begun to finalize can be cancelled. */
   cancel(id: string, now: number): Promise<void>;
 
-  /** Forgets what an interrupted validation recorded. */
-  restart(id: string): Promise<void>;
-  /** Validation is over; the batch runs unless it was cancelled meanwhile. */
-  begin(id: string, validated: { total: number; problems: readonly BatchProblem[]; now: number }): Promise<void>;
-  /** The lines and the counts, all or none. A line that is recorded already stays as it is and counts once. */
-  record(id: string, lines: readonly RecordedLine[]): Promise<void>;
+  /** Claims batches that need work and have no valid lease. Accounts for which the owner works least come first, then the oldest. */
+  claim(claim: BatchClaim): Promise<Batch[]>;
+  /** Extends the leases and returns the ids that the owner still has. */
+  renew(ownerId: string, ids: readonly string[], leaseUntil: number): Promise<Set<string>>;
+  /** Gives a batch back. It can be claimed again from `claimableAt` on. */
+  release(batch: OwnedBatch, claimableAt: number): Promise<void>;
+  /** Ends the leases of all other owners: for a process that knows it is alone. */
+  releaseOthers(ownerId: string): Promise<void>;
+
+  /** Removes what an interrupted validation recorded. */
+  restart(batch: OwnedBatch): Promise<void>;
+  /** Ends the validation. The batch is in progress from now on, unless it was cancelled meanwhile. */
+  begin(batch: OwnedBatch, validated: { total: number; problems: readonly BatchProblem[]; now: number }): Promise<void>;
+  /** Records lines and counts them, all or none. Rejects when one of them is recorded already. */
+  record(batch: OwnedBatch, lines: readonly RecordedLine[]): Promise<void>;
   /** Numbers of recorded lines above `after`, in order. */
   recordedLines(id: string, page: { after: number; limit: number }): Promise<number[]>;
   recorded(id: string, page: { failed: boolean; after: number; limit: number }): Promise<RecordedLine[]>;
-  finalize(id: string, now: number): Promise<void>;
-  /** The last status, its files, the end of the attachment and of the lines: all or none. */
-  end(id: string, end: BatchEnd): Promise<void>;
+  finalize(batch: OwnedBatch, now: number): Promise<void>;
+  /** Sets the final status and the result files, and removes the lease, the attachment and the lines: all or none. */
+  end(batch: OwnedBatch, end: BatchEnd): Promise<void>;
 }

@@ -3,6 +3,11 @@ export class DuplicateError extends Error {
   override readonly name = 'DuplicateError';
 }
 
+/** Another process has taken over the work that this one wanted to change. */
+export class LeaseLostError extends Error {
+  override readonly name = 'LeaseLostError';
+}
+
 /** The store cannot be opened or used. The message is for the operator. */
 export class StoreUnavailableError extends Error {
   override readonly name = 'StoreUnavailableError';

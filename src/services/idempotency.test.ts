@@ -16,25 +16,21 @@ let directory: string;
 let store: Store;
 let blobs: DiskBlobStore;
 const clock = { time: Date.UTC(2026, 10, 15), now: () => clock.time };
-const processes: Idempotency[] = [];
 
 /** A server process on the same store. While it waits for another one, its clock moves on. */
 function newProcess(options: { ownerId?: string; maxBodyBytes?: number; onWait?: () => void } = {}): Idempotency {
-  const service = createIdempotency({
+  return createIdempotency({
     repository: store.idempotency,
     blobs,
     clock,
-    ownerId: options.ownerId ?? randomUUID(),
+    identity: { ownerId: options.ownerId ?? randomUUID(), leaseMs: 15_000 },
     randomId: randomUUID,
     maxBodyBytes: options.maxBodyBytes,
-    leaseMs: 15_000,
     wait: async (ms) => {
       options.onWait?.();
       clock.time += ms;
     },
   });
-  processes.push(service);
-  return service;
 }
 
 beforeAll(async () => {
@@ -43,7 +39,6 @@ beforeAll(async () => {
   blobs = createDiskBlobStore({ directory: join(directory, 'blobs'), now: Date.now });
 });
 afterAll(async () => {
-  for (const service of processes) service.close();
   await store.close();
   await rm(directory, { recursive: true, force: true });
 });
@@ -205,7 +200,7 @@ describe('idempotency', () => {
     const of = request();
     const dead = await run(newProcess(), of);
     const alone = newProcess();
-    await alone.recover();
+    await alone.releaseOthers();
     const before = clock.time;
     const heir = await run(alone, of);
     expect(clock.time).toBe(before);
@@ -247,8 +242,8 @@ describe('idempotency', () => {
 
   it('gives those who wait the answer even when it cannot be stored', async () => {
     const failing = { ...store.idempotency, complete: () => Promise.reject(new Error('disk full')) };
-    const service = createIdempotency({ repository: failing, blobs, clock, ownerId: 'failing', randomId: randomUUID });
-    processes.push(service);
+    const identity = { ownerId: 'failing', leaseMs: 15_000 };
+    const service = createIdempotency({ repository: failing, blobs, clock, identity, randomId: randomUUID });
     const of = request();
     const first = await run(service, of);
     const waiting = replayed(service, of);

@@ -7,6 +7,7 @@ import { errors } from '../errors/errors.ts';
 import type { BlobStore } from '../ports/blobs.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { IdempotencyRecord, IdempotencyRepository, Ownership, StoredAnswer } from '../ports/idempotency.ts';
+import type { ProcessIdentity } from '../ports/process-identity.ts';
 import { untilAborted } from '../runtime/abort.ts';
 
 export interface IdempotentRequest {
@@ -46,31 +47,29 @@ export interface Run {
 export interface Idempotency {
   /** Runs the first of equal requests; the others wait for it and replay its answer. */
   begin(request: IdempotentRequest): Promise<Run | { kind: 'replay'; answer: Replay }>;
-  /** At the start of a process that is alone on its store: runs of processes that died need not be waited for. */
-  recover(): Promise<void>;
+  /** Extends the leases of the runs of this process. */
+  renewLeases(leaseUntil: number): Promise<void>;
+  /** Lets the runs of other owners be taken over at once. */
+  releaseOthers(): Promise<void>;
   /** Removes a bounded number of expired answers; true when there may be more. */
   sweep(): Promise<boolean>;
   /** Answers larger than this are not kept. */
   readonly maxBodyBytes: number;
-  close(): void;
 }
 
 export interface IdempotencyDependencies {
   repository: IdempotencyRepository;
   blobs: BlobStore;
   clock: Clock;
-  /** Of this process, new at every start. */
-  ownerId: string;
+  /** Owns the runs. */
+  identity: Pick<ProcessIdentity, 'ownerId' | 'leaseMs'>;
   randomId: () => string;
   retentionMs?: number | undefined;
-  leaseMs?: number | undefined;
   /** Larger bodies go to the blob store. */
   inlineBytes?: number | undefined;
   maxBodyBytes?: number | undefined;
   sweepRecords?: number | undefined;
   wait?: ((ms: number, signal: AbortSignal) => Promise<void>) | undefined;
-  /** Leases could not be renewed. */
-  onError?: ((error: unknown) => void) | undefined;
 }
 
 /** Besides 2xx: answers that the same request would get again. Not 409: a model may be served in the wanted region a moment later. */
@@ -93,16 +92,12 @@ type KeptAnswer = StoredAnswer & { blobKey: string };
  * billing id, so that the second row is ignored.
  */
 export function createIdempotency(dependencies: IdempotencyDependencies): Idempotency {
-  const { repository, blobs, clock, ownerId, randomId, onError = () => {} } = dependencies;
-  const { retentionMs = 86_400_000, leaseMs = 15_000, sweepRecords = 500 } = dependencies;
+  const { repository, blobs, clock, identity, randomId } = dependencies;
+  const { ownerId, leaseMs } = identity;
+  const { retentionMs = 86_400_000, sweepRecords = 500 } = dependencies;
   const { inlineBytes = 65_536, maxBodyBytes = 67_108_864 } = dependencies;
   const wait = dependencies.wait ?? ((ms, signal) => delay(ms, undefined, { signal }));
   const pending = new Map<string, Pending>();
-
-  const renewal = setInterval(() => {
-    if (pending.size > 0) repository.renew(ownerId, clock.now() + leaseMs).catch(onError);
-  }, leaseMs / 3);
-  renewal.unref();
 
   const claim = async (id: string, bodyHash: string) => {
     const now = clock.now();
@@ -206,15 +201,17 @@ export function createIdempotency(dependencies: IdempotencyDependencies): Idempo
       }
     },
 
-    recover: () => repository.releaseOthers(ownerId),
+    async renewLeases(leaseUntil) {
+      if (pending.size > 0) await repository.renew(ownerId, leaseUntil);
+    },
+
+    releaseOthers: () => repository.releaseOthers(ownerId),
 
     async sweep() {
       const removed = await repository.deleteExpired(clock.now(), sweepRecords);
       for (const record of removed) await blobs.delete(blobKeyOf(record));
       return removed.length === sweepRecords;
     },
-
-    close: () => clearInterval(renewal),
   };
 }
 

@@ -1,6 +1,7 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Batch } from '../../src/domain/batch.ts';
-import type { BatchRepository } from '../../src/ports/batches.ts';
+import type { BatchClaim, BatchRepository } from '../../src/ports/batches.ts';
+import { LeaseLostError } from '../../src/ports/store-errors.ts';
 import { type FilesUnderTest, storedFile } from './files.ts';
 import { account } from './key-fixtures.ts';
 
@@ -37,7 +38,22 @@ const recordedLine = (line: number, failed = false) => ({
   offset: line,
   bytes: 5,
 });
+const owned = (id: string, ownerId = 'process-1') => ({ id, ownerId });
 const PROBLEM = { code: 'c', message: 'm', param: null, line: 3 };
+
+const CLAIM: BatchClaim = {
+  ownerId: 'process-1',
+  now: 0,
+  leaseUntil: 100,
+  limit: 100,
+  perAccount: 100,
+  holding: [],
+};
+
+async function claimIds(batches: BatchRepository, changes: Partial<BatchClaim> = {}): Promise<string[]> {
+  const leaseUntil = (changes.now ?? 0) + 100;
+  return (await batches.claim({ ...CLAIM, leaseUntil, ...changes })).map(({ id }) => id).sort();
+}
 
 /** Every store of batches behaves like this. `open` gives an empty one. */
 export function batchesContract(name: string, open: () => Promise<BatchesUnderTest>): void {
@@ -74,17 +90,17 @@ export function batchesContract(name: string, open: () => Promise<BatchesUnderTe
       expect(await ids({ limit: 10 })).toEqual(['batch_c', 'batch_b', 'batch_a']);
       expect(await ids({ accountId: 'acct_1', limit: 10 })).toEqual(['batch_c', 'batch_a']);
       expect(await ids({ accountId: 'acct_1', limit: 1, after: 'batch_c' })).toEqual(['batch_a']);
-      expect((await batches.listActive(2)).map(({ id }) => id)).toEqual(['batch_a', 'batch_b']);
     });
 
     it('records lines and counts together, all or none', async () => {
       await batches.create(newBatch('lines'));
+      await claimIds(batches);
       const id = 'batch_lines';
-      await batches.begin(id, { total: 4, problems: [PROBLEM], now: 10 });
+      await batches.begin(owned(id), { total: 4, problems: [PROBLEM], now: 10 });
       expect(await batches.get(id)).toMatchObject({ status: 'in_progress', inProgressAt: 10, problems: [PROBLEM] });
-      await batches.record(id, [recordedLine(3), recordedLine(1, true)]);
-      await expect(batches.record(id, [recordedLine(2), recordedLine(3)])).rejects.toThrow();
-      await batches.record(id, [recordedLine(2)]);
+      await batches.record(owned(id), [recordedLine(3), recordedLine(1, true)]);
+      await expect(batches.record(owned(id), [recordedLine(2), recordedLine(3)])).rejects.toThrow();
+      await batches.record(owned(id), [recordedLine(2)]);
       expect((await batches.get(id))?.counts).toEqual({ total: 4, completed: 2, failed: 1 });
       expect(await batches.recordedLines(id, { after: 0, limit: 2 })).toEqual([1, 2]);
       expect(await batches.recordedLines(id, { after: 2, limit: 2 })).toEqual([3]);
@@ -93,21 +109,22 @@ export function batchesContract(name: string, open: () => Promise<BatchesUnderTe
         recordedLine(3),
       ]);
       expect(await batches.recorded(id, { failed: true, after: 0, limit: 9 })).toEqual([recordedLine(1, true)]);
-      await batches.restart(id);
+      await batches.restart(owned(id));
       expect(await batches.recordedLines(id, { after: 0, limit: 9 })).toEqual([]);
       expect((await batches.get(id))?.counts).toEqual({ total: 0, completed: 0, failed: 0 });
     });
 
     it('is cancelled only before it finalizes', async () => {
       for (const id of ['early', 'late']) await batches.create(newBatch(id));
+      await claimIds(batches);
       await batches.cancel('batch_early', 20);
       expect(await batches.get('batch_early')).toMatchObject({ status: 'cancelling', cancellingAt: 20 });
       // Neither the end of the validation nor of the lines takes it back.
-      await batches.begin('batch_early', { total: 1, problems: [], now: 21 });
-      await batches.finalize('batch_early', 22);
+      await batches.begin(owned('batch_early'), { total: 1, problems: [], now: 21 });
+      await batches.finalize(owned('batch_early'), 22);
       expect(await batches.get('batch_early')).toMatchObject({ status: 'cancelling' });
-      await batches.begin('batch_late', { total: 1, problems: [], now: 21 });
-      await batches.finalize('batch_late', 22);
+      await batches.begin(owned('batch_late'), { total: 1, problems: [], now: 21 });
+      await batches.finalize(owned('batch_late'), 22);
       await batches.cancel('batch_late', 23);
       expect(await batches.get('batch_late')).toMatchObject({ status: 'finalizing', cancellingAt: null });
       expect(await batches.cancelled(['batch_early', 'batch_late', 'batch_none'])).toEqual(new Set(['batch_early']));
@@ -116,10 +133,16 @@ export function batchesContract(name: string, open: () => Promise<BatchesUnderTe
     it('ends once, with its files, and lets go of input and lines', async () => {
       const id = 'batch_end';
       await batches.create(newBatch('end'));
-      await batches.begin(id, { total: 1, problems: [], now: 30 });
-      await batches.record(id, [recordedLine(1)]);
-      await batches.finalize(id, 31);
-      await batches.end(id, { outcome: 'completed', output: storedFile('out'), errors: storedFile('err'), now: 32 });
+      await claimIds(batches);
+      await batches.begin(owned(id), { total: 1, problems: [], now: 30 });
+      await batches.record(owned(id), [recordedLine(1)]);
+      await batches.finalize(owned(id), 31);
+      await batches.end(owned(id), {
+        outcome: 'completed',
+        output: storedFile('out'),
+        errors: storedFile('err'),
+        now: 32,
+      });
       expect(await batches.get(id)).toMatchObject({
         status: 'completed',
         outputFileId: 'file_out',
@@ -132,9 +155,97 @@ export function batchesContract(name: string, open: () => Promise<BatchesUnderTe
       expect(await store.files.stored('acct_1')).toEqual({ items: 3, bytes: 30 });
       expect(await store.files.attached(id)).toBeUndefined();
       expect(await batches.recordedLines(id, { after: 0, limit: 9 })).toEqual([]);
-      expect((await batches.listActive(100)).some((batch) => batch.id === id)).toBe(false);
-      await batches.end(id, { outcome: 'failed', now: 33 });
-      expect(await batches.get(id)).toMatchObject({ status: 'completed' });
+      expect(await claimIds(batches, { now: 1_000_000 })).not.toContain(id);
+      await expect(batches.end(owned(id), { outcome: 'failed', output: storedFile('late'), now: 33 })).rejects.toThrow(
+        LeaseLostError,
+      );
+      expect(await batches.get(id)).toMatchObject({ status: 'completed', outputFileId: 'file_out' });
+      expect(await store.files.get('acct_1', 'file_late')).toBeUndefined();
+    });
+  });
+
+  describe(`claims of batches: ${name}`, () => {
+    let store: BatchesUnderTest;
+    let batches: BatchRepository;
+    beforeEach(async () => {
+      store = await open();
+      batches = store.batches;
+      for (const id of [1, 2, 3]) await store.accounts.create(account({ id: `acct_${id}`, name: `account ${id}` }));
+      await store.files.create(storedFile('input'), { items: 0, bytes: 0 });
+    });
+    afterEach(() => store.close());
+
+    it('gives a batch to one owner at a time', async () => {
+      await batches.create(newBatch('a'));
+      expect(await batches.claim({ ...CLAIM, leaseUntil: 100 })).toEqual([newBatch('a')]);
+      expect(await claimIds(batches, { ownerId: 'process-2', now: 99 })).toEqual([]);
+      expect(await claimIds(batches, { ownerId: 'process-2', now: 100 })).toEqual(['batch_a']);
+    });
+
+    it('gives many owners at once different batches', async () => {
+      for (let index = 0; index < 20; index += 1) await batches.create(newBatch(`b${index + 10}`));
+      const claims = await Promise.all(
+        Array.from({ length: 10 }, (_, index) => claimIds(batches, { ownerId: `process-${index}`, limit: 3 })),
+      );
+      expect(claims.flat()).toHaveLength(20);
+      expect(new Set(claims.flat()).size).toBe(20);
+    });
+
+    it('claims for the account that has the fewest at work, and no more of it than allowed', async () => {
+      for (let index = 100; index < 130; index += 1) await batches.create(newBatch(`a${index}`));
+      await batches.create(newBatch('b1', { accountId: 'acct_2' }));
+      await batches.create(newBatch('c1', { accountId: 'acct_3' }));
+      const first = await claimIds(batches, { limit: 3, perAccount: 2 });
+      expect(first).toEqual(['batch_a100', 'batch_b1', 'batch_c1']);
+      expect(await claimIds(batches, { perAccount: 2, holding: first })).toEqual(['batch_a101']);
+      expect(await claimIds(batches, { perAccount: 2, holding: [...first, 'batch_a101'] })).toEqual([]);
+    });
+
+    it('extends leases and returns those that are still held', async () => {
+      for (const id of ['a', 'b']) await batches.create(newBatch(id));
+      await claimIds(batches);
+      expect(await batches.renew('process-1', ['batch_a'], 1_000)).toEqual(new Set(['batch_a']));
+      expect(await claimIds(batches, { ownerId: 'process-2', now: 500 })).toEqual(['batch_b']);
+      expect(await batches.renew('process-1', ['batch_a', 'batch_b'], 1_000)).toEqual(new Set(['batch_a']));
+      expect(await batches.renew('process-1', [], 1_000)).toEqual(new Set());
+    });
+
+    it('gives a batch back, at once or later', async () => {
+      await batches.create(newBatch('a'));
+      await claimIds(batches);
+      await batches.release(owned('batch_a', 'process-2'), 0);
+      expect(await claimIds(batches, { ownerId: 'process-2' })).toEqual([]);
+      await batches.release(owned('batch_a'), 50);
+      expect(await claimIds(batches, { ownerId: 'process-2', now: 49 })).toEqual([]);
+      expect(await claimIds(batches, { ownerId: 'process-2', now: 50 })).toEqual(['batch_a']);
+    });
+
+    it('ends the leases of all other owners', async () => {
+      for (const id of ['a', 'b']) await batches.create(newBatch(id));
+      await claimIds(batches, { limit: 1 });
+      await claimIds(batches, { ownerId: 'process-2' });
+      await batches.releaseOthers('process-2');
+      expect(await claimIds(batches, { ownerId: 'process-2', holding: ['batch_b'] })).toEqual(['batch_a']);
+    });
+
+    it('refuses every change by a process that has lost the batch', async () => {
+      await batches.create(newBatch('a'));
+      await claimIds(batches);
+      await claimIds(batches, { ownerId: 'process-2', now: 100 });
+      const lost = owned('batch_a');
+      await batches.begin(owned('batch_a', 'process-2'), { total: 2, problems: [], now: 1 });
+      const before = await batches.get('batch_a');
+      const changes = [
+        batches.restart(lost),
+        batches.begin(lost, { total: 9, problems: [PROBLEM], now: 2 }),
+        batches.record(lost, [recordedLine(1)]),
+        batches.finalize(lost, 3),
+        batches.end(lost, { outcome: 'completed', output: storedFile('out'), now: 4 }),
+      ];
+      for (const change of changes) await expect(change).rejects.toThrow(LeaseLostError);
+      expect(await batches.get('batch_a')).toEqual(before);
+      expect(await batches.recordedLines('batch_a', { after: 0, limit: 9 })).toEqual([]);
+      expect(await store.files.get('acct_1', 'file_out')).toBeUndefined();
     });
   });
 }

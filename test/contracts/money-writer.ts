@@ -19,10 +19,10 @@ const idempotency = createIdempotency({
   repository: store.idempotency,
   blobs: createDiskBlobStore({ directory: join(dirname(path), 'blobs'), now: Date.now }),
   clock: systemClock,
-  ownerId: randomUUID(),
+  identity: { ownerId: randomUUID(), leaseMs: 15_000 },
   randomId: randomUUID,
 });
-await idempotency.recover();
+await idempotency.releaseOthers();
 
 async function serve(number: string): Promise<void> {
   await say(`sent ${number}`);

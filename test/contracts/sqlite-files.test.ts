@@ -13,4 +13,8 @@ beforeAll(async () => {
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
 filesContract('sqlite', () => openStore({ kind: 'sqlite', path: join(directory, 'files.db') }));
-batchesContract('sqlite', () => openStore({ kind: 'sqlite', path: join(directory, 'batches.db') }));
+let stores = 0;
+batchesContract('sqlite', () => {
+  stores += 1;
+  return openStore({ kind: 'sqlite', path: join(directory, `batches-${stores}.db`) });
+});

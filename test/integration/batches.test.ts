@@ -203,6 +203,40 @@ describe('batches', () => {
     expect(second.calls.filter(({ call }) => billed.has(call.billingId)).length).toBeGreaterThan(0);
   });
 
+  it('stops work on a batch that another process has taken over', async () => {
+    const { runner, order, hold, release, atWork, calls } = start();
+    hold();
+    const batch = await order([...requests(10), ...requests(5, 'held')]);
+    await expect.poll(() => done(batch)).toBe(10);
+    await expect.poll(atWork).toBe(5);
+    await bed.store.batches.releaseOthers('other');
+    const claim = { now: bed.now(), leaseUntil: bed.now() + 60_000, limit: 9, perAccount: 9, holding: [] };
+    expect(await bed.store.batches.claim({ ...claim, ownerId: 'other' })).toMatchObject([{ id: batch.id }]);
+    await runner.renewLeases(bed.now() + 15_000);
+    await expect.poll(atWork).toBe(0);
+    release();
+    expect(await current(batch)).toMatchObject({ status: 'in_progress', counts: { completed: 10 } });
+    expect(calls).toHaveLength(15);
+    // The other process gives it back.
+    await bed.store.batches.release({ id: batch.id, ownerId: 'other' }, bed.now());
+    expect((await reached(batch, 'completed')).counts).toEqual({ total: 15, completed: 15, failed: 0 });
+  });
+
+  it('shares batches among processes, so that every line runs once', async () => {
+    const [one, two] = [start(), start()];
+    const others = await Promise.all([bed.caller(), bed.caller(), bed.caller()]);
+    const batches = await Promise.all(
+      Array.from({ length: 12 }, (_, index) => one.order(requests(20, `slow ${index}`), others[index % 3])),
+    );
+    for (const batch of batches) {
+      expect((await reached(batch, 'completed')).counts).toEqual({ total: 20, completed: 20, failed: 0 });
+    }
+    const inputs = [...one.calls, ...two.calls].map(({ input }) => input);
+    expect(inputs).toHaveLength(240);
+    expect(new Set(inputs).size).toBe(240);
+    expect(two.calls.length).toBeGreaterThan(0);
+  });
+
   it('starts over when the restart comes during validation', async () => {
     const { id: inputFileId } = await upload([request('a', 'x'), 'bad line', request('b', 'y')]);
     const idle = bed.runner(createExecutor().executor);
@@ -212,7 +246,10 @@ describe('batches', () => {
       completionWindow: '24h',
       metadata: null,
     });
-    await bed.store.batches.record(batch.id, [{ line: 2, failed: true, blobKey: 'batches/x', offset: 0, bytes: 1 }]);
+    const claim = { now: 0, leaseUntil: 1, limit: 1, perAccount: 1, holding: [] };
+    await bed.store.batches.claim({ ...claim, ownerId: 'ended' });
+    const owned = { id: batch.id, ownerId: 'ended' };
+    await bed.store.batches.record(owned, [{ line: 2, failed: true, blobKey: 'batches/x', offset: 0, bytes: 1 }]);
     start();
     expect((await reached(batch, 'completed')).counts).toEqual({ total: 3, completed: 2, failed: 1 });
   });

@@ -1,39 +1,32 @@
-import type { Batch, BatchOutcome, BatchProblem } from '../../domain/batch.ts';
-import { type BatchRequest, succeeded } from '../../domain/batch-line.ts';
+import type { Batch } from '../../domain/batch.ts';
+import { succeeded } from '../../domain/batch-line.ts';
 import type { StoredFile } from '../../domain/file.ts';
-import type { BatchRepository } from '../../ports/batches.ts';
-import type { BlobStore } from '../../ports/blobs.ts';
-import type { Clock } from '../../ports/clock.ts';
+import type { OwnedBatch } from '../../ports/batches.ts';
 import type { FileRepository } from '../../ports/files.ts';
 import type { Logger } from '../../ports/logger.ts';
 import { createId } from '../../runtime/ids.ts';
-import type { FileRetention } from '../files/file-retention.ts';
 import type { FilesService } from '../files/files.ts';
+import { type BatchEndDependencies, createBatchEnd } from './batch-end.ts';
 import type { LineFormat } from './line-format.ts';
-import { readLines } from './line-reader.ts';
 import type { LineRun, LineSignals } from './line-run.ts';
 import type { LineSlots } from './line-slots.ts';
-import { resultContent } from './result-content.ts';
-import { BATCH_BLOBS, createResultWriter, type ResultWriter } from './result-writer.ts';
+import { createPendingLines, type PendingLine } from './pending-lines.ts';
+import { createResultWriter, type ResultWriter } from './result-writer.ts';
 import { validateInput } from './validation.ts';
 
-export interface BatchJobDependencies {
-  batches: BatchRepository;
+export interface BatchJobDependencies extends BatchEndDependencies {
   fileRecords: FileRepository;
   files: Pick<FilesService, 'open' | 'store'>;
-  retention: Pick<FileRetention, 'removeDiscarded'>;
-  blobs: BlobStore;
   slots: LineSlots;
   lineRun: LineRun;
   format: LineFormat;
-  /** Lines of one batch that are at work or wait for their slot. */
+  /** Lines of one batch that run or wait for a slot. */
   maxOutstanding: number;
-  clock: Clock;
   logger: Pick<Logger, 'error'>;
 }
 
 export interface JobSignals extends LineSignals {
-  /** The server stops: leave everything as it is, the next start goes on from there. */
+  /** Leave everything as it is: the server stops, or another process has taken the batch over. */
   pause: AbortSignal;
 }
 
@@ -43,64 +36,71 @@ const EXPIRED = {
     message: 'This request could not be executed before the completion window expired.',
   },
 };
-const PAGE = 5_000;
+const INPUT_GONE = {
+  code: 'input_file_gone',
+  message: 'The input file is gone.',
+  param: 'inputFileId',
+  line: null,
+};
 const MAX_OUTSTANDING_CHARACTERS = 16_777_216;
 
-interface OpenLine {
-  number: number;
-  request: BatchRequest;
-  /** In characters, as a measure of what it holds in memory. */
-  size: number;
+/** What the steps of one job share. */
+interface Job {
+  owned: OwnedBatch;
+  input: StoredFile;
+  results: ResultWriter;
+  signals: JobSignals;
 }
 
-/** Works on one batch from wherever it stands in the store to its end, or until it is paused. */
+/** Works on a claimed batch from the status it has in the store to its end, or until it is paused. */
 export function createBatchJob(dependencies: BatchJobDependencies) {
-  const { batches, fileRecords, files, retention, blobs, slots, lineRun, format, maxOutstanding, clock, logger } =
-    dependencies;
+  const { batches, fileRecords, files, blobs, slots, lineRun, format, maxOutstanding, clock, logger } = dependencies;
+  const pendingLines = createPendingLines({ batches, files, format });
+  const end = createBatchEnd(dependencies);
 
-  async function recordedLines(id: string): Promise<Set<number>> {
-    const found = new Set<number>();
-    for (let after = 0, more = true; more; ) {
-      const page = await batches.recordedLines(id, { after, limit: PAGE });
-      for (const line of page) found.add(line);
-      after = page.at(-1) ?? after;
-      more = page.length === PAGE;
-    }
-    return found;
+  const isExpired = (batch: Batch) => clock.now() >= batch.expiresAt;
+
+  async function current(id: string): Promise<Batch> {
+    const batch = await batches.get(id);
+    if (batch === undefined) throw new Error(`the batch ${id} is gone`);
+    return batch;
   }
 
-  /** The valid lines that have no answer yet. */
-  async function* openLines(batch: Batch, input: StoredFile, recorded: Set<number>): AsyncGenerator<OpenLine> {
-    for await (const line of readLines(await files.open(input))) {
-      if (recorded.has(line.number)) continue;
-      const { request } = format.parse(line, batch.endpoint);
-      if (request !== undefined) yield { number: line.number, request, size: line.text?.length ?? 0 };
+  /** False: the batch has ended, because no line can run. */
+  async function validate(batch: Batch, { owned, input, results, signals }: Job): Promise<boolean> {
+    await batches.restart(owned);
+    const content = () => files.open(input);
+    const validated = await validateInput({ batch, input, content, results, format, signal: signals.stop });
+    await results.flush();
+    if (validated === undefined || signals.pause.aborted) return true;
+    if (validated.usable) {
+      await batches.begin(owned, { ...validated, now: clock.now() });
+      return true;
     }
+    const { problems } = validated;
+    await end.withoutResults({ batch, ownerId: owned.ownerId, outcome: 'failed', problems });
+    return false;
   }
 
-  async function runLines(batch: Batch, input: StoredFile, results: ResultWriter, signals: LineSignals): Promise<void> {
-    const recorded = await recordedLines(batch.id);
+  async function runLines(batch: Batch, { input, results, signals }: Job): Promise<void> {
     const outstanding = new Set<Promise<void>>();
     let characters = 0;
     const failure = new AbortController();
     const stop = AbortSignal.any([signals.stop, failure.signal]);
 
-    async function runLine(line: OpenLine): Promise<void> {
+    async function runLine(line: PendingLine): Promise<void> {
       const slot = await slots.take({ accountId: batch.accountId, batchId: batch.id }, stop);
       const result = slot && (await lineRun.run(batch, line, slot, { stop, abort: signals.abort }));
       if (result === undefined) return;
-      const bytes = format.write({
-        id: createId('batch_req', clock.now()),
-        customId: line.request.customId,
-        result,
-      });
+      const id = createId('batch_req', clock.now());
+      const bytes = format.write({ id, customId: line.request.customId, result });
       await results.add(line.number, !succeeded(result), bytes);
     }
 
     const isFull = () =>
       outstanding.size >= maxOutstanding || (characters > MAX_OUTSTANDING_CHARACTERS && outstanding.size > 1);
     try {
-      for await (const line of openLines(batch, input, recorded)) {
+      for await (const line of pendingLines(batch, input)) {
         if (stop.aborted) break;
         const work = runLine(line)
           .catch((error) => failure.abort(error))
@@ -115,18 +115,18 @@ export function createBatchJob(dependencies: BatchJobDependencies) {
     } catch (error) {
       failure.abort(error);
     }
-    // Whatever happened: a line that is still at work when the batch is taken up again would run twice at once.
+    // Wait in any case: a line that still runs when the batch is continued would run twice at once.
     await Promise.all(outstanding);
     await results.flush();
     if (failure.signal.aborted) throw failure.signal.reason;
   }
 
-  /** An input that cannot be read must not keep the batch from its end: the lines behind the fault are then in no result. */
-  async function expireLines(batch: Batch, input: StoredFile, results: ResultWriter): Promise<void> {
-    const lines = openLines(batch, input, await recordedLines(batch.id));
+  /** Records every line without a result as expired. If the input cannot be read, the batch ends without the rest. */
+  async function expireLines(batch: Batch, { input, results }: Job): Promise<void> {
+    const lines = pendingLines(batch, input);
     const next = () =>
       lines.next().catch((error) => {
-        logger.error({ err: error, batch: batch.id }, 'the input of an expired batch could not be read to its end');
+        logger.error({ err: error, batch: batch.id }, 'failed to read the input of an expired batch, ending it anyway');
         return { done: true, value: undefined } as const;
       });
     for (let line = await next(); !line.done; line = await next()) {
@@ -137,75 +137,39 @@ export function createBatchJob(dependencies: BatchJobDependencies) {
     await results.flush();
   }
 
-  async function resultFile(batch: Batch, failed: boolean): Promise<StoredFile | undefined> {
-    if ((failed ? batch.counts.failed : batch.counts.completed) === 0) return undefined;
-    return files.store(batch.accountId, {
-      filename: `${batch.id}_${failed ? 'error' : 'output'}.jsonl`,
-      content: resultContent({ batchId: batch.id, failed, batches, blobs }),
-      purpose: () => 'batch',
-    });
+  async function finish(batch: Batch, ownerId: string): Promise<void> {
+    if (batch.status === 'cancelling') await end.withResults({ batch, ownerId, outcome: 'cancelled' });
+    else if (batch.status === 'finalizing') {
+      const late = (batch.finalizingAt ?? 0) >= batch.expiresAt;
+      await end.withResults({ batch, ownerId, outcome: late ? 'expired' : 'completed' });
+    }
+    // It expired before it was validated, so it has no lines.
+    else if (batch.status === 'validating' && isExpired(batch)) {
+      await end.withResults({ batch, ownerId, outcome: 'expired' });
+    }
   }
 
-  async function removeResults(id: string): Promise<void> {
-    for await (const { key } of blobs.list(`${BATCH_BLOBS}${id}/`)) await blobs.delete(key);
-  }
-
-  async function current(id: string): Promise<Batch> {
-    const batch = await batches.get(id);
-    if (batch === undefined) throw new Error(`the batch ${id} is gone`);
-    return batch;
-  }
-
-  async function end(id: string, outcome: BatchOutcome, problems?: BatchProblem[]): Promise<void> {
-    const batch = await current(id);
-    const output = await resultFile(batch, false);
-    const errors = await resultFile(batch, true);
-    await batches.end(id, { outcome, output, errors, problems, now: clock.now() });
-    await removeResults(id);
-    // The input may have been deleted while it was read.
-    await retention.removeDiscarded();
-  }
-
-  const isExpired = (batch: Batch) => clock.now() >= batch.expiresAt;
-
-  return async function work(id: string, signals: JobSignals): Promise<void> {
+  return async function work(owned: OwnedBatch, signals: JobSignals): Promise<void> {
+    const { id, ownerId } = owned;
     let batch = await current(id);
     const input = await fileRecords.attached(id);
     if (input === undefined || (await blobs.stat(input.blobKey)) === undefined) {
-      const message = 'The input file is gone.';
-      const problem = { code: 'input_file_gone', message, param: 'inputFileId', line: null };
-      return end(id, 'failed', [problem]);
+      return end.withResults({ batch, ownerId, outcome: 'failed', problems: [INPUT_GONE] });
     }
-    const results = createResultWriter({ batchId: id, blobs, batches, clock });
+    const job: Job = { owned, input, signals, results: createResultWriter({ owned, blobs, batches, clock }) };
 
     if (batch.status === 'validating' && !isExpired(batch)) {
-      await batches.restart(id);
-      const content = () => files.open(input);
-      const validated = await validateInput({ batch, input, content, results, format, signal: signals.stop });
-      await results.flush();
-      if (signals.pause.aborted) return;
-      if (validated?.usable === false) {
-        await batches.end(id, { outcome: 'failed', problems: validated.problems, now: clock.now() });
-        await removeResults(id);
-        await retention.removeDiscarded();
-        return;
-      }
-      if (validated !== undefined) await batches.begin(id, { ...validated, now: clock.now() });
+      if (!(await validate(batch, job)) || signals.pause.aborted) return;
       batch = await current(id);
     }
     if (batch.status === 'in_progress') {
-      if (!isExpired(batch)) await runLines(batch, input, results, signals);
+      if (!isExpired(batch)) await runLines(batch, job);
       if (signals.pause.aborted) return;
       batch = await current(id);
-      if (batch.status === 'in_progress' && isExpired(batch)) await expireLines(batch, input, results);
-      await batches.finalize(id, clock.now());
+      if (batch.status === 'in_progress' && isExpired(batch)) await expireLines(batch, job);
+      await batches.finalize(owned, clock.now());
       batch = await current(id);
     }
-    if (signals.pause.aborted) return;
-    if (batch.status === 'cancelling') await end(id, 'cancelled');
-    else if (batch.status === 'finalizing')
-      await end(id, (batch.finalizingAt ?? 0) >= batch.expiresAt ? 'expired' : 'completed');
-    // Its time ran out before it was even read: there are no lines to tell of.
-    else if (batch.status === 'validating' && isExpired(batch)) await end(id, 'expired');
+    if (!signals.pause.aborted) await finish(batch, ownerId);
   };
 }

@@ -1,15 +1,15 @@
 import { Readable } from 'node:stream';
-import type { BatchRepository, RecordedLine } from '../../ports/batches.ts';
+import type { BatchRepository, OwnedBatch, RecordedLine } from '../../ports/batches.ts';
 import type { BlobStore } from '../../ports/blobs.ts';
 import type { Clock } from '../../ports/clock.ts';
 import { createId } from '../../runtime/ids.ts';
 
-/** Answers of the lines of an active batch lie below; the output file is made of them. */
+/** Prefix of the blobs with the results of active batches. The output file is made of them. */
 export const BATCH_BLOBS = 'batches/';
 
 const GROUP_BYTES = 4_194_304;
 const GROUP_LINES = 256;
-/** So far behind may the counts be that clients see. */
+/** The counts that clients see may be this late. */
 const GROUP_MS = 250;
 
 export interface ResultWriter {
@@ -20,32 +20,32 @@ export interface ResultWriter {
 }
 
 export interface ResultWriterDependencies {
-  batchId: string;
+  owned: OwnedBatch;
   blobs: BlobStore;
   batches: BatchRepository;
   clock: Clock;
 }
 
 /**
- * Stores answers in groups: one blob, then one record of where each line lies in it. A line is counted only when both are
- * durable; what a crash leaves between the two is an unknown blob and lines that run again.
+ * Stores results in groups: one blob, then one record of where each line is in it. A line counts only when both are durable. A crash
+ * between the two leaves a blob that no record names, and lines that run again.
  */
-export function createResultWriter({ batchId, blobs, batches, clock }: ResultWriterDependencies): ResultWriter {
+export function createResultWriter({ owned, blobs, batches, clock }: ResultWriterDependencies): ResultWriter {
   let lines: Omit<RecordedLine, 'blobKey'>[] = [];
   let parts: Buffer[] = [];
   let bytes = 0;
   let timer: NodeJS.Timeout | undefined;
-  /** Groups are stored one after the other; when one fails, so do all after it. */
+  /** Groups are stored one after the other. When one fails, all later ones fail too. */
   let storing: Promise<void> = Promise.resolve();
 
   async function storeGroup(): Promise<void> {
     if (lines.length === 0) return;
     const group = { lines, parts };
     [lines, parts, bytes] = [[], [], 0];
-    const blobKey = `${BATCH_BLOBS}${batchId}/${createId('part', clock.now())}`;
+    const blobKey = `${BATCH_BLOBS}${owned.id}/${createId('part', clock.now())}`;
     await blobs.put(blobKey, Readable.from(group.parts));
     await batches.record(
-      batchId,
+      owned,
       group.lines.map((line) => ({ ...line, blobKey })),
     );
   }
@@ -54,7 +54,7 @@ export function createResultWriter({ batchId, blobs, batches, clock }: ResultWri
     clearTimeout(timer);
     timer = undefined;
     storing = storing.then(storeGroup);
-    // Whoever adds or flushes next is told; until then it must not count as unhandled.
+    // The next add or flush rejects: prevents an unhandled rejection until then.
     storing.catch(() => {});
     return storing;
   }

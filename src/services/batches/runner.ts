@@ -1,36 +1,36 @@
 import type { Batch } from '../../domain/batch.ts';
-import type { BatchRepository } from '../../ports/batches.ts';
-import type { BlobStore } from '../../ports/blobs.ts';
-import type { Clock } from '../../ports/clock.ts';
 import type { Logger } from '../../ports/logger.ts';
+import type { ProcessIdentity } from '../../ports/process-identity.ts';
+import { LeaseLostError } from '../../ports/store-errors.ts';
 import { type BatchJobDependencies, createBatchJob } from './batch-job.ts';
 import { createConcurrencyControl } from './concurrency-control.ts';
 import { createKeyAuthority, type KeyAuthorityDependencies } from './key-authority.ts';
-import type { LineExecutor } from './line-run.ts';
-import { createLineRun } from './line-run.ts';
+import { createLineRun, type LineExecutor } from './line-run.ts';
 import { createLineSlots } from './line-slots.ts';
 import { BATCH_BLOBS } from './result-writer.ts';
 
 export interface BatchRunner {
-  /** Takes up what the last server left. */
+  /** Begins to claim batches and to work on them. */
   start(): void;
-  /** There is a new batch, or one was cancelled. */
+  /** To be called when there is a new batch or one was cancelled. */
   wake(): void;
-  /** Takes no new lines; those at work get so long to end. Every batch goes on with the next start. */
+  /** Extends the leases of the batches at work. Stops work on those that another process has taken over. */
+  renewLeases(leaseUntil: number): Promise<void>;
+  /** Lets batches be claimed whose owners have ended. */
+  releaseOthers(): Promise<void>;
+  /** Starts no new lines, gives running ones this long to end, and gives the batches back. */
   stop(graceMs: number): Promise<void>;
 }
 
 export interface BatchRunnerDependencies
   extends Omit<BatchJobDependencies, 'slots' | 'lineRun' | 'maxOutstanding'>,
     KeyAuthorityDependencies {
-  batches: BatchRepository;
-  blobs: BlobStore;
   executor: LineExecutor;
   settings: { concurrency: number; discountPercent: number };
-  /** Interactive requests that wait or are at work. */
+  /** Interactive requests that wait or run. */
   interactiveRequests(): number;
-  clock: Clock;
-  logger: Pick<Logger, 'info' | 'error'>;
+  identity: ProcessIdentity;
+  logger: Pick<Logger, 'info' | 'warn' | 'error'>;
 }
 
 /** New batches and cancellations of other processes are seen after this time at most. */
@@ -38,18 +38,21 @@ const POLL_MS = 500;
 const ADJUST_MS = 50;
 const MAX_ACTIVE = 8;
 const MAX_ACTIVE_PER_ACCOUNT = 2;
-const MAX_WAITING = 1_000;
-/** After a failure of the store or the disk. */
-const REST_MS = 5_000;
+/** Before a batch is tried again whose job failed, for example because the disk is full. */
+const RETRY_MS = 5_000;
 
-interface Running {
+interface RunningJob {
   batch: Batch;
+  /** Cancelled or expired: no new lines. */
   stop: AbortController;
+  /** Another process has taken the batch over. */
+  lost: AbortController;
   done: Promise<void>;
 }
 
 export function createBatchRunner(dependencies: BatchRunnerDependencies): BatchRunner {
-  const { batches, blobs, settings, interactiveRequests, clock, logger } = dependencies;
+  const { batches, blobs, settings, interactiveRequests, identity, clock, logger } = dependencies;
+  const { ownerId } = identity;
   const slots = createLineSlots();
   const concurrency = createConcurrencyControl(settings.concurrency);
   const lineRun = createLineRun({
@@ -58,50 +61,75 @@ export function createBatchRunner(dependencies: BatchRunnerDependencies): BatchR
     slots,
     discountPercent: settings.discountPercent,
   });
-  // More than can be at work: whoever has the fewest places must be waiting at the moment when one comes free.
+  // More lines than slots: the batch with the fewest slots must have a line waiting when one becomes free.
   const maxOutstanding = 2 * settings.concurrency;
   const work = createBatchJob({ ...dependencies, slots, lineRun, maxOutstanding });
-  const running = new Map<string, Running>();
-  const restingUntil = new Map<string, number>();
+  const running = new Map<string, RunningJob>();
   const pause = new AbortController();
   const abort = new AbortController();
-  const startedAt = clock.now();
   const timers: NodeJS.Timeout[] = [];
   let started = false;
   let polling: Promise<void> | undefined;
   let pollAgain = false;
 
+  const release = (batch: Batch, claimableAt: number) =>
+    batches
+      .release({ id: batch.id, ownerId }, claimableAt)
+      .catch((error) =>
+        logger.error({ err: error, batch: batch.id }, 'failed to give a batch back, its lease will expire'),
+      );
+
+  async function run(batch: Batch, stop: AbortSignal, lost: AbortSignal): Promise<void> {
+    try {
+      await work(
+        { id: batch.id, ownerId },
+        {
+          stop: AbortSignal.any([stop, lost, pause.signal]),
+          abort: AbortSignal.any([lost, abort.signal]),
+          pause: AbortSignal.any([lost, pause.signal]),
+        },
+      );
+      if (pause.signal.aborted) await release(batch, clock.now());
+    } catch (error) {
+      if (error instanceof LeaseLostError) {
+        logger.warn({ batch: batch.id }, 'stopped a batch because another process has taken it over');
+        return;
+      }
+      logger.error({ err: error, batch: batch.id }, `a batch failed, retrying in ${RETRY_MS / 1000} s`);
+      await release(batch, clock.now() + RETRY_MS);
+    }
+  }
+
   function begin(batch: Batch): void {
     const stop = new AbortController();
-    const signals = { stop: AbortSignal.any([stop.signal, pause.signal]), abort: abort.signal, pause: pause.signal };
-    const done = work(batch.id, signals)
-      .catch((error) => {
-        logger.error({ err: error, batch: batch.id }, 'a batch was interrupted; it goes on in a moment');
-        restingUntil.set(batch.id, clock.now() + REST_MS);
-      })
-      .finally(() => {
-        running.delete(batch.id);
-        wake();
-      });
-    running.set(batch.id, { batch, stop, done });
+    const lost = new AbortController();
+    const done = run(batch, stop.signal, lost.signal).finally(() => {
+      running.delete(batch.id);
+      wake();
+    });
+    running.set(batch.id, { batch, stop, lost, done });
   }
 
   async function poll(): Promise<void> {
     const cancelled = await batches.cancelled([...running.keys()]);
     const now = clock.now();
     for (const [id, { batch, stop }] of running) if (cancelled.has(id) || now >= batch.expiresAt) stop.abort();
-    if (running.size >= MAX_ACTIVE) return;
-    for (const batch of await batches.listActive(MAX_WAITING)) {
-      if (running.size >= MAX_ACTIVE || pause.signal.aborted) return;
-      if (running.has(batch.id) || (restingUntil.get(batch.id) ?? 0) > now) continue;
-      const ofAccount = [...running.values()].filter((each) => each.batch.accountId === batch.accountId).length;
-      if (ofAccount >= MAX_ACTIVE_PER_ACCOUNT) continue;
-      restingUntil.delete(batch.id);
-      begin(batch);
+    if (running.size >= MAX_ACTIVE || pause.signal.aborted) return;
+    const claimed = await batches.claim({
+      ownerId,
+      now,
+      leaseUntil: now + identity.leaseMs,
+      limit: MAX_ACTIVE - running.size,
+      perAccount: MAX_ACTIVE_PER_ACCOUNT,
+      holding: [...running.keys()],
+    });
+    for (const batch of claimed) {
+      if (pause.signal.aborted) await release(batch, now);
+      else begin(batch);
     }
   }
 
-  /** One look at a time; a call during one asks for another behind it. */
+  /** One poll at a time. A call during one causes another after it. */
   function wake(): void {
     pollAgain = true;
     if (!started || polling !== undefined || pause.signal.aborted) return;
@@ -111,14 +139,14 @@ export function createBatchRunner(dependencies: BatchRunnerDependencies): BatchR
         try {
           await poll();
         } catch (error) {
-          logger.error({ err: error }, 'the store could not be asked for batches');
+          logger.error({ err: error }, 'failed to look for batches');
         }
       }
       polling = undefined;
     })();
   }
 
-  /** Answers of batches that have ended, left behind by a crash right after. */
+  /** Removes results of batches that ended, left over from a crash right after the end. */
   async function removeLeftovers(): Promise<void> {
     let [known, ended]: [string | undefined, boolean] = [undefined, false];
     for await (const { key, modifiedAt } of blobs.list(BATCH_BLOBS)) {
@@ -129,7 +157,7 @@ export function createBatchRunner(dependencies: BatchRunnerDependencies): BatchR
         const batch = await batches.get(id);
         ended = batch === undefined || batch.endedAt !== null;
       }
-      if (ended && modifiedAt < startedAt) await blobs.delete(key);
+      if (ended && modifiedAt < identity.startedAt) await blobs.delete(key);
     }
   }
 
@@ -143,10 +171,23 @@ export function createBatchRunner(dependencies: BatchRunnerDependencies): BatchR
         }, ADJUST_MS),
       );
       slots.setLimit(settings.concurrency);
-      removeLeftovers().catch((error) => logger.error({ err: error }, 'leftovers of batches could not be removed'));
+      removeLeftovers().catch((error) => logger.error({ err: error }, 'failed to remove results of ended batches'));
       wake();
     },
     wake,
+    async renewLeases(leaseUntil) {
+      const jobs = [...running.values()];
+      if (jobs.length === 0) return;
+      const renewed = await batches.renew(
+        ownerId,
+        jobs.map(({ batch }) => batch.id),
+        leaseUntil,
+      );
+      for (const { batch, lost } of jobs) {
+        if (!renewed.has(batch.id)) lost.abort(new LeaseLostError(`${ownerId} does not own the batch ${batch.id}`));
+      }
+    },
+    releaseOthers: () => batches.releaseOthers(ownerId),
     async stop(graceMs) {
       pause.abort();
       for (const timer of timers) clearInterval(timer);

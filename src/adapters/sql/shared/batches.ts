@@ -1,4 +1,4 @@
-import { type CompiledQuery, sql } from 'kysely';
+import { type Compilable, type CompiledQuery, sql } from 'kysely';
 import {
   ACTIVE_STATUSES,
   type Batch,
@@ -6,11 +6,15 @@ import {
   type BatchProblem,
   type BatchStatus,
 } from '../../../domain/batch.ts';
-import type { BatchRepository, RecordedLine } from '../../../ports/batches.ts';
+import type { BatchRepository, OwnedBatch, RecordedLine } from '../../../ports/batches.ts';
+import { LeaseLostError } from '../../../ports/store-errors.ts';
 import type { SqlDatabase } from './database.ts';
 import { toFileRow } from './files.ts';
 import { storedAmounts } from './stored-amounts.ts';
 import type { BatchesTable, BatchLinesTable } from './tables.ts';
+
+/** A time before every other, so that the batch can be claimed at once. */
+const LEASE_OVER = 0;
 
 const toRow = (batch: Batch): BatchesTable => ({
   id: batch.id,
@@ -33,6 +37,8 @@ const toRow = (batch: Batch): BatchesTable => ({
   finalizing_at_ms: batch.finalizingAt,
   cancelling_at_ms: batch.cancellingAt,
   ended_at_ms: batch.endedAt,
+  owner_id: null,
+  lease_until_ms: LEASE_OVER,
 });
 
 const time = (value: number | null): number | null => (value === null ? null : Number(value));
@@ -85,6 +91,11 @@ export function sqlBatches({ read, write, writeIf }: SqlDatabase): BatchReposito
     return { compile: () => statement };
   };
   const update = (id: string) => read.updateTable('batches').where('id', '=', id);
+  const owned = ({ id, ownerId }: OwnedBatch) => update(id).where('owner_id', '=', ownerId);
+  /** The first statement changes the batch only if it is owned. */
+  const writeOwned = async ({ id, ownerId }: OwnedBatch, statements: readonly Compilable[]): Promise<void> => {
+    if ((await writeIf(statements)) === undefined) throw new LeaseLostError(`${ownerId} does not own the batch ${id}`);
+  };
   const deleteLines = (id: string) => read.deleteFrom('batch_lines').where('batch_id', '=', id);
 
   return {
@@ -122,17 +133,6 @@ export function sqlBatches({ read, write, writeIf }: SqlDatabase): BatchReposito
       return rows.map(toBatch);
     },
 
-    async listActive(limit) {
-      const rows = await read
-        .selectFrom('batches')
-        .selectAll()
-        .where('ended_at_ms', 'is', null)
-        .orderBy('id')
-        .limit(limit)
-        .execute();
-      return rows.map(toBatch);
-    },
-
     async cancelled(ids) {
       if (ids.length === 0) return new Set();
       const rows = await read
@@ -152,25 +152,89 @@ export function sqlBatches({ read, write, writeIf }: SqlDatabase): BatchReposito
       ]);
     },
 
-    async restart(id) {
-      await write([deleteLines(id), update(id).set({ total: 0, completed: 0, failed: 0 })]);
+    async claim({ ownerId, now, leaseUntil, limit, perAccount, holding }) {
+      // A list may not be empty in SQL.
+      const held = holding.length === 0 ? [''] : holding;
+      const [{ rows }] = await write([
+        read
+          .updateTable('batches')
+          .set({ owner_id: ownerId, lease_until_ms: leaseUntil })
+          .where('lease_until_ms', '<=', now)
+          .where('id', 'in', (of) =>
+            of
+              .selectFrom((from) =>
+                from
+                  .selectFrom('batches as waiting')
+                  .where('ended_at_ms', 'is', null)
+                  .where('lease_until_ms', '<=', now)
+                  .where('id', 'not in', held)
+                  .select((select) => [
+                    'id',
+                    sql<number>`row_number() over (partition by account_id order by id) + ${select
+                      .selectFrom('batches as working')
+                      .whereRef('working.account_id', '=', 'waiting.account_id')
+                      .where('working.id', 'in', held)
+                      .select(({ fn }) => fn.countAll<number>().as('batches'))}`.as('place'),
+                  ])
+                  .as('ranked'),
+              )
+              .select('id')
+              .where('place', '<=', perAccount)
+              .orderBy('place')
+              .orderBy('id')
+              .limit(limit),
+          )
+          .returningAll(),
+      ]);
+      return rows.map(toBatch);
     },
 
-    async begin(id, { total, problems, now }) {
+    async renew(ownerId, ids, leaseUntil) {
+      if (ids.length === 0) return new Set();
+      const [{ rows }] = await write([
+        read
+          .updateTable('batches')
+          .set({ lease_until_ms: leaseUntil })
+          .where('id', 'in', ids)
+          .where('owner_id', '=', ownerId)
+          .returning('id'),
+      ]);
+      return new Set(rows.map((row) => row.id));
+    },
+
+    async release(batch, claimableAt) {
+      await write([owned(batch).set({ owner_id: null, lease_until_ms: claimableAt })]);
+    },
+
+    async releaseOthers(ownerId) {
       await write([
-        update(id).set({ total, problems: JSON.stringify(problems), in_progress_at_ms: now }),
-        update(id).set({ status: 'in_progress' }).where('status', '=', 'validating'),
+        read
+          .updateTable('batches')
+          .set({ owner_id: null, lease_until_ms: LEASE_OVER })
+          .where('ended_at_ms', 'is', null)
+          .where('owner_id', '<>', ownerId),
       ]);
     },
 
-    async record(id, lines) {
+    async restart(batch) {
+      await writeOwned(batch, [owned(batch).set({ total: 0, completed: 0, failed: 0 }), deleteLines(batch.id)]);
+    },
+
+    async begin(batch, { total, problems, now }) {
+      await writeOwned(batch, [
+        owned(batch).set({ total, problems: JSON.stringify(problems), in_progress_at_ms: now }),
+        update(batch.id).set({ status: 'in_progress' }).where('status', '=', 'validating'),
+      ]);
+    },
+
+    async record(batch, lines) {
       const failed = lines.filter((line) => line.failed).length;
-      await write([
-        ...lines.map((line) => insertLineOf(toLineRow(id, line))),
-        update(id).set({
+      await writeOwned(batch, [
+        owned(batch).set({
           completed: sql<number>`completed + ${lines.length - failed}`,
           failed: sql<number>`failed + ${failed}`,
         }),
+        ...lines.map((line) => insertLineOf(toLineRow(batch.id, line))),
       ]);
     },
 
@@ -199,32 +263,34 @@ export function sqlBatches({ read, write, writeIf }: SqlDatabase): BatchReposito
       return rows.map(toLine);
     },
 
-    async finalize(id, now) {
-      await write([
-        update(id).set({ finalizing_at_ms: now }).where('finalizing_at_ms', 'is', null),
-        update(id).set({ status: 'finalizing' }).where('status', '=', 'in_progress'),
+    async finalize(batch, now) {
+      await writeOwned(batch, [
+        owned(batch).set({ finalizing_at_ms: sql<number>`coalesce(finalizing_at_ms, ${now})` }),
+        update(batch.id).set({ status: 'finalizing' }).where('status', '=', 'in_progress'),
       ]);
     },
 
-    async end(id, { outcome, problems, output, errors, now }) {
+    async end(batch, { outcome, problems, output, errors, now }) {
       const files = [output, errors].filter((file) => file !== undefined);
-      await write([
-        ...files.flatMap((file) => [
-          read.insertInto('files').values(toFileRow(file)),
-          // Results are kept also when they pass the quota: the next upload is refused.
-          amounts.add(file.accountId, { items: 1, bytes: file.bytes }),
-        ]),
-        update(id)
+      await writeOwned(batch, [
+        owned(batch)
           .where('status', 'in', ACTIVE_STATUSES)
           .set({
             status: outcome,
             ended_at_ms: now,
             output_file_id: output?.id ?? null,
             error_file_id: errors?.id ?? null,
+            owner_id: null,
+            lease_until_ms: LEASE_OVER,
             ...(problems === undefined ? {} : { problems: JSON.stringify(problems) }),
           }),
-        read.deleteFrom('file_attachments').where('job_id', '=', id),
-        deleteLines(id),
+        ...files.flatMap((file) => [
+          read.insertInto('files').values(toFileRow(file)),
+          // Results are kept also when they pass the quota: the next upload is refused.
+          amounts.add(file.accountId, { items: 1, bytes: file.bytes }),
+        ]),
+        read.deleteFrom('file_attachments').where('job_id', '=', batch.id),
+        deleteLines(batch.id),
       ]);
     },
   };

@@ -133,6 +133,9 @@ export interface BatchesTable {
   finalizing_at_ms: number | null;
   cancelling_at_ms: number | null;
   ended_at_ms: number | null;
+  owner_id: string | null;
+  /** The batch can be claimed from this time on. */
+  lease_until_ms: number;
 }
 
 export interface BatchLinesTable {

@@ -6,6 +6,7 @@ import * as idempotency from './0011-idempotency.ts';
 import * as batches from './0012-batches.ts';
 import * as millisecondTimes from './0013-millisecond-times.ts';
 import * as storedAmounts from './0014-stored-amounts.ts';
+import * as batchLeases from './0015-batch-leases.ts';
 
 /**
  * Run in the order of their names, forwards only. Numbers only sort: 0003 to 0009 never existed. A released migration is never
@@ -19,4 +20,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0012-batches': batches,
   '0013-millisecond-times': millisecondTimes,
   '0014-stored-amounts': storedAmounts,
+  '0015-batch-leases': batchLeases,
 };

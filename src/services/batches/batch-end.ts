@@ -1,0 +1,56 @@
+import type { Batch, BatchOutcome, BatchProblem } from '../../domain/batch.ts';
+import type { StoredFile } from '../../domain/file.ts';
+import type { BatchRepository } from '../../ports/batches.ts';
+import type { BlobStore } from '../../ports/blobs.ts';
+import type { Clock } from '../../ports/clock.ts';
+import type { FileRetention } from '../files/file-retention.ts';
+import type { FilesService } from '../files/files.ts';
+import { resultContent } from './result-content.ts';
+import { BATCH_BLOBS } from './result-writer.ts';
+
+export interface BatchEndDependencies {
+  batches: BatchRepository;
+  files: Pick<FilesService, 'store'>;
+  retention: Pick<FileRetention, 'removeDiscarded'>;
+  blobs: BlobStore;
+  clock: Clock;
+}
+
+export interface BatchEnding {
+  batch: Batch;
+  ownerId: string;
+  outcome: BatchOutcome;
+  problems?: readonly BatchProblem[] | undefined;
+}
+
+/** Gives a batch its final status and its result files, and removes what only an active batch needs. */
+export function createBatchEnd({ batches, files, retention, blobs, clock }: BatchEndDependencies) {
+  async function resultFile(batch: Batch, failed: boolean): Promise<StoredFile | undefined> {
+    if ((failed ? batch.counts.failed : batch.counts.completed) === 0) return undefined;
+    return files.store(batch.accountId, {
+      filename: `${batch.id}_${failed ? 'error' : 'output'}.jsonl`,
+      content: resultContent({ batchId: batch.id, failed, batches, blobs }),
+      purpose: () => 'batch',
+    });
+  }
+
+  async function removeLeftovers(id: string): Promise<void> {
+    for await (const { key } of blobs.list(`${BATCH_BLOBS}${id}/`)) await blobs.delete(key);
+    // The input may have been deleted while it was read.
+    await retention.removeDiscarded();
+  }
+
+  return {
+    async withResults({ batch, ownerId, outcome, problems }: BatchEnding): Promise<void> {
+      const output = await resultFile(batch, false);
+      const errors = await resultFile(batch, true);
+      await batches.end({ id: batch.id, ownerId }, { outcome, output, errors, problems, now: clock.now() });
+      await removeLeftovers(batch.id);
+    },
+
+    async withoutResults({ batch, ownerId, outcome, problems }: BatchEnding): Promise<void> {
+      await batches.end({ id: batch.id, ownerId }, { outcome, problems, now: clock.now() });
+      await removeLeftovers(batch.id);
+    },
+  };
+}

@@ -1,0 +1,45 @@
+import type { Batch } from '../../domain/batch.ts';
+import type { BatchRequest } from '../../domain/batch-line.ts';
+import type { StoredFile } from '../../domain/file.ts';
+import type { BatchRepository } from '../../ports/batches.ts';
+import type { FilesService } from '../files/files.ts';
+import type { LineFormat } from './line-format.ts';
+import { readLines } from './line-reader.ts';
+
+export interface PendingLine {
+  number: number;
+  request: BatchRequest;
+  /** In characters, as a measure of its memory. */
+  size: number;
+}
+
+export interface PendingLinesDependencies {
+  batches: Pick<BatchRepository, 'recordedLines'>;
+  files: Pick<FilesService, 'open'>;
+  format: Pick<LineFormat, 'parse'>;
+}
+
+const PAGE = 5_000;
+
+/** Reads the valid lines of a batch that have no result yet, in order. */
+export function createPendingLines({ batches, files, format }: PendingLinesDependencies) {
+  async function recordedLines(id: string): Promise<Set<number>> {
+    const found = new Set<number>();
+    for (let after = 0, more = true; more; ) {
+      const page = await batches.recordedLines(id, { after, limit: PAGE });
+      for (const line of page) found.add(line);
+      after = page.at(-1) ?? after;
+      more = page.length === PAGE;
+    }
+    return found;
+  }
+
+  return async function* pendingLines(batch: Batch, input: StoredFile): AsyncGenerator<PendingLine> {
+    const recorded = await recordedLines(batch.id);
+    for await (const line of readLines(await files.open(input))) {
+      if (recorded.has(line.number)) continue;
+      const { request } = format.parse(line, batch.endpoint);
+      if (request !== undefined) yield { number: line.number, request, size: line.text?.length ?? 0 };
+    }
+  };
+}

@@ -1,0 +1,56 @@
+import type { Clock } from '../ports/clock.ts';
+import type { Logger } from '../ports/logger.ts';
+import type { ProcessIdentity } from '../ports/process-identity.ts';
+
+/** A part of the service that owns work under leases of this process. */
+export interface LeaseHolder {
+  renewLeases(leaseUntil: number): void | Promise<void>;
+  /** Ends the leases of other owners, so that their work can be taken over at once. */
+  releaseOthers?(): Promise<void>;
+}
+
+export interface ProcessLeases {
+  /** To be called before the first request: a process that is alone does not wait for leases of processes that ended. */
+  takeOver(): Promise<void>;
+  /** Renews the leases from now on. */
+  start(): void;
+  stop(): void;
+}
+
+export interface ProcessLeasesDependencies {
+  identity: ProcessIdentity;
+  /** By name, for log lines. */
+  holders: Readonly<Record<string, LeaseHolder>>;
+  clock: Clock;
+  logger: Pick<Logger, 'error'>;
+}
+
+/** Two renewals may fail before a lease is lost. */
+const RENEWALS_PER_LEASE = 3;
+
+/** Keeps the leases of this process alive. */
+export function createProcessLeases({ identity, holders, clock, logger }: ProcessLeasesDependencies): ProcessLeases {
+  let timer: NodeJS.Timeout | undefined;
+
+  async function renew(name: string, holder: LeaseHolder): Promise<void> {
+    try {
+      await holder.renewLeases(clock.now() + identity.leaseMs);
+    } catch (error) {
+      logger.error({ err: error, leases: name }, 'failed to renew leases, trying again before they expire');
+    }
+  }
+
+  return {
+    async takeOver() {
+      if (!identity.alone) return;
+      for (const holder of Object.values(holders)) await holder.releaseOthers?.();
+    },
+    start() {
+      timer = setInterval(() => {
+        for (const [name, holder] of Object.entries(holders)) void renew(name, holder);
+      }, identity.leaseMs / RENEWALS_PER_LEASE);
+      timer.unref();
+    },
+    stop: () => clearInterval(timer),
+  };
+}
