@@ -1,7 +1,7 @@
 /**
- * The engine contract. A driver (onnx, llama, remote) implements `EngineModel`; services call it and know nothing else.
- * The same interface stands on both sides of the process boundary: the host's proxy in the server process, the driver in
- * the engine process.
+ * The engine contract. Drivers and the remote engine implement `EngineModel`; services call it and know nothing else. Both
+ * sides of the process boundary have the same interface: the host's proxy in the server process, and the driver in the engine
+ * process.
  */
 
 export type Priority = 'interactive' | 'batch';
@@ -33,6 +33,13 @@ export interface EngineModel extends AsyncDisposable {
   readonly transcription?: TranscriptionCapability;
 }
 
+/** An engine for one request. Dispose of it when the last answer or the stream has ended. */
+export interface EngineLease extends Disposable {
+  readonly engine: EngineModel;
+  /** Where it runs, unless the result says otherwise. */
+  readonly region: string;
+}
+
 // --- embedding ---
 
 export interface EmbeddingRequest {
@@ -48,7 +55,7 @@ export interface EmbeddingResult {
   dimensions: number;
   /** Real tokens of each input, special tokens included. */
   tokens: readonly number[];
-  /** Set by engines that are not where the service is. */
+  /** Set by engines that run in another place than the service. */
   servedRegion?: string | undefined;
 }
 

@@ -1,19 +1,11 @@
 import type { ModelEntry, ModelVersion } from '../domain/model.ts';
 import { errors } from '../errors/errors.ts';
-import type { CallContext, EngineModel } from './engine.ts';
-import type { EngineRegistry, Lease, Model, ModelReport } from './registry.ts';
+import type { CallContext, EngineLease } from './engine.ts';
+import type { EngineRegistry, Model, ModelLease, ModelReport } from './registry.ts';
 import { createRemoteModel, type RemoteModel, type RemoteModelOptions } from './remote/remote-model.ts';
 import type { UpstreamHealth } from './remote/routing/upstream.ts';
 
 export type { UpstreamMetrics } from './remote/routing/upstream-metrics.ts';
-
-/** An engine for one request. */
-export interface FleetLease extends Disposable {
-  engine: EngineModel;
-  /** Where it runs, unless the result says otherwise. */
-  region: string;
-  queueWaitMs: number;
-}
 
 export interface FleetServing {
   regions: readonly string[];
@@ -28,7 +20,7 @@ export interface FleetReport extends ModelReport {
 
 /** Every way to run a model: engine processes on this machine, and upstreams. */
 export interface Fleet {
-  acquire(model: Model, context: CallContext, regionPin: string | undefined): FleetLease | Promise<FleetLease>;
+  acquire(model: Model, context: CallContext, regionPin: string | undefined): EngineLease | Promise<EngineLease>;
   serving(entry: ModelEntry, version: ModelVersion): FleetServing;
   list(): Promise<FleetReport[]>;
   close(drainMs: number): Promise<void>;
@@ -81,12 +73,7 @@ export function createFleet({ region, entries, upstreams, registry, weights, rem
     return name;
   };
 
-  const here = ({ engine, queueWaitMs, release }: Lease): FleetLease => ({
-    engine,
-    region,
-    queueWaitMs,
-    [Symbol.dispose]: release,
-  });
+  const here = ({ engine, release }: ModelLease): EngineLease => ({ engine, region, [Symbol.dispose]: release });
 
   function local(entry: ModelEntry, version: ModelVersion): FleetServing {
     if (version.source === undefined) return { regions: [], status: 'unavailable', reason: 'no upstream serves it' };
@@ -105,7 +92,7 @@ export function createFleet({ region, entries, upstreams, registry, weights, rem
       // An operator who configured upstreams means them to serve; the own machine helps out when none is healthy.
       if (elsewhere !== undefined && (!runsHere || elsewhere.isHealthy())) {
         const engine = elsewhere.inRegion(regionPin);
-        return { engine, region: regionPin ?? region, queueWaitMs: 0, [Symbol.dispose]() {} };
+        return { engine, region: regionPin ?? region, [Symbol.dispose]() {} };
       }
       if (!runsHere) throw errors.modelUnavailable(entry.slug, 'no upstream serves it at the moment');
       const lease = registry.acquire(model, context);

@@ -3,24 +3,17 @@ import { errors } from '../errors/errors.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { Driver } from './driver.ts';
-import type { CallContext, EngineModel } from './engine.ts';
+import type { CallContext } from './engine.ts';
 import { createMemoryBudget } from './host/memory-budget.ts';
 import type { EngineMetrics } from './host/metrics.ts';
-import {
-  createModelHost,
-  type Lease,
-  type Model,
-  type ModelHost,
-  type ModelReport,
-  type ModelStatus,
-  modelName,
-  type Weights,
-} from './host/model-host.ts';
+import { type Model, type ModelReport, type ModelStatus, modelName, type Weights } from './host/model.ts';
+import { ModelHost, type ModelLease } from './host/model-host.ts';
 import { startEngineProcess } from './host/process/engine-process.ts';
 import { createRestartPolicy, RESTARTS, type RestartSettings } from './host/replicas/restart-policy.ts';
 
 export { type EngineMetrics, noMetrics } from './host/metrics.ts';
-export type { Lease, Model, ModelReport, ModelStatus, Weights } from './host/model-host.ts';
+export type { Model, ModelReport, ModelStatus, Weights } from './host/model.ts';
+export type { ModelLease } from './host/model-host.ts';
 
 /** The sections `engines` and `models` of the configuration, as far as they concern running models. */
 export interface RegistrySettings {
@@ -35,7 +28,7 @@ export interface RegistrySettings {
   retryUnavailableSeconds: number;
 }
 
-export interface EngineRegistryDeps {
+export interface EngineRegistryDependencies {
   weights: Weights;
   settings: RegistrySettings;
   drivers: readonly Driver[];
@@ -54,29 +47,25 @@ export interface EngineRegistry {
    * Waits for a place and, where needed, for the model to load. 429 when the queue is full, 504 when the wait was too long,
    * 503 when the model is broken. For streams: release when the stream has ended.
    */
-  acquire(model: Model, context: CallContext): Lease | Promise<Lease>;
-  /** The same around one unary call. */
-  use<T>(model: Model, context: CallContext, run: (engine: EngineModel) => Promise<T>): Promise<T>;
+  acquire(model: Model, context: CallContext): ModelLease | Promise<ModelLease>;
   /** `name` is `slug@version`. */
   status(name: string): { status: ModelStatus; reason?: string };
   /** Every model that was ever asked for in this process. */
   list(): Promise<ModelReport[]>;
   /** Loads at start and keeps loaded through idle times. Never rejects: a model that cannot load is `unavailable`. */
   warm(models: readonly Model[]): Promise<void>;
-  unload(name: string): Promise<void>;
   /** Running requests get so long to end. */
   close(drainMs: number): Promise<void>;
 }
 
 const SWEEP_MS = 5_000;
-const UNLOAD_DRAIN_MS = 30_000;
 /** Loaded models grow a little with use; far above the budget one of them leaks. */
 const RUNAWAY = 1.25;
 
-export function createEngineRegistry(deps: EngineRegistryDeps): EngineRegistry {
-  const { settings, clock, logger, metrics } = deps;
+export function createEngineRegistry(dependencies: EngineRegistryDependencies): EngineRegistry {
+  const { settings, clock, logger, metrics } = dependencies;
   const cores = availableParallelism();
-  const runtimes = new Map(deps.drivers.map(({ name, local }) => [name, local]));
+  const runtimes = new Map(dependencies.drivers.map(({ name, local }) => [name, local]));
   const hosts = new Map<string, ModelHost>();
   const keptWarm = new Set<string>();
   const budgetBytes = settings.memoryBudgetMb > 0 ? settings.memoryBudgetMb * 1024 * 1024 : machineBytes() * 0.75;
@@ -91,8 +80,8 @@ export function createEngineRegistry(deps: EngineRegistryDeps): EngineRegistry {
     const { engine } = model.version;
     const runtime = runtimeOf(model);
     if (runtime === undefined) throw errors.modelUnavailable(model.entry.slug, 'no upstream is configured for it');
-    const layout = runtime.layout(engine, deps.driverSettings, cores);
-    const host = createModelHost({
+    const layout = runtime.layout(engine, dependencies.driverSettings, cores);
+    const host = new ModelHost({
       model,
       layout,
       estimateBytes: (directory) =>
@@ -101,14 +90,14 @@ export function createEngineRegistry(deps: EngineRegistryDeps): EngineRegistry {
       queueTimeoutMs: settings.queueTimeoutSeconds * 1000,
       loadTimeoutMs: settings.loadTimeoutSeconds * 1000,
       retryUnavailableMs: settings.retryUnavailableSeconds * 1000,
-      weights: deps.weights,
+      weights: dependencies.weights,
       memory,
-      policy: createRestartPolicy(deps.restarts ?? RESTARTS),
+      policy: createRestartPolicy(dependencies.restarts ?? RESTARTS),
       startProcess: (spec) =>
         startEngineProcess({
           spec,
           module: runtime.module,
-          environment: deps.environment,
+          environment: dependencies.environment,
           loadTimeoutMs: settings.loadTimeoutSeconds * 1000,
           hangTimeoutMs: settings.hangTimeoutSeconds * 1000,
           logger,
@@ -159,23 +148,12 @@ export function createEngineRegistry(deps: EngineRegistryDeps): EngineRegistry {
 
   return {
     acquire: (model, context) => hostOf(model).acquire(context),
-    async use(model, context, run) {
-      const lease = await hostOf(model).acquire(context);
-      try {
-        return await run(lease.engine);
-      } finally {
-        lease.release();
-      }
-    },
     status: (name) => hosts.get(name)?.status() ?? { status: 'cold' },
     list: () => Promise.all([...hosts.values()].map((host) => host.report())),
     async warm(models) {
       const local = models.filter((model) => runtimeOf(model) !== undefined);
       for (const model of local) keptWarm.add(modelName(model));
       await Promise.all(local.map((model) => hostOf(model).warm()));
-    },
-    async unload(name) {
-      await hosts.get(name)?.unload(UNLOAD_DRAIN_MS);
     },
     async close(drainMs) {
       clearInterval(timer);

@@ -1,7 +1,7 @@
 import type { Modality } from '../domain/model.ts';
 import { type Consumption, consumptionOf, costNanoUsd } from '../domain/pricing.ts';
 import type { Principal } from '../domain/principal.ts';
-import type { CallContext, EngineModel, Priority } from '../engines/engine.ts';
+import type { CallContext, EngineLease, EngineModel, Priority } from '../engines/engine.ts';
 import { ApiError } from '../errors/api-error.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { CatalogService, ResolvedModel } from './catalog.ts';
@@ -39,11 +39,6 @@ export interface ModelLimitStatus extends LimitStatus {
 export interface AdmissionFacts extends ModelLimitStatus {
   deprecatedAt: number | null;
   budgetWarning?: BudgetWarning | undefined;
-}
-
-export interface EngineLease extends Disposable {
-  engine: EngineModel;
-  region: string;
 }
 
 /** The engine for one admitted request, and the way to close its account. */

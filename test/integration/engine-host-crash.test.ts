@@ -3,7 +3,17 @@ import { once } from 'node:events';
 import { rmSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { alive, CHAT, callContext, capability, embed, engineBed, testModel, until } from '../fixtures/engine-bed.ts';
+import {
+  alive,
+  CHAT,
+  callContext,
+  capability,
+  embed,
+  engineBed,
+  testModel,
+  until,
+  use,
+} from '../fixtures/engine-bed.ts';
 
 const chat = testModel('test/chat', CHAT);
 
@@ -17,7 +27,7 @@ describe('a crash of an engine process', () => {
 
     const requests = Array.from({ length: 50 }, (_, n) => bed.embed([`slow:${1_000 + n}`, `request ${n}`]));
     const elsewhere = Array.from({ length: 20 }, () =>
-      bed.registry.use(other, callContext(), (engine) =>
+      use(bed.registry, { model: other }, (engine) =>
         capability(engine.embedding).embed({ inputs: ['slow:100'] }, callContext()),
       ),
     );

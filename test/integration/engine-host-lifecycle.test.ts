@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { errors } from '../../src/errors/errors.ts';
-import { alive, callContext, embed, engineBed, testModel, until } from '../fixtures/engine-bed.ts';
+import { alive, callContext, embed, engineBed, testModel, until, use } from '../fixtures/engine-bed.ts';
 
 const MB = 1024 * 1024;
 
@@ -84,6 +84,18 @@ describe('an idle model', () => {
     expect(bed.loads()).toBe(2);
   });
 
+  it('is loaded again for a request that comes while it is unloaded', async () => {
+    await using bed = engineBed({ processes: 1, settings: { idleUnloadSeconds: 0.3 } });
+    bed.touch('slow-dispose');
+    await bed.embed(['x']);
+    const [pid = 0] = await bed.pids();
+    await until(() => bed.registry.status('test/echo@2026-01-01').status === 'cold');
+    expect(alive(pid)).toBe(true);
+    expect(await bed.embed(['next'])).toMatchObject({ tokens: [4] });
+    expect(alive(pid)).toBe(false);
+    expect(bed.loads()).toBe(2);
+  });
+
   it('stays when it is used, and when it is one of the warm models', async () => {
     await using bed = engineBed({ processes: 1, settings: { idleUnloadSeconds: 0.2 } });
     const warm = testModel('test/warm');
@@ -102,7 +114,7 @@ describe('the memory budget', () => {
     await using bed = engineBed({ processes: 1, settings: { memoryBudgetMb: 200 } });
     const [first, second, third] = ['test/first', 'test/second', 'test/third'].map((slug) => testModel(slug));
     for (const model of [first, second, third]) {
-      if (model !== undefined) await bed.registry.use(model, callContext(), (engine) => embed(engine, ['x']));
+      if (model !== undefined) await use(bed.registry, { model }, (engine) => embed(engine, ['x']));
     }
     const status = (slug: string) => bed.registry.status(`${slug}@2026-01-01`).status;
     expect([status('test/first'), status('test/second'), status('test/third')]).toEqual(['cold', 'ready', 'ready']);
@@ -157,17 +169,5 @@ describe('closing', () => {
     expect(await running).toMatchObject({ tokens: [8] });
     await closing;
     expect(pids.some(alive)).toBe(false);
-  });
-
-  it('of one model waits for its requests too, and a later request loads it again', async () => {
-    await using bed = engineBed({ processes: 1 });
-    const running = bed.embed(['slow:300']);
-    await until(async () => (await bed.registry.list())[0]?.inFlight === 1);
-    const unloading = bed.registry.unload('test/echo@2026-01-01');
-    const next = bed.embed(['next']);
-    expect(await running).toMatchObject({ tokens: [8] });
-    await unloading;
-    expect(await next).toMatchObject({ tokens: [4] });
-    expect(bed.loads()).toBe(2);
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { vectorOf } from '../fixtures/drivers/scripted.ts';
-import { CHAT, callContext, capability, embed, engineBed, testModel, until } from '../fixtures/engine-bed.ts';
+import { CHAT, callContext, capability, embed, engineBed, testModel, until, use } from '../fixtures/engine-bed.ts';
 
 describe('calls through an engine process', () => {
   it('bring every vector back bit by bit and in order, also when the request is split over processes', async () => {
@@ -15,7 +15,7 @@ describe('calls through an engine process', () => {
   it('carry token ids, texts of all scripts and samples', async () => {
     await using bed = engineBed();
     const context = callContext();
-    await bed.registry.use(bed.model, context, async (engine) => {
+    await use(bed.registry, { model: bed.model, context }, async (engine) => {
       const mixed = await capability(engine.embedding).embed({ inputs: [[1, 2, 3], 'Ẹ káàárọ̀ 🦁'] }, context);
       expect(mixed.tokens).toEqual([3, 'Ẹ káàárọ̀ 🦁'.length]);
       expect(await engine.countTokens('日本語')).toBe(3);
@@ -33,7 +33,7 @@ describe('calls through an engine process', () => {
     await using bed = engineBed();
     const context = callContext();
     const documents = Array.from({ length: 200 }, (_, index) => 'd'.repeat(index + 1));
-    const result = await bed.registry.use(bed.model, context, (engine) =>
+    const result = await use(bed.registry, { model: bed.model, context }, (engine) =>
       capability(engine.rerank).rerank({ query: 'what', documents }, context),
     );
     expect(result.tokens).toBe(4 + (200 * 201) / 2);

@@ -3,7 +3,7 @@ import type { EngineSpec } from '../../src/domain/model.ts';
 import { drivers } from '../../src/engines/drivers.ts';
 import { createEngineRegistry, type Model, noMetrics } from '../../src/engines/registry.ts';
 import { systemClock } from '../../src/runtime/clock.ts';
-import { callContext, embed, testModel, until } from '../fixtures/engine-bed.ts';
+import { callContext, embed, testModel, until, use } from '../fixtures/engine-bed.ts';
 import { weights } from './weights.ts';
 
 const quiet = { debug() {}, info() {}, warn() {}, error() {} };
@@ -54,7 +54,7 @@ describe('killing a process of a real encoder', () => {
     const [minilm, bge] = models as [Model, Model];
     const run = (model: Model, inputs: readonly string[]) => {
       const context = callContext();
-      return registry.use(model, context, (engine) => embed(engine, inputs, context));
+      return use(registry, { model, context }, (engine) => embed(engine, inputs, context));
     };
     try {
       const expected = await run(minilm, TEXTS);

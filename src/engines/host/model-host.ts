@@ -1,84 +1,24 @@
-import type { ModelEntry, ModelVersion } from '../../domain/model.ts';
 import { ApiError } from '../../errors/api-error.ts';
 import { errors } from '../../errors/errors.ts';
-import type { Clock } from '../../ports/clock.ts';
-import type { Logger } from '../../ports/logger.ts';
-import type { Layout, LoadSpec } from '../driver.ts';
 import type { CallContext, EngineModel } from '../engine.ts';
-import { createAdmission, type Permit } from './admission.ts';
-import type { MemoryBudget, Tenant } from './memory-budget.ts';
-import type { EngineMetrics } from './metrics.ts';
-import { EngineCrash, type EngineProcess } from './process/engine-process.ts';
-import { proportionalBytes } from './process/process-memory.ts';
-import { createReplicaSet, type ReplicaSet } from './replicas/replica-set.ts';
-import type { RestartPolicy } from './replicas/restart-policy.ts';
+import { type Admission, createAdmission, type Permit } from './admission.ts';
+import type { Tenant } from './memory-budget.ts';
+import { type ModelReport, type ModelStatus, modelName } from './model.ts';
+import { loadFailure, loadModel, type ModelLoaderDependencies } from './model-loader.ts';
+import type { EngineProcess } from './process/engine-process.ts';
+import { totalBytes } from './process/process-memory.ts';
+import type { ReplicaSet } from './replicas/replica-set.ts';
 
-export interface Model {
-  entry: ModelEntry;
-  version: ModelVersion;
-}
-
-export const modelName = ({ entry, version }: Model) => `${entry.slug}@${version.version}`;
-
-/** The part of the weights store that engines need. */
-export interface Weights {
-  /** Fetches and verifies what is missing. Failures that a client may see are `ApiError`s. */
-  ensure(model: Model, options: { signal: AbortSignal }): Promise<{ directory: string }>;
-}
-
-export type ModelStatus = 'ready' | 'loading' | 'cold' | 'unavailable';
-
-export interface ModelReport {
-  model: string;
-  status: ModelStatus;
-  reason?: string;
-  pids: readonly number[];
-  memoryBytes: number;
-  /** Milliseconds since 1970. */
-  loadedAt: number | null;
-  loadMs: number | null;
-  inFlight: number;
-  queueDepth: number;
-}
-
-/** The right to use a loaded model. Give it back when the last answer or the stream has ended. */
-export interface Lease extends Disposable {
+/** The right to use a loaded model. Release it when the last answer or the stream has ended. */
+export interface ModelLease extends Disposable {
   readonly engine: EngineModel;
-  readonly queueWaitMs: number;
   release(): void;
 }
 
-export interface ModelHostOptions {
-  model: Model;
-  layout: Layout;
-  /** What the model will take, before it is loaded. */
-  estimateBytes(directory: string): Promise<number>;
+export interface ModelHostOptions extends ModelLoaderDependencies {
   queueLength: number;
   queueTimeoutMs: number;
-  loadTimeoutMs: number;
   retryUnavailableMs: number;
-  weights: Weights;
-  memory: MemoryBudget;
-  policy: RestartPolicy;
-  startProcess(spec: LoadSpec): EngineProcess;
-  clock: Clock;
-  logger: Logger;
-  metrics: EngineMetrics;
-}
-
-/** One model from its first request to its last: cold, loading, ready, unloading, or unavailable for a while. */
-export interface ModelHost extends Tenant {
-  readonly name: string;
-  acquire(context: CallContext): Lease | Promise<Lease>;
-  /** Loads if it is not loaded; resolves when that has succeeded or failed. */
-  warm(): Promise<void>;
-  status(): { status: ModelStatus; reason?: string };
-  report(): Promise<ModelReport>;
-  processes(): readonly EngineProcess[];
-  /** Lets running requests end for so long, then frees everything. A later request loads the model again. */
-  unload(drainMs: number): Promise<void>;
-  /** Like unload, and for good. */
-  close(drainMs: number): Promise<void>;
 }
 
 type State =
@@ -93,236 +33,229 @@ const CLOSE_GRACE_MS = 2_000;
 /** What was set aside counts until all processes of a model have loaded and show what they really take. */
 const SETTLE_MS = 5_000;
 
-export function createModelHost(options: ModelHostOptions): ModelHost {
-  const { model, layout, clock, logger, metrics, memory } = options;
-  const { slug } = model.entry;
-  const name = modelName(model);
-  const admission = createAdmission({
-    queueLength: options.queueLength,
-    queueTimeoutMs: options.queueTimeoutMs,
-    clock,
-    onDepth: (waiting) => metrics.queueDepth(name, waiting),
-  });
-  let state: State = { phase: 'cold' };
-  let lastUsedAt = clock.now();
-  let setAsideBytes = 0;
-  let closed = false;
-  let whenUnused = () => {};
+/** One model from its first request to its last: cold, loading, ready, unloading, or unavailable for a while. */
+export class ModelHost implements Tenant {
+  readonly name: string;
+  readonly slug: string;
+  readonly #options: ModelHostOptions;
+  readonly #admission: Admission;
+  #state: State = { phase: 'cold' };
+  #lastUsedAt: number;
+  #setAsideBytes = 0;
+  #closed = false;
+  #onUnused = () => {};
 
-  function unavailable(error: ApiError, forMs: number): void {
-    state = { phase: 'unavailable', error, until: clock.now() + forMs };
-    setAsideBytes = 0;
-    admission.setCapacity(0);
-    admission.rejectAll(error);
-    metrics.residentBytes(name, 0);
-    memory.changed();
-  }
-
-  async function load(signal: AbortSignal): Promise<void> {
-    const startedAt = clock.now();
-    const { directory } = await options.weights.ensure(model, { signal });
-    const patience = AbortSignal.any([signal, AbortSignal.timeout(options.loadTimeoutMs)]);
-    await memory.reserve(host, await options.estimateBytes(directory), patience);
-    signal.throwIfAborted();
-    const spec: LoadSpec = {
-      slug,
-      version: model.version.version,
-      engine: model.version.engine,
-      directory,
-      contextLength: model.entry.contextLength,
-      dimensions: model.entry.dimensions,
-      maxOutputTokens: model.entry.maxOutputTokens,
-      threads: layout.threads,
-      parallelSequences: layout.parallelSequences,
-    };
-    const set = createReplicaSet({
-      slug,
-      name,
-      processes: layout.processes,
-      start: () => options.startProcess(spec),
-      policy: options.policy,
+  constructor(options: ModelHostOptions) {
+    const { model, clock, metrics } = options;
+    this.#options = options;
+    this.name = modelName(model);
+    this.slug = model.entry.slug;
+    this.#lastUsedAt = clock.now();
+    this.#admission = createAdmission({
+      queueLength: options.queueLength,
+      queueTimeoutMs: options.queueTimeoutMs,
       clock,
-      logger,
-      metrics,
-      onGiveUp: unavailable,
+      onDepth: (waiting) => metrics.queueDepth(this.name, waiting),
     });
-    const stop = () => void set.close(0);
-    signal.addEventListener('abort', stop, { once: true });
-    const { engine, loadMs } = await set.ready;
-    signal.removeEventListener('abort', stop);
-    lastUsedAt = clock.now();
-    state = { phase: 'ready', set, engine, loadedAt: lastUsedAt, loadMs };
-    metrics.loaded(name, loadMs / 1000);
-    logger.info({ model: name, loadMs, totalMs: lastUsedAt - startedAt, ...layout }, 'model loaded');
-    admission.setCapacity(layout.places);
   }
 
-  function failure(error: unknown): ApiError {
-    if (error instanceof ApiError) return error;
-    if (error instanceof EngineCrash) {
-      return errors.modelUnavailable(slug, `its engine could not be started: ${error.message}`, error);
+  // --- requests ---
+
+  acquire(context: CallContext): ModelLease | Promise<ModelLease> {
+    const permit = this.#state.phase === 'ready' && !this.#closed ? this.#admission.enterNow(context) : undefined;
+    return (permit && this.#lease(permit, context)) ?? this.#acquireLater(context);
+  }
+
+  async #acquireLater(context: CallContext): Promise<ModelLease> {
+    while (true) {
+      this.#wake();
+      const lease = this.#lease(await this.#admission.enter(context), context);
+      if (lease !== undefined) return lease;
     }
-    return errors.modelUnavailable(slug, 'it could not be loaded', error);
   }
 
-  /** Nobody's cancel stops a load: others wait for it, or will come. */
-  function startLoading(): Promise<void> {
-    if (state.phase === 'loading') return state.done;
-    const abort = new AbortController();
-    const done = load(abort.signal).catch((error: unknown) => {
-      if (abort.signal.aborted) {
-        unavailable(errors.modelUnavailable(slug, 'it was unloaded while it was loading'), 0);
-      } else {
-        logger.error({ model: name, err: error }, 'model not loaded');
-        unavailable(failure(error), options.retryUnavailableMs);
-      }
-    });
-    state = { phase: 'loading', abort, done };
-    return done;
-  }
-
-  /** Throws while the model is known to be broken. */
-  async function wake(): Promise<void> {
-    if (closed) throw errors.modelUnavailable(slug, 'the service is stopping');
-    if (state.phase === 'ready') return;
-    // The end of an unload loads again for those who wait.
-    if (state.phase === 'unloading') return;
-    if (state.phase === 'unavailable' && clock.now() < state.until) {
-      const { code, text, field } = state.error;
-      const retryAfterSeconds = (state.until - clock.now()) / 1000;
-      throw new ApiError(code, text, { field, retryAfterSeconds, cause: state.error });
-    }
-    void startLoading();
-  }
-
-  /** Undefined when the model is not there any more. */
-  function lease(permit: Permit, { priority }: CallContext): Lease | undefined {
-    if (state.phase !== 'ready') {
+  /** Undefined when the model was unloaded meanwhile. */
+  #lease(permit: Permit, { priority }: CallContext): ModelLease | undefined {
+    const { clock, metrics, memory } = this.#options;
+    if (this.#state.phase !== 'ready') {
       permit.release();
       return undefined;
     }
-    metrics.queueWaited(name, permit.waitedMs / 1000, priority);
+    metrics.queueWaited(this.name, permit.waitedMs / 1000, priority);
     const release = () => {
-      lastUsedAt = clock.now();
+      this.#lastUsedAt = clock.now();
       permit.release();
-      if (admission.inUse() === 0) {
-        whenUnused();
+      if (this.#admission.inUse() === 0) {
+        this.#onUnused();
         memory.changed();
       }
     };
-    return { engine: state.engine, queueWaitMs: permit.waitedMs, release, [Symbol.dispose]: release };
+    return { engine: this.#state.engine, release, [Symbol.dispose]: release };
   }
 
-  async function acquireLater(context: CallContext): Promise<Lease> {
-    while (true) {
-      await wake();
-      const given = lease(await admission.enter(context), context);
-      if (given !== undefined) return given;
+  // --- loading and unloading ---
+
+  /** Loads the model if it is not loaded. Resolves when that has succeeded or failed. */
+  async warm(): Promise<void> {
+    try {
+      this.#wake();
+    } catch {
+      // It is known to be broken; its status says why.
     }
+    if (this.#state.phase === 'loading') await this.#state.done;
   }
 
-  async function unload(drainMs: number): Promise<void> {
-    if (state.phase === 'loading') {
-      state.abort.abort();
-      await state.done;
+  /** Starts loading where needed. Throws while the model is known to be broken. */
+  #wake(): void {
+    if (this.#closed) throw errors.modelUnavailable(this.slug, 'the service is stopping');
+    const state = this.#state;
+    // The end of an unload loads again for the requests that wait.
+    if (state.phase === 'ready' || state.phase === 'unloading') return;
+    const now = this.#options.clock.now();
+    if (state.phase === 'unavailable' && now < state.until) {
+      const { code, text, field } = state.error;
+      const retryAfterSeconds = (state.until - now) / 1000;
+      throw new ApiError(code, text, { field, retryAfterSeconds, cause: state.error });
     }
-    if (state.phase === 'unloading') return await state.done;
-    if (state.phase !== 'ready') return;
-    const { set } = state;
-    admission.setCapacity(0);
-    const done = drainAndClose(set, drainMs);
-    state = { phase: 'unloading', set, done };
+    void this.#startLoading();
+  }
+
+  /** No request can cancel a load: others wait for it or will come. */
+  #startLoading(): Promise<void> {
+    if (this.#state.phase === 'loading') return this.#state.done;
+    const abort = new AbortController();
+    const done = this.#load(abort.signal).catch((error: unknown) => {
+      if (abort.signal.aborted) {
+        this.#becomeUnavailable(errors.modelUnavailable(this.slug, 'it was unloaded while it was loading'), 0);
+      } else {
+        this.#options.logger.error({ model: this.name, err: error }, 'model not loaded');
+        this.#becomeUnavailable(loadFailure(this.slug, error), this.#options.retryUnavailableMs);
+      }
+    });
+    this.#state = { phase: 'loading', abort, done };
+    return done;
+  }
+
+  async #load(signal: AbortSignal): Promise<void> {
+    const { layout, clock } = this.#options;
+    const loaded = await loadModel(this.#options, {
+      tenant: this,
+      signal,
+      onGiveUp: (error, cooldownMs) => this.#becomeUnavailable(error, cooldownMs),
+    });
+    // It may have crashed too often already.
+    if (this.#state.phase !== 'loading') return;
+    this.#lastUsedAt = clock.now();
+    this.#state = { phase: 'ready', ...loaded, loadedAt: this.#lastUsedAt };
+    this.#admission.setCapacity(layout.places);
+  }
+
+  #becomeUnavailable(error: ApiError, forMs: number): void {
+    const { clock } = this.#options;
+    this.#state = { phase: 'unavailable', error, until: clock.now() + forMs };
+    this.#admission.setCapacity(0);
+    this.#admission.rejectAll(error);
+    this.#memoryFreed();
+  }
+
+  #memoryFreed(): void {
+    const { metrics, memory } = this.#options;
+    this.#setAsideBytes = 0;
+    metrics.residentBytes(this.name, 0);
+    memory.changed();
+  }
+
+  /** Lets running requests end for so long, then frees everything. A later request loads the model again. */
+  async #unload(drainMs: number): Promise<void> {
+    if (this.#state.phase === 'loading') {
+      this.#state.abort.abort();
+      await this.#state.done;
+    }
+    if (this.#state.phase === 'unloading') return await this.#state.done;
+    if (this.#state.phase !== 'ready') return;
+    const { set } = this.#state;
+    this.#admission.setCapacity(0);
+    const done = this.#drainAndClose(set, drainMs);
+    this.#state = { phase: 'unloading', set, done };
     await done;
   }
 
-  async function drainAndClose(set: ReplicaSet, drainMs: number): Promise<void> {
-    if (admission.inUse() > 0) {
+  async #drainAndClose(set: ReplicaSet, drainMs: number): Promise<void> {
+    if (this.#admission.inUse() > 0) {
       const unused = Promise.withResolvers<void>();
-      whenUnused = unused.resolve;
+      this.#onUnused = unused.resolve;
       const timer = setTimeout(unused.resolve, drainMs);
       await unused.promise;
       clearTimeout(timer);
     }
     await set.close(CLOSE_GRACE_MS);
-    state = { phase: 'cold' };
-    setAsideBytes = 0;
-    metrics.residentBytes(name, 0);
-    logger.info({ model: name }, 'model unloaded');
-    memory.changed();
-    if (admission.waiting() > 0 && !closed) void startLoading();
+    this.#state = { phase: 'cold' };
+    this.#options.logger.info({ model: this.name }, 'model unloaded');
+    this.#memoryFreed();
+    if (this.#admission.waiting() > 0 && !this.#closed) void this.#startLoading();
   }
 
-  const processes = () => (state.phase === 'ready' || state.phase === 'unloading' ? state.set.processes() : []);
-
-  async function measuredBytes(): Promise<number> {
-    const sizes = await Promise.all(
-      processes().map(async (process) => {
-        const measured = process.pid === undefined ? undefined : await proportionalBytes(process.pid);
-        return measured ?? process.residentBytes();
-      }),
-    );
-    return sizes.reduce((sum, size) => sum + size, 0);
+  /** Unloads for good. */
+  async close(drainMs: number): Promise<void> {
+    this.#closed = true;
+    this.#admission.rejectAll(errors.modelUnavailable(this.slug, 'the service is stopping'));
+    await this.#unload(drainMs);
   }
 
-  async function usedBytes(): Promise<number> {
-    const measured = await measuredBytes();
-    const settled = state.phase !== 'loading' && !(state.phase === 'ready' && clock.now() - state.loadedAt < SETTLE_MS);
-    return settled ? measured : Math.max(measured, setAsideBytes);
+  // --- memory ---
+
+  get lastUsedAt(): number {
+    return this.#lastUsedAt;
   }
 
-  const host: ModelHost = {
-    name,
-    slug,
-    get lastUsedAt() {
-      return lastUsedAt;
-    },
-    usedBytes,
-    setAside(bytes) {
-      setAsideBytes = bytes;
-    },
-    idle: () => state.phase === 'ready' && admission.inUse() === 0 && admission.waiting() === 0,
-    evict: () => unload(0),
-    processes,
+  setAside(bytes: number): void {
+    this.#setAsideBytes = bytes;
+  }
 
-    acquire(context) {
-      const permit = state.phase === 'ready' && !closed ? admission.enterNow(context) : undefined;
-      return (permit && lease(permit, context)) ?? acquireLater(context);
-    },
-    async warm() {
-      await wake().catch(() => {});
-      if (state.phase === 'loading') await state.done;
-    },
-    status() {
-      switch (state.phase) {
-        case 'ready':
-        case 'loading':
-          return { status: state.phase };
-        case 'unavailable':
-          if (clock.now() < state.until) return { status: 'unavailable', reason: state.error.message };
-          return { status: 'cold' };
-        default:
-          return { status: 'cold' };
-      }
-    },
-    async report() {
-      const memoryBytes = await measuredBytes();
-      return {
-        model: name,
-        ...host.status(),
-        pids: processes().flatMap(({ pid }) => pid ?? []),
-        memoryBytes,
-        loadedAt: state.phase === 'ready' ? state.loadedAt : null,
-        loadMs: state.phase === 'ready' ? state.loadMs : null,
-        inFlight: admission.inUse(),
-        queueDepth: admission.waiting(),
-      };
-    },
-    unload,
-    async close(drainMs) {
-      closed = true;
-      admission.rejectAll(errors.modelUnavailable(slug, 'the service is stopping'));
-      await unload(drainMs);
-    },
-  };
-  return host;
+  async usedBytes(): Promise<number> {
+    const measured = await totalBytes(this.processes());
+    const state = this.#state;
+    const now = this.#options.clock.now();
+    const settled = state.phase !== 'loading' && !(state.phase === 'ready' && now - state.loadedAt < SETTLE_MS);
+    return settled ? measured : Math.max(measured, this.#setAsideBytes);
+  }
+
+  idle(): boolean {
+    return this.#state.phase === 'ready' && this.#admission.inUse() === 0 && this.#admission.waiting() === 0;
+  }
+
+  evict(): Promise<void> {
+    return this.#unload(0);
+  }
+
+  // --- reports ---
+
+  processes(): readonly EngineProcess[] {
+    const state = this.#state;
+    return state.phase === 'ready' || state.phase === 'unloading' ? state.set.processes() : [];
+  }
+
+  status(): { status: ModelStatus; reason?: string } {
+    const state = this.#state;
+    if (state.phase === 'ready' || state.phase === 'loading') return { status: state.phase };
+    if (state.phase === 'unavailable' && this.#options.clock.now() < state.until) {
+      return { status: 'unavailable', reason: state.error.message };
+    }
+    return { status: 'cold' };
+  }
+
+  async report(): Promise<ModelReport> {
+    const memoryBytes = await totalBytes(this.processes());
+    const state = this.#state;
+    return {
+      model: this.name,
+      ...this.status(),
+      pids: this.processes().flatMap(({ pid }) => pid ?? []),
+      memoryBytes,
+      loadedAt: state.phase === 'ready' ? state.loadedAt : null,
+      loadMs: state.phase === 'ready' ? state.loadMs : null,
+      inFlight: this.#admission.inUse(),
+      queueDepth: this.#admission.waiting(),
+    };
+  }
 }

@@ -5,7 +5,7 @@ import type { CallContext, ChatEvent, ChatGeneration, TokenUsage } from '../../e
 export const STREAM_CREDIT = 64;
 
 /** After a cancel the engine still tells what was used; it stops within a token, so longer means that it is stuck. */
-const FAREWELL_MS = 5_000;
+const FINAL_USAGE_GRACE_MS = 5_000;
 
 /** The server's end of one stream, driven by the frames that arrive for it. */
 export interface StreamSink {
@@ -22,7 +22,7 @@ export interface StreamControl {
 }
 
 /** `open` is called when the consumer asks for the first event. */
-export function createChatStream(
+export function createGenerationStream(
   context: CallContext,
   open: (sink: StreamSink) => Promise<StreamControl>,
 ): ChatGeneration {
@@ -58,7 +58,7 @@ export function createChatStream(
 
   async function stop(control: StreamControl): Promise<void> {
     control.cancel();
-    const timer = setTimeout(() => sink.onEnd(), FAREWELL_MS);
+    const timer = setTimeout(() => sink.onEnd(), FINAL_USAGE_GRACE_MS);
     while (!ended) await changed();
     clearTimeout(timer);
   }

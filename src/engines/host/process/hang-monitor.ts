@@ -1,8 +1,16 @@
 /**
  * Tells a stuck engine process from a slow one. Progress is a frame of a call, or processor time spent between two heartbeats:
- * reading a long prompt sends nothing for minutes, but is no hang. Counted in ticks and not by a clock, so that a suspended
- * machine or a jumping clock kills nobody.
+ * reading a long prompt sends nothing for minutes, but is no hang. It counts ticks instead of reading a clock, so that a
+ * suspended machine or a jumping clock does not look like a hang.
  */
+export interface HangMonitor {
+  progress(): void;
+  heartbeat(cpuMs: number): void;
+  /** Whether the process has missed a whole heartbeat or more. */
+  silent(): boolean;
+  stop(): void;
+}
+
 export interface HangMonitorOptions {
   heartbeatMs: number;
   hangTimeoutMs: number;
@@ -16,7 +24,7 @@ export interface HangMonitorOptions {
 /** A process that only sends heartbeats uses far less than this share of a core. */
 const WORKING_SHARE = 0.05;
 
-export function createHangMonitor(options: HangMonitorOptions) {
+export function createHangMonitor(options: HangMonitorOptions): HangMonitor {
   let silentTicks = 0;
   let lastCpuMs = 0;
 
@@ -30,14 +38,13 @@ export function createHangMonitor(options: HangMonitorOptions) {
   timer.unref();
 
   return {
-    progress(): void {
+    progress() {
       silentTicks = 0;
     },
-    heartbeat(cpuMs: number): void {
+    heartbeat(cpuMs) {
       if (cpuMs - lastCpuMs > options.heartbeatMs * WORKING_SHARE) silentTicks = 0;
       lastCpuMs = cpuMs;
     },
-    /** Whether the process has missed a whole heartbeat or more. */
     silent: () => silentTicks > 1,
     stop: () => clearInterval(timer),
   };

@@ -1,10 +1,19 @@
 import { readFile } from 'node:fs/promises';
+import type { EngineProcess } from './engine-process.ts';
 
-/**
- * The proportional share of a process: pages that several processes map (the runtime, weights read by mmap) count once among
- * them. Undefined where the kernel does not tell.
- */
-export async function proportionalBytes(pid: number): Promise<number | undefined> {
+/** Real memory of some processes: measured where the kernel reports it, otherwise as the processes themselves reported it. */
+export async function totalBytes(processes: readonly EngineProcess[]): Promise<number> {
+  const sizes = await Promise.all(
+    processes.map(async (process) => {
+      const measured = process.pid === undefined ? undefined : await proportionalBytes(process.pid);
+      return measured ?? process.residentBytes();
+    }),
+  );
+  return sizes.reduce((sum, size) => sum + size, 0);
+}
+
+/** Pages that several processes map (the runtime, weights read by mmap) count once among them. */
+async function proportionalBytes(pid: number): Promise<number | undefined> {
   try {
     const rollup = await readFile(`/proc/${pid}/smaps_rollup`, 'utf8');
     const kilobytes = /^Pss:\s+(\d+) kB$/m.exec(rollup)?.[1];

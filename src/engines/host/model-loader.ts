@@ -1,0 +1,95 @@
+import { ApiError } from '../../errors/api-error.ts';
+import { errors } from '../../errors/errors.ts';
+import type { Clock } from '../../ports/clock.ts';
+import type { Logger } from '../../ports/logger.ts';
+import type { Layout, LoadSpec } from '../driver.ts';
+import type { EngineModel } from '../engine.ts';
+import type { MemoryBudget, Tenant } from './memory-budget.ts';
+import type { EngineMetrics } from './metrics.ts';
+import { type Model, modelName, type Weights } from './model.ts';
+import { EngineCrash } from './process/engine-crash.ts';
+import type { EngineProcess } from './process/engine-process.ts';
+import { createReplicaSet, type ReplicaSet } from './replicas/replica-set.ts';
+import type { RestartPolicy } from './replicas/restart-policy.ts';
+
+export interface ModelLoaderDependencies {
+  model: Model;
+  layout: Layout;
+  /** What the model will take, before it is loaded. */
+  estimateBytes(directory: string): Promise<number>;
+  loadTimeoutMs: number;
+  weights: Weights;
+  memory: MemoryBudget;
+  policy: RestartPolicy;
+  startProcess(spec: LoadSpec): EngineProcess;
+  clock: Clock;
+  logger: Logger;
+  metrics: EngineMetrics;
+}
+
+export interface LoadedModel {
+  set: ReplicaSet;
+  engine: EngineModel;
+  loadMs: number;
+}
+
+export interface LoadOptions {
+  tenant: Tenant;
+  signal: AbortSignal;
+  /** The processes crashed too often, some time after they had loaded. */
+  onGiveUp(error: ApiError, cooldownMs: number): void;
+}
+
+/** From nothing to running processes: weights, room in memory, then the processes themselves. */
+export async function loadModel(dependencies: ModelLoaderDependencies, options: LoadOptions): Promise<LoadedModel> {
+  const { model, layout, clock, logger, metrics } = dependencies;
+  const { tenant, signal, onGiveUp } = options;
+  const name = modelName(model);
+  const startedAt = clock.now();
+  const { directory } = await dependencies.weights.ensure(model, { signal });
+  const patience = AbortSignal.any([signal, AbortSignal.timeout(dependencies.loadTimeoutMs)]);
+  await dependencies.memory.reserve(tenant, await dependencies.estimateBytes(directory), patience);
+  signal.throwIfAborted();
+  const spec = loadSpecOf(model, layout, directory);
+  const set = createReplicaSet({
+    slug: model.entry.slug,
+    name,
+    processes: layout.processes,
+    start: () => dependencies.startProcess(spec),
+    policy: dependencies.policy,
+    clock,
+    logger,
+    metrics,
+    onGiveUp,
+  });
+  const stop = () => void set.close(0);
+  signal.addEventListener('abort', stop, { once: true });
+  const { engine, loadMs } = await set.ready;
+  signal.removeEventListener('abort', stop);
+  metrics.loaded(name, loadMs / 1000);
+  logger.info({ model: name, loadMs, totalMs: clock.now() - startedAt, ...layout }, 'model loaded');
+  return { set, engine, loadMs };
+}
+
+function loadSpecOf({ entry, version }: Model, layout: Layout, directory: string): LoadSpec {
+  return {
+    slug: entry.slug,
+    version: version.version,
+    engine: version.engine,
+    directory,
+    contextLength: entry.contextLength,
+    dimensions: entry.dimensions,
+    maxOutputTokens: entry.maxOutputTokens,
+    threads: layout.threads,
+    parallelSequences: layout.parallelSequences,
+  };
+}
+
+/** What a client may know of a load that failed. */
+export function loadFailure(slug: string, error: unknown): ApiError {
+  if (error instanceof ApiError) return error;
+  if (error instanceof EngineCrash) {
+    return errors.modelUnavailable(slug, `its engine could not be started: ${error.message}`, error);
+  }
+  return errors.modelUnavailable(slug, 'it could not be loaded', error);
+}

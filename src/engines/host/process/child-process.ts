@@ -1,0 +1,37 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { Socket } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import type { Logger } from '../../../ports/logger.ts';
+import { forEachLine } from './output-lines.ts';
+
+export interface ChildOptions {
+  /** Variables of the server. */
+  environment: Readonly<Record<string, string | undefined>>;
+  logger: Logger;
+  /** `slug@version`, for the log. */
+  model: string;
+}
+
+const ENTRY = fileURLToPath(new URL('../child/main.ts', import.meta.url));
+/** Keys and tokens in the server's environment stay in the server. */
+const PASSED_ON = /^(PATH|HOME|LANG|LC_[A-Z]+|TZ|TMPDIR|LD_LIBRARY_PATH|CUDA_VISIBLE_DEVICES|SystemRoot)$/;
+
+/** Starts Node with `child/main.ts` and a pipe to it. Its output goes to the log. */
+export function spawnChild({ environment, logger, model }: ChildOptions): { child: ChildProcess; pipe: Socket } {
+  const child = spawn(process.execPath, [ENTRY, String(process.pid)], {
+    stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
+    env: Object.fromEntries(Object.entries(environment).filter(([name]) => PASSED_ON.test(name))),
+  });
+  const facts = { model, pid: child.pid };
+  if (child.stdout !== null) forEachLine(child.stdout, (line) => logger.debug(facts, `engine: ${line}`));
+  if (child.stderr !== null) forEachLine(child.stderr, (line) => logger.warn(facts, `engine: ${line}`));
+  const pipe = child.stdio[3];
+  if (!(pipe instanceof Socket)) throw new Error('The engine process has no pipe');
+  return { child, pipe };
+}
+
+export function describeExit({ exitCode, signalCode }: ChildProcess): string {
+  if (signalCode === 'SIGKILL') return 'it was killed from outside, perhaps because memory ran out';
+  if (signalCode !== null) return `it crashed with ${signalCode}`;
+  return `it exited with code ${exitCode ?? 'unknown'}`;
+}

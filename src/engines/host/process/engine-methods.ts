@@ -1,0 +1,78 @@
+import type {
+  CallContext,
+  ChatGeneration,
+  ChatRequest,
+  EmbeddingRequest,
+  EmbeddingResult,
+  RerankRequest,
+  RerankResult,
+  TranscriptionRequest,
+  TranscriptionResult,
+} from '../../engine.ts';
+import { splitPrompt } from '../wire/long-texts.ts';
+import { bytesOf, type CallBody, floatsOf, packTexts } from '../wire/messages.ts';
+import { createGenerationStream, STREAM_CREDIT } from './generation-stream.ts';
+import type { PendingCall, PendingCalls } from './pending-calls.ts';
+
+/** Returns the part of the request's own result buffer that an answer belongs to. */
+export type VectorPlace = (dimensions: number) => Float32Array;
+
+/** What an engine process can be asked. */
+export interface EngineMethods {
+  embed(request: EmbeddingRequest, context: CallContext, place?: VectorPlace): Promise<EmbeddingResult>;
+  rerank(request: RerankRequest, context: CallContext): Promise<RerankResult>;
+  generate(request: ChatRequest, context: CallContext): ChatGeneration;
+  transcribe(request: TranscriptionRequest, context: CallContext): Promise<TranscriptionResult>;
+  countTokens(text: string, context: CallContext): Promise<number>;
+}
+
+/** Turns each method into a frame, and the frame of the answer into its result. */
+export function createEngineMethods(calls: PendingCalls): EngineMethods {
+  return {
+    async embed({ inputs, dimensions }, context, place) {
+      const texts = inputs.every((input) => typeof input === 'string') ? packTexts(inputs) : undefined;
+      const call: CallBody =
+        texts === undefined
+          ? { method: 'embed', inputs, byteLengths: [], dimensions }
+          : { method: 'embed', inputs: null, byteLengths: texts.byteLengths, dimensions };
+      const { value, body } = await calls.request(call, context, {
+        ...(texts === undefined ? {} : { payload: texts.body }),
+        place: place && ((header) => bytesOf(place((header as EmbeddingResult).dimensions))),
+      });
+      return { ...(value as Omit<EmbeddingResult, 'vectors'>), vectors: floatsOf(body) };
+    },
+
+    async rerank({ query, documents }, context) {
+      const { byteLengths, body: payload } = packTexts([query, ...documents]);
+      const { value, body } = await calls.request({ method: 'rerank', byteLengths }, context, { payload });
+      return { ...(value as Omit<RerankResult, 'scores'>), scores: floatsOf(body) };
+    },
+
+    generate({ logitBias, ...rest }, context) {
+      const bias = logitBias === undefined ? {} : { logitBias: [...logitBias] };
+      return createGenerationStream(context, async (stream) => {
+        const entry: PendingCall = {
+          onResult: () => stream.onEnd(),
+          onError: (error) => stream.onError(error),
+          stream,
+        };
+        const split = await splitPrompt(rest.prompt);
+        const request = { ...rest, ...bias, prompt: split?.prompt ?? rest.prompt };
+        const { longTexts = [], body } = split ?? {};
+        const call: CallBody = { method: 'generate', request, longTexts, credit: STREAM_CREDIT };
+        const id = await calls.send(call, context, entry, body);
+        return { cancel: () => calls.cancel(id), credit: (count) => calls.credit(id, count) };
+      });
+    },
+
+    async transcribe({ samples, ...rest }, context) {
+      const { value } = await calls.request({ method: 'transcribe', ...rest }, context, { payload: bytesOf(samples) });
+      return value as TranscriptionResult;
+    },
+
+    async countTokens(text, context) {
+      const { value } = await calls.request({ method: 'countTokens', text }, context);
+      return value as number;
+    },
+  };
+}
