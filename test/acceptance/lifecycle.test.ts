@@ -67,7 +67,7 @@ describe('the first start', () => {
     expect((await stat(dataDir)).mode & 0o077).toBe(0);
   });
 
-  it('shows the key even when the port is taken, and the next one listens', async () => {
+  it('shows the key even when the port is in use, and the next start listens', async () => {
     const dataDir = await mkdtemp(join(directory, 'taken-'));
     const blocker = createServer().listen(0, '127.0.0.1');
     await once(blocker, 'listening');
@@ -76,7 +76,7 @@ describe('the first start', () => {
     blocker.close();
     expect(failed).toMatchObject({
       exitCode: 1,
-      stderr: expect.stringContaining(`port ${port} of 127.0.0.1 is taken`),
+      stderr: expect.stringContaining(`port ${port} of 127.0.0.1 is in use`),
     });
     expect(failed.stderr).not.toMatch(/^ +at /m);
     const [secret = ''] = secretsIn(failed.stdout);
@@ -99,7 +99,7 @@ describe('a start that names what there is not', () => {
       exitCode: 2,
       stderr: expect.stringContaining("unknown setting '--prot'"),
     });
-    expect(await start('now')).toEqual({ exitCode: 2, stderr: expect.stringContaining("'now' is not understood") });
+    expect(await start('now')).toEqual({ exitCode: 2, stderr: expect.stringContaining("'now' is not a setting") });
   });
 
   it('stops at a model that the catalog lacks, with its line', async () => {
