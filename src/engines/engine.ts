@@ -88,6 +88,8 @@ export interface ToolDefinition {
   description?: string | undefined;
   /** JSON Schema of the arguments; absent means an empty object. */
   parameters?: Record<string, unknown> | undefined;
+  /** Further fields of the definition, such as `strict`. Upstreams get them as the client sent them. */
+  extra?: Readonly<Record<string, unknown>> | undefined;
 }
 
 export interface ToolCall {

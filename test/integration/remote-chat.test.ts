@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { ChatEvent, ChatRequest } from '../../src/engines/engine.ts';
-import { answerJson } from '../fixtures/fake-upstream.ts';
+import { answerJson, type FakeKind } from '../fixtures/fake-upstream.ts';
 import { collect, type RemoteBench, remoteBench } from '../fixtures/remote-bench.ts';
 
 let bench: RemoteBench;
@@ -46,7 +46,7 @@ describe.each(['openai', 'vllm', 'llama-server', 'ollama', 'baobab'] as const)('
 });
 
 describe('the request to an upstream', () => {
-  const bodyOf = async (request: ChatRequest, kind: 'openai' | 'vllm' = 'openai'): Promise<unknown> => {
+  const bodyOf = async (request: ChatRequest, kind: FakeKind = 'openai'): Promise<unknown> => {
     bench = await remoteBench({ upstreams: [{ kind, settings: { apiKey: 'secret-key' } }] });
     await collect(bench.chat(request));
     return bench.upstreams[0]?.requests.at(-1)?.body;
@@ -66,7 +66,10 @@ describe('the request to an upstream', () => {
           { role: 'tool', content: '24 C', toolCallId: 'call_1' },
         ],
       },
-      tools: [{ name: 'weather', description: 'Now', parameters: { type: 'object' } }, { name: 'time' }],
+      tools: [
+        { name: 'weather', description: 'Now', parameters: { type: 'object' }, extra: { strict: true, x: [1] } },
+        { name: 'time' },
+      ],
       toolChoice: { name: 'weather' },
       parallelToolCalls: false,
       format: { type: 'json_schema', name: 'answer', schema: { type: 'object' } },
@@ -93,7 +96,10 @@ describe('the request to an upstream', () => {
         { role: 'tool', content: '24 C', tool_call_id: 'call_1' },
       ],
       tools: [
-        { type: 'function', function: { name: 'weather', description: 'Now', parameters: { type: 'object' } } },
+        {
+          type: 'function',
+          function: { name: 'weather', description: 'Now', parameters: { type: 'object' }, strict: true, x: [1] },
+        },
         { type: 'function', function: { name: 'time', parameters: { type: 'object', properties: {} } } },
       ],
       tool_choice: { type: 'function', function: { name: 'weather' } },
@@ -134,6 +140,25 @@ describe('the request to an upstream', () => {
     expect(await bodyOf({ ...hello, format: { type: 'json_object' } })).toMatchObject({
       response_format: { type: 'json_object' },
     });
+  });
+
+  it('asks llama-server for JSON mode with a schema', async () => {
+    expect(await bodyOf({ ...hello, format: { type: 'json_object' } }, 'llama-server')).toMatchObject({
+      response_format: { type: 'json_object', schema: { type: 'object' } },
+    });
+  });
+
+  it('forces a named tool on llama-server by sending it alone', async () => {
+    const tools = [{ name: 'weather' }, { name: 'time' }];
+    const { tools: sent, tool_choice } = (await bodyOf(
+      { ...hello, tools, toolChoice: { name: 'time' } },
+      'llama-server',
+    )) as { tools: unknown[]; tool_choice: unknown };
+    expect(tool_choice).toBe('required');
+    expect(sent).toMatchObject([{ type: 'function', function: { name: 'time' } }]);
+    await bench.close();
+    const all = await bodyOf({ ...hello, tools, toolChoice: 'required' }, 'llama-server');
+    expect(all).toMatchObject({ tools: [{}, {}], tool_choice: 'required' });
   });
 
   it('takes token ids as a prompt and fills the context when there is no limit', async () => {

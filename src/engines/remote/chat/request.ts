@@ -1,5 +1,5 @@
 import type { ChatMessage, ChatRequest, ToolChoice, ToolDefinition } from '../../engine.ts';
-import type { Upstream } from '../routing/upstream.ts';
+import type { Upstream, UpstreamKind } from '../routing/upstream.ts';
 
 /** The body of a chat or completion request. */
 export function chatBody(request: ChatRequest, upstream: Upstream): string {
@@ -18,7 +18,7 @@ export function chatBody(request: ChatRequest, upstream: Upstream): string {
     frequency_penalty: request.frequencyPenalty,
     presence_penalty: request.presencePenalty,
     logit_bias: request.logitBias === undefined ? undefined : Object.fromEntries(request.logitBias),
-    response_format: wireFormat(request.format),
+    response_format: wireFormat(request.format, upstream.settings.kind),
     ...usageOptions(upstream),
   };
   body[isChat && upstream.learned.wantsMaxCompletionTokens ? 'max_completion_tokens' : 'max_tokens'] =
@@ -29,11 +29,7 @@ export function chatBody(request: ChatRequest, upstream: Upstream): string {
       isChat ? { logprobs: true, top_logprobs: request.logprobs.top } : { logprobs: request.logprobs.top },
     );
   }
-  if (isChat && request.tools !== undefined && request.tools.length > 0) {
-    body.tools = request.tools.map(wireTool);
-    body.tool_choice = wireToolChoice(request.toolChoice);
-    body.parallel_tool_calls = request.parallelToolCalls;
-  }
+  if (isChat) Object.assign(body, toolFields(request, upstream.settings.kind));
   return JSON.stringify(body);
 }
 
@@ -60,10 +56,21 @@ function wireMessage(message: ChatMessage): Record<string, unknown> {
   };
 }
 
-function wireTool({ name, description, parameters }: ToolDefinition): Record<string, unknown> {
+/** llama-server knows the choices 'none', 'auto' and 'required' only: to force one tool, it gets that one alone. */
+function toolFields({ tools = [], toolChoice, parallelToolCalls }: ChatRequest, kind: UpstreamKind): object {
+  if (tools.length === 0) return {};
+  const forced = kind === 'llama-server' && typeof toolChoice === 'object' ? toolChoice.name : undefined;
+  return {
+    tools: tools.filter(({ name }) => forced === undefined || name === forced).map(wireTool),
+    tool_choice: forced === undefined ? wireToolChoice(toolChoice) : 'required',
+    parallel_tool_calls: parallelToolCalls,
+  };
+}
+
+function wireTool({ name, description, parameters, extra }: ToolDefinition): Record<string, unknown> {
   return {
     type: 'function',
-    function: { name, description, parameters: parameters ?? { type: 'object', properties: {} } },
+    function: { ...extra, name, description, parameters: parameters ?? { type: 'object', properties: {} } },
   };
 }
 
@@ -71,9 +78,12 @@ function wireToolChoice(choice: ToolChoice | undefined): unknown {
   return typeof choice === 'object' ? { type: 'function', function: { name: choice.name } } : choice;
 }
 
-function wireFormat(format: ChatRequest['format']): unknown {
+function wireFormat(format: ChatRequest['format'], kind: UpstreamKind): unknown {
   if (format === undefined || format.type === 'text') return undefined;
-  if (format.type === 'json_object') return { type: 'json_object' };
+  if (format.type === 'json_object') {
+    // Without a schema llama-server does not constrain the answer.
+    return kind === 'llama-server' ? { type: 'json_object', schema: { type: 'object' } } : { type: 'json_object' };
+  }
   return {
     type: 'json_schema',
     json_schema: { name: format.name ?? 'response', schema: format.schema, strict: true },

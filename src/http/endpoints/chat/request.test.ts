@@ -51,6 +51,18 @@ describe('a chat request', () => {
     expect(chatCommand({ ...ask, ...unset })).toEqual(chatCommand(ask));
   });
 
+  it('keeps every field of a tool', () => {
+    const { request } = chatCommand({
+      ...ask,
+      tools: [
+        { type: 'function', function: { name: 'weather', strict: true, ...{ cache_control: 'ephemeral' } } },
+        tool,
+      ],
+    });
+    expect(request.tools?.[0]?.extra).toEqual({ strict: true, cache_control: 'ephemeral' });
+    expect(request.tools?.[1]?.extra).toBeUndefined();
+  });
+
   it('prefers the newer name of the limit', () => {
     const command = chatCommand({ ...ask, max_tokens: 5, max_completion_tokens: 9 });
     expect(command.request.maxTokens).toBe(9);

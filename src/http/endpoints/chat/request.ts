@@ -87,10 +87,11 @@ export function chatCommand(body: ChatCompletionBody): ChatCommand {
   const request: ChatRequest = {
     ...samplingOf(body),
     prompt: { messages: body.messages.map(messageOf) },
-    tools: body.tools?.map(({ function: tool }) => ({
-      name: tool.name,
-      description: tool.description ?? undefined,
-      parameters: tool.parameters ?? undefined,
+    tools: body.tools?.map(({ function: { name, description, parameters, ...extra } }) => ({
+      name,
+      description: description ?? undefined,
+      parameters: parameters ?? undefined,
+      extra: Object.keys(extra).length > 0 ? extra : undefined,
     })),
     toolChoice: toolChoiceOf(body),
     parallelToolCalls: body.parallel_tool_calls ?? undefined,
