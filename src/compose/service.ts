@@ -98,7 +98,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
   const blobs = createDiskBlobStore({ directory: join(config.dataDir, 'blobs'), now: clock.now });
   const stopping = new AbortController();
   const retention = createFileRetention({ files: store.files, blobs, clock, startedAt, signal: stopping.signal });
-  const files = createFiles({ files: store.files, blobs, retention, settings: config.files, clock });
+  const files = createFiles({ files: store.files, blobs, retention, settings: config.files, identity, clock });
   const retentionSchedule = createFileRetentionSchedule({
     retention,
     removeInterrupted: () => blobs.sweepTemporary(clock.now() - startedAt),
@@ -106,8 +106,6 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     logger,
     stopping,
   });
-  // Transcriptions cannot have outlived the last server; batches go on.
-  await store.files.detachAll('transcription');
 
   const { fleet, warm } = composeEngines({
     config,
@@ -174,6 +172,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     holders: {
       idempotency,
       batches: runner,
+      files,
       admissions: {
         renewLeases: () => counters.renew(identity.ownerId, { now: clock.now(), leaseMs: identity.leaseMs }),
       },

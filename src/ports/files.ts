@@ -9,8 +9,12 @@ export interface FileQuery {
   order: 'asc' | 'desc';
 }
 
-/** A kind of work that reads a file. Transcriptions do not outlive the server, batches do. */
-export type JobKind = 'batch' | 'transcription';
+/** Work of a process that reads a file. */
+export interface LeasedJob {
+  id: string;
+  ownerId: string;
+  leaseUntil: number;
+}
 
 /** A discarded file whose bytes can be deleted. */
 export interface DiscardedFile {
@@ -35,11 +39,15 @@ export interface FileRepository {
   forget(ids: readonly string[]): Promise<void>;
   /** Which of these blobs belong to a record. */
   knownBlobs(blobKeys: readonly string[]): Promise<Set<string>>;
-  /** Keeps the bytes of a file for a job. False when the file is gone already. */
-  attach(fileId: string, job: { id: string; kind: JobKind }): Promise<boolean>;
+  /** Keeps the bytes of a file for a job, until it is detached or its lease is over. False when the file is gone already. */
+  attach(fileId: string, job: LeasedJob): Promise<boolean>;
   /** The file that a job reads, even if it is discarded. */
   attached(jobId: string): Promise<StoredFile | undefined>;
   detach(jobId: string): Promise<void>;
-  /** For jobs that cannot have outlived the last server. */
-  detachAll(kind: JobKind): Promise<void>;
+  /** Extends the leases of all jobs of the owner. */
+  renewAttachments(ownerId: string, leaseUntil: number): Promise<void>;
+  /** Detaches jobs whose lease is over. */
+  detachExpired(now: number): Promise<void>;
+  /** Detaches the leased jobs of all other owners: for a process that knows it is alone. */
+  detachOthers(ownerId: string): Promise<void>;
 }

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { StoredFile } from '../../src/domain/file.ts';
-import type { FileRepository } from '../../src/ports/files.ts';
+import type { FileRepository, LeasedJob } from '../../src/ports/files.ts';
 import type { AccountRepository } from '../../src/ports/repositories.ts';
 import { DuplicateError } from '../../src/ports/store-errors.ts';
 import { account } from './key-fixtures.ts';
@@ -28,6 +28,13 @@ const UNLIMITED = { items: 0, bytes: 0 };
 const ALL = { limit: 100, order: 'asc' } as const;
 
 /** Every store of file records behaves like this. `open` gives an empty one. */
+const job = (id: string, changes: Partial<LeasedJob> = {}): LeasedJob => ({
+  id,
+  ownerId: 'process-1',
+  leaseUntil: 100,
+  ...changes,
+});
+
 export function filesContract(name: string, open: () => Promise<FilesUnderTest>): void {
   describe(`files: ${name}`, () => {
     let store: FilesUnderTest;
@@ -134,7 +141,7 @@ export function filesContract(name: string, open: () => Promise<FilesUnderTest>)
       const accountId = 'acct_5';
       for (const id of ['e1', 'e2', 'e3']) await files.create(storedFile(id, { accountId }), UNLIMITED);
       await files.create(storedFile('e4', { accountId, expiresAt: 9_000 }), UNLIMITED);
-      expect(await files.attach('file_e1', { id: 'job_1', kind: 'batch' })).toBe(true);
+      expect(await files.attach('file_e1', job('job_1'))).toBe(true);
       // Other accounts of this suite have expired files too.
       while ((await files.discardExpired(2_000, 1)) > 0);
       expect(await ids(accountId)).toEqual(['file_e1', 'file_e4']);
@@ -147,18 +154,32 @@ export function filesContract(name: string, open: () => Promise<FilesUnderTest>)
     it('keeps the bytes of a discarded file for the jobs that read it', async () => {
       const file = storedFile('used');
       await files.create(file, UNLIMITED);
-      await files.attach(file.id, { id: 'job_a', kind: 'batch' });
-      await files.attach(file.id, { id: 'job_b', kind: 'transcription' });
+      await files.attach(file.id, job('job_a'));
+      await files.attach(file.id, job('job_b', { ownerId: 'process-2' }));
       await files.discard('acct_1', file.id, 5);
-      expect(await files.attach(file.id, { id: 'job_c', kind: 'batch' })).toBe(false);
+      expect(await files.attach(file.id, job('job_c'))).toBe(false);
       expect(await files.attached('job_a')).toEqual(file);
       expect(await files.attached('job_none')).toBeUndefined();
       const discarded = async () => (await files.listDiscarded(100)).some(({ id }) => id === file.id);
       expect(await discarded()).toBe(false);
-      await files.detachAll('transcription');
+      await files.detachOthers('process-1');
+      expect(await files.attached('job_b')).toBeUndefined();
       expect(await discarded()).toBe(false);
       await files.detach('job_a');
       expect(await discarded()).toBe(true);
+    });
+
+    it('detaches jobs whose owner no longer renews its lease', async () => {
+      const file = storedFile('leased');
+      await files.create(file, UNLIMITED);
+      await files.attach(file.id, job('job_dead', { ownerId: 'dead' }));
+      await files.attach(file.id, job('job_alive', { ownerId: 'alive' }));
+      await files.renewAttachments('alive', 200);
+      await files.detachExpired(99);
+      expect(await files.attached('job_dead')).toEqual(file);
+      await files.detachExpired(100);
+      expect(await files.attached('job_dead')).toBeUndefined();
+      expect(await files.attached('job_alive')).toEqual(file);
     });
   });
 }

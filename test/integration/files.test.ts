@@ -272,7 +272,8 @@ describe('quota, retention and what a crash leaves', () => {
   it('removes files past their time, but not those that a job reads', async () => {
     const owner = await bed.caller();
     const [kept, gone] = [await put('kept', owner), await put('gone', owner)];
-    await bed.files.attach(kept, { id: 'job', kind: 'batch' });
+    const leaseUntil = bed.now() + 60 * DAY_MS;
+    await bed.store.files.attach(kept.id, { id: 'job', ownerId: 'other', leaseUntil });
     bed.advance(30 * DAY_MS - 60_000);
     await bed.retention.sweep();
     expect(await bed.files.get(owner.principal.account.id, gone.id)).toEqual(gone);
@@ -288,7 +289,7 @@ describe('quota, retention and what a crash leaves', () => {
   it('keeps the bytes of a deleted file until the job that reads it ends', async () => {
     const owner = await bed.caller();
     const file = await put('read me', owner);
-    await bed.files.attach(file, { id: 'job', kind: 'transcription' });
+    await bed.files.attach(file, 'job');
     await bed.files.remove(owner.principal.account.id, file.id);
     await expect(bed.files.get(owner.principal.account.id, file.id)).rejects.toThrow();
     expect(await bed.blobFiles()).toHaveLength(1);

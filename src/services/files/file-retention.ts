@@ -51,6 +51,7 @@ export function createFileRetention(dependencies: FileRetentionDependencies): Fi
     removeDiscarded,
 
     async sweep() {
+      await files.detachExpired(clock.now());
       let expired = 0;
       for (let found = STEP; found === STEP && !signal.aborted; expired += found) {
         found = await files.discardExpired(clock.now(), STEP);

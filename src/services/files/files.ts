@@ -5,7 +5,8 @@ import { errors } from '../../errors/errors.ts';
 import type { Field } from '../../errors/fields.ts';
 import type { BlobStore, ByteRange } from '../../ports/blobs.ts';
 import type { Clock } from '../../ports/clock.ts';
-import type { FileQuery, FileRepository, JobKind } from '../../ports/files.ts';
+import type { FileQuery, FileRepository } from '../../ports/files.ts';
+import type { ProcessIdentity } from '../../ports/process-identity.ts';
 import { createId } from '../../runtime/ids.ts';
 import type { FileRetention } from './file-retention.ts';
 import { type CountedUpload, createUploadQuota } from './upload-quota.ts';
@@ -46,8 +47,12 @@ export interface FilesService {
   /** The file is gone for clients when this resolves. Its content is removed when no job reads it. */
   remove(accountId: string, id: string): Promise<void>;
   /** Keeps the content until `detach`, even when the file is deleted or expires. Throws 404 when it is gone. */
-  attach(file: StoredFile, job: { id: string; kind: JobKind }): Promise<void>;
+  attach(file: StoredFile, jobId: string): Promise<void>;
   detach(jobId: string): Promise<void>;
+  /** Extends the leases of the files that this process has attached. */
+  renewLeases(leaseUntil: number): Promise<void>;
+  /** Detaches files that other owners had attached. */
+  releaseOthers(): Promise<void>;
 }
 
 export interface FilesSettings {
@@ -62,6 +67,8 @@ export interface FilesDependencies {
   blobs: BlobStore;
   retention: Pick<FileRetention, 'removeDiscarded'>;
   settings: FilesSettings;
+  /** Owns the attachments. */
+  identity: Pick<ProcessIdentity, 'ownerId' | 'leaseMs'>;
   clock: Clock;
 }
 
@@ -69,7 +76,9 @@ export interface FilesDependencies {
 const FORM_OVERHEAD_BYTES = 65_536;
 
 export function createFiles(dependencies: FilesDependencies): FilesService {
-  const { files, blobs, retention, settings, clock } = dependencies;
+  const { files, blobs, retention, settings, identity, clock } = dependencies;
+  const { ownerId } = identity;
+  const attachedJobs = new Set<string>();
   const quota = { items: settings.quotaFiles, bytes: settings.quotaBytes };
   const uploadQuota = createUploadQuota(files, quota);
 
@@ -183,14 +192,25 @@ export function createFiles(dependencies: FilesDependencies): FilesService {
       await retention.removeDiscarded();
     },
 
-    async attach(file, job) {
-      if (!(await files.attach(file.id, job))) throw errors.fileNotFound(file.id);
+    async attach(file, jobId) {
+      const leaseUntil = clock.now() + identity.leaseMs;
+      attachedJobs.add(jobId);
+      if (await files.attach(file.id, { id: jobId, ownerId, leaseUntil })) return;
+      attachedJobs.delete(jobId);
+      throw errors.fileNotFound(file.id);
     },
 
     async detach(jobId) {
+      attachedJobs.delete(jobId);
       await files.detach(jobId);
       await retention.removeDiscarded();
     },
+
+    async renewLeases(leaseUntil) {
+      if (attachedJobs.size > 0) await files.renewAttachments(ownerId, leaseUntil);
+    },
+
+    releaseOthers: () => files.detachOthers(ownerId),
   };
   return service;
 }

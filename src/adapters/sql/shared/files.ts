@@ -118,15 +118,21 @@ export function sqlFiles({ read, write, writeIf }: SqlDatabase): FileRepository 
       return new Set(rows.map((row) => row.blob_key));
     },
 
-    async attach(fileId, { id, kind }) {
+    async attach(fileId, { id, ownerId, leaseUntil }) {
       const [{ changes }] = await write([
         read
           .insertInto('file_attachments')
-          .columns(['file_id', 'job_id', 'job_kind'])
+          .columns(['file_id', 'job_id', 'job_kind', 'owner_id', 'lease_until_ms'])
           .expression((of) =>
             of
               .selectFrom('files')
-              .select(['id', of.val(id).as('job_id'), of.val(kind).as('job_kind')])
+              .select([
+                'id',
+                of.val(id).as('job_id'),
+                of.val('request').as('job_kind'),
+                of.val(ownerId).as('owner_id'),
+                of.val(leaseUntil).as('lease_until_ms'),
+              ])
               .where('id', '=', fileId)
               .where('discarded_at_ms', 'is', null),
           ),
@@ -148,8 +154,18 @@ export function sqlFiles({ read, write, writeIf }: SqlDatabase): FileRepository 
       await write([read.deleteFrom('file_attachments').where('job_id', '=', jobId)]);
     },
 
-    async detachAll(kind) {
-      await write([read.deleteFrom('file_attachments').where('job_kind', '=', kind)]);
+    async renewAttachments(ownerId, leaseUntil) {
+      await write([
+        read.updateTable('file_attachments').set({ lease_until_ms: leaseUntil }).where('owner_id', '=', ownerId),
+      ]);
+    },
+
+    async detachExpired(now) {
+      await write([read.deleteFrom('file_attachments').where('lease_until_ms', '<=', now)]);
+    },
+
+    async detachOthers(ownerId) {
+      await write([read.deleteFrom('file_attachments').where('owner_id', '<>', ownerId)]);
     },
   };
 }

@@ -98,6 +98,9 @@ export interface FileAttachmentsTable {
   file_id: string;
   job_id: string;
   job_kind: string;
+  /** Null: held until it is detached. */
+  owner_id: string | null;
+  lease_until_ms: number | null;
 }
 
 export interface IdempotencyTable {

@@ -88,7 +88,7 @@ export const transcriptionRoutes: FastifyPluginAsyncTypebox<TranscriptionRouteOp
         `The file '${file.id}' has the purpose '${file.purpose}'; upload it with 'transcription'.`,
       );
     }
-    await files.attach(file, { id: request.id, kind: 'transcription' });
+    await files.attach(file, request.id);
     try {
       return await answer(request, reply, body, {
         source: async () => ({ stream: await files.open(file) }),

@@ -7,6 +7,7 @@ import * as batches from './0012-batches.ts';
 import * as millisecondTimes from './0013-millisecond-times.ts';
 import * as storedAmounts from './0014-stored-amounts.ts';
 import * as batchLeases from './0015-batch-leases.ts';
+import * as attachmentLeases from './0016-attachment-leases.ts';
 
 /**
  * Run in the order of their names, forwards only. Numbers only sort: 0003 to 0009 never existed. A released migration is never
@@ -21,4 +22,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0013-millisecond-times': millisecondTimes,
   '0014-stored-amounts': storedAmounts,
   '0015-batch-leases': batchLeases,
+  '0016-attachment-leases': attachmentLeases,
 };
