@@ -28,11 +28,11 @@ export function createSightings(): Sightings {
   let lost = 0;
 
   function compareWhole(line: LedgerLine, seen: Seen): string[] {
-    const told = { ...seen };
+    const received = { ...seen };
     const { model, promptTokens, completionTokens, cacheReadTokens, discountPercent } = line;
     const billed = { model, promptTokens, completionTokens, cacheReadTokens, discountPercent };
-    const [left, right] = [JSON.stringify(told), JSON.stringify(billed)];
-    return left === right && line.status === 200 ? [] : [`${line.requestId}: told ${left}, billed ${right}`];
+    const [left, right] = [JSON.stringify(received), JSON.stringify(billed)];
+    return left === right && line.status === 200 ? [] : [`${line.requestId}: received ${left}, billed ${right}`];
   }
 
   return {

@@ -80,7 +80,7 @@ describe('decodeAudio', () => {
     expect(samples).toHaveLength(SAMPLE_RATE);
   });
 
-  it('tells a file that is no audio', async () => {
+  it('refuses a file that is not audio', async () => {
     const error = await refused(join(import.meta.dirname, '../../package.json'));
     expect(error).toMatchObject({ code: 'invalid_parameter', status: 400, param: 'file' });
     expect(error.message).toMatch(
@@ -107,7 +107,7 @@ describe('decodeAudio', () => {
     expect((await refused(clip('apples.m4a'), { stallTimeoutMs: 1 })).message).toMatch(/needs more time/);
   });
 
-  it('does not blame the file when the decoder cannot start', async () => {
+  it('reports an internal error when the decoder cannot start', async () => {
     const node = process.execPath;
     for (const [instead, why] of [
       ['/bin/false', 'it ended with 1'],
@@ -132,7 +132,7 @@ describe('decodeAudio', () => {
     await expect(Array.fromAsync(chunks)).rejects.toThrow('client left');
   });
 
-  it('answers 400 for files cut short or damaged, or gives the part that is whole', async () => {
+  it('answers 400 for truncated or damaged files, or returns the intact part', async () => {
     await using directory = await mkdtempDisposable(join(tmpdir(), 'audio-'));
     for (const name of [
       'apples.wav',

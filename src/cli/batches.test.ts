@@ -68,7 +68,7 @@ async function run(...args: string[]): Promise<string> {
   return printed.join('\n');
 }
 
-it('lists batches with how far they are', async () => {
+it('lists batches with their progress', async () => {
   const [, first, second] = (await run('list')).split('\n');
   expect(first).toMatch(/batch_running +default +\/v1\/embeddings +in_progress +5 of 10, 1 failed +2026-01-01/);
   expect(second).toMatch(/batch_done +default +\/v1\/embeddings +completed/);

@@ -18,7 +18,7 @@ describe('baobab models', () => {
 
   function context() {
     const print = (text: string) => lines.push(...text.trimEnd().split('\n'));
-    // Stands still, so that the time taken is always the same.
+    // A fixed clock, so that the duration is always the same.
     const clock = { now: () => 1_000 };
     const progress = createProgressView({ write: print }, clock);
     const store = scratch.store(registry.url);

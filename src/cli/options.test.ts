@@ -5,7 +5,7 @@ import { integerOption, parseOptions } from './options.ts';
 const parse = (...args: string[]) => parseOptions(args, { rpm: { type: 'string' }, json: { type: 'boolean' } });
 
 describe('options', () => {
-  it('may stand anywhere, with their values behind a space or an equals sign', () => {
+  it('may be anywhere, with values after a space or an equals sign', () => {
     const { values, positionals } = parse('--rpm', '5', 'create', '--json', 'ci');
     expect({ ...values }).toEqual({ rpm: '5', json: true });
     expect(positionals).toEqual(['create', 'ci']);
@@ -26,7 +26,7 @@ describe('options', () => {
     expect(() => parse(...args)).toThrow(new OptionError(message));
   });
 
-  it('that are numbers are whole and not negative', () => {
+  it('accept only whole, non-negative numbers', () => {
     expect(integerOption('rpm', '60')).toBe(60);
     for (const text of ['-1', '1.5', '', 'x', '9'.repeat(16)]) {
       expect(() => integerOption('rpm', text)).toThrow(`--rpm must be a whole number, not '${text}'`);

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { definedFields } from '../domain/principal.ts';
 import { limitsText, rightsFrom } from './rights.ts';
 
-it('reads what a key may do, and nothing that was not said', () => {
+it('reads the given rights and leaves the others undefined', () => {
   expect(definedFields(rightsFrom({}))).toEqual({});
   expect(
     definedFields(rightsFrom({ rpm: '60', 'monthly-budget': '12.5', models: 'a/*, b/c', scopes: 'chat' })),
@@ -32,7 +32,7 @@ it("takes limits away by the word 'none', and not by an empty list", () => {
   expect(() => rightsFrom({ scopes: 'none' })).toThrow(/unknown scope 'none'/);
 });
 
-it('tells limits in few words', () => {
+it('prints limits in a short form', () => {
   const account = { rpm: null, tpm: null, monthlyBudgetNanoUsd: null };
   expect(limitsText(account)).toBe('-');
   expect(limitsText({ ...account, rpm: 60, tpm: 1000, monthlyBudgetNanoUsd: 5e9 })).toBe(

@@ -66,7 +66,7 @@ it('shows every account in the order of time', async () => {
   });
 });
 
-it('refuses what it would have to leave out', async () => {
+it('refuses arguments that it would ignore', async () => {
   await expect(run('team')).rejects.toThrow("unexpected argument 'team'; --account NAME names an account");
   await expect(run('--all', '--account', 'team')).rejects.toThrow('--all and --account exclude each other');
   await expect(run('--account', 'nobody')).rejects.toThrow(/no account 'nobody'/);

@@ -104,7 +104,7 @@ describe('where a setting comes from', () => {
     expect(load({ env, args: ['--config', 'two.yaml'] }).config.port).toBe(22);
   });
 
-  it('gives back the arguments that are no settings, in order', () => {
+  it('returns the arguments that are not settings, in order', () => {
     expect(load({ args: ['create', 'ci', '--port', '1', '--scopes', 'chat', '--json'] }).rest).toEqual([
       'create',
       'ci',
@@ -114,7 +114,7 @@ describe('where a setting comes from', () => {
     ]);
   });
 
-  it('keeps weights under the data directory unless told otherwise; paths are absolute', () => {
+  it('keeps weights under the data directory by default and makes paths absolute', () => {
     expect(load({ env: { BAOBAB_DATA_DIR: 'd' } }).config).toMatchObject({
       dataDir: join(directory, 'd'),
       modelsDir: join(directory, 'd', 'models'),
@@ -216,11 +216,11 @@ describe('what stops the start', () => {
     expect(line).not.toContain('hunter2');
   });
 
-  it('tells every problem at once', () => {
+  it('reports every problem at once', () => {
     expect(problems({ yaml: 'port: x\nfoo: 1\n', env: { BAOBAB_REGION: 'Not OK' } })).toHaveLength(3);
   });
 
-  it('tells the problems of a file in the order of its lines, then the others', () => {
+  it('reports the problems of a file in the order of its lines, then the others', () => {
     const yaml = ['foo: 1', 'files:', '  max_bytes: x', 'log:', '  level: loud', 'bar: 2', 'port: x'].join('\n');
     const places = problems({ yaml, env: { BAOBAB_REGION: 'Not OK' } }).map((line) => line.split(': ')[0]);
     expect(places).toEqual([...[1, 3, 5, 6, 7].map((line) => `${file}:${line}`), 'BAOBAB_REGION']);

@@ -26,9 +26,9 @@ export const UpstreamSchema = Type.Object(
     model: Type.String({ description: 'Slug in the catalog, with an optional pin' }),
     url: Type.String({ description: 'Base address including /v1, for example http://127.0.0.1:8000/v1' }),
     kind: Type.Enum(['openai', 'vllm', 'tei', 'llama-server', 'ollama', 'baobab'], { default: 'openai' }),
-    name: Type.Optional(Type.String({ description: "The upstream's own name for the model; the slug otherwise" })),
+    name: Type.Optional(Type.String({ description: "The upstream's name for the model; the slug by default" })),
     apiKey: secret('Sent as a bearer token to this upstream'),
-    region: Type.Optional(Type.String({ description: 'Region it is in; the own region otherwise' })),
+    region: Type.Optional(Type.String({ description: 'Region of the upstream; that of this server by default' })),
     maxConcurrency: count(64, 'Requests at a time', 1),
     connectTimeoutMs: count(5_000, 'Until connected', 1),
     firstByteTimeoutMs: count(60_000, 'Until the answer begins', 1),
@@ -49,7 +49,7 @@ export const ConfigSchema = Type.Object(
     dataDir: Type.String({ default: join(homedir(), '.baobab'), description: 'Database, files and engine state' }),
     modelsDir: Type.Optional(
       Type.String({
-        description: 'Cache of weights, may be shared between data directories; <data_dir>/models otherwise',
+        description: 'Cache of weights, may be shared between data directories; <data_dir>/models by default',
       }),
     ),
     apiKey: Type.Optional(
@@ -64,9 +64,11 @@ export const ConfigSchema = Type.Object(
     region: Type.String({
       pattern: '^[a-z0-9][a-z0-9-]{0,31}$',
       default: 'local',
-      description: 'Code of the own region',
+      description: 'Code of the region of this server',
     }),
-    catalogDir: Type.Optional(Type.String({ description: 'More catalog files beside the built-in ones' })),
+    catalogDir: Type.Optional(
+      Type.String({ description: 'Directory of catalog files in addition to the built-in ones' }),
+    ),
     log: section(
       {
         level: Type.Enum(['trace', 'debug', 'info', 'warn', 'error', 'silent'], { default: 'info' }),
@@ -80,8 +82,8 @@ export const ConfigSchema = Type.Object(
         headerLimitBytes: count(16_384, 'Largest request head', 1024),
         headersTimeoutMs: count(15_000, 'A client must send its head within this time', 100),
         requestTimeoutMs: count(300_000, 'A client must send its whole request within this time', 100),
-        keepAliveTimeoutMs: count(75_000, 'Idle connections are closed after this time'),
-        drainTimeoutMs: count(30_000, 'At shutdown, running requests get this long'),
+        keepAliveTimeoutMs: count(75_000, 'Close idle connections after this time'),
+        drainTimeoutMs: count(30_000, 'Time for running requests at shutdown'),
         publicMetrics: Type.Boolean({ default: false, description: 'Serve /metrics to others than loopback' }),
       },
       'HTTP server',
@@ -93,9 +95,9 @@ export const ConfigSchema = Type.Object(
           description: 'Fetch missing weights when a model is first asked for',
         }),
         warm: Type.Array(Type.String(), { default: [], description: 'Slugs to load at start' }),
-        idleUnloadSeconds: count(900, 'Unload a model that nobody used for so long; 0: never'),
+        idleUnloadSeconds: count(900, 'Unload a model after this time without requests; 0: never'),
         memoryBudgetMb: count(0, 'Memory for engine processes; 0: three quarters of the machine'),
-        retryUnavailableSeconds: count(60, 'Try again so long after weights could not be fetched', 1),
+        retryUnavailableSeconds: count(60, 'Wait this long after weights could not be fetched', 1),
         hfEndpoint: Type.String({ default: 'https://huggingface.co', description: 'Hugging Face hub or a mirror' }),
         hfToken: secret('Hugging Face access token'),
       },
@@ -106,7 +108,7 @@ export const ConfigSchema = Type.Object(
         queueLength: count(256, 'Requests that may wait for one model', 1),
         queueTimeoutSeconds: count(120, 'How long a request may wait', 1),
         loadTimeoutSeconds: count(300, 'How long a model may take to load', 1),
-        hangTimeoutSeconds: count(120, 'An engine process silent for so long while it has work is killed', 1),
+        hangTimeoutSeconds: count(120, 'Kill an engine process that is silent for this long while it has work', 1),
         ...driverSettings,
       },
       'Engine processes',
@@ -119,7 +121,7 @@ export const ConfigSchema = Type.Object(
         embedding: limits(1_200, 2_000_000),
         rerank: limits(1_200, 2_000_000),
         concurrency: count(0, 'Requests at a time for each key; 0: no limit'),
-        budgetWarningPercent: count(80, 'Warn when this much of a monthly budget is spent'),
+        budgetWarningPercent: count(80, 'Warn from this share of a monthly budget on'),
       },
       'Rate limits',
     ),
@@ -140,13 +142,9 @@ export const ConfigSchema = Type.Object(
     ),
     batches: section(
       {
-        concurrency: count(32, 'Batch lines at work together, at most; fewer while there are interactive requests', 1),
+        concurrency: count(32, 'Most batch lines that run at a time; fewer while there are interactive requests', 1),
         discountPercent: count(0, 'Taken off the price of batch lines'),
-        limitFactor: count(
-          10,
-          'Lines may use so many times the limits of interactive requests, in buckets of their own',
-          1,
-        ),
+        limitFactor: count(10, 'Limits of batch lines as a multiple of the interactive ones, counted separately', 1),
       },
       'Batches',
     ),

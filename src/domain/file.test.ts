@@ -8,7 +8,7 @@ describe('file names', () => {
     expect(cleanFilename('100%.txt')).toBe('100%.txt');
   });
 
-  it('drops directories, control characters and names that are none', () => {
+  it('drops directories and control characters, and replaces empty names', () => {
     expect(cleanFilename('../../etc/passwd')).toBe('passwd');
     expect(cleanFilename('C:\\Users\\x\\in.jsonl')).toBe('in.jsonl');
     expect(cleanFilename('a\r\nSet-Cookie: x')).toBe('aSet-Cookie: x');

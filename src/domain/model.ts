@@ -45,7 +45,7 @@ export interface PackagePiece {
 export interface WeightFile {
   /** Name inside the model's directory, for example `model.onnx` or `onnx/decoder.onnx`. */
   as: string;
-  /** Absent only where the source itself tells it (a hub's object id); then it is recorded at the first pull. */
+  /** Absent only where the source reports it (a hub's object id). Then it is recorded at the first pull. */
   sha256?: string | undefined;
   bytes?: number | undefined;
 }

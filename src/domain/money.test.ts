@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { decimalUnits, usdNumber, usdText } from './money.ts';
 
 describe('money', () => {
-  it('takes a decimal number as the decimal that was written', () => {
+  it('reads a number as the decimal that was written', () => {
     expect(decimalUnits(0.1)).toBe(10n ** 17n);
     expect(decimalUnits(12.34)).toBe(1234n * 10n ** 16n);
     expect(decimalUnits(1e-7)).toBe(10n ** 11n);
@@ -11,7 +11,7 @@ describe('money', () => {
     expect(decimalUnits(0)).toBe(0n);
   });
 
-  it('refuses what is no price', () => {
+  it('refuses values that are not a price', () => {
     for (const value of [-1, Number.NaN, Number.POSITIVE_INFINITY, 1e-19]) {
       expect(() => decimalUnits(value)).toThrow(RangeError);
     }

@@ -68,7 +68,7 @@ describe('price of a request', () => {
     expect(() => costNanoUsd(NOTHING_USED, pricing, 1.5)).toThrow(RangeError);
   });
 
-  it('refuses counts that cannot be', () => {
+  it('refuses impossible counts', () => {
     expect(() => costNanoUsd(used({ promptTokens: 1.5 }), pricing)).toThrow(RangeError);
     expect(() => costNanoUsd(used({ completionTokens: -1 }), pricing)).toThrow(RangeError);
     expect(() => costNanoUsd(used({ promptTokens: Number.NaN }), pricing)).toThrow(RangeError);

@@ -5,12 +5,12 @@ it('gives a new key everything but admin', () => {
   expect(DEFAULT_SCOPES).toEqual(['chat', 'embeddings', 'rerank', 'audio', 'files', 'batches', 'models', 'usage']);
 });
 
-it('takes inference for the four kinds of it', () => {
+it('expands inference to its four scopes', () => {
   expect(parseScopes(['inference'])).toEqual(['chat', 'embeddings', 'rerank', 'audio']);
   expect(parseScopes(['usage', 'inference', 'chat'])).toEqual(['chat', 'embeddings', 'rerank', 'audio', 'usage']);
 });
 
-it('keeps one order and no doubles', () => {
+it('sorts scopes and removes duplicates', () => {
   expect(parseScopes([...SCOPES].reverse().concat('admin'))).toEqual(SCOPES);
 });
 

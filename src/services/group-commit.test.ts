@@ -24,7 +24,7 @@ async function steadily(add: (item: number) => void, gapMs: number, count: numbe
 }
 
 describe('group commit', () => {
-  it('lets nothing wait that comes slowly', async () => {
+  it('commits slow arrivals at once', async () => {
     const { add, sizes } = groupCommit();
     for (let item = 0; item < 50; item += 1) {
       add(item);
@@ -33,7 +33,7 @@ describe('group commit', () => {
     }
   });
 
-  it('gathers what comes quickly, and goes back to single ones after it', async () => {
+  it('groups fast arrivals and returns to single commits afterwards', async () => {
     const { add, sizes, waiting } = groupCommit();
     await steadily(add, 0.2, 400);
     expect(sizes.slice(-20).every((size) => size === 3)).toBe(true);
@@ -45,7 +45,7 @@ describe('group commit', () => {
     expect(sizes.slice(-10)).toEqual(Array.from({ length: 10 }, () => 1));
   });
 
-  it('does not let the last ones of a rush wait for others that never come', async () => {
+  it('does not keep the last items of a burst waiting', async () => {
     const { add, sizes, waiting } = groupCommit();
     await steadily(add, 0.2, 200);
     while (waiting() > 0) await vi.advanceTimersByTimeAsync(0.2);

@@ -60,7 +60,7 @@ describe('usage report', () => {
     });
   });
 
-  it('says to group by less when one bucket alone is too much', async () => {
+  it('suggests fewer groups when one bucket alone is too large', async () => {
     const first = bucketIndex('day', Date.UTC(2026, 10, 1));
     const { service } = serviceOver([row(first), row(first), row(first)], 2);
     await expect(service.report('acct_1', { start: '2026-11-01', groupBy: 'key' })).rejects.toMatchObject({

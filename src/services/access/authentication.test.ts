@@ -35,7 +35,7 @@ describe('the header', () => {
     }
   });
 
-  it('without a key is told from a wrong key', async () => {
+  it('without a key gets another error than a wrong key', async () => {
     for (const header of [
       undefined,
       '',
@@ -110,7 +110,7 @@ describe('a change in the store', () => {
     expect(store.lookUps()).toBe(1);
   });
 
-  it('is not hidden by a look-up that was under way', async () => {
+  it('is not hidden by a lookup that was already running', async () => {
     const release = store.holdNextLookUp();
     const early = codeOf(bearer(issued.secret));
     await keys.revokeKey(issued.key.id);
@@ -122,7 +122,7 @@ describe('a change in the store', () => {
 });
 
 describe('expiry and scopes', () => {
-  it('ends a cached key on its very time', async () => {
+  it('refuses a cached key from its expiry on', async () => {
     const expiresAt = now + 1000;
     const account = await keys.findAccount('team');
     if (account === undefined) throw new Error('no account');
@@ -134,7 +134,7 @@ describe('expiry and scopes', () => {
     expect(await codeOf(bearer(short.secret))).toBe('expired_api_key');
   });
 
-  it('names the scope that is lacking', async () => {
+  it('names the missing scope', async () => {
     const principal = await authentication.authenticate(bearer(issued.secret));
     expect(() => authentication.requireScope(principal, 'chat')).not.toThrow();
     expect(() => authentication.requireScope(principal, 'admin')).toThrow(/lacks the scope 'admin'/);

@@ -15,7 +15,7 @@ describe('keys of our own shape', () => {
     expect(createSecret((size) => new Uint8Array(size).fill(8))).not.toBe(fixed);
   });
 
-  it('are plausible, and no single changed character is', () => {
+  it('are plausible, and invalid with any single character changed', () => {
     expect(isPlausibleSecret(fixed)).toBe(true);
     for (let index = 'bao_sk_'.length; index < fixed.length; index += 1) {
       for (const letter of ALPHABET) {
@@ -25,7 +25,7 @@ describe('keys of our own shape', () => {
     }
   });
 
-  it('tell swapped neighbours, a lost and an added character', () => {
+  it('are invalid with swapped, lost or added characters', () => {
     for (let index = 'bao_sk_'.length; index < fixed.length - 1; index += 1) {
       const swapped = fixed.slice(0, index) + fixed[index + 1] + fixed[index] + fixed.slice(index + 2);
       if (swapped !== fixed) expect(isPlausibleSecret(swapped)).toBe(false);

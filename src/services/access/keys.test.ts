@@ -31,7 +31,7 @@ describe('keys', () => {
     expect((await store.keys.findByHash(hashSecret(secret)))?.key.id).toBe(key.id);
   });
 
-  it('cannot be born expired', async () => {
+  it('cannot be created expired', async () => {
     const expiresAt = now;
     await expect(service.createKey(account, { name: 'x', expiresAt })).rejects.toMatchObject({ param: 'expiresAt' });
   });
@@ -46,7 +46,7 @@ describe('keys', () => {
 });
 
 describe('changes', () => {
-  it('touch what they name and nothing else', async () => {
+  it('change the given fields and nothing else', async () => {
     const { key } = await service.createKey(account, { name: 'ci', rpm: 5, tpm: 6, allowedModels: ['baobab/*'] });
     const changed = await service.updateKey(key.id, { rpm: null, allowedModels: [], concurrency: 2 });
     expect(changed).toEqual({ ...key, rpm: null, allowedModels: [], concurrency: 2 });
@@ -65,7 +65,7 @@ describe('changes', () => {
 });
 
 describe('rotation', () => {
-  it('issues a key with the same rights while the old one goes on for the grace period', async () => {
+  it('issues a key with the same rights and keeps the old one for the grace period', async () => {
     const { key } = await service.createKey(account, {
       name: 'ci',
       scopes: ['chat'],
@@ -146,13 +146,13 @@ describe('the first start', () => {
     expect(await service.listAccounts()).toEqual([]);
   });
 
-  it('goes on where a killed one stopped: there is an account, but no key yet', async () => {
+  it('continues after one that was killed between account and key', async () => {
     await service.createAccount('default');
     expect((await service.bootstrap(undefined))?.key.scopes).toEqual(SCOPES);
     expect(await service.listAccounts()).toHaveLength(1);
   });
 
-  it('of an operator who created accounts before still gives a key', async () => {
+  it('creates a key even when accounts exist already', async () => {
     await service.createAccount('team');
     expect(await service.bootstrap(undefined)).toBeDefined();
   });

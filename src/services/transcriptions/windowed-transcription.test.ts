@@ -31,7 +31,7 @@ const context = (signal = new AbortController().signal): CallContext => ({
   signal,
 });
 
-/** `count` windows of 20 s; tells how many were read and whether reading was stopped. */
+/** `count` windows of 20 s. Records how many were read and whether reading was stopped. */
 function createReader(count: number, durationSeconds = count * 20 - 5) {
   const seen = { read: 0, stopped: false };
   async function* read() {
@@ -168,7 +168,7 @@ describe('transcribe', () => {
     await expect(collect(transcription)).rejects.toThrow('client left');
   });
 
-  it('says nothing for audio without a window', async () => {
+  it('returns an empty text for audio without a window', async () => {
     const { reader } = createReader(0, 12);
     const service = createWindowedTranscription<undefined>({ reader, windowsAtOnce: 2 });
     const transcribe = () => Promise.reject(new Error('not reached'));
