@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { askEngines } from '../../src/control/client.ts';
 import { type RunningServer, startServer } from './start-server.ts';
 
-const MODEL = 'tinyllama/tinyllama-1.1b-chat';
+const MODEL = 'huggingfacetb/smollm2-135m-instruct';
 /** More than the model decodes side by side, so that some wait. */
 const STREAMS = 10;
 

@@ -7,8 +7,8 @@ import { z } from 'zod';
 import { recordingFetch } from '../fixtures/openai-schemas/recording-fetch.ts';
 import { type RunningServer, startServer } from './start-server.ts';
 
-const MODEL = 'tinyllama/tinyllama-1.1b-chat';
-const QUESTION = 'What is the capital of France?';
+const MODEL = 'huggingfacetb/smollm2-135m-instruct';
+const QUESTION = 'What is gravity?';
 const Verdict = z.object({ city: z.enum(['Paris', 'Rome']), sure: z.boolean() });
 const Weather = z.object({ city: z.enum(['Paris', 'Nairobi']) });
 

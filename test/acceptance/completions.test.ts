@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { recordingFetch } from '../fixtures/openai-schemas/recording-fetch.ts';
 import { type RunningServer, startServer } from './start-server.ts';
 
-const MODEL = 'tinyllama/tinyllama-1.1b-chat';
+const MODEL = 'huggingfacetb/smollm2-135m-instruct';
 
 describe('text completions', () => {
   let server: RunningServer;
@@ -71,7 +71,7 @@ describe('text completions', () => {
       status: 422,
       param: 'suffix',
     });
-    await expect(client.completions.create({ ...short, prompt: 'word '.repeat(3000) })).rejects.toMatchObject({
+    await expect(client.completions.create({ ...short, prompt: 'word '.repeat(9000) })).rejects.toMatchObject({
       status: 422,
       code: 'context_length_exceeded',
       param: 'prompt',

@@ -190,7 +190,7 @@ describe('embeddings', () => {
         code: 'model_not_found',
       });
       expect(await refusal({ model: `${INT8}@2020-01-01`, input: 'a' })).toMatchObject({ status: 404 });
-      const chat = await refusal({ model: 'tinyllama/tinyllama-1.1b-chat', input: 'a' });
+      const chat = await refusal({ model: 'huggingfacetb/smollm2-135m-instruct', input: 'a' });
       expect(chat).toMatchObject({ status: 422, code: 'wrong_modality', param: 'model' });
     });
 
