@@ -1,4 +1,4 @@
-/** Every error a client can ever see: its code decides the status and the type. The list is closed. */
+/** Every error that a client can see. The code decides the status and the type. The list is closed. */
 export const KINDS = {
   invalid_json: { status: 400, type: 'invalid_request_error' },
   invalid_parameter: { status: 400, type: 'invalid_request_error' },

@@ -6,7 +6,7 @@ import { ErrorResponse } from './answer/error-schema.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** For the reference only: what a route reads from the request itself. Fastify neither parses nor checks by it. */
+    /** Documentation only: what a route reads from the request by itself. Fastify does not parse or check it. */
     documented?: {
       /** By media type. */
       body?: Readonly<Record<string, TSchema>>;
@@ -38,32 +38,32 @@ interface Document {
 const text = (description: string) => ({ schema: { type: 'string' }, description });
 const whole = (description: string) => ({ schema: { type: 'integer' }, description });
 
-/** The headers of answers, written down once. */
+/** The headers of answers. */
 const HEADERS = {
-  'X-Request-ID': text("The service's own id of this request; one that is sent is not taken over"),
+  'X-Request-ID': text('Id that the service gave this request; an id sent by the client is ignored'),
   'Idempotent-Replayed': text('`true`: this is the stored answer of an earlier request with the same key'),
   'x-ratelimit-limit-requests': whole('Requests a minute for this key, model and region'),
   'x-ratelimit-remaining-requests': whole('Requests left'),
-  'x-ratelimit-reset-requests': text('Until all requests are there again, such as `1m30s`'),
+  'x-ratelimit-reset-requests': text('Time until all requests are available again, such as `1m30s`'),
   'x-ratelimit-limit-tokens': whole('Tokens a minute for this key, model and region'),
   'x-ratelimit-remaining-tokens': whole('Tokens left'),
-  'x-ratelimit-reset-tokens': text('Until all tokens are there again, such as `0.25s`'),
+  'x-ratelimit-reset-tokens': text('Time until all tokens are available again, such as `0.25s`'),
   'Service-Deprecated': text('Time of removal in ISO 8601, on answers of a deprecated model'),
-  'x-budget-warning': text('How much of a monthly budget is spent, when it is most of it'),
-  'Retry-After': whole('Seconds until the same request can pass, where that is known'),
-  'x-should-retry': text('`false`: the same request will not pass soon, so clients should not repeat it'),
+  'x-budget-warning': text('How much of a monthly budget is spent, once most of it is'),
+  'Retry-After': whole('Seconds until the same request can succeed, if known'),
+  'x-should-retry': text('`false`: the same request will not succeed soon, clients should not retry it'),
 };
 type HeaderName = keyof typeof HEADERS;
 
 const RATE_HEADERS = Object.keys(HEADERS).filter((name) => name.startsWith('x-ratelimit-')) as HeaderName[];
-/** Other answers are not kept for an idempotency key. */
+/** Answers with other statuses are not stored for an idempotency key. */
 const REPLAYED = new Set(['200', '400', '404', '413', '422']);
 
 const IDEMPOTENCY_KEY = {
   'Idempotency-Key': {
     type: 'string',
     maxLength: 255,
-    description: 'Chosen by the client: an equal request with the same key gets the first answer again for 24 hours',
+    description: 'Chosen by the client: for 24 hours, the same request with the same key gets the first answer again',
   },
 };
 const SERVICE_REGION = {
@@ -97,13 +97,13 @@ function answerOf(status: string, schema: object, route: Documented): object {
   return { ...answer, headers: { ...names, ...headers } };
 }
 
-/** What the schema of a route does not say, because it holds for all routes or because the route reads it itself. */
+/** Adds what the schema of a route does not have, because all routes share it or the route reads it by itself. */
 function complete(schema: FastifySchema, route: Documented): FastifySchema {
   const { body, headers } = route.config?.documented ?? {};
   const sent = { ...headers, ...(isPost(route) && IDEMPOTENCY_KEY), ...(isInference(route) && SERVICE_REGION) };
   const answers = {
     ...(schema.response as Record<string, object>),
-    // Of any body that is too large, and of an idempotency key that was used for something else.
+    // For a body that is too large, and for an idempotency key that was used with another request.
     ...(isPost(route) && { 413: ErrorResponse, 422: ErrorResponse }),
   };
   return {
@@ -116,7 +116,7 @@ function complete(schema: FastifySchema, route: Documented): FastifySchema {
   };
 }
 
-/** Every route has the same errors and headers: they are written down once. */
+/** Every route has the same errors and headers: replaces them by references. */
 function share(document: Document): void {
   for (const operations of Object.values(document.paths ?? {})) {
     for (const { responses = {} } of Object.values(operations)) {
@@ -139,7 +139,7 @@ function share(document: Document): void {
 const isError = (schema: unknown): boolean =>
   Object.hasOwn((schema as { properties?: object }).properties ?? {}, 'error');
 
-/** The document is made from the schemas that the routes check with. */
+/** The document is generated from the schemas that the routes validate with. */
 export const openApi = (version: string): FastifyDynamicSwaggerOptions => ({
   openapi: {
     openapi: '3.1.0',
@@ -155,7 +155,7 @@ export const openApi = (version: string): FastifyDynamicSwaggerOptions => ({
     const schema = written?.hide ? written : complete(written ?? {}, route);
     const { '*': wildcard, ...named } = (schema.params as { properties?: Record<string, unknown> })?.properties ?? {};
     if (wildcard === undefined) return { schema, url };
-    // The router's wildcard takes a slug with its slash; to readers it is a parameter like any other.
+    // The router needs a wildcard for slugs with a slash; in the document it is an ordinary parameter.
     const params = { type: 'object', properties: { ...named, model: wildcard }, required: ['model'] };
     return { schema: { ...schema, params }, url: url.replace('*', ':model') };
   },

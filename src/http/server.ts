@@ -77,7 +77,7 @@ export interface ServerDependencies {
 
 const CLOSE_IDLE_MS = 100;
 
-/** What Node's parser refuses before there is a request: answered by hand, in the one error shape. */
+/** Node's parser refused the bytes before there was a request: writes an answer in the usual error shape. */
 function answerParserError(
   error: NodeJS.ErrnoException,
   socket: Socket,
@@ -114,16 +114,16 @@ export async function createServer(dependencies: ServerDependencies): Promise<Fa
     bodyLimit: settings.bodyLimitBytes,
     requestTimeout: settings.requestTimeoutMs,
     keepAliveTimeout: settings.keepAliveTimeoutMs,
-    // While it drains, requests on open connections are still answered: clients treat a 503 as a fault.
+    // While it drains, requests on open connections are still answered: clients treat a 503 as a failure.
     return503OnClosing: false,
     forceCloseConnections: 'idle',
-    // The head is limited already; a limit of its own would answer something else than 404.
+    // The size of the head is limited already; this limit would answer something other than 404.
     routerOptions: { maxParamLength: settings.headerLimitBytes },
     http: {
       IncomingMessage: WholeBodyMessage,
       maxHeaderSize: settings.headerLimitBytes,
       headersTimeout: settings.headersTimeoutMs,
-      // Node looks for slow clients only every 30 seconds unless told otherwise.
+      // By default Node checks for slow clients only every 30 seconds.
       connectionsCheckingInterval: Math.min(1_000, settings.headersTimeoutMs),
     },
     clientErrorHandler: (error, socket) => answerParserError(error, socket, dependencies),
@@ -134,8 +134,8 @@ export async function createServer(dependencies: ServerDependencies): Promise<Fa
     },
   }).withTypeProvider<TypeBoxTypeProvider>();
 
-  // Node closes the connections that are idle when it stops listening, but neither those whose last answer ends later nor those
-  // on which nothing was ever sent: clients open some ahead.
+  // When it stops listening, Node closes idle connections, but not those whose last answer ends later, nor those on which nothing
+  // was ever sent, which clients open in advance.
   const connections = new Set<Socket>();
   server.server.on('connection', (socket) => {
     connections.add(socket);
@@ -188,7 +188,7 @@ export async function createServer(dependencies: ServerDependencies): Promise<Fa
     },
     { prefix: '/v1' },
   );
-  // Cohere's client asks for the same thing here.
+  // Cohere's client uses this path.
   await server.register(
     async (api) => {
       await api.register(authenticate, { authentication });

@@ -10,7 +10,7 @@ const { entry, version } = testModel('acme/chat');
 const call = { signal: new AbortController().signal } as InferenceCall;
 const prompt = { messages: [{ role: 'user' as const, content: 'Hi' }] };
 
-/** An engine of one token for each answer, which tells how many of them ran at once. */
+/** An engine with one token for each answer, which counts how many run at once. */
 function setUp(answer: (request: ChatRequest) => void = () => {}) {
   const seen = { running: 0, most: 0, started: 0 };
   const usage: TokenUsage = { promptTokens: 3, completionTokens: 1, cachedTokens: 0 };
@@ -68,7 +68,7 @@ describe('choices', () => {
     expect(usage).toEqual({ promptTokens: 3, completionTokens: 8, cachedTokens: 0 });
   });
 
-  it('after one that failed are not begun', async () => {
+  it('are not started after one that failed', async () => {
     const { chat, seen } = setUp(({ seed }) => {
       if (seed === 1) throw new ApiError('validation_failed', 'no');
     });
@@ -90,7 +90,7 @@ describe('refusals', () => {
     });
   });
 
-  it('of what cannot fit come before the engine', async () => {
+  it('of prompts that cannot fit come before the engine is called', async () => {
     const { chat, seen } = setUp();
     const request = { prompt: { text: 'x'.repeat(1_000_000) } };
     await expect(chat.generate(call, { model: 'acme/chat', choices: 1, request }, () => {})).rejects.toMatchObject({

@@ -9,15 +9,15 @@ import { checkPromptSize } from './prompt-size.ts';
 
 export interface ChatCommand {
   model: string;
-  /** How many independent answers. */
+  /** Number of independent answers. */
   choices: number;
   request: ChatRequest;
 }
 
-/** One request may not fill an engine of few slots while others wait. */
+/** Keeps one request from taking all slots of a small engine. */
 const CHOICES_AT_ONCE = 2;
 
-/** Takes the events of one choice in order. A promise holds that choice back until it resolves. */
+/** Gets the events of each choice in order. A choice waits for the returned promise. */
 export type ChatSink = (choice: number, event: ChatEvent) => void | Promise<void>;
 
 export interface ChatService {
@@ -32,12 +32,12 @@ function promptCharacters({ prompt, tools }: ChatRequest): number {
   return prompt.messages.reduce((sum, { content }) => sum + content.length + 16, schema);
 }
 
-/** Few answers without a bound are longer. */
+/** Few answers without a limit are longer. */
 const UNBOUNDED_ANSWER_TOKENS = 1_024;
 
 /**
- * Before the engine has counted. The prompt goes by its characters. Few clients use all of their `max_tokens`, so the token limit
- * takes a quarter of it; a budget must hold even if they do.
+ * Used until the engine has counted. The prompt is estimated from its characters. Few clients use all of `maxTokens`, so the token
+ * limit takes a quarter of it; a budget must hold even if they do.
  */
 function estimateOf({ request, choices }: ChatCommand, { entry }: ResolvedModel): InferenceEstimate {
   const promptTokens = Math.ceil(promptCharacters(request) / 4);
@@ -67,7 +67,7 @@ function checkCapabilities({ entry }: ResolvedModel, { request }: ChatCommand): 
   }
 }
 
-/** The prompt is read once for all choices and billed once. */
+/** The prompt is billed once for all choices. */
 function addUp(usages: readonly TokenUsage[]): TokenUsage {
   return {
     promptTokens: Math.max(0, ...usages.map((usage) => usage.promptTokens)),
@@ -93,7 +93,7 @@ export function createChat({ inference }: { inference: InferenceService }): Chat
         const { engine, context, settle, elapsedMs } = session;
         const { chat } = engine;
         if (chat === undefined) throw errors.modelUnavailable(model.entry.slug, 'its engine cannot chat');
-        // One choice that fails takes the others with it.
+        // If one choice fails, the others are stopped.
         const stop = new AbortController();
         const signal = AbortSignal.any([context.signal, stop.signal]);
         const generations: ChatGeneration[] = [];
@@ -104,7 +104,7 @@ export function createChat({ inference }: { inference: InferenceService }): Chat
         };
 
         async function pump(choice: number): Promise<void> {
-          // Choices differ only by their seed; without one each draws its own.
+          // Choices differ only in their seed; without one, each engine call picks a random one.
           const seed = request.seed === undefined ? undefined : request.seed + choice;
           const generation = (chat as NonNullable<typeof chat>).generate({ ...request, seed }, { ...context, signal });
           generations.push(generation);
@@ -124,7 +124,7 @@ export function createChat({ inference }: { inference: InferenceService }): Chat
           await Promise.all(lanes);
         } catch (error) {
           stop.abort(error);
-          // Only then is what they used final, and nothing is written any more.
+          // Usage is final only now, and no more events are written.
           await Promise.allSettled(lanes);
           const used = addUp(generations.map((each) => each.usageSoFar()));
           const cancelled = call.signal.aborted ? cancellation(call.signal) : undefined;

@@ -19,7 +19,7 @@ function setUp(settled: Promise<unknown>) {
 }
 
 describe('embeddings', () => {
-  it('writes the answer while the row is on its way, and gives it when the row is durable', async () => {
+  it('writes the answer while the row is stored, and returns it when the row is durable', async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     const events: string[] = [];
     const answer = setUp(promise)(() => {

@@ -14,8 +14,8 @@ export interface EmbeddingCommand {
 
 export interface EmbeddingsService {
   /**
-   * `write` makes the answer while its row is on the way to the ledger; the answer is given when the row is durable. A long answer may
-   * still be being written then: its engine is free meanwhile.
+   * `write` builds the answer while its row is written to the ledger. The answer is returned when the row is durable. A long answer may
+   * still be in progress then: the engine is free meanwhile.
    */
   embed<Answer>(
     call: InferenceCall,
@@ -24,14 +24,14 @@ export interface EmbeddingsService {
   ): Promise<{ answer: Answer | Promise<Answer>; promptTokens: number }>;
 }
 
-/** Four characters to a token is what limits are charged until the engine has counted. */
+/** Limits count four characters as a token until the engine has counted. */
 const estimateTokens = (input: string | readonly number[]): number =>
   typeof input === 'string' ? Math.ceil(input.length / 4) + 2 : input.length + 2;
 
-/** An engine adds tokens of its own and says the exact number; what is so far above the limit need not travel there. */
+/** Engines add tokens of their own and report exact numbers; inputs this far above the limit are not sent to them. */
 const HOPELESS_EXCESS = 2;
 
-/** Only to read such inputs would keep an engine from the requests of others. */
+/** Just tokenizing such inputs would delay the requests of others. */
 function refuseTooLong(inputs: EmbeddingCommand['inputs'], contextLength: number): void {
   inputs.forEach((input, index) => {
     if (typeof input === 'string') {
@@ -74,7 +74,7 @@ export function createEmbeddings({ inference }: { inference: InferenceService })
         const promptTokens = result.tokens.reduce((sum, tokens) => sum + tokens, 0);
         const settled = settle({ promptTokens }, { region: result.servedRegion });
         const answer = write(result, promptTokens);
-        // Its failure is told by whoever awaits it, which may be later, or nobody when the row fails first.
+        // Awaited later, or never if the ledger write fails first: prevents an unhandled rejection.
         if (answer instanceof Promise) answer.catch(() => {});
         await settled;
         return { answer, promptTokens };

@@ -14,7 +14,7 @@ const toolCall = (text: string): ChatRequest => ({
   },
 });
 
-describe('a prompt that cannot fit is refused before an engine sees it', () => {
+describe('a prompt that cannot fit is refused before an engine gets it', () => {
   it.each<[string, ChatRequest, string]>([
     ['one long message', messages(1, 'x'.repeat(262_145)), 'messages'],
     ['many messages', messages(400_000), 'messages'],
@@ -41,7 +41,7 @@ describe('a prompt that cannot fit is refused before an engine sees it', () => {
     expect(() => checkPromptSize(large, messages(10_000))).not.toThrow();
   });
 
-  it('but not what may fit', () => {
+  it('but not a prompt that may fit', () => {
     expect(() => checkPromptSize(small, messages(2048, 'x'.repeat(128)))).not.toThrow();
     expect(() => checkPromptSize(small, { prompt: { text: 'x'.repeat(262_144) } })).not.toThrow();
   });

@@ -17,14 +17,14 @@ const messageCharacters = (messages: readonly ChatMessage[]): number =>
     0,
   );
 
-/** Refuses what cannot fit before anyone waits for it: only to read it would keep an engine from the requests of others. */
+/** Refuses prompts that cannot fit before they are queued: just tokenizing them would delay the requests of others. */
 export function checkPromptSize({ contextLength }: Pick<ModelEntry, 'contextLength'>, request: ChatRequest): void {
   const { prompt } = request;
   if (isHopelesslyLong(toolCharacters(request), contextLength))
     throw errors.contextFarTooLong(['tools'], contextLength);
   if ('messages' in prompt) {
     const { messages } = prompt;
-    // Every message takes a token at least.
+    // Every message has at least one token.
     if (messages.length > contextLength || isHopelesslyLong(messageCharacters(messages), contextLength)) {
       throw errors.contextFarTooLong(['messages'], contextLength);
     }

@@ -24,8 +24,8 @@ async function embed(key: string) {
   return error?.code ?? { rpm: limit('requests'), tpm: limit('tokens') };
 }
 
-describe('keys and accounts are changed over HTTP', () => {
-  it('and held to it from the next request on', async () => {
+describe('changes of keys and accounts over HTTP', () => {
+  it('apply from the next request on', async () => {
     const account = await admin<{ id: string }>('accounts', { name: 'team', rpm: 500 });
     const { id, secret } = await admin<{ id: string; secret: string }>('keys', {
       account: 'team',
@@ -55,7 +55,7 @@ describe('keys and accounts are changed over HTTP', () => {
     expect(await embed(secret)).toBe('insufficient_scope');
   });
 
-  it('with words for what cannot be done', async () => {
+  it('are refused with a reason', async () => {
     const { id } = await admin<{ id: string }>('keys', { account: 'default', name: 'x' });
     expect(await refused(`keys/${id}`, { rmp: 5 })).toMatchObject({
       code: 'invalid_parameter',
@@ -73,7 +73,7 @@ describe('keys and accounts are changed over HTTP', () => {
     expect((await refused(`keys/${id}`, { rpm: 5 })).message).toBe('A revoked key cannot be changed.');
   });
 
-  it('only by those with the scope', async () => {
+  it('need the scope admin', async () => {
     const { id, secret } = await admin<{ id: string; secret: string }>('keys', { account: 'default', name: 'x' });
     expect((await bed.post(`/v1/admin/keys/${id}`, { scopes: ['admin'] }, secret)).status).toBe(403);
     expect((await bed.post('/v1/admin/accounts/default', { rpm: null }, secret)).status).toBe(403);

@@ -11,6 +11,6 @@ it('shutting down does not wait for connections on which nothing was ever sent',
   const startedAt = performance.now();
   await bed[Symbol.asyncDispose]();
   await closed;
-  // Running requests would have got 30 s.
+  // Running requests would get 30 s.
   expect(performance.now() - startedAt).toBeLessThan(10_000);
 });

@@ -16,7 +16,7 @@ const get = (path: string, head = AUTHORIZED) => bed.raw(`GET ${path} HTTP/1.1\r
 const post = (path: string, body: string, head = AUTHORIZED + JSON_TYPE) =>
   bed.raw(`POST ${path} HTTP/1.1\r\n${head}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
 
-/** One shape for every failure, whoever raises it. */
+/** Every error has the same shape. */
 function expectError(answer: Answer, code: keyof typeof KINDS, param: string | null = null): string {
   expect(answer.headers['content-type']).toBe('application/json; charset=utf-8');
   expect(answer.headers['x-request-id']).toMatch(/^req_[0-9a-z]{24}$/);
@@ -67,7 +67,7 @@ describe('addresses', () => {
     expect(message).toContain(`'${param}'`);
   });
 
-  it('shows only the beginning of a very long one', async () => {
+  it('shows only the start of a very long one', async () => {
     expect(expectError(await get(`/${'x'.repeat(3000)}`), 'unknown_endpoint').length).toBeLessThan(400);
     expect(expectError(await get(`/v1/models/a/${'x'.repeat(3000)}`), 'model_not_found', 'model').length).toBeLessThan(
       400,
@@ -95,7 +95,7 @@ describe('bodies', () => {
     expectError(await post('/v1/embeddings', body), 'invalid_json');
   });
 
-  it.each(['null', '[]', '"text"', '5', 'true', '[{"model":"a"}]'])('%s is JSON, but no object', async (body) => {
+  it.each(['null', '[]', '"text"', '5', 'true', '[{"model":"a"}]'])('%s is JSON, but not an object', async (body) => {
     expect(expectError(await post('/v1/embeddings', body), 'invalid_parameter')).toBe(
       'The request body must be a JSON object.',
     );
@@ -112,11 +112,11 @@ describe('bodies', () => {
     expectError(await post('/v1/embeddings', '{}', `${AUTHORIZED}Content-Type: ${type}\r\n`), 'invalid_parameter');
   });
 
-  it('a missing content type is not guessed', async () => {
+  it('a missing content type is refused', async () => {
     expectError(await post('/v1/embeddings', '{}', AUTHORIZED), 'invalid_parameter');
   });
 
-  it('too large ones are refused by their length and by their bytes', async () => {
+  it('too large ones are refused by Content-Length and by received bytes', async () => {
     const announced = await bed.raw(
       `POST /v1/embeddings HTTP/1.1\r\n${AUTHORIZED}${JSON_TYPE}Content-Length: 100001\r\n\r\n{`,
     );
@@ -128,7 +128,7 @@ describe('bodies', () => {
     expectError(chunked, 'body_too_large');
   });
 
-  it('names what is missing and what is wrong', async () => {
+  it('the error names the field that is missing or wrong', async () => {
     expectError(await post('/v1/embeddings', '{}'), 'missing_parameter', 'model');
     expectError(await post('/v1/embeddings', JSON.stringify({ model: EMBEDDING })), 'missing_parameter', 'input');
     const wrong = { model: EMBEDDING, input: ['a', 5] };
@@ -143,12 +143,12 @@ describe('bodies', () => {
     expectError(await post('/v1/chat/completions', JSON.stringify(message)), 'invalid_parameter', 'messages[1].role');
   });
 
-  it('are not coerced: a number in quotes is no number', async () => {
+  it('are not converted: a number in quotes is refused', async () => {
     const body = { model: EMBEDDING, input: 'a', dimensions: '5' };
     expectError(await post('/v1/embeddings', JSON.stringify(body)), 'invalid_parameter', 'dimensions');
   });
 
-  it('cannot reach the prototype of anything', async () => {
+  it('cannot change a prototype', async () => {
     const evil = '{"__proto__":{"polluted":true},"constructor":{"prototype":{"polluted":true}},';
     const answer = await post('/v1/embeddings', `${evil}"model":"${EMBEDDING}","input":"a"}`);
     expect(answer.status).toBe(200);
@@ -156,7 +156,7 @@ describe('bodies', () => {
     expect(({} as Record<string, unknown>).polluted).toBeUndefined();
   });
 
-  it('may not be nested deeper than anything real is', async () => {
+  it('are refused if they are nested too deeply', async () => {
     const nested = (levels: number) =>
       `{"model":"${EMBEDDING}","input":"a","extra":${'['.repeat(levels)}${']'.repeat(levels)}}`;
     expect((await post('/v1/embeddings', nested(127))).status).toBe(200);
@@ -171,27 +171,27 @@ describe('bodies', () => {
 
 describe('keys', () => {
   const withKey = (header: string) => get('/v1/models', `Host: localhost\r\n${header}`);
-  it('missing, mistyped and unknown ones are told apart', async () => {
+  it('missing, mistyped and unknown ones have their own errors', async () => {
     expectError(await withKey(''), 'missing_api_key');
     expectError(await withKey('Authorization: Basic dXNlcjpwYXNz\r\n'), 'missing_api_key');
     expectError(await withKey('Authorization: Bearer bao_sk_123\r\n'), 'invalid_api_key');
     expectError(await withKey('Authorization: Bearer unknown-key-0123456789\r\n'), 'invalid_api_key');
   });
 
-  it('come before everything else below /v1', async () => {
+  it('are checked before anything else below /v1', async () => {
     const head = `Host: localhost\r\n${JSON_TYPE}`;
     expectError(await post('/v1/embeddings', '{broken', head), 'missing_api_key');
     expectError(await get('/v1/nope', 'Host: localhost\r\n'), 'missing_api_key');
   });
 
-  it('come before the body: the answer is there while the body is not', async () => {
+  it('are checked before the body has arrived', async () => {
     const socket = await bed.open();
     const answer = readAnswer(socket);
     socket.write(`POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\n${JSON_TYPE}Content-Length: 99999\r\n\r\n{`);
     expectError(await answer, 'missing_api_key');
   });
 
-  it('that were revoked, have expired or lack a scope', async () => {
+  it('are refused if they were revoked, expired or lack a scope', async () => {
     const create = async (body: object) => {
       const answer = await bed.post('/v1/admin/keys', { account: 'default', name: 'x', ...body });
       return (await answer.json()) as { id: string; secret: string };
@@ -210,7 +210,7 @@ describe('keys', () => {
 });
 
 describe('connections', () => {
-  it('with a head that is too large', async () => {
+  it('are answered if their head is too large', async () => {
     const answer = await get('/v1/models', `${AUTHORIZED}X-Padding: ${'x'.repeat(5000)}\r\n`);
     expect(expectError(answer, 'invalid_parameter')).toContain('4096 bytes');
   });
@@ -227,30 +227,30 @@ describe('connections', () => {
     ['a negative length', `POST / HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n`],
     ['a line break inside the address', 'GET /\n HTTP/1.1\r\nHost: a\r\n\r\n'],
     ['an unknown version', 'GET / HTTP/9.9\r\nHost: a\r\n\r\n'],
-  ])('with %s', async (_, bytes) => {
+  ])('are answered if they send %s', async (_, bytes) => {
     expectError(await bed.raw(bytes), 'invalid_parameter');
   });
 
-  it('that do not finish their head in time', async () => {
+  it('are answered if their head takes too long', async () => {
     expect(expectError(await bed.raw('GET /v1/models HTTP/1.1\r\nHost: a\r\n'), 'invalid_parameter')).toContain(
       'within the time',
     );
   });
 
-  it('that do not finish their body in time', async () => {
+  it('are answered if their body takes too long', async () => {
     const answer = await bed.raw(
       `POST /v1/embeddings HTTP/1.1\r\n${AUTHORIZED}${JSON_TYPE}Content-Length: 50\r\n\r\n{"model"`,
     );
     expect(expectError(answer, 'invalid_parameter')).toContain('within the time');
   });
 
-  it('of HTTP/1.1 without a host are refused, of HTTP/1.0 served', async () => {
+  it('need a host for HTTP/1.1, not for HTTP/1.0', async () => {
     expect((await bed.raw('GET /healthz HTTP/1.0\r\n\r\n')).status).toBe(200);
     expect((await bed.raw('GET /healthz HTTP/1.1\r\n\r\n')).status).toBe(400);
   });
 });
 
-it('gives every answer an id of its own, also where the client sent one', async () => {
+it('gives every answer a new id, also if the client sent one', async () => {
   const ids = await Promise.all(
     ['/healthz', '/v1/models', '/nope'].map(async (path) => {
       const answer = await bed.fetch(path, { headers: { 'x-request-id': 'mine' } });

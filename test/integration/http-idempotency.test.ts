@@ -29,7 +29,7 @@ describe('idempotency keys over HTTP', () => {
     });
   };
 
-  it('runs thirty equal requests at once one time, and bills one', async () => {
+  it('runs thirty equal requests once, and bills one', async () => {
     const before = await usage();
     const body = { model: EMBEDDING, input: 'the same thing' };
     const answers = await Promise.all(
@@ -55,7 +55,7 @@ describe('idempotency keys over HTTP', () => {
     expect(text).toContain('data: [DONE]');
   });
 
-  it('shows the limits with replays too, as they are then, and takes nothing from them', async () => {
+  it('sends current rate-limit headers with replays, which use none of the limits', async () => {
     const standing = ({ headers }: Response) =>
       ['limit', 'remaining'].flatMap((name) =>
         ['requests', 'tokens'].map((kind) => headers.get(`x-ratelimit-${name}-${kind}`)),
@@ -80,7 +80,7 @@ describe('idempotency keys over HTTP', () => {
     }
   });
 
-  it('shows no limits with the answer for a model that is unknown', async () => {
+  it('sends no rate-limit headers for an unknown model', async () => {
     const body = { model: 'acme/none', input: 'x' };
     await send('/v1/embeddings', body, { 'idempotency-key': 'unknown' });
     const again = await send('/v1/embeddings', body, { 'idempotency-key': 'unknown' });
@@ -101,7 +101,7 @@ describe('idempotency keys over HTTP', () => {
     }
   });
 
-  it('does not keep a 409: the model may be served there a moment later', async () => {
+  it('does not store a 409: the model may be served there a moment later', async () => {
     const body = { model: EMBEDDING, input: 'far away' };
     const headers = { 'idempotency-key': 'region', 'x-service-region': 'mars-1' };
     expect((await send('/v1/embeddings', body, headers)).status).toBe(409);
@@ -109,14 +109,14 @@ describe('idempotency keys over HTTP', () => {
     expect(again.headers.get('idempotent-replayed')).toBeNull();
   });
 
-  it('holds for a path however it is written', async () => {
+  it('treats encoded and plain paths as the same', async () => {
     const body = { model: EMBEDDING, input: 'spelling' };
     await send('/v1/embeddings', body, { 'idempotency-key': 'path' });
     const again = await send('/v1/%65mbeddings', body, { 'idempotency-key': 'path' });
     expect(again.headers.get('idempotent-replayed')).toBe('true');
   });
 
-  it('keeps no secret for a replay', async () => {
+  it('stores no secret for a replay', async () => {
     const body = { account: 'default', name: 'shown once' };
     const first = (await (await send('/v1/admin/keys', body, { 'idempotency-key': 'secret' })).json()) as {
       secret: string;
@@ -128,7 +128,7 @@ describe('idempotency keys over HTTP', () => {
     expect(await again.json()).toMatchObject({ id: first.id, secret: null });
   });
 
-  it('compares uploads by what they carry, not by their boundaries', async () => {
+  it('compares uploads by their content, not by their boundaries', async () => {
     const first = (await (await upload('{"a":1}\n', 'upload')).json()) as { id: string };
     const again = await upload('{"a":1}\n', 'upload', 'Multipart/Form-Data');
     expect(again.headers.get('idempotent-replayed')).toBe('true');
@@ -138,7 +138,7 @@ describe('idempotency keys over HTTP', () => {
     expect(list.data).toHaveLength(1);
   });
 
-  it('asks for a key that can be one', async () => {
+  it('refuses a malformed key', async () => {
     const answer = await send(
       '/v1/embeddings',
       { model: EMBEDDING, input: 'x' },

@@ -14,7 +14,7 @@ afterAll(() => bed[Symbol.asyncDispose]());
 
 const text = async (path: string) => (await bed.fetch(path, { key: null })).text();
 
-describe('what machines ask without a key', () => {
+describe('routes without a key', () => {
   it('/healthz and /readyz', async () => {
     expect(await text('/healthz')).toBe('{"status":"ok"}');
     expect(await text('/readyz')).toBe('{"status":"ready","reasons":[]}');
@@ -47,7 +47,7 @@ describe('what machines ask without a key', () => {
     }
   });
 
-  it('/openapi.json tells forms, headers and bytes, which no route schema checks', async () => {
+  it('/openapi.json describes forms, headers and bytes, which no route schema checks', async () => {
     const source = await text('/openapi.json');
     const { paths, components } = JSON.parse(source);
     const form = (path: string) => paths[path].post.requestBody.content['multipart/form-data'].schema;
@@ -67,7 +67,7 @@ describe('what machines ask without a key', () => {
     }
   });
 
-  it('/openapi.json tells the headers that come with an answer', async () => {
+  it('/openapi.json describes the headers of answers', async () => {
     const { paths } = JSON.parse(await text('/openapi.json'));
     const answer = await bed.post('/v1/embeddings', { model: EMBEDDING, input: 'a' });
     const sent = [...answer.headers.keys()].filter((name) => name.startsWith('x-'));
@@ -91,7 +91,7 @@ describe('what machines ask without a key', () => {
     }
   });
 
-  it('/docs is a page that names every path and loads nothing', async () => {
+  it('/docs is a page with every path and without external resources', async () => {
     const answer = await bed.fetch('/docs', { key: null });
     expect(answer.headers.get('content-type')).toBe('text/html; charset=utf-8');
     expect(answer.headers.get('content-security-policy')).toContain("default-src 'none'");
@@ -102,7 +102,7 @@ describe('what machines ask without a key', () => {
     expect(page).not.toMatch(/<script|src=|<link/);
   });
 
-  it('/metrics counts requests by route, status and model, and tells latency, load, event loop and process', async () => {
+  it('/metrics counts requests by route, status and model, and reports latency, load, event loop and process', async () => {
     await bed.post('/v1/embeddings', { model: `${EMBEDDING}`, input: 'a' });
     await bed.fetch('/v1/nope');
     const metrics = await text('/metrics');
@@ -133,12 +133,12 @@ interface Operation {
   responses: object;
 }
 
-describe('/metrics for others than this machine', () => {
+describe('/metrics for other machines', () => {
   const outside = Object.values(networkInterfaces())
     .flat()
     .find((each) => each?.family === 'IPv4' && !each.internal)?.address;
-  it('is hidden unless the operator says otherwise', async () => {
-    // A machine without a network has no outside to ask from.
+  it('is hidden unless it is public', async () => {
+    // A machine without a network has no other address.
     if (outside === undefined) return;
     for (const [open, status] of [
       [false, 404],
@@ -152,7 +152,7 @@ describe('/metrics for others than this machine', () => {
   });
 });
 
-describe('rubbish', () => {
+describe('random input', () => {
   const word = fastCheck.oneof(
     fastCheck.constantFrom(
       'model',
@@ -205,7 +205,7 @@ describe('rubbish', () => {
     ),
     object: fastCheck.dictionary(word, tie('value'), { maxKeys: 5 }),
   }));
-  /** Bodies that get past the first checks as well as ones that do not. */
+  /** Bodies that pass the first checks and ones that do not. */
   const body = fastCheck.oneof(
     value,
     fastCheck
@@ -304,7 +304,7 @@ describe('rubbish', () => {
 });
 
 describe('shutdown', () => {
-  it('lets a running stream end, takes no new connection, and does not wait for idle ones', async () => {
+  it('lets a running stream end, accepts no new connection, and does not wait for idle ones', async () => {
     const other = await startHttpBed({ http: { drain_timeout_ms: 20_000 } });
     const gate = Promise.withResolvers<void>();
     other.chat.script.push(async (_request, response) => {
@@ -353,7 +353,7 @@ describe('shutdown', () => {
     idle.destroy();
   });
 
-  it('cuts what has not ended at the deadline, with a word', async () => {
+  it('ends what is still running at the deadline with an error', async () => {
     const other = await startHttpBed({ http: { drain_timeout_ms: 200 } });
     other.chat.behaviour.stallAfterChunks = 3;
     const answer = await other.post('/v1/chat/completions', {

@@ -9,7 +9,7 @@ const texts = (count: number, repeats: number) =>
 const ids = (count: number, length: number) =>
   Array.from({ length: count }, () => Array.from({ length }, (_, index) => 10_000 + index));
 
-/** In a thread of its own, so that this one does nothing but serve. */
+/** In its own thread, so that this one only serves. */
 async function postFromThread(url: string, body: Buffer): Promise<{ status: number; text: string }> {
   const client = new Worker(
     `const { parentPort, workerData: { url, key, body } } = require('node:worker_threads');
@@ -49,13 +49,13 @@ describe('large JSON bodies', () => {
   it.each([
     ['texts', () => texts(2_000, 440)],
     ['token ids', () => ids(2_048, 2_550)],
-  ])('%s by the megabyte hold nobody up for as long as it takes to parse them', async (_, input) => {
+  ])('with megabytes of %s do not block others for as long as parsing takes', async (_, input) => {
     const body = Buffer.from(JSON.stringify({ model: 'no/such', input: input() }));
     expect(body.length).toBeGreaterThan(30_000_000);
     expect(body.length).toBeLessThan(33_554_432);
     const atOnceMs: number[] = [];
     const longestMs: number[] = [];
-    // The machine may take its cores away at any time, from one side or the other.
+    // Either side may lose its core at any time.
     for (let round = 0; round < 3; round += 1) {
       const began = performance.now();
       JSON.parse(Buffer.concat([body]).toString());
@@ -70,14 +70,14 @@ describe('large JSON bodies', () => {
     expect(Math.min(...longestMs)).toBeLessThan(Math.max(...atOnceMs) / 2);
   });
 
-  it('are answered like small ones', async () => {
+  it('get the same answers as small ones', async () => {
     const answer = await send(JSON.stringify({ model: EMBEDDING, input: texts(40, 300) }));
     expect(answer.status).toBe(200);
     const { data } = (await answer.json()) as { data: unknown[] };
     expect(data).toHaveLength(40);
   });
 
-  it('may come without a length', async () => {
+  it('may have no Content-Length', async () => {
     const bytes = Buffer.from(JSON.stringify({ model: 'no/such', input: texts(40, 300) }));
     const pieces = Array.from({ length: Math.ceil(bytes.length / 1_000) }, (_, index) =>
       bytes.subarray(index * 1_000, (index + 1) * 1_000),
@@ -85,7 +85,7 @@ describe('large JSON bodies', () => {
     expect((await send(ReadableStream.from(pieces))).status).toBe(404);
   });
 
-  it('are checked to their last number, and the wrong one is named', async () => {
+  it('are checked to the end, and the error names the wrong item', async () => {
     const input: unknown[][] = ids(2_000, 200);
     (input.at(-1) as unknown[])[199] = 'x';
     const answer = await send(JSON.stringify({ model: EMBEDDING, input }));
@@ -93,7 +93,7 @@ describe('large JSON bodies', () => {
     expect(await errorOf(answer)).toMatchObject({ code: 'invalid_parameter', param: 'input[1999][199]' });
   });
 
-  it('have no use for tools and schemas by the megabyte', async () => {
+  it('are refused with megabytes of tools or schemas', async () => {
     const tool = { type: 'function', function: { name: 'f', parameters: { enum: ids(1, 300_000)[0] } } };
     const messages = [{ role: 'user', content: 'a' }];
     for (const body of [{ tools: [tool] }, { stop: 'x'.repeat(1_048_577) }]) {
@@ -113,14 +113,14 @@ describe('large JSON bodies', () => {
     ).toBe(200);
   });
 
-  it('that break off being JSON are answered when all of them is there', async () => {
+  it('are answered after all of them arrived if they are not valid JSON', async () => {
     const input = JSON.stringify(texts(2_000, 100));
     const answer = await send(`{"model":"a","input":[,${input.slice(1)}}`);
     expect(answer.status).toBe(400);
     expect(await errorOf(answer)).toMatchObject({ code: 'invalid_json', param: null });
   });
 
-  it('are the same request under an idempotency key, or are not', async () => {
+  it('are compared under an idempotency key', async () => {
     const body = { model: EMBEDDING, input: texts(40, 300) };
     const [first, again, other] = [
       await send(JSON.stringify(body), { 'idempotency-key': 'large' }),
@@ -135,7 +135,7 @@ describe('large JSON bodies', () => {
   it.each([
     ['half of it', 0.5],
     ['all of it', 1],
-  ])('are let go when their client leaves after %s', async (_, share) => {
+  ])('are dropped when the client disconnects after %s', async (_, share) => {
     const before = await countOf(499);
     const body = Buffer.from(JSON.stringify({ model: EMBEDDING, input: ids(2_048, 1_000) }));
     const socket = await bed.open();

@@ -51,6 +51,6 @@ export function sendError(error: unknown, request: FastifyRequest, reply: Fastif
   return reply.status(answer.status).type('application/json; charset=utf-8').send(JSON.stringify(answer.toBody()));
 }
 
-/** Also for a wrong method: the closed list of errors has no 405. */
+/** Also for a wrong method: the list of errors has no 405. */
 export const notFound = (request: FastifyRequest, reply: FastifyReply): FastifyReply =>
   sendError(errors.unknownEndpoint(request.method, request.url.split('?')[0] ?? ''), request, reply);

@@ -13,7 +13,7 @@ export const ErrorResponse = Type.Object(
   { $id: 'Error', description: 'The shape of every error' },
 );
 
-/** Documentation of the errors that a route behind authentication can give. */
+/** The documented errors of a route behind authentication. */
 export const commonErrors = {
   400: ErrorResponse,
   401: ErrorResponse,

@@ -26,7 +26,7 @@ async function serve(work: (events: EventStream) => Promise<void>): Promise<stri
 }
 
 describe('an event stream', () => {
-  it('sends its head with the first event, with the headers of the reply and none that lets proxies wait', async () => {
+  it('sends its head with the first event, with the headers of the reply and those against buffering', async () => {
     const address = await serve(async (events) => {
       expect(events.opened).toBe(false);
       await events.write('data: 1\n\n');
@@ -43,7 +43,7 @@ describe('an event stream', () => {
     expect(await answer.text()).toBe('data: 1\n\ndata: [DONE]\n\n');
   });
 
-  it('that fails before its first event is a plain answer', async () => {
+  it('is a plain answer if it fails before its first event', async () => {
     const address = await serve(async (events) => {
       events.stop();
       throw errors.modelNotFound('a/b');
@@ -53,7 +53,7 @@ describe('an event stream', () => {
     expect(answer.headers.get('content-type')).toBe('application/json; charset=utf-8');
   });
 
-  it('that fails later ends with one error event and without [DONE]', async () => {
+  it('ends with one error event and without [DONE] if it fails later', async () => {
     const address = await serve(async (events) => {
       await events.write('data: 1\n\n');
       await events.fail(errors.upstreamTimeout('no token for 60 s'));
@@ -64,7 +64,7 @@ describe('an event stream', () => {
     expect(rest).toEqual(['']);
   });
 
-  it('says that it is alive while it waits, and stops saying so when it ends', async () => {
+  it('sends keep-alive comments while it waits, and none after its end', async () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     const gate = Promise.withResolvers<void>();
     const opened = Promise.withResolvers<EventStream>();
@@ -84,7 +84,7 @@ describe('an event stream', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('waits for a client that reads slowly, and goes on when it reads', async () => {
+  it('waits for a client that reads slowly', async () => {
     const waited = Promise.withResolvers<void>();
     const piece = `data: ${'x'.repeat(1_000_000)}\n\n`;
     const address = await serve(async (events) => {
@@ -100,7 +100,7 @@ describe('an event stream', () => {
     expect((await answer.text()).length).toBe(30 * piece.length);
   });
 
-  it('throws client_cancelled when the client has gone', async () => {
+  it('throws client_cancelled when the client has disconnected', async () => {
     const ended = Promise.withResolvers<unknown>();
     const address = await serve(async (events) => {
       try {

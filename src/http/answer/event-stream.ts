@@ -5,31 +5,31 @@ import { errors } from '../../errors/errors.ts';
 import { keptHeaders } from '../request/idempotent-run.ts';
 
 export interface EventStream {
-  /** Whether anything was sent: from then on errors are events, not answers. */
+  /** Whether anything was sent. From then on, errors are sent as events. */
   readonly opened: boolean;
-  /** Sends text that is already in event form; waits while the client reads too slowly. */
+  /** Sends text that is already formatted as events; waits while the client reads too slowly. */
   write(text: string): void | Promise<void>;
-  /** Gives up before anything was sent. */
+  /** Stops the stream before anything was sent. */
   stop(): void;
-  /** One error event, then the end, without `[DONE]`. */
+  /** Sends an error event and ends, without `[DONE]`. */
   fail(error: ApiError): Promise<void>;
-  /** The last text, sent when the answer is kept for replays. */
+  /** Stores the answer for replays, then sends the last text. */
   end(text: string): Promise<void>;
 }
 
-/** A client that reads nothing for so long is taken for gone. */
+/** A client that reads nothing for this long is disconnected. */
 const SLOW_READER_MS = 60_000;
 const KEEP_ALIVE_MS = 10_000;
 const STREAM_HEADERS = {
   'content-type': 'text/event-stream; charset=utf-8',
   'cache-control': 'no-cache, no-transform',
-  // Proxies must pass every event on at once.
+  // Makes nginx pass every event on at once.
   'x-accel-buffering': 'no',
 };
 
 /**
  * Server-Sent Events on a reply. The head is sent with the first event, so that a failure before it is a plain answer; or with the
- * first keep-alive comment, when a request waits long for its turn or for its model to load.
+ * first keep-alive comment, if the request waits long in the queue or for its model to load.
  */
 export function openEventStream(reply: FastifyReply): EventStream {
   const { idempotentRun: run } = reply.request;
@@ -81,7 +81,7 @@ export function openEventStream(reply: FastifyReply): EventStream {
       keepAlive.refresh();
       run?.take(text);
       if (raw.write(text)) return;
-      // Many choices may wait for the same client.
+      // Several choices may wait for the same client.
       draining ??= drained();
       return draining;
     },

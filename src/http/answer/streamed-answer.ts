@@ -3,8 +3,8 @@ import { toApiError } from './error-answer.ts';
 import { type EventStream, openEventStream } from './event-stream.ts';
 
 /**
- * Sends an answer as it comes; `produce` writes its events and gives the last text. A failure before the first event is a plain
- * answer, after it an error event.
+ * Streams an answer: `produce` writes its events and returns the last text. An error before the first event is a plain answer,
+ * after it an error event.
  */
 export async function streamedAnswer(
   request: FastifyRequest,
@@ -21,7 +21,8 @@ export async function streamedAnswer(
     }
     const failure = toApiError(error, request);
     request.record.errorCode = failure.code;
-    if (failure.status >= 500) request.log.error({ err: failure.cause ?? error }, 'a stream failed');
+    if (failure.status >= 500)
+      request.log.error({ err: failure.cause ?? error }, 'a stream failed, sent an error event');
     await events.fail(failure);
   }
   return reply;

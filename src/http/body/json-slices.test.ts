@@ -16,7 +16,7 @@ interface Parsed {
   pauses: number;
 }
 
-/** As the reader of bodies does it, with chunks of any size. */
+/** Parses as the body reader does, with chunks of any size. */
 function parse(bytes: Buffer, sliceBytes?: number, chunkBytes: () => number = () => 65_536): Parsed {
   const steps = parseSlices(sliceBytes);
   let at = 0;
@@ -54,7 +54,7 @@ const STRINGS = [
   '"\\\\\\""',
   '"],[{}:,"',
 ];
-// Not the backslash alone: V8 takes `"\n"` for it when it has seen an object with that name before.
+// Without the backslash: V8 confuses `"\n"` with it after an object that has that name.
 const NAMES = ['"a"', '"b"', '"__proto__"', '""', '"éa"', '"0"', '"longer name"', '"\\u0061"'];
 const WORDS = ['true', 'false', 'null', '0', '-1', '1.5e3', '123456', '-0', '1e400'];
 const SPACES = ['', '', '', ' ', '\n', '\t \r\n'];
@@ -78,7 +78,7 @@ function randomJson(random: (below: number) => number): string {
   return space() + value(0) + space();
 }
 
-/** Bytes put in, taken out, changed or repeated. */
+/** Inserts, removes, changes or repeats bytes. */
 function mutated(bytes: Buffer, random: (below: number) => number): Buffer {
   const at = random(bytes.length + 1);
   const [head, tail] = [bytes.subarray(0, at), bytes.subarray(at)];
@@ -95,7 +95,7 @@ function mutated(bytes: Buffer, random: (below: number) => number): Buffer {
 }
 
 describe('parseSlices', () => {
-  it.each([1, 2, 3, 4])('takes and refuses what JSON.parse does, and gives the same (seed %i)', (seed) => {
+  it.each([1, 2, 3, 4])('accepts and refuses the same texts as JSON.parse, with the same values (seed %i)', (seed) => {
     const random = randomNumbers(seed);
     let [valid, invalid] = [0, 0];
     for (let round = 0; round < 700; round += 1) {
@@ -121,7 +121,7 @@ describe('parseSlices', () => {
         const label = `${sliceBytes}: ${bytes.toString()} (${bytes.toString('hex')})`;
         expect(found === undefined, label).toBe(expected === undefined);
         expect(found?.value, label).toEqual(expected?.value);
-        // Order of the names, too.
+        // The order of the names too.
         expect(JSON.stringify(found?.value), label).toBe(JSON.stringify(expected?.value));
       }
       expect(bytes.equals(before)).toBe(true);
@@ -130,7 +130,7 @@ describe('parseSlices', () => {
     expect(invalid).toBeGreaterThan(150);
   });
 
-  it('takes a name that is __proto__ for a name, wherever the text is cut', () => {
+  it('reads __proto__ as an ordinary name, wherever the text is cut', () => {
     const text = '{"a":[1,2,3,4,5],"__proto__":{"polluted":[1,2,3,4]},"b":2}';
     for (let sliceBytes = 1; sliceBytes < text.length; sliceBytes += 1) {
       const value = parse(Buffer.from(text), sliceBytes).value as object;
@@ -140,7 +140,7 @@ describe('parseSlices', () => {
     expect(({} as Record<string, unknown>).polluted).toBeUndefined();
   });
 
-  it('takes many steps for much text, of whatever shape', () => {
+  it('takes many steps for long texts of any shape', () => {
     const ids = Array.from({ length: 300 }, (_, row) => Array.from({ length: 1_000 }, (_, index) => row * index));
     const bodies = [
       { input: ids },
@@ -164,7 +164,7 @@ describe('parseSlices', () => {
     }
   });
 
-  it('knows which parts took more than a step', () => {
+  it('marks the parts that took more than one step', () => {
     const body = { small: [1, 2], large: Array.from({ length: 40_000 }, (_, index) => index), deep: { inner: [{}] } };
     const value = parse(Buffer.from(JSON.stringify(body))).value as typeof body;
     expect([value.small, value.large, value.deep, 'text', null].map(isLarge)).toEqual([
@@ -176,7 +176,7 @@ describe('parseSlices', () => {
     ]);
   });
 
-  it('says what is wrong and where', () => {
+  it('reports what is wrong and where', () => {
     const many = `[${'1,'.repeat(100_000)}`;
     expect(refusal(`${many}]`)).toContain('Unexpected token \']\', ..."1,1,1,1,1,]" is not valid JSON');
     expect(refusal(`${many},1]`)).toContain("Unexpected token ','");
@@ -189,7 +189,7 @@ describe('parseSlices', () => {
     expect(refusal(`{"a":${many}1] "b":1}`)).toContain("Unexpected token '\"' in JSON at byte 200009");
   });
 
-  it('refuses what would take long in one step, and nothing less', () => {
+  it('refuses only what would take long in one step', () => {
     const nested = (levels: number) => `${'['.repeat(levels)}${']'.repeat(levels)}`;
     expect(refusal(nested(128))).toBe('accepted');
     expect(refusal(nested(129))).toContain('deeper than 128 levels');

@@ -146,12 +146,12 @@ describe('messages', () => {
       /non-empty array/,
     ],
     ['no object', EmbeddingRequest, [], 'invalid_parameter', null, /must be a JSON object/],
-  ])('tell of %s', (_, schema, data, code, param, message) => {
+  ])('report %s', (_, schema, data, code, param, message) => {
     expect(problem(schema, data)).toEqual([code, param, expect.stringMatching(message)]);
   });
 });
 
-it('finds the mistake in a body of millions of items without listing each', () => {
+it('finds the error in a body of millions of items without listing each', () => {
   const input: unknown[] = new Array(2_000_000).fill(true);
   expect(problem(EmbeddingRequest, { model: 'm', input })?.[1]).toBe('input[0]');
   input.fill(1)[1_999_999] = 'a';
@@ -161,17 +161,17 @@ it('finds the mistake in a body of millions of items without listing each', () =
 describe('types', () => {
   const schema = Type.Object({ limit: Type.Optional(Type.Integer()), flag: Type.Optional(Type.Boolean()) });
 
-  it('of bodies are taken as they are', () => {
+  it('of bodies are not converted', () => {
     expect(check(schema, { limit: '5' }).error).toMatchObject({ param: 'limit' });
     expect(check(schema, { flag: 'true' }).error).toMatchObject({ param: 'flag' });
   });
 
-  it('of query strings are read from their text', () => {
+  it('of query strings are converted from text', () => {
     expect(check(schema, { limit: '5', flag: 'true' }, 'querystring').value).toEqual({ limit: 5, flag: true });
     expect(check(schema, { limit: 'five' }, 'querystring').error).toMatchObject({ param: 'limit' });
   });
 
-  it('of unknown fields do not matter', () => {
+  it('of unknown fields are ignored', () => {
     expect(check(schema, { limit: 5, store: true, metadata: { a: 1 } }).error).toBeUndefined();
   });
 });

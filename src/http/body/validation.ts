@@ -9,7 +9,7 @@ import { expectation } from '../../validation/expectation.ts';
 import { findProblem, firstProblem, type Problem } from '../../validation/first-problem.ts';
 import { isLarge } from './large-parts.ts';
 
-/** Names within free-form objects are the client's own and may be anything. */
+/** Names inside free-form objects are chosen by the client and may be long. */
 const MAX_NAME_LENGTH = 64;
 
 /** `messages`, `0`, `content` → `messages[0].content` */
@@ -19,7 +19,7 @@ function paramOf(path: readonly string[]): string {
     .reduce((text, name) => (/^\d+$/.test(name) ? `${text}[${name}]` : text === '' ? name : `${text}.${name}`), '');
 }
 
-/** What a client should see of a value that the schema refuses. */
+/** The error for a value that does not match the schema. */
 function toApiError({ path, missing, expected }: Problem): ApiError {
   const param = paramOf(path);
   if (missing) return errors.missingParameter(param);
@@ -34,10 +34,10 @@ async function refuseInvalid(schema: TSchema, value: unknown): Promise<void> {
   if (problem !== undefined) throw toApiError(problem);
 }
 
-/** What Fastify calls a promise that it handles itself. */
+/** Fastify's type for a promise that it handles itself. */
 type HandledPromise = Promise<void> & { __linterBrands: 'SafePromiseLike' };
 
-/** Bodies are taken as they are; query strings, which are all text, may be read as numbers and booleans. */
+/** Bodies are checked as they are. Query strings are all text, so their values are converted to numbers and booleans first. */
 export const compileValidator: FastifySchemaCompiler<TSchema> = ({ schema, httpPart }) => {
   const validator = Compile(schema);
   const lenient = httpPart === 'querystring';

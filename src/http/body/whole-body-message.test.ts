@@ -13,7 +13,7 @@ afterEach(() => {
   for (const each of opened.splice(0)) each.close();
 });
 
-/** Answers with how it had the body, and the body. `late`: asks for it only when all of it is there. */
+/** Answers with the way the body was read, and the body. `late`: reads it only after all of it arrived. */
 async function start({ late = false } = {}) {
   const begun: WholeBodyMessage[] = [];
   const server = createServer({ IncomingMessage: WholeBodyMessage }, async (request, response: ServerResponse) => {
@@ -47,14 +47,14 @@ function answered(socket: Socket, body: string): Promise<void> {
   });
 }
 
-describe('a request whose body can be had whole', () => {
-  it('gives a body that comes behind its head in one piece', async () => {
+describe('WholeBodyMessage', () => {
+  it('reads a body that arrives in one piece with its head', async () => {
     const { socket } = await start();
     socket.write(`${head('häll')}häll`);
     await answered(socket, 'whole häll');
   });
 
-  it('streams a body that comes in pieces, and an empty one', async () => {
+  it('streams a body that arrives in pieces, and an empty one', async () => {
     const { socket, server } = await start();
     socket.write(`${head('hello')}he`);
     await once(server, 'request');
@@ -64,13 +64,13 @@ describe('a request whose body can be had whole', () => {
     await answered(socket, 'stream ');
   });
 
-  it('streams a body that was there before anybody asked for it', async () => {
+  it('streams a body that arrived before it was read', async () => {
     const { socket } = await start({ late: true });
     socket.write(`${head('hello')}hello`);
     await answered(socket, 'stream hello');
   });
 
-  it('serves one request after the other on a connection, and several sent at once', async () => {
+  it('serves requests one after the other on a connection, and several sent at once', async () => {
     const { socket, begun } = await start();
     for (let round = 0; round < 3; round += 1) {
       const body = `round ${round}`;
@@ -84,7 +84,7 @@ describe('a request whose body can be had whole', () => {
     expect(begun.every(({ complete, aborted }) => complete && !aborted)).toBe(true);
   });
 
-  it('ends when the client goes away before the body has come', async () => {
+  it('ends when the client disconnects before the body has arrived', async () => {
     const { socket, server, begun } = await start();
     socket.write(head('hello'));
     await once(server, 'request');

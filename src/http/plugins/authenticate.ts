@@ -11,7 +11,7 @@ declare module 'fastify' {
   }
 }
 
-/** Runs on the head of the request, before a byte of the body is read. */
+/** Runs on the head of the request, before the body is read. */
 export const authenticate = plugin<{ authentication: AuthenticationService }>(async (server, { authentication }) => {
   const accept = (request: FastifyRequest, principal: Principal) => {
     const { record } = request;
@@ -19,7 +19,7 @@ export const authenticate = plugin<{ authentication: AuthenticationService }>(as
     const { scope } = record.config;
     if (scope !== undefined) authentication.requireScope(principal, scope);
   };
-  // A known key is found at once; a hook with a callback then spares every request a promise.
+  // A known key is found synchronously: a hook with a callback then saves every request a promise.
   server.addHook('onRequest', (request, _reply, done) => {
     try {
       const found = authentication.authenticate(request.headers.authorization);

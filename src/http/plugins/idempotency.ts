@@ -10,13 +10,13 @@ import { disconnectSignal, principalOf } from '../request/request-record.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Shown in the first answer only: what is kept for replays has null there. */
+    /** Sent in the first answer only: the stored answer has null there. */
     secretField?: string;
   }
   interface FastifyInstance {
     /**
-     * Answers from the first run if there was one, and says so. Routes call it themselves when they read their body, and give a
-     * hash that is equal for equal requests: the raw bytes of a multipart body never are. Those of models name the model.
+     * Sends the stored answer of the first run and returns true, if there was one. Routes that read their body themselves call it
+     * with a hash that is equal for equal requests, which raw multipart bytes are not. Inference routes pass the model.
      */
     replayed(request: FastifyRequest, reply: FastifyReply, body: { hash: string; model?: string }): Promise<boolean>;
   }
@@ -27,7 +27,7 @@ function keyOf({ method, headers }: FastifyRequest): string | undefined {
   return method === 'POST' && typeof key === 'string' ? key : undefined;
 }
 
-/** A secret is shown once and never stored, not even for a retry. */
+/** A secret is sent once and never stored, not even for a retry. */
 function withoutSecret(body: Buffer, field: string | undefined): Buffer {
   if (field === undefined) return body;
   return Buffer.from(JSON.stringify({ ...JSON.parse(body.toString()), [field]: null }));
@@ -50,7 +50,7 @@ function toRun(run: Run, maxBodyBytes: number): IdempotentRun & { complete: Run[
   };
 }
 
-/** The model of a JSON body, where the route is one of models. */
+/** The model of a JSON body on inference routes. */
 function modelOf({ body, routeOptions: { config } }: FastifyRequest): { model?: string } {
   const isInference = INFERENCE_SCOPES.some((scope) => scope === config.scope);
   const model = typeof body === 'object' && body !== null && 'model' in body ? body.model : undefined;
@@ -74,7 +74,7 @@ export const idempotencyKeys = plugin<IdempotencyOptions>(async (server, { idemp
       accountId: principalOf(request).account.id,
       endpoint: `${request.method} ${decodeURIComponent(request.url.split('?')[0] ?? '')}`,
       key,
-      // Another region is another request.
+      // The same body for another region is another request.
       bodyHash: hashBody(`${hash}\n${request.headers['x-service-region'] ?? ''}`),
       signal: disconnectSignal(reply),
     });
@@ -93,7 +93,7 @@ export const idempotencyKeys = plugin<IdempotencyOptions>(async (server, { idemp
   };
   server.decorate('replayed', replayed);
 
-  // With callbacks: most requests have no key, and for them a promise at each step would be for nothing.
+  // With callbacks: most requests have no key, and a promise at each step would cost them time.
   server.addHook('preHandler', (request, reply, done) => {
     if (
       request.headers['idempotency-key'] === undefined ||
@@ -107,7 +107,7 @@ export const idempotencyKeys = plugin<IdempotencyOptions>(async (server, { idemp
     }, done);
   });
 
-  // Usage is committed by now; the answer is kept first and sent second, so that a retry never finds less than was seen.
+  // Usage is committed by now. The answer is stored before it is sent, so that a retry always finds what the client saw.
   server.addHook('onSend', (request, reply, payload, done) => {
     const run = request.idempotentRun === undefined ? undefined : runs.get(request);
     if (run === undefined) {

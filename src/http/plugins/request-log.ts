@@ -11,17 +11,17 @@ export interface RequestLogOptions {
 }
 
 const QUIET_ROUTES = new Set(['/healthz', '/readyz', '/metrics']);
-/** Longer paths are junk, and junk should not fill the log. */
+/** Longer paths are cut in the log. */
 const MAX_PATH_LENGTH = 300;
 
-/** Request id, access log and metrics: one line and one count for each request, however it ends. */
+/** Request id, access log and metrics: one line and one count for each request, also if the client disconnects. */
 export function observe(request: FastifyRequest, reply: FastifyReply, metrics: Metrics): void {
-  // Fastify makes them anew for everybody who asks.
+  // Read once: Fastify builds this object on every access.
   const { url = 'unknown', config } = request.routeOptions;
   request.record = createRecord(performance.now(), config);
   reply.header('x-request-id', request.id);
   metrics.requestsInFlight.inc();
-  // `close` comes after a normal end and after an early one; `finish` and Fastify's onResponse only after the former.
+  // `close` follows a normal and an early end; `finish` and Fastify's onResponse only a normal one.
   reply.raw.on('close', () => {
     metrics.requestsInFlight.dec();
     const { record } = request;

@@ -1,4 +1,4 @@
-/** A duration in the manner of Go, as clients of rate-limit headers expect it: `0s`, `0.12s`, `6.5s`, `1m30s`, `2h0m1s`. */
+/** A duration as Go writes it, which clients of rate-limit headers expect: `0s`, `0.12s`, `6.5s`, `1m30s`, `2h0m1s`. */
 export function goDuration(ms: number): string {
   const whole = Math.max(0, Math.ceil(ms));
   const hours = Math.floor(whole / 3_600_000);

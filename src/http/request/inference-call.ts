@@ -16,7 +16,7 @@ const RATE_HEADERS = [headersOf('requests'), headersOf('tokens')];
 function setRateHeaders(reply: FastifyReply, limitStatus: LimitStatus): void {
   for (const names of RATE_HEADERS) {
     const { limit, remaining, resetMs } = limitStatus[names.kind];
-    // By toFixed: texts that V8 makes of numbers in any other way stay in a cache of its own, and so come into its old space.
+    // toFixed: other conversions of numbers fill V8's number-string cache, which ends up in old space.
     reply.header(names.limit, limit.toFixed(0));
     reply.header(names.remaining, remaining.toFixed(0));
     reply.header(names.reset, goDuration(resetMs));
@@ -37,7 +37,7 @@ function regionPinOf({ headers }: FastifyRequest): string | undefined {
   return typeof region === 'string' && region !== '' ? region : undefined;
 }
 
-/** A replay takes nothing from the limits of its caller, but shows them as every answer of a model does. */
+/** Sets the rate-limit headers of a replay, which itself uses none of the caller's limits. */
 export async function showLimitStatus(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -50,7 +50,7 @@ export async function showLimitStatus(
   setRateHeaders(reply, limitStatus);
 }
 
-/** The call of an interactive request. Its headers are set as soon as it is admitted, so that streams carry them too. */
+/** The call of an interactive request. Headers are set as soon as it is admitted, so that streams have them too. */
 export function inferenceCall(request: FastifyRequest, reply: FastifyReply, endpoint: string): InferenceCall {
   return {
     requestId: request.id,

@@ -8,7 +8,7 @@ const LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as
 
 type Parent = FastifyBaseLogger & { isLevelEnabled?(level: string): boolean };
 
-/** Fastify wants a logger for every request, and few requests write to it: the child is made when one does. */
+/** Fastify needs a logger for every request, but few requests write to it: the child is created on first use. */
 class RequestLogger {
   readonly #parent: Parent;
   readonly #bindings: Bindings;
@@ -26,7 +26,7 @@ class RequestLogger {
     return this.#own;
   }
 
-  /** Whether a line of this level comes out. */
+  /** Whether lines of this level are written. */
   writes(level: Level): boolean {
     return this.#parent.isLevelEnabled?.(level) ?? true;
   }
@@ -48,7 +48,7 @@ for (const level of LEVELS) {
   });
 }
 
-/** Whether it is worth to put a line of this level together. */
+/** Whether lines of this level are written: saves building those that are not. */
 export const writesLevel = (logger: FastifyBaseLogger, level: Level): boolean =>
   !(logger instanceof RequestLogger) || logger.writes(level);
 

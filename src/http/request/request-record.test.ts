@@ -9,15 +9,15 @@ function replyTo(raw: { destroyed: boolean; writableFinished: boolean }) {
   return { running, reply };
 }
 
-describe('the signal of a request whose client may go away', () => {
-  it('is one for all who ask, and the request runs once', () => {
+describe('the disconnect signal of a request', () => {
+  it('is created once, and the request is listed once', () => {
     const { running, reply } = replyTo({ destroyed: false, writableFinished: false });
     expect(disconnectSignal(reply)).toBe(disconnectSignal(reply));
     expect(disconnectSignal(reply).aborted).toBe(false);
     expect(running.size).toBe(1);
   });
 
-  it('has fired when the client went before anybody asked, and the request is not kept', () => {
+  it('is aborted if the client left before, and the request is not listed', () => {
     const { running, reply } = replyTo({ destroyed: true, writableFinished: false });
     expect(disconnectSignal(reply).aborted).toBe(true);
     expect(running.size).toBe(0);

@@ -1,12 +1,12 @@
 import type { FastifyContextConfig, FastifyReply, FastifyRequest } from 'fastify';
 import type { Principal } from '../../domain/principal.ts';
 import { errors } from '../../errors/errors.ts';
-import { NOWHERE, type RunningRequests, type Stoppable } from './running-requests.ts';
+import { NOT_LISTED, type RunningRequests, type Stoppable } from './running-requests.ts';
 
-/** What the access log and the metrics tell about a request. Never secrets, prompts or answers. */
+/** What the access log and the metrics record about a request. Never secrets, prompts or answers. */
 export interface RequestRecord extends Stoppable {
   startedAt: number;
-  /** Of its route. */
+  /** The configuration of its route. */
   config: Partial<FastifyContextConfig>;
   principal: Principal | undefined;
   model: string | undefined;
@@ -14,7 +14,7 @@ export interface RequestRecord extends Stoppable {
   completionTokens: number | undefined;
   errorCode: string | undefined;
   replayed: boolean;
-  /** Fires when the client goes away before the answer has ended, or the service; made when somebody asks for it. */
+  /** Aborts when the client disconnects or the service stops before the answer has ended; created on first use. */
   disconnect: AbortController | undefined;
 }
 
@@ -23,7 +23,7 @@ declare module 'fastify' {
     record: RequestRecord;
   }
   interface FastifyInstance {
-    /** With it a shutdown ends what it cannot wait for. */
+    /** Used at shutdown to end requests that take too long. */
     running: RunningRequests;
   }
 }
@@ -38,7 +38,7 @@ export const createRecord = (startedAt: number, config: RequestRecord['config'] 
   errorCode: undefined,
   replayed: false,
   disconnect: undefined,
-  place: NOWHERE,
+  index: NOT_LISTED,
 });
 
 /** The caller; only for routes behind authentication. */
@@ -48,15 +48,15 @@ export function principalOf(request: FastifyRequest): Principal {
   return principal;
 }
 
-/** Fires when the client goes away before the answer has ended, or when the service can wait no longer; not after a normal end. */
+/** Aborts when the client disconnects or the service stops before the answer has ended; not after a normal end. */
 export function disconnectSignal({ request, raw }: FastifyReply): AbortSignal {
   const { record } = request;
   if (record.disconnect === undefined) {
     record.disconnect = new AbortController();
-    // Otherwise it has left already, and nobody would take it out again.
+    // A destroyed request was removed already and would stay in the list for ever.
     if (!raw.destroyed) request.server.running.add(record);
   }
-  // It may have gone while its body was read and its key was looked up.
+  // The client may have disconnected while the body was read and the key was looked up.
   if (raw.destroyed && !raw.writableFinished) record.disconnect.abort(errors.clientCancelled());
   return record.disconnect.signal;
 }

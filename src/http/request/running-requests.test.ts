@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { createRunningRequests, NOWHERE, type Stoppable } from './running-requests.ts';
+import { createRunningRequests, NOT_LISTED, type Stoppable } from './running-requests.ts';
 
-const request = (): Stoppable => ({ place: NOWHERE, disconnect: new AbortController() });
+const request = (): Stoppable => ({ index: NOT_LISTED, disconnect: new AbortController() });
 const isStopped = ({ disconnect }: Stoppable): boolean => disconnect?.signal.aborted === true;
 
 describe('running requests', () => {
-  it('stops those that run, whichever left before, once or twice', () => {
+  it('stops the requests that are still running', () => {
     const running = createRunningRequests();
     const requests = Array.from({ length: 7 }, request);
     for (const each of requests) running.add(each);
@@ -18,7 +18,7 @@ describe('running requests', () => {
     expect(running.size).toBe(0);
   });
 
-  it('knows nothing of a request that never came', () => {
+  it('ignores a request that was never added', () => {
     const running = createRunningRequests();
     const one = request();
     running.add(one);
@@ -26,7 +26,7 @@ describe('running requests', () => {
     expect(running.size).toBe(1);
   });
 
-  it('lets requests leave while it stops them', () => {
+  it('lets requests be removed while it stops them', () => {
     const running = createRunningRequests();
     const requests = Array.from({ length: 4 }, request);
     for (const each of requests) {

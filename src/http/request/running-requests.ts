@@ -1,6 +1,6 @@
-/** Knows where it stands among those that run, so that it can leave without being searched for. */
+/** An entry of the list; it knows its index, so that removing it needs no search. */
 export interface Stoppable {
-  place: number;
+  index: number;
   disconnect: AbortController | undefined;
 }
 
@@ -11,11 +11,11 @@ export interface RunningRequests {
   stopAll(reason: Error): void;
 }
 
-export const NOWHERE = -1;
+export const NOT_LISTED = -1;
 
 /**
- * Requests that somebody would have to stop. Not a set: it makes its table anew every few requests, from the first collection of everything
- * on in V8's old space, and so calls for the next such collection.
+ * The requests that a shutdown may have to stop. Not a Set: it reallocates its table every few requests, in old space once it is old, and
+ * so causes full collections.
  */
 export function createRunningRequests(): RunningRequests {
   const requests: Stoppable[] = [];
@@ -24,16 +24,16 @@ export function createRunningRequests(): RunningRequests {
       return requests.length;
     },
     add(request) {
-      request.place = requests.push(request) - 1;
+      request.index = requests.push(request) - 1;
     },
     remove(request) {
-      const { place } = request;
-      if (place === NOWHERE) return;
-      request.place = NOWHERE;
+      const { index } = request;
+      if (index === NOT_LISTED) return;
+      request.index = NOT_LISTED;
       const last = requests.pop();
       if (last === undefined || last === request) return;
-      requests[place] = last;
-      last.place = place;
+      requests[index] = last;
+      last.index = index;
     },
     stopAll(reason) {
       for (const { disconnect } of [...requests]) disconnect?.abort(reason);

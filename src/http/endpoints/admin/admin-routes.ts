@@ -2,7 +2,7 @@ import { type TObject, type TProperties, Type } from 'typebox';
 import { definedFields } from '../../../domain/principal.ts';
 import { errors } from '../../../errors/errors.ts';
 
-/** What operators do, for keys with the scope `admin`; the command line does the same on the store itself. */
+/** For keys with the scope `admin`; the command line does the same directly on the store. */
 export const config = {
   scope: 'admin' as const,
   fieldNames: { expiresAt: 'expires_at', graceMs: 'grace_seconds', removalDate: 'on' },
@@ -14,7 +14,7 @@ export const noSuch = (what: string, id: string) => errors.invalidParameter(what
 export const listOf = <T extends TObject>(item: T) =>
   Type.Object({ object: Type.Literal('list'), data: Type.Array(item) });
 
-/** A request that changes nothing is a mistake: most likely a name is misspelt. */
+/** Refuses a request that changes nothing. */
 export function someOf<T extends object>(changes: T, { properties }: TObject<TProperties>): T {
   if (Object.keys(definedFields(changes)).length > 0) return changes;
   throw errors.invalidParameter(

@@ -67,7 +67,7 @@ const problemToWire = (problem: BatchProblem): Static<typeof Problem> => ({
   param: problem.param === null ? null : clientName([problem.param], BATCH_FIELDS),
 });
 
-/** Only what is set: the official schema has no nulls here. */
+/** Only fields that are set: the official schema has no nulls here. */
 export function batchToWire(batch: Batch): Static<typeof BatchObject> {
   const time = (name: string, ms: number | null) => (ms === null ? {} : { [name]: Math.floor(ms / 1000) });
   const ended = (status: Batch['status']) => time(`${status}_at`, batch.status === status ? batch.endedAt : null);

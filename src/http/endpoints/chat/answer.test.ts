@@ -21,7 +21,7 @@ const CALLS: ChatEvent[] = [
 ];
 
 describe('chat answers on the wire', () => {
-  it('carry tool calls whole, with null instead of text', () => {
+  it('have whole tool calls, with null instead of text', () => {
     const { choice, take } = createCollector();
     for (const event of CALLS) take(event);
     const answer = completionToWire(head, [choice], usage, false);
@@ -43,7 +43,7 @@ describe('chat answers on the wire', () => {
     });
   });
 
-  it('stream tool calls with their index always, and id, type and name only first', () => {
+  it('stream tool calls with their index, and with id, type and name only at first', () => {
     const writer = createChunkWriter(head, { withUsage: true, withLogprobs: false });
     const chunks = chunksOf(CALLS.map((event) => writer.event(0, event)).join('') + writer.usage(usage));
     const deltas = chunks.flatMap(({ choices }) => choices.map((choice: { delta: object }) => choice.delta));
@@ -60,7 +60,7 @@ describe('chat answers on the wire', () => {
     expect(chunks.slice(0, -1).every((chunk) => chunk.usage === null)).toBe(true);
   });
 
-  it('say who speaks once for each choice, even when nothing is said', () => {
+  it('send the role once for each choice, even without text', () => {
     const writer = createChunkWriter(head, { withUsage: false, withLogprobs: false });
     const text = [
       writer.event(1, { type: 'text-delta', text: 'a "quote"\n' }),

@@ -15,7 +15,7 @@ const refusal = (change: Partial<ChatCompletionBody>): unknown => {
 };
 
 describe('a chat request', () => {
-  it('joins the parts of a message and takes developers for the system', () => {
+  it('joins the parts of a message and treats developer as system', () => {
     const { request } = chatCommand({
       ...ask,
       messages: [
@@ -39,7 +39,7 @@ describe('a chat request', () => {
     });
   });
 
-  it('takes null for what is not set', () => {
+  it('accepts null for fields that are not set', () => {
     const unset = {
       temperature: null,
       max_tokens: null,
@@ -75,7 +75,7 @@ describe('a chat request', () => {
     expect(nameFor({})).toBe('max_tokens');
   });
 
-  it('takes a schema from json_schema and from json_object', () => {
+  it('accepts a schema in json_schema and in json_object', () => {
     const schema = { type: 'object' };
     const format = (response_format: NonNullable<ChatCompletionBody['response_format']>) =>
       chatCommand({ ...ask, response_format }).request.format;
@@ -120,9 +120,9 @@ describe('a chat request', () => {
     ['a bias for no token', { logit_bias: { 5: 1, abc: 5 } }, 400, 'logit_bias.abc'],
     ['a bias for half a token', { logit_bias: { '1.5': 5 } }, 400, 'logit_bias.1.5'],
     ['speech', { modalities: ['text' as const, 'audio' as const] }, 422, 'modalities'],
-    ['functions of old', { functions: [{ name: 'weather' }] }, 422, 'functions'],
-    ['a search of the web', { web_search_options: {} }, 422, 'web_search_options'],
-  ])('with %s is refused', (_name, change, status, param) => {
+    ['the older functions', { functions: [{ name: 'weather' }] }, 422, 'functions'],
+    ['a web search', { web_search_options: {} }, 422, 'web_search_options'],
+  ])('is refused with %s', (_name, change, status, param) => {
     expect(refusal(change)).toMatchObject({ status, param });
   });
 });

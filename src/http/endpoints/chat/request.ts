@@ -4,8 +4,6 @@ import type { ChatCommand } from '../../../services/chat.ts';
 import { refuseOversized, samplingOf } from '../../generation/request.ts';
 import type { ChatCompletionBody, MessageBody } from './schema.ts';
 
-/** Wire names to inner names, and the rules that a schema cannot say. */
-
 function textOf(content: MessageBody['content'], path: string): string {
   if (content === null || content === undefined) return '';
   if (typeof content === 'string') return content;
@@ -39,7 +37,7 @@ function messageOf(message: MessageBody, index: number): ChatMessage {
 function formatOf(format: ChatCompletionBody['response_format']): OutputFormat | undefined {
   if (format === null || format === undefined || format.type === 'text') return undefined;
   if (format.type === 'json_object') {
-    // Some clients put the schema here.
+    // Some clients send the schema here.
     return format.schema ? { type: 'json_schema', schema: format.schema } : { type: 'json_object' };
   }
   const { name, schema } = format.json_schema;
@@ -64,7 +62,7 @@ function toolChoiceOf(body: ChatCompletionBody): ToolChoice | undefined {
   return { name: choice.function.name };
 }
 
-/** What no model here can do is refused: left out in silence, the answer would not be what was asked for. */
+/** Refuses what no model here supports: ignoring it would give another answer than the client asked for. */
 function refuseUnsupported(body: ChatCompletionBody): void {
   if (body.modalities?.includes('audio') || body.audio) {
     const param = body.audio ? 'audio' : 'modalities';

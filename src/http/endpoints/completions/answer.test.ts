@@ -7,7 +7,7 @@ const scored = (token: string): TokenLogprob => ({ token, bytes: [...Buffer.from
 const parse = (text: string) => JSON.parse(text.slice('data: '.length));
 
 describe('text completions on the wire', () => {
-  it('say where each token stands in the whole text, also across chunks', () => {
+  it('give the offset of each token in the whole text, also across chunks', () => {
     const whole = textCompletionToWire(
       head,
       [
@@ -36,7 +36,7 @@ describe('text completions on the wire', () => {
     ]);
   });
 
-  it('leave usage out unless it was asked for', () => {
+  it('have usage only if it was asked for', () => {
     const end = {
       type: 'end' as const,
       reason: 'length' as const,

@@ -7,9 +7,7 @@ import {
   usageToWire,
 } from '../../generation/answer.ts';
 
-/** Wire shapes of the older text completions. */
-
-/** `start` is where the first of the tokens stands in the text. */
+/** `start` is the offset of the first token in the text. */
 function logprobsToWire(found: readonly TokenLogprob[], start = 0) {
   let offset = start;
   const offsets = found.map(({ token }) => {
@@ -25,7 +23,7 @@ function logprobsToWire(found: readonly TokenLogprob[], start = 0) {
   };
 }
 
-/** These models call no tools here, so that is never the reason. */
+/** Completions call no tools. */
 const reasonOf = (reason: CollectedChoice['finishReason']): 'stop' | 'length' =>
   reason === 'length' ? 'length' : 'stop';
 
@@ -55,7 +53,7 @@ export function createTextChunkWriter(head: AnswerHead, options: ChunkOptions): 
     const common = { id: head.id, object: 'text_completion', created: head.created, model: head.model, choices };
     return `data: ${JSON.stringify(options.withUsage ? { ...common, usage } : common)}\n\n`;
   };
-  /** How much of each choice was sent. */
+  /** Characters sent for each choice. */
   const sent = new Map<number, number>();
   return {
     event(index, event) {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { completionCommand } from './request.ts';
 
 describe('a completion request', () => {
-  it('takes text, one text in a list, or token ids, and 16 tokens unless told otherwise', () => {
+  it('accepts a text, a list of one text, or token ids, with 16 tokens by default', () => {
     const prompts = ['a', ['a'], [1, 2]].map(
       (prompt) => completionCommand({ model: 'm', prompt: prompt as string | string[] | number[] }).request,
     );
@@ -10,7 +10,7 @@ describe('a completion request', () => {
     expect(prompts[0]?.maxTokens).toBe(16);
   });
 
-  it('takes one prompt only', () => {
+  it('accepts only one prompt', () => {
     expect(() => completionCommand({ model: 'm', prompt: ['a', 'b'] })).toThrow(
       expect.objectContaining({ status: 400, param: 'prompt', message: expect.stringContaining('one is accepted') }),
     );

@@ -11,7 +11,7 @@ function texts(values: Float32Array): string {
   return buffer.toString('latin1', 0, writeFloats(values, buffer, 0));
 }
 
-/** From these bits on, each so many behind the last one, both signs in turn. */
+/** Values from these bits on, a fixed step apart, with alternating signs. */
 function floatsFrom(bits: number, { count, step }: { count: number; step: number }): Float32Array {
   return new Float32Array(
     Int32Array.from({ length: count }, (_, index) => (bits + index * step) | (index % 2 === 0 ? 0 : 0x80000000)).buffer,
@@ -30,7 +30,7 @@ describe('writeFloat', () => {
     expect(text(Math.fround(1e-6))).toBe('0.000001');
   });
 
-  it('gives every value back, of any size', () => {
+  it('writes values of any size that parse to the same float32', () => {
     const bits = new Uint32Array(1);
     const floats = new Float32Array(bits.buffer);
     let state = 1;
@@ -54,7 +54,7 @@ describe('writeFloat', () => {
     }
   });
 
-  it('writes null for what JSON cannot hold', () => {
+  it('writes null for infinity and NaN', () => {
     expect(text(Number.NaN)).toBe('null');
     expect(text(Number.NEGATIVE_INFINITY)).toBe('null');
   });
@@ -64,7 +64,7 @@ describe('writeFloats', () => {
   const expectSame = (values: Float32Array) => {
     const written = texts(values);
     const expected = Array.from(values, (value) => `${text(value)},`).join('');
-    // A text of megabytes would make the runner compare for minutes.
+    // The test runner would take minutes to compare megabytes of text.
     if (written === expected) return;
     const each = written.split(',');
     values.forEach((value, index) => {
@@ -76,7 +76,7 @@ describe('writeFloats', () => {
     expectSame(floatsFrom(0, { count: 100_000, step: 21_391 }));
   });
 
-  it('writes what writeFloat writes, densely over what unit vectors hold', () => {
+  it('writes what writeFloat writes, densely over the values of unit vectors', () => {
     const [first, last] = [bitsOf(9e-7), bitsOf(1.01)];
     const step = 419;
     expectSame(floatsFrom(first, { count: Math.ceil((last - first) / step), step }));
@@ -91,12 +91,12 @@ describe('writeFloats', () => {
     }
   });
 
-  it('writes what writeFloat writes for zeros, short decimals and what JSON cannot hold', () => {
+  it('writes what writeFloat writes for zeros, short decimals, infinity and NaN', () => {
     expectSame(Float32Array.of(0, -0, 0.5, -0.1, 0.125, 0.3, 1, -2, 1e-7, 3e38, Number.NaN, Number.POSITIVE_INFINITY));
     expectSame(Float32Array.from({ length: 20_000 }, (_, index) => (index - 10_000) / 10_000));
   });
 
-  it('writes behind what is there, and into a part of a larger buffer', () => {
+  it('appends at an offset, also in a part of a larger buffer', () => {
     const buffer = Buffer.alloc(100).subarray(10);
     buffer.write('[');
     const end = writeFloats(Float32Array.of(9, 0.25, -0.7310585, 9).subarray(1, 3), buffer, 1);

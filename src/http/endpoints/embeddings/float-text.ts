@@ -1,4 +1,4 @@
-/** Writes float32 values as the shortest decimals that read back to the same float32, straight into a byte buffer. */
+/** Writes float32 values into a buffer as the shortest decimals that parse to the same float32. */
 
 const POWERS = Float64Array.from({ length: 23 }, (_, exponent) => 10 ** exponent);
 /** Enough for a sign, `0.`, leading zeros, nine digits, an exponent and a comma. */
@@ -9,7 +9,7 @@ const MINUS = 45;
 const POINT = 46;
 const COMMA = 44;
 
-/** For the rare very small and very large values: nine significant digits always identify a float32. */
+/** For the rare very small and very large values. Nine significant digits always identify a float32. */
 function writeSlowly(value: number, target: Buffer, offset: number): number {
   for (let digits = 6; digits < 10; digits += 1) {
     const text = String(Number(value.toPrecision(digits)));
@@ -18,7 +18,7 @@ function writeSlowly(value: number, target: Buffer, offset: number): number {
   return offset;
 }
 
-/** Writes one value of any kind at the offset and returns the offset behind it. */
+/** Writes any value at the offset and returns the offset behind it. */
 export function writeFloat(value: number, target: Buffer, offset: number): number {
   let at = offset;
   let size = value;
@@ -31,13 +31,13 @@ export function writeFloat(value: number, target: Buffer, offset: number): numbe
     return at;
   }
   if (!(size >= 1e-6 && size < 1)) {
-    // JSON has no infinities; an engine that gives one is broken, and null says so.
+    // JSON has no infinity and no NaN.
     if (!Number.isFinite(value)) return offset + target.write('null', offset, 'latin1');
     return writeSlowly(value, target, offset);
   }
   let leading = 0;
   while (size * (POWERS[leading + 1] as number) < 1) leading += 1;
-  // Eight digits are most often enough; then fewer may be, otherwise nine always are. All fit into 32-bit integers.
+  // Eight digits are usually enough, and then fewer may be; otherwise nine are. All fit into 32-bit integers.
   let places = leading + 8;
   let whole = (size * (POWERS[places] as number) + 0.5) | 0;
   if (Math.fround(whole / (POWERS[places] as number)) !== size) {
@@ -50,7 +50,7 @@ export function writeFloat(value: number, target: Buffer, offset: number): numbe
       places -= 1;
       whole = fewer;
     }
-    // Six digits hold every shorter answer, with zeros behind.
+    // Shorter numbers are among those of six digits, with zeros at the end.
     while (whole % 10 === 0) {
       whole = (whole / 10) | 0;
       places -= 1;
@@ -75,19 +75,19 @@ const SIZE_BITS = 0x7f_ff_ff_ff;
 const FRACTION_BITS = 0x7f_ff_ff;
 const bitsOf = (size: number): number => new Int32Array(Float32Array.of(size).buffer)[0] as number;
 const sizeOf = (bits: number): number => new Float32Array(Int32Array.of(bits).buffer)[0] as number;
-/** What the quick way is for: sizes from 1e-6 up to 1, most of what unit vectors hold. */
+/** The fast path covers sizes from 1e-6 up to 1: most values of unit vectors. */
 const SMALLEST_BITS = bitsOf(1e-6) + (Math.fround(1e-6) < 1e-6 ? 1 : 0);
 const ONE_BITS = bitsOf(1);
 
-/** By the eight bits of the exponent: where in its range the zeros behind the point become one fewer. */
+/** For each exponent: the first size in its range with one zero fewer behind the point. */
 const FEWER_ZEROS_BITS = new Int32Array(256).fill(SIZE_BITS);
-/** By the exponent and whether the size is beyond that: */
+/** The tables below have two entries for each exponent: sizes before and after that point. Zeros behind the point. */
 const ZEROS = new Uint8Array(512);
-/** makes a whole number of eight, seven or six digits, */
+/** Factors that give a whole number of eight, seven or six digits. */
 const EIGHT = new Float64Array(512);
 const SEVEN = new Float64Array(512);
 const SIX = new Float64Array(512);
-/** and so far from the eight digits, at most, a number still reads back to the same float32. */
+/** The largest distance from the eight digits at which a number still parses to the same float32. */
 const REACH = new Float64Array(512);
 
 function zerosOf(size: number): number {
@@ -123,9 +123,9 @@ const ZERO_POINT_ZEROS = 0x30302e30;
 const FOUR_ZEROS = 0x30303030;
 
 /**
- * Writes values with a comma behind each, the same digits as `writeFloat` and twice as fast: the number of leading zeros comes from a
- * table, seven or eight digits and the sign without a branch that the processor would guess wrong, and digits go out by fours. There
- * must be room for `MAX_FLOAT_BYTES` each.
+ * Writes values with a comma after each: the same digits as `writeFloat`, twice as fast. The number of leading zeros comes from a table,
+ * the sign and the choice of seven or eight digits need no branch that the processor would mispredict, and four digits are written at
+ * a time. Each value needs room for `MAX_FLOAT_BYTES`.
  */
 export function writeFloats(values: Float32Array, target: Buffer, offset: number): number {
   const bits = new Int32Array(values.buffer, values.byteOffset, values.length);
@@ -141,7 +141,7 @@ export function writeFloats(values: Float32Array, target: Buffer, offset: number
     const reach = REACH[entry] as number;
     const six = (size * (SIX[entry] as number) + 0.5) | 0;
     const isShort = Math.abs(six * 100 - exact) < reach;
-    // Below a power of two the next float32 is nearer than above it.
+    // Below a power of two the next float32 is closer than above it.
     if (isShort || unsigned < SMALLEST_BITS || unsigned >= ONE_BITS || (unsigned & FRACTION_BITS) === 0) {
       at = writeFloat(values[index] as number, target, at);
       target[at++] = COMMA;

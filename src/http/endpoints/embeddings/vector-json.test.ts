@@ -39,7 +39,7 @@ describe('writeEmbeddings', () => {
     }
   });
 
-  it('makes room for rows that are longer than the first ones', async () => {
+  it('grows its buffer for rows that are longer than the first ones', async () => {
     const vectors = new Float32Array(64 * 256);
     vectors.set(randomVectors(40, 256), 3 * 256);
     vectors.fill(-1.2345679e-30, 50 * 256, 52 * 256);
@@ -56,7 +56,7 @@ describe('writeEmbeddings', () => {
     expect(Buffer.from(answer.data[0].embedding, 'base64').readFloatLE(0)).toBe(all[16]);
   });
 
-  it('lets other work in while it writes a large answer', async () => {
+  it('yields to other work while it writes a large answer', async () => {
     let turns = 0;
     let written = false;
     const count = () => {

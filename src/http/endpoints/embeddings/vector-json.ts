@@ -12,9 +12,9 @@ export interface EmbeddingBody {
 const HEAD = '{"object":"list","data":[';
 const ROW_OVERHEAD_BYTES = 64;
 const SMALL_BYTES = 32_768;
-/** For the digits of small answers, one row at a time. */
+/** Buffer for the digits of small answers, one row at a time. */
 const scratch = Buffer.allocUnsafeSlow((SMALL_BYTES / 4) * MAX_FLOAT_BYTES);
-/** Of what is expected. */
+/** Factor on the expected size. */
 const SPARE_ROOM = 1.02;
 
 /** The JSON of an embeddings answer. */
@@ -27,7 +27,7 @@ const tailOf = ({ model, promptTokens }: EmbeddingBody): string =>
 
 const rowHead = (row: number): string => `${row === 0 ? '' : ','}{"object":"embedding","index":${row},"embedding":`;
 
-/** Node sends a text together with its head in one piece, bytes in a second one. */
+/** A string, because Node sends it in one piece with the head; bytes would be a second piece. */
 function smallText(body: EmbeddingBody): string {
   const { vectors, dimensions, format } = body;
   const bytes = Buffer.from(vectors.buffer, vectors.byteOffset, vectors.byteLength);
@@ -45,8 +45,8 @@ function smallText(body: EmbeddingBody): string {
 }
 
 /**
- * Written straight into bytes: JSON.stringify would first make an array of boxed numbers and
- * then write float64 digits, several times slower and twice as long.
+ * Writes directly into bytes: JSON.stringify needs an array of boxed numbers and writes the digits of a float64, which is several
+ * times slower and almost twice as long (docs/decisions/2026-11-16-bodies-by-hand.md).
  */
 async function writeRows(body: EmbeddingBody): Promise<Buffer> {
   const { vectors, dimensions, format } = body;
@@ -61,7 +61,7 @@ async function writeRows(body: EmbeddingBody): Promise<Buffer> {
   let at = target.write(HEAD, 'latin1');
   for (let row = 0; row < rows; row += 1) {
     if (target.length - at < roomBytes) {
-      // Rows of one model are nearly equal in length, so that the first one tells how much there will be.
+      // Rows of one model have nearly the same length, so the first ones predict the rest.
       const restBytes = Math.ceil((at / row) * (rows - row) * SPARE_ROOM);
       const larger = Buffer.allocUnsafeSlow(at + restBytes + roomBytes);
       target.copy(larger, 0, 0, at);
@@ -70,14 +70,14 @@ async function writeRows(body: EmbeddingBody): Promise<Buffer> {
     at += target.write(rowHead(row), at, 'latin1');
     const start = row * dimensions;
     if (format === 'base64') {
-      // One after the other: a text put together first would be copied once more.
+      // One after the other: concatenating them first would copy the text once more.
       at += target.write('"', at, 'latin1');
       at += target.write(bytes.toString('base64', start * 4, (start + dimensions) * 4), at, 'latin1');
       at += target.write('"}', at, 'latin1');
     } else {
       at += target.write('[', at, 'latin1');
       at = writeFloats(vectors.subarray(start, start + dimensions), target, at);
-      // In the place of the last comma.
+      // Overwrites the last comma.
       at += target.write(']}', at - 1, 'latin1') - 1;
     }
     if (slice.isOver()) await slice.next();

@@ -9,13 +9,13 @@ it('reads one range of bytes', () => {
   expect(parseByteRange('BYTES=8-100', 10)).toEqual({ start: 8, end: 9 });
 });
 
-it('tells what lies outside', () => {
+it('reports ranges outside of the file', () => {
   expect(parseByteRange('bytes=10-', 10)).toBe('unsatisfiable');
   expect(parseByteRange('bytes=0-0', 0)).toBe('unsatisfiable');
   expect(parseByteRange('bytes=-0', 10)).toBe('unsatisfiable');
 });
 
-it('asks for the whole where the header says nothing that counts', () => {
+it('ignores headers that are not one range of bytes', () => {
   for (const header of [undefined, '', 'bytes=', 'bytes=-', 'bytes=5-2', 'bytes=0-1,3-4', 'items=0-1', 'bytes=a-b']) {
     expect(parseByteRange(header, 10), String(header)).toBeUndefined();
   }

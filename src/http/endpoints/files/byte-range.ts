@@ -5,8 +5,8 @@ export interface SizedRange {
 }
 
 /**
- * A `Range` header against a size. Undefined: send the whole, as RFC 9110 allows for what is malformed, of another unit or in
- * several parts. `unsatisfiable`: nothing of it lies inside.
+ * Parses a `Range` header. Undefined: send everything, as RFC 9110 allows for malformed ranges, other units and several parts.
+ * `unsatisfiable`: the range is outside of the file.
  */
 export function parseByteRange(header: string | undefined, size: number): SizedRange | 'unsatisfiable' | undefined {
   const parts = /^bytes *= *(\d*) *- *(\d*)$/i.exec(header?.trim() ?? '');

@@ -28,7 +28,7 @@ const TAGS = ['Files'];
 export const fileRoutes: FastifyPluginAsyncTypebox<{ files: FilesService }> = async (server, { files }) => {
   await server.register(multipart);
 
-  /** Two forms with the same file differ in their bytes, so they are compared by what they carry. */
+  /** Forms with the same file differ in their bytes, so they are compared by their content. */
   const replayedUpload = (request: FastifyRequest, reply: FastifyReply, meaning: string) =>
     server.replayed(request, reply, { hash: hashBody(meaning) });
 
@@ -48,7 +48,7 @@ export const fileRoutes: FastifyPluginAsyncTypebox<{ files: FilesService }> = as
         if (text === undefined) throw errors.missingParameter('purpose');
         return parsePurpose(text);
       };
-      // A purpose that came first is checked before the file is read.
+      // A purpose that precedes the file is checked before the file is read.
       if (form.field('purpose') !== undefined) purpose();
       const received = await files.receive(principalOf(request).account.id, {
         filename: form.filename,
@@ -61,7 +61,7 @@ export const fileRoutes: FastifyPluginAsyncTypebox<{ files: FilesService }> = as
       try {
         isReplay = await replayedUpload(request, reply, JSON.stringify([filename, decided, sha256]));
       } finally {
-        // Also when the key was used with another file before.
+        // Also if the key was used with another file before.
         if (isReplay) await received.discard();
       }
       return isReplay ? reply : fileToWire(await received.publish());
@@ -111,7 +111,7 @@ export const fileRoutes: FastifyPluginAsyncTypebox<{ files: FilesService }> = as
     async (request) => fileToWire(await files.get(principalOf(request).account.id, request.params.file_id)),
   );
 
-  // Fastify's own HEAD routes would answer a length of 0, or read the whole file to throw it away.
+  // Fastify's own HEAD routes would answer a length of 0, or read the whole file.
   server.route({
     method: ['GET', 'HEAD'],
     url: '/files/:file_id/content',
@@ -130,9 +130,9 @@ export const fileRoutes: FastifyPluginAsyncTypebox<{ files: FilesService }> = as
       const range = parseByteRange(wanted, file.bytes);
       reply.header('accept-ranges', 'bytes').header('etag', etag).header('cache-control', 'private, no-transform');
       if (range === 'unsatisfiable') {
-        const message = `The range lies outside of the file, which has ${file.bytes} bytes.`;
+        const message = `The range is outside of the file, which has ${file.bytes} bytes.`;
         reply.header('content-range', `bytes */${file.bytes}`);
-        // The status is HTTP's own for ranges; code and type stay within the list of errors.
+        // 416 is HTTP's status for ranges; code and type are from the list of errors.
         return reply.status(416).send(errors.invalidParameter('range', message).toBody() as never);
       }
       reply

@@ -12,7 +12,7 @@ export const File = Type.Object({
   status: Type.Literal('processed'),
 });
 
-/** The form, for the reference; the route reads it as it comes. */
+/** The form, for the document; the route reads it as a stream. */
 export const FileFormFields = Type.Object({
   file: Type.String({ format: 'binary', description: 'The content, with a file name' }),
   purpose: Type.Enum([...FILE_PURPOSES], { description: '`transcription` for audio, `batch` for JSONL' }),

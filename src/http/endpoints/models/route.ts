@@ -19,7 +19,7 @@ export const modelRoutes: FastifyPluginAsyncTypebox<{ catalog: CatalogService }>
     async ({ query }) => ({ object: 'list' as const, data: catalog.list(query).map(toWire) }),
   );
 
-  // A wildcard takes the slash of a slug plain and as %2F alike; the router has decoded it once.
+  // The wildcard accepts the slash of a slug, plain or as %2F; the router has decoded it.
   server.get(
     '/models/*',
     {

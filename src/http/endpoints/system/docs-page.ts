@@ -1,4 +1,4 @@
-/** A readable page made from the OpenAPI document: no scripts, nothing from elsewhere. */
+/** A page generated from the OpenAPI document, without scripts and external resources. */
 
 interface SchemaNode {
   type?: string | string[];
@@ -47,7 +47,7 @@ function typeOf(node: SchemaNode): string {
   return Array.isArray(node.type) ? node.type.join(' | ') : (node.type ?? 'any');
 }
 
-/** What is said of a value that may also be null is said of the value. */
+/** The schema of a nullable value without its null. */
 function presentValue(node: SchemaNode): SchemaNode {
   const values = node.anyOf?.filter(({ type }) => type !== 'null') ?? [];
   return values.length === 1 ? { ...values[0], ...node } : node;

@@ -7,13 +7,13 @@ import { renderDocs } from './docs-page.ts';
 export interface SystemDependencies {
   metrics: Metrics;
   publicMetrics: boolean;
-  /** Empty when the service can take requests; otherwise what it waits for. */
+  /** Why the service cannot take requests yet; empty when it can. */
   unready(): Promise<string[]>;
 }
 
 const isLoopback = (address: string): boolean => /^(::1|127\.|::ffff:127\.)/.test(address);
 
-/** What machines ask without a key. */
+/** Health, metrics and the API reference, without a key. */
 export const systemRoutes: FastifyPluginAsyncTypebox<SystemDependencies> = async (server, dependencies) => {
   const { metrics, publicMetrics, unready } = dependencies;
   const tags = ['Operation'];

@@ -12,11 +12,11 @@ import { type TranscriptionBody, TranscriptionRequest } from './schema.ts';
 
 export interface TranscriptionForm extends AsyncDisposable {
   body: TranscriptionBody;
-  /** Where the sent file lies until the form is disposed of. */
+  /** Path of the uploaded file until the form is disposed. */
   path: string | undefined;
-  /** Of that file. */
+  /** Size of that file. */
   bytes: number;
-  /** Equal for equal forms, whatever their boundaries. */
+  /** Equal for equal forms, also with different boundaries. */
   hash: string;
 }
 
@@ -43,9 +43,9 @@ function toBody(fields: ReadonlyMap<string, string[]>): TranscriptionBody {
   return checkedBody(body);
 }
 
-/** Of a form or of JSON. */
+/** Checks the fields of a form or of JSON. */
 export function checkedBody(sent: unknown): TranscriptionBody {
-  // Official clients send null for what is not set.
+  // Official clients send null for fields that are not set.
   const body =
     typeof sent === 'object' && sent !== null
       ? Object.fromEntries(Object.entries(sent).filter(([, value]) => value !== null))
@@ -54,7 +54,7 @@ export function checkedBody(sent: unknown): TranscriptionBody {
   return body;
 }
 
-/** Reads the whole form: the file to disk and through a hash, in bounded memory. */
+/** Reads the whole form in bounded memory: writes the file to disk and hashes it. */
 export async function readTranscriptionForm(
   request: FastifyRequest,
   options: { directory: string; maxBytes: number },

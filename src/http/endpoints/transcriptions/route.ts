@@ -78,7 +78,7 @@ export const transcriptionRoutes: FastifyPluginAsyncTypebox<TranscriptionRouteOp
     });
   }
 
-  /** The file counts as attached while it is read. */
+  /** The file is attached while it is read, so that it cannot be deleted. */
   async function fromFile(request: FastifyRequest, reply: FastifyReply, body: TranscriptionBody) {
     if (body.file_id === undefined) throw errors.missingParameter('file');
     const file = await files.get(principalOf(request).account.id, body.file_id, 'file_id');

@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox';
 
 export const RESPONSE_FORMATS = ['json', 'text', 'srt', 'vtt', 'verbose_json'] as const;
 
-/** As JSON; a multipart form has the same fields, all as text. */
+/** The JSON body; a multipart form has the same fields as text. */
 export const TranscriptionRequest = Type.Object({
   model: Type.String({ minLength: 1, description: 'Slug of an audio model, with an optional pin' }),
   file_id: Type.Optional(Type.String({ minLength: 1, description: 'A file uploaded with purpose `transcription`' })),
@@ -14,7 +14,7 @@ export const TranscriptionRequest = Type.Object({
     Type.Number({
       minimum: 0,
       maximum: 1,
-      description: '0 takes the likeliest text; a text that is stuck is read again with more',
+      description: '0 takes the likeliest text; text that repeats itself is decoded again with a higher temperature',
     }),
   ),
   response_format: Type.Optional(
@@ -25,12 +25,12 @@ export const TranscriptionRequest = Type.Object({
       description: 'For verbose_json only; `word` adds the times of words',
     }),
   ),
-  stream: Type.Optional(Type.Boolean({ description: 'Send the text as server-sent events while it comes' })),
+  stream: Type.Optional(Type.Boolean({ description: 'Send the text as server-sent events while it is transcribed' })),
 });
 
 const { timestamp_granularities: granularities, ...fields } = TranscriptionRequest.properties;
 
-/** The form, for the reference; it is read and checked as the JSON above. */
+/** The form, for the document; it is validated as the JSON above. */
 export const TranscriptionFormFields = Type.Object({
   file: Type.Optional(
     Type.String({ format: 'binary', description: 'The audio, with a file name; either this or `file_id`' }),

@@ -1,4 +1,4 @@
-/** Subtitles of timed text, exact to SubRip and to WebVTT. */
+/** Subtitles in the SubRip and WebVTT formats. */
 
 export interface Cue {
   startSeconds: number;
@@ -16,7 +16,7 @@ export function toSrt(cues: readonly Cue[]): string {
     .join('');
 }
 
-/** WebVTT: a header, a dot before the milliseconds, and no markup taken for such. */
+/** WebVTT: a header, a dot before the milliseconds, and escaped markup. */
 export function toVtt(cues: readonly Cue[]): string {
   const body = cues.map(
     (cue) =>
@@ -37,5 +37,5 @@ function timecode(seconds: number, separator: ',' | '.'): string {
 /** A blank line would end the cue. */
 const oneParagraph = (text: string) => text.trim().replace(/\s*[\r\n]+\s*/g, '\n');
 
-/** `-->` inside a text would begin a new cue; escaping `>` takes care of it. */
+/** Also escapes `-->`, which would begin a new cue. */
 const escapeVtt = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');

@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox';
 import { usdNumber } from '../../../domain/money.ts';
 import type { UsageBucket, UsageReport, UsageSums } from '../../../services/usage.ts';
 
-// Taken as text and read by the domain: its messages say more about dates than a schema could.
+// Parsed by the domain, whose error messages are better than those of a schema.
 export const UsageQuery = Type.Object({
   start: Type.Optional(Type.String({ description: 'ISO 8601 date or timestamp, inclusive; required' })),
   end: Type.Optional(Type.String({ description: 'Exclusive; now by default' })),

@@ -104,7 +104,7 @@ export const adminKeyRoutes: FastifyPluginAsyncTypebox<AdminKeysDependencies> = 
         }),
         response: { 200: IssuedKeyShape, ...commonErrors },
       },
-      // Nothing has to be said, so nothing has to be sent.
+      // All fields are optional, and so is the body.
       preValidation: async (request) => {
         request.body ??= {};
       },

@@ -4,12 +4,12 @@ import type { ApiKey, Changes, KeyRights } from '../../../../domain/principal.ts
 import { parseScopes, SCOPES } from '../../../../domain/scopes.ts';
 import { CHANGES, limit, limitFields, limitsFromWire, toUsd } from '../schema.ts';
 
-const keyName = Type.String({ minLength: 1, maxLength: 100, description: 'To tell keys apart' });
+const keyName = Type.String({ minLength: 1, maxLength: 100, description: 'For people, to recognise the key' });
 const rights = {
   scopes: Type.Optional(
     Type.Array(Type.Enum([...SCOPES, 'inference']), {
       minItems: 1,
-      description: 'All but `admin` by default; `inference` stands for chat, embeddings, rerank and audio',
+      description: 'All but `admin` by default; `inference` means chat, embeddings, rerank and audio',
     }),
   ),
   allowed_models: Type.Optional(
