@@ -111,6 +111,27 @@ describe('context errors of the upstreams', () => {
     expect([apiError.code, apiError.param]).toEqual(['context_length_exceeded', 'maxTokens']);
   });
 
+  const vllm = (message: string) =>
+    failed(400, { error: { message, type: 'BadRequestError', param: null, code: 400 } });
+
+  it.each([
+    'max_tokens=100000 cannot be greater than max_model_len=max_total_tokens=2048. Please request fewer output tokens.',
+    "This model's maximum context length is 2048 tokens. However, you requested 2000 output tokens and your prompt contains 100 input tokens, for a total of 2100 tokens. Please reduce the length of the input prompt or the number of requested output tokens.",
+  ])('names the limit of the answer with the numbers of newer vLLM: %s', (message) => {
+    const { apiError } = vllm(message);
+    expect([apiError.status, apiError.code, apiError.param]).toEqual([422, 'context_length_exceeded', 'maxTokens']);
+    expect(apiError.message).toContain('2048 tokens');
+  });
+
+  it("reads newer vLLM's count of the prompt, unless it stopped counting", () => {
+    const text = (prompt: string) =>
+      `This model's maximum context length is 512 tokens. However, you requested 0 output tokens and your prompt contains ${prompt} input tokens, for a total of ${prompt} tokens. Please reduce the length of the input prompt or the number of requested output tokens.`;
+    expect(vllm(text('700')).apiError.message).toContain('has 700 tokens');
+    const { message, param } = vllm(text('at least 513')).apiError;
+    expect([param, message]).toEqual(['messages', expect.stringContaining('longer than the 512 tokens')]);
+    expect(message).not.toContain('513');
+  });
+
   it('reads Ollama, which gives no numbers', () => {
     expect(failed(400, { error: 'the input length exceeds the context length' }).apiError.code).toBe(
       'context_length_exceeded',
@@ -192,6 +213,15 @@ describe('other answers', () => {
     [408, 'upstream_timeout'],
   ])('maps %i to %s', (status, code) => {
     expect(failed(status, 'proxy says no').apiError.code).toBe(code);
+  });
+
+  it.each([
+    'The model produced output that does not match the expected peg-native format',
+    'Failed to parse input at pos 12: <tool_call>{"name": weather}',
+  ])('says that the answer could not be parsed: %s', (message) => {
+    const { kind, apiError } = failed(500, { error: { code: 500, message, type: 'server_error' } });
+    expect([kind, apiError.status, apiError.code]).toEqual(['rejected', 503, 'model_unavailable']);
+    expect(apiError.message).toBe(`The model 'acme/model' wrote an answer that its engine cannot parse: ${message}`);
   });
 
   it('distinguishes a refused connection from a broken one', () => {

@@ -48,15 +48,20 @@ function readError(body: unknown): UpstreamError {
 }
 
 const CONTEXT_ERROR =
-  /maximum (context|model) length|context[ _](length|size|window)|must have less than \d+ (tokens|characters)|too large to process|physical batch size|exceeds? (the )?(maximum|limit).*tokens/i;
+  /maximum (context|model) length|context[ _](length|size|window)|must have less than \d+ (tokens|characters)|too large to process|physical batch size|exceeds? (the )?(maximum|limit).*tokens|cannot be greater than max_(model_len|total_tokens)/i;
 /** Older TEI answers 413 for a long input as for a large batch, newer 422 for both; llama-server 500 for an embedding over its physical batch. */
 const CONTEXT_STATUSES = new Set([400, 413, 422, 500]);
 const LIMIT =
-  /(?:maximum (?:context|model) length (?:is|of)|less than|available context size|at most|current batch size:)\D{0,4}(\d+)/i;
+  /(?:maximum (?:context|model) length (?:is|of)|less than|available context size|at most|current batch size:|max_total_tokens=|max_model_len=)\D{0,4}(\d+)/i;
+/** vLLM stops counting just above its limit and then says "at least": that number is not passed on. */
 const TOKENS =
-  /(?:requested|resulted in|given:|request \(|contains at least|contains|your request has|prompt has|'[^']*' has|input \()\D{0,4}(\d+)/i;
+  /(?:requested(?! \d+ output)|resulted in|given:|request \(|contains(?! at least)|your request has|prompt has|'[^']*' has|input \()\D{0,4}(\d+)(?! output)/i;
+/** Newer vLLM counts both parts: the prompt may fit by itself. */
+const BOTH_PARTS = /requested (\d+) output tokens and your prompt contains (?:at least )?(\d+) input tokens/i;
 const BATCH_LIMIT = /batch size \d+ > maximum allowed batch size/;
-const TOO_MUCH_OUTPUT = /^'?max_(completion_)?tokens\b.* too large/i;
+const TOO_MUCH_OUTPUT = /^'?max_(completion_)?tokens\b.* (too large|cannot be greater than)/i;
+/** llama-server, when the answer does not follow the format of the model's template. */
+const UNPARSED_OUTPUT = /does not match the expected .*format|failed to parse (?:input|output) at pos/i;
 
 function contextError(error: UpstreamError, request: RefusedRequest): ApiError {
   const inTokens = !/\d characters/.test(error.message);
@@ -64,7 +69,9 @@ function contextError(error: UpstreamError, request: RefusedRequest): ApiError {
     inTokens ? count(Number(pattern.exec(error.message)?.[1] ?? Number.NaN)) : undefined;
   const limit = error.limit ?? numberIn(LIMIT) ?? request.contextLength;
   const tokens = error.tokens ?? numberIn(TOKENS);
-  if (TOO_MUCH_OUTPUT.test(error.message)) {
+  const [, output, input] = BOTH_PARTS.exec(error.message) ?? [];
+  const promptFits = Number(output) > 0 && Number(input) < limit;
+  if (promptFits || TOO_MUCH_OUTPUT.test(error.message)) {
     return new ApiError(
       'context_length_exceeded',
       fieldText`The prompt and ${MAX_TOKENS} together must fit into the ${limit} tokens of this model.`,
@@ -155,6 +162,10 @@ export function failureFromAnswer(
   }
   if (status === 408 || status === 504) {
     return new UpstreamFailure('timeout', errors.upstreamTimeout('the upstream timed out'), detail);
+  }
+  if (status === 500 && UNPARSED_OUTPUT.test(error.message)) {
+    const message = `The model '${request.slug}' wrote an answer that its engine cannot parse: ${sanitize(error.message, request)}`;
+    return new UpstreamFailure('rejected', new ApiError('model_unavailable', message, { field: ['model'] }), detail);
   }
   // TEI answers 424 when its backend failed.
   if (status >= 500 || status === 424) return new UpstreamFailure('broken', unavailable('its upstream failed'), detail);
