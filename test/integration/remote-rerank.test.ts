@@ -79,4 +79,24 @@ describe('a rerank', () => {
       param: 'documents[0]',
     });
   });
+
+  it.each(['vllm', 'tei'] as const)('names the document among several that is too long (%s)', async (kind) => {
+    await start([{ kind, behaviour: { teiRefusalStatus: 422 } }]);
+    const long = [...Array.from({ length: 5 }, (_, i) => `short ${i}`), 'word '.repeat(100), 'short'];
+    await expect(rerank(query, long)).rejects.toMatchObject({
+      code: 'context_length_exceeded',
+      status: 422,
+      param: 'documents[5]',
+      message: expect.stringMatching(kind === 'vllm' ? /longer than the 64 tokens/ : /has 102 tokens/),
+    });
+    expect(bench.upstreams[0]?.requests).toHaveLength(2);
+  });
+
+  it('keeps the name that another Baobab gives a document', async () => {
+    await start([{ kind: 'baobab' }]);
+    const message = "'documents[2]' has 102 tokens, but this model takes at most 64. Shorten it or split it.";
+    const error = { message, type: 'invalid_request_error', code: 'context_length_exceeded', param: 'documents[2]' };
+    bench.upstreams[0]?.script.push(answerJson(422, { error }));
+    await expect(rerank(query, documents)).rejects.toMatchObject({ param: 'documents[2]', message });
+  });
 });

@@ -28,9 +28,35 @@ export function createRemoteRerank(route: Route): RemoteRerank {
       if (ranked === undefined) throw call.malformed('the answer lacks the scores that were asked for');
       return ranked;
     } catch (error) {
-      if (!(error instanceof UpstreamFailure) || error.kind !== 'too-many' || items.length === 1) throw error;
-      learnInputLimit(call.upstream, error);
-      return undefined;
+      if (!(error instanceof UpstreamFailure) || items.length === 1) throw error;
+      if (error.kind === 'too-many') {
+        learnInputLimit(call.upstream, error);
+        return undefined;
+      }
+      if (error.apiError.code !== 'context_length_exceeded') throw error;
+      throw await namedTooLong(query, { start, items }, call, error);
+    }
+  };
+
+  /** Upstreams say that some document is too long, but not which one: the longest is sent alone, and its error names it. */
+  const namedTooLong = async (
+    query: string,
+    { start, items }: InputSlice<string>,
+    call: UpstreamCall,
+    failure: UpstreamFailure,
+  ): Promise<Error> => {
+    const { apiError } = failure;
+    // Another Baobab names the document by its position in our call.
+    if (typeof apiError.field === 'object' && typeof apiError.field[1] === 'number') {
+      return apiError.mapFields(([name = '', index = 0]) => [name, start + Number(index)]);
+    }
+    const longest = items.reduce((best, item, i) => (item.length > (items[best]?.length ?? 0) ? i : best), 0);
+    const alone = { start: start + longest, items: items.slice(longest, longest + 1) };
+    try {
+      await rankSlice(query, alone, call);
+      return failure;
+    } catch (error) {
+      return error instanceof UpstreamFailure && error.kind === 'rejected' ? error : failure;
     }
   };
 
