@@ -3,6 +3,8 @@ import { type Field, type FieldPath, type FieldText, fieldText } from './fields.
 
 /** By then this process, or the one that replaces it, has started. */
 const RESTART_SECONDS = 5;
+/** Engines and upstreams that failed are tried again within this time. */
+const RECOVERY_SECONDS = 5;
 const SHOWN_LENGTH = 200;
 /** A value that a client sent, shortened for a message. */
 const shown = (text: string): string => (text.length <= SHOWN_LENGTH ? text : `${text.slice(0, SHOWN_LENGTH)}…`);
@@ -109,6 +111,7 @@ export const errors = {
   modelUnavailable: (slug: string, reason: string, cause?: unknown) =>
     new ApiError('model_unavailable', `The model '${slug}' cannot be served now: ${reason}.`, {
       field: MODEL,
+      retryAfterSeconds: RECOVERY_SECONDS,
       cause,
     }),
   upstreamTimeout: (what: string) => new ApiError('upstream_timeout', `The model did not answer in time: ${what}.`),

@@ -104,7 +104,7 @@ describe('a misnamed upstream', () => {
 });
 
 describe('a dead upstream', () => {
-  it('is shown with the reason by models ps, models list and /metrics', async () => {
+  it('is shown with the reason by models ps, models list and /metrics, and answers 503 with Retry-After', async () => {
     const dataDir = await mkdtemp(join(tmpdir(), 'baobab-upstreams-'));
     const dead = '127.0.0.1:9';
     await using bed = await startHttpBed({
@@ -126,6 +126,9 @@ describe('a dead upstream', () => {
     const list = await models('list');
     expect(list.split('\n').find((line) => line.startsWith(EMBEDDING))).toContain(`${dead}: the health check failed`);
     expect(list.split('\n').find((line) => line.startsWith(CHAT))).not.toContain('health check');
+
+    const refused = await bed.post('/v1/embeddings', { model: EMBEDDING, input: 'Hi' });
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '5']);
 
     const metrics = await (await bed.fetch('/metrics')).text();
     expect(metrics).toMatch(new RegExp(`baobab_upstream_healthy\\{model="${EMBEDDING}@[^"]+",upstream="${dead}"\\} 0`));
