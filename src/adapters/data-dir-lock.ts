@@ -10,8 +10,8 @@ export interface DataDirLock {
 }
 
 /**
- * One server for each data directory. The lock is the operating system's lock on an open file, taken through SQLite because Node
- * has no call for it: it goes away with the process, however that ends, so no stale lock can be left behind.
+ * Allows one server for each data directory. The operating system's lock on an open file is taken through SQLite, because Node has no
+ * call for it. It ends with the process, however that ends, so there are no stale locks.
  */
 export async function acquireDataDirLock(dataDir: string): Promise<DataDirLock> {
   await mkdir(dataDir, { recursive: true });
@@ -29,7 +29,7 @@ export async function acquireDataDirLock(dataDir: string): Promise<DataDirLock> 
       { cause },
     );
   }
-  // Only the lock counts; this tells the one who is refused whom to stop.
+  // Only for the message above. The lock does not depend on it.
   await writeFile(pidFile, process.pid.toFixed(0));
   return { release: () => file.close() };
 }

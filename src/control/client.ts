@@ -4,7 +4,7 @@ import { controlSocketPath, type EngineReport } from './socket.ts';
 
 const TIMEOUT_MS = 3_000;
 
-/** What the running server has loaded; undefined when none runs on this data directory. */
+/** The models of the running server. Undefined when no server runs on this data directory. */
 export function askEngines(dataDir: string): Promise<EngineReport[] | undefined> {
   return new Promise((resolve, reject) => {
     const request = get(

@@ -8,14 +8,14 @@ export interface ControlServer {
   close(): Promise<void>;
 }
 
-/** The folder of a socket outside the data directory lies where everybody may write: it must be ours alone. */
+/** A socket outside the data directory is in a folder where every user may write, so its own folder must belong to this user. */
 async function makePrivate(directory: string): Promise<void> {
   await mkdir(directory, { recursive: true, mode: 0o700 });
   const { uid } = await lstat(directory);
-  if (uid !== userInfo().uid) throw new Error(`the folder ${directory} belongs to somebody else`);
+  if (uid !== userInfo().uid) throw new Error(`the folder ${directory} belongs to another user`);
 }
 
-/** Answers the operator's commands on this machine. The caller holds the lock of the data directory, so a socket left there is stale. */
+/** Answers the operator's commands on this machine. The caller is alone on the data directory, so an existing socket is stale. */
 export async function startControlServer(
   dataDir: string,
   engines: () => Promise<EngineReport[]>,

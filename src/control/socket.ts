@@ -5,7 +5,7 @@ import { join } from 'node:path';
 /** Operating systems allow about a hundred bytes for the path of a local socket. */
 const MAX_PATH_BYTES = 100;
 
-/** Where the commands of this machine's operator reach the running server; file rights guard it. */
+/** The socket between the operator's commands and the running server. File permissions guard it. */
 export function controlSocketPath(dataDir: string): string {
   if (process.platform === 'win32')
     return `\\\\.\\pipe\\baobab-${createHash('sha256').update(dataDir).digest('hex').slice(0, 16)}`;

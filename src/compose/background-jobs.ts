@@ -1,0 +1,72 @@
+import type { Logger } from '../ports/logger.ts';
+import type { AuthenticationService } from '../services/access/authentication.ts';
+import type { BatchRunner } from '../services/batches/runner.ts';
+import type { CatalogService } from '../services/catalog.ts';
+import type { FileRetentionSchedule } from '../services/files/file-retention-schedule.ts';
+import type { Idempotency } from '../services/idempotency.ts';
+import type { ProcessLeases } from '../services/process-leases.ts';
+
+/** Changes that another process makes to keys or models are seen after this time at most. */
+const REFRESH_MS = 250;
+const FLUSH_USES_MS = 5_000;
+const SWEEP_MS = 60_000;
+
+export interface BackgroundJobsDependencies {
+  authentication: AuthenticationService;
+  catalog: CatalogService;
+  idempotency: Idempotency;
+  leases: ProcessLeases;
+  runner: BatchRunner;
+  fileRetention: FileRetentionSchedule;
+  logger: Logger;
+}
+
+export interface BackgroundJobs {
+  /** To be awaited before the first request: reads keys and models, and takes over from earlier processes. */
+  prepare(): Promise<void>;
+  start(): void;
+  /** Stops what runs on a timer. Batches are stopped earlier, and the rest when no request runs any more. */
+  stopTimers(): void;
+  stop(): Promise<void>;
+}
+
+/** Work that no request asks for. */
+export function createBackgroundJobs(dependencies: BackgroundJobsDependencies): BackgroundJobs {
+  const { authentication, catalog, idempotency, leases, runner, fileRetention, logger } = dependencies;
+  const timers: NodeJS.Timeout[] = [];
+
+  const every = (ms: number, job: () => Promise<unknown>, failure: string) =>
+    timers.push(setInterval(() => job().catch((error) => logger.error({ err: error }, failure)), ms));
+
+  async function refresh(): Promise<void> {
+    await authentication.refresh();
+    await catalog.refresh();
+  }
+
+  async function sweepIdempotency(): Promise<void> {
+    while (await idempotency.sweep());
+  }
+
+  return {
+    async prepare() {
+      await leases.takeOver();
+      await refresh();
+    },
+    start() {
+      every(REFRESH_MS, refresh, 'failed to poll the store for changes');
+      every(FLUSH_USES_MS, authentication.flushUses, 'failed to write the times of last use of keys');
+      every(SWEEP_MS, sweepIdempotency, 'failed to remove expired idempotency keys');
+      fileRetention.start();
+      leases.start();
+      runner.start();
+    },
+    stopTimers() {
+      for (const timer of timers) clearInterval(timer);
+    },
+    async stop() {
+      await fileRetention.stop();
+      leases.stop();
+      await authentication.flushUses();
+    },
+  };
+}

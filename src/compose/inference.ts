@@ -1,0 +1,78 @@
+import { createMemoryCounters } from '../adapters/counters/memory.ts';
+import type { Store } from '../adapters/store.ts';
+import { createAudioReader } from '../audio/reader.ts';
+import type { ResolvedConfig } from '../config/load.ts';
+import type { Fleet } from '../engines/fleet.ts';
+import { createLedgerMetrics } from '../metrics/ledger-metrics.ts';
+import type { Metrics } from '../metrics/metrics.ts';
+import type { Logger } from '../ports/logger.ts';
+import type { ProcessIdentity } from '../ports/process-identity.ts';
+import { systemClock as clock } from '../runtime/clock.ts';
+import type { CatalogService } from '../services/catalog.ts';
+import { createChat } from '../services/chat.ts';
+import { createEmbeddings } from '../services/embeddings.ts';
+import { createInference } from '../services/inference.ts';
+import { createInteractiveLoad } from '../services/interactive-load.ts';
+import { createLimits } from '../services/limits.ts';
+import { createMetering } from '../services/metering.ts';
+import type { LeaseHolder } from '../services/process-leases.ts';
+import { createRerank } from '../services/rerank.ts';
+import { createTranscriptions } from '../services/transcriptions/transcriptions.ts';
+import { createWindowedTranscription } from '../services/transcriptions/windowed-transcription.ts';
+
+/** Windows of one transcription that the engine decodes at once. */
+const WINDOWS_AT_ONCE = 4;
+
+export interface InferenceOptions {
+  config: ResolvedConfig;
+  store: Store;
+  identity: ProcessIdentity;
+  catalog: CatalogService;
+  fleet: Fleet;
+  metrics: Metrics;
+  temporaryDirectory: string;
+  logger: Logger;
+}
+
+export type InferenceParts = ReturnType<typeof composeInference>;
+
+/** Everything between a validated request and an engine: limits, metering and one service for each task. */
+export function composeInference(options: InferenceOptions) {
+  const { config, store, identity, catalog, fleet, metrics, temporaryDirectory, logger } = options;
+  const { ownerId, leaseMs } = identity;
+  const counters = createMemoryCounters();
+  const load = createInteractiveLoad(clock);
+  const inference = createInference({
+    catalog,
+    limits: createLimits({
+      counters,
+      usage: store.usage,
+      clock,
+      identity,
+      defaults: config.limits,
+      onError: (error) => logger.error({ err: error }, 'failed to settle a request in the counters'),
+    }),
+    metering: createMetering({ ledger: store.ledger, clock, onBilled: createLedgerMetrics(metrics.registry) }),
+    engines: fleet,
+    load,
+    region: config.region,
+    batchLimitFactor: config.batches.limitFactor,
+    clock,
+  });
+  const admissions: LeaseHolder = { renewLeases: () => counters.renew(ownerId, { now: clock.now(), leaseMs }) };
+  return {
+    inference,
+    load,
+    admissions,
+    embeddings: createEmbeddings({ inference }),
+    rerank: createRerank({ inference }),
+    chat: createChat({ inference }),
+    transcriptions: createTranscriptions({
+      inference,
+      windowed: createWindowedTranscription({
+        reader: createAudioReader({ temporaryDirectory }),
+        windowsAtOnce: WINDOWS_AT_ONCE,
+      }),
+    }),
+  };
+}
