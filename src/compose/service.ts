@@ -132,6 +132,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
   const idempotency = createIdempotency({
     repository: store.idempotency,
     blobs,
+    quota: { items: config.idempotency.quotaKeys, bytes: config.idempotency.quotaBytes },
     clock,
     identity,
     randomId: randomUUID,

@@ -134,6 +134,13 @@ export const ConfigSchema = Type.Object(
       },
       'Files store',
     ),
+    idempotency: section(
+      {
+        quotaKeys: count(1_000_000, 'Idempotency keys of each account within 24 hours; 0: no limit'),
+        quotaBytes: count(1_073_741_824, 'Stored answers of each account; larger ones are not replayed; 0: no limit'),
+      },
+      'Idempotency keys',
+    ),
     audio: section(
       {
         maxInlineBytes: count(26_214_400, 'Largest audio file sent with the request itself', 1),

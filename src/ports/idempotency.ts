@@ -1,7 +1,10 @@
+import type { Quota, StoredAmount } from './quotas.ts';
+
 /** One use of an Idempotency-Key: its owner while it runs, then its answer. */
 export interface IdempotencyRecord {
   /** Made of account, endpoint and key. */
   id: string;
+  accountId: string;
   bodyHash: string;
   /** Stays the same when a run is repeated after its owner died, so that it is billed once. */
   runId: string;
@@ -18,11 +21,13 @@ export interface StoredAnswer {
   headers: Readonly<Record<string, string>>;
   /** Null: the body is in the blob store. */
   body: Uint8Array | null;
+  /** Size of the body, wherever it is. */
+  bytes: number;
 }
 
 export type IdempotencyClaim = Omit<IdempotencyRecord, 'answer'> & { now: number };
 
-export type Ownership = Pick<IdempotencyRecord, 'id' | 'runId' | 'ownerId'>;
+export type Ownership = Pick<IdempotencyRecord, 'id' | 'accountId' | 'runId' | 'ownerId'>;
 
 export interface ClaimResult {
   /** The caller runs the request, with the record's run id, which may be an earlier one. */
@@ -32,15 +37,16 @@ export interface ClaimResult {
   replacedRunId: string | undefined;
 }
 
-/** Every call is one round trip and one transaction. */
+/** Every change is one transaction. A quota counts the records of an account, and the bytes of its stored answers. */
 export interface IdempotencyRepository {
   /**
    * Claims a new or expired record, or one with the same body whose owner's lease is over. An owner may claim its own run again: it
-   * knows that the run is not in progress.
+   * knows that the run is not in progress. Undefined when a new record would pass the quota.
    */
-  claim(claim: IdempotencyClaim): Promise<ClaimResult>;
-  /** False when another owner has taken the run over. */
-  complete(ownership: Ownership, answer: StoredAnswer): Promise<boolean>;
+  claim(claim: IdempotencyClaim, quota: Quota): Promise<ClaimResult | undefined>;
+  /** Over quota, the answer is not stored and the run is released. Lost: another owner has taken the run over. */
+  complete(ownership: Ownership, answer: StoredAnswer, quota: Quota): Promise<'stored' | 'over quota' | 'lost'>;
+  stored(accountId: string): Promise<StoredAmount>;
   /** Forgets the run, so that the next request is a new one. */
   abandon(ownership: Ownership): Promise<void>;
   /** Ends the lease, so that the next request repeats the run under its id. */

@@ -5,8 +5,10 @@ import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { account } from '../../test/contracts/key-fixtures.ts';
 import { createDiskBlobStore, type DiskBlobStore } from '../adapters/blobs/disk.ts';
 import { openStore, type Store } from '../adapters/store.ts';
+import type { Quota } from '../ports/quotas.ts';
 import { createIdempotency, type Idempotency, type IdempotentRequest, type Run } from './idempotency.ts';
 
 const NEVER = new AbortController().signal;
@@ -18,7 +20,9 @@ let blobs: DiskBlobStore;
 const clock = { time: Date.UTC(2026, 10, 15), now: () => clock.time };
 
 /** A server process on the same store. While it waits for another one, its clock moves on. */
-function newProcess(options: { ownerId?: string; maxBodyBytes?: number; onWait?: () => void } = {}): Idempotency {
+function newProcess(
+  options: { ownerId?: string; maxBodyBytes?: number; quota?: Quota; onWait?: () => void } = {},
+): Idempotency {
   return createIdempotency({
     repository: store.idempotency,
     blobs,
@@ -26,6 +30,7 @@ function newProcess(options: { ownerId?: string; maxBodyBytes?: number; onWait?:
     identity: { ownerId: options.ownerId ?? randomUUID(), leaseMs: 15_000 },
     randomId: randomUUID,
     maxBodyBytes: options.maxBodyBytes,
+    quota: options.quota,
     wait: async (ms) => {
       options.onWait?.();
       clock.time += ms;
@@ -37,6 +42,7 @@ beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'baobab-idempotency-'));
   store = await openStore({ kind: 'sqlite', path: join(directory, 'baobab.db') });
   blobs = createDiskBlobStore({ directory: join(directory, 'blobs'), now: Date.now });
+  for (const id of ['acct_1', 'acct_2', 'acct_3', 'acct_4']) await store.accounts.create(account({ id, name: id }));
 });
 afterAll(async () => {
   await store.close();
@@ -238,6 +244,44 @@ describe('idempotency', () => {
     expect(third.billingId).toBe(first.billingId);
     await third.complete(ok('short'));
     expect((await replayed(service, of)).body.toString()).toBe('short');
+  });
+
+  it('does not keep answers over the quota of bytes, and bills their retries once', async () => {
+    const service = newProcess({ quota: { items: 0, bytes: 200_000 } });
+    const blobFiles = async () => {
+      const found = [];
+      for await (const { key } of blobs.list('idempotency/')) found.push(key);
+      return found.length;
+    };
+    const before = await blobFiles();
+    const of = request({ accountId: 'acct_3' });
+    await (await run(service, of)).complete({ ...ok(''), body: randomBytes(150_000) });
+    expect(await blobFiles()).toBe(before + 1);
+    for (const bytes of [100_000, 50_001]) {
+      const large = request({ accountId: 'acct_3' });
+      const first = await run(service, large);
+      const waiting = replayed(service, large);
+      await first.complete({ ...ok(''), body: randomBytes(bytes) });
+      expect((await waiting).body).toHaveLength(bytes);
+      expect(await blobFiles()).toBe(before + 1);
+      const second = await run(service, large);
+      expect(second.billingId).toBe(first.billingId);
+      await second.abandon();
+    }
+    expect((await replayed(service, of)).body).toHaveLength(150_000);
+  });
+
+  it('refuses new keys over the quota until others expire, answers with errors included', async () => {
+    const service = newProcess({ quota: { items: 2, bytes: 0 } });
+    const known = request({ accountId: 'acct_4' });
+    await (await run(service, known)).complete({ ...ok('{}'), status: 404 });
+    await (await run(service, request({ accountId: 'acct_4' }))).complete({ ...ok('{}'), status: 422 });
+    const refused = { code: 'capacity_exceeded', status: 429, message: expect.stringContaining('quota of 2') };
+    await expect(service.begin(request({ accountId: 'acct_4' }))).rejects.toMatchObject(refused);
+    expect((await replayed(service, known)).status).toBe(404);
+    clock.time += DAY_MS;
+    while (await service.sweep());
+    await (await run(service, request({ accountId: 'acct_4' }))).abandon();
   });
 
   it('gives those who wait the answer even when it cannot be stored', async () => {

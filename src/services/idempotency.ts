@@ -8,6 +8,7 @@ import type { BlobStore } from '../ports/blobs.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { IdempotencyRecord, IdempotencyRepository, Ownership, StoredAnswer } from '../ports/idempotency.ts';
 import type { ProcessIdentity } from '../ports/process-identity.ts';
+import type { Quota } from '../ports/quotas.ts';
 import { untilAborted } from '../runtime/abort.ts';
 
 export interface IdempotentRequest {
@@ -68,6 +69,8 @@ export interface IdempotencyDependencies {
   /** Larger bodies go to the blob store. */
   inlineBytes?: number | undefined;
   maxBodyBytes?: number | undefined;
+  /** For each account: keys within the retention, and bytes of their answers. */
+  quota?: Quota | undefined;
   sweepRecords?: number | undefined;
   wait?: ((ms: number, signal: AbortSignal) => Promise<void>) | undefined;
 }
@@ -95,29 +98,24 @@ export function createIdempotency(dependencies: IdempotencyDependencies): Idempo
   const { repository, blobs, clock, identity, randomId } = dependencies;
   const { ownerId, leaseMs } = identity;
   const { retentionMs = 86_400_000, sweepRecords = 500 } = dependencies;
-  const { inlineBytes = 65_536, maxBodyBytes = 67_108_864 } = dependencies;
+  const { inlineBytes = 65_536, maxBodyBytes = 67_108_864, quota = { items: 0, bytes: 0 } } = dependencies;
   const wait = dependencies.wait ?? ((ms, signal) => delay(ms, undefined, { signal }));
   const pending = new Map<string, Pending>();
 
-  const claim = async (id: string, bodyHash: string) => {
+  const claim = async (id: string, { accountId, bodyHash }: IdempotentRequest) => {
     const now = clock.now();
-    const result = await repository.claim({
-      id,
-      bodyHash,
-      runId: randomId(),
-      ownerId,
-      leaseUntil: now + leaseMs,
-      expiresAt: now + retentionMs,
-      now,
-    });
+    const times = { leaseUntil: now + leaseMs, expiresAt: now + retentionMs, now };
+    const result = await repository.claim({ id, accountId, bodyHash, runId: randomId(), ownerId, ...times }, quota);
+    if (result === undefined) throw tooManyKeys(quota.items);
     if (result.replacedRunId !== undefined) await blobs.delete(blobKeyOf({ id, runId: result.replacedRunId }));
     return result;
   };
 
   /** Asks the store until the request may run here, or until its answer is there. */
-  async function settleClaim(id: string, { bodyHash, signal }: IdempotentRequest): Promise<IdempotencyRecord> {
+  async function settleClaim(id: string, request: IdempotentRequest): Promise<IdempotencyRecord> {
+    const { bodyHash, signal } = request;
     for (let pauseMs = POLL_MS.first; ; pauseMs = Math.min(2 * pauseMs, POLL_MS.longest)) {
-      const { claimed, record } = await claim(id, bodyHash);
+      const { claimed, record } = await claim(id, request);
       if (claimed || record.answer) return record;
       if (record.bodyHash !== bodyHash) return record;
       await untilAborted(wait(pauseMs, signal), signal, cancellation);
@@ -130,18 +128,25 @@ export function createIdempotency(dependencies: IdempotencyDependencies): Idempo
     return { kind: 'replay', answer: { status, headers, body: bytes } };
   }
 
-  function startRun(id: string, runId: string, entry: Pending): Run {
-    const ownership: Ownership = { id, runId, ownerId };
+  function startRun({ id, accountId, runId }: Omit<Ownership, 'ownerId'>, entry: Pending): Run {
+    const ownership: Ownership = { id, accountId, runId, ownerId };
     const blobKey = blobKeyOf(ownership);
     let ended = false;
     const end = (answer?: KeptAnswer) => {
       pending.delete(id);
       entry.resolve(answer);
     };
+    const hasRoom = async (bytes: number): Promise<boolean> =>
+      quota.bytes === 0 || (await repository.stored(accountId)).bytes + bytes <= quota.bytes;
+    /** An answer that passes the quota is not kept; a retry runs again under the same billing id. */
     const store = async ({ status, headers, body }: Answer): Promise<void> => {
-      const inline = body.length <= inlineBytes;
+      const bytes = body.length;
+      const inline = bytes <= inlineBytes;
+      if (!inline && !(await hasRoom(bytes))) return repository.release(ownership);
       if (!inline) await blobs.put(blobKey, single(body));
-      await repository.complete(ownership, { status, headers, body: inline ? body : null });
+      const answer = { status, headers, body: inline ? body : null, bytes };
+      const outcome = await repository.complete(ownership, answer, quota);
+      if (!inline && outcome === 'over quota') await blobs.delete(blobKey);
     };
     const abandon = async (): Promise<void> => {
       if (ended) return;
@@ -161,7 +166,7 @@ export function createIdempotency(dependencies: IdempotencyDependencies): Idempo
           if (answer && body.length <= maxBodyBytes) await store(answer);
           else await repository.release(ownership);
         } finally {
-          end(answer ? { ...answer, blobKey } : undefined);
+          end(answer ? { ...answer, bytes: answer.body.length, blobKey } : undefined);
         }
       },
     };
@@ -191,7 +196,7 @@ export function createIdempotency(dependencies: IdempotencyDependencies): Idempo
       try {
         const record = await settleClaim(id, request);
         if (record.bodyHash !== request.bodyHash) throw keyReused();
-        if (!record.answer) return startRun(id, record.runId, entry);
+        if (!record.answer) return startRun({ ...record, accountId: request.accountId }, entry);
         const answer = { ...record.answer, blobKey: blobKeyOf(record) };
         giveUp(answer);
         return await replay(answer);
@@ -234,6 +239,14 @@ function assertKey(key: string): void {
     'The header Idempotency-Key must have 1 to 255 visible ASCII characters, for example a UUID.',
   );
 }
+
+const tooManyKeys = (limit: number) =>
+  new ApiError(
+    'capacity_exceeded',
+    `This account used its quota of ${limit} idempotency keys within 24 hours. ` +
+      'Send the request without the header Idempotency-Key, or wait until older keys expire.',
+    { field: 'idempotencyKey', retryAfterSeconds: 60 },
+  );
 
 const keyReused = () =>
   new ApiError(

@@ -1,10 +1,15 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { IdempotencyClaim, IdempotencyRepository } from '../../src/ports/idempotency.ts';
+import type { AccountRepository } from '../../src/ports/repositories.ts';
+import { account } from './key-fixtures.ts';
 
 export interface IdempotencyUnderTest {
+  accounts: AccountRepository;
   idempotency: IdempotencyRepository;
   close(): Promise<void>;
 }
+
+const NO_QUOTA = { items: 0, bytes: 0 };
 
 /** Every store of idempotent requests behaves like this. `open` gives an empty one. */
 export function idempotencyContract(name: string, open: () => Promise<IdempotencyUnderTest>): void {
@@ -13,11 +18,13 @@ export function idempotencyContract(name: string, open: () => Promise<Idempotenc
     let ids = 0;
     beforeAll(async () => {
       store = await open();
+      for (const id of ['1', '2', '3', '4', '5']) await store.accounts.create(account({ id: `acct_${id}`, name: id }));
     });
     afterAll(() => store.close());
 
     const newClaim = (changes: Partial<IdempotencyClaim> = {}): IdempotencyClaim => ({
       id: `id_${ids++}`,
+      accountId: 'acct_1',
       bodyHash: 'body',
       runId: 'run_1',
       ownerId: 'owner_1',
@@ -26,62 +33,73 @@ export function idempotencyContract(name: string, open: () => Promise<Idempotenc
       now: 1_000,
       ...changes,
     });
-    const answer = { status: 200, headers: { 'content-type': 'application/json' }, body: Buffer.from([0, 1, 255]) };
+    const answer = {
+      status: 200,
+      headers: { 'content-type': 'application/json' },
+      body: Buffer.from([0, 1, 255]),
+      bytes: 3,
+    };
+    const claimed = async (claim: IdempotencyClaim, quota = NO_QUOTA) => {
+      const result = await store.idempotency.claim(claim, quota);
+      if (result === undefined) throw new Error('over quota');
+      return result;
+    };
+    const complete = (claim: IdempotencyClaim, stored = answer) => store.idempotency.complete(claim, stored, NO_QUOTA);
 
     it('claims a new record once', async () => {
       const claim = newClaim();
-      const { id, bodyHash, runId, ownerId, leaseUntil, expiresAt } = claim;
-      const record = { id, bodyHash, runId, ownerId, leaseUntil, expiresAt, answer: null };
-      expect(await store.idempotency.claim(claim)).toEqual({ claimed: true, record, replacedRunId: undefined });
+      const { now: _, ...fields } = claim;
+      const record = { ...fields, answer: null };
+      expect(await claimed(claim)).toEqual({ claimed: true, record, replacedRunId: undefined });
       const second = { ...claim, runId: 'run_2', ownerId: 'owner_2' };
-      expect(await store.idempotency.claim(second)).toEqual({ claimed: false, record, replacedRunId: undefined });
+      expect(await claimed(second)).toEqual({ claimed: false, record, replacedRunId: undefined });
     });
 
     it('lets one of many claim at the same time', async () => {
       const claim = newClaim();
       const results = await Promise.all(
-        Array.from({ length: 30 }, (_, index) => store.idempotency.claim({ ...claim, ownerId: `owner_${index}` })),
+        Array.from({ length: 30 }, (_, index) => claimed({ ...claim, ownerId: `owner_${index}` })),
       );
-      expect(results.filter(({ claimed }) => claimed)).toHaveLength(1);
+      expect(results.filter((result) => result.claimed)).toHaveLength(1);
     });
 
     it('gives back the bytes of an answer', async () => {
       const claim = newClaim();
-      await store.idempotency.claim(claim);
-      expect(await store.idempotency.complete(claim, answer)).toBe(true);
-      const { claimed, record } = await store.idempotency.claim({ ...claim, now: 5_000, ownerId: 'owner_2' });
-      expect(claimed).toBe(false);
+      await claimed(claim);
+      expect(await complete(claim, answer)).toBe('stored');
+      const { claimed: isClaimed, record } = await claimed({ ...claim, now: 5_000, ownerId: 'owner_2' });
+      expect(isClaimed).toBe(false);
       expect(record.answer).toMatchObject({ status: 200, headers: answer.headers });
       expect(Buffer.from(record.answer?.body ?? [])).toEqual(answer.body);
-      expect(await store.idempotency.complete(claim, { ...answer, status: 400 })).toBe(false);
+      expect(await complete(claim, { ...answer, status: 400 })).toBe('lost');
     });
 
     it('hands a run over when its lease is over, under the same run id, and not for another body', async () => {
       const claim = newClaim();
-      await store.idempotency.claim(claim);
+      await claimed(claim);
       const heir = { ...claim, runId: 'run_2', ownerId: 'owner_2', now: 1_100, leaseUntil: 1_200 };
-      expect((await store.idempotency.claim({ ...heir, bodyHash: 'other' })).claimed).toBe(false);
-      expect((await store.idempotency.claim({ ...heir, now: 1_099 })).claimed).toBe(false);
-      expect(await store.idempotency.claim(heir)).toMatchObject({
+      expect((await claimed({ ...heir, bodyHash: 'other' })).claimed).toBe(false);
+      expect((await claimed({ ...heir, now: 1_099 })).claimed).toBe(false);
+      expect(await claimed(heir)).toMatchObject({
         claimed: true,
         record: { runId: 'run_1', ownerId: 'owner_2', leaseUntil: 1_200 },
       });
-      expect(await store.idempotency.complete(claim, answer)).toBe(false);
-      expect(await store.idempotency.complete({ ...heir, runId: 'run_1' }, answer)).toBe(true);
+      expect(await complete(claim, answer)).toBe('lost');
+      expect(await complete({ ...heir, runId: 'run_1' }, answer)).toBe('stored');
     });
 
     it('lets an owner claim its own run again', async () => {
       const claim = newClaim();
-      await store.idempotency.claim(claim);
-      expect((await store.idempotency.claim(claim)).claimed).toBe(true);
+      await claimed(claim);
+      expect((await claimed(claim)).claimed).toBe(true);
     });
 
     it('renews the leases of what its owner is running', async () => {
       const claim = newClaim({ ownerId: 'owner_renewing' });
-      await store.idempotency.claim(claim);
+      await claimed(claim);
       await store.idempotency.renew('owner_renewing', 2_000);
-      expect((await store.idempotency.claim({ ...claim, ownerId: 'owner_2', now: 1_999 })).claimed).toBe(false);
-      expect((await store.idempotency.claim({ ...claim, ownerId: 'owner_2', now: 2_000 })).claimed).toBe(true);
+      expect((await claimed({ ...claim, ownerId: 'owner_2', now: 1_999 })).claimed).toBe(false);
+      expect((await claimed({ ...claim, ownerId: 'owner_2', now: 2_000 })).claimed).toBe(true);
     });
 
     it('ends a lease early, for one run or for all owners but one', async () => {
@@ -90,31 +108,31 @@ export function idempotencyContract(name: string, open: () => Promise<Idempotenc
         newClaim({ ownerId: 'owner_dead' }),
         newClaim({ ownerId: 'owner_alive' }),
       ];
-      for (const claim of [released, others, own]) await store.idempotency.claim(claim);
+      for (const claim of [released, others, own]) await claimed(claim);
       await store.idempotency.release(released);
       await store.idempotency.releaseOthers('owner_alive');
       const stranger = { ownerId: 'owner_2', now: 1_001 };
-      expect((await store.idempotency.claim({ ...released, ...stranger })).claimed).toBe(true);
-      expect((await store.idempotency.claim({ ...others, ...stranger })).claimed).toBe(true);
-      expect((await store.idempotency.claim({ ...own, ...stranger })).claimed).toBe(false);
+      expect((await claimed({ ...released, ...stranger })).claimed).toBe(true);
+      expect((await claimed({ ...others, ...stranger })).claimed).toBe(true);
+      expect((await claimed({ ...own, ...stranger })).claimed).toBe(false);
     });
 
     it('forgets an abandoned run, but only for its owner', async () => {
       const claim = newClaim();
-      await store.idempotency.claim(claim);
+      await claimed(claim);
       await store.idempotency.abandon({ ...claim, ownerId: 'owner_2' });
       const second = { ...claim, runId: 'run_2', ownerId: 'owner_2', bodyHash: 'other' };
-      expect((await store.idempotency.claim(second)).claimed).toBe(false);
+      expect((await claimed(second)).claimed).toBe(false);
       await store.idempotency.abandon(claim);
-      expect(await store.idempotency.claim(second)).toMatchObject({ claimed: true, record: { runId: 'run_2' } });
+      expect(await claimed(second)).toMatchObject({ claimed: true, record: { runId: 'run_2' } });
     });
 
     it('starts anew when a record has expired, even with another body', async () => {
       const claim = newClaim();
-      await store.idempotency.claim(claim);
-      await store.idempotency.complete(claim, answer);
+      await claimed(claim);
+      await complete(claim, answer);
       const later = { ...claim, runId: 'run_2', bodyHash: 'other', now: 9_000, leaseUntil: 9_100, expiresAt: 18_000 };
-      expect(await store.idempotency.claim(later)).toMatchObject({
+      expect(await claimed(later)).toMatchObject({
         claimed: true,
         record: { runId: 'run_2', bodyHash: 'other', answer: null },
         replacedRunId: 'run_1',
@@ -123,12 +141,53 @@ export function idempotencyContract(name: string, open: () => Promise<Idempotenc
 
     it('removes expired records, a bounded number at a time', async () => {
       const claims = [1, 2, 3].map(() => newClaim({ expiresAt: 500, now: 100, leaseUntil: 200 }));
-      for (const claim of claims) await store.idempotency.claim(claim);
+      for (const claim of claims) await claimed(claim);
       const first = await store.idempotency.deleteExpired(500, 2);
       const second = await store.idempotency.deleteExpired(500, 2);
       expect([...first, ...second].map(({ id }) => id).sort()).toEqual(claims.map(({ id }) => id).sort());
       expect(first).toHaveLength(2);
       expect(await store.idempotency.deleteExpired(500, 2)).toEqual([]);
+    });
+
+    it('refuses new keys over the quota of an account, and only those', async () => {
+      const quota = { items: 3, bytes: 0 };
+      const claims = Array.from({ length: 8 }, () => newClaim({ accountId: 'acct_2' }));
+      const results = await Promise.all(claims.map((claim) => store.idempotency.claim(claim, quota)));
+      const [first] = claims.filter((_, index) => results[index] !== undefined);
+      if (first === undefined) throw new Error('none was claimed');
+      expect(results.filter((result) => result !== undefined)).toHaveLength(3);
+      expect(await store.idempotency.stored('acct_2')).toEqual({ items: 3, bytes: 0 });
+      const again = { ...first, ownerId: 'owner_2' };
+      expect(await store.idempotency.claim(again, quota)).toMatchObject({ claimed: false });
+      await claimed(newClaim({ accountId: 'acct_5' }), quota);
+      await store.idempotency.abandon(first);
+      await claimed(newClaim({ accountId: 'acct_2' }), quota);
+      expect(await store.idempotency.claim(newClaim({ accountId: 'acct_2' }), quota)).toBeUndefined();
+    });
+
+    it('stores no answer over the quota of bytes and releases its run', async () => {
+      const quota = { items: 0, bytes: 5 };
+      const [one, two] = [newClaim({ accountId: 'acct_3' }), newClaim({ accountId: 'acct_3' })];
+      await claimed(one);
+      await claimed(two);
+      expect(await store.idempotency.complete(one, answer, quota)).toBe('stored');
+      expect(await store.idempotency.complete(two, answer, quota)).toBe('over quota');
+      expect(await store.idempotency.stored('acct_3')).toEqual({ items: 2, bytes: 3 });
+      const retry = await claimed({ ...two, runId: 'run_2', ownerId: 'owner_2' });
+      expect(retry).toMatchObject({ claimed: true, record: { runId: 'run_1', answer: null } });
+      expect(await store.idempotency.complete(two, { ...answer, bytes: 6 }, quota)).toBe('lost');
+    });
+
+    it('takes expired records off the amounts, once', async () => {
+      const expiring = { accountId: 'acct_4', expiresAt: 2_000 };
+      const claims = [newClaim(expiring), newClaim(expiring), newClaim(expiring)];
+      for (const claim of claims) await claimed(claim);
+      for (const claim of claims.slice(0, 2)) await complete(claim);
+      expect(await store.idempotency.stored('acct_4')).toEqual({ items: 3, bytes: 6 });
+      await claimed({ ...newClaim(), id: claims[0]?.id ?? '', accountId: 'acct_4', now: 2_000 });
+      expect(await store.idempotency.stored('acct_4')).toEqual({ items: 3, bytes: 3 });
+      await Promise.all([store.idempotency.deleteExpired(2_000, 10), store.idempotency.deleteExpired(2_000, 10)]);
+      expect(await store.idempotency.stored('acct_4')).toEqual({ items: 1, bytes: 0 });
     });
   });
 }

@@ -29,6 +29,7 @@ export interface BulkTarget<Name extends keyof Tables = keyof Tables> {
  *
  * - Integers come back as numbers. Sums that may be larger than a number can hold are cast to text by the query.
  * - A broken unique rule rejects with a DuplicateError.
+ * - Transactions behave as if they ran one after the other. SQLite has one writer; another dialect asks for that isolation.
  */
 export interface SqlDatabase {
   /** Sees everything that was committed before the call. */
@@ -37,9 +38,10 @@ export interface SqlDatabase {
   readonly report: Kysely<Tables>;
   /** All statements in one transaction and one round trip; durable when it resolves. */
   write<const Statements extends readonly Compilable[]>(statements: Statements): Promise<WriteResults<Statements>>;
-  /** The same, but only if the first statement changes a row. Otherwise nothing is written and the result is undefined. */
+  /** The same, but only if each of the first `guards` statements changes a row; undefined otherwise, and nothing is written. */
   writeIf<const Statements extends readonly Compilable[]>(
     statements: Statements,
+    guards?: number,
   ): Promise<WriteResults<Statements> | undefined>;
   /** Adds rows in one transaction, values in the order of the target's columns. Returns for each whether it was new. */
   insertNew<Name extends keyof Tables>(

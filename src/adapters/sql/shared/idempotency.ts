@@ -1,76 +1,138 @@
-import type { IdempotencyRecord, IdempotencyRepository, Ownership } from '../../../ports/idempotency.ts';
+import { type ExpressionBuilder, sql } from 'kysely';
+import type { ClaimResult, IdempotencyRecord, IdempotencyRepository, Ownership } from '../../../ports/idempotency.ts';
 import type { SqlDatabase } from './database.ts';
-import type { IdempotencyTable } from './tables.ts';
+import { fitsAlone, storedAmounts } from './stored-amounts.ts';
+import type { IdempotencyTable, Tables } from './tables.ts';
 
 const LEASE_OVER = 0;
+const ONE_RECORD = { items: 1, bytes: 0 };
+
+/** Most answers have these headers; they are stored as null. */
+const JSON_HEADERS = '{"content-type":"application/json; charset=utf-8"}';
 
 const toRecord = (row: IdempotencyTable): IdempotencyRecord => ({
   id: row.id,
+  accountId: row.account_id,
   bodyHash: row.body_hash,
   runId: row.run_id,
   ownerId: row.owner_id,
   leaseUntil: row.lease_until_ms,
   expiresAt: row.expires_at_ms,
-  answer: row.status === null ? null : { status: row.status, headers: JSON.parse(row.headers ?? '{}'), body: row.body },
+  answer:
+    row.status === null
+      ? null
+      : { status: row.status, headers: JSON.parse(row.headers ?? JSON_HEADERS), body: row.body, bytes: row.bytes },
 });
 
-export function sqlIdempotency({ read, write }: SqlDatabase): IdempotencyRepository {
-  const owned = ({ id, runId, ownerId }: Ownership) =>
-    read
-      .updateTable('idempotency')
-      .where('id', '=', id)
-      .where('run_id', '=', runId)
-      .where('owner_id', '=', ownerId)
-      .where('status', 'is', null);
+type Records = ExpressionBuilder<Tables, 'idempotency'>;
+type Condition = (of: Records) => ReturnType<Records['and']>;
+
+const isOwned =
+  ({ id, runId, ownerId }: Ownership): Condition =>
+  (of) =>
+    of.and([of('id', '=', id), of('run_id', '=', runId), of('owner_id', '=', ownerId), of('status', 'is', null)]);
+
+const isExpired =
+  (ids: readonly string[], now: number): Condition =>
+  (of) =>
+    of.and([of('id', 'in', ids), of('expires_at_ms', '<=', now)]);
+
+export function sqlIdempotency({ read, write, writeIf }: SqlDatabase): IdempotencyRepository {
+  const amounts = storedAmounts(read, 'idempotency');
+  const owned = (ownership: Ownership) => read.updateTable('idempotency').where(isOwned(ownership));
+
+  /** Deletes records and takes them off the amounts of their accounts. */
+  const remove = async (condition: Condition) => {
+    const removed = read.selectFrom('idempotency').where(condition);
+    const [, { rows }] = await write([
+      read
+        .updateTable('stored_amounts')
+        .set((of) => {
+          const own = removed.where('idempotency.account_id', '=', sql.ref<string>('stored_amounts.account_id'));
+          return {
+            items: of('items', '-', own.select(sql<number>`count(*)`.as('items')).$asScalar()),
+            bytes: of('bytes', '-', own.select(sql<number>`coalesce(sum(bytes), 0)`.as('bytes')).$asScalar()),
+          };
+        })
+        .where('kind', '=', 'idempotency')
+        .where('account_id', 'in', removed.select('account_id')),
+      read.deleteFrom('idempotency').where(condition).returning(['id', 'run_id']),
+    ]);
+    return rows.map((row) => ({ id: row.id, runId: row.run_id }));
+  };
 
   return {
-    async claim({ id, bodyHash, runId, ownerId, leaseUntil, expiresAt, now }) {
-      const [expired, taken, found] = await write([
-        read.deleteFrom('idempotency').where('id', '=', id).where('expires_at_ms', '<=', now).returning('run_id'),
-        read
-          .insertInto('idempotency')
-          .values({
-            id,
-            body_hash: bodyHash,
-            run_id: runId,
-            owner_id: ownerId,
-            lease_until_ms: leaseUntil,
-            expires_at_ms: expiresAt,
-            status: null,
-            headers: null,
-            body: null,
-          })
-          .onConflict((conflict) =>
-            conflict
-              .column('id')
-              .doUpdateSet({ owner_id: ownerId, lease_until_ms: leaseUntil })
-              .where('idempotency.status', 'is', null)
-              .where((of) =>
-                of.or([of('idempotency.lease_until_ms', '<=', now), of('idempotency.owner_id', '=', ownerId)]),
-              )
-              .where('idempotency.body_hash', '=', bodyHash),
-          ),
-        read.selectFrom('idempotency').selectAll().where('id', '=', id),
-      ]);
-      const [row] = found.rows;
-      if (!row) throw new Error('the idempotency record that was just written is missing');
-      return { claimed: taken.changes > 0, record: toRecord(row), replacedRunId: expired.rows[0]?.run_id };
+    async claim({ now, ...claim }, quota) {
+      const { id, accountId, bodyHash, runId, ownerId, leaseUntil, expiresAt } = claim;
+      let replacedRunId: string | undefined;
+      // The second round is for a record that had expired, or was removed between two steps.
+      for (let round = 1; ; round += 1) {
+        const created = await writeIf(
+          [
+            read
+              .insertInto('idempotency')
+              .values({
+                id,
+                account_id: accountId,
+                body_hash: bodyHash,
+                run_id: runId,
+                owner_id: ownerId,
+                lease_until_ms: leaseUntil,
+                expires_at_ms: expiresAt,
+                status: null,
+                headers: null,
+                body: null,
+                bytes: 0,
+              })
+              .onConflict((conflict) => conflict.column('id').doNothing()),
+            amounts.add(accountId, ONE_RECORD, { items: quota.items, bytes: 0 }),
+          ],
+          2,
+        );
+        if (created) return { claimed: true, record: { ...claim, answer: null }, replacedRunId };
+        const [taken, found] = await write([
+          read
+            .updateTable('idempotency')
+            .set({ owner_id: ownerId, lease_until_ms: leaseUntil })
+            .where('id', '=', id)
+            .where('body_hash', '=', bodyHash)
+            .where('status', 'is', null)
+            .where('expires_at_ms', '>', now)
+            .where((of) => of.or([of('lease_until_ms', '<=', now), of('owner_id', '=', ownerId)])),
+          read.selectFrom('idempotency').selectAll().where('id', '=', id),
+        ]);
+        const [row] = found.rows;
+        if (row !== undefined && row.expires_at_ms > now) {
+          return { claimed: taken.changes > 0, record: toRecord(row), replacedRunId } satisfies ClaimResult;
+        }
+        if (row !== undefined) replacedRunId = (await remove(isExpired([id], now)))[0]?.runId ?? replacedRunId;
+        else if (round > 1) return undefined;
+      }
     },
 
-    async complete(ownership, { status, headers, body }) {
-      const [{ changes }] = await write([owned(ownership).set({ status, headers: JSON.stringify(headers), body })]);
-      return changes > 0;
+    async complete(ownership, { status, headers, body, bytes }, quota) {
+      const amount = { items: 0, bytes };
+      const limit = { items: 0, bytes: quota.bytes };
+      const text = JSON.stringify(headers);
+      const changes = { status, headers: text === JSON_HEADERS ? null : text, body, bytes };
+      const stored =
+        fitsAlone(amount, limit) &&
+        (await writeIf(
+          [
+            owned(ownership).set(changes).where('account_id', '=', ownership.accountId),
+            amounts.add(ownership.accountId, amount, limit),
+          ],
+          2,
+        ));
+      if (stored) return 'stored';
+      const [released] = await write([owned(ownership).set({ lease_until_ms: LEASE_OVER })]);
+      return released.changes > 0 ? 'over quota' : 'lost';
     },
 
-    async abandon({ id, runId, ownerId }) {
-      await write([
-        read
-          .deleteFrom('idempotency')
-          .where('id', '=', id)
-          .where('run_id', '=', runId)
-          .where('owner_id', '=', ownerId)
-          .where('status', 'is', null),
-      ]);
+    stored: amounts.get,
+
+    async abandon(ownership) {
+      await remove(isOwned(ownership));
     },
 
     async release(ownership) {
@@ -99,15 +161,15 @@ export function sqlIdempotency({ read, write }: SqlDatabase): IdempotencyReposit
     },
 
     async deleteExpired(now, limit) {
-      const [{ rows }] = await write([
-        read
-          .deleteFrom('idempotency')
-          .where('id', 'in', (from) =>
-            from.selectFrom('idempotency').select('id').where('expires_at_ms', '<=', now).limit(limit),
-          )
-          .returning(['id', 'run_id']),
-      ]);
-      return rows.map((row) => ({ id: row.id, runId: row.run_id }));
+      const expired = await read
+        .selectFrom('idempotency')
+        .select('id')
+        .where('expires_at_ms', '<=', now)
+        .limit(limit)
+        .execute();
+      if (expired.length === 0) return [];
+      const ids = expired.map((row) => row.id);
+      return remove(isExpired(ids, now));
     },
   };
 }

@@ -105,14 +105,19 @@ export interface FileAttachmentsTable {
 
 export interface IdempotencyTable {
   id: string;
+  /** Empty for records from before they were counted. */
+  account_id: string;
   body_hash: string;
   run_id: string;
   owner_id: string;
   lease_until_ms: number;
   expires_at_ms: number;
   status: number | null;
+  /** Null while it runs, and for the usual headers of JSON. */
   headers: string | null;
   body: Uint8Array | null;
+  /** Size of the body, here or in the blob store. */
+  bytes: number;
 }
 
 export interface BatchesTable {

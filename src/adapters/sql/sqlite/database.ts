@@ -55,7 +55,7 @@ export async function openSqlite(options: SqliteOptions): Promise<SqlDatabase> {
       return reporter;
     }),
     write: async (statements) => (await writer.run(compile(statements))) as never,
-    writeIf: async (statements) => (await writer.runIf(compile(statements))) as never,
+    writeIf: async (statements, guards = 1) => (await writer.runIf(compile(statements), guards)) as never,
     async insertNew(target, rows) {
       const changes = await writer.runEach({ sql: insertNewSql(target), json: JSON.stringify(rows) });
       return changes.map((count) => count > 0);

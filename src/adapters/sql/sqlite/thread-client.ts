@@ -15,8 +15,8 @@ import type {
 export interface ThreadClient {
   /** For the writer: one transaction, durable when this resolves. */
   run(statements: readonly Statement[]): Promise<StatementResult[]>;
-  /** The same, but only if the first statement changes a row; undefined otherwise. */
-  runIf(statements: readonly Statement[]): Promise<StatementResult[] | undefined>;
+  /** The same, but only if each of the first `guards` statements changes a row; undefined otherwise. */
+  runIf(statements: readonly Statement[], guards: number): Promise<StatementResult[] | undefined>;
   /** One transaction that runs one statement with each list of parameters. Returns the changed rows of each. */
   runEach(repeated: RepeatedStatement): Promise<number[]>;
   close(): Promise<void>;
@@ -27,14 +27,14 @@ interface Pending {
   reject(error: Error): void;
 }
 
-function shareTexts(statements: readonly Statement[], guarded: boolean): StatementList {
+function shareTexts(statements: readonly Statement[], guards: number): StatementList {
   const places = new Map<string, number>();
   const steps = statements.map(({ sql, parameters }) => {
     const place = places.get(sql) ?? places.size;
     places.set(sql, place);
     return [place, parameters] as const;
   });
-  return { texts: [...places.keys()], steps, guarded };
+  return { texts: [...places.keys()], steps, guards };
 }
 
 /** Returns at once. The thread opens its connection with the first request. */
@@ -78,8 +78,8 @@ export function startThread(options: ThreadOptions): ThreadClient {
     });
 
   return {
-    run: (statements) => send(shareTexts(statements, false)) as Promise<StatementResult[]>,
-    runIf: (statements) => send(shareTexts(statements, true)) as Promise<StatementResult[] | undefined>,
+    run: (statements) => send(shareTexts(statements, 0)) as Promise<StatementResult[]>,
+    runIf: (statements, guards) => send(shareTexts(statements, guards)) as Promise<StatementResult[] | undefined>,
     runEach: (repeated) => send(repeated) as Promise<number[]>,
     async close() {
       if (!stopped) worker.postMessage('close' satisfies ThreadRequest);

@@ -23,8 +23,8 @@ export interface ThreadOptions {
 
 /** Each statement text is sent once, however many rows it writes: copying it for every row cost more than the rows. */
 export interface StatementList {
-  /** Nothing is written unless the first step changes a row. */
-  guarded: boolean;
+  /** Nothing is written unless each of these first steps changes a row. */
+  guards: number;
   texts: readonly string[];
   steps: readonly (readonly [text: number, Statement['parameters']])[];
 }
@@ -42,6 +42,6 @@ export type ThreadRequest = ThreadWork | 'close';
 export type ThreadReply =
   | { id: number; results: StatementResult[] }
   | { id: number; changes: number[] }
-  /** A guarded list whose first step changed nothing. */
+  /** A guard changed no row. */
   | { id: number; refused: true }
   | { id: number; failure: { message: string; duplicate: boolean } };

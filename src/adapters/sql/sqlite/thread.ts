@@ -32,7 +32,7 @@ function close(): void {
   port?.close();
 }
 
-/** Thrown to roll back a guarded list whose first step changed nothing. */
+/** Thrown to roll back when a guard changed no row. */
 class GuardRefused extends Error {}
 
 function failure(id: number, error: unknown): ThreadReply {
@@ -47,7 +47,7 @@ function run(connection: Connection, work: ThreadWork): ThreadReply {
   if ('json' in work) return { id: work.id, changes: connection.executeEach(work.sql, JSON.parse(work.json)) };
   const results = work.steps.map(([text, parameters], index) => {
     const result = connection.execute({ sql: work.texts[text] as string, parameters });
-    if (work.guarded && index === 0 && result.changes === 0) throw new GuardRefused();
+    if (index < work.guards && result.changes === 0) throw new GuardRefused();
     return result;
   });
   return { id: work.id, results };

@@ -8,6 +8,7 @@ import * as millisecondTimes from './0013-millisecond-times.ts';
 import * as storedAmounts from './0014-stored-amounts.ts';
 import * as batchLeases from './0015-batch-leases.ts';
 import * as attachmentLeases from './0016-attachment-leases.ts';
+import * as idempotencyAmounts from './0017-idempotency-amounts.ts';
 
 /**
  * Run in the order of their names, forwards only. Numbers only sort: 0003 to 0009 never existed. A released migration is never
@@ -23,4 +24,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0014-stored-amounts': storedAmounts,
   '0015-batch-leases': batchLeases,
   '0016-attachment-leases': attachmentLeases,
+  '0017-idempotency-amounts': idempotencyAmounts,
 };
