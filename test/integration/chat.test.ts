@@ -6,7 +6,7 @@ import OpenAI from 'openai';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { answerJson, hangUp } from '../fixtures/fake-upstream.ts';
 import { eventData, recordingFetch } from '../fixtures/openai-schemas/recording-fetch.ts';
-import { CHAT, type HttpBed, KEY, startHttpBed } from './http-bed.ts';
+import { CHAT, type HttpBed, KEY, startHttpBed } from './http/bed.ts';
 
 /** More than the upstream takes at a time, so that some of them wait. */
 const STREAMS = 100;

@@ -9,7 +9,7 @@ import {
   startFakeUpstream,
 } from '../fixtures/fake-upstream.ts';
 import { recordingFetch } from '../fixtures/openai-schemas/recording-fetch.ts';
-import { EMBEDDING, type HttpBed, KEY, startHttpBed } from './http-bed.ts';
+import { EMBEDDING, type HttpBed, KEY, startHttpBed } from './http/bed.ts';
 
 /** A model that another upstream serves, in another region. */
 const OTHER = 'intfloat/e5-mistral-7b-instruct';

@@ -1,7 +1,7 @@
 import { CohereClientV2 } from 'cohere-ai';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type FakeUpstream, startFakeUpstream } from '../fixtures/fake-upstream.ts';
-import { type HttpBed, KEY, startHttpBed } from './http-bed.ts';
+import { type HttpBed, KEY, startHttpBed } from './http/bed.ts';
 
 const MODEL = 'baai/bge-reranker-v2-m3';
 

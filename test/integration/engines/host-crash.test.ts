@@ -13,7 +13,7 @@ import {
   testModel,
   until,
   use,
-} from '../fixtures/engine-bed.ts';
+} from '../../fixtures/engine-bed.ts';
 
 const chat = testModel('test/chat', CHAT);
 
@@ -141,7 +141,7 @@ describe('a hang', () => {
 
 describe('engine processes', () => {
   it.each(['idle', 'spin'])('do not outlive a server that is killed (%s)', async (state) => {
-    const script = fileURLToPath(new URL('../fixtures/engine-owner.ts', import.meta.url));
+    const script = fileURLToPath(new URL('../../fixtures/engine-owner.ts', import.meta.url));
     const server = spawn(process.execPath, [script, state], { stdio: ['ignore', 'pipe', 'inherit'] });
     try {
       const [line] = await once(server.stdout, 'data');

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { TranscriptionRequest } from '../../src/engines/engine.ts';
-import { answerJson } from '../fixtures/fake-upstream.ts';
-import { type RemoteBench, remoteBench } from '../fixtures/remote-bench.ts';
+import type { TranscriptionRequest } from '../../../src/engines/engine.ts';
+import { answerJson } from '../../fixtures/fake-upstream.ts';
+import { type RemoteBench, remoteBench } from '../../fixtures/remote-bench.ts';
 
 let bench: RemoteBench;
 afterEach(() => bench.close());

@@ -3,9 +3,9 @@ import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
-import { type Service, startService } from '../../src/compose/service.ts';
-import { loadConfig } from '../../src/config/load.ts';
-import { type FakeUpstream, startFakeUpstream } from '../fixtures/fake-upstream.ts';
+import { type Service, startService } from '../../../src/compose/service.ts';
+import { loadConfig } from '../../../src/config/load.ts';
+import { type FakeUpstream, startFakeUpstream } from '../../fixtures/fake-upstream.ts';
 
 export const KEY = 'integration-key-0123456789';
 export const CHAT = 'qwen/qwen2.5-0.5b-instruct';

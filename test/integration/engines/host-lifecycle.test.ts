@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { errors } from '../../src/errors/errors.ts';
-import { alive, callContext, embed, engineBed, testModel, until, use } from '../fixtures/engine-bed.ts';
+import { errors } from '../../../src/errors/errors.ts';
+import { alive, callContext, embed, engineBed, testModel, until, use } from '../../fixtures/engine-bed.ts';
 
 const MB = 1024 * 1024;
 

@@ -6,10 +6,10 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
-import type { CallContext, ChatEvent, ChatRequest } from '../../src/engines/engine.ts';
-import { createRemoteModel, type RemoteModel, type RemoteTask } from '../../src/engines/remote/remote-model.ts';
-import { countFakeTokens, type FakeUpstream, startFakeUpstream } from '../fixtures/fake-upstream.ts';
-import { collect, noUpstreamMetrics } from '../fixtures/remote-bench.ts';
+import type { CallContext, ChatEvent, ChatRequest } from '../../../src/engines/engine.ts';
+import { createRemoteModel, type RemoteModel, type RemoteTask } from '../../../src/engines/remote/remote-model.ts';
+import { countFakeTokens, type FakeUpstream, startFakeUpstream } from '../../fixtures/fake-upstream.ts';
+import { collect, noUpstreamMetrics } from '../../fixtures/remote-bench.ts';
 
 /** A second Baobab, in a process of its own, that gets its answers from fake upstreams: no weights are needed. */
 const KEY = 'second-baobab-key-0123456789';
@@ -23,7 +23,7 @@ let second: { process: ChildProcess; url: string };
 const models: RemoteModel[] = [];
 
 async function startSecond(): Promise<{ process: ChildProcess; url: string }> {
-  const child = spawn(process.execPath, [join(import.meta.dirname, '../../src/main.ts'), 'serve', '--port', '0'], {
+  const child = spawn(process.execPath, [join(import.meta.dirname, '../../../src/main.ts'), 'serve', '--port', '0'], {
     cwd: directory,
     env: {
       PATH: process.env.PATH,

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { CHAT, EMBEDDING, type HttpBed, startHttpBed } from './http-bed.ts';
+import { CHAT, EMBEDDING, type HttpBed, startHttpBed } from './bed.ts';
 
 describe('idempotency keys over HTTP', () => {
   let bed: HttpBed;

@@ -1,7 +1,7 @@
 import { afterEach, expect, it } from 'vitest';
-import { ApiError } from '../../src/errors/api-error.ts';
-import { answerJson, type FakeHandler, hangUp, silence } from '../fixtures/fake-upstream.ts';
-import { type RemoteBench, remoteBench } from '../fixtures/remote-bench.ts';
+import { ApiError } from '../../../src/errors/api-error.ts';
+import { answerJson, type FakeHandler, hangUp, silence } from '../../fixtures/fake-upstream.ts';
+import { type RemoteBench, remoteBench } from '../../fixtures/remote-bench.ts';
 
 let bench: RemoteBench;
 afterEach(() => bench.close());

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { expect, it } from 'vitest';
-import { readAnswer, startHttpBed } from './http-bed.ts';
+import { readAnswer, startHttpBed } from './bed.ts';
 
 it('shutting down does not wait for connections on which nothing was ever sent', async () => {
   const bed = await startHttpBed();

@@ -3,13 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Registry } from 'prom-client';
 import { afterEach, describe, expect, it } from 'vitest';
-import { modelsCommand } from '../../src/cli/models.ts';
-import { loadConfig } from '../../src/config/load.ts';
-import type { ChatRequest } from '../../src/engines/engine.ts';
-import { createUpstreamMetrics } from '../../src/metrics/upstream-metrics.ts';
-import { answerJson, startFakeUpstream } from '../fixtures/fake-upstream.ts';
-import { type BenchOptions, collect, type RemoteBench, remoteBench } from '../fixtures/remote-bench.ts';
-import { CHAT, EMBEDDING, startHttpBed } from './http-bed.ts';
+import { modelsCommand } from '../../../src/cli/models.ts';
+import { loadConfig } from '../../../src/config/load.ts';
+import type { ChatRequest } from '../../../src/engines/engine.ts';
+import { createUpstreamMetrics } from '../../../src/metrics/upstream-metrics.ts';
+import { answerJson, startFakeUpstream } from '../../fixtures/fake-upstream.ts';
+import { type BenchOptions, collect, type RemoteBench, remoteBench } from '../../fixtures/remote-bench.ts';
+import { CHAT, EMBEDDING, startHttpBed } from '../http/bed.ts';
 
 const hello: ChatRequest = { prompt: { messages: [{ role: 'user', content: 'Hi' }] } };
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { KINDS } from '../../src/errors/kinds.ts';
-import { type Answer, CHAT, EMBEDDING, type HttpBed, KEY, readAnswer, startHttpBed } from './http-bed.ts';
+import { KINDS } from '../../../src/errors/kinds.ts';
+import { type Answer, CHAT, EMBEDDING, type HttpBed, KEY, readAnswer, startHttpBed } from './bed.ts';
 
 let bed: HttpBed;
 beforeAll(async () => {

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { Worker } from 'node:worker_threads';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { CHAT, EMBEDDING, type HttpBed, KEY, startHttpBed } from './http-bed.ts';
+import { CHAT, EMBEDDING, type HttpBed, KEY, startHttpBed } from './bed.ts';
 
 const texts = (count: number, repeats: number) =>
   Array.from({ length: count }, (_, index) => `${index} ${'river market morning teacher harvest '.repeat(repeats)}`);

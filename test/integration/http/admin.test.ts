@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { CHAT, EMBEDDING, type HttpBed, startHttpBed } from './http-bed.ts';
+import { CHAT, EMBEDDING, type HttpBed, startHttpBed } from './bed.ts';
 
 let bed: HttpBed;
 beforeAll(async () => {

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { ChatEvent, ChatRequest } from '../../src/engines/engine.ts';
+import type { ChatEvent, ChatRequest } from '../../../src/engines/engine.ts';
 import {
   answerJson,
   type FakeHandler,
@@ -8,8 +8,8 @@ import {
   hangUp,
   silence,
   startFakeUpstream,
-} from '../fixtures/fake-upstream.ts';
-import { type BenchOptions, collect, type RemoteBench, remoteBench } from '../fixtures/remote-bench.ts';
+} from '../../fixtures/fake-upstream.ts';
+import { type BenchOptions, collect, type RemoteBench, remoteBench } from '../../fixtures/remote-bench.ts';
 
 let bench: RemoteBench;
 afterEach(() => bench.close());

@@ -1,5 +1,5 @@
 import { afterEach, expect, it } from 'vitest';
-import { collect, type RemoteBench, remoteBench } from '../fixtures/remote-bench.ts';
+import { collect, type RemoteBench, remoteBench } from '../../fixtures/remote-bench.ts';
 
 let bench: RemoteBench;
 afterEach(() => bench.close());

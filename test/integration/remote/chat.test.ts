@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { ChatEvent, ChatRequest } from '../../src/engines/engine.ts';
-import { answerJson, type FakeKind } from '../fixtures/fake-upstream.ts';
-import { collect, type RemoteBench, remoteBench } from '../fixtures/remote-bench.ts';
+import type { ChatEvent, ChatRequest } from '../../../src/engines/engine.ts';
+import { answerJson, type FakeKind } from '../../fixtures/fake-upstream.ts';
+import { collect, type RemoteBench, remoteBench } from '../../fixtures/remote-bench.ts';
 
 let bench: RemoteBench;
 afterEach(() => bench.close());

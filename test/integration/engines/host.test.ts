@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { vectorOf } from '../fixtures/drivers/scripted.ts';
-import { CHAT, callContext, capability, embed, engineBed, testModel, until, use } from '../fixtures/engine-bed.ts';
+import { vectorOf } from '../../fixtures/drivers/scripted.ts';
+import { CHAT, callContext, capability, embed, engineBed, testModel, until, use } from '../../fixtures/engine-bed.ts';
 
 describe('calls through an engine process', () => {
   it('bring every vector back bit by bit and in order, also when the request is split over processes', async () => {

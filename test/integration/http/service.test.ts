@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
 import fastCheck from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { CHAT, EMBEDDING, type HttpBed, KEY, startHttpBed } from './http-bed.ts';
+import { CHAT, EMBEDDING, type HttpBed, KEY, startHttpBed } from './bed.ts';
 
 let bed: HttpBed;
 beforeAll(async () => {
@@ -21,7 +21,7 @@ describe('routes without a key', () => {
   });
 
   it('/openapi.json is the committed document', async () => {
-    const committed = await readFile(join(import.meta.dirname, '../../docs/openapi.json'), 'utf8');
+    const committed = await readFile(join(import.meta.dirname, '../../../docs/openapi.json'), 'utf8');
     expect(JSON.parse(await text('/openapi.json')), 'run `npm run openapi`').toEqual(JSON.parse(committed));
   });
 
