@@ -28,7 +28,7 @@ const llama = await getLlama({ gpu: false, build: 'never', progressLogs: false }
 const ajv = new Ajv2020({ strict: false, validateFormats: false, validateSchema: false, logger: false });
 
 const converters: Record<string, Convert> = {
-  baobab: (schema) => schemaGrammar(schema, 'schema'),
+  baobab: (schema) => schemaGrammar(schema, ['schema']),
   'node-llama-cpp': (schema) => new LlamaJsonSchemaGrammar(llama, schema as never).grammar,
 };
 const script = values['llama-cpp'];

@@ -1,12 +1,14 @@
 import type { LlamaModel, Token } from 'node-llama-cpp';
 import { errors } from '../../../errors/errors.ts';
 import type { CallContext, ChatEvent, ChatGeneration, ChatRequest, TokenUsage } from '../../engine.ts';
+import { compileGrammars, type RequestGrammars } from '../compile/request-grammars.ts';
+import { jsonObjectGrammar } from '../grammar/json-grammar.ts';
 import type { ChatTemplate, PromptPart, RenderedPrompt } from '../prompt/chat-template.ts';
 import type { PromptLimit, PromptTokenizer } from '../prompt/prompt.ts';
 import type { Vocabulary } from '../prompt/vocabulary.ts';
 import { callForms, openingGrammar } from '../tools/call-form.ts';
 import { GENERIC_SYNTAX } from '../tools/call-syntax.ts';
-import { type CallPlan, planCalls } from '../tools/tool-calls.ts';
+import type { CallPlan } from '../tools/tool-calls.ts';
 import type { Batching } from './batching.ts';
 import { type Channel, createChannel } from './channel.ts';
 import { evaluate } from './evaluation.ts';
@@ -119,11 +121,7 @@ interface GenerationPlan {
 async function prepare({ dependencies, request, signal }: Production): Promise<GenerationPlan> {
   const { vocabulary, grammars, contextLength } = dependencies;
   checkBias(request.logitBias, vocabulary.size);
-  const plan = planCalls({
-    tools: request.tools,
-    choice: request.toolChoice,
-    parallel: request.parallelToolCalls ?? true,
-  });
+  const { calls: plan, format } = grammarsOf(request);
   const param = 'messages' in request.prompt ? 'messages' : 'prompt';
   const limit = { param, tokens: contextLength - 1, signal };
   const rendered = renderPrompt(dependencies, { ...request, tools: plan && request.tools }, plan, limit);
@@ -147,9 +145,11 @@ async function prepare({ dependencies, request, signal }: Production): Promise<G
     maxOutputTokens: dependencies.maxOutputTokens,
     maxTokens: request.maxTokens,
   });
+  const opening = calls && openingGrammar(calls.forms, syntax);
+  const textGrammar = request.format?.type === 'json_object' ? jsonObjectGrammar() : format;
   const grammar = createGrammarSwitch(
     grammars,
-    await grammars.forFormat(request.format, calls && openingGrammar(calls.forms, syntax)),
+    textGrammar === undefined ? undefined : await grammars.createWith(textGrammar, opening),
   );
   await grammar.follow(output.callGrammar);
   return {
@@ -160,6 +160,10 @@ async function prepare({ dependencies, request, signal }: Production): Promise<G
     reproducible: request.seed !== undefined || temperatureOf(request) === 0,
   };
 }
+
+/** Compiled before the request reached this process, unless it was not called through the host. */
+const grammarsOf = (request: ChatRequest) =>
+  (request.prepared as RequestGrammars | undefined) ?? compileGrammars(request);
 
 /** Generates until the model, a stop sequence or the budget ends it; `cut` tells the last. */
 async function decode(

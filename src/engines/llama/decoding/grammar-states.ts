@@ -1,20 +1,14 @@
 import { type LlamaGrammar, LlamaGrammarEvaluationState, type LlamaModel } from 'node-llama-cpp';
 import { ApiError } from '../../../errors/api-error.ts';
-import type { OutputFormat } from '../../engine.ts';
-import { jsonObjectGrammar } from '../grammar/json-grammar.ts';
-import { schemaGrammar } from '../grammar/schema-grammar.ts';
 
-/** Compiled grammars are kept, since one client sends the same schema again and again. */
+/** Clients send the same schema again and again. */
 const KEPT_GRAMMARS = 32;
 
 /** Fresh evaluation states: each belongs to one answer. */
 export interface GrammarStates {
   create(grammar: string): Promise<LlamaGrammarEvaluationState>;
-  /** `alternative`: a GBNF expression that is as good as an answer in the format. */
-  forFormat(
-    format: OutputFormat | undefined,
-    alternative: string | undefined,
-  ): Promise<LlamaGrammarEvaluationState | undefined>;
+  /** `alternative`: a GBNF expression that may be written instead. */
+  createWith(grammar: string, alternative: string | undefined): Promise<LlamaGrammarEvaluationState>;
 }
 
 export function createGrammarStates(model: LlamaModel): GrammarStates {
@@ -23,9 +17,13 @@ export function createGrammarStates(model: LlamaModel): GrammarStates {
     try {
       return await model.llama.createGrammar({ grammar: text });
     } catch (cause) {
-      throw new ApiError('unsupported_parameter', 'The schema is too large to be enforced. Make it smaller.', {
-        cause,
-      });
+      throw new ApiError(
+        'unsupported_parameter',
+        'The schema cannot be enforced: its grammar is too large, or a schema begins with a reference to itself.',
+        {
+          cause,
+        },
+      );
     }
   };
   const create = async (text: string): Promise<LlamaGrammarEvaluationState> => {
@@ -37,20 +35,14 @@ export function createGrammarStates(model: LlamaModel): GrammarStates {
   };
   return {
     create,
-    async forFormat(format, alternative) {
-      if (format === undefined || format.type === 'text') return undefined;
-      const grammar =
-        format.type === 'json_object'
-          ? jsonObjectGrammar()
-          : schemaGrammar(format.schema, 'response_format.json_schema.schema');
-      return create(
+    createWith: (grammar, alternative) =>
+      create(
         alternative === undefined ? grammar : grammar.replace(/^root ::= .*/, (root) => `${root} | ${alternative}`),
-      );
-    },
+      ),
   };
 }
 
-/** The grammar in force at one moment of an answer: that of the text, or that of a call's current phase. */
+/** The grammar at one moment of an answer: that of the text, or that of a call's current phase. */
 export interface GrammarSwitch {
   readonly state: LlamaGrammarEvaluationState | undefined;
   follow(callGrammar: string | undefined): Promise<void>;

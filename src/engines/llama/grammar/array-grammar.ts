@@ -12,14 +12,14 @@ export function arrayGrammar({ rules, convert }: Conversion, schema: SchemaObjec
   const others = Array.isArray(schema.items) ? schema.additionalItems : schema.items;
   const leading = tuple
     .slice(0, most)
-    .map((item, index) => convert(item, inside(place, `prefixItems[${index}]`, String(index))));
+    .map((item, index) => convert(item, inside(place, ['prefixItems', index], String(index))));
   const min = Math.max(0, least - leading.length);
   const max = others === false || (tuple.length > 0 && others === undefined && min === 0) ? 0 : most - leading.length;
   if (min > max) throw cannotExpress(place.location, 'minItems', 'too few items are allowed');
   if (max === 0) {
     return rules.add(place.hint, ['"["', SPACE, leading.join(` ${SPACE} "," ${SPACE} `), SPACE, '"]"'].join(' '));
   }
-  const item = convert(others, inside(place, 'items', 'item'));
+  const item = convert(others, inside(place, ['items'], 'item'));
   const rest =
     leading.length === 0
       ? list(rules, item, min, max)

@@ -1,11 +1,14 @@
+import type { FieldPath } from '../../../errors/fields.ts';
+import { checkAlternatives } from './budget.ts';
 import type { Conversion, Place } from './conversion.ts';
-import { literal } from './grammar-rules.ts';
-import { areDisjoint } from './schema-disjoint.ts';
+import { literalChoice } from './literal-choice.ts';
+import { createDisjoint } from './schema-disjoint.ts';
 import { assertionKeys, cannotExpress, type SchemaObject } from './schema-document.ts';
 import { hasType } from './schema-types.ts';
 
 /** `anyOf` and `oneOf`: one of the branches, each together with the keywords beside them. */
 export function choiceGrammar(conversion: Conversion, schema: SchemaObject, place: Place): string {
+  const { rules, convert, intersect } = conversion;
   const keyword = 'anyOf' in schema ? 'anyOf' : 'oneOf';
   const { [keyword]: branches, ...rest } = schema;
   if (!Array.isArray(branches) || branches.length === 0) {
@@ -14,20 +17,26 @@ export function choiceGrammar(conversion: Conversion, schema: SchemaObject, plac
   if (keyword === 'oneOf') requireDisjoint(conversion, branches, place.location);
   const shared = assertionKeys(rest).length > 0;
   const alternatives = branches.map((branch: unknown, index) =>
-    conversion.convert(shared ? { allOf: [rest, branch] } : branch, {
+    convert(shared ? intersect(rest, branch) : branch, {
       ...place,
-      location: `${place.location}.${keyword}[${index}]`,
+      location: [...place.location, keyword, index],
       hint: `${place.hint}-${index}`,
       depth: place.depth + 1,
     }),
   );
-  return conversion.rules.add(place.hint, [...new Set(alternatives)].join(' | '));
+  const name = rules.addChoice(place.hint, alternatives);
+  const count = rules.alternativesOf(name).length;
+  checkAlternatives(count, place.location, keyword, `there are ${count} alternatives`);
+  return name;
 }
 
-function requireDisjoint({ expand }: Conversion, branches: readonly unknown[], location: string): void {
-  const resolve = (schema: unknown) => expand(schema, location);
+function requireDisjoint({ expand, budget }: Conversion, branches: readonly unknown[], location: FieldPath): void {
+  const areDisjoint = createDisjoint({
+    resolve: (schema) => expand(schema, location),
+    spend: (steps) => budget.spend(steps, location, 'oneOf'),
+  });
   for (const [index, branch] of branches.entries()) {
-    const overlap = branches.findIndex((other, at) => at > index && !areDisjoint(branch, other, resolve));
+    const overlap = branches.findIndex((other, at) => at > index && !areDisjoint(branch, other));
     if (overlap === -1) continue;
     const why = `a value may match both branch ${index} and branch ${overlap}; tell them apart by a constant or use 'anyOf'`;
     throw cannotExpress(location, 'oneOf', why);
@@ -36,18 +45,21 @@ function requireDisjoint({ expand }: Conversion, branches: readonly unknown[], l
 
 /** `enum` and `const`. */
 export function listedGrammar(
-  { rules }: Conversion,
+  { rules, budget }: Conversion,
   schema: SchemaObject,
   keys: readonly string[],
-  place: Place,
+  { location, hint }: Place,
 ): string {
   const besides = keys.find((key) => !['enum', 'const', 'type', 'nullable'].includes(key));
-  if (besides !== undefined) throw cannotExpress(place.location, besides, "it is combined with 'enum' or 'const'");
-  const listedValues: unknown[] = Array.isArray(schema.enum) ? schema.enum : [schema.const];
-  const values = listedValues.filter(
-    (value) =>
-      hasType(value, schema) && (!('const' in schema) || JSON.stringify(value) === JSON.stringify(schema.const)),
-  );
-  if (values.length === 0) throw cannotExpress(place.location, 'enum', 'no value is left to choose from');
-  return rules.add(place.hint, values.map((value) => literal(JSON.stringify(value))).join(' | '));
+  if (besides !== undefined) throw cannotExpress(location, besides, "it is combined with 'enum' or 'const'");
+  const keyword = Array.isArray(schema.enum) ? 'enum' : 'const';
+  const listed: unknown[] = Array.isArray(schema.enum) ? schema.enum : [schema.const];
+  budget.spend(listed.length, location, keyword);
+  const only = 'const' in schema ? JSON.stringify(schema.const) : undefined;
+  const texts = listed
+    .filter((value) => hasType(value, schema))
+    .map((value) => JSON.stringify(value))
+    .filter((text) => only === undefined || text === only);
+  if (texts.length === 0) throw cannotExpress(location, 'enum', 'no value is left to choose from');
+  return literalChoice(rules, texts, { hint, location, keyword });
 }

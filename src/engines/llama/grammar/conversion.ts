@@ -1,9 +1,11 @@
+import type { FieldPath } from '../../../errors/fields.ts';
+import type { CompileBudget } from './budget.ts';
 import type { GrammarRules } from './grammar-rules.ts';
 import { cannotExpress, type SchemaObject } from './schema-document.ts';
 
 /** Where in a schema the conversion is. */
 export interface Place {
-  location: string;
+  location: FieldPath;
   /** For readable rule names. */
   hint: string;
   depth: number;
@@ -14,16 +16,19 @@ export interface Place {
 /** What the converters of the single keywords share while one schema is converted. */
 export interface Conversion {
   rules: GrammarRules;
+  budget: CompileBudget;
   /** Adds the rules of a schema and returns a GBNF expression for its values. */
   convert(schema: unknown, place: Place): string;
   /** Follows references and merges `allOf`, at the top level of the schema only. */
-  expand(schema: unknown, location: string): SchemaObject | boolean;
+  expand(schema: unknown, location: FieldPath): SchemaObject | boolean;
+  /** A schema for values that satisfy both. Equal arguments give the same object. */
+  intersect(a: unknown, b: unknown): unknown;
 }
 
 /** The place of a part that begins after at least one character of its parent. */
-export function inside(place: Place, part: string, hint: string): Place {
+export function inside(place: Place, part: FieldPath, hint: string): Place {
   return {
-    location: `${place.location}.${part}`,
+    location: [...place.location, ...part],
     hint: `${place.hint}-${hint}`,
     depth: place.depth + 1,
     open: [],

@@ -1,20 +1,43 @@
-/** Collects the rules of one GBNF grammar. Equal rule bodies share one rule. */
+/** llama.cpp parses a grammar of this length in 0.1 to 0.2 s, and blocks the engine meanwhile. */
+export const MAX_GRAMMAR_CHARACTERS = 262_144;
+
+export class GrammarTooLarge extends Error {
+  override readonly name = 'GrammarTooLarge';
+}
+
+/** Collects the rules of one GBNF grammar. Equal rule bodies share one rule. Throws `GrammarTooLarge` past the limit. */
 export interface GrammarRules {
-  /** Names an expression; returns a reference to it. */
+  /** Names an expression and returns a reference to it. */
   add(hint: string, expression: string): string;
+  /**
+   * The same for a choice between rules. A choice of choices becomes one list: llama.cpp looks for left recursion along every path,
+   * which would double with each level.
+   */
+  addChoice(hint: string, names: readonly string[]): string;
+  /** The rules that a choice chooses from, or the rule itself. */
+  alternativesOf(name: string): readonly string[];
   /** Reserves a name for a rule that refers to itself; `define` completes it. */
   reserve(hint: string): string;
   define(name: string, expression: string): void;
+  entries(): readonly (readonly [string, string])[];
   /** The whole grammar, with this expression as its root. */
   toText(root: string): string;
 }
 
-export function createGrammarRules(): GrammarRules {
+/** `known`: rules of an earlier grammar to go on with. */
+export function createGrammarRules(known: readonly (readonly [string, string])[] = []): GrammarRules {
   const bodies = new Map<string, string>();
   const nameOfBody = new Map<string, string>();
   const lastCountOf = new Map<string, number>();
+  const choices = new Map<string, readonly string[]>();
+  let characters = 0;
+
   const reserve = (hint: string): string => {
-    const base = hint.replace(/[^a-zA-Z0-9]+/g, '-').replace(/^-+|-+$/g, '') || 'rule';
+    const base =
+      hint
+        .slice(-MAX_NAME)
+        .replace(/[^a-zA-Z0-9]+/g, '-')
+        .replace(/^-+|-+$/g, '') || 'rule';
     let name = base === 'root' ? 'root-1' : base;
     let count = lastCountOf.get(base) ?? 1;
     while (bodies.has(name)) name = `${base}-${++count}`;
@@ -22,21 +45,42 @@ export function createGrammarRules(): GrammarRules {
     bodies.set(name, '');
     return name;
   };
-  const define = (name: string, expression: string) => void bodies.set(name, expression);
+  const define = (name: string, expression: string) => {
+    characters += name.length + expression.length - (bodies.get(name)?.length ?? 0);
+    if (characters > MAX_GRAMMAR_CHARACTERS) throw new GrammarTooLarge('The grammar is too large');
+    bodies.set(name, expression);
+    if (bodies.has(expression)) choices.set(name, alternativesOf(expression));
+  };
+  const add = (hint: string, expression: string): string => {
+    const known = nameOfBody.get(expression);
+    if (known !== undefined) return known;
+    const name = reserve(hint);
+    define(name, expression);
+    nameOfBody.set(expression, name);
+    return name;
+  };
+  const alternativesOf = (name: string): readonly string[] => choices.get(name) ?? [name];
+
+  for (const [name, body] of known) define(name, body);
+
   return {
     reserve,
     define,
-    add(hint, expression) {
-      const known = nameOfBody.get(expression);
-      if (known !== undefined) return known;
-      const name = reserve(hint);
-      define(name, expression);
-      nameOfBody.set(expression, name);
+    add,
+    addChoice(hint, names) {
+      const alternatives = [...new Set(names.flatMap(alternativesOf))];
+      const name = add(hint, alternatives.join(' | '));
+      choices.set(name, alternatives);
       return name;
     },
+    alternativesOf,
+    entries: () => [...bodies],
     toText: (root) => [`root ::= ${root}`, ...bodies.entries().map(([name, body]) => `${name} ::= ${body}`)].join('\n'),
   };
 }
+
+/** Names are made of places in the schema, which may be deep. */
+const MAX_NAME = 64;
 
 /** A GBNF literal that matches exactly this text. */
 export function literal(text: string): string {
@@ -56,11 +100,14 @@ const escapeInClass = (character: string) => (character === '\\' ? '\\\\' : hexa
 
 const hexadecimal = (character: string) => `\\x${character.charCodeAt(0).toString(16).padStart(2, '0')}`;
 
-/** llama.cpp writes every repetition out, and refuses those above 2000: long ones are built from blocks. */
+/** llama.cpp writes every repetition out and refuses those above 2000, so long ones are built from blocks. */
 const BLOCK = 100;
 const WRITTEN_OUT = 200;
 /** Longer than any answer: the same as no bound. */
 const UNREACHABLE = 1_000_000;
+
+/** A text can be matched in up to three ways then: in the blocks, after them, or up to the very end. */
+export const isWrittenInBlocks = (min: number, max: number) => max <= UNREACHABLE && max - min > WRITTEN_OUT;
 
 /** Between `min` and `max` times an expression that is a single GBNF element. */
 export function repeat(rules: GrammarRules, element: string, min: number, max = Number.POSITIVE_INFINITY): string {

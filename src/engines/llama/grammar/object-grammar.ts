@@ -1,3 +1,4 @@
+import { checkAlternatives } from './budget.ts';
 import { type Conversion, countOf, inside, type Place } from './conversion.ts';
 import { literal } from './grammar-rules.ts';
 import { jsonRules, list, memberList, SPACE } from './json-grammar.ts';
@@ -16,25 +17,39 @@ export function objectGrammar(conversion: Conversion, schema: SchemaObject, plac
   }
   requireFreeNames(schema, place);
   const declared = isObject(schema.properties) ? schema.properties : {};
+  const schemaOf = (name: string) => (Object.hasOwn(declared, name) ? declared[name] : others);
   const isRequired = new Set(required);
-  const unknown = required.find((name) => !(name in declared) && others === false);
+  const unknown = required.find((name) => !Object.hasOwn(declared, name) && others === false);
   if (unknown !== undefined)
     throw cannotExpress(place.location, 'required', `'${unknown}' is not among the properties`);
   let optionalLeft = most - required.length;
   if (optionalLeft < 0) throw cannotExpress(place.location, 'maxProperties', 'more properties are required');
   // Drops the optional properties beyond the maximum and requires enough of them for the minimum.
   const names = [...new Set([...Object.keys(declared), ...required])];
-  const possible = names.filter((name) => isRequired.has(name) || (declared[name] !== false && optionalLeft-- > 0));
+  const possible = names.filter((name) => isRequired.has(name) || (schemaOf(name) !== false && optionalLeft-- > 0));
   if (possible.length < least) throw cannotExpress(place.location, 'minProperties', 'too few properties are declared');
+  const optional = longestRun(possible, (name) => !isRequired.has(name));
+  checkAlternatives(optional, place.location, 'properties', `${optional} optional properties follow each other`);
   let needed = least - required.length;
   const members = possible.map((name) => ({
     required: isRequired.has(name) || needed-- > 0,
     expression: rules.add(
       `${place.hint}-${name}`,
-      `${literal(JSON.stringify(name))} ":" ${SPACE} ${convert(declared[name] ?? others, inside(place, `properties.${name}`, name))}`,
+      `${literal(JSON.stringify(name))} ":" ${SPACE} ${convert(schemaOf(name), inside(place, ['properties', name], name))}`,
     ),
   }));
   return rules.add(place.hint, `"{" ${SPACE} ${memberList(rules, members, place.hint)} "}"`);
+}
+
+/** Length of the longest run of items that pass the test. */
+function longestRun<T>(items: readonly T[], test: (item: T) => boolean): number {
+  let longest = 0;
+  let run = 0;
+  for (const item of items) {
+    run = test(item) ? run + 1 : 0;
+    longest = Math.max(longest, run);
+  }
+  return longest;
 }
 
 interface MapParts {
@@ -47,9 +62,9 @@ interface MapParts {
 
 function mapGrammar({ rules, convert }: Conversion, { others, most, names }: MapParts, place: Place): string {
   const key = isObject(names)
-    ? convert({ type: 'string', ...names }, inside(place, 'propertyNames', 'key'))
+    ? convert({ type: 'string', ...names }, inside(place, ['propertyNames'], 'key'))
     : jsonRules(rules).string;
-  const pair = `${key} ":" ${SPACE} ${convert(others, inside(place, 'additionalProperties', 'item'))}`;
+  const pair = `${key} ":" ${SPACE} ${convert(others, inside(place, ['additionalProperties'], 'item'))}`;
   return rules.add(place.hint, `"{" ${SPACE} ${list(rules, rules.add(`${place.hint}-pair`, pair), 0, most)} "}"`);
 }
 

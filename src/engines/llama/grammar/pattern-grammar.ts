@@ -1,32 +1,64 @@
-import { classCharacter, type GrammarRules, literal, repeat } from './grammar-rules.ts';
+import { classCharacter, type GrammarRules, literal } from './grammar-rules.ts';
+import {
+  ANY_CHARACTER,
+  type CodePoints,
+  character as characterOf,
+  either,
+  type Fragment,
+  inSequence,
+  repeated,
+} from './pattern-fragment.ts';
 
 /** A part of a regular expression that has no counterpart in a grammar. */
 export class UnsupportedPattern extends Error {
   override readonly name = 'UnsupportedPattern';
 }
 
+/** A pattern that would take too long to follow. */
+export class ComplexPattern extends Error {
+  override readonly name = 'ComplexPattern';
+}
+
+const MAX_DEPTH = 64;
+/** Ways in which a text may match so far. llama.cpp follows all of them for every token. */
+const MAX_WAYS = 256;
+
 /** Characters that JSON writes as they are. */
 export const PLAIN_CHARACTER = '[^"\\\\\\x00-\\x1f\\x7f]';
-/** Line ends that JSON does not escape, though a dot does not match them. */
+/** A dot does not match line ends, two of which JSON does not escape. */
 const DOT = '[^"\\\\\\x00-\\x1f\\x7f\u2028\u2029]';
 const UNICODE_SPACES = ' \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff';
 const NEEDS_ESCAPE = /["\\]/;
 
 /** Class bodies of the shorthand escapes; white space is narrowed to the space. */
-const SHORTHAND: Record<string, string> = { d: '0-9', w: 'a-zA-Z0-9_', s: ' ' };
+const SHORTHAND: Record<string, CharacterSet> = {
+  d: { text: '0-9', codePoints: [[48, 57]] },
+  w: {
+    text: 'a-zA-Z0-9_',
+    codePoints: [
+      [48, 57],
+      [65, 90],
+      [95, 95],
+      [97, 122],
+    ],
+  },
+  s: { text: ' ', codePoints: [[32, 32]] },
+};
 const SHORTHAND_NOT: Record<string, string> = { D: '0-9', W: 'a-zA-Z0-9_', S: UNICODE_SPACES };
 const CONTROL_ESCAPES: Record<string, string> = { n: '\\n', t: '\\t', r: '\\r', f: '\\f', b: '\\b' };
 
 /**
- * A regular expression as a GBNF expression for the inside of a JSON string. What it matches always matches the expression;
- * some rare matches (escaped controls, line ends for a dot) are left out.
+ * A regular expression as a GBNF expression for the inside of a JSON string. What it matches always matches the expression. Some
+ * rare matches (escaped controls, line ends for a dot) are left out.
  */
 export function patternGrammar(rules: GrammarRules, pattern: string): string {
   const characters = [...pattern];
   let at = 0;
+  let depth = 0;
   const peek = () => characters[at];
+  const shown = pattern.length > 100 ? `${pattern.slice(0, 100)}…` : pattern;
   const refuse = (what: string): never => {
-    throw new UnsupportedPattern(`${what} in the pattern '${pattern}'`);
+    throw new UnsupportedPattern(`${what} in the pattern '${shown}'`);
   };
   const next = (): string => characters[at++] ?? refuse('an unfinished part');
   const accept = (text: string): boolean => {
@@ -35,33 +67,33 @@ export function patternGrammar(rules: GrammarRules, pattern: string): string {
     return found;
   };
 
-  const alternatives = (): string => {
+  const alternatives = (): { whole: Fragment; branches: number } => {
     const branches = [sequence()];
     while (accept('|')) branches.push(sequence());
-    return branches.join(' | ');
+    return { whole: either(branches), branches: branches.length };
   };
 
-  const sequence = (): string => {
-    const parts: string[] = [];
+  const sequence = (): Fragment => {
+    const parts: Fragment[] = [];
     for (
       let character = peek();
       character !== undefined && character !== '|' && character !== ')';
       character = peek()
     ) {
       if (character === '$' && at === characters.length - 1) break;
-      const start = at;
-      parts.push(quantified(atom(), characters.slice(start, at).join('')));
+      parts.push(quantified(atom()));
     }
-    return parts.join(' ') || '""';
+    return inSequence(parts);
   };
 
-  const quantified = (element: string, source: string): string => {
+  const quantified = (element: Fragment): Fragment => {
     const bounds = quantifier();
     if (bounds === undefined) return element;
     accept('?');
-    // llama.cpp takes the repetition of something empty for a left recursion, and drops the whole grammar without a word.
-    if (bounds.max > 1 && new RegExp(`^(?:${source})$`).test('')) refuse('a repetition of something that may be empty');
-    return `(${repeat(rules, rules.add('pattern', element), bounds.min, bounds.max)})`;
+    if (bounds.max < bounds.min) refuse('a repetition with a wrong order');
+    // llama.cpp takes the repetition of something empty for a left recursion, and drops the whole grammar without an error.
+    if (bounds.max > 1 && element.nullable) refuse('a repetition of something that may be empty');
+    return repeated(rules, element, bounds);
   };
 
   const quantifier = (): { min: number; max: number } | undefined => {
@@ -76,21 +108,23 @@ export function patternGrammar(rules: GrammarRules, pattern: string): string {
     return { min, max: braces[3] ? Number(braces[3]) : Number.POSITIVE_INFINITY };
   };
 
-  const atom = (): string => {
+  const atom = (): Fragment => {
     const character = next();
     if (character === '(') return group();
     if (character === '[') return characterClass();
-    if (character === '.') return DOT;
+    if (character === '.') return characterOf(DOT, ANY_CHARACTER);
     if (character === '\\') return escaped();
     if ('^$*+?{}'.includes(character)) return refuse(`'${character}' in this place`);
     return jsonCharacter(character);
   };
 
-  const group = (): string => {
+  const group = (): Fragment => {
     if (peek() === '?' && !accept('?:') && !namedGroup()) refuse('a look-around or flag group');
-    const inner = alternatives();
+    if (++depth > MAX_DEPTH) throw new ComplexPattern(`it has more than ${MAX_DEPTH} groups inside each other`);
+    const { whole } = alternatives();
     if (!accept(')')) refuse('an unclosed group');
-    return `(${inner})`;
+    depth--;
+    return { ...whole, text: `(${whole.text})` };
   };
 
   const namedGroup = (): boolean => {
@@ -99,13 +133,13 @@ export function patternGrammar(rules: GrammarRules, pattern: string): string {
     return name !== null;
   };
 
-  const escaped = (): string => {
+  const escaped = (): Fragment => {
     const character = next();
     const shorthand = SHORTHAND[character];
-    if (shorthand !== undefined) return `[${shorthand}]`;
+    if (shorthand !== undefined) return characterOf(`[${shorthand.text}]`, shorthand.codePoints);
     const opposite = SHORTHAND_NOT[character];
-    if (opposite !== undefined) return `[^${opposite}"\\\\\\x00-\\x1f\\x7f]`;
-    if (character !== 'b' && CONTROL_ESCAPES[character] !== undefined) return literal(CONTROL_ESCAPES[character]);
+    if (opposite !== undefined) return characterOf(`[^${opposite}"\\\\\\x00-\\x1f\\x7f]`, ANY_CHARACTER);
+    if (character !== 'b' && CONTROL_ESCAPES[character] !== undefined) return writtenEscape(CONTROL_ESCAPES[character]);
     return jsonCharacter(codePoint(character));
   };
 
@@ -122,32 +156,42 @@ export function patternGrammar(rules: GrammarRules, pattern: string): string {
     return /[A-Za-z0-9]/.test(character) ? refuse(`the escape '\\${character}'`) : character;
   };
 
-  const characterClass = (): string => {
+  const characterClass = (): Fragment => {
     const negated = accept('^');
     const body: string[] = [];
-    const escapes: string[] = [];
+    const members: [number, number][] = [];
+    const escapes = new Set<string>();
     while (!accept(']')) {
       const first = classMember();
       if (first.set !== undefined) {
-        body.push(first.set);
+        body.push(first.set.text);
+        members.push(...first.set.codePoints.map(([from, to]): [number, number] => [from, to]));
       } else if (peek() === '-' && characters[at + 1] !== ']') {
         at++;
         const last = classMember();
         if (last.character === undefined || first.character > last.character) refuse('a wrong range');
-        else body.push(...rangeWithoutEscapes(first.character, last.character));
+        else {
+          body.push(...rangeWithoutEscapes(first.character, last.character));
+          members.push([codeOf(first.character), codeOf(last.character)]);
+        }
       } else if (NEEDS_ESCAPE.test(first.character)) {
-        if (!negated) escapes.push(literal(`\\${first.character}`));
+        escapes.add(first.character);
       } else if (first.character >= ' ' && first.character !== '\x7f') {
         body.push(classCharacter(first.character));
+        members.push([codeOf(first.character), codeOf(first.character)]);
       }
     }
-    if (negated) return `[^${body.join('')}"\\\\\\x00-\\x1f\\x7f]`;
-    const parts = [...(body.length > 0 ? [`[${body.join('')}]`] : []), ...escapes];
+    if (negated) return characterOf(`[^${body.join('')}"\\\\\\x00-\\x1f\\x7f]`, ANY_CHARACTER);
+    const parts = [
+      ...(body.length > 0 ? [characterOf(`[${body.join('')}]`, members)] : []),
+      ...[...escapes].map(writtenEscape),
+    ];
     if (parts.length === 0) refuse('a class without printable characters');
-    return parts.length === 1 ? parts.join('') : `(${parts.join(' | ')})`;
+    const whole = either(parts);
+    return parts.length === 1 ? whole : { ...whole, text: `(${whole.text})` };
   };
 
-  const classMember = (): { character: string; set?: undefined } | { set: string; character?: undefined } => {
+  const classMember = (): { character: string; set?: undefined } | { set: CharacterSet; character?: undefined } => {
     const character = next();
     if (character !== '\\') return { character };
     const name = next();
@@ -159,27 +203,46 @@ export function patternGrammar(rules: GrammarRules, pattern: string): string {
   };
 
   const anchoredStart = accept('^');
-  const start = at;
-  const body = alternatives();
+  const { whole: body, branches } = alternatives();
   const anchoredEnd = accept('$');
   if (at < characters.length) refuse('an unmatched bracket');
-  const branches = (anchoredStart || anchoredEnd) && hasTopLevelAlternative(characters.slice(start));
-  if (branches) refuse('an anchor beside alternatives');
-  const anything = `${rules.add('char', jsonCharacters)}*`;
-  return [anchoredStart ? '' : anything, `(${body})`, anchoredEnd ? '' : anything]
-    .filter((part) => part !== '')
-    .join(' ');
+  if ((anchoredStart || anchoredEnd) && branches > 1) refuse('an anchor beside alternatives');
+  const anything = repeated(rules, characterOf(jsonCharacters, ANY_CHARACTER), {
+    min: 0,
+    max: Number.POSITIVE_INFINITY,
+  });
+  const whole = inSequence([
+    ...(anchoredStart ? [] : [anything]),
+    { ...body, text: `(${body.text})` },
+    ...(anchoredEnd ? [] : [anything]),
+  ]);
+  if (whole.ways > MAX_WAYS || (whole.ambiguous && whole.positions > MAX_WAYS)) {
+    throw new ComplexPattern('a text could match it in too many ways at once');
+  }
+  return whole.text;
 }
+
+interface CharacterSet {
+  /** The inside of a GBNF character class. */
+  text: string;
+  codePoints: CodePoints;
+}
+
+const codeOf = (character: string) => character.codePointAt(0) ?? 0;
 
 /** One character of a JSON string; `\u` escapes are left out, so that every match is one character long. */
 export const jsonCharacters = `${PLAIN_CHARACTER} | "\\\\" ["\\\\bfnrt]`;
 
-const jsonCharacter = (character: string) => {
-  if (NEEDS_ESCAPE.test(character)) return literal(`\\${character}`);
-  if (character < ' ' || character === '\x7f') {
-    throw new UnsupportedPattern('a control character');
-  }
-  return literal(character);
+/** A character of two in JSON: a backslash, then this one. */
+const writtenEscape = (text: string): Fragment => {
+  const written = text.startsWith('\\') && text.length > 1 ? text : `\\${text}`;
+  return characterOf(literal(written), [[92, 92]], written.length);
+};
+
+const jsonCharacter = (character: string): Fragment => {
+  if (NEEDS_ESCAPE.test(character)) return writtenEscape(character);
+  if (character < ' ' || character === '\x7f') throw new UnsupportedPattern('a control character');
+  return characterOf(literal(character), [[codeOf(character), codeOf(character)]]);
 };
 
 /** A range of a class without the characters that JSON must escape. */
@@ -199,19 +262,4 @@ function rangeWithoutEscapes(first: string, last: string): string[] {
   }
   push(end);
   return parts;
-}
-
-function hasTopLevelAlternative(characters: readonly string[]): boolean {
-  let depth = 0;
-  let inClass = false;
-  for (let index = 0; index < characters.length; index++) {
-    const character = characters[index];
-    if (character === '\\') index++;
-    else if (inClass) inClass = character !== ']';
-    else if (character === '[') inClass = true;
-    else if (character === '(') depth++;
-    else if (character === ')') depth--;
-    else if (character === '|' && depth === 0) return true;
-  }
-  return false;
 }

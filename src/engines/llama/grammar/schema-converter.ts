@@ -1,4 +1,5 @@
 import { arrayGrammar } from './array-grammar.ts';
+import type { CompileBudget } from './budget.ts';
 import { choiceGrammar, listedGrammar } from './choice-grammar.ts';
 import type { Conversion, Place } from './conversion.ts';
 import type { GrammarRules } from './grammar-rules.ts';
@@ -13,18 +14,36 @@ import { stringGrammar } from './string-grammar.ts';
 /** llama.cpp matches a grammar by recursion, so depth costs stack. */
 const MAX_DEPTH = 64;
 
-/** Adds rules for parts of a schema to a grammar. `document` is the whole schema, for its references. */
-export function createConverter(rules: GrammarRules, document: unknown): Conversion {
-  const references = createReferences(rules, document);
+export interface ConverterOptions {
+  rules: GrammarRules;
+  budget: CompileBudget;
+  /** The whole schema, for its references. */
+  document: unknown;
+}
+
+/** Adds rules for parts of a schema to a grammar. */
+export function createConverter({ rules, budget, document }: ConverterOptions): Conversion {
+  const references = createReferences({ rules, budget, document });
+  /** Parts that several places share are converted once, or nested references would double the work at each level. */
+  const converted = new Map<SchemaObject, string>();
 
   const convert = (schema: unknown, place: Place): string => {
     if (schema === true || schema === undefined) return jsonRules(rules).value;
     if (!isObject(schema)) throw cannotExpress(place.location, String(schema), 'a schema must be an object');
+    const known = converted.get(schema);
+    if (known !== undefined) return known;
     const keys = assertionKeys(schema);
+    budget.spend(1 + keys.length, place.location, keys[0] ?? 'type');
     if (place.depth > MAX_DEPTH)
       throw cannotExpress(place.location, keys[0] ?? 'type', `it is more than ${MAX_DEPTH} levels deep`);
     const unknown = keys.find((key) => !isKnownKeyword(key));
     if (unknown !== undefined) throw cannotExpress(place.location, unknown);
+    const expression = convertKnown(schema, keys, place);
+    converted.set(schema, expression);
+    return expression;
+  };
+
+  const convertKnown = (schema: SchemaObject, keys: readonly string[], place: Place): string => {
     if ('$ref' in schema) return references.convert(schema, keys, conversion, place);
     if ('allOf' in schema) return convert(withoutAllOf(schema, place), place);
     if ('anyOf' in schema || 'oneOf' in schema) return choiceGrammar(conversion, schema, place);
@@ -65,6 +84,12 @@ export function createConverter(rules: GrammarRules, document: unknown): Convers
     }
   };
 
-  const conversion: Conversion = { rules, convert, expand: references.expand };
+  const conversion: Conversion = {
+    rules,
+    budget,
+    convert,
+    expand: references.expand,
+    intersect: references.intersect,
+  };
   return conversion;
 }

@@ -7,7 +7,8 @@ import { dice } from './testing/dice.ts';
 import { createGbnfWalk } from './testing/gbnf-walk.ts';
 import { randomSchema } from './testing/random-schema.ts';
 
-const LOCATION = 'response_format.json_schema.schema';
+const LOCATION = ['format', 'schema'];
+const PARAM = 'format.schema';
 const ANSWERS = 5;
 
 // Formats have no validator here; validating the schema itself costs more than the rest of the test.
@@ -90,21 +91,23 @@ describe('schemaGrammar', () => {
     );
   });
 
-  it('takes a thousand properties and refuses what would keep the engine busy for minutes', () => {
-    const large = (count: number) => ({
-      type: 'object',
-      properties: Object.fromEntries(Array.from({ length: count }, (_, index) => [`p${index}`, { type: 'string' }])),
-    });
-    const startedAt = performance.now();
+  it('takes a thousand properties and refuses more than fit into a grammar', () => {
+    const large = (count: number) => {
+      const names = Array.from({ length: count }, (_, index) => `p${index}`);
+      return {
+        type: 'object',
+        properties: Object.fromEntries(names.map((name) => [name, { type: 'string' }])),
+        required: names,
+      };
+    };
     expect(schemaGrammar(large(1_000), LOCATION)).toContain('p999');
     for (const schema of [large(2_500), large(20_000), { enum: new Array(50_000).fill('value') }]) {
       expect(refusal(schema)).toMatchObject({
         code: 'unsupported_parameter',
-        param: LOCATION,
+        param: PARAM,
         message: expect.stringContaining('too large'),
       });
     }
-    expect(performance.now() - startedAt).toBeLessThan(5_000);
   });
 
   it('refuses a schema nested too deeply', () => {
@@ -114,18 +117,18 @@ describe('schemaGrammar', () => {
   });
 
   it.each([
-    ['not', { type: 'object', properties: { x: { not: { type: 'string' } } } }, `${LOCATION}.properties.x`],
-    ['uniqueItems', { type: 'array', uniqueItems: true }, LOCATION],
-    ['multipleOf', { type: 'array', items: { type: 'number', multipleOf: 7 } }, `${LOCATION}.items`],
-    ['patternProperties', { type: 'object', patternProperties: { '^a': {} } }, LOCATION],
-    ['if', { if: {} }, LOCATION],
-    ['pattern', { type: 'string', pattern: '(?=a)b' }, LOCATION],
-    ['pattern', { type: 'string', pattern: '^(a*)+$' }, LOCATION],
-    ['format', { type: 'string', format: 'iri' }, LOCATION],
-    ['oneOf', { oneOf: [{ type: 'integer' }, { type: 'number' }] }, LOCATION],
-    ['$ref', { $ref: '#/$defs/missing' }, LOCATION],
-    ['$ref', { $defs: { a: { anyOf: [{ $ref: '#/$defs/a' }] } }, $ref: '#/$defs/a' }, `${LOCATION}.anyOf[0]`],
-    ['minLength', { type: 'string', pattern: '^a$', minLength: 3 }, LOCATION],
+    ['not', { type: 'object', properties: { x: { not: { type: 'string' } } } }, `${PARAM}.properties.x`],
+    ['uniqueItems', { type: 'array', uniqueItems: true }, PARAM],
+    ['multipleOf', { type: 'array', items: { type: 'number', multipleOf: 7 } }, `${PARAM}.items`],
+    ['patternProperties', { type: 'object', patternProperties: { '^a': {} } }, PARAM],
+    ['if', { if: {} }, PARAM],
+    ['pattern', { type: 'string', pattern: '(?=a)b' }, PARAM],
+    ['pattern', { type: 'string', pattern: '^(a*)+$' }, PARAM],
+    ['format', { type: 'string', format: 'iri' }, PARAM],
+    ['oneOf', { oneOf: [{ type: 'integer' }, { type: 'number' }] }, PARAM],
+    ['$ref', { $ref: '#/$defs/missing' }, PARAM],
+    ['$ref', { $defs: { a: { anyOf: [{ $ref: '#/$defs/a' }] } }, $ref: '#/$defs/a' }, `${PARAM}.anyOf[0]`],
+    ['minLength', { type: 'string', pattern: '^a$', minLength: 3 }, PARAM],
   ])('refuses %s by name and place', (keyword, schema, param) => {
     const error = refusal(schema);
     expect(error).toMatchObject({ code: 'unsupported_parameter', status: 422, param });

@@ -1,20 +1,33 @@
+import type { FieldPath } from '../../../errors/fields.ts';
 import { cannotExpress, isObject, type SchemaObject } from './schema-document.ts';
 
-type Combine = (a: unknown, b: unknown, at: { location: string; keyword: string }) => unknown;
+export interface MergeOptions {
+  location: FieldPath;
+  /** A schema for values that satisfy both. */
+  intersect(a: unknown, b: unknown): unknown;
+  /** Counts the work. */
+  spend(steps: number): void;
+}
+
+type Combine = (a: unknown, b: unknown, options: MergeOptions, keyword: string) => unknown;
 
 const larger: Combine = (a, b) => Math.max(Number(a), Number(b));
 const smaller: Combine = (a, b) => Math.min(Number(a), Number(b));
-const both: Combine = (a, b) => ({ allOf: [a, b] });
-const equalOnly: Combine = (a, b, { location, keyword }) => {
-  if (JSON.stringify(a) === JSON.stringify(b)) return a;
+const both: Combine = (a, b, { intersect }) => intersect(a, b);
+const equalOnly: Combine = (a, b, { location }, keyword) => {
+  if (a === b || JSON.stringify(a) === JSON.stringify(b)) return a;
   throw cannotExpress(location, keyword, 'two different values are combined');
 };
 const first: Combine = (a) => a;
 
 const COMBINE: Readonly<Record<string, Combine>> = {
   type: commonTypes,
-  enum: (a, b) => asArray(a).filter((value) => contains(asArray(b), value)),
-  required: (a, b) => [...new Set([...asArray(a), ...asArray(b)])],
+  enum: commonValues,
+  required: (a, b, { spend }) => {
+    const names = [...asArray(a), ...asArray(b)];
+    spend(names.length);
+    return [...new Set(names)];
+  },
   minimum: larger,
   exclusiveMinimum: larger,
   minLength: larger,
@@ -34,38 +47,38 @@ const COMBINE: Readonly<Record<string, Combine>> = {
   nullable: (a, b) => a === true && b === true,
 };
 
-/** One schema that holds what both hold. */
-export function mergeSchemas(a: SchemaObject, b: SchemaObject, location: string): SchemaObject {
+/** One schema for values that satisfy both. */
+export function mergeSchemas(a: SchemaObject, b: SchemaObject, options: MergeOptions): SchemaObject {
   const merged: Record<string, unknown> = { ...a };
+  options.spend(Object.keys(a).length + Object.keys(b).length);
   for (const [keyword, value] of Object.entries(b)) {
     if (keyword === 'properties' || keyword === 'additionalProperties') continue;
     const existing = merged[keyword];
     if (existing === undefined) merged[keyword] = value;
-    else merged[keyword] = (COMBINE[keyword] ?? equalOnly)(existing, value, { location, keyword });
+    else merged[keyword] = (COMBINE[keyword] ?? equalOnly)(existing, value, options, keyword);
   }
-  return { ...merged, ...mergeProperties(a, b) };
+  return { ...merged, ...mergeProperties(a, b, options) };
 }
 
 /** A closed object keeps out the properties that only the other one declares. */
-function mergeProperties(a: SchemaObject, b: SchemaObject): SchemaObject {
+function mergeProperties(a: SchemaObject, b: SchemaObject, { intersect, spend }: MergeOptions): SchemaObject {
   if (!('properties' in a || 'properties' in b || 'additionalProperties' in a || 'additionalProperties' in b))
     return {};
   const declared = (schema: SchemaObject) => (isObject(schema.properties) ? schema.properties : {});
   const rest = (schema: SchemaObject): unknown => schema.additionalProperties ?? true;
+  const partOf = (schema: SchemaObject, name: string): unknown =>
+    Object.hasOwn(declared(schema), name) ? declared(schema)[name] : rest(schema);
   const properties: Record<string, unknown> = {};
-  for (const name of new Set([...Object.keys(declared(a)), ...Object.keys(declared(b))])) {
-    const parts = [declared(a)[name] ?? rest(a), declared(b)[name] ?? rest(b)].filter((part) => part !== true);
-    if (parts.includes(false)) continue;
-    properties[name] = parts.length === 2 ? { allOf: parts } : (parts[0] ?? true);
+  const names = new Set([...Object.keys(declared(a)), ...Object.keys(declared(b))]);
+  spend(names.size);
+  for (const name of names) {
+    const parts = [partOf(a, name), partOf(b, name)];
+    if (!parts.includes(false)) properties[name] = intersect(...(parts as [unknown, unknown]));
   }
-  const others = [rest(a), rest(b)].filter((part) => part !== true);
+  const others = [rest(a), rest(b)] as const;
   return {
     ...('properties' in a || 'properties' in b ? { properties } : {}),
-    additionalProperties: others.includes(false)
-      ? false
-      : others.length === 2
-        ? { allOf: others }
-        : (others[0] ?? true),
+    additionalProperties: others.includes(false) ? false : intersect(...others),
   };
 }
 
@@ -78,6 +91,11 @@ function commonTypes(a: unknown, b: unknown): unknown {
   });
 }
 
+function commonValues(a: unknown, b: unknown, { spend }: MergeOptions): unknown[] {
+  const [values, others] = [asArray(a), asArray(b)];
+  spend(values.length + others.length);
+  const texts = new Set(others.map((value) => JSON.stringify(value)));
+  return values.filter((value) => texts.has(JSON.stringify(value)));
+}
+
 const asArray = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
-const contains = (list: readonly unknown[], value: unknown) =>
-  list.some((item) => JSON.stringify(item) === JSON.stringify(value));

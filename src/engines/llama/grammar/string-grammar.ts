@@ -1,7 +1,8 @@
+import { tooComplex } from './budget.ts';
 import { type Conversion, countOf, type Place } from './conversion.ts';
 import { repeat } from './grammar-rules.ts';
 import { jsonRules } from './json-grammar.ts';
-import { patternGrammar, UnsupportedPattern } from './pattern-grammar.ts';
+import { ComplexPattern, patternGrammar, UnsupportedPattern } from './pattern-grammar.ts';
 import { cannotExpress, type SchemaObject } from './schema-document.ts';
 import { STRING_FORMATS } from './string-formats.ts';
 
@@ -32,11 +33,13 @@ export function stringGrammar(conversion: Conversion, schema: SchemaObject, plac
   return rules.add(place.hint, `"\\"" ${repeat(rules, jsonRules(rules).character, least, most)} "\\""`);
 }
 
-function patternExpression({ rules }: Conversion, pattern: string, place: Place): string {
+function patternExpression({ rules, budget }: Conversion, pattern: string, { location }: Place): string {
+  budget.spend(pattern.length, location, 'pattern');
   try {
     return patternGrammar(rules, pattern);
   } catch (error) {
-    if (error instanceof UnsupportedPattern) throw cannotExpress(place.location, 'pattern', error.message);
+    if (error instanceof UnsupportedPattern) throw cannotExpress(location, 'pattern', error.message);
+    if (error instanceof ComplexPattern) throw tooComplex(location, 'pattern', error.message);
     throw error;
   }
 }

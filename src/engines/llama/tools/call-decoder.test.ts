@@ -44,7 +44,7 @@ describe('planCalls', () => {
   it('names the place of a parameter schema that cannot be enforced', () => {
     const tool = { name: 'x', parameters: { properties: { a: { not: {} } } } };
     const wrong = () => planCalls({ tools: [time, tool], choice: 'auto', parallel: true });
-    expect(wrong).toThrow(expect.objectContaining({ param: 'tools[1].function.parameters.properties.a' }));
+    expect(wrong).toThrow(expect.objectContaining({ param: 'tools[1].parameters.properties.a' }));
   });
 });
 

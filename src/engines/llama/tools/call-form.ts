@@ -43,8 +43,8 @@ const jsonCall = ({ name, grammar }: CallableTool, { nameEnd, middle }: JsonArgu
   createReader: createJsonReader,
 });
 
-function taggedCall({ name, schema, location }: CallableTool, written: TaggedArguments): CallForm | undefined {
-  const tool = NAME_CHARACTERS.test(name) ? tagTool(schema, location, written) : undefined;
+function taggedCall({ name, tagged }: CallableTool, written: TaggedArguments): CallForm | undefined {
+  const tool = tagged && NAME_CHARACTERS.test(name) ? tagTool(tagged, written) : undefined;
   if (!tool) return undefined;
   const { lead, beforeKey, end } = written;
   return {

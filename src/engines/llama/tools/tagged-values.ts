@@ -1,13 +1,18 @@
+import type { Conversion, Place } from '../grammar/conversion.ts';
 import { classCharacter, type GrammarRules, literal, repeat } from '../grammar/grammar-rules.ts';
+import { literalChoice } from '../grammar/literal-choice.ts';
 import { assertionKeys, isObject, type SchemaObject } from '../grammar/schema-document.ts';
 import { hasType, typesOf } from '../grammar/schema-types.ts';
 import { STRING_FORMATS } from '../grammar/string-formats.ts';
 
-/** How the value of an argument stands between its tags. */
+/** How the value of an argument is written between its tags. */
 export type ValueKind = 'json' | 'text' | 'text-or-null';
 
 /** Values of a schema as text. Undefined: they may be text as well as JSON, or text that no tag could end safely. */
-export type ValueForm = { kind: 'json' } | { kind: Exclude<ValueKind, 'json'>; alternatives: string[] } | undefined;
+export type ValueForm =
+  | { kind: 'json' }
+  | { kind: Exclude<ValueKind, 'json'>; alternatives: string[]; textsWithTags: string[] }
+  | undefined;
 
 /** Of unbounded text, which reaches to its end tag. */
 export const ANY_TEXT = 'any-text';
@@ -16,42 +21,39 @@ export const ANY_TEXT = 'any-text';
 const PLAIN = '\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f<';
 const NULL = literal('null');
 
-export interface ValueOptions {
-  rules: GrammarRules;
-  /** Follows references and merges `allOf`. */
-  resolve: (schema: unknown) => SchemaObject | boolean;
-  valueEnd: string;
-}
-
-export function valueForm(schema: unknown, { rules, resolve, valueEnd }: ValueOptions): ValueForm {
-  const found = { texts: new Set<string>(), null: false, json: false, endless: false };
+export function valueForm(schema: unknown, conversion: Conversion, place: Place): ValueForm {
+  const { rules, budget, expand, intersect } = conversion;
+  const { location, hint } = place;
+  const listedTexts = new Set<string>();
+  const found = { expressions: new Set<string>(), null: false, json: false, endless: false };
 
   const listed = (whole: SchemaObject, values: readonly unknown[]) => {
+    budget.spend(values.length, location, 'enum');
     for (const value of values) {
       if (!hasType(value, whole) || ('const' in whole && value !== whole.const)) continue;
       if (value === null) found.null = true;
-      else if (typeof value !== 'string') found.json = true;
-      else if (value.includes(valueEnd)) found.endless = true;
-      else found.texts.add(literal(value));
+      else if (typeof value === 'string') listedTexts.add(value);
+      else found.json = true;
     }
   };
   const string = ({ pattern, format, minLength: least = 0, maxLength: most = Infinity }: SchemaObject) => {
     const known = STRING_FORMATS[String(format)];
     // Patterns are expressed for JSON strings, with their escapes.
     if (pattern !== undefined) found.endless = true;
-    else if (known !== undefined) found.texts.add(rules.add(String(format), known));
-    else if (least === 0 && most === Infinity) found.texts.add(ANY_TEXT);
-    else found.texts.add(repeat(rules, `[^${PLAIN}]`, Number(least), Number(most)));
+    else if (known !== undefined) found.expressions.add(rules.add(String(format), known));
+    else if (least === 0 && most === Infinity) found.expressions.add(ANY_TEXT);
+    else found.expressions.add(repeat(rules, `[^${PLAIN}]`, Number(least), Number(most)));
   };
   const visit = (part: unknown): void => {
-    const whole = resolve(part);
+    budget.spend(1, location, 'anyOf');
+    const whole = expand(part, location);
     if (!isObject(whole)) {
       found.endless = true;
       return;
     }
     const { ['anyOf' in whole ? 'anyOf' : 'oneOf']: branches, ...rest } = whole;
     if (Array.isArray(branches)) {
-      for (const branch of branches) visit(assertionKeys(rest).length > 0 ? { allOf: [rest, branch] } : branch);
+      for (const branch of branches) visit(assertionKeys(rest).length > 0 ? intersect(rest, branch) : branch);
     } else if ('enum' in whole || 'const' in whole) {
       listed(whole, Array.isArray(whole.enum) ? whole.enum : [whole.const]);
     } else {
@@ -64,14 +66,20 @@ export function valueForm(schema: unknown, { rules, resolve, valueEnd }: ValueOp
   };
 
   visit(schema);
-  if (found.endless || (found.texts.size > 0 && found.json)) return undefined;
-  if (found.texts.size === 0) return { kind: 'json' };
+  const hasText = found.expressions.size > 0 || listedTexts.size > 0;
+  if (found.endless || (hasText && found.json)) return undefined;
+  if (!hasText) return { kind: 'json' };
+  const alternatives = [...found.expressions];
+  if (listedTexts.size > 0) {
+    alternatives.push(literalChoice(rules, [...listedTexts], { hint: `${hint}-text`, location, keyword: 'enum' }));
+  }
+  const textsWithTags = [...listedTexts].filter((text) => text.includes('<'));
   return found.null
-    ? { kind: 'text-or-null', alternatives: [...found.texts, NULL] }
-    : { kind: 'text', alternatives: [...found.texts] };
+    ? { kind: 'text-or-null', alternatives: [...alternatives, NULL], textsWithTags }
+    : { kind: 'text', alternatives, textsWithTags };
 }
 
-/** Any text without the end tag, then the tag. The first character of a tag stands nowhere else in it: one rule for each place. */
+/** Any text without the end tag, then the tag: one rule for each character of it. Its first character does not occur in it again. */
 export function addAnyText(rules: GrammarRules, valueEnd: string): string {
   const places = [...valueEnd].map((character, at) => ({ character, name: rules.reserve(`${ANY_TEXT}-${at}`) }));
   const [start, second] = places;

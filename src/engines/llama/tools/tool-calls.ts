@@ -1,11 +1,13 @@
 import { errors } from '../../../errors/errors.ts';
 import { type FieldPath, fieldText } from '../../../errors/fields.ts';
 import type { ToolChoice, ToolDefinition } from '../../engine.ts';
+import type { CompileBudget } from '../grammar/budget.ts';
 import { schemaGrammar } from '../grammar/schema-grammar.ts';
+import { planTaggedArguments, type TaggedArgumentsPlan } from './tagged-plan.ts';
 
-/** What may be called in one answer, and how. */
+/** What may be called in one answer, and how. Plain data: it is made outside the engine process. */
 export interface CallPlan {
-  /** A call must come at once; otherwise only after the model itself wrote the opening mark. */
+  /** The answer must begin with a call. Otherwise a call begins where the model writes the opening mark. */
   forced: boolean;
   /** More than one call may follow. */
   parallel: boolean;
@@ -14,24 +16,24 @@ export interface CallPlan {
 
 export interface CallableTool {
   name: string;
-  /** Of its arguments. */
-  schema: unknown;
-  /** Where a client wrote it. */
-  location: string;
   /** GBNF of its arguments as JSON. */
   grammar: string;
+  /** The same for arguments between tags. Undefined: tags cannot hold them. */
+  tagged: TaggedArgumentsPlan | undefined;
 }
 
 export interface CallRequest {
   tools: readonly ToolDefinition[] | undefined;
   choice: ToolChoice | undefined;
   parallel: boolean;
+  /** Of the whole request. */
+  budget?: CompileBudget | undefined;
 }
 
 const TOOL_CHOICE: FieldPath = ['toolChoice'];
 
 /** Undefined: this answer is text. */
-export function planCalls({ tools = [], choice = 'auto', parallel }: CallRequest): CallPlan | undefined {
+export function planCalls({ tools = [], choice = 'auto', parallel, budget }: CallRequest): CallPlan | undefined {
   if (choice === 'none') return undefined;
   if (tools.length === 0) {
     if (choice === 'auto') return undefined;
@@ -43,8 +45,9 @@ export function planCalls({ tools = [], choice = 'auto', parallel }: CallRequest
   const named = typeof choice === 'object' ? choice.name : undefined;
   const callable = tools.flatMap((tool, index) => {
     if (named !== undefined && tool.name !== named) return [];
-    const [schema, location] = [argumentsSchema(tool), `tools[${index}].function.parameters`];
-    return [{ name: tool.name, schema, location, grammar: schemaGrammar(schema, location) }];
+    const [schema, location] = [argumentsSchema(tool), ['tools', index, 'parameters']];
+    const grammar = schemaGrammar(schema, location, budget);
+    return [{ name: tool.name, grammar, tagged: planTaggedArguments(schema, location) }];
   });
   if (callable.length === 0) {
     throw errors.invalidParameter(
@@ -55,6 +58,6 @@ export function planCalls({ tools = [], choice = 'auto', parallel }: CallRequest
   return { forced: choice !== 'auto', parallel: parallel && named === undefined, tools: callable };
 }
 
-/** Arguments are an object, whatever a careless schema leaves open. */
+/** Arguments are an object, even if the schema does not say so. */
 const argumentsSchema = ({ parameters }: ToolDefinition) =>
   parameters === undefined ? { type: 'object', properties: {} } : { type: 'object', ...parameters };
