@@ -1,4 +1,5 @@
 import type { Tensor } from 'onnxruntime-node';
+import { cancellation } from '../../../errors/cancellation.ts';
 import { batchKey, type createDecoder, type Decoded, type DecodeJob } from './decoding.ts';
 import type { Network } from './network.ts';
 
@@ -48,7 +49,7 @@ export function createWindowBatches(
     try {
       const jobs = batch.map((waiting) => waiting.input);
       await decodeTogether(jobs, (index, decoded) => batch[index]?.resolve(decoded));
-      for (const { signal, reject } of batch) if (signal.aborted) reject(signal.reason);
+      for (const { signal, reject } of batch) if (signal.aborted) reject(cancellation(signal));
     } catch (error) {
       for (const { reject } of batch) reject(error);
     }
@@ -72,7 +73,7 @@ export function createWindowBatches(
     new Promise<Output>((resolve, reject) => {
       queue.push({ input, signal, resolve, reject });
       // A run of the network cannot be interrupted, but nobody has to wait for its end.
-      signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+      signal.addEventListener('abort', () => reject(cancellation(signal)), { once: true });
       void drain();
     });
 
@@ -87,6 +88,6 @@ function dropAborted<Input, Output>(queue: Waiting<Input, Output>[]): void {
     const waiting = queue[i] as Waiting<Input, Output>;
     if (!waiting.signal.aborted) continue;
     queue.splice(i, 1);
-    waiting.reject(waiting.signal.reason);
+    waiting.reject(cancellation(waiting.signal));
   }
 }

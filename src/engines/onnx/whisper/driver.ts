@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { deflateSync } from 'node:zlib';
 import type { Tensor } from 'onnxruntime-node';
+import { cancellation } from '../../../errors/cancellation.ts';
 import { errors } from '../../../errors/errors.ts';
 import type { LoadSpec } from '../../driver.ts';
 import type {
@@ -171,7 +172,7 @@ export async function load(spec: LoadSpec<OnnxOptions>): Promise<EngineModel> {
     let offset = 0;
     const end = samples.length / SAMPLE_RATE;
     while (offset < end) {
-      signal.throwIfAborted();
+      if (signal.aborted) throw cancellation(signal);
       const window = samples.subarray(Math.round(offset * SAMPLE_RATE));
       if (isSilent(window)) break;
       const duration = window.length / SAMPLE_RATE;
