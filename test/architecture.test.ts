@@ -70,7 +70,7 @@ const MAY_IMPORT: Record<string, Arrows> = {
   models: { code: ['errors', 'runtime'], types: ['domain', 'ports'] },
   audio: { code: ['errors', 'runtime'] },
   control: { code: ['runtime'] },
-  logging: { code: ['runtime'] },
+  logging: { code: ['domain', 'runtime'] },
   metrics: { code: ['runtime'], types: ['engines/fleet', 'engines/registry', 'services'] },
   'engines/engine': { code: [], types: ['domain'] },
   'engines/queue': { code: ['errors'], types: ['engines/engine'] },

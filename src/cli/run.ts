@@ -1,5 +1,6 @@
 import { CatalogError } from '../catalog/load.ts';
 import { ConfigError, loadConfig } from '../config/load.ts';
+import { printable } from '../domain/control-characters.ts';
 import { ApiError } from '../errors/api-error.ts';
 import { StoreUnavailableError } from '../ports/store-errors.ts';
 import { type Command, CommandFailed, OptionError, UsageError } from './command.ts';
@@ -22,6 +23,9 @@ const OPTION_NAMES: Readonly<Record<string, string>> = {
   end: '--end',
   bucket: '--bucket',
   groupBy: '--group-by',
+  name: '--name',
+  allowedModels: '--models',
+  allowedRegions: '--regions',
   expiresAt: '--expires',
   graceMs: '--grace',
   removalDate: '--on',
@@ -48,8 +52,8 @@ export async function runCommand(
   [name, ...args]: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
 ): Promise<number> {
-  const print = (text: string) => process.stdout.write(`${text}\n`);
-  const printError = (text: string) => process.stderr.write(`${text}\n`);
+  const print = (text: string) => process.stdout.write(`${printable(text)}\n`);
+  const printError = (text: string) => process.stderr.write(`${printable(text)}\n`);
   if (name === undefined || name === 'help' || name === '--help' || name === '-h') {
     print(help());
     return name === undefined ? 2 : 0;

@@ -53,4 +53,21 @@ describe('secrets', () => {
     expect(text).toContain('key_1');
     expect(text).not.toContain('s3cret');
   });
+
+  it.each(['json', 'pretty'] as const)('of our own form are masked anywhere in a line as %s', (format) => {
+    const { logger, read } = capture(format);
+    const secret = `bao_sk_${'aB3'.repeat(13)}x`;
+    logger.info({ path: `/v1/models/${secret}`, list: [secret] }, `refused ${secret}`);
+    logger.error({ err: new Error(`no such key: ${secret}`) }, 'failed');
+    const text = read();
+    expect(text).toContain('/v1/models/bao_sk_[hidden]');
+    expect(text).toContain('refused bao_sk_[hidden]');
+    expect(text).not.toContain('aB3');
+  });
+});
+
+it('prints no control characters to a terminal', () => {
+  const { logger, read } = capture('pretty');
+  logger.info({ path: '/\u001b[2J\u009b', list: ['\u009b'] }, 'a\nb');
+  expect(read()).toMatch(/a\\u000ab {2}path=\/\\u001b\[2J\\u009b list=\["\\u009b"\]\n$/);
 });

@@ -1,4 +1,5 @@
 import pino, { type DestinationStream, type Logger } from 'pino';
+import { printable, printableLine } from '../domain/control-characters.ts';
 
 export interface LogSettings {
   level: string;
@@ -15,14 +16,26 @@ export function prettyLine(line: string): string {
   const clock = new Date(Number(time)).toISOString().slice(11, 23);
   const shown = Object.entries(fields)
     .filter(([name, value]) => !QUIET.has(name) && value !== null)
-    .map(([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`)
+    .map(
+      ([name, value]) =>
+        `${name}=${typeof value === 'string' ? printableLine(value) : printable(JSON.stringify(value))}`,
+    )
     .join(' ');
   const trouble =
-    err === undefined ? '' : `\n  ${(err as { stack?: string; message?: string }).stack ?? JSON.stringify(err)}`;
-  return `${clock} ${(LEVELS[Number(level)] ?? String(level)).padEnd(5)} ${msg ?? ''}${shown === '' ? '' : `  ${shown}`}${trouble}\n`;
+    err === undefined
+      ? ''
+      : `\n  ${printable((err as { stack?: string; message?: string }).stack ?? JSON.stringify(err))}`;
+  return `${clock} ${(LEVELS[Number(level)] ?? String(level)).padEnd(5)} ${printableLine(String(msg ?? ''))}${shown === '' ? '' : `  ${shown}`}${trouble}\n`;
 }
 
-const pretty = (out: NodeJS.WritableStream): DestinationStream => ({ write: (line) => out.write(prettyLine(line)) });
+const KEY = /bao_sk_\w+/g;
+
+/** Hides API keys wherever they are in a line, such as in a path or in an error of a library. */
+const maskKeys = (line: string): string => (line.includes('bao_sk_') ? line.replace(KEY, 'bao_sk_[hidden]') : line);
+
+const destination = (out: { write(line: string): unknown }, format = (line: string) => line): DestinationStream => ({
+  write: (line) => out.write(format(maskKeys(line))),
+});
 
 /** `out` is for tests. The default writes synchronously, so that no line is lost when the process ends. */
 export function createLogger(settings: LogSettings, out?: NodeJS.WritableStream & { isTTY?: boolean }): Logger {
@@ -47,6 +60,6 @@ export function createLogger(settings: LogSettings, out?: NodeJS.WritableStream 
       censor: '[hidden]',
     },
   };
-  if (forPeople) return pino(options, pretty(out ?? process.stderr));
-  return pino(options, out ?? pino.destination({ fd: 2, sync: true }));
+  if (forPeople) return pino(options, destination(out ?? process.stderr, prettyLine));
+  return pino(options, destination(out ?? pino.destination({ fd: 2, sync: true })));
 }

@@ -45,6 +45,19 @@ describe('keys', () => {
   });
 });
 
+it('refuses control characters in names and lists', async () => {
+  const refused = (options: object) => service.createKey(account, { name: 'x', ...options });
+  for (const name of ['\u001b[2J', 'a\nb', '\u202edrow', '\u009b']) {
+    await expect(refused({ name })).rejects.toMatchObject({ code: 'invalid_parameter', param: 'name' });
+  }
+  await expect(refused({ allowedModels: ['a/*', '\0'] })).rejects.toMatchObject({ param: 'allowedModels[1]' });
+  const { key } = await service.createKey(account, { name: 'ci' });
+  await expect(service.updateKey(key.id, { name: '\t' })).rejects.toMatchObject({ param: 'name' });
+  await expect(service.updateKey(key.id, { allowedRegions: ['\r'] })).rejects.toMatchObject({
+    param: 'allowedRegions[0]',
+  });
+});
+
 describe('changes', () => {
   it('change the given fields and nothing else', async () => {
     const { key } = await service.createKey(account, { name: 'ci', rpm: 5, tpm: 6, allowedModels: ['baobab/*'] });

@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto';
+import { hasControlCharacter } from '../../domain/control-characters.ts';
 import { DAY_MS } from '../../domain/dates.ts';
 import type { Account, AccountLimits, ApiKey, Changes, KeyRights } from '../../domain/principal.ts';
 import { DEFAULT_SCOPES, SCOPES } from '../../domain/scopes.ts';
 import { errors } from '../../errors/errors.ts';
-import { fieldText } from '../../errors/fields.ts';
+import { type FieldPath, fieldText } from '../../errors/fields.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { AccountRepository, KeyRepository } from '../../ports/repositories.ts';
 import { DuplicateError } from '../../ports/store-errors.ts';
@@ -47,6 +48,11 @@ export interface KeysDependencies {
 const sameLifetime = ({ createdAt, expiresAt }: ApiKey, now: number): number | null =>
   expiresAt === null ? null : now + expiresAt - createdAt;
 
+function checkText(text: string, field: FieldPath): void {
+  if (!hasControlCharacter(text)) return;
+  throw errors.invalidParameter(field, fieldText`${field} must not contain control characters.`);
+}
+
 export function createKeys({ accounts, keys, clock }: KeysDependencies): KeysService {
   async function issue(account: Account, options: KeyOptions, secret = createSecret(randomBytes)): Promise<IssuedKey> {
     const key: ApiKey = {
@@ -70,7 +76,10 @@ export function createKeys({ accounts, keys, clock }: KeysDependencies): KeysSer
     return { key, secret };
   }
 
-  function checkExpiry({ expiresAt }: Changes<KeyRights>): void {
+  function checkRights({ name, allowedModels, allowedRegions, expiresAt }: Changes<KeyRights>): void {
+    if (name !== undefined) checkText(name, ['name']);
+    for (const [index, pattern] of (allowedModels ?? []).entries()) checkText(pattern, ['allowedModels', index]);
+    for (const [index, region] of (allowedRegions ?? []).entries()) checkText(region, ['allowedRegions', index]);
     if (typeof expiresAt === 'number' && expiresAt <= clock.now()) {
       throw errors.invalidParameter(['expiresAt'], fieldText`${['expiresAt']} must be in the future.`);
     }
@@ -104,11 +113,11 @@ export function createKeys({ accounts, keys, clock }: KeysDependencies): KeysSer
     listAccounts: () => accounts.list(),
     findAccount: async (idOrName) => (await accounts.get(idOrName)) ?? (await accounts.findByName(idOrName)),
     async createKey(account, options) {
-      checkExpiry(options);
+      checkRights(options);
       return issue(account, options);
     },
     async updateKey(id, changes) {
-      checkExpiry(changes);
+      checkRights(changes);
       const key = await keys.get(id);
       if (key === undefined) return undefined;
       if (key.revokedAt !== null) throw errors.invalidParameter(['id'], 'A revoked key cannot be changed.');

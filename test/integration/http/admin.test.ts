@@ -73,6 +73,18 @@ describe('changes of keys and accounts over HTTP', () => {
     expect((await refused(`keys/${id}`, { rpm: 5 })).message).toBe('A revoked key cannot be changed.');
   });
 
+  it('are refused with control characters in names', async () => {
+    const { id } = await admin<{ id: string }>('keys', { account: 'default', name: 'x' });
+    const invalid = { code: 'invalid_parameter' };
+    expect(await refused('accounts', { name: 'a\u001b[2J' })).toMatchObject({ ...invalid, param: 'name' });
+    expect(await refused('keys', { account: 'default', name: 'a\u009b' })).toMatchObject({ ...invalid, param: 'name' });
+    expect(await refused(`keys/${id}`, { name: 'a\nb' })).toMatchObject({ ...invalid, param: 'name' });
+    expect(await refused(`keys/${id}`, { allowed_models: ['a/*', '\r'] })).toEqual({
+      ...{ ...invalid, type: 'invalid_request_error', param: 'allowed_models[1]' },
+      message: "'allowed_models[1]' must not contain control characters.",
+    });
+  });
+
   it('need the scope admin', async () => {
     const { id, secret } = await admin<{ id: string; secret: string }>('keys', { account: 'default', name: 'x' });
     expect((await bed.post(`/v1/admin/keys/${id}`, { scopes: ['admin'] }, secret)).status).toBe(403);

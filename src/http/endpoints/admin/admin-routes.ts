@@ -5,7 +5,13 @@ import { errors } from '../../../errors/errors.ts';
 /** For keys with the scope `admin`; the command line does the same directly on the store. */
 export const config = {
   scope: 'admin' as const,
-  fieldNames: { expiresAt: 'expires_at', graceMs: 'grace_seconds', removalDate: 'on' },
+  fieldNames: {
+    expiresAt: 'expires_at',
+    allowedModels: 'allowed_models',
+    allowedRegions: 'allowed_regions',
+    graceMs: 'grace_seconds',
+    removalDate: 'on',
+  },
 };
 export const tags = ['Administration'];
 
