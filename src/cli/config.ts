@@ -1,5 +1,6 @@
 import { stringify } from 'yaml';
-import { isSecret, SETTINGS } from '../config/settings.ts';
+import { isSecret } from '../config/secret-files.ts';
+import { SETTINGS } from '../config/settings.ts';
 import { snake } from '../validation/names.ts';
 import type { Command } from './command.ts';
 import { parseOptions } from './options.ts';

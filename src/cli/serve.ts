@@ -87,7 +87,7 @@ export const serveCommand: Command = {
     const stop = stopSignal(env);
     const { address } = service;
     if (first === undefined) print(`Baobab serves on ${address}`);
-    else if (config.apiKey !== undefined) print(`Baobab serves on ${address} (first key: as set in BAOBAB_API_KEY)`);
+    else if (config.apiKey !== undefined) print(`Baobab serves on ${address} (first key: as configured)`);
     else print(`Baobab serves on ${address}\n${invitation(address, first.secret)}`);
     await stop;
     await service.close();

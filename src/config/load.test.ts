@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { ConfigError, loadConfig } from './load.ts';
+import { isSecret } from './secret-files.ts';
 import { parseText, SETTINGS } from './settings.ts';
 
 let directory: string;
@@ -73,6 +74,7 @@ describe('where a setting comes from', () => {
 
   it('takes every setting from its variable and from its flag', () => {
     for (const { schema, path, variable, flag } of SETTINGS) {
+      if (isSecret(schema)) continue;
       const { type, minimum, enum: choices } = schema as { type?: string; minimum?: number; enum?: string[] };
       const text =
         choices?.at(-1) ??
@@ -85,6 +87,7 @@ describe('where a setting comes from', () => {
               : path.at(-1) === 'hfEndpoint'
                 ? 'http://127.0.0.1:9'
                 : 'a-0123456789-long-value');
+      if (path.at(-1)?.endsWith('File')) writeFileSync(join(directory, text), text);
       const expected = path.at(-1)?.endsWith('Dir') ? join(directory, text) : parseText(schema, text);
       const short = { BAOBAB_HTTP_HEADERS_TIMEOUT_MS: '100' };
       const read = (config: unknown) =>
@@ -94,6 +97,27 @@ describe('where a setting comes from', () => {
       expect(read(fromVariable), variable).toEqual(expected);
       expect(read(fromFlag), flag).toEqual(expected);
     }
+  });
+
+  it('reads secrets from the environment and from files, and never from flags', () => {
+    writeFileSync(join(directory, 'key.txt'), ' bao-0123456789-secret\n');
+    const secrets = SETTINGS.filter(({ schema }) => isSecret(schema));
+    expect(secrets.map(({ key }) => key)).toEqual(['api_key', 'models.hf_token']);
+    for (const { path, variable, flag } of secrets) {
+      const value = 'bao-0123456789-secret';
+      const read = (config: unknown) =>
+        path.reduce<unknown>((place, name) => (place as Record<string, unknown>)[name], config);
+      expect(read(load({ env: { [variable]: value } }).config), variable).toBe(value);
+      expect(read(load({ env: { [`${variable}_FILE`]: 'key.txt' } }).config), variable).toBe(value);
+      expect(read(load({ args: [`${flag}-file`, 'key.txt'] }).config), flag).toBe(value);
+      const [problem, ...more] = problems({ args: [flag, value] });
+      expect(problem).toBe(`${flag}: other users can see secrets on the command line; use ${flag}-file or ${variable}`);
+      expect(more).toEqual([]);
+    }
+    const yaml = 'upstreams:\n  - { model: a/b, url: "http://127.0.0.1:1/v1", api_key_file: key.txt }\n';
+    expect(load({ yaml }).config.upstreams[0]?.apiKey).toBe('bao-0123456789-secret');
+    const upstreams = [{ model: 'a/b', url: 'http://127.0.0.1:1/v1', api_key: 'k' }];
+    expect(problems({ args: ['--upstreams', JSON.stringify(upstreams)] })[0]).toContain('other users can see secrets');
   });
 
   it('reads the file named by BAOBAB_CONFIG, and rather the one named by --config', () => {
@@ -208,6 +232,22 @@ describe('what stops the start', () => {
     expect(problems({ env: { BAOBAB_HTTP_REQUEST_TIMEOUT_MS: '1000' } })).toEqual([
       expect.stringContaining('http.headers_timeout_ms: must be at most http.request_timeout_ms, which is 1000'),
     ]);
+  });
+
+  it('a secret file that cannot be read, is empty or set beside the secret, without showing it', () => {
+    writeFileSync(join(directory, 'empty'), '\n');
+    writeFileSync(join(directory, 'short'), 'too-short\n');
+    const of = (name: string) => `BAOBAB_API_KEY_FILE: api_key_file: ${name}`;
+    const given = (env: Record<string, string>) => problems({ env });
+    expect(given({ BAOBAB_API_KEY_FILE: 'none' })).toEqual([of(`cannot read ${join(directory, 'none')} (ENOENT)`)]);
+    expect(given({ BAOBAB_API_KEY_FILE: '.' })).toEqual([of(`cannot read ${directory} (EISDIR)`)]);
+    expect(given({ BAOBAB_API_KEY_FILE: 'empty' })).toEqual([of(`the file ${join(directory, 'empty')} is empty`)]);
+    expect(given({ BAOBAB_API_KEY_FILE: 'short', BAOBAB_API_KEY: 'a-0123456789-long-value' })).toEqual([
+      of('cannot be set together with api_key'),
+    ]);
+    const [short] = given({ BAOBAB_API_KEY_FILE: 'short' });
+    expect(short).toContain(`${join(directory, 'short')}: api_key: must be`);
+    expect(short).not.toContain('too-short');
   });
 
   it('a first key that is too short, without showing it', () => {

@@ -5,6 +5,7 @@ import { inOrderOfLines, readYaml } from '../validation/document.ts';
 import { snake } from '../validation/names.ts';
 import { problemsOf } from '../validation/problems.ts';
 import { type Config, ConfigSchema } from './schema.ts';
+import { isSecret, readSecretFiles } from './secret-files.ts';
 import { parseText, SETTINGS, type Setting } from './settings.ts';
 
 export class ConfigError extends Error {
@@ -90,6 +91,12 @@ function addressProblems(values: unknown, locate: (path: readonly string[]) => s
     .map(({ path, example }) => `${locate(path)}: ${path.map(snake).join('.')}: must be an address such as ${example}`);
 }
 
+const holdsSecret = ({ schema, key }: Setting, value: unknown): boolean =>
+  isSecret(schema) || (key === 'upstreams' && Array.isArray(value) && value.some((item) => item?.apiKey !== undefined));
+
+const elsewhere = ({ schema, variable, flag }: Setting): string =>
+  isSecret(schema) ? `use ${flag}-file or ${variable}` : `use ${variable}, or api_key_file`;
+
 /** Reads the file, the environment and the flags; later ones override. Throws one error that lists every problem. */
 export function loadConfig({ args, env, workingDirectory }: ConfigSources): LoadedConfig {
   const problems: string[] = [];
@@ -119,13 +126,25 @@ export function loadConfig({ args, env, workingDirectory }: ConfigSources): Load
     }
   }
   for (const [setting, text] of flags.given) {
-    setAt(values, setting.path, parseText(setting.schema, text));
+    const value = parseText(setting.schema, text);
+    if (holdsSecret(setting, value)) {
+      problems.push(`${setting.flag}: other users can see secrets on the command line; ${elsewhere(setting)}`);
+    }
+    setAt(values, setting.path, value);
     givenBy.set(setting.key, setting.flag);
   }
 
   const complete = Value.Default(ConfigSchema, values);
-  const locate = (path: readonly string[]) => givenBy.get(path.map(snake).join('.')) ?? document?.locate(path) ?? file;
+  const keyOf = (path: readonly string[]) => path.map(snake).join('.');
+  const locate = (path: readonly string[]) => givenBy.get(keyOf(path)) ?? document?.locate(path) ?? file;
+  const secretProblems: string[] = [];
+  readSecretFiles(ConfigSchema, complete, {
+    workingDirectory,
+    onRead: (path, secretFile) => givenBy.set(keyOf(path), secretFile),
+    onProblem: (path, text) => secretProblems.push(`${locate(path)}: ${keyOf(path)}: ${text}`),
+  });
   const found = [
+    ...secretProblems,
     ...problemsOf(ConfigSchema, complete, locate),
     ...timeoutProblems(complete, locate),
     ...addressProblems(complete, locate),

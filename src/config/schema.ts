@@ -1,6 +1,6 @@
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { type Static, type TSchema, Type } from 'typebox';
+import { type Static, type TOptional, type TSchema, type TString, type TStringOptions, Type } from 'typebox';
 import { driverSettings } from '../engines/drivers.ts';
 
 /**
@@ -13,7 +13,12 @@ const section = <T extends Record<string, TSchema>>(properties: T, description: 
 const count = (value: number, description: string, minimum = 0) =>
   Type.Integer({ minimum, default: value, description });
 
-const secret = (description: string) => Type.Optional(Type.String({ description, secret: true, minLength: 1 }));
+/** A secret `x` and `xFile`, the path of a file with its value (see secret-files.ts). */
+const secret = <Name extends string>(name: Name, description: string, options: TStringOptions = { minLength: 1 }) =>
+  ({
+    [name]: Type.Optional(Type.String({ ...options, description, secret: true })),
+    [`${name}File`]: Type.Optional(Type.String({ minLength: 1, description: `${description}; read from this file` })),
+  }) as Record<Name | `${Name}File`, TOptional<TString>>;
 
 const limits = (rpm: number, tpm: number) =>
   section(
@@ -27,7 +32,7 @@ export const UpstreamSchema = Type.Object(
     url: Type.String({ description: 'Base address including /v1, for example http://127.0.0.1:8000/v1' }),
     kind: Type.Enum(['openai', 'vllm', 'tei', 'llama-server', 'ollama', 'baobab'], { default: 'openai' }),
     name: Type.Optional(Type.String({ description: "The upstream's name for the model; the slug by default" })),
-    apiKey: secret('Sent as a bearer token to this upstream'),
+    ...secret('apiKey', 'Sent as a bearer token to this upstream'),
     region: Type.Optional(Type.String({ description: 'Region of the upstream; that of this server by default' })),
     maxConcurrency: count(64, 'Requests at a time', 1),
     connectTimeoutMs: count(5_000, 'Until connected', 1),
@@ -52,15 +57,11 @@ export const ConfigSchema = Type.Object(
         description: 'Cache of weights, may be shared between data directories; <data_dir>/models by default',
       }),
     ),
-    apiKey: Type.Optional(
-      Type.String({
-        minLength: 16,
-        maxLength: 200,
-        pattern: '^[\\x21-\\x7e]+$',
-        secret: true,
-        description: 'The first key, set on an empty store instead of a random one',
-      }),
-    ),
+    ...secret('apiKey', 'The first key, set on an empty store instead of a random one', {
+      minLength: 16,
+      maxLength: 200,
+      pattern: '^[\\x21-\\x7e]+$',
+    }),
     region: Type.String({
       pattern: '^[a-z0-9][a-z0-9-]{0,31}$',
       default: 'local',
@@ -99,7 +100,7 @@ export const ConfigSchema = Type.Object(
         memoryBudgetMb: count(0, 'Memory for engine processes; 0: three quarters of the machine'),
         retryUnavailableSeconds: count(60, 'Wait this long after weights could not be fetched', 1),
         hfEndpoint: Type.String({ default: 'https://huggingface.co', description: 'Hugging Face hub or a mirror' }),
-        hfToken: secret('Hugging Face access token'),
+        ...secret('hfToken', 'Hugging Face access token'),
       },
       'Weights',
     ),

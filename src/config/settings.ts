@@ -32,8 +32,6 @@ function leaves(schema: TSchema, path: readonly string[]): Setting[] {
 
 export const SETTINGS: readonly Setting[] = leaves(ConfigSchema, []);
 
-export const isSecret = (schema: TSchema): boolean => (schema as { secret?: boolean }).secret === true;
-
 /** Converts text to the type of the schema. Text that does not fit stays as it is and fails validation. */
 export function parseText(schema: TSchema, text: string): unknown {
   if (IsInteger(schema)) return /^-?\d+$/.test(text) ? Number(text) : text;
