@@ -143,10 +143,10 @@ describe('a catalog file', () => {
     [
       'the same version twice',
       changed({ versions: [...version({}), ...version({})] }),
-      /versions\.1\.version: 2026-01-31 stands twice/,
+      /versions\.1\.version: 2026-01-31 is listed twice/,
     ],
     [
-      'weights that are not told',
+      'no source of weights',
       changed({ versions: version({ source: undefined }) }),
       /versions\.0\.source: is required for models that run here/,
     ],
@@ -255,13 +255,13 @@ describe('removal dates in files', () => {
   it('do not let a version retire before the day that was announced', () => {
     const dates = { deprecated_at: '2026-12-01', retired_at: '2026-11-01', notice_at: '2026-01-01' };
     expect(problems(changed({ versions: version(dates) }))[0]).toContain(
-      'versions.0.retired_at: lies before deprecated_at',
+      'versions.0.retired_at: is before deprecated_at',
     );
   });
 });
 
 describe('several files', () => {
-  it('name a slug once within a directory, and tell where it stands already', () => {
+  it('name a slug once within a directory, and say where it is described already', () => {
     put('acme/tiny.yaml', MODEL);
     put('other.yaml', `# the same again\n${MODEL}`);
     expect(() => loadCatalog([directory])).toThrow(
@@ -276,7 +276,7 @@ describe('several files', () => {
     expect(entry?.description).toBe('Ours.');
   });
 
-  it('are told of together', () => {
+  it('are reported together', () => {
     put('a.yaml', MODEL.replace('modality: embedding', 'modality: smell'));
     put('b.yaml', MODEL.replace('license: MIT', 'license: ""'));
     expect(() => loadCatalog([directory, '/nowhere'])).toThrow(

@@ -18,17 +18,17 @@ export class CatalogError extends Error {
   override readonly name = 'CatalogError';
 }
 
-type Complain = (path: readonly (string | number)[], text: string) => void;
+type Report = (path: readonly (string | number)[], text: string) => void;
 
 const midnight = (date: string): number => Date.parse(`${date}T00:00:00.000Z`);
 
-function checkRules(model: CatalogFile, drivers: readonly Driver[], complain: Complain): void {
+function checkRules(model: CatalogFile, drivers: readonly Driver[], report: Report): void {
   const embedding = model.modality === 'embedding';
   if (embedding !== (model.dimensions !== null))
-    complain(['dimensions'], 'is a number for embedding models and null for others');
-  if (model.truncation && !embedding) complain(['truncation'], 'only embedding models can be truncated');
+    report(['dimensions'], 'is a number for embedding models and null for others');
+  if (model.truncation && !embedding) report(['truncation'], 'only embedding models can be truncated');
   if (!model.versions.some(({ version }) => version === model.recommended)) {
-    complain(
+    report(
       ['recommended'],
       `names no version of this model; there are: ${model.versions.map((each) => each.version).join(', ')}`,
     );
@@ -37,7 +37,7 @@ function checkRules(model: CatalogFile, drivers: readonly Driver[], complain: Co
     const at = (...path: (string | number)[]) => ['versions', index, ...path];
     for (const field of ['version', 'deprecatedAt', 'noticeAt', 'retiredAt'] as const) {
       const date = version[field];
-      if (date !== undefined && !isCalendarDate(date)) complain(at(field), `${date} is not a day of the calendar`);
+      if (date !== undefined && !isCalendarDate(date)) report(at(field), `${date} is not a day of the calendar`);
     }
     const removal = version.retiredAt ?? version.deprecatedAt;
     if (removal !== undefined) {
@@ -45,24 +45,23 @@ function checkRules(model: CatalogFile, drivers: readonly Driver[], complain: Co
         version.noticeAt === undefined
           ? 'a removal date needs notice_at, the day it was announced'
           : noticeProblem(removal, Date.parse(version.noticeAt));
-      if (problem !== undefined) complain(at(version.retiredAt === undefined ? 'deprecatedAt' : 'retiredAt'), problem);
+      if (problem !== undefined) report(at(version.retiredAt === undefined ? 'deprecatedAt' : 'retiredAt'), problem);
     }
     if (version.retiredAt !== undefined && version.retiredAt < (version.deprecatedAt ?? '')) {
-      complain(at('retiredAt'), `lies before deprecated_at, the removal date that was announced`);
+      report(at('retiredAt'), 'is before deprecated_at, the announced removal date');
     }
     if (model.versions.findIndex((each) => each.version === version.version) < index) {
-      complain(at('version'), `${version.version} stands twice`);
+      report(at('version'), `${version.version} is listed twice`);
     }
     const wrongTask = taskProblem(version.engine.task, model.modality);
-    if (wrongTask !== undefined) complain(at('engine', 'task'), wrongTask);
+    if (wrongTask !== undefined) report(at('engine', 'task'), wrongTask);
     const runsHere = drivers.find(({ name }) => name === version.engine.driver)?.local !== undefined;
-    if (runsHere && version.source === undefined) complain(at('source'), 'is required for models that run here');
-    if (version.source !== undefined)
-      checkSource(version.source, (path, text) => complain(at('source', ...path), text));
+    if (runsHere && version.source === undefined) report(at('source'), 'is required for models that run here');
+    if (version.source !== undefined) checkSource(version.source, (path, text) => report(at('source', ...path), text));
   });
 }
 
-/** Of a file that may have other problems, too. */
+/** Also for files that have other problems. */
 function engineProblemsOf(model: unknown, checks: EngineChecks): string[] {
   const { versions } = (model ?? {}) as { versions?: unknown };
   if (!Array.isArray(versions)) return [];
@@ -119,7 +118,7 @@ export function loadCatalog(directories: readonly string[], drivers = allDrivers
       problems.push(...inOrderOfLines(file, found));
       if (found.length > 0) continue;
       const entry = toEntry(model as CatalogFile);
-      // A later directory may replace a built-in model; within one directory a slug stands once.
+      // A later directory may replace a built-in model; within one directory a slug is described once.
       const other = seen.get(entry.slug);
       if (other !== undefined)
         problems.push(`${document.locate(['slug'])}: slug: ${entry.slug} is described in ${other} already`);

@@ -20,14 +20,14 @@ export interface EngineOptions {
   env: Environment;
 }
 
-/** The models that the configuration wants loaded from the start; one without weights of its own is worth a warning, not an outage. */
+/** The models to load at start. One without weights here is logged as a warning. */
 function warmModels({ config, entries, logger }: EngineOptions): Model[] {
   return config.models.warm.flatMap((name) => {
     const reference = parseReference(name);
     const entry = entries.find(({ slug }) => slug === reference?.slug);
     const version = entry?.versions.find((each) => each.version === (reference?.version ?? entry.recommended));
     if (entry !== undefined && version?.source !== undefined) return [{ entry, version }];
-    logger.warn({ model: name }, 'a model to be kept warm has no weights that could be loaded here');
+    logger.warn({ model: name }, 'a model in models.warm has no weights that can be loaded here');
     return [];
   });
 }

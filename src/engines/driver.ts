@@ -79,7 +79,7 @@ export const fileName = Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-
 export const count = (value: number, description: string, minimum = 0) =>
   Type.Integer({ minimum, default: value, description });
 
-/** Encoders work best with many small requests at hand. */
+/** Encoders are fastest when they can batch many small requests. */
 export const ENCODER_PLACES = 64;
 
 /** Memory of a process without weights: Node, the runtime and its libraries. */

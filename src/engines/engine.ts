@@ -12,7 +12,7 @@ export interface CallContext {
   readonly signal: AbortSignal;
   /** Cached prefixes and other state made from a prompt never cross accounts. */
   readonly accountId: string;
-  /** Waiting requests take turns by key. */
+  /** Waiting requests take turns by account and key. */
   readonly keyId: string;
   readonly priority: Priority;
 }
@@ -158,7 +158,7 @@ export type ChatEvent =
 
 /**
  * One choice per call: `n` choices are n calls. When the signal fires or the consumer returns early, generation stops within
- * one token; `usageSoFar` then tells what was really used.
+ * one token; `usageSoFar` then returns what was really used.
  */
 export interface ChatGeneration extends AsyncIterable<ChatEvent> {
   usageSoFar(): TokenUsage;

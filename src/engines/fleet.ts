@@ -33,7 +33,7 @@ export interface FleetOptions {
   entries: readonly ModelEntry[];
   upstreams: readonly Upstream[];
   registry: EngineRegistry;
-  /** Whether weights are here or can be had. */
+  /** Whether weights are here or can be fetched. */
   weights(entry: ModelEntry, version: ModelVersion): { servable: boolean; reason?: string | undefined };
   remote: Pick<RemoteModelOptions, 'logger' | 'clock' | 'queue' | 'metrics'>;
 }
@@ -63,7 +63,7 @@ export function createFleet({ region, entries, upstreams, registry, weights, rem
     }
   }
 
-  /** Versions belong to one entry; their names are put together once. */
+  /** Names of versions, built once. */
   const names = new WeakMap<ModelVersion, string>();
   const nameOf = (entry: ModelEntry, version: ModelVersion): string => {
     const known = names.get(version);
@@ -89,7 +89,7 @@ export function createFleet({ region, entries, upstreams, registry, weights, rem
       const { entry, version } = model;
       const elsewhere = remotes.get(nameOf(entry, version));
       const runsHere = version.source !== undefined && (regionPin === undefined || regionPin === region);
-      // An operator who configured upstreams means them to serve; the own machine helps out when none is healthy.
+      // Configured upstreams go first. Engine processes serve when no upstream is healthy.
       if (elsewhere !== undefined && (!runsHere || elsewhere.isHealthy())) {
         const engine = elsewhere.inRegion(regionPin);
         return { engine, region: regionPin ?? region, [Symbol.dispose]() {} };

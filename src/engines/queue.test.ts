@@ -76,7 +76,7 @@ describe('the order of a fair queue', () => {
     expect(queue.waiting()).toBe(1);
   });
 
-  it('asks no second request in vain where all need the same', () => {
+  it('stops at the first request that cannot proceed where all need the same', () => {
     const { enter, free, asked } = queueWithPlaces({ uniform: true });
     for (let n = 0; n < 8; n += 1) void enter(`${n}`, { accountId: `${n}` });
     free(2);

@@ -50,16 +50,16 @@ export interface EngineRegistry {
   acquire(model: Model, context: CallContext): ModelLease | Promise<ModelLease>;
   /** `name` is `slug@version`. */
   status(name: string): { status: ModelStatus; reason?: string };
-  /** Every model that was ever asked for in this process. */
+  /** Every model that was requested since the start. */
   list(): Promise<ModelReport[]>;
-  /** Loads at start and keeps loaded through idle times. Never rejects: a model that cannot load is `unavailable`. */
+  /** Loads models and keeps them loaded when idle. Never rejects: a model that cannot load is `unavailable`. */
   warm(models: readonly Model[]): Promise<void>;
-  /** Running requests get so long to end. */
+  /** Running requests get this long to end. */
   close(drainMs: number): Promise<void>;
 }
 
 const SWEEP_MS = 5_000;
-/** Loaded models grow a little with use; far above the budget one of them leaks. */
+/** Loaded models grow a little with use. Far above the budget, one of them leaks memory. */
 const RUNAWAY = 1.25;
 
 export function createEngineRegistry(dependencies: EngineRegistryDependencies): EngineRegistry {
@@ -162,7 +162,7 @@ export function createEngineRegistry(dependencies: EngineRegistryDependencies): 
   };
 }
 
-/** A container's limit counts more than the machine it runs on. */
+/** The container's limit where there is one. */
 function machineBytes(): number {
   const limit = process.constrainedMemory();
   return limit > 0 && limit < totalmem() ? limit : totalmem();

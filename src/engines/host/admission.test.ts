@@ -51,7 +51,7 @@ describe('admission', () => {
     expect([admission.inUse(), admission.waiting()]).toEqual([2, 0]);
   });
 
-  it('holds everybody while there is no place at all', async () => {
+  it('lets all requests wait while there is no place', async () => {
     const { admission } = build({ places: 0 });
     const waiting = admission.enter(context('a'));
     expect(admission.waiting()).toBe(1);
@@ -70,7 +70,7 @@ describe('admission', () => {
     expect(order).toEqual(['a1', 'a2', 'b1', 'c1', 'a3', 'b2', 'a4']);
   });
 
-  it('lets interactive requests go before batches, and batches when nobody else waits', async () => {
+  it('lets interactive requests go before batches, and batches when no other request waits', async () => {
     const { enter, order, drain } = build();
     void enter('first', 'a', 'batch');
     void enter('batch 1', 'a', 'batch');
@@ -151,7 +151,7 @@ describe('admission', () => {
     await next;
   });
 
-  it('sends everybody away when the model is broken', async () => {
+  it('rejects all waiting requests when the model is broken', async () => {
     const { admission } = build({ places: 0 });
     const waiting = [1, 2].map(() => expect(admission.enter(context('a'))).rejects.toThrow('broken'));
     admission.rejectAll(new Error('broken'));

@@ -7,17 +7,17 @@ export interface Tenant {
   /** Real memory of its processes, or what was set aside while it loads. */
   usedBytes(): Promise<number>;
   setAside(bytes: number): void;
-  /** Loaded, and nobody uses it or waits for it. */
+  /** Loaded, and no request uses it or waits for it. */
   idle(): boolean;
   evict(): Promise<void>;
 }
 
 export interface MemoryBudget {
-  /** Makes room, by unloading idle models and else by waiting for one to become idle. */
+  /** Makes room: unloads idle models, or waits until one becomes idle. */
   reserve(tenant: Tenant, needBytes: number, signal: AbortSignal): Promise<void>;
-  /** Brings the machine back under the budget when loaded models have grown. */
+  /** Unloads idle models when the loaded ones have outgrown the budget. */
   trim(): Promise<{ usedBytes: number; overBytes: number }>;
-  /** Something became idle or was unloaded: those who wait for room look again. */
+  /** A model became idle or was unloaded: wakes the reservations that wait for room. */
   changed(): void;
 }
 
@@ -25,7 +25,7 @@ const megabytes = (bytes: number) => `${Math.ceil(bytes / 1024 / 1024)} MB`;
 
 export function createMemoryBudget(limitBytes: number, tenants: () => Iterable<Tenant>): MemoryBudget {
   let turn: Promise<unknown> = Promise.resolve();
-  /** There while somebody waits. */
+  /** Set while a reservation waits. */
   let wake: PromiseWithResolvers<void> | undefined;
 
   async function usedBytes(except?: Tenant): Promise<number> {
@@ -40,7 +40,7 @@ export function createMemoryBudget(limitBytes: number, tenants: () => Iterable<T
       .sort((a, b) => a.lastUsedAt - b.lastUsedAt)[0];
   }
 
-  /** The bytes in use by others if they leave no room, even without those that are idle. */
+  /** Unloads idle models until there is room. Returns the bytes that models in use hold when there is not. */
   async function makeRoom(tenant: Tenant, needBytes: number): Promise<number | undefined> {
     while (true) {
       const used = await usedBytes(tenant);
@@ -54,7 +54,7 @@ export function createMemoryBudget(limitBytes: number, tenants: () => Iterable<T
     }
   }
 
-  /** One at a time: two that look at the same free memory would both take it. */
+  /** One at a time: two reservations that see the same free memory would both take it. */
   function inTurn<T>(work: () => Promise<T>): Promise<T> {
     const mine = turn.then(work);
     turn = mine.catch(() => {});

@@ -1,6 +1,6 @@
 import type { Priority } from '../engine.ts';
 
-/** What the hosts tell about themselves. `model` is `slug@version`. */
+/** What the hosts report. `model` is `slug@version`. */
 export interface EngineMetrics {
   loaded(model: string, seconds: number): void;
   queueDepth(model: string, waiting: number): void;

@@ -17,7 +17,7 @@ type Call = Extract<ToEngine, { type: 'call' }>;
 interface Running {
   priority: Priority;
   abort: AbortController;
-  /** How many more events the other side takes now. */
+  /** How many more events the server takes now. */
   credit: number;
   creditArrived: () => void;
 }
@@ -90,7 +90,7 @@ export function createEngineCalls(model: EngineModel, channel: FrameChannel<From
         if (channel.isFull()) await channel.drained();
         running.delete(id);
         const answer: FromEngine = { type: 'result', id, value: result.value };
-        // A person's answer does not wait for those of a batch.
+        // Interactive answers do not wait for those of batches.
         const alike = running.values().filter((other) => other.priority === priority);
         const gapMs = pace.gapMs(alike.toArray().length);
         if (running.size === 0) channel.write(answer, result.body);

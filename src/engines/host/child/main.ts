@@ -5,20 +5,20 @@ import { createFrameChannel } from '../wire/frames.ts';
 import { CAPABILITIES, type FromEngine, type ToEngine, toWireError } from '../wire/messages.ts';
 import { createEngineCalls } from './engine-calls.ts';
 
-/** Entry of an engine process: one model, spoken to over the pipe on file descriptor 3. Argument: process id of the server. */
+/** Entry of an engine process: serves one model over the pipe on file descriptor 3. Argument: process id of the server. */
 
 const PIPE = 3;
 
-// Only the pipe ends this process. A Ctrl-C or a service manager signals the whole group, and the server still has answers to
-// finish then.
+// Only a closed pipe ends this process. Ctrl-C and service managers signal the whole group, while the server still has requests to
+// finish.
 process.on('SIGINT', () => {});
 process.on('SIGTERM', () => {});
 
-// When memory runs out the kernel should take an engine, not the server.
+// When memory runs out, the kernel should kill an engine and not the server.
 writeFile('/proc/self/oom_score_adj', '500').catch(() => {});
 
 // A driver stuck in native code would never notice that the pipe has closed; this thread does not share its event loop. The
-// server's id comes from the server: read here it could be that of whoever inherited the orphan.
+// server passes its own id: read here, it could be that of the process that inherited the orphan.
 const watchdog = new Worker(
   `const { workerData: server } = require('node:worker_threads');
    setInterval(() => { if (process.ppid !== server) process.kill(process.pid, 'SIGKILL'); }, 1000);`,

@@ -1,10 +1,10 @@
 import { cancellation } from '../../../errors/cancellation.ts';
 import type { CallContext, ChatEvent, ChatGeneration, TokenUsage } from '../../engine.ts';
 
-/** How many events an engine may send before the consumer has taken any: bounds memory, hides the way there and back. */
+/** How many events an engine may send before the consumer has taken any: bounds memory and hides the round trip. */
 export const STREAM_CREDIT = 64;
 
-/** After a cancel the engine still tells what was used; it stops within a token, so longer means that it is stuck. */
+/** After a cancel the engine still reports what was used. It stops within a token, so a longer wait means that it is stuck. */
 const FINAL_USAGE_GRACE_MS = 5_000;
 
 /** The server's end of one stream, driven by the frames that arrive for it. */
@@ -12,7 +12,7 @@ export interface StreamSink {
   onEvent(event: ChatEvent, usage: TokenUsage): void;
   onEnd(usage?: TokenUsage): void;
   onError(error: Error, usage?: TokenUsage): void;
-  /** True while the engine waits for the consumer and not the other way round. */
+  /** True while the engine waits for the consumer. */
   blocked(): boolean;
 }
 

@@ -51,7 +51,7 @@ describe('hang monitor', () => {
     expect(state.hangs).toBe(1);
   });
 
-  it('tells calls sent into the silence from those that may have caused it', () => {
+  it('knows which calls were sent before the silence and may have caused it', () => {
     const { monitor } = build();
     vi.advanceTimersByTime(1_000);
     expect(monitor.silent()).toBe(false);

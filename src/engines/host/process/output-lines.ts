@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
 
 const MAX_LINE_CHARS = 2_000;
-/** A native library in trouble can print for ever. */
+/** A failing native library can print without end. */
 const MAX_LINES_PER_SECOND = 50;
 
 /** Reads a stream line by line within bounds, so that a noisy process can fill neither memory nor the log. */

@@ -1,14 +1,14 @@
 import { ApiError } from '../../../errors/api-error.ts';
 
 /**
- * Cuts a large request into runs of neighbouring inputs, so that all processes work on it, a crash costs one run and not the
- * whole, and small requests find a gap between the runs.
+ * Cuts a large request into chunks of neighbouring inputs: all processes can work on it, a crash costs one chunk, and small
+ * requests run between the chunks.
  */
 export interface Chunk {
   start: number;
   /** Exclusive. */
   end: number;
-  /** 1 is as much as one call to a process should be. */
+  /** 1 is a full chunk. */
   weight: number;
 }
 
@@ -17,7 +17,7 @@ const CHUNK_INPUTS = 256;
 const CHUNK_CHARS = 65_536;
 /** Fewer are not worth a second process. */
 const MIN_INPUTS = 8;
-/** A token id stands for about so many characters. */
+/** Average length of a token. */
 const CHARS_PER_TOKEN = 4;
 
 export function weightOf(input: string | readonly number[]): number {
@@ -46,7 +46,7 @@ export function splitInputs(inputs: readonly (string | readonly number[])[], pro
   return chunks;
 }
 
-/** An engine that saw only a chunk names inputs by their place in it; the client knows their place in the request. */
+/** An engine names inputs by their index in the chunk; the client knows their index in the request. */
 export function withRequestIndex(error: unknown, start: number): unknown {
   if (!(error instanceof ApiError) || start === 0) return error;
   return error.mapFields(([name = '', index, ...rest]) =>

@@ -2,21 +2,20 @@ import { cancellation } from '../../../errors/cancellation.ts';
 import type { CallContext, Priority } from '../../engine.ts';
 
 /**
- * Gives calls to the least loaded of several processes, or to one with little more load whose other calls are nearer in size: inputs
- * of equal length make the best batches. A process takes about two full chunks at a time: one to work on and one to begin with at
- * once. What is over that waits here and not in the process, where requests take turns: a small request goes between the chunks of a
- * large one.
+ * Gives calls to the least loaded of several processes, or to one with little more load whose other calls are closer in size, because
+ * inputs of equal length make the best batches. A process takes about two full chunks at a time: one to work on and the next one.
+ * Other calls wait here, where requests take turns, so a small request goes between the chunks of a large one.
  */
 const SEAT_WEIGHT = 2;
-/** Engines let a small call in between the pieces of large ones, so it need not wait for a whole chunk to end. */
+/** Engines run small calls between the batches of large ones, so a small call need not wait for a whole chunk. */
 const SMALL_WEIGHT = 1 / 16;
 const SEAT_WEIGHT_FOR_SMALL = 3;
 
 /** How much more than the least loaded process one may have and still be chosen. */
 const TOLERANCE = 1 / 4;
 
-/** Sums of fractions leave some. */
-const DUST = 1e-6;
+/** Tolerance for rounding errors of sums. */
+const EPSILON = 1e-6;
 
 /** For calls that a process does best one at a time. */
 export const EXCLUSIVE_WEIGHT = SEAT_WEIGHT;
@@ -55,7 +54,7 @@ export function createPlacement<P>() {
     for (const [process, load] of byLoad) {
       if (load.weight > most || (load.calls > 0 && load.weight + weight > limit)) break;
       const distance = load.calls === 0 ? 0 : Math.abs(load.weight / load.calls - weight);
-      if (distance > bestDistance - DUST) continue;
+      if (distance > bestDistance - EPSILON) continue;
       best = process;
       bestDistance = distance;
     }
@@ -88,7 +87,7 @@ export function createPlacement<P>() {
         if (process === undefined) return;
         waiters.shift();
         requests.delete(context);
-        // To the end of the line: this loop comes by again, after everyone else.
+        // Moves to the end: this loop visits it again after all others.
         if (waiters.length > 0) requests.set(context, waiters);
         waiter.resolve(seat(process, waiter.weight));
       }
@@ -103,7 +102,7 @@ export function createPlacement<P>() {
     remove(process: P): void {
       loads.delete(process);
     },
-    /** At once where a process has room. */
+    /** Returns at once where a process has room. */
     place(context: CallContext, weight: number): Placement<P> | Promise<Placement<P>> {
       const { signal } = context;
       if (signal.aborted) return Promise.reject(cancellation(signal));
@@ -137,7 +136,7 @@ export function createPlacement<P>() {
         pump();
       });
     },
-    /** Nothing will ever be placed again. The first reason counts. */
+    /** Rejects waiting and later calls. The first reason counts. */
     close(error: Error): void {
       closedWith ??= error;
       for (const requests of Object.values(lanes)) {

@@ -7,7 +7,7 @@ export interface RestartSettings {
   windowMs: number;
   firstDelayMs: number;
   maxDelayMs: number;
-  /** How long giving up lasts; doubled each time the trial after it fails too. */
+  /** How long giving up lasts; doubled each time the next attempt fails too. */
   cooldownMs: number;
   maxCooldownMs: number;
 }
@@ -33,28 +33,28 @@ export interface RestartPolicy {
 
 export function createRestartPolicy(settings: RestartSettings): RestartPolicy {
   let crashes: number[] = [];
-  let surrenders = 0;
+  let givenUp = 0;
 
   return {
     crashed(now, inARow) {
       crashes = [...crashes.filter((at) => now - at < settings.windowMs), now];
-      // After a surrender the model is on trial: the first crash before a success ends it.
-      const limit = surrenders > 0 ? 1 : settings.crashLimit;
+      // After giving up once, the first crash before a success gives up again.
+      const limit = givenUp > 0 ? 1 : settings.crashLimit;
       if (crashes.length < limit) {
         return {
           action: 'restart',
           delayMs: Math.min(settings.firstDelayMs * 2 ** (inARow - 1), settings.maxDelayMs),
         };
       }
-      const cooldownMs = Math.min(settings.cooldownMs * 2 ** surrenders, settings.maxCooldownMs);
+      const cooldownMs = Math.min(settings.cooldownMs * 2 ** givenUp, settings.maxCooldownMs);
       const count = crashes.length;
-      surrenders += 1;
+      givenUp += 1;
       crashes = [];
       return { action: 'give-up', cooldownMs, crashes: count };
     },
     succeeded() {
       crashes = [];
-      surrenders = 0;
+      givenUp = 0;
     },
   };
 }

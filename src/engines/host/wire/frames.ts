@@ -97,7 +97,7 @@ export function createFrameParser<In>(receiver: FrameReceiver<In>, maxBytes = MA
     else expect('body', place(header));
   }
 
-  /** Most often a chunk holds whole frames: then the header is read where it lies. Gives the place behind it, or the offset again. */
+  /** Most chunks hold whole frames: then the header is read in place. Returns the offset behind it, or the same offset. */
   function skipHeader(chunk: Buffer, offset: number): number {
     if (stage !== 'head' || filled > 0 || chunk.length - offset < HEAD_BYTES) return offset;
     const start = offset + HEAD_BYTES;
@@ -127,12 +127,12 @@ export function createFrameParser<In>(receiver: FrameReceiver<In>, maxBytes = MA
 }
 
 export interface FrameChannel<Out> {
-  /** Goes out at once: a crash right after it takes nothing back. False: the pipe is full, await `drained` before the next large frame. */
+  /** Written at once, so that a crash right after it loses nothing. False: the pipe is full, await `drained` before the next large frame. */
   write(header: Out, body?: Uint8Array): boolean;
   /**
-   * The same, but frames of one turn of the event loop go out together: one system call here, one wake-up at the other end. With
-   * `gapMs` they also wait until the last such group has left so long ago; the shortest gap of a group counts. For what is repeated
-   * after a crash anyway.
+   * The same, but frames of one turn of the event loop are written together: one system call here, one wake-up at the other end.
+   * With `gapMs` a group also waits until so long after the last one; the shortest gap in a group counts. For frames whose loss in
+   * a crash does no harm, because the call is repeated.
    */
   writeSoon(header: Out, body?: Uint8Array, gapMs?: number): boolean;
   isFull(): boolean;
@@ -146,7 +146,7 @@ export interface FrameChannelOptions<In> extends FrameReceiver<In> {
   onClose(error?: Error): void;
 }
 
-/** Bytes go through one buffer to whoever reads them, and not through the queue and the events of a stream. */
+/** Reads into one buffer instead of the queue and the events of a stream. */
 const openPipe = (fd: number, onChunk: (chunk: Buffer) => void): Socket => {
   const buffer = Buffer.allocUnsafeSlow(READ_BYTES);
   const callback = (bytes: number): boolean => {
@@ -156,7 +156,7 @@ const openPipe = (fd: number, onChunk: (chunk: Buffer) => void): Socket => {
   return new Socket({ fd, readable: true, writable: true, onread: { buffer, callback } });
 };
 
-/** `end`: a file descriptor where nobody has opened it yet. */
+/** `end`: an open stream, or a file descriptor to open. */
 export function createFrameChannel<Out, In>(end: Duplex | number, options: FrameChannelOptions<In>): FrameChannel<Out> {
   const parser = createFrameParser<In>(options);
   let closed = false;

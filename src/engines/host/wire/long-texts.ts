@@ -2,8 +2,8 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { ChatRequest } from '../../engine.ts';
 
 /**
- * Long texts of a prompt travel as bytes behind the header, like the texts of embeddings: a JSON text of megabytes would be made, measured
- * and copied in one go, while everybody else waits.
+ * Long texts of a prompt are sent as bytes behind the header, like the texts of embeddings: encoding megabytes of JSON in one go
+ * would block the event loop.
  */
 export interface LongText {
   /** Of the message, or 0 for a prompt that is one text. */
@@ -14,7 +14,7 @@ export interface LongText {
 type Prompt = ChatRequest['prompt'];
 
 export interface SplitPrompt {
-  /** With nothing in the place of long texts. */
+  /** With empty texts in place of the long ones. */
   prompt: Prompt;
   longTexts: readonly LongText[];
   body: Uint8Array;
@@ -37,7 +37,7 @@ function withTexts(prompt: Prompt, texts: ReadonlyMap<number, string>): Prompt {
   };
 }
 
-/** Cut so that no pair of surrogates comes apart. */
+/** Never cuts a surrogate pair. */
 function* piecesOf(text: string): Generator<string> {
   let from = 0;
   while (from < text.length) {

@@ -5,14 +5,14 @@ import type { LoadSpec } from '../../driver.ts';
 import type { CallContext, ChatEvent, ChatRequest, TokenUsage } from '../../engine.ts';
 import type { LongText } from './long-texts.ts';
 
-/** What the server and an engine process say to each other. Both ends are of one build, so there is no version. */
+/** Messages between the server and an engine process. Both ends are of one build, so there is no version. */
 
 export const CAPABILITIES = ['embedding', 'rerank', 'chat', 'transcription'] as const;
 export type CapabilityName = (typeof CAPABILITIES)[number];
 
 export type WireContext = Omit<CallContext, 'signal'>;
 
-/** A map does not survive JSON. */
+/** JSON has no maps. */
 export type WireChatRequest = Omit<ChatRequest, 'logitBias'> & { logitBias?: readonly (readonly [number, number])[] };
 
 export type CallBody =
@@ -65,7 +65,7 @@ export type FromEngine =
   | { type: 'event'; id: number; event: ChatEvent; usage: TokenUsage }
   | { type: 'end'; id: number; usage: TokenUsage }
   | { type: 'error'; id: number; error: WireError; usage?: TokenUsage }
-  /** `cpuMs`: processor time since the process began; a busy process whose time stands still is stuck. */
+  /** `cpuMs`: processor time since the process began; a busy process that uses none is stuck. */
   | { type: 'heartbeat'; residentBytes: number; cpuMs: number };
 
 export function toWireError(error: unknown): WireError {
@@ -107,7 +107,7 @@ export function unpackTexts(byteLengths: readonly number[], body: Uint8Array): s
 export const bytesOf = (array: Float32Array): Uint8Array =>
   new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
 
-/** A view where the bytes lie right, a copy where they do not. */
+/** A view where the bytes are aligned, otherwise a copy. */
 export function floatsOf(bytes: Uint8Array): Float32Array {
   if (bytes.byteOffset % 4 === 0) return new Float32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 4);
   return new Float32Array(bytes.slice().buffer);
