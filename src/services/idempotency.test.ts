@@ -149,7 +149,7 @@ describe('idempotency', () => {
     await second.abandon();
   });
 
-  it('lets one of those who waited try again when the first one failed', async () => {
+  it('runs one of the waiting requests when the first one failed', async () => {
     const service = newProcess();
     const of = request();
     const first = await run(service, of);
@@ -162,7 +162,7 @@ describe('idempotency', () => {
     expect(kinds).toEqual(['replay', 'run']);
   });
 
-  it('stops waiting when the client goes away, without harm to the others', async () => {
+  it('stops waiting when the client disconnects, without affecting the others', async () => {
     const service = newProcess();
     const of = request();
     const first = await run(service, of);
@@ -202,7 +202,7 @@ describe('idempotency', () => {
     expect((await replayed(newProcess(), of)).body.toString()).toBe('by the heir');
   });
 
-  it('need not wait for a dead owner when it is alone on the store', async () => {
+  it('does not wait for the lease of a dead owner when it is alone on the store', async () => {
     const of = request();
     const dead = await run(newProcess(), of);
     const alone = newProcess();
@@ -284,7 +284,7 @@ describe('idempotency', () => {
     await (await run(service, request({ accountId: 'acct_4' }))).abandon();
   });
 
-  it('gives those who wait the answer even when it cannot be stored', async () => {
+  it('gives waiting requests the answer even when it cannot be stored', async () => {
     const failing = { ...store.idempotency, complete: () => Promise.reject(new Error('disk full')) };
     const identity = { ownerId: 'failing', leaseMs: 15_000 };
     const service = createIdempotency({ repository: failing, blobs, clock, identity, randomId: randomUUID });

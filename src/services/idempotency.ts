@@ -17,7 +17,7 @@ export interface IdempotentRequest {
   endpoint: string;
   /** The header as it was sent. */
   key: string;
-  /** Equal for requests that mean the same. */
+  /** Equal for equal requests. */
   bodyHash: string;
   signal: AbortSignal;
 }
@@ -34,14 +34,14 @@ export interface Replay {
   body: Uint8Array | Readable;
 }
 
-/** One of `complete` and `abandon` is to be called, once, whatever happens. */
+/** Exactly one of `complete` and `abandon` must be called, also after a failure. */
 export interface Run {
   kind: 'run';
-  /** For the ledger: a run that is repeated after a crash has the same one again, so that it is billed once. */
+  /** For the ledger. The same when the run is repeated after a crash, so that it is billed once. */
   billingId: string;
-  /** Keeps the answer, if its kind is kept; resolves when it is durable. A null body: it was too large to hold on to. */
+  /** Stores the answer, if answers with its status are stored. Resolves when it is durable. Null body: it was too large to buffer. */
   complete(answer: Omit<Answer, 'body'> & { body: Uint8Array | null }): Promise<void>;
-  /** There is no answer: the next request with the key is a new one. */
+  /** There is no answer. The next request with the key is a new one. */
   abandon(): Promise<void>;
 }
 
@@ -52,9 +52,9 @@ export interface Idempotency {
   renewLeases(leaseUntil: number): Promise<void>;
   /** Lets the runs of other owners be taken over at once. */
   releaseOthers(): Promise<void>;
-  /** Removes a bounded number of expired answers; true when there may be more. */
+  /** Removes a bounded number of expired answers. True when there may be more. */
   sweep(): Promise<boolean>;
-  /** Answers larger than this are not kept. */
+  /** Larger answers are not stored. */
   readonly maxBodyBytes: number;
 }
 
@@ -75,14 +75,14 @@ export interface IdempotencyDependencies {
   wait?: ((ms: number, signal: AbortSignal) => Promise<void>) | undefined;
 }
 
-/** Besides 2xx: answers that the same request would get again. Not 409: a model may be served in the wanted region a moment later. */
+/** Stored besides 2xx: errors that the same request would get again. Not 409: the model may be served in the region a moment later. */
 const KEPT_STATUS: readonly number[] = [400, 404, 413, 422];
 const POLL_MS = { first: 25, longest: 1_000 };
 
-/** What this process knows of a key that is being run or asked for: how the requests behind it will go on. */
+/** A key that this process runs or waits for. Later requests with the key wait for it. */
 interface Pending {
   bodyHash: string;
-  /** Undefined: there was no answer, somebody else may try. */
+  /** Undefined: there was no answer, the next request may run. */
   done: Promise<KeptAnswer | undefined>;
   resolve(answer?: KeptAnswer): void;
 }
@@ -90,9 +90,9 @@ interface Pending {
 type KeptAnswer = StoredAnswer & { blobKey: string };
 
 /**
- * The order that keeps bills right: the usage is committed, then the answer is stored here, then it is sent. A crash before the
- * first leaves nothing billed. A crash after it leaves a run without an owner, which the client's retry repeats under the same
- * billing id, so that the second row is ignored.
+ * Order: the ledger row is committed, then the answer is stored here, then it is sent. A crash before the commit bills nothing. A
+ * crash after it leaves a run without an owner. The client's retry repeats it under the same billing id, so that the second row is
+ * ignored.
  */
 export function createIdempotency(dependencies: IdempotencyDependencies): Idempotency {
   const { repository, blobs, clock, identity, randomId } = dependencies;
@@ -111,7 +111,7 @@ export function createIdempotency(dependencies: IdempotencyDependencies): Idempo
     return result;
   };
 
-  /** Asks the store until the request may run here, or until its answer is there. */
+  /** Polls the store until this process may run the request, or until its answer exists. */
   async function settleClaim(id: string, request: IdempotentRequest): Promise<IdempotencyRecord> {
     const { bodyHash, signal } = request;
     for (let pauseMs = POLL_MS.first; ; pauseMs = Math.min(2 * pauseMs, POLL_MS.longest)) {

@@ -103,7 +103,7 @@ const billed = (rows: readonly LedgerRow[]) =>
   rows.map(({ billingId, completionTokens, status }) => [billingId, completionTokens, status]);
 
 describe('inference', () => {
-  it('does not let work that was cut short stand in the way of the whole answer of a later run', async () => {
+  it('bills a partial answer under its own id, so that a later run can be billed for the whole answer', async () => {
     const { rows, run } = setUp();
     const billingId = 'idem_1';
     await run({ billingId }, ({ settle }) => settle({ completionTokens: 3 }, { status: 499 }));
@@ -116,7 +116,7 @@ describe('inference', () => {
     ]);
   });
 
-  it('bills only whole answers where the client gets nothing of others, but counts their tokens', async () => {
+  it('does not bill partial answers that the client does not get, but counts their tokens', async () => {
     const { rows, run } = setUp({ key: { tpm: 100 } });
     const line = { billingId: 'batch_1:1', wholeAnswersOnly: true };
     await run(line, ({ settle }) => settle({ completionTokens: 30 }, { status: 499 }));
@@ -127,7 +127,7 @@ describe('inference', () => {
     expect(billed(rows)).toEqual([['batch_1:1', 40, 200]]);
   });
 
-  it('gives everything back when telling of the admission fails', async () => {
+  it('gives everything back when the admission callback throws', async () => {
     const { run } = setUp({ key: { concurrency: 1, tpm: 100 } });
     const onDecided = () => {
       throw new Error('the reply is gone');
@@ -136,7 +136,7 @@ describe('inference', () => {
     expect(await run({}, async () => 'admitted', 100)).toBe('admitted');
   });
 
-  it('is idle only when what was used is in the ledger', async () => {
+  it('is idle only when everything used is in the ledger', async () => {
     const { rows, ledger, run, inference } = setUp();
     const { promise, resolve } = Promise.withResolvers<void>();
     ledger.held = promise;
@@ -150,7 +150,7 @@ describe('inference', () => {
     expect(await idle).toBe(1);
   });
 
-  it('counts requests without a pin in the own region, wherever they are served', async () => {
+  it('counts requests without a pin in its own region, wherever they are served', async () => {
     const { rows, run } = setUp({ key: { rpm: 1 } });
     await run({}, ({ settle }) => settle({ completionTokens: 1 }, { region: 'eu-1' }));
     expect(rows[0]?.region).toBe('eu-1');
@@ -160,7 +160,7 @@ describe('inference', () => {
 });
 
 describe('estimates', () => {
-  it('hold the whole of max_tokens back from a budget, at the price of completions', async () => {
+  it('reserve all of max_tokens in a budget, at the price of completions', async () => {
     const started = Promise.withResolvers<void>();
     const end = Promise.withResolvers<void>();
     const generate = (): ChatGeneration => ({
@@ -191,7 +191,7 @@ describe('estimates', () => {
     expect(rows.reduce((sum, row) => sum + row.costNanoUsd, 0)).toBeLessThanOrEqual(250_000);
   });
 
-  it('of audio come from its size; its tokens are those of the text', async () => {
+  it('of audio use its size, and its tokens are those of the text', async () => {
     const segment = { text: 'a b c', tokens: Array.from({ length: 150 }, () => 1) };
     let held: Promise<void> | undefined;
     const { call, inference, rows } = setUp({

@@ -10,7 +10,7 @@ import type { LimitedSeries } from './limit-series.ts';
 import type { BudgetWarning, LimitStatus, Limits } from './limits.ts';
 import type { Metered, Metering } from './metering.ts';
 
-/** Who calls, from where, and until when. Made by a route or by the batch runner. */
+/** The caller and the circumstances of a request. Created by a route or by the batch runner. */
 export interface InferenceCall {
   requestId: string;
   principal: Principal;
@@ -18,17 +18,17 @@ export interface InferenceCall {
   regionPin: string | undefined;
   signal: AbortSignal;
   priority: Priority;
-  /** As it stands in the ledger, for example `/v1/embeddings`. */
+  /** As recorded in the ledger, for example `/v1/embeddings`. */
   endpoint: string;
   /**
-   * Under which a whole answer is billed, at most once: the request id, unless the request may run again after a crash. Work that
-   * was cut short never has this id, or it would stand in the way of the whole answer of a later run.
+   * A whole answer is billed under this id, at most once. Default: the request id, unless the request may run again after a crash.
+   * Partial answers are never billed under it, because their row would replace the row of the whole answer of a later run.
    */
   billingId?: string | undefined;
-  /** Work that was cut short is not billed: the client gets nothing of it, because the request runs again or is told as failed. */
+  /** Partial answers are not billed: the client does not get them, because the request runs again or is reported as failed. */
   wholeAnswersOnly?: boolean | undefined;
   discountPercent?: number | undefined;
-  /** Called once, as soon as the request is admitted or refused by its limits, and before any work. */
+  /** Called once, when the limits have admitted or refused the request and before any work. */
   onDecided?: ((facts: AdmissionFacts) => void) | undefined;
 }
 
@@ -41,23 +41,23 @@ export interface AdmissionFacts extends ModelLimitStatus {
   budgetWarning?: BudgetWarning | undefined;
 }
 
-/** The engine for one admitted request, and the way to close its account. */
+/** The engine for one admitted request, and how to bill it. */
 export interface InferenceSession {
   engine: EngineModel;
   context: CallContext;
   /** Milliseconds since the request was admitted. */
   elapsedMs(): number;
   /**
-   * Writes what was used to the ledger and resolves when that is durable; only then may the answer end. Only the first call
+   * Writes the consumption to the ledger and resolves when it is durable. The answer must not end before. Only the first call
    * counts. A session that is never settled is not billed.
    */
   settle(used: Partial<Consumption>, details?: SettleDetails): Promise<unknown>;
 }
 
 export interface SettleDetails {
-  /** 200 unless the answer was cut short. */
+  /** 200 unless the answer is partial. */
   status?: number | undefined;
-  /** For the token limit, where tokens are not what is billed. */
+  /** For the token limit, where something else than tokens is billed. */
   limitTokens?: number | undefined;
   region?: string | undefined;
   firstTokenMs?: number | undefined;
@@ -66,14 +66,14 @@ export interface SettleDetails {
 export interface InferenceEstimate {
   /** Taken from the token limit at once and corrected at the end. */
   tokens: number;
-  /** Its price is held back from the budgets until the real one is known: the most that is to be expected. */
+  /** The most that is expected. Its price is reserved in the budgets until the real one is known. */
   used: Partial<Consumption>;
 }
 
 export interface InferenceService {
-  /** Rights, modality and region of a model; throws what a client should see. */
+  /** Checks rights, modality and region. Throws the error for the client. */
   resolve(call: InferenceCall, reference: string, modality: Modality): ResolvedModel;
-  /** Takes the request through limits and queue and runs the work with an engine. */
+  /** Checks the limits, waits for an engine and runs the work with it. */
   run<T>(
     call: InferenceCall,
     request: { model: ResolvedModel; estimate: InferenceEstimate },
@@ -84,7 +84,7 @@ export interface InferenceService {
     caller: Pick<InferenceCall, 'principal' | 'regionPin'>,
     reference: string,
   ): Promise<ModelLimitStatus | undefined>;
-  /** Resolves when nothing runs any more and all that was used is in the ledger. */
+  /** Resolves when no request runs and everything used is in the ledger. */
   idle(): Promise<void>;
 }
 
@@ -101,7 +101,7 @@ export interface InferenceDependencies {
   };
   load: Pick<InteractiveLoad, 'enter' | 'leave'>;
   region: string;
-  /** How many times the interactive limits the lines of batches may use. */
+  /** The limits of batch lines are the interactive ones times this factor. */
   batchLimitFactor: number;
   clock: Clock;
 }
@@ -118,7 +118,7 @@ export function createInference(dependencies: InferenceDependencies): InferenceS
     model: entry.slug,
     modality: entry.modality,
     modelLimits: entry.limits,
-    // The region that was asked for. Which one serves is decided behind the limits, and changes with load and failures.
+    // The requested region. The one that serves is chosen after the limits, and changes with load and failures.
     region: regionPin ?? ownRegion,
   });
 
@@ -126,7 +126,7 @@ export function createInference(dependencies: InferenceDependencies): InferenceS
     limits.admit({
       ...seriesOf(call.principal, model),
       admissionId: call.requestId,
-      // Batches leave the interactive limits alone.
+      // Batches do not count against the interactive limits.
       batchFactor: call.priority === 'batch' ? batchLimitFactor : undefined,
       estimatedTokens: estimate.tokens,
       estimatedCostNanoUsd: costNanoUsd(consumptionOf(estimate.used), model.entry.pricing, call.discountPercent),
@@ -140,7 +140,7 @@ export function createInference(dependencies: InferenceDependencies): InferenceS
     priority,
   });
 
-  // One async function from the limits to the ledger: each one more would be a promise more for every request.
+  // One async function from the limits to the ledger: another one would add a promise to every request.
   const run: InferenceService['run'] = async (call, { model, estimate }, work) => {
     const { entry, version } = model;
     const startedAt = clock.now();
@@ -204,7 +204,7 @@ export function createInference(dependencies: InferenceDependencies): InferenceS
       try {
         charge = await settled;
       } catch {
-        // A row that could not be written fails the request; what it would have cost was not billed.
+        // The work has failed with this error already, and nothing was billed.
       }
       const counted = admission.settle({ tokens: limitTokens, charge: charge?.isNew ? charge : undefined });
       if (counted instanceof Promise) await counted;

@@ -75,7 +75,7 @@ async function admitted(admission: Promise<Admission>) {
 }
 
 describe('rate limits', () => {
-  it('admits a thousand requests at once up to the limit, and tells the others when to come back', async () => {
+  it('admits a thousand requests at once up to the limit, and tells the others when to retry', async () => {
     const { admit, clock } = setUp();
     const answers = await Promise.all(Array.from({ length: 1_000 }, () => admit()));
     expect(answers.filter((answer) => answer.admitted)).toHaveLength(600);
@@ -157,7 +157,7 @@ describe('rate limits', () => {
     expect((await admit({ estimatedTokens: 0 })).tokens.remaining).toBe(70);
   });
 
-  it('frees the place of a request that ended, however often it is settled', async () => {
+  it('counts a request as ended once, however often it is settled', async () => {
     const { admit } = setUp({ key: { concurrency: 1 } });
     const first = await admitted(admit());
     expect(await refused(admit())).toMatchObject({ code: 'concurrency_exceeded', retryAfterSeconds: 1 });
@@ -222,7 +222,7 @@ describe('budgets', () => {
     });
   });
 
-  it('says what a request may cost that does not fit any more, and what others hold back', async () => {
+  it('says what a request may cost that exceeds the budget, and what others have reserved', async () => {
     const { admit } = setUp({ key: { monthlyBudgetNanoUsd: 1_000_000 }, spent: async () => 100_000n });
     await admitted(admit({ estimatedCostNanoUsd: 600_000 }));
     expect((await refused(admit({ estimatedCostNanoUsd: 400_000 }))).message).toContain(
@@ -231,7 +231,7 @@ describe('budgets', () => {
     );
   });
 
-  it('begins anew with the month, from what the ledger has of it', async () => {
+  it('starts a new month with what the ledger has of it', async () => {
     const spent = async ({ start }: SpendingQuery) => (start === NOVEMBER ? 100n : 0n);
     const { admit, clock } = setUp({ key: { monthlyBudgetNanoUsd: 100 }, spent });
     await refused(admit());
@@ -239,7 +239,7 @@ describe('budgets', () => {
     await admitted(admit());
   });
 
-  it('holds back the estimate of running requests, and says to come back soon', async () => {
+  it('reserves the estimate of running requests, and says to retry soon', async () => {
     const { admit } = setUp({ key: { monthlyBudgetNanoUsd: 100 } });
     const first = await admitted(admit({ estimatedCostNanoUsd: 60 }));
     expect(await refused(admit({ estimatedCostNanoUsd: 60 }))).toMatchObject({
@@ -293,7 +293,7 @@ describe('budgets', () => {
     expect(reads).toBe(2);
   });
 
-  it('passes on that the ledger cannot be read, and recovers', async () => {
+  it('rejects when the ledger cannot be read, and recovers', async () => {
     let broken = true;
     const spent = async () => {
       if (broken) throw new Error('the database does not answer');

@@ -19,7 +19,7 @@ import { createSeriesLookup, type LimitedSeries } from './limit-series.ts';
 export interface LimitedRequest extends LimitedSeries {
   /** Unique, such as the request id. */
   admissionId: string;
-  /** Of the prompt, and a share of what may be generated. */
+  /** Tokens of the prompt and a share of those that may be generated. */
   estimatedTokens: number;
   /** Reserved in the budgets until the request is settled. */
   estimatedCostNanoUsd: number;
@@ -46,14 +46,14 @@ export interface LimitStatus {
 }
 
 interface Decision extends LimitStatus {
-  /** Set when a monthly budget has passed the threshold of the configuration. */
+  /** Set when a monthly budget has passed the configured threshold. */
   budgetWarning?: BudgetWarning | undefined;
 }
 
 export interface Settled {
-  /** What was really used, prompt and completion. */
+  /** Really used tokens of prompt and completion. */
   tokens: number;
-  /** What `Metering.record` answered; absent when nothing was billed. */
+  /** The result of `Metering.record`. Absent when nothing was billed. */
   charge?: { costNanoUsd: number; time: number } | undefined;
 }
 
@@ -68,7 +68,7 @@ export type Admission =
 export interface Limits {
   /** One round trip to the counters. Returns no promise when they are in memory and the budgets are open. */
   admit(request: LimitedRequest): Admission | Promise<Admission>;
-  /** The current levels of a caller; takes nothing. */
+  /** The current levels of a caller. Takes nothing. */
   status(series: LimitedSeries): Promise<LimitStatus>;
 }
 
@@ -179,7 +179,7 @@ export function createLimits(dependencies: LimitsDependencies): Limits {
 const demandsOf = (budgets: readonly Budget[], reserveNanoUsd: number): BudgetDemand[] =>
   budgets.map(({ id, limitNanoUsd, endsAt }) => ({ id, limitNanoUsd, reserveNanoUsd, expiresAt: endsAt }));
 
-/** The bucket with the least left is the one a client has to care about. */
+/** Clients see the bucket that has the least left. */
 function tightest(buckets: readonly RateBucket[], levels: readonly RateLevel[]): RateStatus {
   let least = 0;
   for (let index = 1; index < levels.length; index += 1) {

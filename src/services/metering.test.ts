@@ -55,7 +55,7 @@ describe('metering', () => {
     ]);
   });
 
-  it('commits the rows of one turn together and gathers later ones for the next commits', async () => {
+  it('commits rows of one event loop turn together and collects later ones for the next commits', async () => {
     const ledger = slowLedger();
     const metering = createMetering({ ledger, clock: { now: () => 0 }, commitRows: 3 });
     const done: string[] = [];
@@ -106,7 +106,7 @@ describe('metering', () => {
     expect(metering.waiting).toBe(0);
   });
 
-  it('commits the fresh rows of one turn together where the last ones came together too', async () => {
+  it('commits fresh rows of one event loop turn together when the previous ones arrived together too', async () => {
     const ledger = slowLedger();
     const metering = createMetering({ ledger, clock: { now: () => 0 } });
     let next = 0;
@@ -142,7 +142,7 @@ describe('metering', () => {
     await expect(second).resolves.toMatchObject({ costNanoUsd: 2_000_000 });
   });
 
-  it('refuses rows when too many wait, and rows that cannot be right', async () => {
+  it('refuses rows when too many wait, and invalid rows', async () => {
     const ledger = slowLedger();
     const metering = createMetering({ ledger, clock: { now: () => 0 }, maxWaiting: 1 });
     const records = [metering.record(request('a'))];

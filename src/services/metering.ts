@@ -4,9 +4,9 @@ import type { Clock } from '../ports/clock.ts';
 import type { Ledger, LedgerRow } from '../ports/ledger.ts';
 import { createGroupCommit } from './group-commit.ts';
 
-/** What happened, as the caller knows it; time and cost are added here. */
+/** A request to be billed. Time and cost are added here. */
 export interface MeteredRequest {
-  /** The request id, or an id that a repeated attempt has again, such as that of a batch line: it is billed once. */
+  /** Billed once. The request id, or an id that is the same for every attempt, such as that of a batch line. */
   billingId: string;
   requestId: string;
   accountId: string;
@@ -18,7 +18,7 @@ export interface MeteredRequest {
   region: string;
   endpoint: string;
   used: Consumption;
-  /** Of the catalog in force now. */
+  /** The current prices of the catalog. */
   pricing: Pricing;
   discountPercent?: number | undefined;
   status: number;
@@ -28,14 +28,14 @@ export interface MeteredRequest {
 
 export interface Metered {
   costNanoUsd: number;
-  /** The time of the row: it decides the month whose budget pays. */
+  /** The time of the row. It decides which month is charged. */
   time: number;
-  /** False: this was billed before, by an attempt whose end a crash has kept from us. */
+  /** False: an earlier attempt, interrupted by a crash, was billed already. */
   isNew: boolean;
 }
 
 export interface Metering {
-  /** Resolves when the row is durable: only then may the answer end. A billing id that is there already changes nothing. */
+  /** Resolves when the row is durable. The answer must not end before. A billing id that exists already changes nothing. */
   record(request: MeteredRequest): Promise<Metered>;
   /** Rows that wait for a commit. */
   readonly waiting: number;
@@ -48,7 +48,7 @@ export interface MeteringDependencies {
   onBilled?: ((row: LedgerRow) => void) | undefined;
   /** Rows in one commit. */
   commitRows?: number | undefined;
-  /** Beyond it `record` refuses, so that a store that has stopped does not fill the memory. */
+  /** `record` fails beyond it, so that a store that hangs does not fill the memory. */
   maxWaiting?: number | undefined;
 }
 
@@ -60,11 +60,11 @@ interface Waiting {
 
 const FRESH_COMMITS = 2;
 
-/** Rows billed under the request's own id cannot be in the ledger yet; those of repeated attempts are looked up, and wait for it. */
+/** A row under the request's own id cannot be in the ledger yet. Rows of repeated attempts are looked up, in commits of their own. */
 export function createMetering(dependencies: MeteringDependencies): Metering {
   const { ledger, clock, onBilled = () => {}, commitRows = 500, maxWaiting = 20_000 } = dependencies;
 
-  /** Writes the rows with one call and tells everybody who waits how it went; `append` may say of each whether it is new. */
+  /** Writes the rows with one call and settles their promises. `append` may return whether each row is new. */
   async function commit(
     group: readonly Waiting[],
     append: (rows: readonly LedgerRow[]) => Promise<readonly boolean[]> | Promise<void>,
@@ -72,7 +72,7 @@ export function createMetering(dependencies: MeteringDependencies): Metering {
     try {
       const areNew = await append(group.map(({ row }) => row));
       const isNew = (index: number) => !Array.isArray(areNew) || areNew[index] === true;
-      // What is durable counts, whatever becomes of those who look on.
+      // All promises first: `onBilled` may throw.
       group.forEach(({ row: { costNanoUsd, time }, resolve }, index) => {
         resolve({ costNanoUsd, time, isNew: isNew(index) });
       });
@@ -102,7 +102,7 @@ export function createMetering(dependencies: MeteringDependencies): Metering {
     get waiting() {
       return waiting();
     },
-    // A promise made by hand, not an async function: with thousands of rows a second each promise more would show.
+    // Not an async function: it would add a promise to each of thousands of rows a second.
     record: (request) =>
       new Promise((resolve, reject) => {
         if (waiting() >= maxWaiting) throw new Error(`${waiting()} ledger rows wait for the store`);
@@ -112,7 +112,7 @@ export function createMetering(dependencies: MeteringDependencies): Metering {
   };
 }
 
-/** Throws on counts that are no whole numbers, before a bad row could spoil the commit that it shares with others. */
+/** Throws on counts that are not whole numbers, before a bad row fails the commit of others. */
 function toRow(request: MeteredRequest, time: number): LedgerRow {
   const { used, pricing, firstTokenMs = null, discountPercent = 0 } = request;
   return {

@@ -122,7 +122,7 @@ describe('batches', () => {
   }
   const customIds = async (id: string | null, who = caller) => (await lines(id, who)).map((line) => line.custom_id);
 
-  it('answers every line in the order of the input, with the bad ones in a file of their own', async () => {
+  it('writes results in the order of the input, with bad lines in a separate file', async () => {
     const { order, calls } = start();
     const input = [
       ...requests(600),
@@ -160,7 +160,7 @@ describe('batches', () => {
     expect(await bed.store.files.attached(batch.id)).toBeUndefined();
   });
 
-  it('fails as a whole when the file cannot be used', async () => {
+  it('fails when the file cannot be used', async () => {
     const { order } = start();
     const failedWith = async (input: readonly string[]) => {
       const batch = await reached(await order(input), 'failed');
@@ -183,7 +183,7 @@ describe('batches', () => {
     ]);
   });
 
-  it('goes on after a restart without running a recorded line again', async () => {
+  it('continues after a restart without running a recorded line again', async () => {
     const first = start();
     first.hold();
     const batch = await first.order([...requests(300), ...requests(20, 'held')]);
@@ -254,7 +254,7 @@ describe('batches', () => {
     expect((await reached(batch, 'completed')).counts).toEqual({ total: 3, completed: 2, failed: 1 });
   });
 
-  it('keeps what is done when it is cancelled, and lets lines at work end', async () => {
+  it('keeps finished lines when it is cancelled, and lets running lines end', async () => {
     const { batches, order, calls } = start();
     const batch = await order([...requests(50), ...requests(2_000, 'slow')]);
     await expect.poll(() => done(batch)).toBeGreaterThan(50);
@@ -277,7 +277,7 @@ describe('batches', () => {
     await reached(batch, 'cancelled');
   });
 
-  it('expires at the end of its window with what it has', async () => {
+  it('expires at the end of its window with the lines that finished', async () => {
     const other = await createFileBed();
     const owner = await other.caller();
     const fake = createExecutor();
@@ -312,7 +312,7 @@ describe('batches', () => {
     await other.close();
   });
 
-  it('waits for the lines at work when its input breaks off, and runs none of them twice', async () => {
+  it('waits for running lines when reading its input fails, and runs none of them twice', async () => {
     let opened = 0;
     const open: FileBed['files']['open'] = async (file, range) => {
       const stream = await bed.files.open(file, range);
@@ -340,7 +340,7 @@ describe('batches', () => {
     expect(calls.filter(({ input }) => input.startsWith('held'))).toHaveLength(12);
   });
 
-  it('comes to its end although its input cannot be read any more', async () => {
+  it('ends although its input can no longer be read', async () => {
     const other = await createFileBed();
     const owner = await other.caller();
     let readable = true;
@@ -379,7 +379,7 @@ describe('batches', () => {
     await other.close();
   });
 
-  it('gives out what is done when its input is gone', async () => {
+  it('keeps finished lines when its input is gone', async () => {
     const first = start();
     first.hold();
     const batch = await first.order([...requests(5), ...requests(3, 'held')]);
@@ -408,7 +408,7 @@ describe('batches', () => {
     expect(failed[0]?.response).toMatchObject({ status_code: 403, body: { error: { code: 'key_revoked' } } });
   });
 
-  it('tries again after a full queue and after a fault', async () => {
+  it('retries after a full queue and after a server error', async () => {
     const { order, calls } = start();
     const batch = await order([request('a', 'busy'), request('b', 'broken'), request('c', 'fine')]);
     expect((await reached(batch, 'completed')).counts).toEqual({ total: 3, completed: 3, failed: 0 });
@@ -416,7 +416,7 @@ describe('batches', () => {
     expect(calls.filter(({ input }) => input === 'broken')).toHaveLength(2);
   });
 
-  it('does not let one account wait behind the long batch of another', async () => {
+  it('does not make one account wait behind the long batch of another', async () => {
     const { order, atWork } = start({ concurrency: 4 });
     const long = await order(requests(600, 'slow'));
     await expect.poll(atWork).toBe(4);
@@ -445,7 +445,7 @@ describe('batches', () => {
     expect(mostAtWork()).toBeGreaterThan(8);
   });
 
-  it('reads its input to the end when the client deletes it on the way', async () => {
+  it('reads its input to the end when the client deletes it meanwhile', async () => {
     const { order, hold, release, atWork } = start();
     hold();
     const batch = await order(requests(30, 'held'));
@@ -458,7 +458,7 @@ describe('batches', () => {
     await expect.poll(() => bed.blobs.stat(input.blobKey)).toBeUndefined();
   });
 
-  it('speaks the shape of the wire, and refuses what it cannot run', async () => {
+  it('has the documented shape over HTTP, and refuses what it cannot run', async () => {
     const runner = bed.runner(createExecutor().executor);
     const server = await bed.server(bed.batches(runner));
     const post = async (url: string, body: object, who = caller) => {

@@ -25,13 +25,13 @@ export interface BatchPage {
   hasMore: boolean;
 }
 
-/** The order of batches, for clients. The runner does the work. */
+/** Creates, shows and cancels batches. The runner works on them. */
 export interface BatchesService {
   create(principal: Principal, command: BatchCommand): Promise<Batch>;
-  /** Throws 404 for batches that are not there or of another account. */
+  /** Throws 404 for batches that do not exist or belong to another account. */
   get(accountId: string, id: string): Promise<Batch>;
   list(accountId: string, page: { limit: number; after?: string | undefined }): Promise<BatchPage>;
-  /** What is done stays, and comes in the output file; lines at work end first. */
+  /** Running lines end first. Finished ones are in the output file. */
   cancel(accountId: string, id: string): Promise<Batch>;
 }
 
@@ -39,7 +39,7 @@ export interface BatchesDependencies {
   batches: BatchRepository;
   files: FilesService;
   clock: Clock;
-  /** Tells the runner that there is something new. */
+  /** Wakes the runner. */
   onChange(): void;
 }
 

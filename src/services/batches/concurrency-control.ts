@@ -1,15 +1,15 @@
-/** How many batch lines may be at work, so that interactive requests hardly notice them. */
+/** Decides how many batch lines may run, so that they hardly slow interactive requests. */
 export interface ConcurrencyControl {
-  /** Looks at the load and gives the limit until the next look. */
+  /** Returns the limit until the next call. */
   adjust(interactiveRequests: number): number;
 }
 
-/** A quarter of a second or so from nothing back to the most. */
+/** Steps from zero back to the maximum. */
 const STEPS_UP = 8;
 
 /**
- * Halved with every look that finds interactive requests, down to one line, so that batches always move; a fixed step up with
- * every look that finds none.
+ * Halves the limit while there are interactive requests, down to one line, so that batches always advance. Otherwise raises it by a
+ * fixed step.
  */
 export function createConcurrencyControl(most: number): ConcurrencyControl {
   let limit = most;

@@ -3,13 +3,13 @@ import { errors } from '../../errors/errors.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { AccountRepository, KeyRepository } from '../../ports/repositories.ts';
 
-/** The rights of a key, as they are now. */
+/** Reads the current rights of a key. */
 export interface KeyAuthority {
-  /** Throws what a request with this key would be answered. */
+  /** Throws the error that a request with this key would get. */
   principal(keyId: string): Promise<Principal>;
 }
 
-/** A key that is revoked goes on for so long. */
+/** A change to a key is seen after this time at most. */
 const FRESH_MS = 1_000;
 const MAX_KNOWN = 1_000;
 

@@ -9,7 +9,7 @@ async function lines(...chunks: (string | Uint8Array)[]) {
   return Array.fromAsync(readLines(source()));
 }
 
-it('gives lines with their numbers, without blank ones', async () => {
+it('yields lines with their numbers, without blank ones', async () => {
   expect(await lines('a\n\nb\r\n  \nc')).toEqual([
     { number: 1, text: 'a' },
     { number: 3, text: 'b\r' },
@@ -19,7 +19,7 @@ it('gives lines with their numbers, without blank ones', async () => {
   expect(await lines('\n\n')).toEqual([]);
 });
 
-it('does not mind where chunks end, within characters too', async () => {
+it('yields the same lines wherever chunks end, also within characters', async () => {
   const bytes = Buffer.from('{"a":"日本"}\n{"b":"🙂"}\n');
   const pieces = Array.from(bytes, (byte) => Uint8Array.of(byte));
   expect(await lines(...pieces)).toEqual([
@@ -28,11 +28,11 @@ it('does not mind where chunks end, within characters too', async () => {
   ]);
 });
 
-it('takes a byte order mark off', async () => {
+it('removes a byte order mark', async () => {
   expect(await lines(Buffer.from([0xef, 0xbb, 0xbf]), '{}\n')).toEqual([{ number: 1, text: '{}' }]);
 });
 
-it('tells of a line that is no UTF-8 or too long, and goes on', async () => {
+it('reports a line that is not UTF-8 or too long, and continues', async () => {
   const half = 'x'.repeat(MAX_LINE_BYTES / 2 + 1);
   const found = await lines(Uint8Array.of(0xff, 10), half, half, '\nend');
   expect(found.map(({ number, text }) => [number, text])).toEqual([

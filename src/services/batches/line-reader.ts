@@ -2,7 +2,7 @@ import { MAX_LINE_BYTES, type RawLine } from '../../domain/batch-line.ts';
 
 const NEWLINE = 10;
 
-/** Lines of a JSONL stream, one at a time. Blank ones are left out; one that is too long is told, not kept. */
+/** Reads the lines of a JSONL stream one at a time, without blank ones. A line that is too long has a problem instead of text. */
 export async function* readLines(source: AsyncIterable<Uint8Array>): AsyncGenerator<RawLine> {
   const decoder = new TextDecoder('utf-8', { fatal: true });
   let number = 0;
@@ -39,7 +39,7 @@ export async function* readLines(source: AsyncIterable<Uint8Array>): AsyncGenera
       const line = take();
       if (line !== undefined) yield line;
     }
-    // A copy: the chunk's own memory may be larger than the rest of it, and is not held for it.
+    // A copy, so that the rest of a line does not keep the memory of its whole chunk.
     if (start < chunk.length) keep(Buffer.from(chunk.subarray(start)));
   }
   if (bytes > 0) {

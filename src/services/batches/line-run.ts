@@ -12,14 +12,14 @@ import type { LineSlot, LineSlots } from './line-slots.ts';
 
 /** Runs the body of one line as the endpoint would run the body of a request. */
 export interface LineExecutor {
-  /** The JSON of the answer; throws what the endpoint would throw. */
+  /** Returns the JSON of the answer. Throws what the endpoint would throw. */
   execute(endpoint: BatchEndpoint, body: unknown, call: InferenceCall): Promise<Uint8Array>;
 }
 
-/** Limits and full queues pass; they are waited for as long as the batch has time. */
+/** Longest pause before a line is tried again that was refused by limits or a full queue. Such lines are retried until the batch expires. */
 const MAX_WAIT_MS = 30_000;
-/** Faults may pass too, but not for ever. */
-const FAULT_WAITS_MS = [1_000, 5_000];
+/** Pauses before a line is tried again that failed with a server error. */
+const SERVER_ERROR_WAITS_MS = [1_000, 5_000];
 
 export interface LineRunDependencies {
   executor: LineExecutor;
@@ -31,14 +31,14 @@ export interface LineRunDependencies {
 }
 
 export interface LineSignals {
-  /** No new attempt: the batch is cancelled, expired, or the server stops. */
+  /** Start no new attempt: the batch was cancelled or expired, or the server stops. */
   stop: AbortSignal;
-  /** Give up at once. */
+  /** Abort running attempts. */
   abort: AbortSignal;
 }
 
 export interface LineRun {
-  /** Holds the slot while it works and gives it back. Undefined: it was stopped and may run again. */
+  /** Holds the slot while the line runs and releases it. Undefined: it was stopped and may run again. */
   run(
     batch: Batch,
     line: { number: number; request: BatchRequest },
@@ -59,16 +59,16 @@ async function waited(ms: number, signal: AbortSignal): Promise<boolean> {
 export function createLineRun(dependencies: LineRunDependencies): LineRun {
   const { executor, authority, slots, discountPercent, clock, logger } = dependencies;
 
-  /** How long to wait before the next attempt; undefined: this failure is the answer. */
-  function retryAfterMs(failure: ApiError, faults: number): number | undefined {
+  /** The pause before the next attempt. Undefined: the failure is the result. */
+  function retryAfterMs(failure: ApiError, serverErrors: number): number | undefined {
     if (failure.type === 'rate_limit_error') return Math.min(MAX_WAIT_MS, (failure.retryAfterSeconds ?? 1) * 1000);
-    return failure.status >= 500 ? FAULT_WAITS_MS[faults] : undefined;
+    return failure.status >= 500 ? SERVER_ERROR_WAITS_MS[serverErrors] : undefined;
   }
 
   return {
     async run(batch, { number, request }, firstSlot, { stop, abort }) {
       let slot: LineSlot | undefined = firstSlot;
-      let faults = 0;
+      let serverErrors = 0;
       try {
         while (true) {
           const requestId = createId('req', clock.now());
@@ -81,7 +81,7 @@ export function createLineRun(dependencies: LineRunDependencies): LineRun {
               signal: abort,
               priority: 'batch',
               endpoint: batch.endpoint,
-              // The same on every attempt, so that a line that ran already when a crash came is not billed again.
+              // The same for every attempt, so that a line that ran before a crash is billed once.
               billingId: `${batch.id}:${number}`,
               wholeAnswersOnly: true,
               discountPercent,
@@ -90,14 +90,17 @@ export function createLineRun(dependencies: LineRunDependencies): LineRun {
           } catch (error) {
             if (abort.aborted) return undefined;
             const failure = error instanceof ApiError ? error : errors.internal(error);
-            const waitMs = retryAfterMs(failure, faults);
+            const waitMs = retryAfterMs(failure, serverErrors);
             if (waitMs === undefined) {
               if (failure.status >= 500) {
-                logger.error({ err: failure.cause ?? failure, batch: batch.id, line: number }, 'a batch line failed');
+                logger.error(
+                  { err: failure.cause ?? failure, batch: batch.id, line: number },
+                  'a batch line failed, recording the error as its result',
+                );
               }
               return { status: failure.status, requestId, body: Buffer.from(JSON.stringify(failure.toBody())) };
             }
-            if (failure.status >= 500) faults += 1;
+            if (failure.status >= 500) serverErrors += 1;
             slot.release();
             if (!(await waited(waitMs, stop))) return undefined;
             slot = await slots.take({ accountId: batch.accountId, batchId: batch.id }, stop);

@@ -2,11 +2,11 @@ import { expect, it } from 'vitest';
 import { createConcurrencyControl } from './concurrency-control.ts';
 import { createLineSlots, type LineSlot } from './line-slots.ts';
 
-/** Every promise that can resolve by now has. */
+/** Lets all promises resolve that can. */
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 const never = new AbortController().signal;
 
-it('gives a free place to the account with the fewest, and within it to the batch with the fewest', async () => {
+it('gives a free slot to the account with the fewest, and within it to the batch with the fewest', async () => {
   const slots = createLineSlots();
   slots.setLimit(4);
   const held: [string, LineSlot][] = [];
@@ -34,7 +34,7 @@ it('gives a free place to the account with the fewest, and within it to the batc
   expect(slots.inUse()).toBe(4);
 });
 
-it('lets go of whoever is stopped, and holds the limit', async () => {
+it('stops waiting when the signal fires, and keeps the limit', async () => {
   const slots = createLineSlots();
   const stop = new AbortController();
   const waiting = slots.take({ accountId: 'a', batchId: 'b' }, stop.signal);
@@ -49,7 +49,7 @@ it('lets go of whoever is stopped, and holds the limit', async () => {
   expect(slots.inUse()).toBe(0);
 });
 
-it('halves the lines at work while people wait, down to one, and comes back in steps', () => {
+it('halves the limit while there are interactive requests, down to one, and raises it in steps', () => {
   const concurrency = createConcurrencyControl(32);
   const limits = [3, 1, 1, 1, 1, 1].map((requests) => concurrency.adjust(requests));
   expect(limits).toEqual([16, 8, 4, 2, 1, 1]);

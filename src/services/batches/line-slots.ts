@@ -1,12 +1,12 @@
-/** A place among the batch lines at work. */
+/** The right to run one batch line. */
 export interface LineSlot {
   release(): void;
 }
 
 export interface LineSlots {
-  /** The next free place; undefined when the signal fires first. */
-  take(who: { accountId: string; batchId: string }, signal: AbortSignal): Promise<LineSlot | undefined>;
-  setLimit(places: number): void;
+  /** Waits for a free slot. Undefined when the signal fires first. */
+  take(line: { accountId: string; batchId: string }, signal: AbortSignal): Promise<LineSlot | undefined>;
+  setLimit(slots: number): void;
   inUse(): number;
 }
 
@@ -17,8 +17,8 @@ interface Waiter {
 }
 
 /**
- * Shares places among accounts, and within an account among its batches: a free place goes to whoever has the fewest, so that a
- * batch of slow lines cannot gather all of them.
+ * Shares slots among accounts, and within an account among its batches. A free slot goes to the one with the fewest, so that a batch
+ * with slow lines cannot take all of them.
  */
 export function createLineSlots(): LineSlots {
   const waiters = new Set<Waiter>();
@@ -74,16 +74,16 @@ export function createLineSlots(): LineSlots {
   }
 
   return {
-    async take(who, signal) {
+    async take(line, signal) {
       if (signal.aborted) return undefined;
-      if (waiters.size === 0 && inUse < limit) return hold(who);
+      if (waiters.size === 0 && inUse < limit) return hold(line);
       return new Promise((resolve) => {
         const leave = () => {
           waiters.delete(waiter);
           resolve(undefined);
         };
         const waiter: Waiter = {
-          ...who,
+          ...line,
           grant(slot) {
             signal.removeEventListener('abort', leave);
             resolve(slot);
@@ -94,8 +94,8 @@ export function createLineSlots(): LineSlots {
         pump();
       });
     },
-    setLimit(places) {
-      limit = places;
+    setLimit(slots) {
+      limit = slots;
       pump();
     },
     inUse: () => inUse,

@@ -3,8 +3,8 @@ import type { BatchRepository } from '../../ports/batches.ts';
 import type { BlobStore } from '../../ports/blobs.ts';
 
 const PAGE = 500;
-/** Lines end almost in the order in which they began, so a few groups at hand are enough. */
-const GROUPS_AT_HAND = 4;
+/** Lines end roughly in order, so a few groups in memory are enough. */
+const MAX_CACHED_GROUPS = 4;
 const CHUNK_BYTES = 262_144;
 
 export interface ResultContentOptions {
@@ -14,7 +14,7 @@ export interface ResultContentOptions {
   blobs: BlobStore;
 }
 
-/** The recorded lines of one kind as a file, in the order of the input. */
+/** The content of the output or error file: recorded lines in the order of the input. */
 export async function* resultContent(options: ResultContentOptions): AsyncGenerator<Uint8Array> {
   const { batchId, failed, batches, blobs } = options;
   const groups = new Map<string, Buffer>();
@@ -26,7 +26,7 @@ export async function* resultContent(options: ResultContentOptions): AsyncGenera
     if (stream === undefined) throw new Error(`the answers of batch ${batchId} in ${blobKey} are gone`);
     const group = await buffer(stream);
     for (const oldest of groups.keys()) {
-      if (groups.size < GROUPS_AT_HAND) break;
+      if (groups.size < MAX_CACHED_GROUPS) break;
       groups.delete(oldest);
     }
     groups.set(blobKey, group);

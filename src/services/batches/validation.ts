@@ -6,7 +6,7 @@ import type { LineFormat } from './line-format.ts';
 import { readLines } from './line-reader.ts';
 import type { ResultWriter } from './result-writer.ts';
 
-/** Shown with the batch; the error file has all of them. */
+/** Shown with the batch. The error file has all of them. */
 const MAX_SHOWN_PROBLEMS = 100;
 
 export interface Validated {
@@ -26,7 +26,7 @@ export interface ValidationOptions {
   signal: AbortSignal;
 }
 
-/** Reads the whole input once. Bad lines are recorded as failed at once; the others are left to run. */
+/** Reads the whole input once. Records bad lines as failed. */
 export async function validateInput(options: ValidationOptions): Promise<Validated | undefined> {
   const { batch, input, content, results, format, signal } = options;
   const unusable = (problem: BatchProblem, more: readonly BatchProblem[] = []): Validated => ({
