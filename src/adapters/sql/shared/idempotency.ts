@@ -65,8 +65,8 @@ export function sqlIdempotency({ read, write, writeIf }: SqlDatabase): Idempoten
     async claim({ now, ...claim }, quota) {
       const { id, accountId, bodyHash, runId, ownerId, leaseUntil, expiresAt } = claim;
       let replacedRunId: string | undefined;
-      // The second round is for a record that had expired, or was removed between two steps.
-      for (let round = 1; ; round += 1) {
+      // Another round is for a record that had expired, or was removed between two steps.
+      for (;;) {
         const created = await writeIf(
           [
             read
@@ -106,7 +106,7 @@ export function sqlIdempotency({ read, write, writeIf }: SqlDatabase): Idempoten
           return { claimed: taken.changes > 0, record: toRecord(row), replacedRunId } satisfies ClaimResult;
         }
         if (row !== undefined) replacedRunId = (await remove(isExpired([id], now)))[0]?.runId ?? replacedRunId;
-        else if (round > 1) return undefined;
+        else if (quota.items > 0 && (await amounts.get(accountId)).items >= quota.items) return undefined;
       }
     },
 
