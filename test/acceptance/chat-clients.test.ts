@@ -2,10 +2,10 @@ import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { AIMessage, type AIMessageChunk } from '@langchain/core/messages';
 import { ChatOpenAI } from '@langchain/openai';
 import { generateText, Output, streamText, tool } from 'ai';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { recordingFetch } from '../fixtures/openai-schemas/recording-fetch.ts';
-import { type RunningServer, startServer } from './start-server.ts';
+import { openAccount, type SharedAccount } from './shared-account.ts';
 
 const MODEL = 'huggingfacetb/smollm2-135m-instruct';
 const QUESTION = 'What is gravity?';
@@ -13,12 +13,11 @@ const Verdict = z.object({ city: z.enum(['Paris', 'Rome']), sure: z.boolean() })
 const Weather = z.object({ city: z.enum(['Paris', 'Nairobi']) });
 
 describe('chat with other clients', () => {
-  let server: RunningServer;
+  let server: SharedAccount;
   const recorded = recordingFetch();
   beforeAll(async () => {
-    server = await startServer();
+    server = await openAccount();
   });
-  afterAll(() => server[Symbol.asyncDispose]());
   afterEach(() => {
     expect(recorded.check()).toBeGreaterThan(0);
   });

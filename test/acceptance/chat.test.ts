@@ -1,9 +1,9 @@
 import OpenAI from 'openai';
 import { zodResponseFormat } from 'openai/helpers/zod';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { recordingFetch } from '../fixtures/openai-schemas/recording-fetch.ts';
-import { type RunningServer, startServer } from './start-server.ts';
+import { openAccount, type SharedAccount } from './shared-account.ts';
 
 /** A small model: these tests check how it answers, not what it knows. */
 const MODEL = 'huggingfacetb/smollm2-135m-instruct';
@@ -26,7 +26,7 @@ const weather = { type: 'function' as const, function: weatherFunction };
 const Forecast = z.strictObject({ city: z.enum(['Paris', 'Nairobi']), days: z.int().min(1).max(7) });
 
 describe('chat with the openai package', () => {
-  let server: RunningServer;
+  let server: SharedAccount;
   let client: OpenAI;
   /** The answer that others are compared with. */
   let plain: OpenAI.ChatCompletion & { _request_id?: string | null };
@@ -34,7 +34,7 @@ describe('chat with the openai package', () => {
   const short = { model: MODEL, messages: question, temperature: 0, max_tokens: 8 };
 
   beforeAll(async () => {
-    server = await startServer();
+    server = await openAccount();
     client = new OpenAI({
       baseURL: `${server.address}/v1`,
       apiKey: server.apiKey,
@@ -43,7 +43,6 @@ describe('chat with the openai package', () => {
     });
     plain = await client.chat.completions.create(short);
   });
-  afterAll(() => server[Symbol.asyncDispose]());
   afterEach(() => {
     recorded.check();
   });
@@ -190,17 +189,8 @@ describe('chat with the openai package', () => {
     expect(second.usage).toMatchObject({ cache_read_tokens: cached });
     expect(cached).toBeLessThan(second.usage?.prompt_tokens ?? 0);
 
-    const admin = async (path: string, body: unknown) => {
-      const response = await fetch(`${server.address}/v1/admin/${path}`, {
-        method: 'POST',
-        headers: { authorization: `Bearer ${server.apiKey}`, 'content-type': 'application/json' },
-        body: JSON.stringify(body),
-      });
-      return (await response.json()) as { secret: string };
-    };
-    await admin('accounts', { name: 'other' });
-    const { secret } = await admin('keys', { account: 'other', name: 'stranger' });
-    const stranger = new OpenAI({ baseURL: `${server.address}/v1`, apiKey: secret, maxRetries: 0 });
+    const { apiKey } = await openAccount();
+    const stranger = new OpenAI({ baseURL: `${server.address}/v1`, apiKey, maxRetries: 0 });
     const elsewhere = await ask(stranger, turns);
     expect(elsewhere.usage?.prompt_tokens_details?.cached_tokens).toBe(0);
     expect(textOf(elsewhere)).toBe(textOf(second));

@@ -1,18 +1,18 @@
 import OpenAI from 'openai';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { recordingFetch } from '../fixtures/openai-schemas/recording-fetch.ts';
-import { type RunningServer, startServer } from './start-server.ts';
+import { openAccount, type SharedAccount } from './shared-account.ts';
 
 const MODEL = 'huggingfacetb/smollm2-135m-instruct';
 
 describe('text completions', () => {
-  let server: RunningServer;
+  let server: SharedAccount;
   let client: OpenAI;
   let plain: OpenAI.Completion;
   const recorded = recordingFetch();
   const short = { model: MODEL, prompt: 'One, two, three, four, five,', temperature: 0, max_tokens: 8 };
   beforeAll(async () => {
-    server = await startServer();
+    server = await openAccount();
     client = new OpenAI({
       baseURL: `${server.address}/v1`,
       apiKey: server.apiKey,
@@ -21,7 +21,6 @@ describe('text completions', () => {
     });
     plain = await client.completions.create(short);
   });
-  afterAll(() => server[Symbol.asyncDispose]());
   afterEach(() => {
     recorded.check();
   });

@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import OpenAI from 'openai';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { recordingFetch } from '../fixtures/openai-schemas/recording-fetch.ts';
-import { type RunningServer, startServer } from './start-server.ts';
+import { openAccount, type SharedAccount } from './shared-account.ts';
 
 const MODEL = 'baobab/embed-multilingual';
 const FIXTURES = join(import.meta.dirname, '../fixtures/retrieval');
@@ -16,11 +16,11 @@ const nearest = (vector: readonly number[], candidates: readonly (readonly numbe
 };
 
 describe('the embedding model that ships with the service', () => {
-  let server: RunningServer;
+  let server: SharedAccount;
   let client: OpenAI;
   const recorded = recordingFetch();
   beforeAll(async () => {
-    server = await startServer();
+    server = await openAccount();
     client = new OpenAI({
       baseURL: `${server.address}/v1`,
       apiKey: server.apiKey,
@@ -28,7 +28,6 @@ describe('the embedding model that ships with the service', () => {
       maxRetries: 0,
     });
   });
-  afterAll(() => server[Symbol.asyncDispose]());
   afterEach(() => {
     recorded.check();
   });

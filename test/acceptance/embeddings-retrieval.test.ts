@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import OpenAI from 'openai';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type RunningServer, startServer } from './start-server.ts';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { openAccount, type SharedAccount } from './shared-account.ts';
 
 interface LabelledSet {
   passages: string[];
@@ -19,15 +19,14 @@ const EMBEDDING_MODELS = {
 const RERANKERS = { 'baobab/rerank-small': 0.9 };
 
 describe('retrieval on a small labelled set', () => {
-  let server: RunningServer;
+  let server: SharedAccount;
   let client: OpenAI;
   let labelled: LabelledSet;
   beforeAll(async () => {
     labelled = JSON.parse(await readFile(join(import.meta.dirname, '../fixtures/retrieval/labelled.json'), 'utf8'));
-    server = await startServer();
+    server = await openAccount();
     client = new OpenAI({ baseURL: `${server.address}/v1`, apiKey: server.apiKey });
   });
-  afterAll(() => server[Symbol.asyncDispose]());
 
   const share = (found: readonly (number | undefined)[]) =>
     found.filter((passage, query) => passage === labelled.queries[query]?.passage).length / labelled.queries.length;

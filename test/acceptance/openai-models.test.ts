@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv } from 'ajv';
 import OpenAI, { AuthenticationError, BadRequestError, NotFoundError, PermissionDeniedError } from 'openai';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type RunningServer, startServer } from './start-server.ts';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { openAccount, type SharedAccount } from './shared-account.ts';
 
 const SLUG = 'baai/bge-small-en-v1.5';
 const schemas = JSON.parse(readFileSync(join(import.meta.dirname, '../fixtures/openai-schemas/models.json'), 'utf8'));
@@ -14,7 +14,7 @@ function expectOfficial(name: 'Model' | 'ListModelsResponse' | 'ErrorResponse', 
   expect(valid, official.errorsText()).toBe(true);
 }
 
-let server: RunningServer;
+let server: SharedAccount;
 let client: OpenAI;
 const connect = (apiKey: string) => new OpenAI({ baseURL: `${server.address}/v1`, apiKey, maxRetries: 0 });
 const raw = async (path: string) => {
@@ -23,10 +23,9 @@ const raw = async (path: string) => {
 };
 
 beforeAll(async () => {
-  server = await startServer();
-  client = connect(server.apiKey);
+  server = await openAccount();
+  client = connect(server.adminKey);
 });
-afterAll(() => server[Symbol.asyncDispose]());
 
 describe('the list of models', () => {
   it('is what the official client and schema expect', async () => {

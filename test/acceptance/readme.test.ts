@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type RunningServer, startServer } from './start-server.ts';
+import { openAccount, type SharedAccount } from './shared-account.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const run = promisify(execFile);
@@ -16,14 +16,13 @@ describe('the examples', async () => {
       ([, language, code = '']) => ({ language, code }),
     );
   const blocks = [...(await blocksOf('README.md')), ...(await blocksOf('docs/api.md'))];
-  let server: RunningServer;
+  let server: SharedAccount;
   let directory: string;
   beforeAll(async () => {
-    server = await startServer();
+    server = await openAccount();
     directory = await mkdtemp(join(tmpdir(), 'baobab-examples-'));
   });
   afterAll(async () => {
-    await server[Symbol.asyncDispose]();
     await rm(directory, { recursive: true, force: true });
   });
 

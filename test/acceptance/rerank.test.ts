@@ -1,6 +1,6 @@
 import { CohereClientV2, CohereError } from 'cohere-ai';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type RunningServer, startServer } from './start-server.ts';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { openAccount, type SharedAccount } from './shared-account.ts';
 
 const MODEL = 'baobab/rerank-small';
 const QUERY = 'How do elephants keep cool?';
@@ -22,14 +22,13 @@ interface Answer {
 }
 
 describe('rerank', () => {
-  let server: RunningServer;
+  let server: SharedAccount;
   let cohere: CohereClientV2;
   beforeAll(async () => {
-    server = await startServer();
+    server = await openAccount();
     cohere = new CohereClientV2({ token: server.apiKey, baseUrl: server.address, maxRetries: 0 });
     await cohere.rerank({ model: MODEL, query: 'warm', documents: ['up'] });
   });
-  afterAll(() => server[Symbol.asyncDispose]());
 
   const post = (body: unknown) =>
     fetch(`${server.address}/v1/rerank`, {

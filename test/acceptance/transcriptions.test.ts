@@ -1,8 +1,8 @@
 import { createReadStream } from 'node:fs';
 import { join } from 'node:path';
 import OpenAI, { toFile } from 'openai';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type RunningServer, startServer } from './start-server.ts';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { openAccount, type SharedAccount } from './shared-account.ts';
 
 const AUDIO = join(import.meta.dirname, '../fixtures/audio');
 const MODEL = 'openai/whisper-tiny';
@@ -10,13 +10,12 @@ const clip = (name: string) => createReadStream(join(AUDIO, name));
 
 /** The official client sends audio and reads every format. */
 describe('transcriptions', () => {
-  let server: RunningServer;
+  let server: SharedAccount;
   let client: OpenAI;
   beforeAll(async () => {
-    server = await startServer();
+    server = await openAccount();
     client = new OpenAI({ baseURL: `${server.address}/v1`, apiKey: server.apiKey, maxRetries: 0 });
   });
-  afterAll(() => server[Symbol.asyncDispose]());
 
   it('come as JSON with the seconds that were billed', async () => {
     const answer = await client.audio.transcriptions.create({ model: MODEL, file: clip('meeting.ogg') });
