@@ -1,5 +1,5 @@
 import { stringify } from 'yaml';
-import { isSecret } from '../config/secret-files.ts';
+import { SECRET_NAMES } from '../config/secrets.ts';
 import { SETTINGS } from '../config/settings.ts';
 import { snake } from '../validation/names.ts';
 import type { Command } from './command.ts';
@@ -19,11 +19,6 @@ function masked(value: unknown, name = ''): unknown {
   if (SECRET_NAMES.has(name) && value !== undefined) return MASK;
   return typeof value === 'string' ? value.replace(/(?<=:\/\/)[^/@]+(?=@)/, MASK) : value;
 }
-
-const SECRET_NAMES = new Set([
-  'apiKey',
-  ...SETTINGS.filter(({ schema }) => isSecret(schema)).map(({ path }) => path.at(-1) ?? ''),
-]);
 
 export const configCommand: Command = {
   usage: ['            the values in force, as YAML', '--settings  every setting with its variable, flag and default'],

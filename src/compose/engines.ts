@@ -1,4 +1,5 @@
 import type { ResolvedConfig } from '../config/load.ts';
+import { secretsOf } from '../config/secrets.ts';
 import type { ModelEntry } from '../domain/model.ts';
 import { parseReference } from '../domain/slug.ts';
 import { drivers } from '../engines/drivers.ts';
@@ -64,6 +65,7 @@ export function composeEngines(options: EngineOptions): { fleet: Fleet; warm(): 
       logger,
       clock,
       metrics: options.upstreamMetrics,
+      secrets: secretsOf(config),
       queue: { places: config.engines.queueLength, timeoutMs: config.engines.queueTimeoutSeconds * 1000 },
     },
   });

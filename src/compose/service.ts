@@ -3,6 +3,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Store } from '../adapters/store.ts';
 import type { ResolvedConfig } from '../config/load.ts';
+import { secretsOf } from '../config/secrets.ts';
 import { startControlServer } from '../control/server.ts';
 import type { ModelEntry } from '../domain/model.ts';
 import { createLineExecutor } from '../http/endpoints/batches/line-executor.ts';
@@ -63,7 +64,7 @@ const modelsWithWeights = (entries: readonly ModelEntry[]) =>
 /** Builds every part in the order in which they need each other, then opens the port. */
 export async function startService(config: ResolvedConfig, options: StartOptions): Promise<Service> {
   const { env, onFirstKey, locate = () => 'configuration' } = options;
-  const logger = createLogger(config.log);
+  const logger = createLogger({ ...config.log, secrets: secretsOf(config) });
   const metrics = createMetrics();
   const entries = catalogEntries(config);
   checkNamedModels(config, entries, locate);

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { ConfigError, loadConfig } from './load.ts';
 import { isSecret } from './secret-files.ts';
+import { secretsOf } from './secrets.ts';
 import { parseText, SETTINGS } from './settings.ts';
 
 let directory: string;
@@ -195,6 +196,15 @@ describe('what stops the start', () => {
     expect(problems({ yaml: 'upstreams: [{ model: a/b, url: 5 }]' })).toHaveLength(1);
   });
 
+  it('a user or password in the address of an upstream', () => {
+    const upstream = (url: string) => problems({ yaml: `upstreams:\n  - model: a/b\n    url: ${url}\n` });
+    expect(upstream('http://ann:pass@127.0.0.1/v1')).toEqual([
+      expect.stringMatching(/yaml:3: upstreams\.0\.url: must not contain a user or password; use api_key instead/),
+    ]);
+    expect(upstream('https://ann@example.org/v1')).toHaveLength(1);
+    expect(upstream('https://@example.org/v1')).toHaveLength(1);
+  });
+
   it('a bad variable or flag, named as it was given', () => {
     expect(problems({ env: { BAOBAB_PORT: '80a' } })).toEqual([
       'BAOBAB_PORT: port: must be a whole number from 0 to 65535',
@@ -265,4 +275,19 @@ describe('what stops the start', () => {
     const places = problems({ yaml, env: { BAOBAB_REGION: 'Not OK' } }).map((line) => line.split(': ')[0]);
     expect(places).toEqual([...[1, 3, 5, 6, 7].map((line) => `${file}:${line}`), 'BAOBAB_REGION']);
   });
+});
+
+it('finds every secret of a configuration', () => {
+  const { config } = loadConfig({
+    args: [],
+    env: {
+      BAOBAB_API_KEY: 'first-key-0123456789',
+      BAOBAB_MODELS_HF_TOKEN: 'hf_token_value',
+      BAOBAB_MODELS_HF_ENDPOINT: 'http://user:letmein@127.0.0.1:1',
+      BAOBAB_UPSTREAMS: '[{"model":"a/b","url":"http://127.0.0.1:1/v1","api_key":"upstream-key"}]',
+    },
+    workingDirectory: '/',
+  });
+  const secrets = ['first-key-0123456789', 'hf_token_value', 'letmein', 'upstream-key'];
+  expect(secretsOf(config).toSorted()).toEqual(secrets);
 });

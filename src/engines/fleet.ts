@@ -35,7 +35,7 @@ export interface FleetOptions {
   registry: EngineRegistry;
   /** Whether weights are here or can be fetched. */
   weights(entry: ModelEntry, version: ModelVersion): { servable: boolean; reason?: string | undefined };
-  remote: Pick<RemoteModelOptions, 'logger' | 'clock' | 'queue' | 'metrics'>;
+  remote: Pick<RemoteModelOptions, 'logger' | 'clock' | 'queue' | 'metrics' | 'secrets'>;
 }
 
 const taskOf = (version: ModelVersion): RemoteModelOptions['task'] =>

@@ -4,7 +4,10 @@ import { createLogger, prettyLine } from './logger.ts';
 
 function capture(format: 'auto' | 'json' | 'pretty', isTTY = false) {
   const out = Object.assign(new PassThrough(), { isTTY });
-  return { logger: createLogger({ level: 'info', format }, out), read: () => String(out.read() ?? '') };
+  return {
+    logger: createLogger({ level: 'info', format, secrets: ['sk-"configured'] }, out),
+    read: () => String(out.read() ?? ''),
+  };
 }
 
 describe('a line for people', () => {
@@ -70,4 +73,14 @@ it('prints no control characters to a terminal', () => {
   const { logger, read } = capture('pretty');
   logger.info({ path: '/\u001b[2J\u009b', list: ['\u009b'] }, 'a\nb');
   expect(read()).toMatch(/a\\u000ab {2}path=\/\\u001b\[2J\\u009b list=\["\\u009b"\]\n$/);
+});
+
+describe('a configured secret', () => {
+  it.each(['json', 'pretty'] as const)('is hidden wherever it turns up (%s)', (format) => {
+    const { logger, read } = capture(format);
+    logger.warn({ detail: 'bad key sk-"configured', err: new Error('sk-"configured') }, 'refused sk-"configured');
+    const text = read();
+    expect(text).not.toContain('configured');
+    expect(text.match(/\[hidden\]/g)?.length).toBeGreaterThanOrEqual(3);
+  });
 });

@@ -1,9 +1,12 @@
 import pino, { type DestinationStream, type Logger } from 'pino';
 import { printable, printableLine } from '../domain/control-characters.ts';
+import { createSecretScrubber } from '../runtime/secret-scrubber.ts';
 
 export interface LogSettings {
   level: string;
   format: 'auto' | 'json' | 'pretty';
+  /** Hidden wherever they turn up. */
+  secrets?: readonly string[] | undefined;
 }
 
 const LEVELS: Record<number, string> = { 10: 'trace', 20: 'debug', 30: 'info', 40: 'warn', 50: 'error', 60: 'fatal' };
@@ -59,6 +62,8 @@ export function createLogger(settings: LogSettings, out?: NodeJS.WritableStream 
       ],
       censor: '[hidden]',
     },
+    // The text of errors comes from many places, upstreams among them.
+    hooks: { streamWrite: createSecretScrubber(settings.secrets ?? []) },
   };
   if (forPeople) return pino(options, destination(out ?? process.stderr, prettyLine));
   return pino(options, destination(out ?? pino.destination({ fd: 2, sync: true })));

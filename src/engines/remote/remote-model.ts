@@ -50,6 +50,8 @@ export interface RemoteModelOptions {
   queue?: { places: number; timeoutMs: number };
   healthIntervalMs?: number;
   metrics: UpstreamMetrics;
+  /** Never shown to clients or in logs, beside the upstreams' own keys. */
+  secrets?: readonly string[];
 }
 
 const HEALTH_INTERVAL_MS = 5_000;
@@ -70,6 +72,7 @@ export function createRemoteModel(options: RemoteModelOptions): RemoteModel {
       ownRegion: options.ownRegion,
       clock,
       metrics,
+      secrets: options.secrets ?? [],
     }),
   );
   const router = createRouter({

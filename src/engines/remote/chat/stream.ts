@@ -68,7 +68,8 @@ export function createChatReader({ answer, call, field, estimatedPromptTokens }:
     try {
       return chunks.read(payload, out);
     } catch (error) {
-      throw call.malformed(`a chunk cannot be read: ${String(error)}`);
+      // The text of a SyntaxError quotes the chunk.
+      throw call.malformed(`a chunk cannot be read: ${error instanceof SyntaxError ? 'not JSON' : String(error)}`);
     }
   }
 }

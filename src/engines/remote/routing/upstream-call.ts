@@ -111,9 +111,10 @@ export function createUpstreamCall(dependencies: UpstreamCallDependencies): Upst
     field: FieldPath,
   ): UpstreamFailure => {
     const retryAfter = headers['retry-after'];
+    const clean = upstream.scrub(text);
     return failureFromAnswer(
       status,
-      parseJson(text) ?? text,
+      parseJson(clean) ?? clean,
       { slug, upstreamName: upstream.model, contextLength, field },
       typeof retryAfter === 'string' ? retryAfter : undefined,
     );
@@ -174,8 +175,13 @@ export function createUpstreamCall(dependencies: UpstreamCallDependencies): Upst
       return failureFromTransport(error, slug);
     },
     reported: (status, body, field) =>
-      failureFromAnswer(status, body, { slug, upstreamName: upstream.model, contextLength, field }),
-    malformed: (detail) => malformedAnswer(detail, slug),
+      failureFromAnswer(status, JSON.parse(upstream.scrub(JSON.stringify(body))), {
+        slug,
+        upstreamName: upstream.model,
+        contextLength,
+        field,
+      }),
+    malformed: (detail) => malformedAnswer(upstream.scrub(detail), slug),
     release(failure) {
       if (isReleased) return;
       isReleased = true;

@@ -1,5 +1,6 @@
 import type { UpstreamConfig } from '../../../config/schema.ts';
 import type { Clock } from '../../../ports/clock.ts';
+import { createSecretScrubber } from '../../../runtime/secret-scrubber.ts';
 import { createTransport, type Transport } from '../transport/transport.ts';
 import { type Breaker, type BreakerState, createBreaker } from './breaker.ts';
 import type { UpstreamMetrics, UpstreamRecorder } from './upstream-metrics.ts';
@@ -51,6 +52,8 @@ export interface Upstream {
   path(base: 'api' | 'root', route: string): string;
   readonly transport: Transport;
   readonly authorization: Record<string, string>;
+  /** Hides secrets in a text of the upstream. */
+  scrub(text: string): string;
   noteError(message: string): void;
   /** Result of the last health check; true before the first one, so that requests need not wait for it. */
   alive: boolean;
@@ -75,6 +78,7 @@ export interface UpstreamDependencies {
   /** Differs between the upstreams of one model. */
   address: string;
   metrics: UpstreamMetrics;
+  secrets: readonly string[];
   ownRegion: string;
   clock: Clock;
 }
@@ -114,6 +118,7 @@ export function createUpstream(dependencies: UpstreamDependencies): Upstream {
     path: (where, route) => (where === 'api' ? apiPath : rootPath) + route,
     transport,
     authorization: settings.apiKey === undefined ? {} : { authorization: `Bearer ${settings.apiKey}` },
+    scrub: createSecretScrubber([settings.apiKey, ...dependencies.secrets]),
     noteError(message) {
       lastError = message;
     },
