@@ -86,9 +86,14 @@ function addressProblems(values: unknown, locate: (path: readonly string[]) => s
       example: 'http://127.0.0.1:8000/v1',
     })),
   ];
-  return addresses
-    .filter(({ text }) => typeof text === 'string' && !isHttpAddress(text))
-    .map(({ path, example }) => `${locate(path)}: ${path.map(snake).join('.')}: must be an address such as ${example}`);
+  return addresses.flatMap(({ path, text, example }) => {
+    if (typeof text !== 'string') return [];
+    const place = `${locate(path)}: ${path.map(snake).join('.')}`;
+    if (!isHttpAddress(text)) return [`${place}: must be an address such as ${example}`];
+    // They would end up in logs and metrics, and are not sent.
+    const hasCredentials = path[0] === 'upstreams' && /^[^/]*\/\/[^/]*@/.test(text);
+    return hasCredentials ? [`${place}: must not contain a user or password; use api_key instead`] : [];
+  });
 }
 
 const holdsSecret = ({ schema, key }: Setting, value: unknown): boolean =>
