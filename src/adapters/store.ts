@@ -31,7 +31,10 @@ export interface Store {
 }
 
 /** Which database to open. SQLite is the only one today; another one adds a member to this union. */
-export type StoreSettings = { kind: 'sqlite' } & Pick<SqliteOptions, 'path' | 'synchronous' | 'busyTimeoutMs'>;
+export type StoreSettings = { kind: 'sqlite' } & Pick<
+  SqliteOptions,
+  'path' | 'synchronous' | 'busyTimeoutMs' | 'reserveBytes'
+>;
 
 export interface StoreOptions {
   /**

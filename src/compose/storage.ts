@@ -12,6 +12,9 @@ export const ROOT = join(import.meta.dirname, '../..');
 
 export const VERSION: string = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')).version;
 
+/** Set aside beside the database: more than revoking a key adds to its files. */
+const RESERVE_BYTES = 4_194_304;
+
 /** A new data directory is readable by its owner only. */
 export async function prepareDataDir({ dataDir }: ResolvedConfig): Promise<void> {
   try {
@@ -29,6 +32,7 @@ export async function prepareDataDir({ dataDir }: ResolvedConfig): Promise<void>
 const storeSettings = ({ dataDir }: ResolvedConfig): StoreSettings => ({
   kind: 'sqlite',
   path: join(dataDir, 'baobab.sqlite'),
+  reserveBytes: RESERVE_BYTES,
 });
 
 export async function openConfiguredStore(config: ResolvedConfig, options: StoreOptions = {}): Promise<Store> {

@@ -8,6 +8,11 @@ export class LeaseLostError extends Error {
   override readonly name = 'LeaseLostError';
 }
 
+/** There is no space left to store it. */
+export class StorageFullError extends Error {
+  override readonly name = 'StorageFullError';
+}
+
 /** The store cannot be opened or used. The message is for the operator. */
 export class StoreUnavailableError extends Error {
   override readonly name = 'StoreUnavailableError';

@@ -43,10 +43,10 @@ export function sqlAccounts({ read, write, writeIf }: SqlDatabase): AccountRepos
     async update(id, { rpm, tpm, monthlyBudgetNanoUsd }) {
       const changes = definedFields({ rpm, tpm, monthly_budget_nano_usd: monthlyBudgetNanoUsd });
       if (Object.keys(changes).length === 0) return this.get(id);
-      const written = await writeIf([
-        read.updateTable('accounts').set(changes).where('id', '=', id).returningAll(),
-        bumpRevision(read, 'keys'),
-      ]);
+      const written = await writeIf(
+        [read.updateTable('accounts').set(changes).where('id', '=', id).returningAll(), bumpRevision(read, 'keys')],
+        { urgent: true },
+      );
       const row = written?.[0].rows[0];
       return row && toAccount(row);
     },

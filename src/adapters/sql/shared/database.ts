@@ -12,6 +12,13 @@ export type WriteResults<Statements extends readonly Compilable[]> = {
   [Index in keyof Statements]: Statements[Index] extends Compilable<infer Row> ? WriteResult<Row> : never;
 };
 
+export interface WriteOptions {
+  /** How many of the first statements are guards; 1 by default. */
+  guards?: number;
+  /** Must succeed on a full disk too, such as revoking a key. Small. */
+  urgent?: boolean;
+}
+
 /** Values that are the same after a trip through JSON. */
 export type PlainValue = string | number | null;
 
@@ -28,7 +35,7 @@ export interface BulkTarget<Name extends keyof Tables = keyof Tables> {
  * repositories use only SQL that every dialect understands.
  *
  * - Integers come back as numbers. Sums that may be larger than a number can hold are cast to text by the query.
- * - A broken unique rule rejects with a DuplicateError.
+ * - A broken unique rule rejects with a DuplicateError, a full disk with a StorageFullError.
  * - Transactions behave as if they ran one after the other. SQLite has one writer; another dialect asks for that isolation.
  */
 export interface SqlDatabase {
@@ -38,10 +45,10 @@ export interface SqlDatabase {
   readonly report: Kysely<Tables>;
   /** All statements in one transaction and one round trip; durable when it resolves. */
   write<const Statements extends readonly Compilable[]>(statements: Statements): Promise<WriteResults<Statements>>;
-  /** The same, but only if each of the first `guards` statements changes a row; undefined otherwise, and nothing is written. */
+  /** The same, but only if each guard changes a row; undefined otherwise, and nothing is written. */
   writeIf<const Statements extends readonly Compilable[]>(
     statements: Statements,
-    guards?: number,
+    options?: WriteOptions,
   ): Promise<WriteResults<Statements> | undefined>;
   /** Adds rows in one transaction, values in the order of the target's columns. Returns for each whether it was new. */
   insertNew<Name extends keyof Tables>(

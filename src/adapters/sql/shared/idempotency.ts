@@ -87,7 +87,7 @@ export function sqlIdempotency({ read, write, writeIf }: SqlDatabase): Idempoten
               .onConflict((conflict) => conflict.column('id').doNothing()),
             amounts.add(accountId, ONE_RECORD, { items: quota.items, bytes: 0 }),
           ],
-          2,
+          { guards: 2 },
         );
         if (created) return { claimed: true, record: { ...claim, answer: null }, replacedRunId };
         const [taken, found] = await write([
@@ -122,7 +122,7 @@ export function sqlIdempotency({ read, write, writeIf }: SqlDatabase): Idempoten
             owned(ownership).set(changes).where('account_id', '=', ownership.accountId),
             amounts.add(ownership.accountId, amount, limit),
           ],
-          2,
+          { guards: 2 },
         ));
       if (stored) return 'stored';
       const [released] = await write([owned(ownership).set({ lease_until_ms: LEASE_OVER })]);

@@ -101,10 +101,10 @@ export function sqlKeys({ read, write, writeIf }: SqlDatabase): KeyRepository {
         revoked_at_ms: rights.revokedAt,
       });
       if (Object.keys(changes).length === 0) return this.get(id);
-      const written = await writeIf([
-        read.updateTable('api_keys').set(changes).where('id', '=', id).returningAll(),
-        bumpRevision(read, 'keys'),
-      ]);
+      const written = await writeIf(
+        [read.updateTable('api_keys').set(changes).where('id', '=', id).returningAll(), bumpRevision(read, 'keys')],
+        { urgent: true },
+      );
       const row = written?.[0].rows[0];
       return row && toKey(row);
     },

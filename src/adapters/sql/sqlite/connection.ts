@@ -55,5 +55,14 @@ export function openConnection(path: string, busyTimeoutMs: number): Connection 
   };
 }
 
+/** SQLite's primary result codes for a disk without space: SQLITE_FULL, and SQLITE_IOERR for its shared memory file. */
+const FULL_CODES: readonly unknown[] = [13, 10];
+
+export const isDiskFull = (error: unknown): boolean =>
+  error instanceof Error &&
+  'errcode' in error &&
+  typeof error.errcode === 'number' &&
+  FULL_CODES.includes(error.errcode & 0xff);
+
 export const isDuplicate = (error: unknown): boolean =>
   error instanceof Error && 'errcode' in error && DUPLICATE_CODES.includes(error.errcode);

@@ -7,8 +7,9 @@ import { StoreUnavailableError } from '../../../ports/store-errors.ts';
 import type { SqlDatabase } from '../shared/database.ts';
 import { migrate } from '../shared/migrator.ts';
 import type { Tables } from '../shared/tables.ts';
-import { openConnection } from './connection.ts';
+import { isDiskFull, openConnection } from './connection.ts';
 import { sqliteDialect } from './dialect.ts';
+import { createSpaceReserve } from './space-reserve.ts';
 import { insertNewSql } from './statements.ts';
 import { startThread, type ThreadClient } from './thread-client.ts';
 import type { Statement } from './thread-messages.ts';
@@ -19,6 +20,8 @@ export interface SqliteOptions {
   /** `normal` saves an fsync per commit. A power cut may then lose the last commits; a `kill -9` never does. */
   synchronous?: 'full' | 'normal' | undefined;
   busyTimeoutMs?: number | undefined;
+  /** Space set aside on the disk for urgent writes. */
+  reserveBytes?: number | undefined;
 }
 
 const compile = (statements: readonly Compilable[]): Statement[] =>
@@ -28,11 +31,17 @@ const compile = (statements: readonly Compilable[]): Statement[] =>
   });
 
 export async function openSqlite(options: SqliteOptions): Promise<SqlDatabase> {
-  const { path, synchronous = 'full', busyTimeoutMs = 10_000 } = options;
+  const { path, synchronous = 'full', busyTimeoutMs = 10_000, reserveBytes = 0 } = options;
   await createFile(path);
-  await migrateFile(path, busyTimeoutMs, options.migrations);
+  try {
+    await migrateFile(path, busyTimeoutMs, options.migrations);
+  } catch (error) {
+    // On a full disk, SQLite cannot even create the files beside the database.
+    if (!isDiskFull((error as Error).cause) || !createSpaceReserve(path, reserveBytes).release()) throw error;
+    await migrateFile(path, busyTimeoutMs, options.migrations);
+  }
 
-  const thread = (role: 'writer' | 'reader') => startThread({ path, role, synchronous, busyTimeoutMs });
+  const thread = (role: 'writer' | 'reader') => startThread({ path, role, synchronous, busyTimeoutMs, reserveBytes });
   const writer = thread('writer');
   const reader = thread('reader');
   let reporter: ThreadClient | undefined;
@@ -55,7 +64,8 @@ export async function openSqlite(options: SqliteOptions): Promise<SqlDatabase> {
       return reporter;
     }),
     write: async (statements) => (await writer.run(compile(statements))) as never,
-    writeIf: async (statements, guards = 1) => (await writer.runIf(compile(statements), guards)) as never,
+    writeIf: async (statements, { guards = 1, urgent = false } = {}) =>
+      (await writer.runIf(compile(statements), { guards, urgent })) as never,
     async insertNew(target, rows) {
       const changes = await writer.runEach({ sql: insertNewSql(target), json: JSON.stringify(rows) });
       return changes.map((count) => count > 0);

@@ -1,7 +1,8 @@
 import { Worker } from 'node:worker_threads';
-import { DuplicateError, StoreUnavailableError } from '../../../ports/store-errors.ts';
+import { DuplicateError, StorageFullError, StoreUnavailableError } from '../../../ports/store-errors.ts';
 import { threadMemoryLimits } from './thread-memory.ts';
 import type {
+  FailureKind,
   RepeatedStatement,
   Statement,
   StatementList,
@@ -11,12 +12,14 @@ import type {
   ThreadRequest,
 } from './thread-messages.ts';
 
+export type RunOptions = Pick<StatementList, 'guards' | 'urgent'>;
+
 /** A SQLite connection in its own thread, so that an fsync or a long read never blocks the server's event loop. */
 export interface ThreadClient {
   /** For the writer: one transaction, durable when this resolves. */
   run(statements: readonly Statement[]): Promise<StatementResult[]>;
   /** The same, but only if each of the first `guards` statements changes a row; undefined otherwise. */
-  runIf(statements: readonly Statement[], guards: number): Promise<StatementResult[] | undefined>;
+  runIf(statements: readonly Statement[], options: RunOptions): Promise<StatementResult[] | undefined>;
   /** One transaction that runs one statement with each list of parameters. Returns the changed rows of each. */
   runEach(repeated: RepeatedStatement): Promise<number[]>;
   close(): Promise<void>;
@@ -27,14 +30,21 @@ interface Pending {
   reject(error: Error): void;
 }
 
-function shareTexts(statements: readonly Statement[], guards: number): StatementList {
+function shareTexts(statements: readonly Statement[], { guards, urgent }: RunOptions): StatementList {
   const places = new Map<string, number>();
   const steps = statements.map(({ sql, parameters }) => {
     const place = places.get(sql) ?? places.size;
     places.set(sql, place);
     return [place, parameters] as const;
   });
-  return { texts: [...places.keys()], steps, guards };
+  return { texts: [...places.keys()], steps, guards, urgent };
+}
+
+function toError({ message, kind }: { message: string; kind: FailureKind }): Error {
+  if (kind === 'duplicate') return new DuplicateError(message);
+  return kind === 'disk full'
+    ? new StorageFullError(`The database cannot be written: ${message}.`)
+    : new Error(message);
 }
 
 /** Returns at once. The thread opens its connection with the first request. */
@@ -64,8 +74,7 @@ export function startThread(options: ThreadOptions): ThreadClient {
       if ('results' in reply) waiting?.resolve(reply.results);
       else if ('changes' in reply) waiting?.resolve(reply.changes);
       else if ('refused' in reply) waiting?.resolve(undefined);
-      else if (reply.failure.duplicate) waiting?.reject(new DuplicateError(reply.failure.message));
-      else waiting?.reject(new Error(reply.failure.message));
+      else waiting?.reject(toError(reply.failure));
     }
   });
 
@@ -78,8 +87,8 @@ export function startThread(options: ThreadOptions): ThreadClient {
     });
 
   return {
-    run: (statements) => send(shareTexts(statements, 0)) as Promise<StatementResult[]>,
-    runIf: (statements, guards) => send(shareTexts(statements, guards)) as Promise<StatementResult[] | undefined>,
+    run: (statements) => send(shareTexts(statements, { guards: 0, urgent: false })) as Promise<StatementResult[]>,
+    runIf: (statements, options) => send(shareTexts(statements, options)) as Promise<StatementResult[] | undefined>,
     runEach: (repeated) => send(repeated) as Promise<number[]>,
     async close() {
       if (!stopped) worker.postMessage('close' satisfies ThreadRequest);

@@ -11,6 +11,8 @@ export interface StatementResult {
   changes: number;
 }
 
+export type FailureKind = 'duplicate' | 'disk full' | 'other';
+
 export type ThreadRole = 'writer' | 'reader';
 
 export interface ThreadOptions {
@@ -19,12 +21,16 @@ export interface ThreadOptions {
   /** `full`: a commit survives a power cut. `normal`: it survives a killed process, but not always a power cut. */
   synchronous: 'full' | 'normal';
   busyTimeoutMs: number;
+  /** Of the writer, for urgent writes when the disk is full. */
+  reserveBytes: number;
 }
 
 /** Each statement text is sent once, however many rows it writes: copying it for every row cost more than the rows. */
 export interface StatementList {
   /** Nothing is written unless each of these first steps changes a row. */
   guards: number;
+  /** May use the reserved space when the disk is full. */
+  urgent: boolean;
   texts: readonly string[];
   steps: readonly (readonly [text: number, Statement['parameters']])[];
 }
@@ -44,4 +50,4 @@ export type ThreadReply =
   | { id: number; changes: number[] }
   /** A guard changed no row. */
   | { id: number; refused: true }
-  | { id: number; failure: { message: string; duplicate: boolean } };
+  | { id: number; failure: { message: string; kind: FailureKind } };

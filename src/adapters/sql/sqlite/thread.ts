@@ -1,6 +1,7 @@
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
-import { type Connection, isDuplicate, openConnection } from './connection.ts';
-import type { ThreadOptions, ThreadReply, ThreadRequest, ThreadWork } from './thread-messages.ts';
+import { type Connection, isDiskFull, isDuplicate, openConnection } from './connection.ts';
+import { createSpaceReserve } from './space-reserve.ts';
+import type { FailureKind, ThreadOptions, ThreadReply, ThreadRequest, ThreadWork } from './thread-messages.ts';
 
 /** Requests that share one commit, so that one fsync serves them all. */
 const LARGEST_GROUP = 256;
@@ -11,6 +12,7 @@ const port = parentPort;
 if (!port) throw new Error('this file runs as a worker thread');
 const options = workerData as ThreadOptions;
 
+const reserve = createSpaceReserve(options.path, options.reserveBytes);
 let opened: Connection | undefined;
 
 function connect(): Connection {
@@ -23,11 +25,16 @@ function connect(): Connection {
       : `pragma journal_size_limit = 67108864; pragma cache_size = -${WRITER_CACHE_KIB}`,
   );
   opened = connection;
+  if (options.role === 'writer') reserve.fill();
   return connection;
 }
 
 function close(): void {
-  if (options.role === 'writer') opened?.exec('pragma optimize');
+  try {
+    if (options.role === 'writer') opened?.exec('pragma optimize');
+  } catch {
+    // Statistics only; the disk may be full.
+  }
   opened?.close();
   port?.close();
 }
@@ -35,11 +42,16 @@ function close(): void {
 /** Thrown to roll back when a guard changed no row. */
 class GuardRefused extends Error {}
 
+function failureKind(error: unknown): FailureKind {
+  if (isDuplicate(error)) return 'duplicate';
+  return isDiskFull(error) ? 'disk full' : 'other';
+}
+
 function failure(id: number, error: unknown): ThreadReply {
   if (error instanceof GuardRefused) return { id, refused: true };
   return {
     id,
-    failure: { message: error instanceof Error ? error.message : String(error), duplicate: isDuplicate(error) },
+    failure: { message: error instanceof Error ? error.message : String(error), kind: failureKind(error) },
   };
 }
 
@@ -107,6 +119,19 @@ function perform(group: readonly ThreadWork[]): ThreadReply[] {
   }
 }
 
+const foundDiskFull = (reply: ThreadReply | undefined): boolean =>
+  reply !== undefined && 'failure' in reply && reply.failure.kind === 'disk full';
+
+/** Urgent requests that found the disk full run again, without the others, in the reserved space. */
+function performUrgently(group: readonly ThreadWork[]): ThreadReply[] {
+  const replies = perform(group);
+  const failed = group.filter((work, index) => 'urgent' in work && work.urgent && foundDiskFull(replies[index]));
+  if (failed.length === 0 || !reserve.release()) return replies;
+  const again = new Map(perform(failed).map((reply) => [reply.id, reply]));
+  reserve.fill();
+  return replies.map((reply) => again.get(reply.id) ?? reply);
+}
+
 port.on('message', (first: ThreadRequest) => {
   const group: ThreadWork[] = [];
   let next: ThreadRequest | undefined = first;
@@ -114,6 +139,6 @@ port.on('message', (first: ThreadRequest) => {
     group.push(next);
     next = group.length < LARGEST_GROUP ? receiveMessageOnPort(port)?.message : undefined;
   }
-  if (group.length > 0) port.postMessage(perform(group));
+  if (group.length > 0) port.postMessage(performUrgently(group));
   if (next === 'close') close();
 });
