@@ -14,6 +14,7 @@ const dependencies = {
     headersTimeoutMs: 1,
     requestTimeoutMs: 1,
     keepAliveTimeoutMs: 1,
+    writeTimeoutMs: 1,
     publicMetrics: false,
   },
   version: VERSION,

@@ -1,9 +1,7 @@
-import type { Socket } from 'node:net';
 import swagger from '@fastify/swagger';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify';
 import type { AudioSource } from '../audio/reader.ts';
-import { errors } from '../errors/errors.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import type { Clock } from '../ports/clock.ts';
 import { createId } from '../runtime/ids.ts';
@@ -23,6 +21,8 @@ import { notFound, sendError } from './answer/error-answer.ts';
 import { jsonBodyReader } from './body/json-body.ts';
 import { compileValidator } from './body/validation.ts';
 import { WholeBodyMessage } from './body/whole-body-message.ts';
+import { watchConnections } from './connections/open-connections.ts';
+import { answerParserError } from './connections/parser-error.ts';
 import { adminAccountRoutes } from './endpoints/admin/accounts/route.ts';
 import { adminKeyRoutes } from './endpoints/admin/keys/route.ts';
 import { adminModelRoutes } from './endpoints/admin/models/route.ts';
@@ -40,6 +40,7 @@ import { openApi } from './openapi.ts';
 import { authenticate } from './plugins/authenticate.ts';
 import { errorHandler } from './plugins/error-handler.ts';
 import { idempotencyKeys } from './plugins/idempotency.ts';
+import { largeAnswers } from './plugins/large-answers.ts';
 import { observe, requestLog } from './plugins/request-log.ts';
 import { createRequestLogger } from './request/request-logger.ts';
 
@@ -49,6 +50,7 @@ export interface HttpSettings {
   headersTimeoutMs: number;
   requestTimeoutMs: number;
   keepAliveTimeoutMs: number;
+  writeTimeoutMs: number;
   publicMetrics: boolean;
 }
 
@@ -75,34 +77,6 @@ export interface ServerDependencies {
   unready(): Promise<string[]>;
 }
 
-const CLOSE_IDLE_MS = 100;
-
-/** Node's parser refused the bytes before there was a request: writes an answer in the usual error shape. */
-function answerParserError(
-  error: NodeJS.ErrnoException,
-  socket: Socket,
-  { settings, logger }: Pick<ServerDependencies, 'settings' | 'logger'>,
-): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
-    socket.destroy();
-    return;
-  }
-  const message =
-    error.code === 'HPE_HEADER_OVERFLOW'
-      ? `The head of the request is larger than ${settings.headerLimitBytes} bytes.`
-      : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
-        ? 'The request did not arrive within the time allowed.'
-        : 'This is not a well-formed HTTP request.';
-  const answer = errors.invalidParameter(undefined, message);
-  const body = JSON.stringify(answer.toBody());
-  const reqId = createId('req');
-  logger.info({ reqId, status: answer.status, code: answer.code, reason: error.code }, 'request');
-  socket.end(
-    `HTTP/1.1 400 Bad Request\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(body)}\r\n` +
-      `X-Request-ID: ${reqId}\r\nConnection: close\r\n\r\n${body}`,
-  );
-}
-
 export async function createServer(dependencies: ServerDependencies): Promise<FastifyInstance> {
   const { settings, logger, metrics, authentication, catalog, keys, embeddings, rerank, chat, usage, clock, unready } =
     dependencies;
@@ -126,7 +100,7 @@ export async function createServer(dependencies: ServerDependencies): Promise<Fa
       // By default Node checks for slow clients only every 30 seconds.
       connectionsCheckingInterval: Math.min(1_000, settings.headersTimeoutMs),
     },
-    clientErrorHandler: (error, socket) => answerParserError(error, socket, dependencies),
+    clientErrorHandler: (error, socket) => answerParserError(error, socket, { ...settings, logger }),
     // Raised before any hook runs.
     frameworkErrors: (error, request, reply) => {
       observe(request, reply, metrics);
@@ -134,21 +108,8 @@ export async function createServer(dependencies: ServerDependencies): Promise<Fa
     },
   }).withTypeProvider<TypeBoxTypeProvider>();
 
-  // When it stops listening, Node closes idle connections, but not those whose last answer ends later, nor those on which nothing
-  // was ever sent, which clients open in advance.
-  const connections = new Set<Socket>();
-  server.server.on('connection', (socket) => {
-    connections.add(socket);
-    socket.once('close', () => connections.delete(socket));
-  });
-  const closeIdle = () => {
-    server.server.closeIdleConnections();
-    for (const socket of connections) if (socket.bytesRead === 0) socket.destroy();
-  };
-  server.addHook('preClose', async () => {
-    const sweep = setInterval(closeIdle, CLOSE_IDLE_MS);
-    server.server.once('close', () => clearInterval(sweep));
-  });
+  const connections = watchConnections(server.server, settings);
+  server.addHook('preClose', async () => connections.drain());
   server.setValidatorCompiler(compileValidator);
   // Response schemas are documentation; a schema-driven serializer is several times slower for large answers.
   server.setSerializerCompiler(() => (data) => JSON.stringify(data));
@@ -161,6 +122,7 @@ export async function createServer(dependencies: ServerDependencies): Promise<Fa
     idempotency: dependencies.idempotency,
     inference: dependencies.inference,
   });
+  await server.register(largeAnswers);
   await server.register(swagger, openApi(dependencies.version));
   server.setNotFoundHandler(notFound);
   await server.register(systemRoutes, { metrics, publicMetrics: settings.publicMetrics, unready });

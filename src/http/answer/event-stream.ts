@@ -7,7 +7,7 @@ import { keptHeaders } from '../request/idempotent-run.ts';
 export interface EventStream {
   /** Whether anything was sent. From then on, errors are sent as events. */
   readonly opened: boolean;
-  /** Sends text that is already formatted as events; waits while the client reads too slowly. */
+  /** Sends text that is already formatted as events. The promise resolves when a slow client has read enough. */
   write(text: string): void | Promise<void>;
   /** Stops the stream before anything was sent. */
   stop(): void;
@@ -17,8 +17,6 @@ export interface EventStream {
   end(text: string): Promise<void>;
 }
 
-/** A client that reads nothing for this long is disconnected. */
-const SLOW_READER_MS = 60_000;
 const KEEP_ALIVE_MS = 10_000;
 const STREAM_HEADERS = {
   'content-type': 'text/event-stream; charset=utf-8',
@@ -56,14 +54,12 @@ export function openEventStream(reply: FastifyReply): EventStream {
   raw.once('close', stop);
 
   async function drained(): Promise<void> {
-    const timeout = AbortSignal.timeout(SLOW_READER_MS);
     const closed = new AbortController();
     const onClose = () => closed.abort();
     raw.once('close', onClose);
     try {
-      await once(raw, 'drain', { signal: AbortSignal.any([timeout, closed.signal]) });
+      await once(raw, 'drain', { signal: closed.signal });
     } catch {
-      raw.destroy();
       throw errors.clientCancelled();
     } finally {
       raw.off('close', onClose);

@@ -1,0 +1,61 @@
+import type { Server } from 'node:http';
+import type { Socket } from 'node:net';
+
+export interface OpenConnections {
+  /** Closes connections without a running request, now and whenever one becomes idle, until the server is closed. */
+  drain(): void;
+}
+
+export interface OpenConnectionsSettings {
+  /** A client must read something of its answer within this time. */
+  writeTimeoutMs: number;
+}
+
+interface Progress {
+  /** Bytes that the client's side has accepted. */
+  sentBytes: number;
+  since: number;
+}
+
+const CLOSE_IDLE_MS = 100;
+const MAX_CHECK_INTERVAL_MS = 5_000;
+
+/** Bytes that have left this process. `bytesWritten` alone also counts those that are buffered. */
+const sentBytesOf = (socket: Socket): number => socket.bytesWritten - socket.writableLength;
+
+/** Watches the connections of a server: destroys those whose client stops reading, and the idle ones at shutdown. */
+export function watchConnections(server: Server, { writeTimeoutMs }: OpenConnectionsSettings): OpenConnections {
+  const sockets = new Map<Socket, Progress>();
+  const track = (socket: Socket) => {
+    sockets.set(socket, { sentBytes: 0, since: performance.now() });
+    socket.once('close', () => sockets.delete(socket));
+  };
+  server.on('connection', track);
+
+  function destroyStalled(): void {
+    const now = performance.now();
+    for (const [socket, progress] of sockets) {
+      const sentBytes = sentBytesOf(socket);
+      if (socket.writableLength === 0 || sentBytes !== progress.sentBytes) {
+        progress.sentBytes = sentBytes;
+        progress.since = now;
+      } else if (now - progress.since >= writeTimeoutMs) socket.destroy();
+    }
+  }
+  const check = setInterval(destroyStalled, Math.min(MAX_CHECK_INTERVAL_MS, writeTimeoutMs / 4));
+  check.unref();
+  server.once('close', () => clearInterval(check));
+
+  // When it stops listening, Node closes idle connections, but not those whose last answer ends later, nor those on which nothing
+  // was ever sent, which clients open in advance.
+  function closeIdle(): void {
+    server.closeIdleConnections();
+    for (const socket of sockets.keys()) if (socket.bytesRead === 0) socket.destroy();
+  }
+  return {
+    drain() {
+      const sweep = setInterval(closeIdle, CLOSE_IDLE_MS);
+      server.once('close', () => clearInterval(sweep));
+    },
+  };
+}
