@@ -16,6 +16,7 @@ const dependencies = {
     keepAliveTimeoutMs: 1,
     writeTimeoutMs: 1,
     publicMetrics: false,
+    trustedProxies: [],
   },
   version: VERSION,
   logger: pino({ level: 'silent' }),

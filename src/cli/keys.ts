@@ -48,10 +48,11 @@ const ACTIONS = {
 export const keysCommand: Command = {
   usage: [
     'create <name> [--account NAME] [--scopes chat,embeddings,…] [--models "baobab/*,…"] [--regions …]\n' +
-      '       [--rpm N] [--tpm N] [--concurrency N] [--monthly-budget USD] [--expires ISO-TIME] [--json]',
+      '       [--addresses 10.0.0.0/8,…] [--rpm N] [--tpm N] [--concurrency N] [--monthly-budget USD]\n' +
+      '       [--expires ISO-TIME] [--json]',
     'list [--account NAME] [--json]',
-    'update <id> [--name NAME] [--scopes …] [--models …] [--regions …] [--rpm N] [--tpm N] [--concurrency N]\n' +
-      "       [--monthly-budget USD] [--expires ISO-TIME] [--json]    the word 'none' takes a limit away",
+    'update <id> [--name NAME] [--scopes …] [--models …] [--regions …] [--addresses …] [--rpm N] [--tpm N]\n' +
+      "       [--concurrency N] [--monthly-budget USD] [--expires ISO-TIME] [--json]    the word 'none' takes a limit away",
     'revoke <id> [--json]',
     'rotate <id> [--grace 24h] [--json]',
   ],

@@ -17,7 +17,7 @@ it('reads the given rights and leaves the others undefined', () => {
 
 it("takes limits away by the word 'none', and not by an empty list", () => {
   const all = { rpm: 'none', tpm: 'none', concurrency: 'none', 'monthly-budget': 'none', expires: 'none' };
-  expect(definedFields(rightsFrom({ ...all, models: 'none', regions: 'none' }))).toEqual({
+  expect(definedFields(rightsFrom({ ...all, models: 'none', regions: 'none', addresses: 'none' }))).toEqual({
     rpm: null,
     tpm: null,
     concurrency: null,
@@ -25,6 +25,7 @@ it("takes limits away by the word 'none', and not by an empty list", () => {
     expiresAt: null,
     allowedModels: [],
     allowedRegions: [],
+    allowedAddresses: [],
   });
   for (const option of ['models', 'regions', 'scopes']) {
     expect(() => rightsFrom({ [option]: ' ,' })).toThrow(`--${option} must name at least one`);
@@ -38,7 +39,13 @@ it('prints limits in a short form', () => {
   expect(limitsText({ ...account, rpm: 60, tpm: 1000, monthlyBudgetNanoUsd: 5e9 })).toBe(
     '60 rpm, 1000 tpm, 5 USD/month',
   );
-  expect(limitsText({ ...account, concurrency: 2, monthlyBudgetNanoUsd: 0, allowedRegions: ['a', 'b'] })).toBe(
-    '2 at a time, 0 USD/month, in a,b',
-  );
+  expect(
+    limitsText({
+      ...account,
+      concurrency: 2,
+      monthlyBudgetNanoUsd: 0,
+      allowedRegions: ['a', 'b'],
+      allowedAddresses: ['10.0.0.0/8'],
+    }),
+  ).toBe('2 at a time, 0 USD/month, in a,b, from 10.0.0.0/8');
 });

@@ -15,6 +15,7 @@ export const KEY_OPTIONS = {
   scopes: text,
   models: text,
   regions: text,
+  addresses: text,
   concurrency: text,
   expires: text,
 } as const;
@@ -68,19 +69,23 @@ export const rightsFrom = (values: Values<typeof KEY_OPTIONS>): Changes<Omit<Key
   scopes: scopesOption('scopes', values.scopes),
   allowedModels: namesOrAll('models', values.models),
   allowedRegions: namesOrAll('regions', values.regions),
+  allowedAddresses: namesOrAll('addresses', values.addresses),
   concurrency: limit('concurrency', values.concurrency),
   expiresAt: timeOption('expires', values.expires),
 });
 
 /** `60 rpm, 1000 tpm, 5 USD/month`; `-` where nothing is set. */
-export function limitsText(limits: AccountLimits & Partial<Pick<ApiKey, 'concurrency' | 'allowedRegions'>>): string {
-  const { rpm, tpm, concurrency = null, monthlyBudgetNanoUsd, allowedRegions = [] } = limits;
+export function limitsText(
+  limits: AccountLimits & Partial<Pick<ApiKey, 'concurrency' | 'allowedRegions' | 'allowedAddresses'>>,
+): string {
+  const { rpm, tpm, concurrency = null, monthlyBudgetNanoUsd, allowedRegions = [], allowedAddresses = [] } = limits;
   const parts = [
     rpm === null ? '' : `${rpm} rpm`,
     tpm === null ? '' : `${tpm} tpm`,
     concurrency === null ? '' : `${concurrency} at a time`,
     monthlyBudgetNanoUsd === null ? '' : `${usdText(monthlyBudgetNanoUsd)} USD/month`,
     allowedRegions.length === 0 ? '' : `in ${allowedRegions.join(',')}`,
+    allowedAddresses.length === 0 ? '' : `from ${allowedAddresses.join(',')}`,
   ];
   return parts.filter((part) => part !== '').join(', ') || '-';
 }

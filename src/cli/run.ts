@@ -26,6 +26,7 @@ const OPTION_NAMES: Readonly<Record<string, string>> = {
   name: '--name',
   allowedModels: '--models',
   allowedRegions: '--regions',
+  allowedAddresses: '--addresses',
   expiresAt: '--expires',
   graceMs: '--grace',
   removalDate: '--on',

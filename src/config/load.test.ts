@@ -205,6 +205,12 @@ describe('what stops the start', () => {
     expect(upstream('https://@example.org/v1')).toHaveLength(1);
   });
 
+  it('a trusted proxy that is not an address', () => {
+    expect(problems({ env: { BAOBAB_HTTP_TRUSTED_PROXIES: '10.0.0.0/8,proxy.internal' } })).toEqual([
+      expect.stringMatching(/http\.trusted_proxies\.1: must be an IP address or a range such as 10\.0\.0\.0\/8$/),
+    ]);
+  });
+
   it('a bad variable or flag, named as it was given', () => {
     expect(problems({ env: { BAOBAB_PORT: '80a' } })).toEqual([
       'BAOBAB_PORT: port: must be a whole number from 0 to 65535',

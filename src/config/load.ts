@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Value } from 'typebox/value';
+import { isAddressRange } from '../runtime/addresses.ts';
 import { inOrderOfLines, readYaml } from '../validation/document.ts';
 import { snake } from '../validation/names.ts';
 import { problemsOf } from '../validation/problems.ts';
@@ -96,6 +97,15 @@ function addressProblems(values: unknown, locate: (path: readonly string[]) => s
   });
 }
 
+function proxyProblems(values: unknown, locate: (path: readonly string[]) => string): string[] {
+  const { trustedProxies } = (values as Partial<Config>).http ?? {};
+  return (Array.isArray(trustedProxies) ? trustedProxies : []).flatMap((text, index) => {
+    if (typeof text !== 'string' || isAddressRange(text)) return [];
+    const place = locate(['http', 'trustedProxies', `${index}`]);
+    return [`${place}: http.trusted_proxies.${index}: must be an IP address or a range such as 10.0.0.0/8`];
+  });
+}
+
 const holdsSecret = ({ schema, key }: Setting, value: unknown): boolean =>
   isSecret(schema) || (key === 'upstreams' && Array.isArray(value) && value.some((item) => item?.apiKey !== undefined));
 
@@ -153,6 +163,7 @@ export function loadConfig({ args, env, workingDirectory }: ConfigSources): Load
     ...problemsOf(ConfigSchema, complete, locate),
     ...timeoutProblems(complete, locate),
     ...addressProblems(complete, locate),
+    ...proxyProblems(complete, locate),
   ];
   problems.push(...inOrderOfLines(file, found));
   if (problems.length > 0) throw new ConfigError(problems.join('\n'));

@@ -86,6 +86,10 @@ export const ConfigSchema = Type.Object(
         keepAliveTimeoutMs: count(75_000, 'Close idle connections after this time'),
         writeTimeoutMs: count(30_000, 'Close a connection whose client reads nothing of its answer for this time', 100),
         drainTimeoutMs: count(30_000, 'Time for running requests at shutdown'),
+        trustedProxies: Type.Array(Type.String(), {
+          default: [],
+          description: 'Addresses and ranges of proxies that may name the client in X-Forwarded-For',
+        }),
         publicMetrics: Type.Boolean({ default: false, description: 'Serve /metrics to others than loopback' }),
       },
       'HTTP server',

@@ -22,6 +22,8 @@ export interface ApiKey {
   allowedModels: readonly string[];
   /** Empty: all regions. */
   allowedRegions: readonly string[];
+  /** IP addresses and ranges that the key may be used from. Empty: any. */
+  allowedAddresses: readonly string[];
   rpm: number | null;
   tpm: number | null;
   concurrency: number | null;
@@ -42,6 +44,7 @@ export type KeyRights = Pick<
   | 'scopes'
   | 'allowedModels'
   | 'allowedRegions'
+  | 'allowedAddresses'
   | 'rpm'
   | 'tpm'
   | 'concurrency'

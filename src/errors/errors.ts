@@ -25,6 +25,11 @@ export const errors = {
   expiredApiKey: (atMs: number) =>
     new ApiError('expired_api_key', `This API key expired at ${new Date(atMs).toISOString()}. Ask for a new one.`),
   keyRevoked: () => new ApiError('key_revoked', 'This API key was revoked. Ask for a new one.'),
+  addressNotAllowed: (address: string | undefined) =>
+    new ApiError(
+      'address_not_allowed',
+      `This API key may not be used from ${address === undefined ? 'an unknown address' : `the address ${address}`}.`,
+    ),
   insufficientScope: (needed: string) =>
     new ApiError('insufficient_scope', `This API key lacks the scope '${needed}' that this endpoint needs.`),
   modelNotAllowed: (slug: string) =>

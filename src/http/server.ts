@@ -4,6 +4,7 @@ import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } 
 import type { AudioSource } from '../audio/reader.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import type { Clock } from '../ports/clock.ts';
+import { createAddressList } from '../runtime/addresses.ts';
 import { createId } from '../runtime/ids.ts';
 import type { AuthenticationService } from '../services/access/authentication.ts';
 import type { KeysService } from '../services/access/keys.ts';
@@ -52,6 +53,8 @@ export interface HttpSettings {
   keepAliveTimeoutMs: number;
   writeTimeoutMs: number;
   publicMetrics: boolean;
+  /** Addresses and ranges of proxies whose X-Forwarded-For counts. */
+  trustedProxies: readonly string[];
 }
 
 export interface ServerDependencies {
@@ -77,6 +80,13 @@ export interface ServerDependencies {
   unready(): Promise<string[]>;
 }
 
+/** Without proxies, a client's own X-Forwarded-For must not count. */
+function trustedProxies({ trustedProxies: ranges }: HttpSettings): false | ((address: string) => boolean) {
+  if (ranges.length === 0) return false;
+  const proxies = createAddressList(ranges);
+  return (address) => proxies.includes(address);
+}
+
 export async function createServer(dependencies: ServerDependencies): Promise<FastifyInstance> {
   const { settings, logger, metrics, authentication, catalog, keys, embeddings, rerank, chat, usage, clock, unready } =
     dependencies;
@@ -85,6 +95,7 @@ export async function createServer(dependencies: ServerDependencies): Promise<Fa
     childLoggerFactory: createRequestLogger,
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: () => createId('req'),
+    trustProxy: trustedProxies(settings),
     bodyLimit: settings.bodyLimitBytes,
     requestTimeout: settings.requestTimeoutMs,
     keepAliveTimeout: settings.keepAliveTimeoutMs,

@@ -192,6 +192,7 @@ describe('the log', () => {
     ]);
     expect(lines[0]).toMatchObject({
       reqId: expect.stringMatching(/^req_/),
+      client: '127.0.0.1',
       method: 'POST',
       durationMs: expect.any(Number),
       key: expect.stringMatching(/^key_/),

@@ -18,6 +18,7 @@ export const apiKey = (changes: Partial<ApiKey> = {}): ApiKey => ({
   scopes: ['chat', 'embeddings'],
   allowedModels: ['baobab/*'],
   allowedRegions: ['local', 'eu-1'],
+  allowedAddresses: ['10.0.0.0/8'],
   rpm: 10,
   tpm: null,
   concurrency: 3,

@@ -91,6 +91,7 @@ export function repositoriesContract(name: string, open: () => Promise<Repositor
         scopes: ['files'],
         allowedModels: [],
         allowedRegions: ['eu-2'],
+        allowedAddresses: ['2001:db8::/32'],
         rpm: null,
         tpm: 5,
         concurrency: 6,

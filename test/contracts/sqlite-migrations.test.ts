@@ -56,9 +56,10 @@ describe('migration of SQLite', () => {
       }),
     ]);
     expect(await store.keys.list({})).toEqual([
-      apiKey(),
+      apiKey({ allowedAddresses: [] }),
       apiKey({
         id: 'key_2',
+        allowedAddresses: [],
         createdAt: time('2026-02-28T12:34:56.789Z'),
         expiresAt: time('2028-02-29T00:00:00.001Z'),
         revokedAt: time('2026-03-29T01:30:00.000Z'),

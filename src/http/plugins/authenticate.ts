@@ -16,6 +16,7 @@ export const authenticate = plugin<{ authentication: AuthenticationService }>(as
   const accept = (request: FastifyRequest, principal: Principal) => {
     const { record } = request;
     record.principal = principal;
+    if (principal.key.allowedAddresses.length > 0) authentication.requireAddress(principal, request.ip);
     const { scope } = record.config;
     if (scope !== undefined) authentication.requireScope(principal, scope);
   };

@@ -18,6 +18,8 @@ const MAX_PATH_LENGTH = 300;
 export function observe(request: FastifyRequest, reply: FastifyReply, metrics: Metrics): void {
   // Read once: Fastify builds this object on every access.
   const { url = 'unknown', config } = request.routeOptions;
+  // Read now: a closed socket no longer knows it.
+  const client = request.ip;
   request.record = createRecord(performance.now(), config);
   reply.header('x-request-id', request.id);
   metrics.requestsInFlight.inc();
@@ -37,6 +39,7 @@ export function observe(request: FastifyRequest, reply: FastifyReply, metrics: M
     if (!writesLevel(request.log, level)) return;
     request.log[level](
       {
+        client,
         method,
         path: request.url.split('?')[0]?.slice(0, MAX_PATH_LENGTH),
         status,

@@ -141,6 +141,26 @@ describe('expiry and scopes', () => {
   });
 });
 
+describe('addresses', () => {
+  it('are any without a list', async () => {
+    const principal = await authentication.authenticate(bearer(issued.secret));
+    expect(() => authentication.requireAddress(principal, '203.0.113.9')).not.toThrow();
+    expect(() => authentication.requireAddress(principal, undefined)).not.toThrow();
+  });
+
+  it('must be in the list of the key', async () => {
+    await keys.updateKey(issued.key.id, { allowedAddresses: ['10.0.0.0/8', '::1'] });
+    await authentication.refresh();
+    const principal = await authentication.authenticate(bearer(issued.secret));
+    for (const address of ['10.1.2.3', '::1', '::ffff:10.1.2.3']) authentication.requireAddress(principal, address);
+    for (const address of ['11.0.0.1', '::2', undefined]) {
+      expect(() => authentication.requireAddress(principal, address)).toThrow(
+        expect.objectContaining({ code: 'address_not_allowed', status: 403 }),
+      );
+    }
+  });
+});
+
 describe('times of last use', () => {
   it('are written once a minute for a key, however often it is used', async () => {
     for (let round = 0; round < 5; round += 1) {

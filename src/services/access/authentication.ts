@@ -1,15 +1,18 @@
 import { timingSafeEqual } from 'node:crypto';
-import type { Principal } from '../../domain/principal.ts';
+import type { ApiKey, Principal } from '../../domain/principal.ts';
 import type { Scope } from '../../domain/scopes.ts';
 import { errors } from '../../errors/errors.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { KeyRepository, RevisionRepository } from '../../ports/repositories.ts';
+import { type AddressList, createAddressList } from '../../runtime/addresses.ts';
 import { hashSecret, isPlausibleSecret } from './key-secret.ts';
 
 export interface AuthenticationService {
   /** Finds the caller by the `Authorization` header, or throws a 401 or 403. */
   authenticate(authorization: string | undefined): Principal | Promise<Principal>;
   requireScope(principal: Principal, scope: Scope): void;
+  /** Throws 403 when the key may not be used from the address. Undefined: not known, and only allowed without a list. */
+  requireAddress(principal: Principal, address: string | undefined): void;
   /** Drops the cache when keys have changed in the store. Call it a few times a second. */
   refresh(): Promise<void>;
   /** Drops the cache after this process has changed keys. */
@@ -30,6 +33,18 @@ const MINUTE_MS = 60_000;
 
 /** Rounded, so that a key causes at most one write a minute. */
 const minuteOf = (time: number): number => time - (time % MINUTE_MS);
+
+/** Compiled once for each cached key. */
+const addressLists = new WeakMap<ApiKey, AddressList>();
+
+function addressListOf(key: ApiKey): AddressList {
+  let list = addressLists.get(key);
+  if (list === undefined) {
+    list = createAddressList(key.allowedAddresses);
+    addressLists.set(key, list);
+  }
+  return list;
+}
 
 export interface AuthenticationDependencies {
   keys: KeyRepository;
@@ -85,6 +100,10 @@ export function createAuthentication({ keys, revisions, clock }: AuthenticationD
     },
     requireScope({ key }, scope) {
       if (!key.scopes.includes(scope)) throw errors.insufficientScope(scope);
+    },
+    requireAddress({ key }, address) {
+      if (key.allowedAddresses.length === 0) return;
+      if (address === undefined || !addressListOf(key).includes(address)) throw errors.addressNotAllowed(address);
     },
     async refresh() {
       const current = (await revisions.current()).keys;

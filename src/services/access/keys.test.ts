@@ -58,6 +58,14 @@ it('refuses control characters in names and lists', async () => {
   });
 });
 
+it('refuses addresses that are not IP addresses or ranges', async () => {
+  const allowedAddresses = ['10.0.0.0/8', 'localhost'];
+  await expect(service.createKey(account, { name: 'x', allowedAddresses })).rejects.toMatchObject({
+    code: 'invalid_parameter',
+    param: 'allowedAddresses[1]',
+  });
+});
+
 describe('changes', () => {
   it('change the given fields and nothing else', async () => {
     const { key } = await service.createKey(account, { name: 'ci', rpm: 5, tpm: 6, allowedModels: ['baobab/*'] });

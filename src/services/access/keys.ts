@@ -8,6 +8,7 @@ import { type FieldPath, fieldText } from '../../errors/fields.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { AccountRepository, KeyRepository } from '../../ports/repositories.ts';
 import { DuplicateError } from '../../ports/store-errors.ts';
+import { isAddressRange } from '../../runtime/addresses.ts';
 import { createId } from '../../runtime/ids.ts';
 import { createSecret, displayPrefix, hashSecret, isPlausibleSecret } from './key-secret.ts';
 
@@ -53,6 +54,14 @@ function checkText(text: string, field: FieldPath): void {
   throw errors.invalidParameter(field, fieldText`${field} must not contain control characters.`);
 }
 
+function checkRange(text: string, field: FieldPath): void {
+  if (isAddressRange(text)) return;
+  throw errors.invalidParameter(
+    field,
+    fieldText`${field} must be an IP address or a range such as 10.0.0.0/8 or 2001:db8::/32.`,
+  );
+}
+
 export function createKeys({ accounts, keys, clock }: KeysDependencies): KeysService {
   async function issue(account: Account, options: KeyOptions, secret = createSecret(randomBytes)): Promise<IssuedKey> {
     const key: ApiKey = {
@@ -63,6 +72,7 @@ export function createKeys({ accounts, keys, clock }: KeysDependencies): KeysSer
       scopes: options.scopes ?? DEFAULT_SCOPES,
       allowedModels: options.allowedModels ?? [],
       allowedRegions: options.allowedRegions ?? [],
+      allowedAddresses: options.allowedAddresses ?? [],
       rpm: options.rpm ?? null,
       tpm: options.tpm ?? null,
       concurrency: options.concurrency ?? null,
@@ -76,10 +86,12 @@ export function createKeys({ accounts, keys, clock }: KeysDependencies): KeysSer
     return { key, secret };
   }
 
-  function checkRights({ name, allowedModels, allowedRegions, expiresAt }: Changes<KeyRights>): void {
+  function checkRights(rights: Changes<KeyRights>): void {
+    const { name, allowedModels, allowedRegions, allowedAddresses, expiresAt } = rights;
     if (name !== undefined) checkText(name, ['name']);
     for (const [index, pattern] of (allowedModels ?? []).entries()) checkText(pattern, ['allowedModels', index]);
     for (const [index, region] of (allowedRegions ?? []).entries()) checkText(region, ['allowedRegions', index]);
+    for (const [index, range] of (allowedAddresses ?? []).entries()) checkRange(range, ['allowedAddresses', index]);
     if (typeof expiresAt === 'number' && expiresAt <= clock.now()) {
       throw errors.invalidParameter(['expiresAt'], fieldText`${['expiresAt']} must be in the future.`);
     }

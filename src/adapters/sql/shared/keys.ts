@@ -15,6 +15,7 @@ const toRow = (key: ApiKey, hash: string): ApiKeysTable => ({
   scopes: JSON.stringify(key.scopes),
   allowed_models: JSON.stringify(key.allowedModels),
   allowed_regions: JSON.stringify(key.allowedRegions),
+  allowed_addresses: JSON.stringify(key.allowedAddresses),
   rpm: key.rpm,
   tpm: key.tpm,
   concurrency: key.concurrency,
@@ -33,6 +34,7 @@ const toKey = (row: ApiKeysTable): ApiKey => ({
   scopes: JSON.parse(row.scopes) as Scope[],
   allowedModels: JSON.parse(row.allowed_models) as string[],
   allowedRegions: JSON.parse(row.allowed_regions) as string[],
+  allowedAddresses: JSON.parse(row.allowed_addresses) as string[],
   rpm: row.rpm,
   tpm: row.tpm,
   concurrency: row.concurrency,
@@ -87,12 +89,13 @@ export function sqlKeys({ read, write, writeIf }: SqlDatabase): KeyRepository {
         .execute();
       return rows.map(toKey);
     },
-    async update(id, { scopes, allowedModels, allowedRegions, ...rights }) {
+    async update(id, { scopes, allowedModels, allowedRegions, allowedAddresses, ...rights }) {
       const changes = definedFields({
         name: rights.name,
         scopes: scopes && JSON.stringify(scopes),
         allowed_models: allowedModels && JSON.stringify(allowedModels),
         allowed_regions: allowedRegions && JSON.stringify(allowedRegions),
+        allowed_addresses: allowedAddresses && JSON.stringify(allowedAddresses),
         rpm: rights.rpm,
         tpm: rights.tpm,
         concurrency: rights.concurrency,

@@ -19,6 +19,7 @@ export interface ApiKeysTable {
   scopes: string;
   allowed_models: string;
   allowed_regions: string;
+  allowed_addresses: string;
   rpm: number | null;
   tpm: number | null;
   concurrency: number | null;

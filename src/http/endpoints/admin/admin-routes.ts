@@ -9,6 +9,7 @@ export const config = {
     expiresAt: 'expires_at',
     allowedModels: 'allowed_models',
     allowedRegions: 'allowed_regions',
+    allowedAddresses: 'allowed_addresses',
     graceMs: 'grace_seconds',
     removalDate: 'on',
   },

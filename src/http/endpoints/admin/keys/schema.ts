@@ -24,6 +24,13 @@ const rights = {
       description: 'All by default, and by an empty list',
     }),
   ),
+  allowed_addresses: Type.Optional(
+    Type.Array(Type.String({ minLength: 1, maxLength: 50 }), {
+      maxItems: 100,
+      description:
+        'IP addresses and ranges such as `10.0.0.0/8` that the key may be used from; any by default, and by an empty list',
+    }),
+  ),
   ...limitFields,
   concurrency: limit('Requests at a time'),
   expires_at: Type.Optional(Type.Union([Type.String(), Type.Null()], { description: 'ISO 8601; never by default' })),
@@ -45,6 +52,7 @@ export const KeyShape = Type.Object({
   scopes: Type.Array(Type.String()),
   allowed_models: Type.Array(Type.String()),
   allowed_regions: Type.Array(Type.String()),
+  allowed_addresses: Type.Array(Type.String()),
   rpm: Type.Union([Type.Integer(), Type.Null()]),
   tpm: Type.Union([Type.Integer(), Type.Null()]),
   concurrency: Type.Union([Type.Integer(), Type.Null()]),
@@ -66,6 +74,7 @@ export const rightsFromWire = (body: Static<typeof KeyChanges>): Changes<KeyRigh
   scopes: body.scopes && parseScopes(body.scopes),
   allowedModels: body.allowed_models,
   allowedRegions: body.allowed_regions,
+  allowedAddresses: body.allowed_addresses,
   concurrency: body.concurrency,
   expiresAt: typeof body.expires_at === 'string' ? parseTimestamp(body.expires_at, ['expiresAt']) : body.expires_at,
 });
@@ -79,6 +88,7 @@ export const keyToWire = (key: ApiKey): Static<typeof KeyShape> => ({
   scopes: [...key.scopes],
   allowed_models: [...key.allowedModels],
   allowed_regions: [...key.allowedRegions],
+  allowed_addresses: [...key.allowedAddresses],
   rpm: key.rpm,
   tpm: key.tpm,
   concurrency: key.concurrency,
