@@ -1,12 +1,10 @@
-import { createReadStream } from 'node:fs';
-import { mkdtempDisposable, readdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdtempDisposable, readFile, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { ApiError } from '../errors/api-error.ts';
 import { type DecodeLimits, decodeAudio } from './decode.ts';
 import { SAMPLE_RATE } from './protocol.ts';
-import { createAudioReader } from './reader.ts';
 
 const CLIPS = join(import.meta.dirname, '../../test/fixtures/audio');
 const clip = (name: string) => join(CLIPS, name);
@@ -156,16 +154,5 @@ describe('decodeAudio', () => {
         else expect(outcome).toMatchObject({ code: 'invalid_parameter', param: 'file' });
       }
     }
-  });
-});
-
-describe('createAudioReader', () => {
-  it('reads a stream by way of a temporary file and removes it', async () => {
-    await using directory = await mkdtempDisposable(join(tmpdir(), 'audio-'));
-    const reader = createAudioReader({ temporaryDirectory: directory.path });
-    const signal = new AbortController().signal;
-    const windows = await Array.fromAsync(reader.read({ stream: createReadStream(clip('apples.m4a')) }, signal));
-    expect(windows.map((window) => window.startSeconds)).toEqual([expect.closeTo(0.2, 0)]);
-    expect(await readdir(directory.path)).toEqual([]);
   });
 });

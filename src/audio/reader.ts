@@ -4,6 +4,8 @@ import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import type { Admission } from '../engines/admission.ts';
+import type { CallContext } from '../engines/engine.ts';
 import { type DecodeLimits, decodeAudio } from './decode.ts';
 import { type AudioWindow, cutWindows } from './windows.ts';
 
@@ -11,25 +13,39 @@ import { type AudioWindow, cutWindows } from './windows.ts';
 export type AudioSource = { path: string } | { stream: Readable };
 
 export interface AudioReader {
-  /** Yields windows as decoding proceeds, and returns the length of the audio. */
-  read(source: AudioSource, signal: AbortSignal): AsyncGenerator<AudioWindow, { durationSeconds: number }>;
+  /** Waits for a free decoder. Yields windows as decoding proceeds, and returns the length of the audio. */
+  read(source: AudioSource, context: CallContext): AsyncGenerator<AudioWindow, { durationSeconds: number }>;
 }
 
 export interface AudioReaderDependencies {
   /** Streams are stored here while they are decoded, because an m4a may have its table of contents at the end. */
   temporaryDirectory: string;
   limits?: Partial<DecodeLimits> | undefined;
+  /** Bounds the decoder processes of all requests; each takes about 100 MB. */
+  decoders: Pick<Admission, 'enter'>;
+  decode?: typeof decodeAudio;
 }
 
-export function createAudioReader({ temporaryDirectory, limits }: AudioReaderDependencies): AudioReader {
+export function createAudioReader(dependencies: AudioReaderDependencies): AudioReader {
+  const { temporaryDirectory, limits, decoders, decode = decodeAudio } = dependencies;
+
+  async function* readFile(path: string, context: CallContext) {
+    const permit = await decoders.enter(context);
+    try {
+      return yield* cutWindows(decode(path, { signal: context.signal, limits }));
+    } finally {
+      permit.release();
+    }
+  }
+
   return {
-    async *read(source, signal) {
-      if ('path' in source) return yield* cutWindows(decodeAudio(source.path, { signal, limits }));
+    async *read(source, context) {
+      if ('path' in source) return yield* readFile(source.path, context);
       await mkdir(temporaryDirectory, { recursive: true });
       const path = join(temporaryDirectory, `audio-${randomUUID()}`);
       try {
-        await pipeline(source.stream, createWriteStream(path, { mode: 0o600 }), { signal });
-        return yield* cutWindows(decodeAudio(path, { signal, limits }));
+        await pipeline(source.stream, createWriteStream(path, { mode: 0o600 }), { signal: context.signal });
+        return yield* readFile(path, context);
       } finally {
         await rm(path, { force: true });
       }

@@ -2,6 +2,7 @@ import { createMemoryCounters } from '../adapters/counters/memory.ts';
 import type { Store } from '../adapters/store.ts';
 import { createAudioReader } from '../audio/reader.ts';
 import type { ResolvedConfig } from '../config/load.ts';
+import { type Admission, createAdmission } from '../engines/admission.ts';
 import type { Fleet } from '../engines/fleet.ts';
 import { createLedgerMetrics } from '../metrics/ledger-metrics.ts';
 import type { Metrics } from '../metrics/metrics.ts';
@@ -22,6 +23,18 @@ import { createWindowedTranscription } from '../services/transcriptions/windowed
 
 /** Windows of one transcription that the engine decodes at once. */
 const WINDOWS_AT_ONCE = 4;
+
+/** One queue for all audio decoders. An account leaves a quarter of them to others. */
+function composeDecoders({ audio, engines }: ResolvedConfig): Admission {
+  const decoders = createAdmission({
+    queueLength: engines.queueLength,
+    queueTimeoutMs: engines.queueTimeoutSeconds * 1000,
+    maxPerAccount: audio.decoders - Math.floor(audio.decoders / 4),
+    clock,
+  });
+  decoders.setCapacity(audio.decoders);
+  return decoders;
+}
 
 export interface InferenceOptions {
   config: ResolvedConfig;
@@ -70,7 +83,7 @@ export function composeInference(options: InferenceOptions) {
     transcriptions: createTranscriptions({
       inference,
       windowed: createWindowedTranscription({
-        reader: createAudioReader({ temporaryDirectory }),
+        reader: createAudioReader({ temporaryDirectory, decoders: composeDecoders(config) }),
         windowsAtOnce: WINDOWS_AT_ONCE,
       }),
     }),

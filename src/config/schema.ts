@@ -150,6 +150,7 @@ export const ConfigSchema = Type.Object(
     audio: section(
       {
         maxInlineBytes: count(26_214_400, 'Largest audio file sent with the request itself', 1),
+        decoders: count(8, 'Audio files that are decoded at a time; each takes about 100 MB of memory', 1),
       },
       'Transcription',
     ),

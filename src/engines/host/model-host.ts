@@ -1,7 +1,7 @@
 import { ApiError } from '../../errors/api-error.ts';
 import { errors } from '../../errors/errors.ts';
+import { type Admission, createAdmission, type Permit } from '../admission.ts';
 import type { CallContext, EngineModel } from '../engine.ts';
-import { type Admission, createAdmission, type Permit } from './admission.ts';
 import type { Tenant } from './memory-budget.ts';
 import { type ModelReport, type ModelStatus, modelName } from './model.ts';
 import { loadFailure, loadModel, type ModelLoaderDependencies } from './model-loader.ts';

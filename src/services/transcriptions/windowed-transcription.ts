@@ -14,7 +14,7 @@ export interface AudioWindow {
 
 export interface WindowReader<Source> {
   /** Yields windows in order as decoding proceeds, and returns the length of the audio. */
-  read(source: Source, signal: AbortSignal): AsyncGenerator<AudioWindow, { durationSeconds: number }>;
+  read(source: Source, context: CallContext): AsyncGenerator<AudioWindow, { durationSeconds: number }>;
 }
 
 export interface WindowedTranscriptionDependencies<Source> {
@@ -122,17 +122,16 @@ async function* windowResults<Source>(
 ): AsyncGenerator<WindowResult, { durationSeconds: number }> {
   const leave = new AbortController();
   const signal = AbortSignal.any([context.signal, leave.signal]);
-  const windows = reader.read(source, signal);
+  const own = { ...context, signal };
+  const windows = reader.read(source, own);
   const running: Promise<WindowResult>[] = [];
   let language = options.language;
 
   const start = (window: AudioWindow) => {
-    const run = transcribe({ ...options, language, samples: window.samples }, { ...context, signal }).then(
-      (result) => ({
-        window,
-        result,
-      }),
-    );
+    const run = transcribe({ ...options, language, samples: window.samples }, own).then((result) => ({
+      window,
+      result,
+    }));
     // Awaited later: prevents an unhandled rejection until then.
     run.catch(() => undefined);
     running.push(run);

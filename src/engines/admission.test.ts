@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { systemClock } from '../../runtime/clock.ts';
-import type { CallContext, Priority } from '../engine.ts';
+import { systemClock } from '../runtime/clock.ts';
 import { createAdmission, type Permit } from './admission.ts';
+import type { CallContext, Priority } from './engine.ts';
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -91,6 +91,19 @@ describe('admission', () => {
     expect(admission.inUse()).toBe(3);
     person.release();
     expect(admission.waiting()).toBe(1);
+  });
+
+  it('lets no account hold more than its part, and others pass by', async () => {
+    const admission = createAdmission({ queueLength: 8, queueTimeoutMs: 1_000, maxPerAccount: 1, clock: systemClock });
+    admission.setCapacity(2);
+    const of = (accountId: string) => ({ ...context(accountId), accountId });
+    const first = await admission.enter(of('a'));
+    const second = admission.enter(of('a'));
+    expect([admission.inUse(), admission.waiting()]).toEqual([1, 1]);
+    expect(admission.enterNow(of('b'))).toBeDefined();
+    first.release();
+    await second;
+    expect([admission.inUse(), admission.waiting()]).toEqual([2, 0]);
   });
 
   it('answers 429 with the time to wait when the queue is full', async () => {
