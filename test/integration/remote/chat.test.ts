@@ -142,6 +142,16 @@ describe('the request to an upstream', () => {
     });
   });
 
+  it.each(['vllm', 'openai'] as const)('separates the prefix caches of accounts on vLLM only (%s)', async (kind) => {
+    bench = await remoteBench({ upstreams: [{ kind }] });
+    for (const accountId of ['acc_1', 'acc_1', 'acc_2']) await collect(bench.chat(hello, { accountId }));
+    const salts = bench.upstreams[0]?.requests.map(({ body }) => (body as { cache_salt?: string }).cache_salt) ?? [];
+    expect(new Set(salts).size).toBe(kind === 'vllm' ? 2 : 1);
+    expect(salts[0]).toBe(salts[1]);
+    if (kind === 'vllm') expect(salts[0]).toMatch(/^[\w-]{43}$/);
+    else expect(salts).toEqual([undefined, undefined, undefined]);
+  });
+
   it('asks llama-server for JSON mode with a schema', async () => {
     expect(await bodyOf({ ...hello, format: { type: 'json_object' } }, 'llama-server')).toMatchObject({
       response_format: { type: 'json_object', schema: { type: 'object' } },

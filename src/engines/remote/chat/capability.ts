@@ -51,7 +51,7 @@ async function* run(
 
   // Nothing has been passed on before the first events, so another upstream may still take over.
   const attempt = async (call: UpstreamCall): Promise<{ reader: ChatReader; events: ChatEvent[] | undefined }> => {
-    const answer = await send(route, request, call);
+    const answer = await send(route, request, call, context.accountId);
     const reader = createChatReader({ answer, call, field: fieldOf(request), estimatedPromptTokens });
     progress.reader = reader;
     progress.region = call.upstream.region;
@@ -89,7 +89,12 @@ async function* run(
   }
 }
 
-async function send(route: Route, request: ChatRequest, call: UpstreamCall): Promise<StreamedAnswer> {
+async function send(
+  route: Route,
+  request: ChatRequest,
+  call: UpstreamCall,
+  accountId: string,
+): Promise<StreamedAnswer> {
   const { learned } = call.upstream;
   const isChat = 'messages' in request.prompt;
   const bounded = isChat || request.maxTokens !== undefined ? request : await fillContext(route, request, call);
@@ -97,7 +102,7 @@ async function send(route: Route, request: ChatRequest, call: UpstreamCall): Pro
     call.stream({
       base: 'api',
       route: isChat ? '/chat/completions' : '/completions',
-      body: chatBody(bounded, call.upstream),
+      body: chatBody(bounded, call.upstream, accountId),
       accept: 'text/event-stream',
       field: fieldOf(request),
     });

@@ -1,8 +1,9 @@
+import { createHash } from 'node:crypto';
 import type { ChatMessage, ChatRequest, ToolChoice, ToolDefinition } from '../../engine.ts';
 import type { Upstream, UpstreamKind } from '../routing/upstream.ts';
 
 /** The body of a chat or completion request. */
-export function chatBody(request: ChatRequest, upstream: Upstream): string {
+export function chatBody(request: ChatRequest, upstream: Upstream, accountId: string): string {
   const { prompt } = request;
   const isChat = 'messages' in prompt;
   const body: Record<string, unknown> = {
@@ -20,6 +21,7 @@ export function chatBody(request: ChatRequest, upstream: Upstream): string {
     logit_bias: request.logitBias === undefined ? undefined : Object.fromEntries(request.logitBias),
     response_format: wireFormat(request.format, upstream.settings.kind),
     ...usageOptions(upstream),
+    cache_salt: upstream.settings.kind === 'vllm' ? cacheSalt(accountId) : undefined,
   };
   body[isChat && upstream.learned.wantsMaxCompletionTokens ? 'max_completion_tokens' : 'max_tokens'] =
     request.maxTokens;
@@ -32,6 +34,9 @@ export function chatBody(request: ChatRequest, upstream: Upstream): string {
   if (isChat) Object.assign(body, toolFields(request, upstream.settings.kind));
   return JSON.stringify(body);
 }
+
+/** vLLM shares cached prefixes only between requests with the same salt: how fast an answer begins shows nothing of other accounts. */
+const cacheSalt = (accountId: string): string => createHash('sha256').update(accountId).digest('base64url');
 
 /** vLLM and llama-server can send token counts with every chunk, so that an aborted stream is billed exactly. */
 function usageOptions({ settings }: Upstream): Record<string, unknown> {

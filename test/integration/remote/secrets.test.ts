@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { ChatRequest } from '../../src/engines/engine.ts';
-import { answerJson, type FakeHandler } from '../fixtures/fake-upstream.ts';
-import { collect, type RemoteBench, remoteBench } from '../fixtures/remote-bench.ts';
+import type { ChatRequest } from '../../../src/engines/engine.ts';
+import { answerJson, type FakeHandler } from '../../fixtures/fake-upstream.ts';
+import { collect, type RemoteBench, remoteBench } from '../../fixtures/remote-bench.ts';
 
 const KEY = 'sk-upstream-"credential"';
 const OTHER = 'hf-token-of-this-server';
