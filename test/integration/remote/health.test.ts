@@ -66,7 +66,7 @@ describe('upstream metrics', () => {
     expect(await value('baobab_upstream_breaker_state', { upstream: host, state: 'closed' })).toBe(1);
 
     upstream.script.push(...Array.from({ length: 5 }, () => answerJson(500, {})));
-    for (let i = 0; i < 5; i++) await collect(bench.chat(hello)).catch(() => undefined);
+    for (let i = 0; i < 5; i++) await collect(bench.chat(hello, { accountId: `acc_${i}` })).catch(() => undefined);
     expect(await value('baobab_upstream_healthy', { upstream: host })).toBe(0);
     expect(await value('baobab_upstream_breaker_state', { upstream: host, state: 'open' })).toBe(1);
     expect(await value('baobab_upstream_breaker_state', { upstream: host, state: 'closed' })).toBe(0);

@@ -426,8 +426,10 @@ describe('the circuit breaker', () => {
   it('stops calling an upstream that keeps failing, and tries again later', async () => {
     await start({ upstreams: [{}] });
     upstream(0).script.push(...Array.from({ length: 5 }, () => answerJson(500, {})));
-    for (let i = 0; i < 5; i++)
-      await expect(collect(bench.chat(hello))).rejects.toMatchObject({ code: 'model_unavailable' });
+    for (let i = 0; i < 5; i++) {
+      const failing = collect(bench.chat(hello, { accountId: `acc_${i}` }));
+      await expect(failing).rejects.toMatchObject({ code: 'model_unavailable' });
+    }
     expect(bench.model.health()[0]?.healthy).toBe(false);
     await expect(collect(bench.chat(hello))).rejects.toMatchObject({ code: 'model_unavailable' });
     expect(upstream(0).requests).toHaveLength(5);
@@ -437,11 +439,58 @@ describe('the circuit breaker', () => {
   });
 });
 
+describe('an account whose requests make upstreams fail', () => {
+  const poison = { accountId: 'acc_poison' };
+  const fail = async (): Promise<void> => {
+    await expect(collect(bench.chat(hello, poison))).rejects.toMatchObject({ code: 'model_unavailable' });
+  };
+
+  it.each<[string, FakeHandler]>([
+    ['500', answerJson(500, { error: { message: 'CUDA error', code: 500 } })],
+    ['resets', hangUp],
+    ['rubbish', (_request, response) => void response.writeHead(200).end('data: <html>\n\n')],
+  ])('is paused alone after %s', async (_name, handler) => {
+    await start({ upstreams: [{}] });
+    upstream(0).script.push(...Array.from({ length: 20 }, () => handler));
+    for (let i = 0; i < 8; i++) await fail();
+    const tried = upstream(0).requests.length;
+    expect(tried).toBeLessThan(10);
+    upstream(0).script.length = 0;
+    expect(textOf(await collect(bench.chat(hello, { accountId: 'acc_other' })))).toBe(WHOLE);
+    expect(bench.model.health()[0]).toMatchObject({
+      healthy: true,
+      breaker: 'closed',
+      problem: expect.stringContaining('requests of 1 accounts fail'),
+    });
+    await expect(collect(bench.chat(hello, poison))).rejects.toThrow('it failed on your last requests');
+    bench.clock.advance(1_000);
+    expect(textOf(await collect(bench.chat(hello, poison)))).toBe(WHOLE);
+    expect(bench.model.health()[0]?.problem).toBeUndefined();
+  });
+
+  it('counts at one upstream only for each request', async () => {
+    await start({ upstreams: [{}, {}] });
+    for (let i = 0; i < 5; i++) {
+      for (const fake of bench.upstreams) fake.script.push(answerJson(500, {}));
+      await collect(bench.chat(hello, { accountId: `acc_${i}` })).catch(() => undefined);
+    }
+    expect(served()).toEqual([5, 5]);
+    expect(bench.model.health().map(({ healthy }) => healthy)).toEqual([false, true]);
+  });
+
+  it('is not the reason where an upstream refuses connections', async () => {
+    await start({ upstreams: [{}] });
+    await upstream(0).close();
+    for (let i = 0; i < 5; i++) await fail();
+    expect(bench.model.health()[0]?.healthy).toBe(false);
+  });
+});
+
 describe('the circuit breaker, half open', () => {
   it('closes with the first bytes of a long stream', async () => {
     await start({ upstreams: [{}] });
     upstream(0).script.push(...Array.from({ length: 5 }, () => answerJson(500, {})));
-    for (let i = 0; i < 5; i++) await collect(bench.chat(hello)).catch(() => undefined);
+    for (let i = 0; i < 5; i++) await collect(bench.chat(hello, { accountId: `acc_${i}` })).catch(() => undefined);
     bench.clock.advance(1_000);
     upstream(0).behaviour.stallAfterChunks = 3;
     const long = await untilText(bench.chat(hello));

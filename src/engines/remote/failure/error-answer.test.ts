@@ -224,11 +224,23 @@ describe('other answers', () => {
     expect(apiError.message).toBe(`The model 'acme/model' wrote an answer that its engine cannot parse: ${message}`);
   });
 
+  it.each([
+    [500, false],
+    [502, false],
+    [504, false],
+    [424, false],
+    [503, true],
+    [401, true],
+    [404, true],
+  ])('blames the upstream alone for %i: %s', (status, isUpstreamFault) => {
+    expect(failed(status, {}).isUpstreamFault).toBe(isUpstreamFault);
+  });
+
   it('distinguishes a refused connection from a broken one', () => {
     const refused = Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:1'), { code: 'ECONNREFUSED' });
     const reset = Object.assign(new Error('other side closed'), { code: 'UND_ERR_SOCKET' });
-    expect(failureFromTransport(refused, request.slug).kind).toBe('broken');
-    expect(failureFromTransport(reset, request.slug).kind).toBe('reset');
+    expect(failureFromTransport(refused, request.slug)).toMatchObject({ kind: 'broken', isUpstreamFault: true });
+    expect(failureFromTransport(reset, request.slug)).toMatchObject({ kind: 'reset', isUpstreamFault: false });
     expect(failureFromTransport(refused, request.slug).apiError.message).not.toContain('127.0.0.1');
   });
 });

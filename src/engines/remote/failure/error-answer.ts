@@ -168,9 +168,11 @@ export function failureFromAnswer(
     return new UpstreamFailure('rejected', new ApiError('model_unavailable', message, { field: ['model'] }), detail);
   }
   // TEI answers 424 when its backend failed.
-  if (status >= 500 || status === 424) return new UpstreamFailure('broken', unavailable('its upstream failed'), detail);
+  if (status >= 500 || status === 424) {
+    return new UpstreamFailure('broken', unavailable('its upstream failed'), detail, status === 503);
+  }
   if (status === 401 || status === 402 || status === 403 || status === 404 || status === 405) {
-    return new UpstreamFailure('broken', unavailable('its upstream is not set up correctly'), detail);
+    return new UpstreamFailure('broken', unavailable('its upstream is not set up correctly'), detail, true);
   }
   const own = REQUEST_CODES.find((code) => code === error.code);
   if (status >= 400 && own !== undefined && error.message !== '') {

@@ -18,16 +18,20 @@ export class UpstreamFailure extends Error {
   readonly apiError: ApiError;
   /** The upstream's own text. For the log only. */
   readonly detail: string;
+  /** The request cannot be the cause, for example because it never arrived. */
+  readonly isUpstreamFault: boolean;
 
-  constructor(kind: FailureKind, apiError: ApiError, detail: string) {
+  constructor(kind: FailureKind, apiError: ApiError, detail: string, isUpstreamFault = false) {
     super(detail);
     this.kind = kind;
     this.apiError = apiError;
     this.detail = detail;
+    this.isUpstreamFault = isUpstreamFault;
   }
 }
 
 const RESET_CODES = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET']);
+const CONNECT_CODES = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH']);
 const CONNECT_TIMEOUT_CODES = new Set(['ETIMEDOUT', 'UND_ERR_CONNECT_TIMEOUT']);
 
 function errorCode(error: unknown): string {
@@ -41,10 +45,13 @@ export function failureFromTransport(error: unknown, slug: string): UpstreamFail
   const code = errorCode(error);
   const detail = `${code} ${error instanceof Error ? error.message : String(error)}`.trim();
   if (CONNECT_TIMEOUT_CODES.has(code)) {
-    return new UpstreamFailure('timeout', errors.upstreamTimeout('no connection to its upstream'), detail);
+    return new UpstreamFailure('timeout', errors.upstreamTimeout('no connection to its upstream'), detail, true);
   }
   const reason = errors.modelUnavailable(slug, 'its upstream cannot be reached');
-  return new UpstreamFailure(RESET_CODES.has(code) ? 'reset' : 'broken', reason, detail);
+  // The request may have caused a reset, but not a connection that was never made.
+  return RESET_CODES.has(code)
+    ? new UpstreamFailure('reset', reason, detail)
+    : new UpstreamFailure('broken', reason, detail, CONNECT_CODES.has(code));
 }
 
 /** For an answer that does not follow the protocol. */

@@ -16,6 +16,13 @@ export interface RouterDependencies {
   queue: { places: number; timeoutMs: number };
 }
 
+/** What has happened to one request so far. */
+interface RequestHistory {
+  tried: Set<Upstream>;
+  /** The first upstream where it failed in a way that it may have caused. */
+  failedAt: Upstream | undefined;
+}
+
 type Attempt<T> = (call: UpstreamCall) => Promise<T>;
 
 /** The way to one model's upstreams, in one region or in all of them. */
@@ -65,15 +72,18 @@ export function createRouter(dependencies: RouterDependencies): Router {
 
   const noneAvailable = (region: string | undefined): ApiError => {
     const served = regions();
+    const isServed = region === undefined ? served.length > 0 : served.includes(region);
+    // They take requests, but not of this account.
+    if (isServed) return errors.modelUnavailable(slug, 'it failed on your last requests');
     return region !== undefined && served.length > 0
       ? errors.regionUnavailable(slug, region, served)
       : errors.modelUnavailable(slug, 'none of its upstreams is healthy');
   };
 
-  const begin = (upstream: Upstream, context: CallContext): UpstreamCall => {
+  const begin = (upstream: Upstream, context: CallContext, history: RequestHistory): UpstreamCall => {
     const startedAt = performance.now();
     upstream.inFlight += 1;
-    upstream.breaker.begin();
+    upstream.breaker.begin(context.accountId);
     return createUpstreamCall({
       upstream,
       context,
@@ -81,39 +91,46 @@ export function createRouter(dependencies: RouterDependencies): Router {
       contextLength,
       onRelease(failure) {
         upstream.inFlight -= 1;
-        recordOutcome(upstream, failure, context);
+        recordOutcome(upstream, failure, context, history);
         upstream.recorder.finished(failure?.kind ?? 'ok', (performance.now() - startedAt) / 1000);
         waiting.wake();
       },
     });
   };
 
-  const recordOutcome = (upstream: Upstream, failure: UpstreamFailure | undefined, context: CallContext): void => {
+  const recordOutcome = (
+    upstream: Upstream,
+    failure: UpstreamFailure | undefined,
+    { accountId, requestId }: CallContext,
+    history: RequestHistory,
+  ): void => {
     if (failure === undefined || !BREAKER_FAILURES.has(failure.kind)) {
-      if (failure?.kind === 'cancelled') upstream.breaker.undecided();
-      else upstream.breaker.succeeded();
+      if (failure?.kind === 'cancelled') upstream.breaker.undecided(accountId);
+      else upstream.breaker.succeeded(accountId);
       return;
     }
-    const { kind, detail } = failure;
-    upstream.breaker.failed();
+    const { kind, detail, isUpstreamFault } = failure;
+    // A request that fails in several places is the cause itself.
+    if (!isUpstreamFault && history.failedAt !== undefined && history.failedAt !== upstream) {
+      upstream.breaker.undecided(accountId);
+    } else upstream.breaker.failed(accountId, isUpstreamFault);
+    if (!isUpstreamFault) history.failedAt ??= upstream;
     upstream.noteError(detail);
-    logger.warn(
-      { model: slug, upstream: upstream.address, requestId: context.requestId, kind, detail },
-      'a call to an upstream failed',
-    );
+    logger.warn({ model: slug, upstream: upstream.address, requestId, kind, detail }, 'a call to an upstream failed');
   };
 
   /** Undefined: all candidates are full. */
   const tryBegin = (
     context: CallContext,
     region: string | undefined,
-    tried: ReadonlySet<Upstream>,
+    history: RequestHistory,
   ): UpstreamCall | undefined => {
     let best: Upstream | undefined;
     let candidates = 0;
     for (let i = 0; i < upstreams.length; i++) {
       const upstream = upstreams[(turn + i) % upstreams.length];
-      if (upstream === undefined || tried.has(upstream) || !upstream.available()) continue;
+      if (upstream === undefined || history.tried.has(upstream)) continue;
+      if (!upstream.available(context.accountId)) continue;
       if (region !== undefined && upstream.region !== region) continue;
       candidates += 1;
       if (upstream.hasRoom() && (best === undefined || upstream.load() < best.load())) best = upstream;
@@ -121,7 +138,7 @@ export function createRouter(dependencies: RouterDependencies): Router {
     if (candidates === 0) throw noneAvailable(region);
     if (best === undefined) return undefined;
     turn = (best.index + 1) % upstreams.length;
-    return begin(best, context);
+    return begin(best, context, history);
   };
 
   const open = async <T>(
@@ -129,15 +146,15 @@ export function createRouter(dependencies: RouterDependencies): Router {
     region: string | undefined,
     attempt: Attempt<T>,
   ): Promise<[T, UpstreamCall]> => {
-    const tried = new Set<Upstream>();
+    const history: RequestHistory = { tried: new Set(), failedAt: undefined };
     let resets = 0;
     let last: UpstreamFailure | undefined;
     for (let attempts = 0; attempts < MAX_ATTEMPTS; attempts++) {
       if (context.signal.aborted) throw cancellation(context.signal);
       let call: UpstreamCall;
       try {
-        call =
-          tryBegin(context, region, tried) ?? (await waiting.wait(context, () => tryBegin(context, region, tried)));
+        const begin = () => tryBegin(context, region, history);
+        call = begin() ?? (await waiting.wait(context, begin));
       } catch (error) {
         // No upstream is left: the last failure says more.
         throw last?.apiError ?? error;
@@ -146,7 +163,7 @@ export function createRouter(dependencies: RouterDependencies): Router {
       try {
         const value = await attempt(call);
         // The first bytes of a stream prove that the upstream works; its end may be far away.
-        call.upstream.breaker.succeeded();
+        call.upstream.breaker.succeeded(context.accountId);
         return [value, call];
       } catch (error) {
         if (!(error instanceof UpstreamFailure)) {
@@ -157,7 +174,7 @@ export function createRouter(dependencies: RouterDependencies): Router {
         if (!RETRIED.has(error.kind)) throw error.apiError;
         last = error;
         // The other side may have closed a kept-alive connection just then: the same upstream gets a second try.
-        if (error.kind !== 'reset' || ++resets > 1) tried.add(call.upstream);
+        if (error.kind !== 'reset' || ++resets > 1) history.tried.add(call.upstream);
       }
     }
     throw last?.apiError ?? noneAvailable(region);

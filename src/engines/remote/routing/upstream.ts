@@ -45,7 +45,8 @@ export interface Upstream {
   readonly recorder: UpstreamRecorder;
   readonly learned: Learned;
   inFlight: number;
-  available(): boolean;
+  /** Takes requests: of this account, or of accounts in general. */
+  available(accountId?: string): boolean;
   hasRoom(): boolean;
   load(): number;
   /** `api`: under the configured base address. `root`: beside its `/v1`, where servers keep their own routes. */
@@ -96,6 +97,12 @@ export function createUpstream(dependencies: UpstreamDependencies): Upstream {
   const breaker = createBreaker(clock);
   let lastError: string | undefined;
 
+  const problem = (): string | undefined => {
+    if (!upstream.available()) return lastError;
+    const paused = breaker.pausedAccounts();
+    return paused === 0 ? upstream.nameProblem : `requests of ${paused} accounts fail: ${lastError}`;
+  };
+
   const upstream: Upstream = {
     index,
     settings,
@@ -112,7 +119,7 @@ export function createUpstream(dependencies: UpstreamDependencies): Upstream {
     },
     inFlight: 0,
     alive: true,
-    available: () => upstream.alive && breaker.allows(),
+    available: (accountId) => upstream.alive && breaker.allows(accountId),
     hasRoom: () => upstream.inFlight < settings.maxConcurrency,
     load: () => upstream.inFlight / settings.maxConcurrency,
     path: (where, route) => (where === 'api' ? apiPath : rootPath) + route,
@@ -131,7 +138,7 @@ export function createUpstream(dependencies: UpstreamDependencies): Upstream {
       breaker: breaker.state(),
       inFlight: upstream.inFlight,
       maxConcurrency: settings.maxConcurrency,
-      problem: upstream.available() ? upstream.nameProblem : lastError,
+      problem: problem(),
       lastError,
     }),
     close: transport.close,
