@@ -15,7 +15,10 @@ interface Arrows {
 const driverRooms = globSync('engines/*/driver.ts', { cwd: SRC })
   .map((path) => dirname(path))
   .filter((room) => room !== 'engines/remote');
-const DRIVER: Arrows = { code: ['errors', 'runtime', 'engines/driver'], types: ['domain', 'engines/engine'] };
+const DRIVER: Arrows = {
+  code: ['errors', 'runtime', 'engines/driver', 'engines/queue'],
+  types: ['domain', 'engines/engine'],
+};
 
 /** Which room may know which. Tests may know everything. */
 const MAY_IMPORT: Record<string, Arrows> = {

@@ -2,7 +2,7 @@ import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TSchema, Type } from 'typebox';
 import type { EngineSpec, EngineTask } from '../domain/model.ts';
-import type { EngineModel } from './engine.ts';
+import type { CallContext, ChatRequest, EngineModel } from './engine.ts';
 
 type Properties = Readonly<Record<string, TSchema>>;
 type Values = Readonly<Record<string, unknown>>;
@@ -28,6 +28,21 @@ export interface LocalRuntime<Options = Values, Settings = Values> {
   layout(engine: EngineSpec<Options>, settings: Settings, cores: number): Layout;
   /** An estimate, to decide before the model loads. Once it is loaded, measured memory counts. */
   memoryBytes(engine: EngineSpec<Options>, model: MemoryFacts): Promise<number>;
+  /**
+   * A module with the exports of `PreparationModule`: work on chat requests that must not block an engine process, because
+   * clients decide how much of it there is.
+   */
+  readonly preparation?: URL;
+}
+
+export interface PreparationModule {
+  createChatPreparation(): ChatPreparation;
+}
+
+/** Runs in the server process, before a request is sent to an engine process. Errors that clients may see are `ApiError`s. */
+export interface ChatPreparation {
+  prepare(request: ChatRequest, context: CallContext): Promise<ChatRequest>;
+  close(): Promise<void>;
 }
 
 /** How a model is spread over the machine. */

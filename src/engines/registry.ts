@@ -8,6 +8,7 @@ import { createMemoryBudget } from './host/memory-budget.ts';
 import type { EngineMetrics } from './host/metrics.ts';
 import { type Model, type ModelReport, type ModelStatus, modelName, type Weights } from './host/model.ts';
 import { ModelHost, type ModelLease } from './host/model-host.ts';
+import { lazyPreparation } from './host/prepared-chat.ts';
 import { startEngineProcess } from './host/process/engine-process.ts';
 import { createRestartPolicy, RESTARTS, type RestartSettings } from './host/replicas/restart-policy.ts';
 
@@ -71,6 +72,12 @@ export function createEngineRegistry(dependencies: EngineRegistryDependencies): 
   const budgetBytes = settings.memoryBudgetMb > 0 ? settings.memoryBudgetMb * 1024 * 1024 : machineBytes() * 0.75;
   const memory = createMemoryBudget(budgetBytes, () => hosts.values());
 
+  const preparations = new Map(
+    dependencies.drivers.flatMap(({ name, local }) =>
+      local?.preparation === undefined ? [] : [[name, lazyPreparation(local.preparation)] as const],
+    ),
+  );
+
   const runtimeOf = ({ version }: Model) => runtimes.get(version.engine.driver);
 
   function hostOf(model: Model): ModelHost {
@@ -102,6 +109,7 @@ export function createEngineRegistry(dependencies: EngineRegistryDependencies): 
           hangTimeoutMs: settings.hangTimeoutSeconds * 1000,
           logger,
         }),
+      preparation: preparations.get(engine.driver),
       clock,
       logger,
       metrics,
@@ -158,6 +166,7 @@ export function createEngineRegistry(dependencies: EngineRegistryDependencies): 
     async close(drainMs) {
       clearInterval(timer);
       await Promise.all([...hosts.values()].map((host) => host.close(drainMs)));
+      await Promise.all([...preparations.values()].map((preparation) => preparation.close()));
     },
   };
 }

@@ -2,11 +2,12 @@ import { ApiError } from '../../errors/api-error.ts';
 import { errors } from '../../errors/errors.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { Logger } from '../../ports/logger.ts';
-import type { Layout, LoadSpec } from '../driver.ts';
+import type { ChatPreparation, Layout, LoadSpec } from '../driver.ts';
 import type { EngineModel } from '../engine.ts';
 import type { MemoryBudget, Tenant } from './memory-budget.ts';
 import type { EngineMetrics } from './metrics.ts';
 import { type Model, modelName, type Weights } from './model.ts';
+import { withPreparedChat } from './prepared-chat.ts';
 import { EngineCrash } from './process/engine-crash.ts';
 import type { EngineProcess } from './process/engine-process.ts';
 import { createReplicaSet, type ReplicaSet } from './replicas/replica-set.ts';
@@ -22,6 +23,7 @@ export interface ModelLoaderDependencies {
   memory: MemoryBudget;
   policy: RestartPolicy;
   startProcess(spec: LoadSpec): EngineProcess;
+  preparation: ChatPreparation | undefined;
   clock: Clock;
   logger: Logger;
   metrics: EngineMetrics;
@@ -68,7 +70,7 @@ export async function loadModel(dependencies: ModelLoaderDependencies, options: 
   signal.removeEventListener('abort', stop);
   metrics.loaded(name, loadMs / 1000);
   logger.info({ model: name, loadMs, totalMs: clock.now() - startedAt, ...layout }, 'model loaded');
-  return { set, engine, loadMs };
+  return { set, engine: withPreparedChat(engine, dependencies.preparation), loadMs };
 }
 
 function loadSpecOf({ entry, version }: Model, layout: Layout, directory: string): LoadSpec {

@@ -27,6 +27,7 @@ export const llama = {
   settings,
   local: {
     module: new URL('./load.ts', import.meta.url),
+    preparation: new URL('./compile/chat-preparation.ts', import.meta.url),
     layout({ task }, { llamaThreads, llamaSequences }, cores) {
       // ggml's threads spin at barriers: without a spare core they wait for each other all the time.
       const threads = llamaThreads || Math.max(1, cores - 1);

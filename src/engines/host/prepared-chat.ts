@@ -1,0 +1,46 @@
+import type { ChatPreparation, PreparationModule } from '../driver.ts';
+import type { CallContext, ChatCapability, ChatEvent, ChatGeneration, ChatRequest, EngineModel } from '../engine.ts';
+
+const NO_USAGE = { promptTokens: 0, completionTokens: 0, cachedTokens: 0 };
+
+/** Imports the driver's module with the first request. */
+export function lazyPreparation(module: URL): ChatPreparation {
+  let loading: Promise<ChatPreparation> | undefined;
+  const load = async () => {
+    const { createChatPreparation }: PreparationModule = await import(module.href);
+    return createChatPreparation();
+  };
+  return {
+    async prepare(request, context) {
+      loading ??= load();
+      return (await loading).prepare(request, context);
+    },
+    async close() {
+      await (await loading)?.close();
+    },
+  };
+}
+
+/** The same model, whose chat requests go through the driver's preparation first. */
+export function withPreparedChat(engine: EngineModel, preparation: ChatPreparation | undefined): EngineModel {
+  const { chat } = engine;
+  if (chat === undefined || preparation === undefined) return engine;
+  return { ...engine, chat: preparedChat(chat, preparation) };
+}
+
+function preparedChat(chat: ChatCapability, preparation: ChatPreparation): ChatCapability {
+  return {
+    generate(request: ChatRequest, context: CallContext): ChatGeneration {
+      let generation: ChatGeneration | undefined;
+      async function* events(): AsyncGenerator<ChatEvent, void, void> {
+        generation = chat.generate(await preparation.prepare(request, context), context);
+        yield* generation;
+      }
+      const iterator = events();
+      return {
+        usageSoFar: () => generation?.usageSoFar() ?? NO_USAGE,
+        [Symbol.asyncIterator]: () => iterator,
+      };
+    },
+  };
+}

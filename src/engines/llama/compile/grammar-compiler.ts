@@ -1,0 +1,107 @@
+import { ApiError } from '../../../errors/api-error.ts';
+import { errors } from '../../../errors/errors.ts';
+import { type FieldPath, fieldText } from '../../../errors/fields.ts';
+import { createFairQueue, type QueueContext } from '../../queue.ts';
+import { isLargerThan } from '../grammar/schema-document.ts';
+import type { CompileOutcome } from './compiler-protocol.ts';
+import { type CompilerWorker, startCompilerWorker } from './compiler-worker.ts';
+import type { GrammarRequest, RequestGrammars } from './request-grammars.ts';
+
+/**
+ * Compiles the schemas of requests in threads of the server process. The step budget ends hostile schemas long before the time limit;
+ * the limit is there for what the budget does not foresee. Either way the client gets a 422, and the engine process never sees the
+ * schema.
+ */
+export interface GrammarCompiler {
+  compile(request: GrammarRequest, context: QueueContext): Promise<RequestGrammars>;
+  close(): Promise<void>;
+}
+
+export interface GrammarCompilerOptions {
+  threads?: number;
+  timeLimitMs?: number;
+  startWorker?: (timeLimitMs: number) => CompilerWorker;
+}
+
+const THREADS = 2;
+const TIME_LIMIT_MS = 2_000;
+const QUEUE_LENGTH = 256;
+const QUEUE_TIMEOUT_MS = 30_000;
+/** All schemas of a request together. */
+const MAX_REQUEST_CHARACTERS = 400_000;
+/** Clients send the same schema again and again. */
+const KEPT_RESULTS = 64;
+
+export function createGrammarCompiler({
+  threads = THREADS,
+  timeLimitMs = TIME_LIMIT_MS,
+  startWorker = startCompilerWorker,
+}: GrammarCompilerOptions = {}): GrammarCompiler {
+  const idle: CompilerWorker[] = [];
+  const busy = new Set<CompilerWorker>();
+  const results = new Map<string, RequestGrammars>();
+  const queue = createFairQueue<CompilerWorker>({
+    length: QUEUE_LENGTH,
+    timeoutMs: QUEUE_TIMEOUT_MS,
+    uniform: true,
+    retryAfterSeconds: () => 1,
+  });
+
+  const take = (): CompilerWorker | undefined => {
+    if (busy.size >= threads) return undefined;
+    const worker = idle.pop() ?? startWorker(timeLimitMs);
+    busy.add(worker);
+    return worker;
+  };
+
+  const run = async (request: GrammarRequest, context: QueueContext): Promise<CompileOutcome> => {
+    const free = queue.isBehindOthers(context.priority) ? undefined : take();
+    const worker = free ?? (await queue.wait(context, take));
+    try {
+      return await worker.run(request);
+    } finally {
+      busy.delete(worker);
+      if (!worker.stopped) idle.push(worker);
+      queue.wake();
+    }
+  };
+
+  return {
+    async compile({ format, tools, toolChoice, parallelToolCalls }, context) {
+      const request = { format, tools, toolChoice, parallelToolCalls };
+      if (isLargerThan(request, MAX_REQUEST_CHARACTERS)) throw tooLarge(locationOf(request));
+      const key = JSON.stringify(request);
+      const known = results.get(key);
+      const grammars = known ?? grammarsOf(await run(request, context), locationOf(request));
+      results.delete(key);
+      results.set(key, grammars);
+      for (const oldest of results.keys().take(Math.max(0, results.size - KEPT_RESULTS))) results.delete(oldest);
+      return grammars;
+    },
+    async close() {
+      await Promise.all([...idle.splice(0), ...busy].map((worker) => worker.stop()));
+    },
+  };
+}
+
+function grammarsOf(outcome: CompileOutcome, location: FieldPath): RequestGrammars {
+  switch (outcome.type) {
+    case 'compiled':
+      return outcome.grammars;
+    case 'refused':
+      throw new ApiError(outcome.code, outcome.text, { field: outcome.field });
+    case 'exhausted':
+      throw errors.unsupportedParameter(location, fieldText`The schema at ${location} is too complex to be enforced.`);
+    case 'failed':
+      throw new Error(outcome.message);
+  }
+}
+
+const locationOf = ({ format }: GrammarRequest): FieldPath =>
+  format?.type === 'json_schema' ? ['format', 'schema'] : ['tools'];
+
+const tooLarge = (location: FieldPath) =>
+  errors.unsupportedParameter(
+    location,
+    fieldText`The schemas of this request are too large to be enforced. Up to ${MAX_REQUEST_CHARACTERS} characters are accepted.`,
+  );
