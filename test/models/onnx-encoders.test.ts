@@ -154,14 +154,14 @@ describe('embedding requests', () => {
   });
 
   it('refuse ids outside the vocabulary, naming the input', async () => {
-    await expect(embed(['a', [7592, 30522]])).rejects.toMatchObject({ code: 'invalid_parameter', param: 'input[1]' });
-    await expect(embed([[-1]])).rejects.toMatchObject({ code: 'invalid_parameter', param: 'input[0]' });
+    await expect(embed(['a', [7592, 30522]])).rejects.toMatchObject({ code: 'invalid_parameter', param: 'inputs[1]' });
+    await expect(embed([[-1]])).rejects.toMatchObject({ code: 'invalid_parameter', param: 'inputs[0]' });
   });
 
   it('refuse an input that is too long, naming it, its tokens and the limit', async () => {
     await expect(embed(['short', 'word '.repeat(511)])).rejects.toMatchObject({
       code: 'context_length_exceeded',
-      param: 'input[1]',
+      param: 'inputs[1]',
       message: expect.stringMatching(/513 tokens.*at most 512/),
     });
     expect((await embed(['word '.repeat(510)])).tokens).toEqual([512]);
