@@ -154,7 +154,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
   });
 
   const server = await createServer({
-    settings: config.http,
+    settings: { ...config.http, metricsToken: config.metrics.token },
     version: VERSION,
     logger,
     clock,

@@ -103,7 +103,7 @@ describe('where a setting comes from', () => {
   it('reads secrets from the environment and from files, and never from flags', () => {
     writeFileSync(join(directory, 'key.txt'), ' bao-0123456789-secret\n');
     const secrets = SETTINGS.filter(({ schema }) => isSecret(schema));
-    expect(secrets.map(({ key }) => key)).toEqual(['api_key', 'models.hf_token']);
+    expect(secrets.map(({ key }) => key)).toEqual(['api_key', 'metrics.token', 'models.hf_token']);
     for (const { path, variable, flag } of secrets) {
       const value = 'bao-0123456789-secret';
       const read = (config: unknown) =>

@@ -90,9 +90,16 @@ export const ConfigSchema = Type.Object(
           default: [],
           description: 'Addresses and ranges of proxies that may name the client in X-Forwarded-For',
         }),
-        publicMetrics: Type.Boolean({ default: false, description: 'Serve /metrics to others than loopback' }),
+        publicMetrics: Type.Boolean({
+          default: false,
+          description: 'Serve /metrics to everyone, not only to programs on this machine',
+        }),
       },
       'HTTP server',
+    ),
+    metrics: section(
+      { ...secret('token', 'Bearer token that a request for /metrics must have', { minLength: 16 }) },
+      'Prometheus metrics',
     ),
     models: section(
       {

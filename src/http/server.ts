@@ -34,6 +34,7 @@ import { embeddingRoutes } from './endpoints/embeddings/route.ts';
 import { fileRoutes } from './endpoints/files/route.ts';
 import { modelRoutes } from './endpoints/models/route.ts';
 import { rerankRoutes } from './endpoints/rerank/route.ts';
+import type { MetricsAccessSettings } from './endpoints/system/metrics-access.ts';
 import { systemRoutes } from './endpoints/system/route.ts';
 import { transcriptionRoutes } from './endpoints/transcriptions/route.ts';
 import { usageRoutes } from './endpoints/usage/route.ts';
@@ -45,14 +46,13 @@ import { largeAnswers } from './plugins/large-answers.ts';
 import { observe, requestLog } from './plugins/request-log.ts';
 import { createRequestLogger } from './request/request-logger.ts';
 
-export interface HttpSettings {
+export interface HttpSettings extends MetricsAccessSettings {
   bodyLimitBytes: number;
   headerLimitBytes: number;
   headersTimeoutMs: number;
   requestTimeoutMs: number;
   keepAliveTimeoutMs: number;
   writeTimeoutMs: number;
-  publicMetrics: boolean;
   /** Addresses and ranges of proxies whose X-Forwarded-For counts. */
   trustedProxies: readonly string[];
 }
@@ -136,7 +136,7 @@ export async function createServer(dependencies: ServerDependencies): Promise<Fa
   await server.register(largeAnswers);
   await server.register(swagger, openApi(dependencies.version));
   server.setNotFoundHandler(notFound);
-  await server.register(systemRoutes, { metrics, publicMetrics: settings.publicMetrics, unready });
+  await server.register(systemRoutes, { metrics, settings, unready });
   await server.register(
     async (api) => {
       await api.register(authenticate, { authentication });

@@ -1,5 +1,4 @@
 import { readFile } from 'node:fs/promises';
-import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
 import fastCheck from 'fast-check';
@@ -132,25 +131,6 @@ interface Operation {
   requestBody?: { content: Record<string, { schema: Field }> };
   responses: object;
 }
-
-describe('/metrics for other machines', () => {
-  const outside = Object.values(networkInterfaces())
-    .flat()
-    .find((each) => each?.family === 'IPv4' && !each.internal)?.address;
-  it('is hidden unless it is public', async () => {
-    // A machine without a network has no other address.
-    if (outside === undefined) return;
-    for (const [open, status] of [
-      [false, 404],
-      [true, 200],
-    ] as const) {
-      await using public_ = await startHttpBed({ host: '0.0.0.0', http: { public_metrics: open } });
-      const url = new URL('/metrics', public_.address);
-      url.hostname = outside;
-      expect((await fetch(url)).status).toBe(status);
-    }
-  });
-});
 
 describe('random input', () => {
   const word = fastCheck.oneof(

@@ -3,19 +3,19 @@ import { Type } from 'typebox';
 import type { Metrics } from '../../../metrics/metrics.ts';
 import { notFound } from '../../answer/error-answer.ts';
 import { renderDocs } from './docs-page.ts';
+import { createMetricsAccess, type MetricsAccessSettings } from './metrics-access.ts';
 
 export interface SystemDependencies {
   metrics: Metrics;
-  publicMetrics: boolean;
+  settings: MetricsAccessSettings;
   /** Why the service cannot take requests yet; empty when it can. */
   unready(): Promise<string[]>;
 }
 
-const isLoopback = (address: string): boolean => /^(::1|127\.|::ffff:127\.)/.test(address);
-
 /** Health, metrics and the API reference, without a key. */
 export const systemRoutes: FastifyPluginAsyncTypebox<SystemDependencies> = async (server, dependencies) => {
-  const { metrics, publicMetrics, unready } = dependencies;
+  const { metrics, settings, unready } = dependencies;
+  const mayReadMetrics = createMetricsAccess(settings);
   const tags = ['Operation'];
 
   server.get(
@@ -45,8 +45,8 @@ export const systemRoutes: FastifyPluginAsyncTypebox<SystemDependencies> = async
   );
 
   server.get('/metrics', { schema: { hide: true } }, async (request, reply) => {
-    // Prometheus runs beside the service or the operator says so; others must not even learn that it is there.
-    if (!publicMetrics && !isLoopback(request.ip)) return notFound(request, reply);
+    // 404: others should not learn that it exists.
+    if (!mayReadMetrics(request)) return notFound(request, reply);
     return reply.type(metrics.registry.contentType).send(await metrics.registry.metrics());
   });
 
