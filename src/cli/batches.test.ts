@@ -46,8 +46,8 @@ beforeAll(async () => {
   });
   const file = { id: 'file_1', accountId: 'acct_1', purpose: 'batch', filename: 'x', bytes: 1, sha256: '' } as const;
   await store.files.create({ ...file, blobKey: 'x', createdAt: 0, expiresAt: 1 }, { items: 0, bytes: 0 });
-  await store.batches.create(batch('running'));
-  await store.batches.create(batch('done', { status: 'completed', outputFileId: 'file_out', endedAt: 5 }));
+  await store.batches.create(batch('running'), 0);
+  await store.batches.create(batch('done', { status: 'completed', outputFileId: 'file_out', endedAt: 5 }), 0);
 });
 afterAll(async () => {
   await store.close();

@@ -167,7 +167,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     chat,
     transcriptions,
     files,
-    batches: createBatches({ batches: store.batches, files, clock, onChange: runner.wake }),
+    batches: createBatches({ batches: store.batches, files, settings: config.batches, clock, onChange: runner.wake }),
     usage: createUsage({ usage: store.usage, clock }),
     idempotency,
     inference,

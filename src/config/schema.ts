@@ -164,6 +164,7 @@ export const ConfigSchema = Type.Object(
     batches: section(
       {
         concurrency: count(32, 'Most batch lines that run at a time; fewer while there are interactive requests', 1),
+        maxActivePerAccount: count(100, 'Batches of an account that have not ended; more are refused. 0: no limit'),
         discountPercent: count(0, 'Taken off the price of batch lines'),
         limitFactor: count(10, 'Limits of batch lines as a multiple of the interactive ones, counted separately', 1),
       },

@@ -38,6 +38,8 @@ export interface BatchClaim {
   holding: readonly string[];
 }
 
+export type BatchCreation = 'created' | 'input gone' | 'too many active';
+
 /** A batch and the process that works on it. */
 export interface OwnedBatch {
   id: string;
@@ -51,8 +53,8 @@ export interface OwnedBatch {
  * nothing, when another process has claimed it since.
  */
 export interface BatchRepository {
-  /** Together with the attachment of its input. False when that file is gone. */
-  create(batch: Batch): Promise<boolean>;
+  /** Stores a batch and attaches its input, unless the account has `maxActive` batches that have not ended. 0: no limit. */
+  create(batch: Batch, maxActive: number): Promise<BatchCreation>;
   get(id: string): Promise<Batch | undefined>;
   list(query: BatchQuery): Promise<Batch[]>;
   /** Which of these were cancelled. */

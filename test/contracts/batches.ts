@@ -71,29 +71,47 @@ export function batchesContract(name: string, open: () => Promise<BatchesUnderTe
 
     it('gives back a batch as it was stored, with its input attached', async () => {
       const batch = newBatch('a');
-      expect(await batches.create(batch)).toBe(true);
+      expect(await batches.create(batch, 0)).toBe('created');
       expect(await batches.get('batch_a')).toEqual(batch);
       expect(await batches.get('batch_none')).toBeUndefined();
       expect((await store.files.attached('batch_a'))?.id).toBe('file_input');
     });
 
     it('stores nothing when the input is gone', async () => {
-      expect(await batches.create(newBatch('gone', { inputFileId: 'file_none' }))).toBe(false);
+      expect(await batches.create(newBatch('gone', { inputFileId: 'file_none' }), 0)).toBe('input gone');
       expect(await batches.get('batch_gone')).toBeUndefined();
     });
 
+    it('refuses more active batches of an account than allowed', async () => {
+      const owner = { accountId: 'acct_2' };
+      const create = (id: string) => batches.create(newBatch(id, owner), 2);
+      expect(await Promise.all(['m1', 'm2', 'm3'].map(create))).toEqual(['created', 'created', 'too many active']);
+      expect(await batches.get('batch_m3')).toBeUndefined();
+      expect(await store.files.attached('batch_m3')).toBeUndefined();
+      expect(await batches.create(newBatch('m4'), 2)).toBe('created');
+      await claimIds(batches);
+      await batches.end(owned('batch_m1'), { outcome: 'failed', now: 1 });
+      expect(await create('m5')).toBe('created');
+      expect(await create('m6')).toBe('too many active');
+      for (const id of ['m2', 'm4', 'm5']) {
+        await claimIds(batches, { now: 1_000 });
+        await batches.end(owned(`batch_${id}`), { outcome: 'failed', now: 1 });
+      }
+    });
+
     it('lists the newest first, of one account or of all', async () => {
-      await batches.create(newBatch('b', { accountId: 'acct_2' }));
-      await batches.create(newBatch('c'));
+      await batches.create(newBatch('b', { accountId: 'acct_2' }), 0);
+      await batches.create(newBatch('c'), 0);
       const ids = async (query: Parameters<BatchRepository['list']>[0]) =>
         (await batches.list(query)).map(({ id }) => id);
-      expect(await ids({ limit: 10 })).toEqual(['batch_c', 'batch_b', 'batch_a']);
-      expect(await ids({ accountId: 'acct_1', limit: 10 })).toEqual(['batch_c', 'batch_a']);
+      const created = (id: string) => ['batch_a', 'batch_b', 'batch_c'].includes(id);
+      expect((await ids({ limit: 10 })).filter(created)).toEqual(['batch_c', 'batch_b', 'batch_a']);
+      expect((await ids({ accountId: 'acct_1', limit: 10 })).filter(created)).toEqual(['batch_c', 'batch_a']);
       expect(await ids({ accountId: 'acct_1', limit: 1, after: 'batch_c' })).toEqual(['batch_a']);
     });
 
     it('records lines and counts together, all or none', async () => {
-      await batches.create(newBatch('lines'));
+      await batches.create(newBatch('lines'), 0);
       await claimIds(batches);
       const id = 'batch_lines';
       await batches.begin(owned(id), { total: 4, problems: [PROBLEM], now: 10 });
@@ -115,7 +133,7 @@ export function batchesContract(name: string, open: () => Promise<BatchesUnderTe
     });
 
     it('is cancelled only before it finalizes', async () => {
-      for (const id of ['early', 'late']) await batches.create(newBatch(id));
+      for (const id of ['early', 'late']) await batches.create(newBatch(id), 0);
       await claimIds(batches);
       await batches.cancel('batch_early', 20);
       expect(await batches.get('batch_early')).toMatchObject({ status: 'cancelling', cancellingAt: 20 });
@@ -132,7 +150,7 @@ export function batchesContract(name: string, open: () => Promise<BatchesUnderTe
 
     it('ends once, with its files, and lets go of input and lines', async () => {
       const id = 'batch_end';
-      await batches.create(newBatch('end'));
+      await batches.create(newBatch('end'), 0);
       await claimIds(batches);
       await batches.begin(owned(id), { total: 1, problems: [], now: 30 });
       await batches.record(owned(id), [recordedLine(1)]);
@@ -176,14 +194,14 @@ export function batchesContract(name: string, open: () => Promise<BatchesUnderTe
     afterEach(() => store.close());
 
     it('gives a batch to one owner at a time', async () => {
-      await batches.create(newBatch('a'));
+      await batches.create(newBatch('a'), 0);
       expect(await batches.claim({ ...CLAIM, leaseUntil: 100 })).toEqual([newBatch('a')]);
       expect(await claimIds(batches, { ownerId: 'process-2', now: 99 })).toEqual([]);
       expect(await claimIds(batches, { ownerId: 'process-2', now: 100 })).toEqual(['batch_a']);
     });
 
     it('gives many owners at once different batches', async () => {
-      for (let index = 0; index < 20; index += 1) await batches.create(newBatch(`b${index + 10}`));
+      for (let index = 0; index < 20; index += 1) await batches.create(newBatch(`b${index + 10}`), 0);
       const claims = await Promise.all(
         Array.from({ length: 10 }, (_, index) => claimIds(batches, { ownerId: `process-${index}`, limit: 3 })),
       );
@@ -192,9 +210,9 @@ export function batchesContract(name: string, open: () => Promise<BatchesUnderTe
     });
 
     it('claims for the account that has the fewest at work, and no more of it than allowed', async () => {
-      for (let index = 100; index < 130; index += 1) await batches.create(newBatch(`a${index}`));
-      await batches.create(newBatch('b1', { accountId: 'acct_2' }));
-      await batches.create(newBatch('c1', { accountId: 'acct_3' }));
+      for (let index = 100; index < 130; index += 1) await batches.create(newBatch(`a${index}`), 0);
+      await batches.create(newBatch('b1', { accountId: 'acct_2' }), 0);
+      await batches.create(newBatch('c1', { accountId: 'acct_3' }), 0);
       const first = await claimIds(batches, { limit: 3, perAccount: 2 });
       expect(first).toEqual(['batch_a100', 'batch_b1', 'batch_c1']);
       expect(await claimIds(batches, { perAccount: 2, holding: first })).toEqual(['batch_a101']);
@@ -202,7 +220,7 @@ export function batchesContract(name: string, open: () => Promise<BatchesUnderTe
     });
 
     it('extends leases and returns those that are still held', async () => {
-      for (const id of ['a', 'b']) await batches.create(newBatch(id));
+      for (const id of ['a', 'b']) await batches.create(newBatch(id), 0);
       await claimIds(batches);
       expect(await batches.renew('process-1', ['batch_a'], 1_000)).toEqual(new Set(['batch_a']));
       expect(await claimIds(batches, { ownerId: 'process-2', now: 500 })).toEqual(['batch_b']);
@@ -211,7 +229,7 @@ export function batchesContract(name: string, open: () => Promise<BatchesUnderTe
     });
 
     it('gives a batch back, at once or later', async () => {
-      await batches.create(newBatch('a'));
+      await batches.create(newBatch('a'), 0);
       await claimIds(batches);
       await batches.release(owned('batch_a', 'process-2'), 0);
       expect(await claimIds(batches, { ownerId: 'process-2' })).toEqual([]);
@@ -221,7 +239,7 @@ export function batchesContract(name: string, open: () => Promise<BatchesUnderTe
     });
 
     it('ends the leases of all other owners', async () => {
-      for (const id of ['a', 'b']) await batches.create(newBatch(id));
+      for (const id of ['a', 'b']) await batches.create(newBatch(id), 0);
       await claimIds(batches, { limit: 1 });
       await claimIds(batches, { ownerId: 'process-2' });
       await batches.releaseOthers('process-2');
@@ -229,7 +247,7 @@ export function batchesContract(name: string, open: () => Promise<BatchesUnderTe
     });
 
     it('refuses every change by a process that has lost the batch', async () => {
-      await batches.create(newBatch('a'));
+      await batches.create(newBatch('a'), 0);
       await claimIds(batches);
       await claimIds(batches, { ownerId: 'process-2', now: 100 });
       const lost = owned('batch_a');

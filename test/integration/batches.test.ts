@@ -41,6 +41,7 @@ function createExecutor() {
         if (input.startsWith('slow')) await sleep(20);
         if (input === 'bad') throw errors.invalidParameter('input', 'bad input');
         if (input === 'busy' && before === 0) throw errors.capacityExceeded(1, 'busy');
+        if (input.startsWith('limited') && gate !== undefined) throw errors.capacityExceeded(30, 'busy');
         if (input === 'broken' && before === 0) throw new Error('a fault');
         return Buffer.from(JSON.stringify({ echo: input }));
       } finally {
@@ -427,6 +428,60 @@ describe('batches', () => {
     expect((await current(long)).status).toBe('in_progress');
     expect(await done(long)).toBeLessThan(300);
     await reached(long, 'completed');
+  });
+
+  it('does not let an account with a thousand waiting batches delay another', async () => {
+    const [flooding, other] = [await bed.caller(), await bed.caller()];
+    const { id: inputFileId } = await upload(requests(1, 'held'), flooding);
+    const idle = bed.runner(createExecutor().executor);
+    const command = { inputFileId, endpoint: '/v1/embeddings', completionWindow: '24h', metadata: null } as const;
+    const first = await bed.batches(idle).create(flooding.principal, command);
+    for (let index = 0; index < 1_005; index += 1) {
+      await bed.store.batches.create({ ...first, id: `${first.id}_${index.toString().padStart(4, '0')}` }, 0);
+    }
+    const { order, hold } = start();
+    hold();
+    const batch = await order(requests(3), other);
+    expect((await reached(batch, 'completed')).counts.completed).toBe(3);
+    expect((await current(first)).status).not.toBe('completed');
+    await bed.stopRunners();
+    for (const { id } of await bed.store.batches.list({ accountId: flooding.principal.account.id, limit: 2_000 })) {
+      await bed.store.batches.cancel(id, bed.now());
+    }
+  });
+
+  it('makes room for an account that has none at work when all others are slow', async () => {
+    const { order, hold, release } = start();
+    hold();
+    const slow = await Promise.all([bed.caller(), bed.caller(), bed.caller(), bed.caller()]);
+    const held = await Promise.all(
+      slow.flatMap((owner) => [0, 1].map((index) => order(requests(2, `limited ${index}`), owner))),
+    );
+    for (const batch of held) await reached(batch, 'in_progress');
+    const waiting = await order(requests(3), await bed.caller());
+    expect((await current(waiting)).status).toBe('validating');
+    bed.advance(30_000);
+    await reached(waiting, 'completed');
+    release();
+    for (const batch of held) expect((await current(batch)).status).toBe('in_progress');
+    await bed.stopRunners();
+    start();
+    for (const batch of held) await reached(batch, 'completed');
+  });
+
+  it('refuses more batches of an account than may be active', async () => {
+    const owner = await bed.caller();
+    const { order, hold, release } = start();
+    hold();
+    const batches = await Promise.all(Array.from({ length: 20 }, () => order(requests(1, 'held'), owner)));
+    await expect(order(requests(1), owner)).rejects.toMatchObject({
+      code: 'capacity_exceeded',
+      status: 429,
+      message: expect.stringContaining('20 batches that have not ended'),
+    });
+    release();
+    await expect.poll(async () => (await current(batches[0] as Batch)).status).toBe('completed');
+    await order(requests(1), owner);
   });
 
   it('runs one line at a time while there are interactive requests', async () => {

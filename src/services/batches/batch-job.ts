@@ -28,6 +28,8 @@ export interface BatchJobDependencies extends BatchEndDependencies {
 export interface JobSignals extends LineSignals {
   /** Leave everything as it is: the server stops, or another process has taken the batch over. */
   pause: AbortSignal;
+  /** Start no more lines, but finish a validation, which would begin again. */
+  yield: AbortSignal;
 }
 
 const EXPIRED = {
@@ -86,7 +88,7 @@ export function createBatchJob(dependencies: BatchJobDependencies) {
     const outstanding = new Set<Promise<void>>();
     let characters = 0;
     const failure = new AbortController();
-    const stop = AbortSignal.any([signals.stop, failure.signal]);
+    const stop = AbortSignal.any([signals.stop, signals.yield, failure.signal]);
 
     async function runLine(line: PendingLine): Promise<void> {
       const slot = await slots.take({ accountId: batch.accountId, batchId: batch.id }, stop);
@@ -164,7 +166,7 @@ export function createBatchJob(dependencies: BatchJobDependencies) {
     }
     if (batch.status === 'in_progress') {
       if (!isExpired(batch)) await runLines(batch, job);
-      if (signals.pause.aborted) return;
+      if (signals.pause.aborted || signals.yield.aborted) return;
       batch = await current(id);
       if (batch.status === 'in_progress' && isExpired(batch)) await expireLines(batch, job);
       await batches.finalize(owned, clock.now());

@@ -7,6 +7,7 @@ import {
   parseWindow,
 } from '../../domain/batch.ts';
 import type { Principal } from '../../domain/principal.ts';
+import { ApiError } from '../../errors/api-error.ts';
 import { errors } from '../../errors/errors.ts';
 import type { BatchRepository } from '../../ports/batches.ts';
 import type { Clock } from '../../ports/clock.ts';
@@ -38,12 +39,23 @@ export interface BatchesService {
 export interface BatchesDependencies {
   batches: BatchRepository;
   files: FilesService;
+  settings: { maxActivePerAccount: number };
   clock: Clock;
   /** Wakes the runner. */
   onChange(): void;
 }
 
-export function createBatches({ batches, files, clock, onChange }: BatchesDependencies): BatchesService {
+/** When one of them ends is unknown. */
+const RETRY_SECONDS = 60;
+
+const tooManyActive = (limit: number) =>
+  new ApiError(
+    'capacity_exceeded',
+    `This account has ${limit} batches that have not ended, which is the limit. Wait until one ends, or cancel one.`,
+    { retryAfterSeconds: RETRY_SECONDS },
+  );
+
+export function createBatches({ batches, files, settings, clock, onChange }: BatchesDependencies): BatchesService {
   const service: BatchesService = {
     async create({ account, key }, { inputFileId, endpoint, completionWindow, metadata }) {
       const scope = ENDPOINT_SCOPES[endpoint];
@@ -78,7 +90,9 @@ export function createBatches({ batches, files, clock, onChange }: BatchesDepend
         cancellingAt: null,
         endedAt: null,
       };
-      if (!(await batches.create(batch))) throw errors.fileNotFound(file.id, ['inputFileId']);
+      const created = await batches.create(batch, settings.maxActivePerAccount);
+      if (created === 'input gone') throw errors.fileNotFound(file.id, ['inputFileId']);
+      if (created === 'too many active') throw tooManyActive(settings.maxActivePerAccount);
       onChange();
       return batch;
     },

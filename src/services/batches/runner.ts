@@ -38,6 +38,8 @@ const POLL_MS = 500;
 const ADJUST_MS = 50;
 const MAX_ACTIVE = 8;
 const MAX_ACTIVE_PER_ACCOUNT = 2;
+/** A batch that has run this long makes room when another account has batches waiting and none at work. */
+const ROTATE_MS = 30_000;
 /** Before a batch is tried again whose job failed, for example because the disk is full. */
 const RETRY_MS = 5_000;
 
@@ -47,6 +49,9 @@ interface RunningJob {
   stop: AbortController;
   /** Another process has taken the batch over. */
   lost: AbortController;
+  /** Another account is next. The batch continues later. */
+  yielded: AbortController;
+  startedAt: number;
   done: Promise<void>;
 }
 
@@ -79,17 +84,20 @@ export function createBatchRunner(dependencies: BatchRunnerDependencies): BatchR
         logger.error({ err: error, batch: batch.id }, 'failed to give a batch back, its lease will expire'),
       );
 
-  async function run(batch: Batch, stop: AbortSignal, lost: AbortSignal): Promise<void> {
+  async function run({ batch, stop, lost, yielded }: Omit<RunningJob, 'done'>): Promise<void> {
+    const paused = AbortSignal.any([lost.signal, pause.signal]);
     try {
       await work(
         { id: batch.id, ownerId },
         {
-          stop: AbortSignal.any([stop, lost, pause.signal]),
-          abort: AbortSignal.any([lost, abort.signal]),
-          pause: AbortSignal.any([lost, pause.signal]),
+          stop: AbortSignal.any([stop.signal, paused]),
+          abort: AbortSignal.any([lost.signal, abort.signal]),
+          pause: paused,
+          yield: yielded.signal,
         },
       );
-      if (pause.signal.aborted) await release(batch, clock.now());
+      // Changes nothing if the batch has ended.
+      if (pause.signal.aborted || yielded.signal.aborted) await release(batch, clock.now());
     } catch (error) {
       if (error instanceof LeaseLostError) {
         logger.warn({ batch: batch.id }, 'stopped a batch because another process has taken it over');
@@ -101,28 +109,39 @@ export function createBatchRunner(dependencies: BatchRunnerDependencies): BatchR
   }
 
   function begin(batch: Batch): void {
-    const stop = new AbortController();
-    const lost = new AbortController();
-    const done = run(batch, stop.signal, lost.signal).finally(() => {
+    const [stop, lost, yielded] = [new AbortController(), new AbortController(), new AbortController()];
+    const job = { batch, stop, lost, yielded, startedAt: clock.now() };
+    const done = run(job).finally(() => {
       running.delete(batch.id);
       wake();
     });
-    running.set(batch.id, { batch, stop, lost, done });
+    running.set(batch.id, { ...job, done });
+  }
+
+  /** The job that has run longest, if that is long enough to make room for another account. */
+  function longestRunning(now: number): RunningJob | undefined {
+    if ([...running.values()].some(({ yielded }) => yielded.signal.aborted)) return undefined;
+    const [oldest] = [...running.values()].sort((one, other) => one.startedAt - other.startedAt);
+    return oldest !== undefined && now - oldest.startedAt >= ROTATE_MS ? oldest : undefined;
   }
 
   async function poll(): Promise<void> {
     const cancelled = await batches.cancelled([...running.keys()]);
     const now = clock.now();
     for (const [id, { batch, stop }] of running) if (cancelled.has(id) || now >= batch.expiresAt) stop.abort();
-    if (running.size >= MAX_ACTIVE || pause.signal.aborted) return;
+    if (pause.signal.aborted) return;
+    const room = MAX_ACTIVE - running.size;
+    const makesRoom = room <= 0 ? longestRunning(now) : undefined;
+    if (room <= 0 && makesRoom === undefined) return;
     const claimed = await batches.claim({
       ownerId,
       now,
       leaseUntil: now + identity.leaseMs,
-      limit: MAX_ACTIVE - running.size,
-      perAccount: MAX_ACTIVE_PER_ACCOUNT,
+      limit: Math.max(1, room),
+      perAccount: room > 0 ? MAX_ACTIVE_PER_ACCOUNT : 1,
       holding: [...running.keys()],
     });
+    if (claimed.length > 0) makesRoom?.yielded.abort();
     for (const batch of claimed) {
       if (pause.signal.aborted) await release(batch, now);
       else begin(batch);

@@ -15,6 +15,7 @@ import type { BatchesTable, BatchLinesTable } from './tables.ts';
 
 /** A time before every other, so that the batch can be claimed at once. */
 const LEASE_OVER = 0;
+const ONE_BATCH = { items: 1, bytes: 0 };
 
 const toRow = (batch: Batch): BatchesTable => ({
   id: batch.id,
@@ -82,7 +83,8 @@ const toLine = (row: BatchLinesTable): RecordedLine => ({
 });
 
 export function sqlBatches({ read, write, writeIf }: SqlDatabase): BatchRepository {
-  const amounts = storedAmounts(read, 'files');
+  const storedFiles = storedAmounts(read, 'files');
+  const activeBatches = storedAmounts(read, 'batches');
   let insertLine: CompiledQuery | undefined;
   /** Compiled once: the statement is the same for every line. */
   const insertLineOf = (row: BatchLinesTable) => {
@@ -99,8 +101,9 @@ export function sqlBatches({ read, write, writeIf }: SqlDatabase): BatchReposito
   const deleteLines = (id: string) => read.deleteFrom('batch_lines').where('batch_id', '=', id);
 
   return {
-    async create(batch) {
-      const written = await writeIf([
+    async create(batch, maxActive) {
+      const quota = { items: maxActive, bytes: 0 };
+      const statements = [
         read
           .insertInto('file_attachments')
           .columns(['file_id', 'job_id', 'job_kind'])
@@ -111,9 +114,12 @@ export function sqlBatches({ read, write, writeIf }: SqlDatabase): BatchReposito
               .where('id', '=', batch.inputFileId)
               .where('discarded_at_ms', 'is', null),
           ),
+        activeBatches.add(batch.accountId, ONE_BATCH, quota),
         read.insertInto('batches').values(toRow(batch)),
-      ]);
-      return written !== undefined;
+      ];
+      if ((await writeIf(statements, { guards: 2 })) !== undefined) return 'created';
+      const { items } = await activeBatches.get(batch.accountId);
+      return maxActive > 0 && items >= maxActive ? 'too many active' : 'input gone';
     },
 
     async get(id) {
@@ -287,8 +293,13 @@ export function sqlBatches({ read, write, writeIf }: SqlDatabase): BatchReposito
         ...files.flatMap((file) => [
           read.insertInto('files').values(toFileRow(file)),
           // Results are kept also when they pass the quota: the next upload is refused.
-          amounts.add(file.accountId, { items: 1, bytes: file.bytes }),
+          storedFiles.add(file.accountId, { items: 1, bytes: file.bytes }),
         ]),
+        read
+          .updateTable('stored_amounts')
+          .set((of) => ({ items: of('items', '-', 1) }))
+          .where('kind', '=', 'batches')
+          .where('account_id', '=', (of) => of.selectFrom('batches').select('account_id').where('id', '=', batch.id)),
         read.deleteFrom('file_attachments').where('job_id', '=', batch.id),
         deleteLines(batch.id),
       ]);

@@ -10,6 +10,7 @@ import * as batchLeases from './0015-batch-leases.ts';
 import * as attachmentLeases from './0016-attachment-leases.ts';
 import * as idempotencyAmounts from './0017-idempotency-amounts.ts';
 import * as keyAddresses from './0018-key-addresses.ts';
+import * as activeBatches from './0019-active-batches.ts';
 
 /**
  * Run in the order of their names, forwards only. Numbers only sort: 0003 to 0009 never existed. A released migration is never
@@ -27,4 +28,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0016-attachment-leases': attachmentLeases,
   '0017-idempotency-amounts': idempotencyAmounts,
   '0018-key-addresses': keyAddresses,
+  '0019-active-batches': activeBatches,
 };
