@@ -138,6 +138,8 @@ export interface ChatRequest extends SamplingOptions {
   toolChoice?: ToolChoice | undefined;
   parallelToolCalls?: boolean | undefined;
   format?: OutputFormat | undefined;
+  /** The client gets the answer in one piece when it is complete. Otherwise events are wanted as they come. */
+  wholeAnswer?: boolean | undefined;
   /** What the driver made of the request before it reached the engine process; only the driver knows its shape. */
   prepared?: unknown;
 }

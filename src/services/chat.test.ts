@@ -11,8 +11,9 @@ const call = { signal: new AbortController().signal } as InferenceCall;
 const prompt = { messages: [{ role: 'user' as const, content: 'Hi' }] };
 
 /** An engine with one token for each answer, which counts how many run at once. */
-function setUp(answer: (request: ChatRequest) => void = () => {}) {
+function setUp(answer: (request: ChatRequest) => void = () => {}, afterText = () => {}) {
   const seen = { running: 0, most: 0, started: 0 };
+  const settled: unknown[] = [];
   const usage: TokenUsage = { promptTokens: 3, completionTokens: 1, cachedTokens: 0 };
   async function* events(request: ChatRequest): AsyncGenerator<ChatEvent> {
     seen.started += 1;
@@ -21,6 +22,7 @@ function setUp(answer: (request: ChatRequest) => void = () => {}) {
       await nextTurn();
       answer(request);
       yield { type: 'text-delta', text: `${request.seed}` };
+      afterText();
       yield { type: 'end', reason: 'stop', usage };
     } finally {
       seen.running -= 1;
@@ -44,12 +46,12 @@ function setUp(answer: (request: ChatRequest) => void = () => {}) {
         },
         context: { requestId: 'req', accountId: 'a', keyId: 'k', priority: 'interactive', signal: call.signal },
         elapsedMs: () => 0,
-        settle: async () => {},
+        settle: async (used) => void settled.push(used),
       }),
     limitStatus: async () => undefined,
     idle: async () => {},
   };
-  return { chat: createChat({ inference }), seen };
+  return { chat: createChat({ inference }), seen, settled };
 }
 
 describe('choices', () => {
@@ -76,6 +78,54 @@ describe('choices', () => {
     await expect(chat.generate(call, command, () => {})).rejects.toMatchObject({ code: 'validation_failed' });
     expect(seen).toMatchObject({ running: 0 });
     expect(seen.started).toBeLessThan(8);
+  });
+});
+
+describe('an engine that fails', () => {
+  const fail = () => {
+    throw new ApiError('model_unavailable', 'gone');
+  };
+  const generate = async (chat: ReturnType<typeof createChat>, request: ChatRequest, from = call): Promise<void> => {
+    const command = { model: 'acme/chat', choices: 1, request };
+    await expect(chat.generate(from, command, () => {})).rejects.toBeInstanceOf(ApiError);
+  };
+
+  it('is billed for the delivered part of a stream', async () => {
+    const { chat, settled } = setUp(undefined, fail);
+    await generate(chat, { prompt });
+    expect(settled).toMatchObject([{ promptTokens: 3, completionTokens: 1 }]);
+  });
+
+  it('is not billed for an answer that the client does not get', async () => {
+    const { chat, settled } = setUp(undefined, fail);
+    await generate(chat, { prompt, wholeAnswer: true });
+    expect(settled).toEqual([]);
+  });
+
+  it('is not billed for a stream without any text', async () => {
+    const { chat, settled } = setUp(fail);
+    await generate(chat, { prompt });
+    expect(settled).toEqual([]);
+  });
+
+  it('is billed when the client left', async () => {
+    const client = new AbortController();
+    const { chat, settled } = setUp(undefined, () => {
+      client.abort();
+      fail();
+    });
+    await generate(chat, { prompt, wholeAnswer: true }, { ...call, signal: client.signal });
+    expect(settled).toHaveLength(1);
+  });
+
+  it('is not billed for a whole answer that the shutdown cut off', async () => {
+    const stop = new AbortController();
+    const { chat, settled } = setUp(undefined, () => {
+      stop.abort(new ApiError('model_unavailable', 'shutting down'));
+      fail();
+    });
+    await generate(chat, { prompt, wholeAnswer: true }, { ...call, signal: stop.signal });
+    expect(settled).toEqual([]);
   });
 });
 

@@ -98,6 +98,7 @@ export function createChat({ inference }: { inference: InferenceService }): Chat
         const signal = AbortSignal.any([context.signal, stop.signal]);
         const generations: ChatGeneration[] = [];
         let firstTokenMs: number | undefined;
+        let isDelivered = false;
         const details = (status?: number) => {
           const region = generations.map((each) => each.servedRegion?.()).find((each) => each !== undefined);
           return { status, region, firstTokenMs };
@@ -111,6 +112,7 @@ export function createChat({ inference }: { inference: InferenceService }): Chat
           for await (const event of generation) {
             if (event.type !== 'start') firstTokenMs ??= elapsedMs();
             await sink(choice, event);
+            if (event.type !== 'start') isDelivered = !request.wholeAnswer;
           }
         }
 
@@ -128,7 +130,9 @@ export function createChat({ inference }: { inference: InferenceService }): Chat
           await Promise.allSettled(lanes);
           const used = addUp(generations.map((each) => each.usageSoFar()));
           const cancelled = call.signal.aborted ? cancellation(call.signal) : undefined;
-          if (used.completionTokens > 0 || (cancelled !== undefined && used.promptTokens > 0)) {
+          // A client that leaves pays for what it caused, one that gets an error only for what came before it.
+          const isBilled = cancelled?.code === 'client_cancelled' ? used.promptTokens > 0 : isDelivered;
+          if (isBilled) {
             const status = cancelled?.status ?? (error instanceof ApiError ? error.status : 500);
             await settle(consumption(used), details(status));
           }

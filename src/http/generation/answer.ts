@@ -63,7 +63,8 @@ export function createCollector(): { choice: CollectedChoice; take(event: ChatEv
 /** Runs a generation to its end. */
 export async function collectChoices(chat: ChatService, call: InferenceCall, command: ChatCommand) {
   const collectors = Array.from({ length: command.choices }, createCollector);
-  const usage = await chat.generate(call, command, (choice, event) => collectors[choice]?.take(event));
+  const whole = { ...command, request: { ...command.request, wholeAnswer: true } };
+  const usage = await chat.generate(call, whole, (choice, event) => collectors[choice]?.take(event));
   return { choices: collectors.map(({ choice }) => choice), usage };
 }
 

@@ -460,7 +460,7 @@ describe('an account whose requests make upstreams fail', () => {
     expect(bench.model.health()[0]).toMatchObject({
       healthy: true,
       breaker: 'closed',
-      problem: expect.stringContaining('requests of 1 accounts fail'),
+      problem: expect.stringContaining('requests of one account fail'),
     });
     await expect(collect(bench.chat(hello, poison))).rejects.toThrow('it failed on your last requests');
     bench.clock.advance(1_000);

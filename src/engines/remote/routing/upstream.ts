@@ -100,7 +100,8 @@ export function createUpstream(dependencies: UpstreamDependencies): Upstream {
   const problem = (): string | undefined => {
     if (!upstream.available()) return lastError;
     const paused = breaker.pausedAccounts();
-    return paused === 0 ? upstream.nameProblem : `requests of ${paused} accounts fail: ${lastError}`;
+    if (paused === 0) return upstream.nameProblem;
+    return `requests of ${paused === 1 ? 'one account' : `${paused} accounts`} fail: ${lastError}`;
   };
 
   const upstream: Upstream = {
