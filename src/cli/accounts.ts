@@ -1,5 +1,5 @@
 import { openAdministration } from '../compose/administration.ts';
-import { isoTime } from '../domain/dates.ts';
+import { isoTime, isoTimeOrNull } from '../domain/dates.ts';
 import { type Account, definedFields } from '../domain/principal.ts';
 import { nothing, one, readAction } from './actions.ts';
 import { type Command, CommandFailed, UsageError } from './command.ts';
@@ -7,42 +7,68 @@ import { parseOptions } from './options.ts';
 import { LIMIT_OPTIONS, limitsFrom, limitsText } from './rights.ts';
 import { table } from './table.ts';
 
+const stateOf = (account: Account): string => (account.suspendedAt === null ? 'active' : 'suspended');
+
 function accountTable(accounts: readonly Account[]): string {
-  const rows = accounts.map((each) => [each.id, each.name, limitsText(each), isoTime(each.createdAt)]);
-  return table(['ID', 'NAME', 'LIMITS', 'CREATED'], rows);
+  const rows = accounts.map((each) => [each.id, each.name, stateOf(each), limitsText(each), isoTime(each.createdAt)]);
+  return table(['ID', 'NAME', 'STATE', 'LIMITS', 'CREATED'], rows);
 }
 
-const accountToJson = (account: Account) => ({ ...account, createdAt: isoTime(account.createdAt) });
+const accountToJson = (account: Account) => ({
+  ...account,
+  createdAt: isoTime(account.createdAt),
+  suspendedAt: isoTimeOrNull(account.suspendedAt),
+});
 
-const ACTIONS = { create: one('a name'), list: nothing, update: one('a name') };
+const ACTIONS = {
+  create: one('a name'),
+  list: nothing,
+  update: one('a name'),
+  suspend: one('a name'),
+  resume: one('a name'),
+};
 
 export const accountsCommand: Command = {
   usage: [
     'create <name> [--rpm N] [--tpm N] [--monthly-budget USD] [--json]',
     'list [--json]',
-    "update <name> [--rpm N] [--tpm N] [--monthly-budget USD] [--json]    the word 'none' takes a limit away",
+    "update <name> [--rpm N] [--tpm N] [--monthly-budget USD] [--json]    the word 'none' removes a limit",
+    'suspend <name> [--json]                                               refuse its keys until it is resumed',
+    'resume <name> [--json]',
   ],
   async run({ args, config, print }) {
     const { values, positionals } = parseOptions(args, { ...LIMIT_OPTIONS, json: { type: 'boolean' } });
     const { action, following } = readAction('accounts', ACTIONS, positionals);
     const [name = ''] = following;
     const limits = limitsFrom(values);
+    if (action === 'update' && Object.keys(definedFields(limits)).length === 0) {
+      throw new UsageError('nothing to change was given; try --rpm 60');
+    }
     await using administration = await openAdministration(config);
-    const { keys } = administration;
+    const { accounts } = administration;
+
+    async function find(): Promise<Account> {
+      const account = await accounts.find(name);
+      if (account !== undefined) return account;
+      throw new CommandFailed(`there is no account '${name}'; 'baobab accounts list' shows them`);
+    }
+    const show = (account: Account, text: string) => print(values.json ? JSON.stringify(accountToJson(account)) : text);
+
     if (action === 'create') {
-      const account = await keys.createAccount(name, limits);
-      print(values.json ? JSON.stringify(accountToJson(account)) : `created account ${account.name} (${account.id})`);
+      const account = await accounts.create(name, limits);
+      show(account, `created account ${account.name} (${account.id})`);
     } else if (action === 'update') {
-      if (Object.keys(definedFields(limits)).length === 0)
-        throw new UsageError('nothing to change was given; try --rpm 60');
-      const found = await keys.findAccount(name);
-      const account = found && (await keys.updateAccount(found.id, limits));
-      if (account === undefined)
-        throw new CommandFailed(`there is no account '${name}'; 'baobab accounts list' shows them`);
-      print(values.json ? JSON.stringify(accountToJson(account)) : accountTable([account]));
+      const account = await accounts.update(await find(), limits);
+      show(account, accountTable([account]));
+    } else if (action === 'suspend') {
+      const account = await accounts.suspend(await find());
+      show(account, `suspended account ${account.name}`);
+    } else if (action === 'resume') {
+      const account = await accounts.resume(await find());
+      show(account, `resumed account ${account.name}`);
     } else {
-      const accounts = await keys.listAccounts();
-      print(values.json ? JSON.stringify(accounts.map(accountToJson)) : accountTable(accounts));
+      const all = await accounts.list();
+      print(values.json ? JSON.stringify(all.map(accountToJson)) : accountTable(all));
     }
   },
 };

@@ -40,6 +40,7 @@ beforeAll(async () => {
     id: 'acct_1',
     name: 'default',
     createdAt,
+    suspendedAt: null,
     rpm: null,
     tpm: null,
     monthlyBudgetNanoUsd: null,

@@ -52,14 +52,14 @@ export const batchesCommand: Command = {
     const { action, following } = readAction('batches', ACTIONS, positionals);
     const [id = ''] = following;
     await using administration = await openAdministration(config);
-    const { batches, keys } = administration;
+    const { batches, accounts } = administration;
 
     async function find(): Promise<Batch> {
       const batch = await batches.get(id);
       if (batch === undefined) throw new CommandFailed(`there is no batch '${id}'; 'baobab batches list' shows them`);
       return batch;
     }
-    const accountName = async (accountId: string) => (await keys.findAccount(accountId))?.name ?? accountId;
+    const accountName = async (accountId: string) => (await accounts.find(accountId))?.name ?? accountId;
 
     async function watch(): Promise<Batch> {
       const bar = createShareView(process.stderr, systemClock);
@@ -75,14 +75,14 @@ export const batchesCommand: Command = {
     }
 
     if (action === 'list') {
-      const owner = values.account === undefined ? undefined : await keys.findAccount(values.account);
+      const owner = values.account === undefined ? undefined : await accounts.find(values.account);
       if (values.account !== undefined && owner === undefined) {
         throw new CommandFailed(`there is no account '${values.account}'; 'baobab accounts list' shows them`);
       }
       const found = await batches.list({ accountId: owner?.id, limit: integerOption('limit', values.limit) ?? 50 });
       if (values.json) print(JSON.stringify(found));
       else {
-        const names = new Map((await keys.listAccounts()).map((each) => [each.id, each.name]));
+        const names = new Map((await accounts.list()).map((each) => [each.id, each.name]));
         const rows = found.map((batch) => [
           batch.id,
           names.get(batch.accountId) ?? batch.accountId,

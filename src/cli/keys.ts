@@ -52,7 +52,7 @@ export const keysCommand: Command = {
       '       [--expires ISO-TIME] [--json]',
     'list [--account NAME] [--json]',
     'update <id> [--name NAME] [--scopes …] [--models …] [--regions …] [--addresses …] [--rpm N] [--tpm N]\n' +
-      "       [--concurrency N] [--monthly-budget USD] [--expires ISO-TIME] [--json]    the word 'none' takes a limit away",
+      "       [--concurrency N] [--monthly-budget USD] [--expires ISO-TIME] [--json]    the word 'none' removes a limit",
     'revoke <id> [--json]',
     'rotate <id> [--grace 24h] [--json]',
   ],
@@ -68,10 +68,10 @@ export const keysCommand: Command = {
     const [subject = ''] = following;
     const rights = rightsFrom(values);
     await using administration = await openAdministration(config);
-    const { keys } = administration;
+    const { accounts, keys } = administration;
 
     async function account(name: string) {
-      const found = await keys.findAccount(name);
+      const found = await accounts.find(name);
       if (found === undefined)
         throw new CommandFailed(`there is no account '${name}'; 'baobab accounts list' shows them`);
       return found;
@@ -92,12 +92,12 @@ export const keysCommand: Command = {
     } else if (action === 'list') {
       const owner = values.account === undefined ? undefined : await account(values.account);
       const found = await keys.listKeys(owner?.id);
-      print(values.json ? JSON.stringify(found.map(keyToJson)) : keyTable(found, await keys.listAccounts()));
+      print(values.json ? JSON.stringify(found.map(keyToJson)) : keyTable(found, await accounts.list()));
     } else if (action === 'update') {
       const changes = definedFields({ ...rights, name: values.name });
       if (Object.keys(changes).length === 0) throw new UsageError('nothing to change was given; try --rpm 60');
       const key = known(await keys.updateKey(subject, changes));
-      print(values.json ? JSON.stringify(keyToJson(key)) : keyTable([key], await keys.listAccounts()));
+      print(values.json ? JSON.stringify(keyToJson(key)) : keyTable([key], await accounts.list()));
     } else if (action === 'revoke') {
       const key = known(await keys.revokeKey(subject));
       print(values.json ? JSON.stringify(keyToJson(key)) : `revoked ${key.id}`);

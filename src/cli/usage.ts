@@ -66,9 +66,9 @@ export const usageCommand: Command = {
     }
     if (values.all && values.account !== undefined) throw new OptionError('--all and --account exclude each other');
     await using administration = await openAdministration(config);
-    const { keys, usage } = administration;
+    const { accounts, usage } = administration;
     const name = values.account ?? 'default';
-    const chosen = values.all ? await keys.listAccounts() : [await keys.findAccount(name)];
+    const chosen = values.all ? await accounts.list() : [await accounts.find(name)];
 
     const reports = [];
     for (const account of chosen) {

@@ -14,6 +14,7 @@ import { createEngineMetrics } from '../metrics/engine-metrics.ts';
 import { createMetrics } from '../metrics/metrics.ts';
 import { createUpstreamMetrics } from '../metrics/upstream-metrics.ts';
 import { systemClock as clock } from '../runtime/clock.ts';
+import { createAccounts } from '../services/access/accounts.ts';
 import { createAuthentication } from '../services/access/authentication.ts';
 import { createKeys, type IssuedKey } from '../services/access/keys.ts';
 import { createBatches } from '../services/batches/batches.ts';
@@ -81,7 +82,8 @@ export async function startService(config: ResolvedConfig, options: StartOptions
   await rm(temporaryDirectory, { recursive: true, force: true });
   const { blobs, files, retention, schedule } = composeFiles({ config, store, identity, logger });
 
-  const keys = createKeys({ accounts: store.accounts, keys: store.keys, clock });
+  const accounts = createAccounts({ accounts: store.accounts, clock });
+  const keys = createKeys({ accounts, keys: store.keys, clock });
   const firstKey = await keys.bootstrap(config.apiKey);
   if (firstKey !== undefined) onFirstKey?.(firstKey);
   const authentication = createAuthentication({ keys: store.keys, revisions: store.revisions, clock });
@@ -161,6 +163,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     metrics,
     authentication,
     catalog,
+    accounts,
     keys,
     embeddings,
     rerank,

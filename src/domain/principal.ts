@@ -1,3 +1,4 @@
+import { errors } from '../errors/errors.ts';
 import type { Scope } from './scopes.ts';
 
 export interface Account {
@@ -5,6 +6,8 @@ export interface Account {
   name: string;
   /** Milliseconds since 1970, like all times below. */
   createdAt: number;
+  /** Null: not suspended. */
+  suspendedAt: number | null;
   /** Overrides of the defaults. Null: the default applies. */
   rpm: number | null;
   tpm: number | null;
@@ -37,6 +40,9 @@ export interface ApiKey {
 /** What operators may change of an account. */
 export type AccountLimits = Pick<Account, 'rpm' | 'tpm' | 'monthlyBudgetNanoUsd'>;
 
+/** Whether an account may be used. */
+export type AccountState = Pick<Account, 'suspendedAt'>;
+
 /** What operators may change of a key. */
 export type KeyRights = Pick<
   ApiKey,
@@ -56,6 +62,13 @@ export type KeyRights = Pick<
 export interface Principal {
   account: Account;
   key: ApiKey;
+}
+
+/** Throws the error that a request of this caller gets when its key or account may not be used now. */
+export function checkUsable({ account, key }: Principal, now: number): void {
+  if (key.revokedAt !== null) throw errors.keyRevoked();
+  if (key.expiresAt !== null && key.expiresAt <= now) throw errors.expiredApiKey(key.expiresAt);
+  if (account.suspendedAt !== null) throw errors.accountSuspended();
 }
 
 /** New values of some fields. Undefined ones stay as they are. */

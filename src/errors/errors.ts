@@ -25,6 +25,8 @@ export const errors = {
   expiredApiKey: (atMs: number) =>
     new ApiError('expired_api_key', `This API key expired at ${new Date(atMs).toISOString()}. Ask for a new one.`),
   keyRevoked: () => new ApiError('key_revoked', 'This API key was revoked. Ask for a new one.'),
+  accountSuspended: () =>
+    new ApiError('account_suspended', 'This account is suspended. Ask the operator of this service to resume it.'),
   addressNotAllowed: (address: string | undefined) =>
     new ApiError(
       'address_not_allowed',

@@ -8,6 +8,7 @@ export const KINDS = {
   invalid_api_key: { status: 401, type: 'authentication_error' },
   expired_api_key: { status: 401, type: 'authentication_error' },
   key_revoked: { status: 403, type: 'permission_error' },
+  account_suspended: { status: 403, type: 'permission_error' },
   address_not_allowed: { status: 403, type: 'permission_error' },
   insufficient_scope: { status: 403, type: 'permission_error' },
   model_not_allowed: { status: 403, type: 'permission_error' },

@@ -6,6 +6,7 @@ import type { Metrics } from '../metrics/metrics.ts';
 import type { Clock } from '../ports/clock.ts';
 import { createAddressList } from '../runtime/addresses.ts';
 import { createId } from '../runtime/ids.ts';
+import type { AccountsService } from '../services/access/accounts.ts';
 import type { AuthenticationService } from '../services/access/authentication.ts';
 import type { KeysService } from '../services/access/keys.ts';
 import type { BatchesService } from '../services/batches/batches.ts';
@@ -65,6 +66,7 @@ export interface ServerDependencies {
   metrics: Metrics;
   authentication: AuthenticationService;
   catalog: CatalogService;
+  accounts: AccountsService;
   keys: KeysService;
   embeddings: EmbeddingsService;
   rerank: RerankService;
@@ -88,8 +90,21 @@ function trustedProxies({ trustedProxies: ranges }: HttpSettings): false | ((add
 }
 
 export async function createServer(dependencies: ServerDependencies): Promise<FastifyInstance> {
-  const { settings, logger, metrics, authentication, catalog, keys, embeddings, rerank, chat, usage, clock, unready } =
-    dependencies;
+  const {
+    settings,
+    logger,
+    metrics,
+    authentication,
+    catalog,
+    accounts,
+    keys,
+    embeddings,
+    rerank,
+    chat,
+    usage,
+    clock,
+    unready,
+  } = dependencies;
   const server = Fastify({
     loggerInstance: logger,
     childLoggerFactory: createRequestLogger,
@@ -155,8 +170,8 @@ export async function createServer(dependencies: ServerDependencies): Promise<Fa
       await api.register(batchRoutes, { batches: dependencies.batches });
       await api.register(modelRoutes, { catalog });
       await api.register(usageRoutes, { usage });
-      await api.register(adminAccountRoutes, { keys, authentication });
-      await api.register(adminKeyRoutes, { keys, authentication });
+      await api.register(adminAccountRoutes, { accounts, authentication });
+      await api.register(adminKeyRoutes, { accounts, keys, authentication });
       await api.register(adminModelRoutes, { catalog });
     },
     { prefix: '/v1' },

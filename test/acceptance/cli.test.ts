@@ -110,11 +110,17 @@ describe('keys beside a running server', () => {
     expect(await baobabJson<KeyAnswer>(server.dataDir, renamed)).toMatchObject({ id, rpm: null, name: 'new' });
     await expectSeen(embed, { status: 200, rpm: 500, tpm: 9_000 });
     const account = await baobab(server.dataDir, ['accounts', 'update', 'changing', '--rpm', '700', '--tpm', '8000']);
-    expect(account.stdout).toMatch(/^ID +NAME +LIMITS +CREATED\n\S+ +changing +700 rpm, 8000 tpm /);
+    expect(account.stdout).toMatch(/^ID +NAME +STATE +LIMITS +CREATED\n\S+ +changing +active +700 rpm, 8000 tpm /);
     await expectSeen(embed, { status: 200, rpm: 700, tpm: 9_000 });
     await baobabJson(server.dataDir, ['accounts', 'update', 'changing', '--monthly-budget', '0']);
     await expectSeen(async () => (await embed()).status, 429);
     await baobabJson(server.dataDir, ['accounts', 'update', 'changing', '--monthly-budget', 'none']);
+    await expectSeen(async () => (await embed()).status, 200);
+    expect((await baobab(server.dataDir, ['accounts', 'suspend', 'changing'])).stdout).toBe(
+      'suspended account changing\n',
+    );
+    await expectSeen(async () => (await embed()).status, 403);
+    await baobabJson(server.dataDir, ['accounts', 'resume', 'changing']);
     await expectSeen(async () => (await embed()).status, 200);
   });
 
@@ -152,7 +158,7 @@ describe('keys beside a running server', () => {
 
   it('are helped with in lines that each begin a command or go on with one', async () => {
     const { stdout } = await baobab(server.dataDir, ['keys', '--help']);
-    expect(stdout).toMatch(/^ {2}baobab keys create <name> .*\n {19,}\[--rpm N\]/m);
+    expect(stdout).toMatch(/^ {2}baobab keys create <name> .*\n {19,}\[--addresses /m);
     expect(stdout).not.toMatch(/baobab keys {2}/);
   });
 });

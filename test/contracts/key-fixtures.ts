@@ -4,6 +4,7 @@ export const account = (changes: Partial<Account> = {}): Account => ({
   id: 'acct_1',
   name: 'first',
   createdAt: Date.UTC(2026, 0, 1),
+  suspendedAt: null,
   rpm: null,
   tpm: null,
   monthlyBudgetNanoUsd: null,

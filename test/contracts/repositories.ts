@@ -49,6 +49,10 @@ export function repositoriesContract(name: string, open: () => Promise<Repositor
       expect(changed).toEqual({ ...second, ...limits, rpm: null });
       expect(await store.accounts.update('acct_0', {})).toEqual(changed);
       expect(await store.accounts.update('acct_none', limits)).toBeUndefined();
+      const suspendedAt = Date.UTC(2026, 2, 1);
+      expect(await store.accounts.update('acct_0', { suspendedAt })).toEqual({ ...changed, suspendedAt });
+      expect((await store.accounts.get('acct_0'))?.suspendedAt).toBe(suspendedAt);
+      expect(await store.accounts.update('acct_0', { suspendedAt: null })).toEqual(changed);
       expect(await store.accounts.list()).toEqual([account(), changed]);
     });
 

@@ -1,10 +1,13 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type MemoryRepositories, memoryRepositories } from '../../../test/fixtures/memory-repositories.ts';
+import type { Account } from '../../domain/principal.ts';
 import type { ApiError } from '../../errors/api-error.ts';
+import { type AccountsService, createAccounts } from './accounts.ts';
 import { type AuthenticationService, createAuthentication } from './authentication.ts';
 import { createKeys, type IssuedKey, type KeysService } from './keys.ts';
 
 let store: MemoryRepositories;
+let accounts: AccountsService;
 let keys: KeysService;
 let issued: IssuedKey;
 let authentication: AuthenticationService;
@@ -22,8 +25,9 @@ const bearer = (secret: string) => `Bearer ${secret}`;
 beforeEach(async () => {
   now = Date.parse('2026-11-15T08:00:00Z');
   store = memoryRepositories();
-  keys = createKeys({ ...store, clock });
-  issued = await keys.createKey(await keys.createAccount('team'), { name: 'ci', scopes: ['chat'] });
+  accounts = createAccounts({ ...store, clock });
+  keys = createKeys({ keys: store.keys, accounts, clock });
+  issued = await keys.createKey(await accounts.create('team'), { name: 'ci', scopes: ['chat'] });
   authentication = createAuthentication({ ...store, clock });
   await authentication.refresh();
 });
@@ -98,7 +102,8 @@ describe('a change in the store', () => {
     store = memoryRepositories();
     authentication = createAuthentication({ ...store, clock });
     expect(await codeOf(bearer(secret))).toBe('invalid_api_key');
-    const first = await createKeys({ ...store, clock }).bootstrap(secret);
+    const others = createAccounts({ ...store, clock });
+    const first = await createKeys({ keys: store.keys, accounts: others, clock }).bootstrap(secret);
     await authentication.refresh();
     expect(await codeOf(bearer(secret))).toBe(first?.key.id);
   });
@@ -124,7 +129,7 @@ describe('a change in the store', () => {
 describe('expiry and scopes', () => {
   it('refuses a cached key from its expiry on', async () => {
     const expiresAt = now + 1000;
-    const account = await keys.findAccount('team');
+    const account = await accounts.find('team');
     if (account === undefined) throw new Error('no account');
     const short = await keys.createKey(account, { name: 'short', expiresAt });
     expect(await codeOf(bearer(short.secret))).toBe(short.key.id);
@@ -132,6 +137,17 @@ describe('expiry and scopes', () => {
     expect(await codeOf(bearer(short.secret))).toBe(short.key.id);
     now += 1;
     expect(await codeOf(bearer(short.secret))).toBe('expired_api_key');
+  });
+
+  it('refuses the keys of a suspended account until it is resumed', async () => {
+    expect(await codeOf(bearer(issued.secret))).toBe(issued.key.id);
+    const account = (await accounts.find('team')) as Account;
+    const suspended = await accounts.suspend(account);
+    await authentication.refresh();
+    expect(await codeOf(bearer(issued.secret))).toBe('account_suspended');
+    await accounts.resume(suspended);
+    await authentication.refresh();
+    expect(await codeOf(bearer(issued.secret))).toBe(issued.key.id);
   });
 
   it('names the missing scope', async () => {

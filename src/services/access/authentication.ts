@@ -1,5 +1,5 @@
 import { timingSafeEqual } from 'node:crypto';
-import type { ApiKey, Principal } from '../../domain/principal.ts';
+import { type ApiKey, checkUsable, type Principal } from '../../domain/principal.ts';
 import type { Scope } from '../../domain/scopes.ts';
 import { errors } from '../../errors/errors.ts';
 import type { Clock } from '../../ports/clock.ts';
@@ -79,11 +79,9 @@ export function createAuthentication({ keys, revisions, clock }: AuthenticationD
 
   function accept(principal: Principal | undefined): Principal {
     if (principal === undefined) throw errors.invalidApiKey();
-    const { key } = principal;
-    if (key.revokedAt !== null) throw errors.keyRevoked();
     const now = clock.now();
-    if (key.expiresAt !== null && key.expiresAt <= now) throw errors.expiredApiKey(key.expiresAt);
-    uses.set(key.id, now);
+    checkUsable(principal, now);
+    uses.set(principal.key.id, now);
     return principal;
   }
 

@@ -2,19 +2,27 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { type MemoryRepositories, memoryRepositories } from '../../../test/fixtures/memory-repositories.ts';
 import type { Account } from '../../domain/principal.ts';
 import { DEFAULT_SCOPES, SCOPES } from '../../domain/scopes.ts';
+import { type AccountsService, createAccounts } from './accounts.ts';
 import { hashSecret, isPlausibleSecret } from './key-secret.ts';
 import { createKeys, type KeysService } from './keys.ts';
 
 let store: MemoryRepositories;
+let accounts: AccountsService;
 let service: KeysService;
 let account: Account;
 const now = Date.parse('2026-11-15T08:00:00Z');
+const clock = { now: () => now };
 const hour = 3_600_000;
 
-beforeEach(async () => {
+function start(): void {
   store = memoryRepositories();
-  service = createKeys({ ...store, clock: { now: () => now } });
-  account = await service.createAccount('team');
+  accounts = createAccounts({ ...store, clock });
+  service = createKeys({ keys: store.keys, accounts, clock });
+}
+
+beforeEach(async () => {
+  start();
+  account = await accounts.create('team');
 });
 
 describe('keys', () => {
@@ -72,8 +80,6 @@ describe('changes', () => {
     const changed = await service.updateKey(key.id, { rpm: null, allowedModels: [], concurrency: 2 });
     expect(changed).toEqual({ ...key, rpm: null, allowedModels: [], concurrency: 2 });
     expect(await service.updateKey('key_none', { rpm: 1 })).toBeUndefined();
-    expect(await service.updateAccount(account.id, { tpm: 7 })).toEqual({ ...account, tpm: 7 });
-    expect(await service.updateAccount('acct_none', { tpm: 7 })).toBeUndefined();
   });
 
   it('can neither end a key in the past nor bring a revoked one back', async () => {
@@ -124,34 +130,13 @@ describe('rotation', () => {
   });
 });
 
-describe('accounts', () => {
-  it('have names of their own, also when two are created at once', async () => {
-    const both = await Promise.allSettled([service.createAccount('twins'), service.createAccount('twins')]);
-    expect(both.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected']);
-    await expect(service.createAccount('team')).rejects.toMatchObject({ code: 'invalid_parameter', param: 'name' });
-  });
-
-  it.each(['', ' team', '-team', 'a/b', 'x'.repeat(65), 'line\nbreak'])('may not be called %j', async (name) => {
-    await expect(service.createAccount(name)).rejects.toMatchObject({ param: 'name' });
-  });
-
-  it('are found by id and by name', async () => {
-    expect(await service.findAccount(account.id)).toEqual(account);
-    expect(await service.findAccount('team')).toEqual(account);
-    expect(await service.findAccount('nobody')).toBeUndefined();
-  });
-});
-
 describe('the first start', () => {
-  beforeEach(() => {
-    store = memoryRepositories();
-    service = createKeys({ ...store, clock: { now: () => now } });
-  });
+  beforeEach(start);
 
   it('creates the account default and a key with every scope, once', async () => {
     const first = await service.bootstrap(undefined);
     expect(first?.key.scopes).toEqual(SCOPES);
-    expect((await service.listAccounts()).map(({ name }) => name)).toEqual(['default']);
+    expect((await accounts.list()).map(({ name }) => name)).toEqual(['default']);
     expect(await service.bootstrap(undefined)).toBeUndefined();
     expect(await service.listKeys()).toHaveLength(1);
   });
@@ -164,17 +149,17 @@ describe('the first start', () => {
 
   it('refuses a given key of our shape with a wrong checksum', async () => {
     await expect(service.bootstrap(`bao_sk_${'a'.repeat(40)}`)).rejects.toThrow(/checksum/);
-    expect(await service.listAccounts()).toEqual([]);
+    expect(await accounts.list()).toEqual([]);
   });
 
   it('continues after one that was killed between account and key', async () => {
-    await service.createAccount('default');
+    await accounts.create('default');
     expect((await service.bootstrap(undefined))?.key.scopes).toEqual(SCOPES);
-    expect(await service.listAccounts()).toHaveLength(1);
+    expect(await accounts.list()).toHaveLength(1);
   });
 
   it('creates a key even when accounts exist already', async () => {
-    await service.createAccount('team');
+    await accounts.create('team');
     expect(await service.bootstrap(undefined)).toBeDefined();
   });
 });

@@ -1,15 +1,15 @@
 import { randomBytes } from 'node:crypto';
 import { hasControlCharacter } from '../../domain/control-characters.ts';
 import { DAY_MS } from '../../domain/dates.ts';
-import type { Account, AccountLimits, ApiKey, Changes, KeyRights } from '../../domain/principal.ts';
+import type { Account, ApiKey, Changes, KeyRights } from '../../domain/principal.ts';
 import { DEFAULT_SCOPES, SCOPES } from '../../domain/scopes.ts';
 import { errors } from '../../errors/errors.ts';
 import { type FieldPath, fieldText } from '../../errors/fields.ts';
 import type { Clock } from '../../ports/clock.ts';
-import type { AccountRepository, KeyRepository } from '../../ports/repositories.ts';
-import { DuplicateError } from '../../ports/store-errors.ts';
+import type { KeyRepository } from '../../ports/repositories.ts';
 import { isAddressRange } from '../../runtime/addresses.ts';
 import { createId } from '../../runtime/ids.ts';
+import type { AccountsService } from './accounts.ts';
 import { createSecret, displayPrefix, hashSecret, isPlausibleSecret } from './key-secret.ts';
 
 export type KeyOptions = Changes<KeyRights> & Pick<KeyRights, 'name'>;
@@ -21,11 +21,6 @@ export interface IssuedKey {
 }
 
 export interface KeysService {
-  createAccount(name: string, limits?: Changes<AccountLimits>): Promise<Account>;
-  updateAccount(id: string, limits: Changes<AccountLimits>): Promise<Account | undefined>;
-  listAccounts(): Promise<Account[]>;
-  /** By id or by name. */
-  findAccount(idOrName: string): Promise<Account | undefined>;
   createKey(account: Account, options: KeyOptions): Promise<IssuedKey>;
   /** Undefined fields stay as they are. Null and empty lists remove a limit. */
   updateKey(id: string, changes: Changes<KeyRights>): Promise<ApiKey | undefined>;
@@ -40,7 +35,7 @@ export interface KeysService {
 export const MAX_ROTATION_GRACE_MS = DAY_MS;
 
 export interface KeysDependencies {
-  accounts: AccountRepository;
+  accounts: AccountsService;
   keys: KeyRepository;
   clock: Clock;
 }
@@ -97,33 +92,7 @@ export function createKeys({ accounts, keys, clock }: KeysDependencies): KeysSer
     }
   }
 
-  const service: KeysService = {
-    async createAccount(name, limits = {}) {
-      if (!/^[\p{L}\p{N}][\p{L}\p{N} ._-]{0,63}$/u.test(name)) {
-        throw errors.invalidParameter(
-          ['name'],
-          fieldText`${['name']} must be 1 to 64 letters, digits, spaces, '.', '_' or '-'.`,
-        );
-      }
-      const account: Account = {
-        id: createId('acct', clock.now()),
-        name,
-        createdAt: clock.now(),
-        rpm: limits.rpm ?? null,
-        tpm: limits.tpm ?? null,
-        monthlyBudgetNanoUsd: limits.monthlyBudgetNanoUsd ?? null,
-      };
-      try {
-        await accounts.create(account);
-      } catch (error) {
-        if (!(error instanceof DuplicateError)) throw error;
-        throw errors.invalidParameter(['name'], `There is an account with the name '${name}' already.`);
-      }
-      return account;
-    },
-    updateAccount: (id, limits) => accounts.update(id, limits),
-    listAccounts: () => accounts.list(),
-    findAccount: async (idOrName) => (await accounts.get(idOrName)) ?? (await accounts.findByName(idOrName)),
+  return {
     async createKey(account, options) {
       checkRights(options);
       return issue(account, options);
@@ -148,7 +117,7 @@ export function createKeys({ accounts, keys, clock }: KeysDependencies): KeysSer
       const previous = await keys.get(id);
       if (previous === undefined) return undefined;
       if (previous.revokedAt !== null) throw errors.invalidParameter(['id'], 'A revoked key cannot be rotated.');
-      const account = await accounts.get(previous.accountId);
+      const account = await accounts.find(previous.accountId);
       if (account === undefined) return undefined;
       const issued = await issue(account, { ...previous, expiresAt: sameLifetime(previous, clock.now()) });
       const until = clock.now() + graceMs;
@@ -165,9 +134,8 @@ export function createKeys({ accounts, keys, clock }: KeysDependencies): KeysSer
           'The configured first key looks like a Baobab key, but its checksum is wrong.',
         );
       }
-      const account = (await accounts.findByName('default')) ?? (await service.createAccount('default'));
+      const account = (await accounts.find('default')) ?? (await accounts.create('default'));
       return issue(account, { name: 'first key', scopes: SCOPES }, givenSecret);
     },
   };
-  return service;
 }

@@ -1,4 +1,4 @@
-import type { Principal } from '../../domain/principal.ts';
+import { checkUsable, type Principal } from '../../domain/principal.ts';
 import { errors } from '../../errors/errors.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { AccountRepository, KeyRepository } from '../../ports/repositories.ts';
@@ -25,9 +25,10 @@ export function createKeyAuthority({ keys, accounts, clock }: KeyAuthorityDepend
   async function look(keyId: string): Promise<Principal> {
     const key = await keys.get(keyId);
     const account = key && (await accounts.get(key.accountId));
-    if (key === undefined || account === undefined || key.revokedAt !== null) throw errors.keyRevoked();
-    if (key.expiresAt !== null && key.expiresAt <= clock.now()) throw errors.expiredApiKey(key.expiresAt);
-    return { key, account };
+    if (key === undefined || account === undefined) throw errors.keyRevoked();
+    const principal = { key, account };
+    checkUsable(principal, clock.now());
+    return principal;
   }
 
   return {

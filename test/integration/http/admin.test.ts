@@ -73,6 +73,24 @@ describe('changes of keys and accounts over HTTP', () => {
     expect((await refused(`keys/${id}`, { rpm: 5 })).message).toBe('A revoked key cannot be changed.');
   });
 
+  it('suspend an account and resume it', async () => {
+    const account = await admin<{ id: string }>('accounts', { name: 'late payer' });
+    const { secret } = await admin<{ secret: string }>('keys', { account: account.id, name: 'x' });
+    const suspended = await admin(`accounts/${account.id}/suspend`, {});
+    expect(suspended).toMatchObject({ status: 'suspended', suspended_at: expect.stringMatching(/^20\d\d-/) });
+    expect(await embed(secret)).toBe('account_suspended');
+    const answer = await bed.fetch('/v1/models', { key: secret });
+    expect(answer.status).toBe(403);
+    expect(await answer.json()).toMatchObject({ error: { type: 'permission_error', code: 'account_suspended' } });
+    expect(await admin('accounts/late payer/resume', {})).toMatchObject({ status: 'active', suspended_at: null });
+    expect(await embed(secret)).toMatchObject({ rpm: expect.any(Number) });
+    expect(await refused('accounts/default/suspend', {})).toMatchObject({
+      code: 'invalid_parameter',
+      message: expect.stringContaining('its own account'),
+    });
+    expect(await refused('accounts/none/suspend', {})).toMatchObject({ param: 'account' });
+  });
+
   it('are refused with control characters in names', async () => {
     const { id } = await admin<{ id: string }>('keys', { account: 'default', name: 'x' });
     const invalid = { code: 'invalid_parameter' };

@@ -11,6 +11,9 @@ const toRow = (account: Account): AccountsTable => ({
   rpm: account.rpm,
   tpm: account.tpm,
   monthly_budget_nano_usd: account.monthlyBudgetNanoUsd,
+  suspended_at_ms: account.suspendedAt,
+  deleted_at_ms: null,
+  erased_at_ms: null,
 });
 
 export const toAccount = (row: AccountsTable): Account => ({
@@ -20,6 +23,7 @@ export const toAccount = (row: AccountsTable): Account => ({
   rpm: row.rpm,
   tpm: row.tpm,
   monthlyBudgetNanoUsd: row.monthly_budget_nano_usd,
+  suspendedAt: row.suspended_at_ms,
 });
 
 export function sqlAccounts({ read, write, writeIf }: SqlDatabase): AccountRepository {
@@ -40,8 +44,13 @@ export function sqlAccounts({ read, write, writeIf }: SqlDatabase): AccountRepos
       const rows = await accounts.orderBy('created_at_ms').orderBy('id').execute();
       return rows.map(toAccount);
     },
-    async update(id, { rpm, tpm, monthlyBudgetNanoUsd }) {
-      const changes = definedFields({ rpm, tpm, monthly_budget_nano_usd: monthlyBudgetNanoUsd });
+    async update(id, { rpm, tpm, monthlyBudgetNanoUsd, suspendedAt }) {
+      const changes = definedFields({
+        rpm,
+        tpm,
+        monthly_budget_nano_usd: monthlyBudgetNanoUsd,
+        suspended_at_ms: suspendedAt,
+      });
       if (Object.keys(changes).length === 0) return this.get(id);
       const written = await writeIf(
         [read.updateTable('accounts').set(changes).where('id', '=', id).returningAll(), bumpRevision(read, 'keys')],

@@ -66,6 +66,9 @@ export function sqlKeys({ read, write, writeIf }: SqlDatabase): KeyRepository {
           'accounts.rpm as account_rpm',
           'accounts.tpm as account_tpm',
           'accounts.monthly_budget_nano_usd as account_budget',
+          'accounts.suspended_at_ms as account_suspended_at_ms',
+          'accounts.deleted_at_ms as account_deleted_at_ms',
+          'accounts.erased_at_ms as account_erased_at_ms',
         ])
         .executeTakeFirst();
       if (!row) return undefined;
@@ -76,6 +79,9 @@ export function sqlKeys({ read, write, writeIf }: SqlDatabase): KeyRepository {
         rpm: row.account_rpm,
         tpm: row.account_tpm,
         monthly_budget_nano_usd: row.account_budget,
+        suspended_at_ms: row.account_suspended_at_ms,
+        deleted_at_ms: row.account_deleted_at_ms,
+        erased_at_ms: row.account_erased_at_ms,
       });
       return { key: toKey(row), account, hash: row.hash };
     },

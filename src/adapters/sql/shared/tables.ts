@@ -8,6 +8,9 @@ export interface AccountsTable {
   rpm: number | null;
   tpm: number | null;
   monthly_budget_nano_usd: number | null;
+  suspended_at_ms: number | null;
+  deleted_at_ms: number | null;
+  erased_at_ms: number | null;
 }
 
 export interface ApiKeysTable {

@@ -11,6 +11,7 @@ import * as attachmentLeases from './0016-attachment-leases.ts';
 import * as idempotencyAmounts from './0017-idempotency-amounts.ts';
 import * as keyAddresses from './0018-key-addresses.ts';
 import * as activeBatches from './0019-active-batches.ts';
+import * as accountStates from './0020-account-states.ts';
 
 /**
  * Run in the order of their names, forwards only. Numbers only sort: 0003 to 0009 never existed. A released migration is never
@@ -29,4 +30,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0017-idempotency-amounts': idempotencyAmounts,
   '0018-key-addresses': keyAddresses,
   '0019-active-batches': activeBatches,
+  '0020-account-states': accountStates,
 };

@@ -1,59 +1,81 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
+import type { Account } from '../../../../domain/principal.ts';
+import { errors } from '../../../../errors/errors.ts';
+import type { AccountsService } from '../../../../services/access/accounts.ts';
 import type { AuthenticationService } from '../../../../services/access/authentication.ts';
-import type { KeysService } from '../../../../services/access/keys.ts';
 import { commonErrors } from '../../../answer/error-schema.ts';
+import { principalOf } from '../../../request/request-record.ts';
 import { config, listOf, noSuch, someOf, tags } from '../admin-routes.ts';
 import { LimitChanges, limitsFromWire } from '../schema.ts';
 import { AccountShape, accountToWire, NewAccount } from './schema.ts';
 
 export interface AdminAccountsDependencies {
-  keys: KeysService;
+  accounts: AccountsService;
   authentication: AuthenticationService;
 }
 
+const params = Type.Object({ id: Type.String({ description: 'Id or name of the account' }) });
+const response = { 200: AccountShape, ...commonErrors };
+
 export const adminAccountRoutes: FastifyPluginAsyncTypebox<AdminAccountsDependencies> = async (
   server,
-  { keys, authentication },
+  { accounts, authentication },
 ) => {
+  async function find(id: string): Promise<Account> {
+    const account = await accounts.find(id);
+    if (account === undefined) throw noSuch('account', id);
+    return account;
+  }
+
+  /** The caller could not undo it with the same key. */
+  function refuseOwn(account: Account, caller: Account, action: string): void {
+    if (account.id !== caller.id) return;
+    throw errors.invalidParameter('id', `A key cannot ${action} its own account. Use the command line or another key.`);
+  }
+
   server.get(
     '/admin/accounts',
     { config, schema: { summary: 'List accounts', tags, response: { 200: listOf(AccountShape), ...commonErrors } } },
-    async () => ({ object: 'list' as const, data: (await keys.listAccounts()).map(accountToWire) }),
+    async () => ({ object: 'list' as const, data: (await accounts.list()).map(accountToWire) }),
   );
 
   server.post(
     '/admin/accounts',
-    {
-      config,
-      schema: {
-        summary: 'Create an account',
-        tags,
-        body: NewAccount,
-        response: { 200: AccountShape, ...commonErrors },
-      },
-    },
-    async ({ body }) => accountToWire(await keys.createAccount(body.name, limitsFromWire(body))),
+    { config, schema: { summary: 'Create an account', tags, body: NewAccount, response } },
+    async ({ body }) => accountToWire(await accounts.create(body.name, limitsFromWire(body))),
   );
 
   server.post(
     '/admin/accounts/:id',
-    {
-      config,
-      schema: {
-        summary: 'Change the limits of an account',
-        tags,
-        params: Type.Object({ id: Type.String({ description: 'Id or name of the account' }) }),
-        body: LimitChanges,
-        response: { 200: AccountShape, ...commonErrors },
-      },
-    },
-    async ({ params, body }) => {
-      const account = await keys.findAccount(params.id);
-      if (account === undefined) throw noSuch('account', params.id);
-      const updated = await keys.updateAccount(account.id, someOf(limitsFromWire(body), LimitChanges));
+    { config, schema: { summary: 'Change the limits of an account', tags, params, body: LimitChanges, response } },
+    async (request) => {
+      const account = await find(request.params.id);
+      const updated = await accounts.update(account, someOf(limitsFromWire(request.body), LimitChanges));
       authentication.invalidate();
-      return accountToWire(updated ?? account);
+      return accountToWire(updated);
+    },
+  );
+
+  server.post(
+    '/admin/accounts/:id/suspend',
+    { config, schema: { summary: 'Refuse all keys of an account until it is resumed', tags, params, response } },
+    async (request) => {
+      const account = await find(request.params.id);
+      refuseOwn(account, principalOf(request).account, 'suspend');
+      const suspended = await accounts.suspend(account);
+      authentication.invalidate();
+      return accountToWire(suspended);
+    },
+  );
+
+  server.post(
+    '/admin/accounts/:id/resume',
+    { config, schema: { summary: 'Accept the keys of a suspended account again', tags, params, response } },
+    async (request) => {
+      const resumed = await accounts.resume(await find(request.params.id));
+      authentication.invalidate();
+      return accountToWire(resumed);
     },
   );
 };

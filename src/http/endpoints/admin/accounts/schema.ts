@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox';
-import { isoTime } from '../../../../domain/dates.ts';
+import { isoTime, isoTimeOrNull } from '../../../../domain/dates.ts';
 import type { Account } from '../../../../domain/principal.ts';
 import { limitFields, toUsd } from '../schema.ts';
 
@@ -12,7 +12,9 @@ export const AccountShape = Type.Object({
   id: Type.String(),
   object: Type.Literal('account'),
   name: Type.String(),
+  status: Type.Enum(['active', 'suspended']),
   created_at: Type.String(),
+  suspended_at: Type.Union([Type.String(), Type.Null()]),
   rpm: Type.Union([Type.Integer(), Type.Null()]),
   tpm: Type.Union([Type.Integer(), Type.Null()]),
   monthly_budget_usd: Type.Union([Type.Number(), Type.Null()]),
@@ -22,7 +24,9 @@ export const accountToWire = (account: Account): Static<typeof AccountShape> => 
   id: account.id,
   object: 'account',
   name: account.name,
+  status: account.suspendedAt === null ? 'active' : 'suspended',
   created_at: isoTime(account.createdAt),
+  suspended_at: isoTimeOrNull(account.suspendedAt),
   rpm: account.rpm,
   tpm: account.tpm,
   monthly_budget_usd: toUsd(account.monthlyBudgetNanoUsd),

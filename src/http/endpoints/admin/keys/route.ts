@@ -1,5 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
+import type { AccountsService } from '../../../../services/access/accounts.ts';
 import type { AuthenticationService } from '../../../../services/access/authentication.ts';
 import type { KeysService } from '../../../../services/access/keys.ts';
 import { commonErrors } from '../../../answer/error-schema.ts';
@@ -7,13 +8,14 @@ import { config, listOf, noSuch, someOf, tags } from '../admin-routes.ts';
 import { IssuedKeyShape, KeyChanges, KeyShape, keyToWire, NewKey, rightsFromWire } from './schema.ts';
 
 export interface AdminKeysDependencies {
+  accounts: AccountsService;
   keys: KeysService;
   authentication: AuthenticationService;
 }
 
 export const adminKeyRoutes: FastifyPluginAsyncTypebox<AdminKeysDependencies> = async (
   server,
-  { keys, authentication },
+  { accounts, keys, authentication },
 ) => {
   const withSecret = { ...config, secretField: 'secret' };
   server.get(
@@ -28,7 +30,7 @@ export const adminKeyRoutes: FastifyPluginAsyncTypebox<AdminKeysDependencies> = 
       },
     },
     async ({ query }) => {
-      const account = query.account === undefined ? undefined : await keys.findAccount(query.account);
+      const account = query.account === undefined ? undefined : await accounts.find(query.account);
       if (query.account !== undefined && account === undefined) throw noSuch('account', query.account);
       return { object: 'list' as const, data: (await keys.listKeys(account?.id)).map(keyToWire) };
     },
@@ -41,7 +43,7 @@ export const adminKeyRoutes: FastifyPluginAsyncTypebox<AdminKeysDependencies> = 
       schema: { summary: 'Create a key', tags, body: NewKey, response: { 200: IssuedKeyShape, ...commonErrors } },
     },
     async ({ body }) => {
-      const account = await keys.findAccount(body.account);
+      const account = await accounts.find(body.account);
       if (account === undefined) throw noSuch('account', body.account);
       const { key, secret } = await keys.createKey(account, { ...rightsFromWire(body), name: body.name });
       return { ...keyToWire(key), secret };

@@ -1,0 +1,65 @@
+import type { Account, AccountLimits, Changes } from '../../domain/principal.ts';
+import { errors } from '../../errors/errors.ts';
+import { fieldText } from '../../errors/fields.ts';
+import type { Clock } from '../../ports/clock.ts';
+import type { AccountRepository } from '../../ports/repositories.ts';
+import { DuplicateError } from '../../ports/store-errors.ts';
+import { createId } from '../../runtime/ids.ts';
+
+export interface AccountsService {
+  create(name: string, limits?: Changes<AccountLimits>): Promise<Account>;
+  /** Undefined fields stay as they are, null removes a limit. */
+  update(account: Account, limits: Changes<AccountLimits>): Promise<Account>;
+  list(): Promise<Account[]>;
+  /** By id or by name. */
+  find(idOrName: string): Promise<Account | undefined>;
+  /** Its keys get 403 until it is resumed. Requests that are running go on. */
+  suspend(account: Account): Promise<Account>;
+  resume(account: Account): Promise<Account>;
+}
+
+export interface AccountsDependencies {
+  accounts: AccountRepository;
+  clock: Clock;
+}
+
+const NAME = /^[\p{L}\p{N}][\p{L}\p{N} ._-]{0,63}$/u;
+
+export function createAccounts({ accounts, clock }: AccountsDependencies): AccountsService {
+  async function change(account: Account, changes: Parameters<AccountRepository['update']>[1]): Promise<Account> {
+    return (await accounts.update(account.id, changes)) ?? account;
+  }
+
+  return {
+    async create(name, limits = {}) {
+      if (!NAME.test(name)) {
+        throw errors.invalidParameter(
+          ['name'],
+          fieldText`${['name']} must be 1 to 64 letters, digits, spaces, '.', '_' or '-'.`,
+        );
+      }
+      const account: Account = {
+        id: createId('acct', clock.now()),
+        name,
+        createdAt: clock.now(),
+        suspendedAt: null,
+        rpm: limits.rpm ?? null,
+        tpm: limits.tpm ?? null,
+        monthlyBudgetNanoUsd: limits.monthlyBudgetNanoUsd ?? null,
+      };
+      try {
+        await accounts.create(account);
+      } catch (error) {
+        if (!(error instanceof DuplicateError)) throw error;
+        throw errors.invalidParameter(['name'], `There is an account with the name '${name}' already.`);
+      }
+      return account;
+    },
+    update: change,
+    list: () => accounts.list(),
+    find: async (idOrName) => (await accounts.get(idOrName)) ?? (await accounts.findByName(idOrName)),
+    suspend: async (account) =>
+      account.suspendedAt === null ? change(account, { suspendedAt: clock.now() }) : account,
+    resume: async (account) => (account.suspendedAt === null ? account : change(account, { suspendedAt: null })),
+  };
+}
