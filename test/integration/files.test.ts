@@ -269,6 +269,19 @@ describe('quota, retention and what a crash leaves', () => {
     );
   });
 
+  it('answers clients that are still sending, on one connection', async () => {
+    const server = await bed.server();
+    const address = await server.listen({ port: 0 });
+    for (const megabytes of [2, 10, 2, 10]) {
+      const body = new FormData();
+      body.append('purpose', 'batch');
+      body.append('file', new Blob([new Uint8Array(megabytes * 1_000_000)]), 'x');
+      const headers = { authorization: caller.authorization };
+      const answer = await fetch(`${address}/files`, { method: 'POST', body, headers });
+      expect([answer.status, await answer.json()]).toMatchObject([422, { error: { code: 'validation_failed' } }]);
+    }
+  });
+
   it('removes files past their time, but not those that a job reads', async () => {
     const owner = await bed.caller();
     const [kept, gone] = [await put('kept', owner), await put('gone', owner)];

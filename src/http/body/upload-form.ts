@@ -11,6 +11,8 @@ export interface UploadForm {
   content: AsyncIterable<Uint8Array>;
   /** A field, if it has arrived. */
   field(name: string): string | undefined;
+  /** Reads and drops the rest of the request, so that a client that is still sending gets its answer. */
+  discard(): void;
 }
 
 const LIMITS = { fileSize: Number.POSITIVE_INFINITY, files: 1, fields: 100, fieldSize: 65_536, parts: 101 };
@@ -103,5 +105,13 @@ export async function openUploadForm(request: FastifyRequest): Promise<UploadFor
     await nextFile();
   }
 
-  return { filename: part.filename ?? '', content: content(part), field: (name) => fields.get(name) };
+  return {
+    filename: part.filename ?? '',
+    content: content(part),
+    field: (name) => fields.get(name),
+    discard() {
+      request.raw.unpipe();
+      request.raw.resume();
+    },
+  };
 }

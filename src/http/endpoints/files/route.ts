@@ -50,11 +50,15 @@ export const fileRoutes: FastifyPluginAsyncTypebox<{ files: FilesService }> = as
       };
       // A purpose that precedes the file is checked before the file is read.
       if (form.field('purpose') !== undefined) purpose();
-      const received = await files.receive(principalOf(request).account.id, {
+      const upload = {
         filename: form.filename,
         content: form.content,
         purpose,
         announcedBytes: Number(request.headers['content-length'] ?? 0),
+      };
+      const received = await files.receive(principalOf(request).account.id, upload).catch((error) => {
+        form.discard();
+        throw error;
       });
       const { filename, purpose: decided, sha256 } = received.file;
       let isReplay = true;
