@@ -66,7 +66,10 @@ export function createBackgroundJobs(dependencies: BackgroundJobsDependencies): 
     async stop() {
       await fileRetention.stop();
       leases.stop();
-      await authentication.flushUses();
+      // On a full disk, for example. Everything else must still be closed.
+      await authentication
+        .flushUses()
+        .catch((error) => logger.error({ err: error }, 'failed to write the times of last use of keys'));
     },
   };
 }

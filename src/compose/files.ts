@@ -1,8 +1,11 @@
 import { join } from 'node:path';
 import { createDiskBlobStore } from '../adapters/blobs/disk.ts';
+import { createDiskSpace } from '../adapters/blobs/disk-space.ts';
+import { createReservedBlobStore } from '../adapters/blobs/reserved.ts';
 import type { Store } from '../adapters/store.ts';
 import type { ResolvedConfig } from '../config/load.ts';
 import type { BlobStore } from '../ports/blobs.ts';
+import type { DiskSpace } from '../ports/disk-space.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { ProcessIdentity } from '../ports/process-identity.ts';
 import { systemClock as clock } from '../runtime/clock.ts';
@@ -14,6 +17,7 @@ const SWEEP_MS = 60_000;
 
 export interface FileParts {
   blobs: BlobStore;
+  space: DiskSpace;
   files: FilesService;
   retention: FileRetention;
   schedule: FileRetentionSchedule;
@@ -28,16 +32,20 @@ export function composeFiles(options: {
 }): FileParts {
   const { config, store, identity, logger } = options;
   const { startedAt } = identity;
-  const blobs = createDiskBlobStore({ directory: join(config.dataDir, 'blobs'), now: clock.now });
+  const disk = createDiskBlobStore({ directory: join(config.dataDir, 'blobs'), now: clock.now });
+  const { reserveBytes } = config.disk;
+  const space = createDiskSpace({ directory: config.dataDir, reserveBytes, now: clock.now });
+  const blobs = createReservedBlobStore(disk, space);
   const stopping = new AbortController();
   const retention = createFileRetention({ files: store.files, blobs, clock, startedAt, signal: stopping.signal });
   return {
     blobs,
+    space,
     retention,
     files: createFiles({ files: store.files, blobs, retention, settings: config.files, identity, clock }),
     schedule: createFileRetentionSchedule({
       retention,
-      removeInterrupted: () => blobs.sweepTemporary(clock.now() - startedAt),
+      removeInterrupted: () => disk.sweepTemporary(clock.now() - startedAt),
       everyMs: SWEEP_MS,
       logger,
       stopping,

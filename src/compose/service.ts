@@ -10,9 +10,11 @@ import { createLineExecutor } from '../http/endpoints/batches/line-executor.ts';
 import { lineFormat } from '../http/endpoints/batches/line-format.ts';
 import { createServer } from '../http/server.ts';
 import { createLogger } from '../logging/logger.ts';
+import { createDiskMetrics } from '../metrics/disk-metrics.ts';
 import { createEngineMetrics } from '../metrics/engine-metrics.ts';
 import { createMetrics } from '../metrics/metrics.ts';
 import { createUpstreamMetrics } from '../metrics/upstream-metrics.ts';
+import type { DiskSpace } from '../ports/disk-space.ts';
 import { systemClock as clock } from '../runtime/clock.ts';
 import { createAccounts } from '../services/access/accounts.ts';
 import { createAuthentication } from '../services/access/authentication.ts';
@@ -48,13 +50,12 @@ export interface StartOptions {
 }
 
 /** Reasons why the service cannot answer requests. */
-async function unreadyReasons({ revisions }: Store): Promise<string[]> {
-  try {
-    await revisions.current();
-    return [];
-  } catch {
-    return ['the database does not answer'];
-  }
+async function unreadyReasons({ revisions }: Store, space: DiskSpace): Promise<string[]> {
+  const reasons: string[] = [];
+  await revisions.current().catch(() => reasons.push('the database does not answer'));
+  const { isLow, freeBytes, reserveBytes } = await space.status();
+  if (isLow) reasons.push(`the disk has ${freeBytes} bytes free, less than the reserve of ${reserveBytes}`);
+  return reasons;
 }
 
 const modelsWithWeights = (entries: readonly ModelEntry[]) =>
@@ -80,7 +81,8 @@ export async function startService(config: ResolvedConfig, options: StartOptions
   const temporaryDirectory = join(config.dataDir, 'tmp');
   // Left over from a previous process.
   await rm(temporaryDirectory, { recursive: true, force: true });
-  const { blobs, files, retention, schedule } = composeFiles({ config, store, identity, logger });
+  const { blobs, space, files, retention, schedule } = composeFiles({ config, store, identity, logger });
+  createDiskMetrics(metrics.registry, space.status);
 
   const accounts = createAccounts({ accounts: store.accounts, clock });
   const keys = createKeys({ accounts, keys: store.keys, clock });
@@ -128,6 +130,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     format: lineFormat,
     settings: config.batches,
     interactiveRequests: load.count,
+    space,
     identity,
     clock,
     logger,
@@ -135,6 +138,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
   const idempotency = createIdempotency({
     repository: store.idempotency,
     blobs,
+    space,
     quota: { items: config.idempotency.quotaKeys, bytes: config.idempotency.quotaBytes },
     clock,
     identity,
@@ -176,7 +180,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     inference,
     temporaryDirectory,
     maxInlineAudioBytes: config.audio.maxInlineBytes,
-    unready: () => unreadyReasons(store),
+    unready: () => unreadyReasons(store, space),
   });
 
   await background.prepare();

@@ -147,6 +147,15 @@ export const ConfigSchema = Type.Object(
       },
       'Files store',
     ),
+    disk: section(
+      {
+        reserveBytes: count(
+          536_870_912,
+          'With less free space in data_dir, uploads, batches and stored answers wait or are refused, and /readyz says not ready',
+        ),
+      },
+      'Free space',
+    ),
     idempotency: section(
       {
         quotaKeys: count(1_000_000, 'Idempotency keys of each account within 24 hours; 0: no limit'),

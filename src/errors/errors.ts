@@ -102,6 +102,10 @@ export const errors = {
     new ApiError('capacity_exceeded', `The queue of this model is full: ${detail}. Try again later.`, {
       retryAfterSeconds,
     }),
+  storageFull: () =>
+    new ApiError('capacity_exceeded', 'The server is low on disk space and stores nothing new. Try again later.', {
+      retryAfterSeconds: 60,
+    }),
   clientCancelled: () => new ApiError('client_cancelled', 'The client closed the request.'),
   shuttingDown: () =>
     new ApiError(

@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { account } from '../../test/contracts/key-fixtures.ts';
 import { createDiskBlobStore, type DiskBlobStore } from '../adapters/blobs/disk.ts';
 import { openStore, type Store } from '../adapters/store.ts';
+import type { DiskSpace } from '../ports/disk-space.ts';
 import type { Quota } from '../ports/quotas.ts';
 import { createIdempotency, type Idempotency, type IdempotentRequest, type Run } from './idempotency.ts';
 
@@ -21,7 +22,7 @@ const clock = { time: Date.UTC(2026, 10, 15), now: () => clock.time };
 
 /** A server process on the same store. While it waits for another one, its clock moves on. */
 function newProcess(
-  options: { ownerId?: string; maxBodyBytes?: number; quota?: Quota; onWait?: () => void } = {},
+  options: { ownerId?: string; maxBodyBytes?: number; quota?: Quota; space?: DiskSpace; onWait?: () => void } = {},
 ): Idempotency {
   return createIdempotency({
     repository: store.idempotency,
@@ -31,6 +32,7 @@ function newProcess(
     randomId: randomUUID,
     maxBodyBytes: options.maxBodyBytes,
     quota: options.quota,
+    space: options.space,
     wait: async (ms) => {
       options.onWait?.();
       clock.time += ms;
@@ -269,6 +271,21 @@ describe('idempotency', () => {
       await second.abandon();
     }
     expect((await replayed(service, of)).body).toHaveLength(150_000);
+  });
+
+  it('keeps no answer while the disk is low on space, and bills the retry once', async () => {
+    const status = { freeBytes: 1, reserveBytes: 2, isLow: true };
+    const service = newProcess({ space: { status: async () => status } });
+    const of = request();
+    const first = await run(service, of);
+    const waiting = replayed(service, of);
+    await first.complete(ok('small'));
+    expect((await waiting).body.toString()).toBe('small');
+    status.isLow = false;
+    const second = await run(service, of);
+    expect(second.billingId).toBe(first.billingId);
+    await second.complete(ok('again'));
+    expect((await replayed(service, of)).body.toString()).toBe('again');
   });
 
   it('refuses new keys over the quota until others expire, answers with errors included', async () => {

@@ -6,9 +6,11 @@ import { cancellation } from '../errors/cancellation.ts';
 import { errors } from '../errors/errors.ts';
 import type { BlobStore } from '../ports/blobs.ts';
 import type { Clock } from '../ports/clock.ts';
+import type { DiskSpace } from '../ports/disk-space.ts';
 import type { IdempotencyRecord, IdempotencyRepository, Ownership, StoredAnswer } from '../ports/idempotency.ts';
 import type { ProcessIdentity } from '../ports/process-identity.ts';
 import type { Quota } from '../ports/quotas.ts';
+import { StorageFullError } from '../ports/store-errors.ts';
 import { untilAborted } from '../runtime/abort.ts';
 
 export interface IdempotentRequest {
@@ -69,6 +71,8 @@ export interface IdempotencyDependencies {
   /** Larger bodies go to the blob store. */
   inlineBytes?: number | undefined;
   maxBodyBytes?: number | undefined;
+  /** Answers are not kept while the disk is low on space. */
+  space?: DiskSpace | undefined;
   /** For each account: keys within the retention, and bytes of their answers. */
   quota?: Quota | undefined;
   sweepRecords?: number | undefined;
@@ -95,7 +99,7 @@ type KeptAnswer = StoredAnswer & { blobKey: string };
  * ignored.
  */
 export function createIdempotency(dependencies: IdempotencyDependencies): Idempotency {
-  const { repository, blobs, clock, identity, randomId } = dependencies;
+  const { repository, blobs, clock, identity, randomId, space } = dependencies;
   const { ownerId, leaseMs } = identity;
   const { retentionMs = 86_400_000, sweepRecords = 500 } = dependencies;
   const { inlineBytes = 65_536, maxBodyBytes = 67_108_864, quota = { items: 0, bytes: 0 } } = dependencies;
@@ -105,7 +109,11 @@ export function createIdempotency(dependencies: IdempotencyDependencies): Idempo
   const claim = async (id: string, { accountId, bodyHash }: IdempotentRequest) => {
     const now = clock.now();
     const times = { leaseUntil: now + leaseMs, expiresAt: now + retentionMs, now };
-    const result = await repository.claim({ id, accountId, bodyHash, runId: randomId(), ownerId, ...times }, quota);
+    const result = await repository
+      .claim({ id, accountId, bodyHash, runId: randomId(), ownerId, ...times }, quota)
+      .catch((error) => {
+        throw error instanceof StorageFullError ? errors.storageFull() : error;
+      });
     if (result === undefined) throw tooManyKeys(quota.items);
     if (result.replacedRunId !== undefined) await blobs.delete(blobKeyOf({ id, runId: result.replacedRunId }));
     return result;
@@ -138,11 +146,12 @@ export function createIdempotency(dependencies: IdempotencyDependencies): Idempo
     };
     const hasRoom = async (bytes: number): Promise<boolean> =>
       quota.bytes === 0 || (await repository.stored(accountId)).bytes + bytes <= quota.bytes;
-    /** An answer that passes the quota is not kept; a retry runs again under the same billing id. */
+    /** Without room, the answer is not kept; a retry runs again under the same billing id. */
     const store = async ({ status, headers, body }: Answer): Promise<void> => {
       const bytes = body.length;
       const inline = bytes <= inlineBytes;
-      if (!inline && !(await hasRoom(bytes))) return repository.release(ownership);
+      const isLow = (await space?.status())?.isLow;
+      if (isLow || (!inline && !(await hasRoom(bytes)))) return repository.release(ownership);
       if (!inline) await blobs.put(blobKey, single(body));
       const answer = { status, headers, body: inline ? body : null, bytes };
       const outcome = await repository.complete(ownership, answer, quota);

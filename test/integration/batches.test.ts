@@ -394,6 +394,25 @@ describe('batches', () => {
     expect(await customIds(ended.outputFileId)).toHaveLength(5);
   });
 
+  it('waits with new batches while the disk is low on space', async () => {
+    const status = { freeBytes: 1, reserveBytes: 2, isLow: true };
+    let asked = 0;
+    const space = {
+      status: async () => {
+        asked += 1;
+        return status;
+      },
+    };
+    const { order, calls, runner } = start({ space });
+    const batch = await order(requests(3));
+    await expect.poll(() => asked).toBeGreaterThan(1);
+    expect((await current(batch)).status).toBe('validating');
+    expect(calls).toEqual([]);
+    status.isLow = false;
+    runner.wake();
+    expect((await reached(batch, 'completed')).counts).toEqual({ total: 3, completed: 3, failed: 0 });
+  });
+
   it('fails the rest when the key is revoked', async () => {
     const { order, hold, release, atWork } = start();
     const owner = await bed.caller();

@@ -1,4 +1,5 @@
 import type { Batch } from '../../domain/batch.ts';
+import type { DiskSpace } from '../../ports/disk-space.ts';
 import type { Logger } from '../../ports/logger.ts';
 import type { ProcessIdentity } from '../../ports/process-identity.ts';
 import { LeaseLostError } from '../../ports/store-errors.ts';
@@ -30,6 +31,8 @@ export interface BatchRunnerDependencies
   /** Interactive requests that wait or run. */
   interactiveRequests(): number;
   identity: ProcessIdentity;
+  /** No batch is begun while the disk is low on space. */
+  space?: DiskSpace | undefined;
   logger: Pick<Logger, 'info' | 'warn' | 'error'>;
 }
 
@@ -56,7 +59,7 @@ interface RunningJob {
 }
 
 export function createBatchRunner(dependencies: BatchRunnerDependencies): BatchRunner {
-  const { batches, blobs, settings, interactiveRequests, identity, clock, logger } = dependencies;
+  const { batches, blobs, settings, interactiveRequests, identity, space, clock, logger } = dependencies;
   const { ownerId } = identity;
   const slots = createLineSlots();
   const concurrency = createConcurrencyControl(settings.concurrency);
@@ -130,6 +133,8 @@ export function createBatchRunner(dependencies: BatchRunnerDependencies): BatchR
     const now = clock.now();
     for (const [id, { batch, stop }] of running) if (cancelled.has(id) || now >= batch.expiresAt) stop.abort();
     if (pause.signal.aborted) return;
+    // Results could not be stored.
+    if ((await space?.status())?.isLow) return;
     const room = MAX_ACTIVE - running.size;
     const makesRoom = room <= 0 ? longestRunning(now) : undefined;
     if (room <= 0 && makesRoom === undefined) return;

@@ -7,6 +7,7 @@ import type { BlobStore, ByteRange } from '../../ports/blobs.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { FileQuery, FileRepository } from '../../ports/files.ts';
 import type { ProcessIdentity } from '../../ports/process-identity.ts';
+import { StorageFullError } from '../../ports/store-errors.ts';
 import { createId } from '../../runtime/ids.ts';
 import type { FileRetention } from './file-retention.ts';
 import { type CountedUpload, createUploadQuota } from './upload-quota.ts';
@@ -154,7 +155,9 @@ export function createFiles(dependencies: FilesDependencies): FilesService {
         // Inside the source, so that no blob is left when this throws.
         decided.purpose = purpose();
       }
-      const { bytes, sha256 } = await blobs.put(blobKey, whole());
+      const { bytes, sha256 } = await blobs.put(blobKey, whole()).catch((error) => {
+        throw error instanceof StorageFullError ? errors.storageFull() : error;
+      });
       const createdAt = clock.now();
       return {
         id: createId('file', createdAt),
