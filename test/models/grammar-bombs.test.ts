@@ -1,0 +1,97 @@
+import { expect, it } from 'vitest';
+import type { EngineSpec } from '../../src/domain/model.ts';
+import { drivers } from '../../src/engines/drivers.ts';
+import type { ChatRequest } from '../../src/engines/engine.ts';
+import { createEngineRegistry, noMetrics } from '../../src/engines/registry.ts';
+import { systemClock } from '../../src/runtime/clock.ts';
+import { callContext, testModel } from '../fixtures/engine-bed.ts';
+import { weights } from './weights.ts';
+
+const SLUG = 'huggingfacetb/smollm2-135m-instruct';
+const quiet = { debug() {}, info() {}, warn() {}, error() {} };
+
+const texts = (count: number) => Array.from({ length: count }, (_, index) => `v${index}`);
+const format = (schema: Record<string, unknown>): Partial<ChatRequest> => ({ format: { type: 'json_schema', schema } });
+
+/** Each level refers to the next one twice. */
+function nested(level: (next: object, again: object) => object): Record<string, unknown> {
+  const definitions = Array.from({ length: 30 }, (_, at) => {
+    const [next, again] = [{ $ref: `#/$defs/a${at + 1}` }, { $ref: `#/$defs/b${at + 1}` }];
+    return [
+      [`a${at}`, level(next, again)],
+      [`b${at}`, level(again, next)],
+    ];
+  });
+  const last = { a30: { type: 'string' }, b30: { type: 'integer' } };
+  return { $ref: '#/$defs/a0', $defs: { ...Object.fromEntries(definitions.flat()), ...last } };
+}
+
+const ACCEPTED: Record<string, Partial<ChatRequest>> = {
+  'empty alternatives': format({ type: 'string', pattern: `^(${'(|)'.repeat(25)}x){2}$` }),
+  'anyOf of references': format(nested((next, again) => ({ anyOf: [next, again] }))),
+  'enum of 5000': format({ enum: texts(5_000) }),
+  'enum and enum': format({ allOf: [{ enum: texts(5_000) }, { enum: texts(5_000) }] }),
+};
+const REFUSED: Record<string, Partial<ChatRequest>> = {
+  pattern: format({ type: 'string', pattern: '^((a{1,50}){1,50}){1,50}$' }),
+  oneOf: format({ oneOf: texts(2_000).map((value) => ({ const: value })) }),
+  enum: { tools: [{ name: 'act', parameters: { properties: { x: { enum: [...texts(5_000).map(spread)] } } } }] },
+};
+
+/** Texts that differ in their first character. */
+function spread(_: string, index: number): string {
+  return String.fromCodePoint(0x4e00 + index);
+}
+
+it('hostile schemas neither stop nor slow the engine', async () => {
+  const spec = await weights<EngineSpec['options']>(SLUG);
+  const model = testModel(SLUG, spec.engine);
+  const registry = createEngineRegistry({
+    weights: { ensure: async () => ({ directory: spec.directory }) },
+    settings: {
+      queueLength: 256,
+      queueTimeoutSeconds: 60,
+      loadTimeoutSeconds: 60,
+      hangTimeoutSeconds: 5,
+      idleUnloadSeconds: 0,
+      memoryBudgetMb: 0,
+      retryUnavailableSeconds: 60,
+    },
+    drivers,
+    driverSettings: { onnxProcesses: 1, onnxThreads: 1, llamaThreads: 1, llamaSequences: 2 },
+    clock: systemClock,
+    logger: quiet,
+    metrics: noMetrics,
+    environment: process.env,
+  });
+  const chat = async (more: Partial<ChatRequest>) => {
+    const context = callContext();
+    using lease = await registry.acquire(model, context);
+    const request: ChatRequest = {
+      prompt: { messages: [{ role: 'user', content: 'Write a word.' }] },
+      maxTokens: 4,
+      seed: 1,
+      ...more,
+    };
+    const generation = lease.engine.chat?.generate(request, context);
+    for await (const _ of generation ?? []);
+    return generation?.usageSoFar().completionTokens ?? 0;
+  };
+  try {
+    expect(await chat({})).toBeGreaterThan(0);
+    const [before] = await registry.list();
+    const accepted = await Promise.all(Object.values(ACCEPTED).map(chat));
+    for (const tokens of accepted) expect(tokens).toBeGreaterThan(0);
+    for (const [keyword, request] of Object.entries(REFUSED)) {
+      await expect(chat(request)).rejects.toMatchObject({
+        status: 422,
+        message: expect.stringContaining(`'${keyword}'`),
+      });
+    }
+    expect(await chat({})).toBeGreaterThan(0);
+    const [after] = await registry.list();
+    expect(after).toMatchObject({ status: 'ready', pids: before?.pids });
+  } finally {
+    await registry.close(0);
+  }
+});
