@@ -3,7 +3,7 @@ import { list, SPACE, tail } from './json-grammar.ts';
 import { cannotExpress, type SchemaObject } from './schema-document.ts';
 
 /** A tuple, a list of equal items, or a tuple and a list after it. */
-export function arrayGrammar({ rules, convert }: Conversion, schema: SchemaObject, place: Place): string {
+export function arrayGrammar({ rules, shapes, convert }: Conversion, schema: SchemaObject, place: Place): string {
   if (schema.uniqueItems === true) throw cannotExpress(place.location, 'uniqueItems');
   const least = countOf(schema, 'minItems', place) ?? 0;
   const most = countOf(schema, 'maxItems', place) ?? Number.POSITIVE_INFINITY;
@@ -16,15 +16,20 @@ export function arrayGrammar({ rules, convert }: Conversion, schema: SchemaObjec
   const min = Math.max(0, least - leading.length);
   const max = others === false || (tuple.length > 0 && others === undefined && min === 0) ? 0 : most - leading.length;
   if (min > max) throw cannotExpress(place.location, 'minItems', 'too few items are allowed');
+  const shaped = (name: string, items: readonly string[]) => {
+    shapes.set(name, { type: 'list', starts: '[', items });
+    return name;
+  };
   if (max === 0) {
-    return rules.add(place.hint, ['"["', SPACE, leading.join(` ${SPACE} "," ${SPACE} `), SPACE, '"]"'].join(' '));
+    const tupleOnly = ['"["', SPACE, leading.join(` ${SPACE} "," ${SPACE} `), SPACE, '"]"'].join(' ');
+    return shaped(rules.add(place.hint, tupleOnly), leading);
   }
   const item = convert(others, inside(place, ['items'], 'item'));
   const rest =
     leading.length === 0
       ? list(rules, item, min, max)
       : `${leading.join(` "," ${SPACE} `)} ${tail(rules, item, min, max)}`;
-  return rules.add(place.hint, `"[" ${SPACE} ${rest} "]"`);
+  return shaped(rules.add(place.hint, `"[" ${SPACE} ${rest} "]"`), [...leading, item]);
 }
 
 function tupleOf({ prefixItems, items }: SchemaObject): readonly unknown[] {

@@ -8,7 +8,7 @@ import { hasType } from './schema-types.ts';
 
 /** `anyOf` and `oneOf`: one of the branches, each together with the keywords beside them. */
 export function choiceGrammar(conversion: Conversion, schema: SchemaObject, place: Place): string {
-  const { rules, convert, intersect } = conversion;
+  const { rules, shapes, convert, intersect } = conversion;
   const keyword = 'anyOf' in schema ? 'anyOf' : 'oneOf';
   const { [keyword]: branches, ...rest } = schema;
   if (!Array.isArray(branches) || branches.length === 0) {
@@ -25,8 +25,11 @@ export function choiceGrammar(conversion: Conversion, schema: SchemaObject, plac
     }),
   );
   const name = rules.addChoice(place.hint, alternatives);
-  const count = rules.alternativesOf(name).length;
-  checkAlternatives(count, place.location, keyword, `there are ${count} alternatives`);
+  const distinct = rules.alternativesOf(name);
+  const { location } = place;
+  checkAlternatives(distinct.length, location, keyword, `there are ${distinct.length} alternatives`);
+  if (distinct.length > 1) shapes.set(name, { type: 'choice', alternatives: distinct, location, keyword });
+  else if (distinct[0] !== undefined) shapes.set(name, { type: 'alias', of: distinct[0] });
   return name;
 }
 
@@ -45,7 +48,7 @@ function requireDisjoint({ expand, budget }: Conversion, branches: readonly unkn
 
 /** `enum` and `const`. */
 export function listedGrammar(
-  { rules, budget }: Conversion,
+  { rules, budget, shapes }: Conversion,
   schema: SchemaObject,
   keys: readonly string[],
   { location, hint }: Place,
@@ -61,5 +64,11 @@ export function listedGrammar(
     .map((value) => JSON.stringify(value))
     .filter((text) => only === undefined || text === only);
   if (texts.length === 0) throw cannotExpress(location, 'enum', 'no value is left to choose from');
-  return literalChoice(rules, texts, { hint, location, keyword });
+  const name = literalChoice(rules, texts, { hint, location, keyword });
+  shapes.set(name, { type: 'scalar', starts: startsOf(texts), ways: 1, texts: new Set(texts) });
+  return name;
 }
+
+/** First characters of JSON texts, `0` for numbers. */
+const startsOf = (texts: readonly string[]) =>
+  [...new Set(texts.map((text) => (/^[-\d]/.test(text) ? '0' : text.charAt(0))))].join('');

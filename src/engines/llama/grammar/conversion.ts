@@ -1,6 +1,7 @@
 import type { FieldPath } from '../../../errors/fields.ts';
 import type { CompileBudget } from './budget.ts';
 import type { GrammarRules } from './grammar-rules.ts';
+import type { Shapes } from './grammar-shape.ts';
 import { cannotExpress, type SchemaObject } from './schema-document.ts';
 
 /** Where in a schema the conversion is. */
@@ -17,6 +18,8 @@ export interface Place {
 export interface Conversion {
   rules: GrammarRules;
   budget: CompileBudget;
+  /** What the rules match, for `checkWidth`. */
+  shapes: Shapes;
   /** Adds the rules of a schema and returns a GBNF expression for its values. */
   convert(schema: unknown, place: Place): string;
   /** Follows references and merges `allOf`, at the top level of the schema only. */

@@ -14,7 +14,7 @@ const LARGEST = 10 ** MAX_DIGITS - 1;
 
 /** The numbers of a schema with `minimum`, `maximum` and the like. */
 export function numberSchemaGrammar(
-  { rules }: Conversion,
+  { rules, shapes }: Conversion,
   schema: SchemaObject,
   integer: boolean,
   { location }: Place,
@@ -33,7 +33,9 @@ export function numberSchemaGrammar(
       })
     : numberGrammar(range, exclusive);
   if (expression === undefined) throw cannotExpress(location, 'minimum', 'no number lies between the bounds');
-  return rules.add(whole ? 'integer' : 'number', expression);
+  const name = rules.add(whole ? 'integer' : 'number', expression);
+  shapes.set(name, { type: 'scalar', starts: '0', ways: 1 });
+  return name;
 }
 
 /** A GBNF expression for the integers of a range, undefined when there is none. */

@@ -6,7 +6,7 @@ import { assertionKeys, cannotExpress, isObject, type SchemaObject } from './sch
 
 /** An object with declared properties in their order, or else a map from any name to one kind of value. */
 export function objectGrammar(conversion: Conversion, schema: SchemaObject, place: Place): string {
-  const { rules, convert } = conversion;
+  const { rules, shapes, convert } = conversion;
   const required = Array.isArray(schema.required) ? schema.required.map(String) : [];
   const others = schema.additionalProperties ?? true;
   const most = countOf(schema, 'maxProperties', place) ?? Number.POSITIVE_INFINITY;
@@ -32,13 +32,17 @@ export function objectGrammar(conversion: Conversion, schema: SchemaObject, plac
   checkAlternatives(optional, place.location, 'properties', `${optional} optional properties follow each other`);
   let needed = least - required.length;
   const members = possible.map((name) => ({
+    name,
     required: isRequired.has(name) || needed-- > 0,
-    expression: rules.add(
-      `${place.hint}-${name}`,
-      `${literal(JSON.stringify(name))} ":" ${SPACE} ${convert(schemaOf(name), inside(place, ['properties', name], name))}`,
-    ),
+    value: convert(schemaOf(name), inside(place, ['properties', name], name)),
   }));
-  return rules.add(place.hint, `"{" ${SPACE} ${memberList(rules, members, place.hint)} "}"`);
+  const written = members.map(({ name, required, value }) => ({
+    required,
+    expression: rules.add(`${place.hint}-${name}`, `${literal(JSON.stringify(name))} ":" ${SPACE} ${value}`),
+  }));
+  const rule = rules.add(place.hint, `"{" ${SPACE} ${memberList(rules, written, place.hint)} "}"`);
+  shapes.set(rule, { type: 'object', members });
+  return rule;
 }
 
 /** Length of the longest run of items that pass the test. */
@@ -60,12 +64,15 @@ interface MapParts {
   names: unknown;
 }
 
-function mapGrammar({ rules, convert }: Conversion, { others, most, names }: MapParts, place: Place): string {
+function mapGrammar({ rules, shapes, convert }: Conversion, { others, most, names }: MapParts, place: Place): string {
   const key = isObject(names)
     ? convert({ type: 'string', ...names }, inside(place, ['propertyNames'], 'key'))
     : jsonRules(rules).string;
-  const pair = `${key} ":" ${SPACE} ${convert(others, inside(place, ['additionalProperties'], 'item'))}`;
-  return rules.add(place.hint, `"{" ${SPACE} ${list(rules, rules.add(`${place.hint}-pair`, pair), 0, most)} "}"`);
+  const value = convert(others, inside(place, ['additionalProperties'], 'item'));
+  const pair = rules.add(`${place.hint}-pair`, `${key} ":" ${SPACE} ${value}`);
+  const rule = rules.add(place.hint, `"{" ${SPACE} ${list(rules, pair, 0, most)} "}"`);
+  shapes.set(rule, { type: 'list', starts: '{', items: [key, value] });
+  return rule;
 }
 
 /** Declared names are not checked against `propertyNames`, so only a rule that allows every name may be there. */

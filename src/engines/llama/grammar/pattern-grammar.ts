@@ -51,7 +51,7 @@ const CONTROL_ESCAPES: Record<string, string> = { n: '\\n', t: '\\t', r: '\\r', 
  * A regular expression as a GBNF expression for the inside of a JSON string. What it matches always matches the expression. Some
  * rare matches (escaped controls, line ends for a dot) are left out.
  */
-export function patternGrammar(rules: GrammarRules, pattern: string): string {
+export function patternGrammar(rules: GrammarRules, pattern: string): { text: string; ways: number } {
   const characters = [...pattern];
   let at = 0;
   let depth = 0;
@@ -216,10 +216,9 @@ export function patternGrammar(rules: GrammarRules, pattern: string): string {
     { ...body, text: `(${body.text})` },
     ...(anchoredEnd ? [] : [anything]),
   ]);
-  if (whole.ways > MAX_WAYS || (whole.ambiguous && whole.positions > MAX_WAYS)) {
-    throw new ComplexPattern('a text could match it in too many ways at once');
-  }
-  return whole.text;
+  const ways = whole.ambiguous ? Math.max(whole.positions, whole.ways) : whole.ways;
+  if (ways > MAX_WAYS) throw new ComplexPattern('a text could match it in too many ways at once');
+  return { text: whole.text, ways };
 }
 
 interface CharacterSet {

@@ -163,3 +163,45 @@ describe('the grammar of a complex schema', () => {
     expect(compile(schema).error).toBeUndefined();
   });
 });
+
+describe('alternatives that begin alike', () => {
+  const object = (properties: Record<string, unknown>) => ({
+    type: 'object',
+    properties,
+    required: Object.keys(properties),
+    additionalProperties: false,
+  });
+  const choice = (branches: number, branch: (index: number) => object) => ({
+    anyOf: Array.from({ length: branches }, (_, index) => branch(index)),
+  });
+  const levels = (depth: number, branches: number, branch: (next: object, index: number) => object) => {
+    const next = (level: number) => (level < depth ? { $ref: `#/$defs/d${level}` } : { type: 'integer' });
+    const definitions = Array.from({ length: depth }, (_, level) => [
+      `d${level}`,
+      choice(branches, (index) => branch(next(level + 1), index)),
+    ]);
+    return { $ref: '#/$defs/d0', $defs: Object.fromEntries(definitions) };
+  };
+
+  it('are refused if they multiply at each level', () => {
+    const { error } = compile(levels(5, 5, (next, index) => object({ a: next, kind: { const: index } })));
+    expect(error).toMatchObject({ status: 422 });
+    expect(error?.message).toMatch(/'anyOf' .* is too complex .* begin with a required property/);
+    const lists = levels(3, 8, (next, index) => ({ type: 'array', items: next, minItems: index }));
+    expect(compile(lists).error?.message).toContain("'anyOf'");
+  });
+
+  it('are refused if they contain themselves before they differ', () => {
+    const node = choice(2, (index) => object({ left: { $ref: '#/$defs/node' }, operator: { const: index } }));
+    expect(compile({ $ref: '#/$defs/node', $defs: { node } }).error?.message).toContain("'anyOf'");
+  });
+
+  it.each([
+    ['a constant comes first', (next: object, index: number) => object({ kind: { const: index }, a: next })],
+    ['the next name differs', (next: object, index: number) => object({ id: { type: 'string' }, [`a${index}`]: next })],
+  ])('are accepted at any depth if %s', (_, branch) => {
+    expect(compile(levels(20, 8, branch)).error).toBeUndefined();
+    const node = choice(8, (index) => branch({ anyOf: [{ $ref: '#/$defs/node' }, { type: 'null' }] }, index));
+    expect(compile({ $ref: '#/$defs/node', $defs: { node } }).error).toBeUndefined();
+  });
+});

@@ -3,6 +3,7 @@ import type { CompileBudget } from './budget.ts';
 import { choiceGrammar, listedGrammar } from './choice-grammar.ts';
 import type { Conversion, Place } from './conversion.ts';
 import type { GrammarRules } from './grammar-rules.ts';
+import type { Shapes } from './grammar-shape.ts';
 import { jsonRules } from './json-grammar.ts';
 import { numberSchemaGrammar } from './number-grammar.ts';
 import { objectGrammar } from './object-grammar.ts';
@@ -23,6 +24,7 @@ export interface ConverterOptions {
 
 /** Adds rules for parts of a schema to a grammar. */
 export function createConverter({ rules, budget, document }: ConverterOptions): Conversion {
+  const shapes: Shapes = new Map();
   const references = createReferences({ rules, budget, document });
   /** Parts that several places share are converted once, or nested references would double the work at each level. */
   const converted = new Map<SchemaObject, string>();
@@ -64,7 +66,15 @@ export function createConverter({ rules, budget, document }: ConverterOptions): 
     if (wrong !== undefined) throw cannotExpress(place.location, 'type', `'${wrong}' is no JSON type`);
     if (types.length === 0) throw cannotExpress(place.location, 'type', 'no type is left to choose from');
     const alternatives = types.map((type) => ofType(type, schema, place));
-    return alternatives.length === 1 ? alternatives.join('') : rules.add(place.hint, alternatives.join(' | '));
+    if (alternatives.length === 1) return alternatives.join('');
+    const name = rules.add(place.hint, alternatives.join(' | '));
+    shapes.set(name, { type: 'choice', alternatives, location: place.location, keyword: 'type' });
+    return name;
+  };
+
+  const shaped = (name: string, starts: string): string => {
+    shapes.set(name, { type: 'scalar', starts, ways: 1 });
+    return name;
   };
 
   const ofType = (type: string, schema: SchemaObject, place: Place): string => {
@@ -76,9 +86,9 @@ export function createConverter({ rules, budget, document }: ConverterOptions): 
       case 'string':
         return stringGrammar(conversion, schema, place);
       case 'boolean':
-        return jsonRules(rules).boolean;
+        return shaped(jsonRules(rules).boolean, 'tf');
       case 'null':
-        return jsonRules(rules).null;
+        return shaped(jsonRules(rules).null, 'n');
       default:
         return numberSchemaGrammar(conversion, schema, type === 'integer', place);
     }
@@ -87,6 +97,7 @@ export function createConverter({ rules, budget, document }: ConverterOptions): 
   const conversion: Conversion = {
     rules,
     budget,
+    shapes,
     convert,
     expand: references.expand,
     intersect: references.intersect,

@@ -2,6 +2,7 @@ import { errors } from '../../../errors/errors.ts';
 import { type FieldPath, fieldText } from '../../../errors/fields.ts';
 import { type CompileBudget, createBudget } from './budget.ts';
 import { createGrammarRules, GrammarTooLarge } from './grammar-rules.ts';
+import { checkWidth } from './grammar-shape.ts';
 import { jsonRules } from './json-grammar.ts';
 import { createConverter } from './schema-converter.ts';
 import { isLargerThan } from './schema-document.ts';
@@ -18,8 +19,10 @@ export function schemaGrammar(schema: unknown, location: FieldPath, budget: Comp
   try {
     const rules = createGrammarRules();
     jsonRules(rules);
-    const { convert } = createConverter({ rules, budget, document: schema });
-    return rules.toText(convert(schema, { location, hint: 'value', depth: 0, open: [] }));
+    const { convert, shapes } = createConverter({ rules, budget, document: schema });
+    const root = convert(schema, { location, hint: 'value', depth: 0, open: [] });
+    checkWidth(shapes, root, budget);
+    return rules.toText(root);
   } catch (error) {
     throw error instanceof GrammarTooLarge ? tooLarge(location) : error;
   }

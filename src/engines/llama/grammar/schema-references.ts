@@ -88,7 +88,9 @@ export function createReferences({ rules, budget, document }: ReferencesOptions)
     const name = rules.reserve(`ref-${pointer.split('/').at(-1)}`);
     ruleOfReference.set(key, name);
     const inner = { ...place, open: [...place.open, pointer] };
-    rules.define(name, conversion.convert(keys.length > 1 ? merged(schema, inner) : target, inner));
+    const of = conversion.convert(keys.length > 1 ? merged(schema, inner) : target, inner);
+    rules.define(name, of);
+    conversion.shapes.set(name, { type: 'alias', of });
     return name;
   };
 

@@ -8,6 +8,12 @@ import { STRING_FORMATS } from './string-formats.ts';
 
 /** A JSON string with a pattern, a format or a length. */
 export function stringGrammar(conversion: Conversion, schema: SchemaObject, place: Place): string {
+  const { name, ways } = stringRule(conversion, schema, place);
+  conversion.shapes.set(name, { type: 'scalar', starts: '"', ways });
+  return name;
+}
+
+function stringRule(conversion: Conversion, schema: SchemaObject, place: Place): { name: string; ways: number } {
   const { rules } = conversion;
   const least = countOf(schema, 'minLength', place) ?? 0;
   const most = countOf(schema, 'maxLength', place) ?? Number.POSITIVE_INFINITY;
@@ -19,7 +25,8 @@ export function stringGrammar(conversion: Conversion, schema: SchemaObject, plac
   };
   if (typeof schema.pattern === 'string') {
     refuseBounds('pattern');
-    return rules.add(place.hint, `"\\"" ${patternExpression(conversion, schema.pattern, place)} "\\""`);
+    const { text, ways } = patternExpression(conversion, schema.pattern, place);
+    return { name: rules.add(place.hint, `"\\"" ${text} "\\""`), ways };
   }
   if (schema.format !== undefined) {
     const format = STRING_FORMATS[String(schema.format)];
@@ -27,13 +34,14 @@ export function stringGrammar(conversion: Conversion, schema: SchemaObject, plac
       throw cannotExpress(place.location, 'format', `known are ${Object.keys(STRING_FORMATS).join(', ')}`);
     }
     refuseBounds('format');
-    return rules.add(place.hint, `"\\"" ${rules.add(String(schema.format), format)} "\\""`);
+    return { name: rules.add(place.hint, `"\\"" ${rules.add(String(schema.format), format)} "\\""`), ways: 1 };
   }
-  if (!bounded) return jsonRules(rules).string;
-  return rules.add(place.hint, `"\\"" ${repeat(rules, jsonRules(rules).character, least, most)} "\\""`);
+  const { string, character } = jsonRules(rules);
+  if (!bounded) return { name: string, ways: 1 };
+  return { name: rules.add(place.hint, `"\\"" ${repeat(rules, character, least, most)} "\\""`), ways: 1 };
 }
 
-function patternExpression({ rules, budget }: Conversion, pattern: string, { location }: Place): string {
+function patternExpression({ rules, budget }: Conversion, pattern: string, { location }: Place) {
   budget.spend(pattern.length, location, 'pattern');
   try {
     return patternGrammar(rules, pattern);
