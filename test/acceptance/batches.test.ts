@@ -123,7 +123,7 @@ it('runs rerank too, and lists batches page by page', async () => {
   expect(isBatchList(await raw.json()), JSON.stringify(isBatchList.errors)).toBe(true);
 });
 
-it('answers and bills every line once, though it is killed twice in the middle', async () => {
+it('answers and bills every line once when the server is killed twice', async () => {
   const count = 1_500;
   const bodies = Array.from({ length: count }, (_, index) => ({
     model: EMBEDDING,
@@ -152,7 +152,7 @@ it('answers and bills every line once, though it is killed twice in the middle',
   expect(billed).toEqual({ n: count, ids: count });
 });
 
-it('keeps what is done when the client cancels', async () => {
+it('keeps finished lines when the client cancels', async () => {
   const bodies = Array.from({ length: 5_000 }, (_, index) => ({
     model: EMBEDDING,
     input: `Text ${index}, to be cancelled.`,

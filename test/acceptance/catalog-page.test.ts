@@ -13,7 +13,7 @@ import { startServer } from './start-server.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 
-/** The files shown in docs/catalog.md must work as they stand, but for addresses and paths. */
+/** The files shown in docs/catalog.md must work unchanged, except for addresses and paths. */
 describe('the page about the catalog', async () => {
   const page = await readFile(join(ROOT, 'docs/catalog.md'), 'utf8');
   let upstream: FakeUpstream;
@@ -63,7 +63,7 @@ describe('the page about the catalog', async () => {
     expect(data[0]?.embedding).toHaveLength(64);
   });
 
-  it('tells every field, and the defaults of upstreams', () => {
+  it('lists every field, and the defaults of upstreams', () => {
     const { versions, ...fields } = CatalogFile.properties;
     const { engine, source, ...dates } = versions.items.properties;
     const names = [fields, dates, engine.properties, source.properties].flatMap((each) => Object.keys(each));

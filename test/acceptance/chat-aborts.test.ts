@@ -8,7 +8,7 @@ const MODEL = 'huggingfacetb/smollm2-135m-instruct';
 /** More than the model decodes side by side, so that some wait. */
 const STREAMS = 10;
 
-describe('clients that leave in the middle of an answer', () => {
+describe('clients that disconnect during an answer', () => {
   let server: RunningServer;
   let client: OpenAI;
   beforeAll(async () => {
@@ -56,7 +56,7 @@ describe('clients that leave in the middle of an answer', () => {
     await expect.poll(cancelled).toBe(before + STREAMS);
   }
 
-  it('give their places back, are recorded as 499 and pay for what they used', async () => {
+  it('free their slots, are logged as 499 and are billed for what they used', async () => {
     const plain = await client.chat.completions.create(short);
     const paid = await usage();
     expect(paid).toMatchObject({ requests: 1, completion_tokens: 4, prompt_tokens: plain.usage?.prompt_tokens });
@@ -66,7 +66,7 @@ describe('clients that leave in the middle of an answer', () => {
     expect(after.requests).toBeGreaterThan(1);
     expect(after.requests).toBeLessThanOrEqual(1 + STREAMS);
     expect(after.completion_tokens - paid.completion_tokens).toBeGreaterThanOrEqual(3);
-    // Nobody generated on: none of them could have had more than a few tokens.
+    // Generation stopped: none of them could have got more than a few tokens.
     expect(after.completion_tokens - paid.completion_tokens).toBeLessThan(3 * STREAMS);
     expect(after.prompt_tokens % (plain.usage?.prompt_tokens ?? 1)).toBe(0);
 

@@ -57,7 +57,7 @@ describe('chat with the openai package', () => {
     return error;
   };
 
-  it('answers with text, usage and the reason of its end', () => {
+  it('answers with text, usage and finish reason', () => {
     expect(textOf(plain).length).toBeGreaterThan(5);
     expect(plain.model).toBe(MODEL);
     expect(plain.choices[0]?.finish_reason).toBe('length');
@@ -66,7 +66,7 @@ describe('chat with the openai package', () => {
     expect(plain._request_id).toMatch(/^req_/);
   });
 
-  it('streams the same text as it answers whole', async () => {
+  it('streams the same text as a whole answer has', async () => {
     const chunks: OpenAI.ChatCompletionChunk[] = [];
     const stream = await client.chat.completions.create({
       ...short,
@@ -91,7 +91,7 @@ describe('chat with the openai package', () => {
     expect(deltas.length).toBeGreaterThan(2);
   });
 
-  it('takes what current clients send beside the question', async () => {
+  it('accepts the optional fields that current clients send', async () => {
     const answer = await client.chat.completions.create({
       model: MODEL,
       messages: [
@@ -150,7 +150,7 @@ describe('chat with the openai package', () => {
     expect(textOf(answer).trim()).toBe('Nairobi Nairobi Nairobi');
   });
 
-  it('gives the same text for the same seed, for every choice, also beside other work', async () => {
+  it('gives the same text for the same seed, for every choice, also during other requests', async () => {
     const poem = [{ role: 'user' as const, content: 'Write a short poem about the sea.' }];
     const seeded = { ...short, messages: poem, temperature: 1, seed: 7, n: 2, max_tokens: 6 };
     const alone = await client.chat.completions.create(seeded);
@@ -212,7 +212,7 @@ describe('chat with the openai package', () => {
       expect(beside.message).toMatch(new RegExp(`8180.*${plain.usage?.prompt_tokens}.*8192`));
     });
 
-    it('an image, which it cannot see', async () => {
+    it('an image', async () => {
       const content = [{ type: 'image_url' as const, image_url: { url: 'data:image/png;base64,AAAA' } }];
       const error = await refusal({ messages: [{ role: 'user', content }] });
       expect(error).toMatchObject({ status: 422, code: 'unsupported_parameter', param: 'messages[0].content[0]' });
@@ -222,7 +222,7 @@ describe('chat with the openai package', () => {
       expect(await refusal({ model: 'thenlper/gte-small' })).toMatchObject({ status: 422, code: 'wrong_modality' });
     });
 
-    it('a schema keyword that cannot be kept, by its name', async () => {
+    it('an unsupported schema keyword, by its name', async () => {
       const schema = {
         type: 'object',
         properties: { a: { type: 'array', uniqueItems: true, items: { type: 'string' } } },
@@ -261,7 +261,7 @@ describe('chat with the openai package', () => {
       expect(JSON.parse(textOf(answer))).toEqual({ n: expect.any(Number) });
     });
 
-    it('is JSON in JSON mode, or the beginning of it when cut', async () => {
+    it('is JSON in JSON mode, or the start of it when max_tokens cuts it', async () => {
       const answer = await client.chat.completions.create({
         ...short,
         messages: [{ role: 'user', content: 'Answer {"ok": true} as JSON.' }],
@@ -273,7 +273,7 @@ describe('chat with the openai package', () => {
       else expect(answer.choices[0]?.finish_reason).toBe('length');
     });
 
-    it('streams characters whole that are many tokens', async () => {
+    it('streams whole characters that span several tokens', async () => {
       const schema = {
         type: 'object',
         properties: { s: { enum: ['☃🌍'] } },
@@ -327,7 +327,7 @@ describe('chat with the openai package', () => {
       Forecast.parse(JSON.parse(call.function.arguments));
     });
 
-    it('are streamed in pieces that make the same call', async () => {
+    it('are streamed as deltas of the same call', async () => {
       const stream = client.chat.completions.stream({ ...asking, tool_choice: 'required', parallel_tool_calls: false });
       const pieces: string[] = [];
       stream.on('tool_calls.function.arguments.delta', ({ arguments_delta: piece }) => pieces.push(piece));
@@ -364,7 +364,7 @@ describe('chat with the openai package', () => {
       expect(runner.messages.at(-1)).toMatchObject({ role: 'tool', content: 'sunny' });
     });
 
-    it('give results that are read back, and are not called when the choice is none', async () => {
+    it('read results back, and are not called when the choice is none', async () => {
       const call = called.choices[0]?.message;
       if (call?.tool_calls?.[0] === undefined) throw new Error('nothing was called');
       const answer = await client.chat.completions.create({
@@ -383,7 +383,7 @@ describe('chat with the openai package', () => {
       expect(answer.usage?.prompt_tokens).toBeGreaterThan((plain.usage?.prompt_tokens ?? 0) + 20);
     });
 
-    it('must be among those that are offered', async () => {
+    it('refuse a choice that is not in the list', async () => {
       const error = await refusal({ tools: [weather], tool_choice: { type: 'function', function: { name: 'other' } } });
       expect(error).toMatchObject({ status: 400, param: 'tool_choice' });
     });

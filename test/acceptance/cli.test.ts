@@ -40,7 +40,7 @@ async function expectSeen<T>(ask: () => Promise<T>, expected: T): Promise<void> 
 }
 
 describe('keys beside a running server', () => {
-  it('created ones work at once, revoked ones get 403 within a second', async () => {
+  it('work at once when created, and get 403 within a second when revoked', async () => {
     const key = await baobabJson<KeyAnswer>(server.dataDir, ['keys', 'create', 'ci']);
     expect(key.secret).toMatch(/^bao_sk_[0-9A-Za-z]{40}$/);
     expect(key.scopes).not.toContain('admin');
@@ -49,7 +49,7 @@ describe('keys beside a running server', () => {
     await expectSeen(() => status(key.secret), 403);
   });
 
-  it('rotated ones leave the old key its grace, and without grace none', async () => {
+  it('keep the old secret for the grace period after a rotation', async () => {
     const first = await baobabJson<KeyAnswer>(server.dataDir, [
       'keys',
       'create',
@@ -66,7 +66,7 @@ describe('keys beside a running server', () => {
     expect(await status(third.secret)).toBe(200);
   });
 
-  it('are held to models, and listed for people and programs without secrets', async () => {
+  it('are limited to their models, and listed without secrets', async () => {
     await baobabJson(server.dataDir, ['accounts', 'create', 'team']);
     const args = ['keys', 'create', 'narrow', '--account', 'team', '--models', 'qwen/*', '--scopes', 'inference'];
     const { id, secret } = await baobabJson<KeyAnswer>(server.dataDir, args);
@@ -84,7 +84,7 @@ describe('keys beside a running server', () => {
     expect(JSON.stringify(keys)).not.toContain(secret);
   });
 
-  it('changed ones and those of changed accounts are held to it within a second', async () => {
+  it('follow changes of the key and of its account within a second', async () => {
     await baobabJson(server.dataDir, ['accounts', 'create', 'changing', '--rpm', '500']);
     const { id, secret } = await baobabJson<KeyAnswer>(server.dataDir, [
       ...['keys', 'create', 'old', '--account', 'changing', '--tpm', '9000', '--models', 'qwen/*'],
@@ -137,7 +137,7 @@ describe('keys beside a running server', () => {
     [['keys', 'create'], /'keys create' needs a name\n\nusage:\n {2}baobab keys create/],
     [['models', 'deprecate', SLUG], /'models deprecate' needs --on YYYY-MM-DD/],
     [['constructor'], /unknown command 'constructor'/],
-  ])('%j fails with words and no stack trace', async (args, message) => {
+  ])('%j fails with a message and no stack trace', async (args, message) => {
     const { exitCode, stderr } = await baobab(server.dataDir, args);
     expect(exitCode).toBeGreaterThan(0);
     expect(stderr).toMatch(message);
@@ -151,12 +151,12 @@ describe('keys beside a running server', () => {
     [['accounts', 'update', 'nobody', '--rpm', '1'], "no account 'nobody'; 'baobab accounts list' shows them"],
     [['models', 'pull', 'acme/none'], "no model 'acme/none'; 'baobab models list' shows them"],
     [['usage', '--account', 'nobody'], "no account 'nobody'; 'baobab accounts list' shows them"],
-  ])('%j is no wrong usage', async (args, message) => {
+  ])('%j fails with exit code 1, not as wrong usage', async (args, message) => {
     const { exitCode, stderr } = await baobab(server.dataDir, args);
     expect({ exitCode, stderr }).toEqual({ exitCode: 1, stderr: `baobab: there is ${message}\n` });
   });
 
-  it('are helped with in lines that each begin a command or go on with one', async () => {
+  it('have help with one command on each line', async () => {
     const { stdout } = await baobab(server.dataDir, ['keys', '--help']);
     expect(stdout).toMatch(/^ {2}baobab keys create <name> .*\n {19,}\[--addresses /m);
     expect(stdout).not.toMatch(/baobab keys {2}/);
@@ -171,7 +171,7 @@ describe('models beside a running server', () => {
     return ((await answer.json()) as { deprecated_at: string | null }).deprecated_at;
   };
 
-  it('deprecation is seen within a second, with at least 90 days of notice', async () => {
+  it('are deprecated within a second, with at least 90 days of notice', async () => {
     const soon = new Date(Date.now() + 30 * 86_400_000).toISOString().slice(0, 10);
     const refused = await baobab(server.dataDir, ['models', 'deprecate', SLUG, '--on', soon]);
     expect(refused).toMatchObject({
@@ -186,7 +186,7 @@ describe('models beside a running server', () => {
     expect(early).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('has not come yet') });
   });
 
-  it('calls to the deprecated model carry the header', async () => {
+  it('send the deprecation header with their answers', async () => {
     const client = new OpenAI({ baseURL: `${server.address}/v1`, apiKey: server.apiKey });
     const { response } = await client.embeddings.create({ model: SLUG, input: 'a' }).withResponse();
     expect(response.headers.get('service-deprecated')).toBe(await deprecatedAt());
@@ -194,7 +194,7 @@ describe('models beside a running server', () => {
 });
 
 describe('configuration', () => {
-  it('is shown in force, secrets masked', async () => {
+  it('is printed with secrets masked', async () => {
     const { stdout } = await baobab(server.dataDir, ['config', '--port', '99'], {
       BAOBAB_API_KEY: 'secret-0123456789',
     });
@@ -203,7 +203,7 @@ describe('configuration', () => {
     expect(stdout).not.toContain('secret-0123456789');
   });
 
-  it('that is wrong stops with exit code 1 and says where', async () => {
+  it('with a mistake stops with exit code 1 and says where', async () => {
     const { exitCode, stderr } = await baobab(server.dataDir, ['serve', '--port', 'http'], { BAOBAB_RGION: 'x' });
     expect(exitCode).toBe(1);
     expect(stderr).toContain('--port: port: must be a whole number from 0 to 65535');

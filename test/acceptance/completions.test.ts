@@ -25,7 +25,7 @@ describe('text completions', () => {
     recorded.check();
   });
 
-  it('go on with the text', () => {
+  it('continue the text', () => {
     expect(plain.choices[0]?.text).toContain('six');
     expect(plain.choices[0]?.finish_reason).toBe('length');
     expect(plain.usage?.completion_tokens).toBe(8);
@@ -43,7 +43,7 @@ describe('text completions', () => {
     expect(usage?.completion_tokens).toBe(8);
   });
 
-  it('give log probabilities with the place of each token in the text', async () => {
+  it('give log probabilities with the offset of each token', async () => {
     const { choices } = await client.completions.create({
       ...short,
       prompt: [short.prompt],
@@ -61,7 +61,7 @@ describe('text completions', () => {
     }
   });
 
-  it('refuse what is not supported, by name', async () => {
+  it('refuse unsupported parameters by name', async () => {
     await expect(client.completions.create({ ...short, echo: true })).rejects.toMatchObject({
       status: 422,
       param: 'echo',

@@ -37,7 +37,7 @@ describe('the embedding model that ships with the service', () => {
   };
   const read = async (name: string) => JSON.parse(await readFile(join(FIXTURES, name), 'utf8'));
 
-  it('gives a text exactly the same vector alone and in any company', async () => {
+  it('gives a text exactly the same vector alone and in a batch', async () => {
     const texts = ['Mtoto anakunywa maji.', 'x', 'A longer sentence about nothing in particular. '.repeat(10)];
     const together = await embed(texts);
     for (const [index, text] of texts.entries()) expect(await embed([text])).toEqual([together[index]]);

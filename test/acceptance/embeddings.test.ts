@@ -52,7 +52,7 @@ describe('embeddings', () => {
   const vectors = async (model: string, input: string | string[] | number[] | number[][]) =>
     openai.embeddings.create({ model, input });
 
-  describe('through the clients that people use', () => {
+  describe('with common clients', () => {
     const inputs = TEXTS.slice(0, 2);
     let expected: number[][];
     beforeAll(async () => {
@@ -68,7 +68,7 @@ describe('embeddings', () => {
       }
     };
 
-    it('openai, which asks for base64 unless told otherwise', async () => {
+    it('openai, which asks for base64 by default', async () => {
       const { data, model, usage } = await vectors(FP32, inputs);
       same(data.map(({ embedding }) => embedding));
       expect(data.map(({ index }) => index)).toEqual([0, 1]);
@@ -125,7 +125,7 @@ describe('embeddings', () => {
       expect(together.usage.prompt_tokens).toBe(tokens);
     });
 
-    it('keep nearly the same direction in a batch with eight-bit activations, whose range is that of the batch', async () => {
+    it('keep nearly the same direction in a batch when activations are quantised by batch', async () => {
       const together = await vectors(INT8, TEXTS);
       for (const [index, text] of TEXTS.entries()) {
         const alone = await vectors(INT8, text);
@@ -152,7 +152,7 @@ describe('embeddings', () => {
       expect(found.message).toMatch(/2049.*2048/);
     });
 
-    it('are refused by name when one has too many tokens, with both numbers', async () => {
+    it('are refused with both numbers when one has too many tokens', async () => {
       const found = await refusal({ model: INT8, input: ['short', 'word '.repeat(600)] });
       expect(found).toMatchObject({ status: 422, code: 'context_length_exceeded', param: 'input[1]' });
       expect(found.message).toContain('602');
@@ -194,7 +194,7 @@ describe('embeddings', () => {
       expect(chat).toMatchObject({ status: 422, code: 'wrong_modality', param: 'model' });
     });
 
-    it('answer under the name that was sent, pin and all', async () => {
+    it('answer under the name that was sent, with its pin', async () => {
       const { data: models } = await openai.models.list();
       const { version } = models.find(({ id }) => id === INT8) as unknown as { version: string };
       const { model } = await vectors(`${INT8}@${version}`, 'hello');
@@ -219,7 +219,7 @@ describe('embeddings', () => {
       expect(found.headers.get('x-should-retry')).toBe('false');
     });
 
-    it('say so when they are deprecated', async () => {
+    it('send a header when they are deprecated', async () => {
       const { headers: before } = await post({ model: 'thenlper/gte-small', input: 'a' });
       expect(before.get('service-deprecated')).toBeNull();
       const on = new Date(Date.now() + 100 * 86_400_000).toISOString().slice(0, 10);
@@ -245,7 +245,7 @@ describe('embeddings', () => {
     }
   });
 
-  it('stop when the client goes away', async () => {
+  it('stop when the client disconnects', async () => {
     const engine = async () => (await askEngines(server.dataDir))?.find(({ model }) => model.startsWith(`${FP32}@`));
     const leaving = new AbortController();
     const input = Array.from({ length: 2048 }, () => 'A sentence that is long enough to be some work. '.repeat(20));

@@ -26,7 +26,7 @@ afterAll(async () => {
 const create = async (bytes: Buffer | string, name: string) =>
   client.files.create({ file: await toFile(Buffer.from(bytes), name), purpose: 'batch' });
 
-it('takes files from the official client and gives them back byte by byte', async () => {
+it('returns uploads of the official client unchanged', async () => {
   const bytes = randomBytes(2_000_000);
   const path = join(dataDir, 'from-disk.bin');
   await writeFile(path, bytes);
@@ -39,7 +39,7 @@ it('takes files from the official client and gives them back byte by byte', asyn
   await expect(client.files.content(fromDisk.id)).rejects.toBeInstanceOf(NotFoundError);
 });
 
-it('keeps names of any script', async () => {
+it('keeps file names in any script', async () => {
   for (const name of ['日本語.jsonl', 'ünï "quoted".jsonl', '🙂.txt', "o'neil (1).txt"]) {
     const { id, filename } = await create('x', name);
     expect(filename).toBe(name);
@@ -49,7 +49,7 @@ it('keeps names of any script', async () => {
   }
 });
 
-it('is paged by the official client, newest first', async () => {
+it('lists files by page, newest first', async () => {
   const created: string[] = [];
   for (let index = 0; index < 7; index += 1) created.push((await create(String(index), `${index}.txt`)).id);
   const listed: string[] = [];
@@ -60,7 +60,7 @@ it('is paged by the official client, newest first', async () => {
   expect((await client.files.list()).data).toEqual([]);
 });
 
-it('loses nothing and keeps no half when it is killed in the middle of uploads', async () => {
+it('keeps every acknowledged upload and no partial one when it is killed', async () => {
   const bytes = randomBytes(400_000);
   const acknowledged: string[] = [];
   const endless = new ReadableStream<Uint8Array>({

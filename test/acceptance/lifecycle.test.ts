@@ -46,7 +46,7 @@ describe('the first start', () => {
     await second.stop();
   });
 
-  it('under npm gets Ctrl-C twice, from the terminal and from npm, and still ends in order', async () => {
+  it('shuts down cleanly when npm and the terminal both send Ctrl-C', async () => {
     const server = await startServer({ dataDir: await mkdtemp(join(directory, 'twice-')) });
     const exited = once(server.process, 'exit');
     server.process.kill('SIGINT');
@@ -85,16 +85,16 @@ describe('the first start', () => {
   });
 });
 
-describe('a start that names what there is not', () => {
+describe('a start with wrong settings', () => {
   const start = async (...args: string[]) => {
     const { exitCode, stdout, stderr } = await baobab(directory, ['serve', '--port', '0', ...args]);
-    // Nothing was begun: there is no key to be remembered.
+    // It stopped before it created a key.
     expect(secretsIn(stdout)).toEqual([]);
     expect(stderr).not.toMatch(/^ +at /m);
     return { exitCode, stderr };
   };
 
-  it('stops at a flag or word that means nothing', async () => {
+  it('stops at an unknown flag or word', async () => {
     expect(await start('--prot', '1')).toEqual({
       exitCode: 2,
       stderr: expect.stringContaining("unknown setting '--prot'"),
@@ -102,7 +102,7 @@ describe('a start that names what there is not', () => {
     expect(await start('now')).toEqual({ exitCode: 2, stderr: expect.stringContaining("'now' is not a setting") });
   });
 
-  it('stops at a model that the catalog lacks, with its line', async () => {
+  it('stops at a model that is not in the catalog and names the line', async () => {
     const file = join(directory, 'models.yaml');
     await writeFile(
       file,
@@ -116,7 +116,7 @@ describe('a start that names what there is not', () => {
 });
 
 describe('a data directory', () => {
-  it('has one server; a second one is refused in words', async () => {
+  it('has one server; a second one is refused with a message', async () => {
     await using server = await startServer();
     const second = await baobab(server.dataDir, ['serve', '--port', '0']);
     expect(second.exitCode).toBe(1);
@@ -126,7 +126,7 @@ describe('a data directory', () => {
     expect((await models(server, server.apiKey)).status).toBe(200);
   });
 
-  it('that cannot be used is told in words', async () => {
+  it('that cannot be used is refused with a message', async () => {
     const file = join(directory, 'a-file');
     await writeFile(file, '');
     const { exitCode, stderr } = await baobab(directory, ['keys', 'list', '--data-dir', join(file, 'below')]);

@@ -92,7 +92,7 @@ describe('one model', () => {
   });
 });
 
-describe('failures become the classes of the official client, with request ids', () => {
+describe('errors are those of the official client, with request ids', () => {
   const failure = (promise: Promise<unknown>) =>
     promise.then(
       () => expect.unreachable('it should have failed'),

@@ -9,7 +9,7 @@ import { openAccount, type SharedAccount } from './shared-account.ts';
 const ROOT = join(import.meta.dirname, '../..');
 const run = promisify(execFile);
 
-/** The examples that people copy must work as they stand, but for the address. */
+/** The examples that people copy must work unchanged, except for the address. */
 describe('the examples', async () => {
   const blocksOf = async (page: string) =>
     [...(await readFile(join(ROOT, page), 'utf8')).matchAll(/```(\w+)\n([\s\S]*?)```/g)].map(

@@ -60,7 +60,7 @@ describe('rerank', () => {
     );
   });
 
-  it('orders all documents by falling scores between 0 and 1', async () => {
+  it('sorts documents by descending score between 0 and 1', async () => {
     const found = await answer({ documents: DOCUMENTS });
     expect(found).toMatchObject({ object: 'list', model: MODEL });
     expect(found.results.map(({ index }) => index).sort()).toEqual([0, 1, 2, 3]);
@@ -95,7 +95,7 @@ describe('rerank', () => {
     expect(long.usage.prompt_tokens).toBeGreaterThan(2 * 512);
   });
 
-  it('takes a thousand documents and no more', async () => {
+  it('accepts at most 1000 documents', async () => {
     const documents = Array.from({ length: 1000 }, (_, index) =>
       index === 637 ? (DOCUMENTS[1] ?? '') : `Note ${index}.`,
     );

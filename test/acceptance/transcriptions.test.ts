@@ -39,7 +39,7 @@ describe('transcriptions', () => {
     expect(await as('vtt')).toMatch(/^WEBVTT\n\n00:0/);
   });
 
-  it('tell language, segments and words in the verbose format', async () => {
+  it('have language, segments and words in the verbose format', async () => {
     const answer = await client.audio.transcriptions.create({
       model: MODEL,
       file: clip('weather.ogg'),
@@ -56,7 +56,7 @@ describe('transcriptions', () => {
     expect(times.at(-1)).toBeLessThanOrEqual(Number(answer.duration) + 0.1);
   });
 
-  it('stream, and the pieces are the whole', async () => {
+  it('stream deltas that add up to the whole text', async () => {
     const stream = await client.audio.transcriptions.create({ model: MODEL, file: clip('weather.ogg'), stream: true });
     let joined = '';
     let whole = '';
@@ -106,7 +106,7 @@ describe('transcriptions', () => {
     expect(answer.usage).toEqual({ type: 'duration', seconds });
   });
 
-  it('refuse what is no audio, a wrong model and a form without a file', async () => {
+  it('refuse other files, a wrong model and a form without a file', async () => {
     const text = await toFile(Buffer.from('this is a letter'), 'letter.mp3');
     await expect(client.audio.transcriptions.create({ model: MODEL, file: text })).rejects.toMatchObject({
       status: 400,
@@ -119,7 +119,7 @@ describe('transcriptions', () => {
     await expect(nothing).rejects.toMatchObject({ status: 400, code: 'missing_parameter', param: 'file' });
   });
 
-  it('are in the usage report by the second', async () => {
+  it('are billed by the second in the usage report', async () => {
     const report = await client.get<{ buckets: { model: string; audio_seconds: number; cost_usd: number }[] }>(
       '/usage',
       {

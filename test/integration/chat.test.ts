@@ -118,7 +118,7 @@ describe('a chat stream', () => {
   });
 });
 
-describe('a client that goes away', () => {
+describe('a client that disconnects', () => {
   it('is recorded as 499 with what was used', async () => {
     const [before, cancelled] = [await usage(), await cancelledCount()];
     bed.chat.behaviour.stallAfterChunks = 4;
@@ -193,7 +193,7 @@ describe('a client that reads slowly', () => {
         `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
     );
     await bed.chat.until(() => bed.chat.requests.length === 1);
-    // Sockets and bounded buffers fill; then it stands still.
+    // Sockets and bounded buffers fill, then it stops.
     let seen = -1;
     const standsStill = () => {
       const before = seen;

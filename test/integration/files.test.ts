@@ -174,7 +174,7 @@ describe('files over HTTP', () => {
     expect((await call('GET', '/files?purpose=assistants')).json().error.code).toBe('unsupported_purpose');
   });
 
-  it('deletes: gone for everybody, its bytes too', async () => {
+  it('deletes the record and the bytes', async () => {
     const before = await bed.blobFiles();
     const { id } = (await send(form(purpose('batch'), file('x')))).json();
     expect((await call('DELETE', `/files/${id}`)).json()).toEqual({ id, object: 'file', deleted: true });
@@ -213,7 +213,7 @@ describe('files over HTTP', () => {
   });
 });
 
-describe('quota, retention and what a crash leaves', () => {
+describe('quota, retention and clean-up after a crash', () => {
   let bed: FileBed;
   let caller: Caller;
   beforeAll(async () => {

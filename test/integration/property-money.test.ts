@@ -43,7 +43,7 @@ async function startLife(directory: string): Promise<RunningServer> {
   return startServer({ dataDir: directory, args: ['--config', config] });
 }
 
-/** One that a client repeats with its key until it is answered. Its number of words tells it from all others in the ledger. */
+/** One that a client repeats with its key until it is answered. Its number of words identifies it in the ledger. */
 async function askOnce(address: string, { key, words }: { key: string; words: number }): Promise<boolean> {
   try {
     const answer = await fetch(`${address}/v1/embeddings`, {
@@ -69,7 +69,7 @@ it('bills what clients saw, once, through cancels, retries and kills; ledger, us
       try {
         for (const { kinds, killAfterMs } of rounds) {
           const { address } = server;
-          // Whoever leaves a stream is told nothing: the row may be on its way when the server is killed.
+          // A client that leaves a stream gets no answer: its row may not be written yet when the server is killed.
           const left = new Map<string, number>();
           const seen: Sightings =
             killAfterMs === null ? sightings : { ...sightings, part: (id, least) => void left.set(id, least) };
@@ -89,7 +89,7 @@ it('bills what clients saw, once, through cancels, retries and kills; ledger, us
           }
           for (const { status } of await all) {
             if (status === 'fulfilled') continue;
-            expect(killAfterMs, 'a request broke off although nobody killed the server').not.toBeNull();
+            expect(killAfterMs, 'a request broke off although the server was not killed').not.toBeNull();
             // An idempotent one is three requests, of which one may have been billed.
             sightings.lost();
           }

@@ -112,7 +112,7 @@ describe('baobab/embed-multilingual', () => {
     }
   });
 
-  it.each(Object.entries(floor.sts))('grades likeness in %s as people do', async (language, least) => {
+  it.each(Object.entries(floor.sts))('scores similarity in %s as people do', async (language, least) => {
     const { first = [], second = [], score = [] } = sample.stsb[language] ?? {};
     const left = await embed(first);
     const right = await embed(second);
@@ -120,7 +120,7 @@ describe('baobab/embed-multilingual', () => {
     expect(spearman(found, score)).toBeGreaterThanOrEqual(least);
   });
 
-  it('gives a text the same vector alone and in any company, bit by bit', async () => {
+  it('gives a text the same vector alone and in a batch, bit by bit', async () => {
     const texts = [...(sample.flores.swh ?? []).slice(0, 12), ...(sample.flores.amh ?? []).slice(0, 12), 'Hi'];
     const together = await embed(texts);
     for (const [row, text] of texts.entries()) {
@@ -129,7 +129,7 @@ describe('baobab/embed-multilingual', () => {
     }
   });
 
-  it('brings a greeting in Swahili near to the English one and leaves other things far', async () => {
+  it('puts a Swahili greeting near the English one and far from other texts', async () => {
     const [swahili, english, recipe] = (await embed([
       'Habari ya dunia',
       'Hello world',

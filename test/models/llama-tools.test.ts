@@ -117,7 +117,7 @@ describe('SmolLM2 with the tool calls of other models', () => {
     expect(second).toMatchObject({ names: [], reason: expect.stringMatching(/^(stop|length)$/) });
   });
 
-  it('calls the same for the same seed, also with names outside the JSON', async () => {
+  it('makes the same call for the same seed, also with names outside the JSON', async () => {
     const chat = await speaking(MISTRAL_MARKS);
     const seeded = { ...asked, toolChoice: 'required' as const, temperature: 1.5, seed: 5 };
     const [first, again] = [await run(chat, seeded), await run(chat, seeded)];
@@ -153,7 +153,7 @@ describe('SmolLM2 with the tool calls of other models', () => {
     expect(again.argumentsText).toBe(first.argumentsText);
   });
 
-  it('ends any text between tags by its tag', async () => {
+  it('ends a text argument at its closing tag', async () => {
     const chat = await speaking(GLM.replace('</arg_value>', CONTROL.text));
     const say = { type: 'object', properties: { word: { type: 'string' } }, required: ['word'] };
     const request = { ...asked, tools: [{ name: 'say', parameters: say }], toolChoice: { name: 'say' }, maxTokens: 20 };
@@ -163,7 +163,7 @@ describe('SmolLM2 with the tool calls of other models', () => {
     expect(endless).toMatchObject({ argumentsText: expect.stringMatching(/^\{"word": "./), reason: 'length' });
   });
 
-  it('begins a call with a control token, and sees one in a token that the model chose', async () => {
+  it('starts a call with a control token, forced or chosen by the model', async () => {
     const chat = await speaking(GRANITE.replace('<|tool_call|>', CONTROL.text));
     const biased = { ...asked, logitBias: new Map([[CONTROL.id, 100]]), maxTokens: 60 };
     const forced = await run(chat, { ...biased, toolChoice: 'required' });
@@ -175,7 +175,7 @@ describe('SmolLM2 with the tool calls of other models', () => {
     expect(chosen.argumentsText).toBe(forced.argumentsText);
   });
 
-  it('counts a control token inside a string as the text that the schema saw', async () => {
+  it('counts a control token inside a string by its text', async () => {
     const chat = await speaking(LLAMA_3);
     const sayParameters = {
       type: 'object',

@@ -55,7 +55,7 @@ async function run(request: ChatRequest, accountId = 'account') {
 }
 
 describe('SmolLM2 on the llama engine', () => {
-  it('knows the capital of Kenya, and says that it was cut', async () => {
+  it('knows the capital of Kenya, and reports that the answer was cut', async () => {
     const answer = await run({ ...KENYA, maxTokens: 6 });
     expect(answer.text).toBe('The capital of Kenya is Nairobi');
     expect(answer.reason).toBe('length');
@@ -68,7 +68,7 @@ describe('SmolLM2 on the llama engine', () => {
     expect(answer).toMatchObject({ text: 'The capital of Kenya ', reason: 'stop', usage: { completionTokens: 6 } });
   });
 
-  it('gives the same text for the same seed, whatever else is served', async () => {
+  it('gives the same text for the same seed, whatever else runs', async () => {
     const seeded = { ...ask('Write a story.'), temperature: 1.2, seed: 42, maxTokens: 8 };
     const alone = await run(seeded, 'first');
     const [busy, other] = await Promise.all([
@@ -169,7 +169,7 @@ describe('SmolLM2 on the llama engine', () => {
     expect((await run(second, 'stranger')).usage.cachedTokens).toBe(0);
   });
 
-  it('takes nothing that shared a batch for a result that must not change', async () => {
+  it('does not reuse a prefix from a shared batch for reproducible results', async () => {
     const long = ask(`${'The baobab stores water in its trunk. '.repeat(9)}What does it store?`);
     const exact = { ...long, temperature: 0, maxTokens: 2, logprobs: { top: 1 } };
     const cold = await run(exact, 'newcomer');
@@ -186,7 +186,7 @@ describe('SmolLM2 on the llama engine', () => {
     expect((await run({ ...long, maxTokens: 1 }, 'regular')).usage.cachedTokens).toBe(cold.usage.promptTokens - 1);
   });
 
-  it('stops within a token when aborted and gives its slot back', async () => {
+  it('stops within a token when aborted and frees its slot', async () => {
     const gone = new AbortController();
     const generation = chat.generate(
       { ...ask('Count to one thousand.'), maxTokens: 500 },
@@ -216,7 +216,7 @@ describe('SmolLM2 on the llama engine', () => {
     await expect(run({ ...KENYA, maxTokens: 2025 })).rejects.toMatchObject({ status: 422, param: 'maxTokens' });
   });
 
-  it('refuses megabytes within moments, and serves others meanwhile', async () => {
+  it('refuses megabytes quickly and serves others meanwhile', async () => {
     const startedAt = performance.now();
     const refused = (request: ChatRequest) =>
       expect(run(request)).rejects.toMatchObject({ code: 'context_length_exceeded', param: 'messages' });

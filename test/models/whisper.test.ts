@@ -101,7 +101,7 @@ describe.each([
 
 describe('whisper', () => {
   const transcribe = loaded(BASE);
-  /** For what does not depend on how well a model hears. */
+  /** For tests that do not depend on accuracy. */
   const transcribeFast = loaded(TINY);
 
   it('detects Spanish and writes it', async () => {
@@ -161,7 +161,7 @@ describe('whisper', () => {
     expect(Math.abs((first?.startSeconds ?? 0) - (border + 0.6))).toBeLessThan(0.5);
   });
 
-  it('gives the same text alone and beside others', async () => {
+  it('gives the same text alone and in a batch', async () => {
     const clips = await Promise.all(['weather.ogg', 'garden.ogg', 'reunion.ogg', 'apples.mp3'].map(samplesOf));
     const together = await Promise.all(clips.map((samples) => transcribe({ samples })));
     for (const [i, samples] of clips.entries()) {
@@ -169,7 +169,7 @@ describe('whisper', () => {
     }
   });
 
-  it('ends on noise', async () => {
+  it('stops on noise', async () => {
     let state = 1;
     const noise = Float32Array.from({ length: 16_000 * 20 }, () => {
       state = (state * 48_271) % 2_147_483_647;
@@ -179,7 +179,7 @@ describe('whisper', () => {
     expect(segments.flatMap((segment) => segment.tokens).length).toBeLessThanOrEqual(224);
   });
 
-  it('stops within a token when the signal fires and goes on with the others', async () => {
+  it('stops within a token when it is aborted and continues the others', async () => {
     const abort = new AbortController();
     const samples = await samplesOf('garden.ogg');
     const left = transcribeFast({ samples }, abort.signal);

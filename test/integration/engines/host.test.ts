@@ -102,7 +102,7 @@ describe('streams', () => {
     expect(generation.usageSoFar()).toMatchObject({ completionTokens: 3 });
   });
 
-  it('hold the engine back when nobody reads, without stalling others', async () => {
+  it('pause the engine when the consumer does not read, without stalling others', async () => {
     await using bed = engineBed();
     const slow = await bed.registry.acquire(chat, callContext());
     const generation = capability(slow.engine.chat).generate({ prompt: { text: 'count:100000' } }, callContext());
@@ -120,7 +120,7 @@ describe('streams', () => {
     slow.release();
   });
 
-  it('stop when the consumer leaves, and tell what was used until then', async () => {
+  it('stop when the consumer leaves, and report the usage so far', async () => {
     await using bed = engineBed();
     using lease = await bed.registry.acquire(chat, callContext());
     const generation = capability(lease.engine.chat).generate({ prompt: { text: 'forever' } }, callContext());
