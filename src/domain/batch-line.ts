@@ -10,7 +10,7 @@ export interface RawLine {
   /** From 1, blank lines counted. */
   number: number;
   /** Undefined when the line is too long or not UTF-8. */
-  text: string | undefined;
+  bytes: Buffer | undefined;
   problem?: string | undefined;
 }
 

@@ -150,7 +150,7 @@ describe('batches', () => {
       ['u', 'mismatched_url'],
       ['refused', 400],
     ]);
-    expect(failed[0]?.error?.message).toBe('Line 602: This line is not valid JSON.');
+    expect(failed[0]?.error?.message).toMatch(/^Line 602: This line is not valid JSON: Expected property name/);
     expect(failed[3]?.response?.body).toMatchObject({ error: { code: 'invalid_parameter', param: 'input' } });
     expect(calls[0]?.call).toMatchObject({ priority: 'batch', discountPercent: 50, endpoint: '/v1/embeddings' });
     expect(calls[0]?.call.billingId).toBe(`${batch.id}:1`);

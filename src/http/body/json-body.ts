@@ -5,50 +5,23 @@ import { errors } from '../../errors/errors.ts';
 import { collectYoungGarbage } from '../../runtime/garbage-collection.ts';
 import { createTimeSlice } from '../../runtime/time-slices.ts';
 import { hashBody } from '../request/idempotent-run.ts';
-import { MAX_NESTING, tooDeep } from './json-containers.ts';
 import { parseSlices } from './json-slices.ts';
+import { parseSmallJson, SMALL_BYTES, STEP_BYTES } from './json-value.ts';
 import { WholeBodyMessage } from './whole-body-message.ts';
 
-/** Bodies up to this length are parsed at once. */
-const SMALL_BYTES = 262_144;
-/** The parser gets this much at a time; above the second limit the socket is paused. */
-const STEP_BYTES = 131_072;
+/** Above this the socket is paused. */
 const MOST_WAITING_BYTES = 1_048_576;
 /** Young garbage is collected after this much of a body. */
 const COLLECT_EVERY_BYTES = 4_194_304;
 
 type Done = (error: Error | null, value?: unknown) => void;
 
-function isNestedDeeper(value: unknown, levels: number): boolean {
-  if (typeof value !== 'object' || value === null) return false;
-  if (levels === 0) return true;
-  const children = Array.isArray(value) ? value : Object.values(value);
-  // By index: an iterator is several times slower on long lists of token ids.
-  for (let index = 0; index < children.length; index += 1) {
-    if (typeof children[index] === 'object' && isNestedDeeper(children[index], levels - 1)) return true;
-  }
-  return false;
-}
-
-/** Throws an error for the client if the text is not valid JSON. */
-function parseJsonBody(text: string): unknown {
-  if (text === '') throw errors.invalidJson('it is empty');
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch (error) {
-    throw errors.invalidJson((error as Error).message.slice(0, 200));
-  }
-  if (isNestedDeeper(value, MAX_NESTING)) throw tooDeep();
-  return value;
-}
-
 function readSmall(request: FastifyRequest, body: Buffer, done: Done): void {
   let value: unknown;
   try {
     const text = body.toString('utf8');
     if (request.headers['idempotency-key'] !== undefined) request.bodyHash = hashBody(text);
-    value = parseJsonBody(text);
+    value = parseSmallJson(text);
   } catch (error) {
     done(error as Error);
     return;

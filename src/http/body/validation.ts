@@ -34,6 +34,16 @@ async function refuseInvalid(schema: TSchema, value: unknown): Promise<void> {
   if (problem !== undefined) throw toApiError(problem);
 }
 
+/** Checks a value of a body in memory. Returns a promise for a large one, which is checked in steps. */
+export function createBodyCheck(schema: TSchema): (value: unknown) => void | Promise<void> {
+  const validator = Compile(schema);
+  return (value) => {
+    if (isLarge(value)) return refuseInvalid(schema, value);
+    if (!validator.Check(value)) throw explainInvalid(schema, value);
+    return undefined;
+  };
+}
+
 /** Fastify's type for a promise that it handles itself. */
 type HandledPromise = Promise<void> & { __linterBrands: 'SafePromiseLike' };
 

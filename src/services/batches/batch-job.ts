@@ -44,7 +44,7 @@ const INPUT_GONE = {
   param: 'inputFileId',
   line: null,
 };
-const MAX_OUTSTANDING_CHARACTERS = 16_777_216;
+const MAX_OUTSTANDING_BYTES = 16_777_216;
 
 /** What the steps of one job share. */
 interface Job {
@@ -86,7 +86,7 @@ export function createBatchJob(dependencies: BatchJobDependencies) {
 
   async function runLines(batch: Batch, { input, results, signals }: Job): Promise<void> {
     const outstanding = new Set<Promise<void>>();
-    let characters = 0;
+    let outstandingBytes = 0;
     const failure = new AbortController();
     const stop = AbortSignal.any([signals.stop, signals.yield, failure.signal]);
 
@@ -100,7 +100,7 @@ export function createBatchJob(dependencies: BatchJobDependencies) {
     }
 
     const isFull = () =>
-      outstanding.size >= maxOutstanding || (characters > MAX_OUTSTANDING_CHARACTERS && outstanding.size > 1);
+      outstanding.size >= maxOutstanding || (outstandingBytes > MAX_OUTSTANDING_BYTES && outstanding.size > 1);
     try {
       for await (const line of pendingLines(batch, input)) {
         if (stop.aborted) break;
@@ -108,10 +108,10 @@ export function createBatchJob(dependencies: BatchJobDependencies) {
           .catch((error) => failure.abort(error))
           .finally(() => {
             outstanding.delete(work);
-            characters -= line.size;
+            outstandingBytes -= line.bytes;
           });
         outstanding.add(work);
-        characters += line.size;
+        outstandingBytes += line.bytes;
         while (isFull()) await Promise.race(outstanding);
       }
     } catch (error) {

@@ -10,7 +10,7 @@ export interface FinishedLine {
 /** How requests and results are written in the files of a batch. */
 export interface LineFormat {
   /** Checks everything but the body, which is validated when the line runs, like that of any request. */
-  parse(line: RawLine, endpoint: BatchEndpoint): ParsedLine;
+  parse(line: RawLine, endpoint: BatchEndpoint): Promise<ParsedLine>;
   duplicateId(line: number, firstLine: number): BatchProblem;
   /** One line of the output or error file. */
   write(line: FinishedLine): Buffer;

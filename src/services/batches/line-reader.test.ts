@@ -6,7 +6,8 @@ async function lines(...chunks: (string | Uint8Array)[]) {
   async function* source() {
     for (const chunk of chunks) yield typeof chunk === 'string' ? Buffer.from(chunk) : chunk;
   }
-  return Array.fromAsync(readLines(source()));
+  const found = await Array.fromAsync(readLines(source()));
+  return found.map(({ bytes, ...line }) => ({ ...line, text: bytes?.toString() }));
 }
 
 it('yields lines with their numbers, without blank ones', async () => {

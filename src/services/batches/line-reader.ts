@@ -1,10 +1,14 @@
+import { isUtf8 } from 'node:buffer';
 import { MAX_LINE_BYTES, type RawLine } from '../../domain/batch-line.ts';
 
 const NEWLINE = 10;
+const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
+const WHITE_SPACE = new Set(Buffer.from(' \t\r\v\f'));
 
-/** Reads the lines of a JSONL stream one at a time, without blank ones. A line that is too long has a problem instead of text. */
+const isBlank = (line: Buffer): boolean => line.every((byte) => WHITE_SPACE.has(byte));
+
+/** Reads the lines of a JSONL stream one at a time, without blank ones. A line that is too long has a problem instead of bytes. */
 export async function* readLines(source: AsyncIterable<Uint8Array>): AsyncGenerator<RawLine> {
-  const decoder = new TextDecoder('utf-8', { fatal: true });
   let number = 0;
   let parts: Uint8Array[] = [];
   let bytes = 0;
@@ -17,18 +21,16 @@ export async function* readLines(source: AsyncIterable<Uint8Array>): AsyncGenera
 
   function take(): RawLine | undefined {
     number += 1;
-    const [line, size] = [parts.length === 1 ? (parts[0] as Uint8Array) : Buffer.concat(parts), bytes];
+    const [line, size] = [Buffer.concat(parts), bytes];
     parts = [];
     bytes = 0;
     if (size > MAX_LINE_BYTES) {
-      return { number, text: undefined, problem: `This line is longer than ${MAX_LINE_BYTES} bytes.` };
+      return { number, bytes: undefined, problem: `This line is longer than ${MAX_LINE_BYTES} bytes.` };
     }
-    try {
-      const text = decoder.decode(line);
-      return text.trim() === '' ? undefined : { number, text };
-    } catch {
-      return { number, text: undefined, problem: 'This line is not valid UTF-8.' };
-    }
+    if (!isUtf8(line)) return { number, bytes: undefined, problem: 'This line is not valid UTF-8.' };
+    const hasMark = line.subarray(0, BYTE_ORDER_MARK.length).equals(BYTE_ORDER_MARK);
+    const text = hasMark ? line.subarray(BYTE_ORDER_MARK.length) : line;
+    return isBlank(text) ? undefined : { number, bytes: text };
   }
 
   for await (const chunk of source) {

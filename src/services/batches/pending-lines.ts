@@ -9,8 +9,8 @@ import { readLines } from './line-reader.ts';
 export interface PendingLine {
   number: number;
   request: BatchRequest;
-  /** In characters, as a measure of its memory. */
-  size: number;
+  /** Length of its text, as a measure of its memory. */
+  bytes: number;
 }
 
 export interface PendingLinesDependencies {
@@ -38,8 +38,8 @@ export function createPendingLines({ batches, files, format }: PendingLinesDepen
     const recorded = await recordedLines(batch.id);
     for await (const line of readLines(await files.open(input))) {
       if (recorded.has(line.number)) continue;
-      const { request } = format.parse(line, batch.endpoint);
-      if (request !== undefined) yield { number: line.number, request, size: line.text?.length ?? 0 };
+      const { request } = await format.parse(line, batch.endpoint);
+      if (request !== undefined) yield { number: line.number, request, bytes: line.bytes?.length ?? 0 };
     }
   };
 }

@@ -48,7 +48,7 @@ export async function validateInput(options: ValidationOptions): Promise<Validat
     if (total > MAX_BATCH_LINES) {
       return unusable(whole('too_many_lines', `The input has more than ${MAX_BATCH_LINES} lines.`));
     }
-    const parsed = format.parse(line, batch.endpoint);
+    const parsed = await format.parse(line, batch.endpoint);
     let { problem } = parsed;
     const customId = parsed.request === undefined ? parsed.customId : parsed.request.customId;
     if (parsed.request !== undefined) {

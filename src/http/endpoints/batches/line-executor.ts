@@ -1,6 +1,5 @@
 import type { FastifyContextConfig } from 'fastify';
 import type { Static, TSchema } from 'typebox';
-import { Compile } from 'typebox/compile';
 import type { BatchEndpoint } from '../../../domain/batch.ts';
 import { ApiError } from '../../../errors/api-error.ts';
 import { errors } from '../../../errors/errors.ts';
@@ -11,7 +10,7 @@ import type { EmbeddingsService } from '../../../services/embeddings.ts';
 import type { InferenceCall } from '../../../services/inference.ts';
 import type { RerankService } from '../../../services/rerank.ts';
 import { nameFields } from '../../answer/field-names.ts';
-import { explainInvalid } from '../../body/validation.ts';
+import { createBodyCheck } from '../../body/validation.ts';
 import { answerHead, collectChoices } from '../../generation/answer.ts';
 import { generationFieldNames } from '../../generation/request.ts';
 import { completionToWire } from '../chat/answer.ts';
@@ -31,9 +30,9 @@ function endpoint<T extends TSchema>(
   fieldNames: FastifyContextConfig['fieldNames'],
   answer: (call: InferenceCall, body: Static<T>) => Promise<Uint8Array>,
 ): Endpoint {
-  const validator = Compile(schema);
+  const check = createBodyCheck(schema);
   return async (call, body) => {
-    if (!validator.Check(body)) throw explainInvalid(schema, body);
+    await check(body);
     try {
       return await answer(call, body as Static<T>);
     } catch (error) {

@@ -1,23 +1,26 @@
 import { BATCH_ENDPOINTS } from '../../../domain/batch.ts';
 import type { ParsedLine } from '../../../domain/batch-line.ts';
+import { ApiError } from '../../../errors/api-error.ts';
 import type { LineFormat } from '../../../services/batches/line-format.ts';
+import { parseJsonBytes } from '../../body/json-value.ts';
 
 const MAX_CUSTOM_ID_CHARACTERS = 512;
 
 /** The JSONL format of batch files. */
 export const lineFormat: LineFormat = {
-  parse({ number, text, problem }, endpoint) {
+  async parse({ number, bytes, problem }, endpoint) {
     let customId: string | null = null;
     const bad = (code: string, message: string, param: string | null = null): ParsedLine => ({
       customId,
       problem: { code, message, param, line: number },
     });
-    if (text === undefined) return bad('invalid_json_line', problem ?? 'This line cannot be read.');
+    if (bytes === undefined) return bad('invalid_json_line', problem ?? 'This line cannot be read.');
     let line: unknown;
     try {
-      line = JSON.parse(text);
-    } catch {
-      return bad('invalid_json_line', 'This line is not valid JSON.');
+      line = await parseJsonBytes(bytes);
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      return bad('invalid_json_line', error.message.replace('The request body', 'This line'));
     }
     if (typeof line !== 'object' || line === null || Array.isArray(line)) {
       return bad('invalid_json_line', 'This line is not a JSON object.');
