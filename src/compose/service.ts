@@ -33,6 +33,7 @@ import { composeInference } from './inference.ts';
 import { checkNamedModels } from './named-models.ts';
 import { shutDown } from './shutdown.ts';
 import { catalogEntries, openConfiguredStore, prepareDataDir, VERSION } from './storage.ts';
+import { certificateFiles } from './tls.ts';
 import { type Environment, openWeights, storedModel } from './weights.ts';
 
 export interface Service {
@@ -70,6 +71,8 @@ export async function startService(config: ResolvedConfig, options: StartOptions
   const metrics = createMetrics();
   const entries = catalogEntries(config);
   checkNamedModels(config, entries, locate);
+
+  const certificate = await certificateFiles(config, locate);
 
   await prepareDataDir(config);
   const { identity, release } = await claimIdentity(config);
@@ -160,7 +163,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
   });
 
   const server = await createServer({
-    settings: { ...config.http, metricsToken: config.metrics.token },
+    settings: { ...config.http, metricsToken: config.metrics.token, certificate },
     version: VERSION,
     logger,
     clock,

@@ -97,6 +97,15 @@ export const ConfigSchema = Type.Object(
       },
       'HTTP server',
     ),
+    tls: section(
+      {
+        cert: Type.Optional(
+          Type.String({ minLength: 1, description: 'Path of the certificate chain, PEM; serves HTTPS, with tls.key' }),
+        ),
+        key: Type.Optional(Type.String({ minLength: 1, description: 'Path of the private key, PEM' })),
+      },
+      'HTTPS; the files are read again when they change',
+    ),
     metrics: section(
       { ...secret('token', 'Bearer token that a request for /metrics must have', { minLength: 16 }) },
       'Prometheus metrics',

@@ -1,3 +1,4 @@
+import type { Server as TlsServer } from 'node:tls';
 import swagger from '@fastify/swagger';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify';
@@ -23,6 +24,7 @@ import { notFound, sendError } from './answer/error-answer.ts';
 import { jsonBodyReader } from './body/json-body.ts';
 import { compileValidator } from './body/validation.ts';
 import { WholeBodyMessage } from './body/whole-body-message.ts';
+import { type CertificateFiles, readCertificate, watchCertificate } from './connections/certificate.ts';
 import { watchConnections } from './connections/open-connections.ts';
 import { answerParserError } from './connections/parser-error.ts';
 import { adminAccountRoutes } from './endpoints/admin/accounts/route.ts';
@@ -54,6 +56,8 @@ export interface HttpSettings extends MetricsAccessSettings {
   requestTimeoutMs: number;
   keepAliveTimeoutMs: number;
   writeTimeoutMs: number;
+  /** Serves HTTPS with it. */
+  certificate?: CertificateFiles | undefined;
   /** Addresses and ranges of proxies whose X-Forwarded-For counts. */
   trustedProxies: readonly string[];
 }
@@ -105,7 +109,21 @@ export async function createServer(dependencies: ServerDependencies): Promise<Fa
     clock,
     unready,
   } = dependencies;
+  const listener = {
+    IncomingMessage: WholeBodyMessage,
+    maxHeaderSize: settings.headerLimitBytes,
+    headersTimeout: settings.headersTimeoutMs,
+    // By default Node checks for slow clients only every 30 seconds.
+    connectionsCheckingInterval: Math.min(1_000, settings.headersTimeoutMs),
+  };
+  const { certificate } = settings;
+  const secure = certificate && {
+    ...listener,
+    handshakeTimeout: settings.headersTimeoutMs,
+    ...(await readCertificate(certificate)),
+  };
   const server = Fastify({
+    ...(secure === undefined ? { http: listener } : ({ https: secure } as object)),
     loggerInstance: logger,
     childLoggerFactory: createRequestLogger,
     logController: new LogController({ disableRequestLogging: true }),
@@ -119,13 +137,6 @@ export async function createServer(dependencies: ServerDependencies): Promise<Fa
     forceCloseConnections: 'idle',
     // The size of the head is limited already; this limit would answer something other than 404.
     routerOptions: { maxParamLength: settings.headerLimitBytes },
-    http: {
-      IncomingMessage: WholeBodyMessage,
-      maxHeaderSize: settings.headerLimitBytes,
-      headersTimeout: settings.headersTimeoutMs,
-      // By default Node checks for slow clients only every 30 seconds.
-      connectionsCheckingInterval: Math.min(1_000, settings.headersTimeoutMs),
-    },
     clientErrorHandler: (error, socket) => answerParserError(error, socket, { ...settings, logger }),
     // Raised before any hook runs.
     frameworkErrors: (error, request, reply) => {
@@ -136,6 +147,10 @@ export async function createServer(dependencies: ServerDependencies): Promise<Fa
 
   const connections = watchConnections(server.server, settings);
   server.addHook('preClose', async () => connections.drain());
+  if (certificate !== undefined) {
+    const watch = watchCertificate(server.server as unknown as TlsServer, { files: certificate, logger });
+    server.addHook('onClose', async () => watch.stop());
+  }
   server.setValidatorCompiler(compileValidator);
   // Response schemas are documentation; a schema-driven serializer is several times slower for large answers.
   server.setSerializerCompiler(() => (data) => JSON.stringify(data));

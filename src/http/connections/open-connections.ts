@@ -15,6 +15,8 @@ interface Progress {
   /** Bytes that the client's side has accepted. */
   sentBytes: number;
   since: number;
+  /** Bytes read when it was opened: those of a TLS handshake. */
+  openingBytes: number;
 }
 
 const CLOSE_IDLE_MS = 100;
@@ -27,10 +29,12 @@ const sentBytesOf = (socket: Socket): number => socket.bytesWritten - socket.wri
 export function watchConnections(server: Server, { writeTimeoutMs }: OpenConnectionsSettings): OpenConnections {
   const sockets = new Map<Socket, Progress>();
   const track = (socket: Socket) => {
-    sockets.set(socket, { sentBytes: 0, since: performance.now() });
+    sockets.set(socket, { sentBytes: 0, since: performance.now(), openingBytes: socket.bytesRead });
     socket.once('close', () => sockets.delete(socket));
   };
   server.on('connection', track);
+  // Of a TLS server: its encrypted connections were tracked until then.
+  server.on('secureConnection', track);
 
   function destroyStalled(): void {
     const now = performance.now();
@@ -50,7 +54,7 @@ export function watchConnections(server: Server, { writeTimeoutMs }: OpenConnect
   // was ever sent, which clients open in advance.
   function closeIdle(): void {
     server.closeIdleConnections();
-    for (const socket of sockets.keys()) if (socket.bytesRead === 0) socket.destroy();
+    for (const [socket, { openingBytes }] of sockets) if (socket.bytesRead === openingBytes) socket.destroy();
   }
   return {
     drain() {
