@@ -44,7 +44,7 @@ export interface IdempotencyRepository {
    * knows that the run is not in progress. Undefined when a new record would pass the quota.
    */
   claim(claim: IdempotencyClaim, quota: Quota): Promise<ClaimResult | undefined>;
-  /** Over quota, the answer is not stored and the run is released. Lost: another owner has taken the run over. */
+  /** Over quota, the answer is not stored and the run is forgotten. Lost: another owner has taken the run over. */
   complete(ownership: Ownership, answer: StoredAnswer, quota: Quota): Promise<'stored' | 'over quota' | 'lost'>;
   stored(accountId: string): Promise<StoredAmount>;
   /** Forgets the run, so that the next request is a new one. */

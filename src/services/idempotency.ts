@@ -146,12 +146,15 @@ export function createIdempotency(dependencies: IdempotencyDependencies): Idempo
     };
     const hasRoom = async (bytes: number): Promise<boolean> =>
       quota.bytes === 0 || (await repository.stored(accountId)).bytes + bytes <= quota.bytes;
-    /** Without room, the answer is not kept; a retry runs again under the same billing id. */
+    /**
+     * Over the quota, the key is forgotten and a retry is a new request: repeated under the same billing id, it would be free for as
+     * long as the account keeps its quota full. On a disk that is low on space, which is not the client's doing, it is free.
+     */
     const store = async ({ status, headers, body }: Answer): Promise<void> => {
       const bytes = body.length;
       const inline = bytes <= inlineBytes;
-      const isLow = (await space?.status())?.isLow;
-      if (isLow || (!inline && !(await hasRoom(bytes)))) return repository.release(ownership);
+      if ((await space?.status())?.isLow) return repository.release(ownership);
+      if (!inline && !(await hasRoom(bytes))) return repository.abandon(ownership);
       if (!inline) await blobs.put(blobKey, single(body));
       const answer = { status, headers, body: inline ? body : null, bytes };
       const outcome = await repository.complete(ownership, answer, quota);

@@ -165,16 +165,16 @@ export function idempotencyContract(name: string, open: () => Promise<Idempotenc
       expect(await store.idempotency.claim(newClaim({ accountId: 'acct_2' }), quota)).toBeUndefined();
     });
 
-    it('stores no answer over the quota of bytes and releases its run', async () => {
+    it('stores no answer over the quota of bytes and forgets its run', async () => {
       const quota = { items: 0, bytes: 5 };
       const [one, two] = [newClaim({ accountId: 'acct_3' }), newClaim({ accountId: 'acct_3' })];
       await claimed(one);
       await claimed(two);
       expect(await store.idempotency.complete(one, answer, quota)).toBe('stored');
       expect(await store.idempotency.complete(two, answer, quota)).toBe('over quota');
-      expect(await store.idempotency.stored('acct_3')).toEqual({ items: 2, bytes: 3 });
+      expect(await store.idempotency.stored('acct_3')).toEqual({ items: 1, bytes: 3 });
       const retry = await claimed({ ...two, runId: 'run_2', ownerId: 'owner_2' });
-      expect(retry).toMatchObject({ claimed: true, record: { runId: 'run_1', answer: null } });
+      expect(retry).toMatchObject({ claimed: true, record: { runId: 'run_2', answer: null } });
       expect(await store.idempotency.complete(two, { ...answer, bytes: 6 }, quota)).toBe('lost');
     });
 

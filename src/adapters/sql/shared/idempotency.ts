@@ -125,8 +125,8 @@ export function sqlIdempotency({ read, write, writeIf }: SqlDatabase): Idempoten
           { guards: 2 },
         ));
       if (stored) return 'stored';
-      const [released] = await write([owned(ownership).set({ lease_until_ms: LEASE_OVER })]);
-      return released.changes > 0 ? 'over quota' : 'lost';
+      const removed = await remove(isOwned(ownership));
+      return removed.length > 0 ? 'over quota' : 'lost';
     },
 
     stored: amounts.get,
