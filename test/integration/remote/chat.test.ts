@@ -45,6 +45,90 @@ describe.each(['openai', 'vllm', 'llama-server', 'ollama', 'baobab'] as const)('
   });
 });
 
+describe('an answer that the client wants whole', () => {
+  const whole: ChatRequest = { ...hello, wholeAnswer: true };
+
+  it.each(['openai', 'ollama', 'baobab'] as const)('is asked for whole, with the usage of %s', async (kind) => {
+    // In streams it sends no usage.
+    bench = await remoteBench({ upstreams: [{ kind, behaviour: { withUsage: false } }] });
+    for (const request of [whole, { prompt: { text: 'Hi' }, maxTokens: 9, wholeAnswer: true }]) {
+      const events = await collect(bench.chat(request));
+      expect(events.map(({ type }) => type)).toEqual(['start', 'text-delta', 'end']);
+      expect(events[1]).toMatchObject({ text: 'Hello from the other side.' });
+      const usage = { promptTokens: 9, completionTokens: 6, cachedTokens: 4 };
+      expect(events[2]).toEqual({ type: 'end', reason: 'stop', usage });
+      const body = bench.upstreams[0]?.requests.at(-1)?.body as Record<string, unknown>;
+      expect([body.stream, body.stream_options]).toEqual([undefined, undefined]);
+    }
+  });
+
+  it.each(['vllm', 'llama-server'] as const)('is streamed by %s, which counts with every chunk', async (kind) => {
+    bench = await remoteBench({ upstreams: [{ kind }] });
+    await collect(bench.chat(whole));
+    expect(bench.upstreams[0]?.requests[0]?.body).toMatchObject({ stream: true });
+  });
+
+  it('may take longer than the first byte of a stream', async () => {
+    bench = await remoteBench({
+      upstreams: [{ settings: { firstByteTimeoutMs: 20 }, behaviour: { firstByteDelayMs: 60 } }],
+    });
+    expect(await collect(bench.chat(whole))).toHaveLength(3);
+    await expect(collect(bench.chat(hello))).rejects.toMatchObject({ code: 'upstream_timeout' });
+  });
+
+  it('has used its prompt when the client leaves, and nothing when it fails', async () => {
+    bench = await remoteBench({ upstreams: [{ behaviour: { stallAfterChunks: 0 } }] });
+    const client = new AbortController();
+    const left = bench.chat(whole, { signal: client.signal });
+    const failed = expect(collect(left)).rejects.toMatchObject({ code: 'client_cancelled' });
+    await bench.upstreams[0]?.until(() => bench.upstreams[0]?.requests.length === 1);
+    client.abort();
+    await failed;
+    expect(left.usageSoFar()).toEqual({ promptTokens: 5, completionTokens: 0, cachedTokens: 0 });
+    bench.upstreams[0]?.script.push(...Array.from({ length: 3 }, () => answerJson(500, {})));
+    const broken = bench.chat(whole);
+    await expect(collect(broken)).rejects.toMatchObject({ code: 'model_unavailable' });
+    expect(broken.usageSoFar()).toEqual({ promptTokens: 0, completionTokens: 0, cachedTokens: 0 });
+  });
+
+  it.each([
+    ['no choices', {}],
+    ['null', null],
+    ['an unfinished choice', { choices: [{ index: 0, message: { content: 'x' }, finish_reason: null }] }],
+    ['an error', { error: { message: 'EngineCore died', code: 500 } }],
+  ])('fails on %s', async (_name, body) => {
+    bench = await remoteBench({ upstreams: [{}] });
+    bench.upstreams[0]?.script.push(...Array.from({ length: 3 }, () => answerJson(200, body)));
+    await expect(collect(bench.chat(whole))).rejects.toMatchObject({ code: 'model_unavailable' });
+  });
+
+  it.each([true, false])(
+    'is counted by its length when there is no usage (asked for whole: %s)',
+    async (wholeAnswer) => {
+      bench = await remoteBench({ upstreams: [{}] });
+      const message = { role: 'assistant', content: 'x'.repeat(400) };
+      bench.upstreams[0]?.script.push(answerJson(200, { choices: [{ index: 0, message, finish_reason: 'stop' }] }));
+      const events = await collect(bench.chat({ ...hello, wholeAnswer }));
+      expect(events.at(-1)).toMatchObject({ usage: { promptTokens: 5, completionTokens: 100 } });
+    },
+  );
+
+  it('has tool calls and log probabilities', async () => {
+    bench = await remoteBench({ upstreams: [{}] });
+    const call = { id: 'call_1', type: 'function', function: { name: 'weather', arguments: '{}' } };
+    const logprobs = { content: [{ token: 'Hi', logprob: -0.5, bytes: [72, 105], top_logprobs: [] }] };
+    const message = { role: 'assistant', content: 'Hi', tool_calls: [call] };
+    const answer = { choices: [{ index: 0, message, logprobs, finish_reason: 'tool_calls' }], usage: {} };
+    bench.upstreams[0]?.script.push(answerJson(200, answer));
+    expect(await collect(bench.chat(whole))).toMatchObject([
+      { type: 'start' },
+      { type: 'text-delta', text: 'Hi', logprobs: [{ token: 'Hi', logprob: -0.5 }] },
+      { type: 'tool-call-delta', index: 0, id: 'call_1', name: 'weather', argumentsDelta: '{}' },
+      { type: 'end', reason: 'tool_calls' },
+    ]);
+  });
+});
+
 describe('the request to an upstream', () => {
   const bodyOf = async (request: ChatRequest, kind: FakeKind = 'openai'): Promise<unknown> => {
     bench = await remoteBench({ upstreams: [{ kind, settings: { apiKey: 'secret-key' } }] });

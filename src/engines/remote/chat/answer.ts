@@ -1,4 +1,5 @@
 import type { ChatEvent, TokenLogprob, TokenUsage } from '../../engine.ts';
+import { estimateTokens } from '../token-estimate.ts';
 
 type EndReason = Extract<ChatEvent, { type: 'end' }>['reason'];
 
@@ -50,6 +51,8 @@ interface WireTokenLogprob {
 export interface ChatChunks {
   /** Adds the events of one chunk to `out`. Returns the chunk instead if it reports a failure. */
   read(payload: string, out: ChatEvent[]): unknown;
+  /** The same for an answer that is one piece of JSON. */
+  readWhole(answer: unknown, out: ChatEvent[]): unknown;
   readonly usage: TokenUsage;
   /** Whether the upstream reported the prompt's tokens. */
   readonly promptIsCounted: boolean;
@@ -123,6 +126,19 @@ export function createChatChunks(estimatedPromptTokens: number): ChatChunks {
     if (choice.finish_reason) reason = endReason(choice.finish_reason, toolCalls > 0);
   };
 
+  const readChunk = (chunk: WireChunk, out: ChatEvent[]): unknown => {
+    if (chunk.error) return chunk;
+    readUsage(chunk);
+    const choice = chunk.choices?.[0];
+    if (choice === undefined) return undefined;
+    // vLLM and Ollama report a failed generation in the finish reason instead of in an error.
+    if (choice.finish_reason === 'abort' || choice.finish_reason === 'error') {
+      return { error: { message: `the upstream ended with '${choice.finish_reason}'`, code: 500 } };
+    }
+    readChoice(choice, out);
+    return undefined;
+  };
+
   return {
     usage,
     get promptIsCounted() {
@@ -139,19 +155,24 @@ export function createChatChunks(estimatedPromptTokens: number): ChatChunks {
         done = true;
         return undefined;
       }
-      const chunk: WireChunk = JSON.parse(payload);
-      if (chunk.error) return chunk;
-      readUsage(chunk);
-      const choice = chunk.choices?.[0];
-      if (choice === undefined) return undefined;
-      // vLLM and Ollama report a failed generation in the finish reason instead of in an error.
-      if (choice.finish_reason === 'abort' || choice.finish_reason === 'error') {
-        return { error: { message: `the upstream ended with '${choice.finish_reason}'`, code: 500 } };
-      }
-      readChoice(choice, out);
-      return undefined;
+      return readChunk(JSON.parse(payload), out);
+    },
+    readWhole(answer, out) {
+      const before = out.length;
+      const reported = readChunk((answer ?? {}) as WireChunk, out);
+      if (!completionIsCounted)
+        usage.completionTokens = Math.max(usage.completionTokens, estimateEvents(out.slice(before)));
+      return reported;
     },
   };
+}
+
+function estimateEvents(events: readonly ChatEvent[]): number {
+  const texts = events.map((event) => {
+    if (event.type === 'text-delta' || event.type === 'reasoning-delta') return event.text;
+    return event.type === 'tool-call-delta' ? `${event.name ?? ''}${event.argumentsDelta}` : '';
+  });
+  return estimateTokens(texts.join(''));
 }
 
 function endReason(given: string, calledTools: boolean): EndReason {

@@ -5,10 +5,10 @@ import { UpstreamFailure } from '../failure/failure.ts';
 import type { Route } from '../routing/router.ts';
 import type { UpstreamCall } from '../routing/upstream-call.ts';
 import { estimatePromptTokens } from '../token-estimate.ts';
-import type { StreamedAnswer } from '../transport/stream-client.ts';
 import { countAtUpstream } from '../upstream-tokenizer.ts';
-import { chatBody } from './request.ts';
-import { type ChatReader, createChatReader } from './stream.ts';
+import { type ChatChunks, createChatChunks } from './answer.ts';
+import { chatBody, isStreamed } from './request.ts';
+import { type ChatReader, createStreamReader, createWholeReader } from './stream.ts';
 
 export interface RemoteGeneration extends ChatGeneration {
   /** Undefined until an upstream has accepted the request. */
@@ -20,7 +20,7 @@ export interface RemoteChat extends ChatCapability {
 }
 
 interface Progress {
-  reader?: ChatReader | undefined;
+  usage?: TokenUsage | undefined;
   region?: string | undefined;
 }
 
@@ -31,7 +31,7 @@ export function createRemoteChat(route: Route): RemoteChat {
     generate(request, context) {
       const progress: Progress = {};
       return {
-        usageSoFar: () => ({ ...(progress.reader?.chunks.usage ?? NO_USAGE) }),
+        usageSoFar: () => ({ ...(progress.usage ?? NO_USAGE) }),
         servedRegion: () => progress.region,
         [Symbol.asyncIterator]: () => run(route, request, context, progress),
       };
@@ -51,16 +51,20 @@ async function* run(
 
   // Nothing has been passed on before the first events, so another upstream may still take over.
   const attempt = async (call: UpstreamCall): Promise<{ reader: ChatReader; events: ChatEvent[] | undefined }> => {
-    const answer = await send(route, request, call, context.accountId);
-    const reader = createChatReader({ answer, call, field: fieldOf(request), estimatedPromptTokens });
-    progress.reader = reader;
-    progress.region = call.upstream.region;
+    const chunks = createChatChunks(estimatedPromptTokens);
+    // The upstream has the request: a client that leaves from now on has used its prompt.
+    const onAccepted = (): void => {
+      progress.usage = chunks.usage;
+      progress.region = call.upstream.region;
+    };
+    let reader: ChatReader | undefined;
     try {
+      reader = await send({ route, request, context, call, chunks, onAccepted });
       return { reader, events: await reader.read() };
     } catch (error) {
-      reader.close();
-      // A cancelled request has used its prompt. An attempt that failed before any event has used nothing.
-      if (!context.signal.aborted) progress.reader = undefined;
+      reader?.close();
+      // An attempt that failed before any event has used nothing.
+      if (!context.signal.aborted) progress.usage = undefined;
       throw error;
     }
   };
@@ -89,23 +93,36 @@ async function* run(
   }
 }
 
-async function send(
-  route: Route,
-  request: ChatRequest,
-  call: UpstreamCall,
-  accountId: string,
-): Promise<StreamedAnswer> {
+interface Sending {
+  route: Route;
+  request: ChatRequest;
+  context: CallContext;
+  call: UpstreamCall;
+  chunks: ChatChunks;
+  onAccepted(): void;
+}
+
+async function send({ route, request, context, call, chunks, onAccepted }: Sending): Promise<ChatReader> {
   const { learned } = call.upstream;
   const isChat = 'messages' in request.prompt;
   const bounded = isChat || request.maxTokens !== undefined ? request : await fillContext(route, request, call);
-  const post = () =>
-    call.stream({
-      base: 'api',
+  const field = fieldOf(request);
+  const post = async (): Promise<ChatReader> => {
+    const message = {
+      base: 'api' as const,
       route: isChat ? '/chat/completions' : '/completions',
-      body: chatBody(bounded, call.upstream, accountId),
-      accept: 'text/event-stream',
-      field: fieldOf(request),
-    });
+      body: chatBody(bounded, call.upstream, context.accountId),
+      field,
+    };
+    if (isStreamed(request, call.upstream)) {
+      const answer = await call.stream({ ...message, accept: 'text/event-stream' });
+      onAccepted();
+      return createStreamReader(answer, { call, field, chunks });
+    }
+    onAccepted();
+    const { json } = await call.fetchJson({ ...message, answersWhenComplete: true });
+    return createWholeReader(json, { call, field, chunks });
+  };
   try {
     return await post();
   } catch (error) {

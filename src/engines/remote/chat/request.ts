@@ -2,6 +2,13 @@ import { createHash } from 'node:crypto';
 import type { ChatMessage, ChatRequest, ToolChoice, ToolDefinition } from '../../engine.ts';
 import type { Upstream, UpstreamKind } from '../routing/upstream.ts';
 
+/**
+ * Whether the upstream is asked for a stream. A client that waits for the whole answer needs none, but vLLM and llama-server count
+ * tokens with every chunk: streamed, a request that the client cancels is billed exactly, and an engine that hangs is noticed early.
+ */
+export const isStreamed = ({ wholeAnswer }: ChatRequest, { settings }: Upstream): boolean =>
+  !wholeAnswer || settings.kind === 'vllm' || settings.kind === 'llama-server';
+
 /** The body of a chat or completion request. */
 export function chatBody(request: ChatRequest, upstream: Upstream, accountId: string): string {
   const { prompt } = request;
@@ -11,7 +18,6 @@ export function chatBody(request: ChatRequest, upstream: Upstream, accountId: st
     ...(isChat
       ? { messages: prompt.messages.map(wireMessage) }
       : { prompt: 'text' in prompt ? prompt.text : prompt.tokens }),
-    stream: true,
     temperature: request.temperature,
     top_p: request.topP,
     seed: request.seed,
@@ -20,7 +26,7 @@ export function chatBody(request: ChatRequest, upstream: Upstream, accountId: st
     presence_penalty: request.presencePenalty,
     logit_bias: request.logitBias === undefined ? undefined : Object.fromEntries(request.logitBias),
     response_format: wireFormat(request.format, upstream.settings.kind),
-    ...usageOptions(upstream),
+    ...(isStreamed(request, upstream) && { stream: true, ...usageOptions(upstream) }),
     cache_salt: upstream.settings.kind === 'vllm' ? cacheSalt(accountId) : undefined,
   };
   body[isChat && upstream.learned.wantsMaxCompletionTokens ? 'max_completion_tokens' : 'max_tokens'] =

@@ -3,7 +3,7 @@ import type { ChatEvent } from '../../engine.ts';
 import type { UpstreamCall } from '../routing/upstream-call.ts';
 import { createSseReader } from '../transport/sse.ts';
 import type { StreamedAnswer } from '../transport/stream-client.ts';
-import { type ChatChunks, createChatChunks } from './answer.ts';
+import type { ChatChunks } from './answer.ts';
 
 export interface ChatReader {
   readonly chunks: ChatChunks;
@@ -17,18 +17,34 @@ export interface ChatReader {
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
 
 export interface ChatReaderOptions {
-  answer: StreamedAnswer;
   call: UpstreamCall;
   field: FieldPath;
-  estimatedPromptTokens: number;
+  chunks: ChatChunks;
 }
 
-export function createChatReader({ answer, call, field, estimatedPromptTokens }: ChatReaderOptions): ChatReader {
-  const chunks = createChatChunks(estimatedPromptTokens);
+/** For an answer that arrives in one piece. */
+export function createWholeReader(answer: unknown, { call, field, chunks }: ChatReaderOptions): ChatReader {
+  let isRead = false;
+  return {
+    chunks,
+    async read() {
+      if (isRead) return undefined;
+      isRead = true;
+      const out: ChatEvent[] = [];
+      const reported = chunks.readWhole(answer, out);
+      if (reported !== undefined) throw call.reported(statusOf(reported), reported, field);
+      if (chunks.reason === undefined) throw call.malformed('the answer has no choice that ended');
+      return out;
+    },
+    close() {},
+  };
+}
+
+/** For an answer that is read as it arrives. */
+export function createStreamReader(answer: StreamedAnswer, { call, field, chunks }: ChatReaderOptions): ChatReader {
   // An upstream that cannot stream answers with plain JSON.
-  const source = String(answer.headers['content-type']).startsWith('application/json')
-    ? wholeBody()
-    : createSseReader();
+  const isWhole = String(answer.headers['content-type']).startsWith('application/json');
+  const source = isWhole ? wholeBody() : createSseReader();
   let atEnd = false;
 
   const nextPayloads = async (): Promise<string[]> => {
@@ -66,7 +82,7 @@ export function createChatReader({ answer, call, field, estimatedPromptTokens }:
 
   function parse(payload: string, out: ChatEvent[]): unknown {
     try {
-      return chunks.read(payload, out);
+      return isWhole ? chunks.readWhole(JSON.parse(payload), out) : chunks.read(payload, out);
     } catch (error) {
       // The text of a SyntaxError quotes the chunk.
       throw call.malformed(`a chunk cannot be read: ${error instanceof SyntaxError ? 'not JSON' : String(error)}`);

@@ -13,6 +13,8 @@ export interface UpstreamRequest {
   body: string | Buffer;
   contentType?: string;
   accept?: string;
+  /** The answer begins only when it is complete, which may take long: only the total timeout applies. */
+  answersWhenComplete?: boolean;
   /** The field that errors about the size of the request name. */
   field: FieldPath;
 }
@@ -88,9 +90,10 @@ export function createUpstreamCall(dependencies: UpstreamCallDependencies): Upst
   }
   let timer = startTimer();
 
-  const prepare = ({ base, route, body, contentType = 'application/json', accept }: UpstreamRequest) => {
+  const prepare = (request: UpstreamRequest) => {
+    const { base, route, body, contentType = 'application/json', accept, answersWhenComplete } = request;
     if (isReleased) throw call.failureOf(undefined);
-    firstByteDueAt = performance.now() + firstByteTimeoutMs;
+    firstByteDueAt = answersWhenComplete ? Number.POSITIVE_INFINITY : performance.now() + firstByteTimeoutMs;
     return {
       method: 'POST' as const,
       path: upstream.path(base, route),
