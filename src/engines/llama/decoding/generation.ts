@@ -134,6 +134,8 @@ async function prepare({ dependencies, request, signal }: Production): Promise<G
     syntax,
     callsBefore: rendered?.callsBefore ?? 0,
     dropLeadingSpace: vocabulary.addsLeadingSpace && rendered !== undefined,
+    // In a format of the client's, JSON is the answer.
+    acceptWholeCalls: request.format === undefined || request.format.type === 'text',
     newCallId: dependencies.newCallId,
   });
   const tokens = await promptTokens(dependencies, request.prompt, { rendered, lead: output.lead }, limit);

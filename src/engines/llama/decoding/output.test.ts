@@ -40,10 +40,14 @@ interface Run {
   syntax: CallSyntax;
   choice?: 'auto' | 'required';
   stop?: readonly string[];
+  acceptWholeCalls?: boolean;
 }
 
 /** Feeds tokens and shows what a client and what the model saw. Control tokens are written as `{ control }`. */
-function write(tokens: readonly (string | { control: string })[], { syntax, choice = 'auto', stop }: Run) {
+function write(
+  tokens: readonly (string | { control: string })[],
+  { syntax, choice = 'auto', stop, acceptWholeCalls = true }: Run,
+) {
   let count = 0;
   const plan = planCalls({ tools, choice, parallel: true });
   const forms = plan && callForms(plan.tools, syntax);
@@ -53,6 +57,7 @@ function write(tokens: readonly (string | { control: string })[], { syntax, choi
     syntax,
     callsBefore: 0,
     dropLeadingSpace: false,
+    acceptWholeCalls,
     newCallId: () => `id_${++count}`,
   });
   let context = output.lead.map((part) => part.text).join('');
@@ -244,5 +249,86 @@ describe('createOutput', () => {
     const answer = write([{ control: '<|other|>' }, 'Hi'], { syntax: syntaxOf(MISTRAL_LIST) });
     expect(answer).toMatchObject({ text: 'Hi', calls: [], done: false });
     expect(GENERIC_SYNTAX).toEqual(syntaxOf(HERMES));
+  });
+});
+
+describe('an answer that is nothing but a call', () => {
+  const syntax = syntaxOf(HERMES);
+  const json = `{"name": "weather", "arguments": ${ROME}}`;
+  const characters = (text: string) => [...text];
+
+  it.each([
+    ['bare JSON', json],
+    ['white space around it', `\n ${json} \n`],
+    ['a fence with a language', `\`\`\`json\n${json}\n\`\`\``],
+    ['a fence without one', `\`\`\`\n${json}\n\`\`\`\n`],
+    ['other spaces', `{ "name":"weather" ,\n  "arguments" : ${ROME}\n}`],
+  ])('is a call: %s', (_, answer) => {
+    for (const tokens of [[answer], characters(answer)]) {
+      const written = write(tokens, { syntax });
+      expect(written).toMatchObject({
+        text: '',
+        calls: [{ id: 'id_1', name: 'weather', arguments: ROME }],
+        complete: true,
+      });
+    }
+  });
+
+  it('is a call in a fence for models whose own calls are bare JSON', () => {
+    const written = write(characters(`\`\`\`json\n${json}\n\`\`\``), { syntax: syntaxOf(LLAMA_3) });
+    expect(written).toMatchObject({ text: '', calls: [{ name: 'weather' }], complete: true });
+  });
+
+  it.each([
+    ['of another tool', '{"name": "other", "arguments": {}}'],
+    ['without arguments', '{"name": "weather"}'],
+    ['with other arguments', '{"name": "weather", "arguments": "Rome"}'],
+    ['with more members', `{"name": "weather", "arguments": ${ROME}, "id": 1}`],
+    ['that is not finished', `{"name": "weather", "arguments": {"city": "Ro`],
+    ['whose JSON is broken', '{"name": "weather", "arguments": {"city": Rome}}'],
+    ['before other text', `${json} That is all.`],
+    ['after other text', `I call ${json}`],
+    ['in a fence that stays open', `\`\`\`json\n${json}\n`],
+    ['before another one', `${json}\n${json}`],
+    ['that is code', '```python\nprint({"name": "weather"})\n```'],
+  ])('stays text: a call %s', (_, answer) => {
+    for (const tokens of [[answer], characters(answer)]) {
+      expect(write(tokens, { syntax })).toMatchObject({ text: answer, calls: [], complete: false });
+    }
+  });
+
+  it('is sent as soon as it cannot be a call any more', () => {
+    const plan = planCalls({ tools, choice: 'auto', parallel: true });
+    const forms = (plan && callForms(plan.tools, syntax)) ?? [];
+    const output = createOutput({
+      stop: undefined,
+      calls: { forced: false, parallel: true, forms },
+      syntax,
+      callsBefore: 0,
+      dropLeadingSpace: false,
+      acceptWholeCalls: true,
+      newCallId: () => 'id',
+    });
+    const push = (text: string) => output.push({ bytes: new TextEncoder().encode(text) }).events;
+    expect(push('{"name": "wea')).toEqual([]);
+    expect(push('ry"')).toEqual([{ type: 'text-delta', text: '{"name": "weary"' }]);
+    expect(push('}')).toEqual([{ type: 'text-delta', text: '}' }]);
+  });
+
+  it('is text where the client asked for a format', () => {
+    expect(write([json], { syntax, acceptWholeCalls: false })).toMatchObject({ text: json, calls: [] });
+  });
+
+  it('ends at a stop sequence as text', () => {
+    expect(write(['{"name": "weather", "arguments": {"city": "R', 'STOP'], { syntax, stop: ['STOP'] })).toMatchObject({
+      text: '{"name": "weather", "arguments": {"city": "R',
+      calls: [],
+      done: true,
+    });
+  });
+
+  it('may be followed by a call in the form of the template instead', () => {
+    const tokens = ['```', 'text\n', '```\n', '<tool_call>', 'time"', '{}'];
+    expect(write(tokens, { syntax })).toMatchObject({ text: '```text\n```\n', calls: [{ name: 'time' }] });
   });
 });

@@ -5,6 +5,7 @@ import type { CallForm } from '../tools/call-form.ts';
 import { createOpening } from '../tools/call-opening.ts';
 import type { CallSyntax } from '../tools/call-syntax.ts';
 import type { CallPlan } from '../tools/tool-calls.ts';
+import { createWholeCall } from '../tools/whole-call.ts';
 import { createLogprobQueue } from './logprobs.ts';
 import { createTextStream } from './text-stream.ts';
 
@@ -15,6 +16,8 @@ export interface OutputOptions {
   /** Calls in the conversation so far. */
   callsBefore: number;
   dropLeadingSpace: boolean;
+  /** An answer that is nothing but a call in JSON is a call, even if the model should write it in another way. */
+  acceptWholeCalls: boolean;
   newCallId: () => string;
 }
 
@@ -53,7 +56,7 @@ export interface Output {
 }
 
 export function createOutput(options: OutputOptions): Output {
-  const { stop = [], calls, syntax, callsBefore, dropLeadingSpace, newCallId } = options;
+  const { stop = [], calls, syntax, callsBefore, dropLeadingSpace, acceptWholeCalls, newCallId } = options;
   const { mark, open } = syntax;
   const decoder = calls && createCallDecoder({ ...calls, syntax, callsBefore, newId: newCallId });
   const lead = calls?.forced && decoder ? decoder.open('') : [];
@@ -62,6 +65,7 @@ export function createOutput(options: OutputOptions): Output {
     stop: awaited && mark !== undefined ? [...stop, mark] : stop,
     dropLeadingSpace,
     opening: awaited && mark === undefined ? createOpening(open, calls.forms) : undefined,
+    wholeCall: awaited && acceptWholeCalls ? createWholeCall(calls.forms.map(({ name }) => name)) : undefined,
   });
   // Stop sequences are for prose: inside arguments they would only break the JSON.
   const callText = createTextStream({});
@@ -70,6 +74,7 @@ export function createOutput(options: OutputOptions): Output {
   let sent = 0;
   let inCall = lead.length > 0;
   let textDone = inCall;
+  let isWholeCall = false;
 
   const textEvents = (chunk: string, upTo: number): ChatEvent[] => {
     sent += chunk.length;
@@ -114,12 +119,21 @@ export function createOutput(options: OutputOptions): Output {
       if (!inCall || !decoder) return pushText(token);
       return decoder.push(callText.push(token.bytes).text);
     },
-    finish: () => (textDone ? [] : textEvents(text.flush(), Number.POSITIVE_INFINITY)),
+    finish() {
+      if (textDone) return [];
+      const { text: rest, call } = text.end();
+      if (call === undefined) return textEvents(rest, Number.POSITIVE_INFINITY);
+      isWholeCall = true;
+      return [
+        { type: 'tool-call-delta', index: 0, id: newCallId(), name: call.name, argumentsDelta: '' },
+        { type: 'tool-call-delta', index: 0, argumentsDelta: call.arguments },
+      ];
+    },
     get callGrammar() {
       return inCall ? decoder?.grammar : undefined;
     },
     get callsComplete() {
-      return decoder?.complete ?? false;
+      return isWholeCall || (decoder?.complete ?? false);
     },
   };
 }

@@ -1,11 +1,14 @@
 import type { OpeningMatch } from '../tools/call-opening.ts';
+import type { WholeCall, WholeCallMatch } from '../tools/whole-call.ts';
 import { firstOccurrence, possibleStopSuffix } from './stop-sequences.ts';
 
 /** Turns token bytes into text that may be sent: no broken characters, no part of a stop sequence. */
 export interface TextStream {
   push(bytes: Uint8Array): TextStep;
-  /** The end of generation: what was held back was not a stop sequence after all. */
+  /** The text that is held back, which becomes plain text. */
   flush(): string;
+  /** The end of generation: the held text is a whole call or plain text. */
+  end(): { text: string; call?: WholeCall };
   /** Characters decoded so far, sent or held. */
   readonly decodedLength: number;
 }
@@ -25,15 +28,20 @@ export interface TextStreamOptions {
   dropLeadingSpace?: boolean | undefined;
   /** Nothing is sent before it has decided whether the answer begins with a call. */
   opening?: ((text: string) => OpeningMatch) | undefined;
+  /** Nothing is sent while the whole answer may be a call. */
+  wholeCall?: ((text: string) => WholeCallMatch) | undefined;
 }
 
-export function createTextStream({ stop = [], dropLeadingSpace = false, opening }: TextStreamOptions): TextStream {
+export function createTextStream(options: TextStreamOptions): TextStream {
+  const { stop = [], dropLeadingSpace = false, opening, wholeCall } = options;
   const stops = stop.filter((text) => text !== '');
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
   let held = '';
   let decodedLength = 0;
   let spaceToDrop = dropLeadingSpace;
   let decide = opening;
+  let matchWhole = wholeCall;
+  let call: WholeCall | undefined;
 
   const take = (decoded: string): TextStep => {
     let fresh = decoded;
@@ -52,6 +60,10 @@ export function createTextStream({ stop = [], dropLeadingSpace = false, opening 
       return step;
     }
     const found = firstOccurrence(held, stops);
+    const whole = found ? 'no' : (matchWhole?.(held) ?? 'no');
+    call = typeof whole === 'string' ? undefined : whole;
+    if (whole !== 'no') return { text: '' };
+    matchWhole = undefined;
     if (found) {
       const step = {
         text: held.slice(0, found.at),
@@ -66,14 +78,22 @@ export function createTextStream({ stop = [], dropLeadingSpace = false, opening 
     return { text };
   };
 
+  const flush = (): string => {
+    decide = undefined;
+    matchWhole = undefined;
+    const step = take(decoder.decode());
+    const text = step.text + held;
+    held = '';
+    return text;
+  };
+
   return {
     push: (bytes) => take(decoder.decode(bytes, { stream: true })),
-    flush() {
-      decide = undefined;
-      const step = take(decoder.decode());
-      const text = step.text + held;
+    flush,
+    end() {
+      if (call === undefined) return { text: flush() };
       held = '';
-      return text;
+      return { text: '', call };
     },
     get decodedLength() {
       return decodedLength;

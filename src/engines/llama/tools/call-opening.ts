@@ -25,8 +25,8 @@ export function createOpening(open: string, forms: readonly CallForm[]): (text: 
   };
 }
 
-/** Where the last of the tokens ends in a text that begins with them, white space between them or not. */
-function matchTokens(text: string, tokens: readonly string[]): number | 'open' | 'no' {
+/** Where the last of the tokens ends in a text that begins with them, with or without white space between them. */
+export function matchTokens(text: string, tokens: readonly string[]): number | 'open' | 'no' {
   let at = 0;
   for (const token of tokens) {
     while (/\s/.test(text[at] ?? '')) at++;
