@@ -1,16 +1,20 @@
 import { openAdministration } from '../compose/administration.ts';
 import { isoTime, isoTimeOrNull } from '../domain/dates.ts';
-import { type Account, definedFields } from '../domain/principal.ts';
+import { type Account, accountStatus, definedFields } from '../domain/principal.ts';
 import { nothing, one, readAction } from './actions.ts';
 import { type Command, CommandFailed, UsageError } from './command.ts';
 import { parseOptions } from './options.ts';
 import { LIMIT_OPTIONS, limitsFrom, limitsText } from './rights.ts';
 import { table } from './table.ts';
 
-const stateOf = (account: Account): string => (account.suspendedAt === null ? 'active' : 'suspended');
-
 function accountTable(accounts: readonly Account[]): string {
-  const rows = accounts.map((each) => [each.id, each.name, stateOf(each), limitsText(each), isoTime(each.createdAt)]);
+  const rows = accounts.map((each) => [
+    each.id,
+    each.name,
+    accountStatus(each),
+    limitsText(each),
+    isoTime(each.createdAt),
+  ]);
   return table(['ID', 'NAME', 'STATE', 'LIMITS', 'CREATED'], rows);
 }
 
@@ -18,6 +22,8 @@ const accountToJson = (account: Account) => ({
   ...account,
   createdAt: isoTime(account.createdAt),
   suspendedAt: isoTimeOrNull(account.suspendedAt),
+  deletedAt: isoTimeOrNull(account.deletedAt),
+  erasedAt: isoTimeOrNull(account.erasedAt),
 });
 
 const ACTIONS = {
@@ -26,6 +32,7 @@ const ACTIONS = {
   update: one('a name'),
   suspend: one('a name'),
   resume: one('a name'),
+  delete: one('a name'),
 };
 
 export const accountsCommand: Command = {
@@ -35,14 +42,22 @@ export const accountsCommand: Command = {
     "update <name> [--rpm N] [--tpm N] [--monthly-budget USD] [--json]    the word 'none' removes a limit",
     'suspend <name> [--json]                                               refuse its keys until it is resumed',
     'resume <name> [--json]',
+    'delete <name> --yes [--json]                                          erase its files, batches and stored answers',
   ],
   async run({ args, config, print }) {
-    const { values, positionals } = parseOptions(args, { ...LIMIT_OPTIONS, json: { type: 'boolean' } });
+    const { values, positionals } = parseOptions(args, {
+      ...LIMIT_OPTIONS,
+      yes: { type: 'boolean' },
+      json: { type: 'boolean' },
+    });
     const { action, following } = readAction('accounts', ACTIONS, positionals);
     const [name = ''] = following;
     const limits = limitsFrom(values);
     if (action === 'update' && Object.keys(definedFields(limits)).length === 0) {
       throw new UsageError('nothing to change was given; try --rpm 60');
+    }
+    if (action === 'delete' && !values.yes) {
+      throw new UsageError('deleting an account cannot be undone; add --yes to do it');
     }
     await using administration = await openAdministration(config);
     const { accounts } = administration;
@@ -66,6 +81,9 @@ export const accountsCommand: Command = {
     } else if (action === 'resume') {
       const account = await accounts.resume(await find());
       show(account, `resumed account ${account.name}`);
+    } else if (action === 'delete') {
+      const account = await accounts.delete(await find());
+      show(account, `deleted account ${name} (${account.id}); a running server erases its content within a minute`);
     } else {
       const all = await accounts.list();
       print(values.json ? JSON.stringify(all.map(accountToJson)) : accountTable(all));

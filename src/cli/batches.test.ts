@@ -41,6 +41,8 @@ beforeAll(async () => {
     name: 'default',
     createdAt,
     suspendedAt: null,
+    deletedAt: null,
+    erasedAt: null,
     rpm: null,
     tpm: null,
     monthlyBudgetNanoUsd: null,

@@ -20,7 +20,7 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     load: async () => (await import('./keys.ts')).keysCommand,
   },
   accounts: {
-    summary: 'Create, list, change, suspend and resume accounts',
+    summary: 'Create, list, change, suspend, resume and delete accounts',
     load: async () => (await import('./accounts.ts')).accountsCommand,
   },
   usage: {

@@ -1,4 +1,5 @@
 import type { Logger } from '../ports/logger.ts';
+import type { AccountErasure } from '../services/access/account-erasure.ts';
 import type { AuthenticationService } from '../services/access/authentication.ts';
 import type { BatchRunner } from '../services/batches/runner.ts';
 import type { CatalogService } from '../services/catalog.ts';
@@ -18,6 +19,7 @@ export interface BackgroundJobsDependencies {
   leases: ProcessLeases;
   runner: BatchRunner;
   fileRetention: FileRetentionSchedule;
+  accountErasure: AccountErasure;
   logger: Logger;
 }
 
@@ -32,7 +34,7 @@ export interface BackgroundJobs {
 
 /** Work that no request asks for. */
 export function createBackgroundJobs(dependencies: BackgroundJobsDependencies): BackgroundJobs {
-  const { authentication, catalog, idempotency, leases, runner, fileRetention, logger } = dependencies;
+  const { authentication, catalog, idempotency, leases, runner, fileRetention, accountErasure, logger } = dependencies;
   const timers: NodeJS.Timeout[] = [];
 
   const every = (ms: number, job: () => Promise<unknown>, failure: string) =>
@@ -57,6 +59,7 @@ export function createBackgroundJobs(dependencies: BackgroundJobsDependencies): 
       every(FLUSH_USES_MS, authentication.flushUses, 'failed to write the times of last use of keys');
       every(SWEEP_MS, sweepIdempotency, 'failed to remove expired idempotency keys');
       fileRetention.start();
+      accountErasure.start();
       leases.start();
       runner.start();
     },
@@ -64,6 +67,7 @@ export function createBackgroundJobs(dependencies: BackgroundJobsDependencies): 
       for (const timer of timers) clearInterval(timer);
     },
     async stop() {
+      await accountErasure.stop();
       await fileRetention.stop();
       leases.stop();
       // On a full disk, for example. Everything else must still be closed.

@@ -16,6 +16,7 @@ import { createMetrics } from '../metrics/metrics.ts';
 import { createUpstreamMetrics } from '../metrics/upstream-metrics.ts';
 import type { DiskSpace } from '../ports/disk-space.ts';
 import { systemClock as clock } from '../runtime/clock.ts';
+import { createAccountErasure } from '../services/access/account-erasure.ts';
 import { createAccounts } from '../services/access/accounts.ts';
 import { createAuthentication } from '../services/access/authentication.ts';
 import { createKeys, type IssuedKey } from '../services/access/keys.ts';
@@ -147,6 +148,17 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     identity,
     randomId: randomUUID,
   });
+  const accountErasure = createAccountErasure({
+    accounts: store.accounts,
+    keys: store.keys,
+    batches: store.batches,
+    files: store.files,
+    retention,
+    idempotency,
+    onCancel: runner.wake,
+    clock,
+    logger,
+  });
   const background = createBackgroundJobs({
     authentication,
     catalog,
@@ -159,6 +171,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     }),
     runner,
     fileRetention: schedule,
+    accountErasure,
     logger,
   });
 
@@ -171,6 +184,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     authentication,
     catalog,
     accounts,
+    accountErasure,
     keys,
     embeddings,
     rerank,

@@ -8,6 +8,9 @@ export interface Account {
   createdAt: number;
   /** Null: not suspended. */
   suspendedAt: number | null;
+  /** Null: not deleted. A deleted account stays for the ledger; its content is erased. */
+  deletedAt: number | null;
+  erasedAt: number | null;
   /** Overrides of the defaults. Null: the default applies. */
   rpm: number | null;
   tpm: number | null;
@@ -40,8 +43,11 @@ export interface ApiKey {
 /** What operators may change of an account. */
 export type AccountLimits = Pick<Account, 'rpm' | 'tpm' | 'monthlyBudgetNanoUsd'>;
 
-/** Whether an account may be used. */
-export type AccountState = Pick<Account, 'suspendedAt'>;
+export const accountStatus = ({ deletedAt, suspendedAt }: Account): 'active' | 'suspended' | 'deleted' =>
+  deletedAt !== null ? 'deleted' : suspendedAt !== null ? 'suspended' : 'active';
+
+/** What changes when an account is suspended, resumed or deleted. */
+export type AccountState = Pick<Account, 'name' | 'suspendedAt' | 'deletedAt' | 'erasedAt'>;
 
 /** What operators may change of a key. */
 export type KeyRights = Pick<
@@ -66,7 +72,7 @@ export interface Principal {
 
 /** Throws the error that a request of this caller gets when its key or account may not be used now. */
 export function checkUsable({ account, key }: Principal, now: number): void {
-  if (key.revokedAt !== null) throw errors.keyRevoked();
+  if (key.revokedAt !== null || account.deletedAt !== null) throw errors.keyRevoked();
   if (key.expiresAt !== null && key.expiresAt <= now) throw errors.expiredApiKey(key.expiresAt);
   if (account.suspendedAt !== null) throw errors.accountSuspended();
 }

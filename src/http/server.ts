@@ -7,6 +7,7 @@ import type { Metrics } from '../metrics/metrics.ts';
 import type { Clock } from '../ports/clock.ts';
 import { createAddressList } from '../runtime/addresses.ts';
 import { createId } from '../runtime/ids.ts';
+import type { AccountErasure } from '../services/access/account-erasure.ts';
 import type { AccountsService } from '../services/access/accounts.ts';
 import type { AuthenticationService } from '../services/access/authentication.ts';
 import type { KeysService } from '../services/access/keys.ts';
@@ -71,6 +72,7 @@ export interface ServerDependencies {
   authentication: AuthenticationService;
   catalog: CatalogService;
   accounts: AccountsService;
+  accountErasure: Pick<AccountErasure, 'wake'>;
   keys: KeysService;
   embeddings: EmbeddingsService;
   rerank: RerankService;
@@ -185,7 +187,7 @@ export async function createServer(dependencies: ServerDependencies): Promise<Fa
       await api.register(batchRoutes, { batches: dependencies.batches });
       await api.register(modelRoutes, { catalog });
       await api.register(usageRoutes, { usage });
-      await api.register(adminAccountRoutes, { accounts, authentication });
+      await api.register(adminAccountRoutes, { accounts, authentication, erasure: dependencies.accountErasure });
       await api.register(adminKeyRoutes, { accounts, keys, authentication });
       await api.register(adminModelRoutes, { catalog });
     },

@@ -81,6 +81,8 @@ export interface BatchRepository {
   recordedLines(id: string, page: { after: number; limit: number }): Promise<number[]>;
   recorded(id: string, page: { failed: boolean; after: number; limit: number }): Promise<RecordedLine[]>;
   finalize(batch: OwnedBatch, now: number): Promise<void>;
+  /** Deletes the records of those batches that have ended. */
+  forget(ids: readonly string[]): Promise<void>;
   /** Sets the final status and the result files, and removes the lease, the attachment and the lines: all or none. */
   end(batch: OwnedBatch, end: BatchEnd): Promise<void>;
 }

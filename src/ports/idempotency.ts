@@ -55,6 +55,8 @@ export interface IdempotencyRepository {
   renew(ownerId: string, leaseUntil: number): Promise<void>;
   /** Ends the leases of all other owners: for a process that knows it is alone. */
   releaseOthers(ownerId: string): Promise<void>;
+  /** Removes at most `limit` records of an account that no process is running, and returns them. */
+  deleteOfAccount(accountId: string, options: { now: number; limit: number }): Promise<{ id: string; runId: string }[]>;
   /** Removes at most `limit` expired records and returns them. */
   deleteExpired(now: number, limit: number): Promise<{ id: string; runId: string }[]>;
 }

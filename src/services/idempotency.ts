@@ -56,6 +56,8 @@ export interface Idempotency {
   releaseOthers(): Promise<void>;
   /** Removes a bounded number of expired answers. True when there may be more. */
   sweep(): Promise<boolean>;
+  /** Removes the stored answers of an account. Returns how many. */
+  eraseAccount(accountId: string): Promise<number>;
   /** Larger answers are not stored. */
   readonly maxBodyBytes: number;
 }
@@ -223,6 +225,16 @@ export function createIdempotency(dependencies: IdempotencyDependencies): Idempo
     },
 
     releaseOthers: () => repository.releaseOthers(ownerId),
+
+    async eraseAccount(accountId) {
+      let erased = 0;
+      for (;;) {
+        const removed = await repository.deleteOfAccount(accountId, { now: clock.now(), limit: sweepRecords });
+        for (const record of removed) await blobs.delete(blobKeyOf(record));
+        erased += removed.length;
+        if (removed.length < sweepRecords) return erased;
+      }
+    },
 
     async sweep() {
       const removed = await repository.deleteExpired(clock.now(), sweepRecords);

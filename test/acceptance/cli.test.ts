@@ -122,6 +122,11 @@ describe('keys beside a running server', () => {
     await expectSeen(async () => (await embed()).status, 403);
     await baobabJson(server.dataDir, ['accounts', 'resume', 'changing']);
     await expectSeen(async () => (await embed()).status, 200);
+    expect((await baobab(server.dataDir, ['accounts', 'delete', 'changing'])).stderr).toMatch(/add --yes to do it/);
+    expect((await embed()).status).toBe(200);
+    const deleted = await baobabJson(server.dataDir, ['accounts', 'delete', 'changing', '--yes']);
+    expect(deleted).toMatchObject({ deletedAt: expect.any(String), erasedAt: null });
+    await expectSeen(async () => (await embed()).status, 403);
   });
 
   it.each([

@@ -228,6 +228,16 @@ export function batchesContract(name: string, open: () => Promise<BatchesUnderTe
       expect(await batches.renew('process-1', [], 1_000)).toEqual(new Set());
     });
 
+    it('forgets batches that have ended, and only those', async () => {
+      for (const id of ['a', 'b']) await batches.create(newBatch(id), 0);
+      await claimIds(batches);
+      await batches.end(owned('batch_a'), { outcome: 'completed', now: 4 });
+      await batches.forget(['batch_a', 'batch_b', 'batch_none']);
+      await batches.forget([]);
+      expect(await batches.get('batch_a')).toBeUndefined();
+      expect((await batches.get('batch_b'))?.status).toBe('validating');
+    });
+
     it('gives a batch back, at once or later', async () => {
       await batches.create(newBatch('a'), 0);
       await claimIds(batches);

@@ -18,7 +18,8 @@ export function idempotencyContract(name: string, open: () => Promise<Idempotenc
     let ids = 0;
     beforeAll(async () => {
       store = await open();
-      for (const id of ['1', '2', '3', '4', '5']) await store.accounts.create(account({ id: `acct_${id}`, name: id }));
+      for (const id of ['1', '2', '3', '4', '5', '6'])
+        await store.accounts.create(account({ id: `acct_${id}`, name: id }));
     });
     afterAll(() => store.close());
 
@@ -147,6 +148,21 @@ export function idempotencyContract(name: string, open: () => Promise<Idempotenc
       expect([...first, ...second].map(({ id }) => id).sort()).toEqual(claims.map(({ id }) => id).sort());
       expect(first).toHaveLength(2);
       expect(await store.idempotency.deleteExpired(500, 2)).toEqual([]);
+    });
+
+    it('removes the records of an account that no process is running', async () => {
+      const of = { accountId: 'acct_6', leaseUntil: 1_100, now: 1_000 };
+      const [done, lost, running] = [newClaim(of), newClaim(of), newClaim({ ...of, leaseUntil: 9_000 })];
+      const other = newClaim();
+      for (const claim of [done, lost, running, other]) await claimed(claim);
+      await complete(done);
+      await complete(other);
+      const removed = await store.idempotency.deleteOfAccount('acct_6', { now: 1_100, limit: 9 });
+      expect(removed.map(({ id }) => id).sort()).toEqual([done.id, lost.id].sort());
+      expect(await store.idempotency.stored('acct_6')).toEqual({ items: 1, bytes: 0 });
+      expect(await store.idempotency.deleteOfAccount('acct_6', { now: 1_100, limit: 9 })).toEqual([]);
+      const again = await claimed({ ...other, ownerId: 'owner_9' });
+      expect(again.record.answer).not.toBeNull();
     });
 
     it('refuses new keys over the quota of an account, and only those', async () => {

@@ -5,6 +5,8 @@ export const account = (changes: Partial<Account> = {}): Account => ({
   name: 'first',
   createdAt: Date.UTC(2026, 0, 1),
   suspendedAt: null,
+  deletedAt: null,
+  erasedAt: null,
   rpm: null,
   tpm: null,
   monthlyBudgetNanoUsd: null,

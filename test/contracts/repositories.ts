@@ -53,6 +53,11 @@ export function repositoriesContract(name: string, open: () => Promise<Repositor
       expect(await store.accounts.update('acct_0', { suspendedAt })).toEqual({ ...changed, suspendedAt });
       expect((await store.accounts.get('acct_0'))?.suspendedAt).toBe(suspendedAt);
       expect(await store.accounts.update('acct_0', { suspendedAt: null })).toEqual(changed);
+      const deleted = { name: 'second acct_0', deletedAt: suspendedAt, erasedAt: suspendedAt + 1 };
+      expect(await store.accounts.update('acct_0', deleted)).toEqual({ ...changed, ...deleted });
+      expect(await store.accounts.findByName('second')).toBeUndefined();
+      const restored = { name: 'second', deletedAt: null, erasedAt: null };
+      expect(await store.accounts.update('acct_0', restored)).toEqual(changed);
       expect(await store.accounts.list()).toEqual([account(), changed]);
     });
 

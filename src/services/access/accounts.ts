@@ -1,4 +1,4 @@
-import type { Account, AccountLimits, Changes } from '../../domain/principal.ts';
+import type { Account, AccountLimits, AccountState, Changes } from '../../domain/principal.ts';
 import { errors } from '../../errors/errors.ts';
 import { fieldText } from '../../errors/fields.ts';
 import type { Clock } from '../../ports/clock.ts';
@@ -16,6 +16,11 @@ export interface AccountsService {
   /** Its keys get 403 until it is resumed. Requests that are running go on. */
   suspend(account: Account): Promise<Account>;
   resume(account: Account): Promise<Account>;
+  /**
+   * Refuses its keys for good. Its content is erased in the background (see account-erasure.ts). The account stays for the
+   * ledger, and its name is free for another one.
+   */
+  delete(account: Account): Promise<Account>;
 }
 
 export interface AccountsDependencies {
@@ -25,8 +30,14 @@ export interface AccountsDependencies {
 
 const NAME = /^[\p{L}\p{N}][\p{L}\p{N} ._-]{0,63}$/u;
 
+/** Deleted accounts are kept for the ledger only. */
+export function checkNotDeleted(account: Account): void {
+  if (account.deletedAt !== null) throw errors.invalidParameter(['account'], 'This account was deleted.');
+}
+
 export function createAccounts({ accounts, clock }: AccountsDependencies): AccountsService {
-  async function change(account: Account, changes: Parameters<AccountRepository['update']>[1]): Promise<Account> {
+  async function change(account: Account, changes: Changes<AccountLimits & AccountState>): Promise<Account> {
+    checkNotDeleted(account);
     return (await accounts.update(account.id, changes)) ?? account;
   }
 
@@ -43,6 +54,8 @@ export function createAccounts({ accounts, clock }: AccountsDependencies): Accou
         name,
         createdAt: clock.now(),
         suspendedAt: null,
+        deletedAt: null,
+        erasedAt: null,
         rpm: limits.rpm ?? null,
         tpm: limits.tpm ?? null,
         monthlyBudgetNanoUsd: limits.monthlyBudgetNanoUsd ?? null,
@@ -61,5 +74,9 @@ export function createAccounts({ accounts, clock }: AccountsDependencies): Accou
     suspend: async (account) =>
       account.suspendedAt === null ? change(account, { suspendedAt: clock.now() }) : account,
     resume: async (account) => (account.suspendedAt === null ? account : change(account, { suspendedAt: null })),
+    delete: async (account) =>
+      account.deletedAt === null
+        ? change(account, { name: `${account.name} ${account.id}`, deletedAt: clock.now() })
+        : account,
   };
 }

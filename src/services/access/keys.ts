@@ -9,7 +9,7 @@ import type { Clock } from '../../ports/clock.ts';
 import type { KeyRepository } from '../../ports/repositories.ts';
 import { isAddressRange } from '../../runtime/addresses.ts';
 import { createId } from '../../runtime/ids.ts';
-import type { AccountsService } from './accounts.ts';
+import { type AccountsService, checkNotDeleted } from './accounts.ts';
 import { createSecret, displayPrefix, hashSecret, isPlausibleSecret } from './key-secret.ts';
 
 export type KeyOptions = Changes<KeyRights> & Pick<KeyRights, 'name'>;
@@ -59,6 +59,7 @@ function checkRange(text: string, field: FieldPath): void {
 
 export function createKeys({ accounts, keys, clock }: KeysDependencies): KeysService {
   async function issue(account: Account, options: KeyOptions, secret = createSecret(randomBytes)): Promise<IssuedKey> {
+    checkNotDeleted(account);
     const key: ApiKey = {
       id: createId('key', clock.now()),
       accountId: account.id,

@@ -91,6 +91,23 @@ describe('changes of keys and accounts over HTTP', () => {
     expect(await refused('accounts/none/suspend', {})).toMatchObject({ param: 'account' });
   });
 
+  it('delete an account, whose name is then free', async () => {
+    const account = await admin<{ id: string }>('accounts', { name: 'leaving' });
+    const { id, secret } = await admin<{ id: string; secret: string }>('keys', { account: 'leaving', name: 'x' });
+    expect(await embed(secret)).toMatchObject({ rpm: expect.any(Number) });
+    const answer = await bed.fetch('/v1/admin/accounts/leaving', { method: 'DELETE' });
+    expect(answer.status).toBe(200);
+    expect(await answer.json()).toMatchObject({ id: account.id, status: 'deleted', erased_at: null });
+    expect(await embed(secret)).toBe('key_revoked');
+    expect(await refused(`keys/${id}/rotate`, {})).toMatchObject({ code: 'invalid_parameter' });
+    expect(await refused(`accounts/${account.id}`, { rpm: 1 })).toMatchObject({ message: 'This account was deleted.' });
+    expect(await refused('keys', { account: account.id, name: 'y' })).toMatchObject({ param: 'account' });
+    const listed = (await (await bed.fetch('/v1/admin/accounts')).json()) as { data: { id: string; status: string }[] };
+    expect(listed.data).toContainEqual(expect.objectContaining({ id: account.id, status: 'deleted' }));
+    expect((await admin<{ id: string }>('accounts', { name: 'leaving' })).id).not.toBe(account.id);
+    expect((await bed.fetch('/v1/admin/accounts/default', { method: 'DELETE' })).status).toBe(400);
+  });
+
   it('are refused with control characters in names', async () => {
     const { id } = await admin<{ id: string }>('keys', { account: 'default', name: 'x' });
     const invalid = { code: 'invalid_parameter' };

@@ -12,8 +12,8 @@ const toRow = (account: Account): AccountsTable => ({
   tpm: account.tpm,
   monthly_budget_nano_usd: account.monthlyBudgetNanoUsd,
   suspended_at_ms: account.suspendedAt,
-  deleted_at_ms: null,
-  erased_at_ms: null,
+  deleted_at_ms: account.deletedAt,
+  erased_at_ms: account.erasedAt,
 });
 
 export const toAccount = (row: AccountsTable): Account => ({
@@ -24,6 +24,8 @@ export const toAccount = (row: AccountsTable): Account => ({
   tpm: row.tpm,
   monthlyBudgetNanoUsd: row.monthly_budget_nano_usd,
   suspendedAt: row.suspended_at_ms,
+  deletedAt: row.deleted_at_ms,
+  erasedAt: row.erased_at_ms,
 });
 
 export function sqlAccounts({ read, write, writeIf }: SqlDatabase): AccountRepository {
@@ -44,12 +46,15 @@ export function sqlAccounts({ read, write, writeIf }: SqlDatabase): AccountRepos
       const rows = await accounts.orderBy('created_at_ms').orderBy('id').execute();
       return rows.map(toAccount);
     },
-    async update(id, { rpm, tpm, monthlyBudgetNanoUsd, suspendedAt }) {
+    async update(id, { name, rpm, tpm, monthlyBudgetNanoUsd, suspendedAt, deletedAt, erasedAt }) {
       const changes = definedFields({
+        name,
         rpm,
         tpm,
         monthly_budget_nano_usd: monthlyBudgetNanoUsd,
         suspended_at_ms: suspendedAt,
+        deleted_at_ms: deletedAt,
+        erased_at_ms: erasedAt,
       });
       if (Object.keys(changes).length === 0) return this.get(id);
       const written = await writeIf(

@@ -276,6 +276,11 @@ export function sqlBatches({ read, write, writeIf }: SqlDatabase): BatchReposito
       ]);
     },
 
+    async forget(ids) {
+      if (ids.length === 0) return;
+      await write([read.deleteFrom('batches').where('id', 'in', ids).where('ended_at_ms', 'is not', null)]);
+    },
+
     async end(batch, { outcome, problems, output, errors, now }) {
       const files = [output, errors].filter((file) => file !== undefined);
       await writeOwned(batch, [

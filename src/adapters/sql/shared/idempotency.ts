@@ -37,6 +37,12 @@ const isExpired =
   (of) =>
     of.and([of('id', 'in', ids), of('expires_at_ms', '<=', now)]);
 
+/** Answered, or without an owner. */
+const isIdle =
+  (now: number): Condition =>
+  (of) =>
+    of.or([of('status', 'is not', null), of('lease_until_ms', '<=', now)]);
+
 export function sqlIdempotency({ read, write, writeIf }: SqlDatabase): IdempotencyRepository {
   const amounts = storedAmounts(read, 'idempotency');
   const owned = (ownership: Ownership) => read.updateTable('idempotency').where(isOwned(ownership));
@@ -158,6 +164,19 @@ export function sqlIdempotency({ read, write, writeIf }: SqlDatabase): Idempoten
           .where('owner_id', '<>', ownerId)
           .where('status', 'is', null),
       ]);
+    },
+
+    async deleteOfAccount(accountId, { now, limit }) {
+      const found = await read
+        .selectFrom('idempotency')
+        .select('id')
+        .where('account_id', '=', accountId)
+        .where(isIdle(now))
+        .limit(limit)
+        .execute();
+      if (found.length === 0) return [];
+      const ids = found.map((row) => row.id);
+      return remove((of) => of.and([of('id', 'in', ids), isIdle(now)(of)]));
     },
 
     async deleteExpired(now, limit) {

@@ -2,6 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
 import type { Account } from '../../../../domain/principal.ts';
 import { errors } from '../../../../errors/errors.ts';
+import type { AccountErasure } from '../../../../services/access/account-erasure.ts';
 import type { AccountsService } from '../../../../services/access/accounts.ts';
 import type { AuthenticationService } from '../../../../services/access/authentication.ts';
 import { commonErrors } from '../../../answer/error-schema.ts';
@@ -13,6 +14,7 @@ import { AccountShape, accountToWire, NewAccount } from './schema.ts';
 export interface AdminAccountsDependencies {
   accounts: AccountsService;
   authentication: AuthenticationService;
+  erasure: Pick<AccountErasure, 'wake'>;
 }
 
 const params = Type.Object({ id: Type.String({ description: 'Id or name of the account' }) });
@@ -20,7 +22,7 @@ const response = { 200: AccountShape, ...commonErrors };
 
 export const adminAccountRoutes: FastifyPluginAsyncTypebox<AdminAccountsDependencies> = async (
   server,
-  { accounts, authentication },
+  { accounts, authentication, erasure },
 ) => {
   async function find(id: string): Promise<Account> {
     const account = await accounts.find(id);
@@ -66,6 +68,27 @@ export const adminAccountRoutes: FastifyPluginAsyncTypebox<AdminAccountsDependen
       const suspended = await accounts.suspend(account);
       authentication.invalidate();
       return accountToWire(suspended);
+    },
+  );
+
+  server.delete(
+    '/admin/accounts/:id',
+    {
+      config,
+      schema: {
+        summary: 'Delete an account: refuse its keys for good and erase its files, batches and stored answers',
+        tags,
+        params,
+        response,
+      },
+    },
+    async (request) => {
+      const account = await find(request.params.id);
+      refuseOwn(account, principalOf(request).account, 'delete');
+      const deleted = await accounts.delete(account);
+      authentication.invalidate();
+      erasure.wake();
+      return accountToWire(deleted);
     },
   );
 

@@ -1,0 +1,139 @@
+import { isActive } from '../../domain/batch.ts';
+import type { Account } from '../../domain/principal.ts';
+import type { BatchRepository } from '../../ports/batches.ts';
+import type { Clock } from '../../ports/clock.ts';
+import type { FileRepository } from '../../ports/files.ts';
+import type { Logger } from '../../ports/logger.ts';
+import type { AccountRepository, KeyRepository } from '../../ports/repositories.ts';
+import type { FileRetention } from '../files/file-retention.ts';
+import type { Idempotency } from '../idempotency.ts';
+
+/** Removes the content of deleted accounts: batches, files and stored answers. The ledger stays for billing. */
+export interface AccountErasure {
+  /** Looks for deleted accounts now and at intervals, in the background. */
+  start(): void;
+  /** To be called when an account was deleted. */
+  wake(): void;
+  /** Waits for the running pass. */
+  stop(): Promise<void>;
+}
+
+export interface AccountErasureDependencies {
+  accounts: AccountRepository;
+  keys: KeyRepository;
+  batches: BatchRepository;
+  files: FileRepository;
+  retention: Pick<FileRetention, 'removeDiscarded'>;
+  idempotency: Pick<Idempotency, 'eraseAccount'>;
+  /** Called when batches were cancelled. */
+  onCancel(): void;
+  clock: Clock;
+  logger: Pick<Logger, 'info' | 'error'>;
+}
+
+/** Accounts that another process deleted are seen after this time at most. */
+const LOOK_MS = 60_000;
+/** After a pass that found something: cancelled batches need a moment to end. */
+const AGAIN_MS = 1_000;
+/** Requests that were running when the account was deleted may store something until then. */
+const SETTLE_MS = 3_600_000;
+const PAGE = 100;
+
+export function createAccountErasure(dependencies: AccountErasureDependencies): AccountErasure {
+  const { accounts, keys, batches, files, retention, idempotency, onCancel, clock, logger } = dependencies;
+  let timer: NodeJS.Timeout | undefined;
+  let running: Promise<void> | undefined;
+  let lookAgain = false;
+  let stopped = false;
+
+  async function revokeKeys({ id, deletedAt }: Account): Promise<void> {
+    for (const key of await keys.list({ accountId: id })) {
+      if (key.revokedAt === null) await keys.update(key.id, { revokedAt: deletedAt });
+    }
+  }
+
+  /** Cancels batches that are active and deletes the others. */
+  async function eraseBatches(accountId: string): Promise<number> {
+    let found = 0;
+    for (let after: string | undefined; !stopped; ) {
+      const page = await batches.list({ accountId, limit: PAGE, after });
+      found += page.length;
+      for (const { id, status } of page) if (isActive(status)) await batches.cancel(id, clock.now());
+      await batches.forget(page.filter(({ status }) => !isActive(status)).map(({ id }) => id));
+      after = page.at(-1)?.id;
+      if (page.length < PAGE) break;
+    }
+    if (found > 0) onCancel();
+    return found;
+  }
+
+  async function eraseFiles(accountId: string): Promise<number> {
+    let found = 0;
+    while (!stopped) {
+      const page = await files.list(accountId, { limit: PAGE, order: 'asc' });
+      for (const { id } of page) await files.discard(accountId, id, clock.now());
+      found += page.length;
+      if (page.length < PAGE) break;
+    }
+    return found;
+  }
+
+  async function erase(account: Account): Promise<number> {
+    await revokeKeys(account);
+    const found = {
+      batches: await eraseBatches(account.id),
+      files: await eraseFiles(account.id),
+      answers: await idempotency.eraseAccount(account.id),
+    };
+    const total = found.batches + found.files + found.answers;
+    if (total > 0) logger.info({ account: account.id, ...found }, 'erasing the content of a deleted account');
+    else if (clock.now() - (account.deletedAt ?? 0) >= SETTLE_MS) {
+      await accounts.update(account.id, { erasedAt: clock.now() });
+      logger.info({ account: account.id }, 'erased a deleted account');
+    }
+    return total;
+  }
+
+  /** One pass over all accounts that are deleted and not erased. */
+  async function pass(): Promise<number> {
+    let found = 0;
+    for (const account of await accounts.list()) {
+      if (stopped) break;
+      if (account.deletedAt !== null && account.erasedAt === null) found += await erase(account);
+    }
+    if (found > 0) await retention.removeDiscarded();
+    return found;
+  }
+
+  async function work(): Promise<void> {
+    let pauseMs = LOOK_MS;
+    try {
+      do {
+        lookAgain = false;
+        if ((await pass()) > 0) pauseMs = AGAIN_MS;
+      } while (lookAgain && !stopped);
+    } catch (error) {
+      logger.error({ err: error }, 'failed to erase a deleted account; will try again');
+    }
+    running = undefined;
+    if (!stopped) timer = setTimeout(wake, pauseMs);
+  }
+
+  /** One pass at a time. A call during one causes another after it. */
+  function wake(): void {
+    lookAgain = true;
+    if (stopped || running !== undefined) return;
+    clearTimeout(timer);
+    running = work();
+  }
+
+  return {
+    start: wake,
+    wake,
+    async stop() {
+      stopped = true;
+      clearTimeout(timer);
+      await running;
+    },
+  };
+}

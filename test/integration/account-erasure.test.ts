@@ -1,0 +1,172 @@
+import { randomUUID } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Account } from '../../src/domain/principal.ts';
+import { type AccountErasure, createAccountErasure } from '../../src/services/access/account-erasure.ts';
+import { type AccountsService, createAccounts } from '../../src/services/access/accounts.ts';
+import type { LineExecutor } from '../../src/services/batches/line-run.ts';
+import type { BatchRunner } from '../../src/services/batches/runner.ts';
+import { createIdempotency, type Idempotency } from '../../src/services/idempotency.ts';
+import { type Caller, createFileBed, type FileBed } from '../fixtures/file-bed.ts';
+
+const HOUR_MS = 3_600_000;
+const LINE = JSON.stringify({
+  custom_id: 'a',
+  method: 'POST',
+  url: '/v1/embeddings',
+  body: { model: 'm', input: 'x' },
+});
+
+describe('a deleted account', () => {
+  let bed: FileBed;
+  let accounts: AccountsService;
+  let idempotency: Idempotency;
+  let runner: BatchRunner;
+  let gone: Caller;
+  let other: Caller;
+  const erasures: AccountErasure[] = [];
+  const held: (() => void)[] = [];
+  let hold = false;
+
+  /** Lines wait while `hold` is set, until they are released or cancelled. */
+  const executor: LineExecutor = {
+    async execute(_endpoint, _body, { signal }) {
+      if (hold) {
+        const { promise, resolve, reject } = Promise.withResolvers<void>();
+        held.push(resolve);
+        signal.addEventListener('abort', () => reject(signal.reason));
+        await promise;
+      }
+      return Buffer.from('{"embedding":[1]}');
+    },
+  };
+
+  async function* content(text: string): AsyncGenerator<Uint8Array> {
+    yield Buffer.from(text);
+  }
+
+  const upload = ({ principal }: Caller, text: string) =>
+    bed.files.upload(principal.account.id, { filename: 'a.jsonl', content: content(text), purpose: () => 'batch' });
+
+  async function storeAnswer({ principal }: Caller, bytes: number): Promise<void> {
+    const request = {
+      accountId: principal.account.id,
+      endpoint: 'POST /v1/embeddings',
+      key: randomUUID(),
+      bodyHash: 'hash',
+      signal: new AbortController().signal,
+    };
+    const run = await idempotency.begin(request);
+    if (run.kind !== 'run') throw new Error('expected a new run');
+    await run.complete({ status: 200, headers: {}, body: Buffer.alloc(bytes) });
+  }
+
+  async function orderBatch(caller: Caller) {
+    const { id: inputFileId } = await upload(caller, `${LINE}\n`);
+    const command = { inputFileId, endpoint: '/v1/embeddings', completionWindow: '24h', metadata: null } as const;
+    return bed.batches(runner).create(caller.principal, command);
+  }
+
+  const stored = async ({ principal }: Caller) => {
+    const { id } = principal.account;
+    return {
+      files: (await bed.store.files.list(id, { limit: 100, order: 'asc' })).length,
+      batches: (await bed.store.batches.list({ accountId: id, limit: 100 })).length,
+      answers: (await bed.store.idempotency.stored(id)).items,
+    };
+  };
+  const nothing = { files: 0, batches: 0, answers: 0 };
+
+  function erasure(): AccountErasure {
+    const { store, retention } = bed;
+    const created = createAccountErasure({
+      ...store,
+      retention,
+      idempotency,
+      onCancel: runner.wake,
+      clock: { now: bed.now },
+      logger: { info() {}, error: (facts, text) => console.error(text, facts) },
+    });
+    erasures.push(created);
+    return created;
+  }
+
+  beforeEach(async () => {
+    hold = false;
+    bed = await createFileBed();
+    accounts = createAccounts({ accounts: bed.store.accounts, clock: { now: bed.now } });
+    idempotency = createIdempotency({
+      repository: bed.store.idempotency,
+      blobs: bed.blobs,
+      clock: { now: bed.now },
+      identity: { ownerId: 'test', leaseMs: 15_000 },
+      randomId: randomUUID,
+    });
+    runner = bed.runner(executor);
+    runner.start();
+    [gone, other] = [await bed.caller(), await bed.caller()];
+    for (const caller of [gone, other]) {
+      await upload(caller, 'kept');
+      // One answer in the database, one in the blob store.
+      for (const bytes of [10, 100_000]) await storeAnswer(caller, bytes);
+      const batch = await orderBatch(caller);
+      await expect.poll(async () => (await bed.store.batches.get(batch.id))?.status).toBe('completed');
+    }
+  });
+  afterEach(async () => {
+    for (const release of held.splice(0)) release();
+    for (const each of erasures.splice(0)) await each.stop();
+    await bed.close();
+  });
+
+  it('loses its files, batches, stored answers and keys, and no other account does', async () => {
+    const blobsBefore = (await bed.blobFiles()).length;
+    const otherBefore = await stored(other);
+    expect(await stored(gone)).toEqual(otherBefore);
+    await accounts.delete(gone.principal.account);
+    erasure().start();
+    await expect.poll(() => stored(gone)).toEqual(nothing);
+    await expect.poll(async () => (await bed.blobFiles()).length).toBe(blobsBefore / 2);
+    expect(await stored(other)).toEqual(otherBefore);
+    const [key] = await bed.store.keys.list({ accountId: gone.principal.account.id });
+    expect(key?.revokedAt).not.toBeNull();
+  });
+
+  it('has its running batches cancelled and then erased', async () => {
+    hold = true;
+    await orderBatch(gone);
+    await expect.poll(() => held.length).toBe(1);
+    await accounts.delete(gone.principal.account);
+    erasure().start();
+    const active = async () => (await bed.store.batches.list({ accountId: gone.principal.account.id, limit: 9 }))[0];
+    await expect.poll(async () => (await active())?.cancellingAt ?? null).not.toBeNull();
+    for (const release of held.splice(0)) release();
+    await expect.poll(() => stored(gone), { timeout: 20_000 }).toEqual(nothing);
+  });
+
+  it('counts as erased only when requests that were running can no longer store anything', async () => {
+    const deleted = await accounts.delete(gone.principal.account);
+    const first = erasure();
+    first.start();
+    await expect.poll(() => stored(gone)).toEqual(nothing);
+    await first.stop();
+    // A request that was running stores its answer late.
+    await storeAnswer(gone, 10);
+    const erasedAt = async () => (await bed.store.accounts.get(deleted.id))?.erasedAt;
+    expect(await erasedAt()).toBeNull();
+    bed.advance(HOUR_MS);
+    erasure().start();
+    await expect.poll(erasedAt, { timeout: 20_000 }).toBeGreaterThanOrEqual((deleted.deletedAt ?? 0) + HOUR_MS);
+    expect(await stored(gone)).toEqual(nothing);
+  });
+
+  it('keeps its id and frees its name', async () => {
+    const { account } = gone.principal;
+    const deleted = await accounts.delete(account);
+    expect(deleted).toMatchObject({ id: account.id, name: `${account.name} ${account.id}` });
+    expect(await accounts.delete(deleted)).toEqual(deleted);
+    expect(await accounts.find(account.name)).toBeUndefined();
+    expect(((await accounts.create(account.name)) as Account).id).not.toBe(account.id);
+    await expect(accounts.update(deleted, { rpm: 1 })).rejects.toThrow('This account was deleted');
+    await expect(accounts.suspend(deleted)).rejects.toThrow('This account was deleted');
+  });
+});
