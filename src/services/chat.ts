@@ -5,7 +5,7 @@ import { errors } from '../errors/errors.ts';
 import { fieldText } from '../errors/fields.ts';
 import type { ResolvedModel } from './catalog.ts';
 import type { InferenceCall, InferenceEstimate, InferenceService } from './inference.ts';
-import { checkPromptSize } from './prompt-size.ts';
+import { checkPromptSize, estimatePromptTokens } from './prompt-size.ts';
 
 export interface ChatCommand {
   model: string;
@@ -25,13 +25,6 @@ export interface ChatService {
   generate(call: InferenceCall, command: ChatCommand, sink: ChatSink): Promise<TokenUsage>;
 }
 
-function promptCharacters({ prompt, tools }: ChatRequest): number {
-  const schema = tools === undefined ? 0 : JSON.stringify(tools).length;
-  if ('text' in prompt) return prompt.text.length + schema;
-  if ('tokens' in prompt) return prompt.tokens.length * 4 + schema;
-  return prompt.messages.reduce((sum, { content }) => sum + content.length + 16, schema);
-}
-
 /** Few answers without a limit are longer. */
 const UNBOUNDED_ANSWER_TOKENS = 1_024;
 
@@ -40,7 +33,7 @@ const UNBOUNDED_ANSWER_TOKENS = 1_024;
  * limit takes a quarter of it; a budget must hold even if they do.
  */
 function estimateOf({ request, choices }: ChatCommand, { entry }: ResolvedModel): InferenceEstimate {
-  const promptTokens = Math.ceil(promptCharacters(request) / 4);
+  const promptTokens = estimatePromptTokens(request);
   const longest = entry.maxOutputTokens ?? entry.contextLength;
   const completionTokens = Math.min(request.maxTokens ?? UNBOUNDED_ANSWER_TOKENS, longest) * choices;
   return { tokens: promptTokens + Math.ceil(completionTokens / 4), used: { promptTokens, completionTokens } };

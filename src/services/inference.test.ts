@@ -191,6 +191,31 @@ describe('estimates', () => {
     expect(rows.reduce((sum, row) => sum + row.costNanoUsd, 0)).toBeLessThanOrEqual(250_000);
   });
 
+  it('count the arguments of tool calls, so that many requests at once keep within a budget', async () => {
+    const held = Promise.withResolvers<void>();
+    const generate = () => ({
+      usageSoFar: () => ({ promptTokens: 25_000, completionTokens: 0, cachedTokens: 0 }),
+      async *[Symbol.asyncIterator]() {
+        await held.promise;
+        yield { type: 'text-delta', text: '' };
+      },
+    });
+    const { call, inference, rows } = setUp({
+      key: { monthlyBudgetNanoUsd: 60_000 },
+      engine: { chat: { generate: generate as never } },
+    });
+    const chat = createChat({ inference });
+    const toolCalls = [{ id: 'call', name: 'look', arguments: 'x'.repeat(100_000) }];
+    const prompt = { messages: [{ role: 'assistant' as const, content: '', toolCalls }] };
+    const ask = () =>
+      chat.generate(call(), { model: 'acme/one', choices: 1, request: { prompt, maxTokens: 1 } }, () => {});
+    const requests = Array.from({ length: 40 }, ask);
+    held.resolve();
+    const ended = await Promise.allSettled(requests);
+    expect(ended.filter(({ status }) => status === 'fulfilled')).toHaveLength(2);
+    expect(rows.reduce((sum, row) => sum + row.costNanoUsd, 0)).toBe(50_000);
+  });
+
   it('of audio use its size, and its tokens are those of the text', async () => {
     const segment = { text: 'a b c', tokens: Array.from({ length: 150 }, () => 1) };
     let held: Promise<void> | undefined;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { ChatMessage, ChatRequest } from '../engines/engine.ts';
-import { checkPromptSize } from './prompt-size.ts';
+import { checkPromptSize, estimatePromptTokens } from './prompt-size.ts';
 
 const small = { contextLength: 2048 };
 const large = { contextLength: 131_072 };
@@ -12,6 +12,32 @@ const toolCall = (text: string): ChatRequest => ({
   prompt: {
     messages: [{ role: 'assistant', content: '', toolCalls: [{ id: 'call', name: 'look', arguments: text }] }],
   },
+});
+
+describe('the estimate of a prompt', () => {
+  const long = 'x'.repeat(4_000);
+  const assistant = (calls: ChatMessage['toolCalls']): ChatRequest => ({
+    prompt: { messages: [{ role: 'assistant', content: '', toolCalls: calls }] },
+  });
+
+  it.each<[string, ChatRequest]>([
+    ['the content of a message', messages(1, long)],
+    ['the arguments of a call', assistant([{ id: 'call', name: 'look', arguments: long }])],
+    ['the name of a call', assistant([{ id: 'call', name: long, arguments: '' }])],
+    ['the id of a call', assistant([{ id: long, name: 'look', arguments: '' }])],
+    ['the id that a tool message answers', { prompt: { messages: [{ role: 'tool', content: '', toolCallId: long }] } }],
+    ['the name of a speaker', { prompt: { messages: [{ role: 'user', content: '', name: long }] } }],
+    ['tools', tool(long)],
+    ['the schema of the answer', { ...messages(1), format: { type: 'json_schema', schema: { title: long } } }],
+    ['the name of the schema', { ...messages(1), format: { type: 'json_schema', name: long, schema: {} } }],
+    ['stop sequences', { ...messages(1), stop: [long] }],
+    ['the chosen tool', { ...messages(1), toolChoice: { name: long } }],
+    ['a text', { prompt: { text: long } }],
+    ['tokens', { prompt: { tokens: new Array<number>(1_000).fill(1) } }],
+  ])('counts %s', (_, request) => {
+    expect(estimatePromptTokens(request)).toBeGreaterThanOrEqual(1_000);
+    expect(estimatePromptTokens(request)).toBeLessThan(1_050);
+  });
 });
 
 describe('a prompt that cannot fit is refused before an engine gets it', () => {
