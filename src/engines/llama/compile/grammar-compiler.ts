@@ -6,6 +6,7 @@ import { isLargerThan } from '../grammar/schema-document.ts';
 import type { CompileOutcome } from './compiler-protocol.ts';
 import { type CompilerWorker, startCompilerWorker } from './compiler-worker.ts';
 import type { GrammarRequest, RequestGrammars } from './request-grammars.ts';
+import { createResultCache } from './result-cache.ts';
 
 /**
  * Compiles the schemas of requests in threads of the server process. The step budget ends hostile schemas long before the time limit;
@@ -30,7 +31,7 @@ const QUEUE_TIMEOUT_MS = 30_000;
 /** All schemas of a request together. */
 const MAX_REQUEST_CHARACTERS = 400_000;
 /** Clients send the same schema again and again. */
-const KEPT_RESULTS = 64;
+const KEPT_CHARACTERS = 16_000_000;
 
 export function createGrammarCompiler({
   threads = THREADS,
@@ -39,7 +40,7 @@ export function createGrammarCompiler({
 }: GrammarCompilerOptions = {}): GrammarCompiler {
   const idle: CompilerWorker[] = [];
   const busy = new Set<CompilerWorker>();
-  const results = new Map<string, RequestGrammars>();
+  const results = createResultCache(KEPT_CHARACTERS);
   const queue = createFairQueue<CompilerWorker>({
     length: QUEUE_LENGTH,
     timeoutMs: QUEUE_TIMEOUT_MS,
@@ -71,11 +72,8 @@ export function createGrammarCompiler({
       const request = { format, tools, toolChoice, parallelToolCalls };
       if (isLargerThan(request, MAX_REQUEST_CHARACTERS)) throw tooLarge(locationOf(request));
       const key = JSON.stringify(request);
-      const known = results.get(key);
-      const grammars = known ?? grammarsOf(await run(request, context), locationOf(request));
-      results.delete(key);
-      results.set(key, grammars);
-      for (const oldest of results.keys().take(Math.max(0, results.size - KEPT_RESULTS))) results.delete(oldest);
+      const grammars = results.take(key) ?? grammarsOf(await run(request, context), locationOf(request));
+      results.add(key, grammars);
       return grammars;
     },
     async close() {

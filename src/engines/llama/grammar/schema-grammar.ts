@@ -5,9 +5,11 @@ import { createGrammarRules, GrammarTooLarge } from './grammar-rules.ts';
 import { checkWidth } from './grammar-shape.ts';
 import { jsonRules } from './json-grammar.ts';
 import { createConverter } from './schema-converter.ts';
-import { isLargerThan } from './schema-document.ts';
+import { assertionKeys, isLargerThan, isObject } from './schema-document.ts';
 
-export const MAX_SCHEMA_CHARACTERS = 120_000;
+const MAX_SCHEMA_CHARACTERS = 120_000;
+/** So that all grammars of a request have two million characters at most. */
+const CHARACTERS_A_STEP = 20;
 
 /**
  * JSON Schema as a GBNF grammar. Everything the grammar accepts satisfies the schema. The grammar may accept less than the schema
@@ -22,7 +24,13 @@ export function schemaGrammar(schema: unknown, location: FieldPath, budget: Comp
     const { convert, shapes } = createConverter({ rules, budget, document: schema });
     const root = convert(schema, { location, hint: 'value', depth: 0, open: [] });
     checkWidth(shapes, root, budget);
-    return rules.toText(root);
+    const grammar = rules.toText(root);
+    budget.spend(
+      Math.ceil(grammar.length / CHARACTERS_A_STEP),
+      location,
+      isObject(schema) ? (assertionKeys(schema)[0] ?? 'type') : 'type',
+    );
+    return grammar;
   } catch (error) {
     throw error instanceof GrammarTooLarge ? tooLarge(location) : error;
   }

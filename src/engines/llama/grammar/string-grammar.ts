@@ -41,8 +41,11 @@ function stringRule(conversion: Conversion, schema: SchemaObject, place: Place):
   return { name: rules.add(place.hint, `"\\"" ${repeat(rules, character, least, most)} "\\""`), ways: 1 };
 }
 
+/** Up to 10 000 characters of patterns in a request. */
+const STEPS_A_CHARACTER = 10;
+
 function patternExpression({ rules, budget }: Conversion, pattern: string, { location }: Place) {
-  budget.spend(pattern.length, location, 'pattern');
+  budget.spend(STEPS_A_CHARACTER * pattern.length, location, 'pattern');
   try {
     return patternGrammar(rules, pattern);
   } catch (error) {
