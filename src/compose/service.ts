@@ -109,6 +109,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     lifecycles: store.lifecycles,
     revisions: store.revisions,
     serving: fleet.serving,
+    aliases: config.aliases,
     clock,
   });
   const { inference, load, admissions, embeddings, rerank, chat, transcriptions } = composeInference({

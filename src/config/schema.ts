@@ -42,6 +42,18 @@ export const UpstreamSchema = Type.Object(
   { additionalProperties: false },
 );
 
+export const AliasSchema = Type.Object(
+  {
+    name: Type.String({
+      pattern: '^[A-Za-z0-9][A-Za-z0-9._:/-]*$',
+      maxLength: 200,
+      description: 'What clients send, for example gpt-4o-mini',
+    }),
+    model: Type.String({ description: 'Slug in the catalog, with an optional pin' }),
+  },
+  { additionalProperties: false },
+);
+
 export const ConfigSchema = Type.Object(
   {
     host: Type.String({ default: '127.0.0.1', description: 'Address to listen on' }),
@@ -136,6 +148,7 @@ export const ConfigSchema = Type.Object(
       'Engine processes',
     ),
     upstreams: Type.Array(UpstreamSchema, { default: [], description: 'Remote engines' }),
+    aliases: Type.Array(AliasSchema, { default: [], description: 'Other names of models' }),
     limits: section(
       {
         chat: limits(600, 200_000),

@@ -48,6 +48,7 @@ const HEADERS = {
   'x-ratelimit-limit-tokens': whole('Tokens a minute for this key, model and region'),
   'x-ratelimit-remaining-tokens': whole('Tokens left'),
   'x-ratelimit-reset-tokens': text('Time until all tokens are available again, such as `0.25s`'),
+  'X-Served-Model': text('Slug and version of the model that answered, also for an alias'),
   'Service-Deprecated': text('Time of removal in ISO 8601, on answers of a deprecated model'),
   'x-budget-warning': text('How much of a monthly budget is spent, once most of it is'),
   'Retry-After': whole('Seconds until the same request can succeed, if known'),
@@ -78,7 +79,9 @@ function headersOf(status: string, route: Documented): HeaderName[] {
     'X-Request-ID',
     ...(isPost(route) && REPLAYED.has(status) ? (['Idempotent-Replayed'] as const) : []),
     ...(isInference(route) && (status === '200' || status === '429') ? RATE_HEADERS : []),
-    ...(isInference(route) && status === '200' ? (['Service-Deprecated', 'x-budget-warning'] as const) : []),
+    ...(isInference(route) && status === '200'
+      ? (['X-Served-Model', 'Service-Deprecated', 'x-budget-warning'] as const)
+      : []),
     ...(status === '429' || status === '503' ? (['Retry-After'] as const) : []),
     ...(status === '409' || status === '429' ? (['x-should-retry'] as const) : []),
   ];

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { account, apiKey } from '../../test/contracts/key-fixtures.ts';
 import { type MemoryRepositories, memoryRepositories } from '../../test/fixtures/memory-repositories.ts';
 import type { ModelEntry } from '../domain/model.ts';
-import { type CatalogService, createCatalog, type Serving } from './catalog.ts';
+import { type CatalogService, createCatalog, type ModelAlias, type Serving } from './catalog.ts';
 
 const version = (name: string) => ({
   version: name,
@@ -42,8 +42,9 @@ let store: MemoryRepositories;
 let now: number;
 let served: Record<string, Serving>;
 let catalog: CatalogService;
-const open = () =>
+const open = (aliases: ModelAlias[] = []) =>
   createCatalog({
+    aliases,
     entries: ENTRIES,
     ...store,
     serving: ({ slug }) => served[slug] ?? { regions: ['local'], status: 'cold' },
@@ -195,5 +196,53 @@ describe('what a call may use', () => {
     expect(() => resolve('acme/rank')).toThrow(code('wrong_modality'));
     expect(() => resolve('acme/chat', { pin: 'mars-1' })).toThrow(code('region_unavailable'));
     expect(resolve('acme/chat', { pin: 'local' }).regionPin).toBe('local');
+  });
+});
+
+describe('aliases', () => {
+  const principal = { account: account(), key: apiKey({ allowedModels: [], allowedRegions: [] }) };
+  const options = { modality: 'chat' as const, regionPin: undefined, principal };
+
+  beforeEach(async () => {
+    catalog = await open([
+      { name: 'gpt-4o-mini', model: 'acme/chat' },
+      { name: 'gpt-4o', model: 'acme/chat@2026-01-01' },
+    ]);
+  });
+
+  it('stand for a slug or a pin, and the answer keeps the name that was sent', () => {
+    expect(catalog.resolve('gpt-4o-mini', options)).toMatchObject({
+      reference: 'gpt-4o-mini',
+      entry: { slug: 'acme/chat' },
+      version: { version: '2026-06-01' },
+    });
+    expect(catalog.resolve('gpt-4o', options)).toMatchObject({ version: { version: '2026-01-01' } });
+  });
+
+  it('are shown with the model', () => {
+    expect(catalog.list().map(({ aliases }) => aliases)).toEqual([['gpt-4o-mini'], [], []]);
+    expect(catalog.get('gpt-4o-mini')).toMatchObject({ entry: { slug: 'acme/chat' }, aliases: ['gpt-4o-mini'] });
+  });
+
+  it('give no rights that the key does not have', () => {
+    const narrow = { ...principal, key: { ...principal.key, allowedModels: ['other/*', 'gpt-4o-mini'] } };
+    expect(() => catalog.resolve('gpt-4o-mini', { ...options, principal: narrow })).toThrow("'acme/chat'");
+  });
+
+  it('are named by the error when their model is gone', async () => {
+    now = Date.parse('2027-11-15T08:00:00Z');
+    await store.lifecycles.save({
+      slug: 'acme/chat',
+      version: '2026-01-01',
+      noticeAt: 1,
+      deprecatedAt: 2,
+      retiredAt: 3,
+    });
+    catalog = await open([{ name: 'gpt-4o', model: 'acme/chat@2026-01-01' }]);
+    expect(() => catalog.resolve('gpt-4o', options)).toThrow("'gpt-4o'");
+  });
+
+  it('cannot be deprecated', async () => {
+    await expect(catalog.deprecate('gpt-4o-mini', '2027-06-01')).rejects.toMatchObject({ code: 'model_not_found' });
   });
 });

@@ -21,6 +21,8 @@ export interface CatalogModel {
   entry: ModelEntry;
   version: ModelVersion;
   serving: Serving;
+  /** Other names of the model; an alias of a pin is not one of them. */
+  aliases: readonly string[];
 }
 
 export interface ResolvedModel {
@@ -40,7 +42,7 @@ export interface CatalogFilter {
 
 export interface CatalogService {
   list(filter?: CatalogFilter): CatalogModel[];
-  /** By slug with an optional pin. Throws 404 for unknown and retired models. */
+  /** By slug with an optional pin, or by alias. Throws 404 for unknown and retired models. */
   get(reference: string): CatalogModel;
   /** Checks rights, modality and region, in that order, and returns what an inference call needs. */
   resolve(
@@ -60,11 +62,20 @@ export interface CatalogDependencies {
   lifecycles: ModelLifecycleRepository;
   revisions: RevisionRepository;
   serving(entry: ModelEntry, version: ModelVersion): Serving;
+  /** Other names of models, for programs that send a fixed one. */
+  aliases?: readonly ModelAlias[] | undefined;
   clock: Clock;
+}
+
+export interface ModelAlias {
+  name: string;
+  /** A slug with an optional pin. */
+  model: string;
 }
 
 export async function createCatalog(dependencies: CatalogDependencies): Promise<CatalogService> {
   const { entries, lifecycles, revisions, serving, clock } = dependencies;
+  const aliases = new Map(dependencies.aliases?.map(({ name, model }) => [name, model]));
   let models = new Map<string, ModelEntry>();
   let revision = -1;
 
@@ -95,23 +106,27 @@ export async function createCatalog(dependencies: CatalogDependencies): Promise<
     return alive.toSorted((left, right) => (left.version < right.version ? 1 : -1))[0];
   }
 
-  function find(text: string): { entry: ModelEntry; version: ModelVersion } {
+  /** `text` is a slug with an optional pin; `sent` is what the error names. */
+  function find(text: string, sent = text): { entry: ModelEntry; version: ModelVersion } {
     // Most callers send a plain slug, which needs no parsing.
     const reference = models.has(text) ? { slug: text, version: undefined } : parseReference(text);
     const entry = reference === undefined ? undefined : models.get(reference.slug);
-    if (reference === undefined || entry === undefined) throw errors.modelNotFound(text);
+    if (reference === undefined || entry === undefined) throw errors.modelNotFound(sent);
     const version =
       reference.version === undefined
         ? currentVersion(entry)
         : entry.versions.find((each) => each.version === reference.version && !isRetired(each));
-    if (version === undefined) throw errors.modelNotFound(text);
+    if (version === undefined) throw errors.modelNotFound(sent);
     return { entry, version };
   }
+
+  const findByName = (text: string) => find(models.has(text) ? text : (aliases.get(text) ?? text), text);
 
   const describe = (entry: ModelEntry, version: ModelVersion): CatalogModel => ({
     entry,
     version,
     serving: serving(entry, version),
+    aliases: [...aliases].filter(([, model]) => model === entry.slug).map(([name]) => name),
   });
 
   /** A pin means one version, a bare slug all that are not retired. */
@@ -138,11 +153,11 @@ export async function createCatalog(dependencies: CatalogDependencies): Promise<
       return found;
     },
     get(text) {
-      const { entry, version } = find(text);
+      const { entry, version } = findByName(text);
       return describe(entry, version);
     },
     resolve(reference, { modality, regionPin, principal }) {
-      const { entry, version } = find(reference);
+      const { entry, version } = findByName(reference);
       const { key } = principal;
       if (key.allowedModels.length > 0 && !key.allowedModels.some((pattern) => matchesPattern(entry.slug, pattern))) {
         throw errors.modelNotAllowed(entry.slug);

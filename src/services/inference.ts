@@ -37,6 +37,7 @@ export interface ModelLimitStatus extends LimitStatus {
 }
 
 export interface AdmissionFacts extends ModelLimitStatus {
+  version: string;
   deprecatedAt: number | null;
   budgetWarning?: BudgetWarning | undefined;
 }
@@ -147,7 +148,14 @@ export function createInference(dependencies: InferenceDependencies): InferenceS
     const decided = admit(call, model, estimate);
     const admission = decided instanceof Promise ? await decided : decided;
     const { requests, tokens, budgetWarning } = admission;
-    const facts = { slug: entry.slug, deprecatedAt: version.deprecatedAt, requests, tokens, budgetWarning };
+    const facts = {
+      slug: entry.slug,
+      version: version.version,
+      deprecatedAt: version.deprecatedAt,
+      requests,
+      tokens,
+      budgetWarning,
+    };
     if (!admission.admitted) {
       call.onDecided?.(facts);
       throw admission.error;

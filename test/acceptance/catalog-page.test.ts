@@ -55,6 +55,15 @@ describe('the page about the catalog', async () => {
     });
     expect(chat.choices[0]?.message.content).toBe('Hello from the other side.');
     expect(upstream.requests.at(-1)?.body).toMatchObject({ model: 'acme/Writer-8B' });
+    const { data: alias, response } = await client.chat.completions
+      .create({ model: 'gpt-4o-mini', messages: [{ role: 'user', content: 'Hello' }] })
+      .withResponse();
+    expect(alias.model).toBe('gpt-4o-mini');
+    expect(response.headers.get('x-served-model')).toBe('acme/writer-8b@2026-10-01');
+    const usage = await client.get<{ buckets: { model: string; requests: number }[] }>('/usage', {
+      query: { start: '2020-01-01', bucket: 'month', group_by: 'model' },
+    });
+    expect(usage.buckets).toMatchObject([{ model: 'acme/writer-8b', requests: 2 }]);
     const { data } = await client.embeddings.create({
       model: 'acme/embed@2026-11-01',
       input: 'Habari',

@@ -106,12 +106,15 @@ describe('a start with wrong settings', () => {
     const file = join(directory, 'models.yaml');
     await writeFile(
       file,
-      'models:\n  warm:\n    - baobab/nope\nupstreams:\n  - model: foo/bar\n    url: http://127.0.0.1:9/v1\n',
+      'models:\n  warm:\n    - baobab/nope\nupstreams:\n  - model: foo/bar\n    url: http://127.0.0.1:9/v1\n' +
+        'aliases:\n  - { name: gpt-4o, model: foo/chat }\n  - { name: openai/whisper-tiny, model: openai/whisper-base }\n',
     );
     const { exitCode, stderr } = await start('--config', file);
     expect(exitCode).toBe(1);
     expect(stderr).toContain("models.yaml:3: models.warm.0: there is no model 'baobab/nope' in the catalog");
     expect(stderr).toContain("models.yaml:5: upstreams.0.model: there is no model 'foo/bar' in the catalog");
+    expect(stderr).toContain("models.yaml:8: aliases.0.model: there is no model 'foo/chat' in the catalog");
+    expect(stderr).toContain("models.yaml:9: aliases.1.name: 'openai/whisper-tiny' is a model of the catalog");
   });
 });
 

@@ -20,7 +20,7 @@ declare module 'fastify' {
   }
 }
 
-const KEPT_HEADERS = ['content-type', 'service-deprecated', 'content-disposition'];
+const KEPT_HEADERS = ['content-type', 'x-served-model', 'service-deprecated', 'content-disposition'];
 
 export const hashBody = (body: string): string => createHash('sha256').update(body).digest('hex');
 

@@ -24,6 +24,7 @@ function setRateHeaders(reply: FastifyReply, limitStatus: LimitStatus): void {
 }
 
 function setHeaders(reply: FastifyReply, facts: AdmissionFacts): void {
+  reply.header('x-served-model', `${facts.slug}@${facts.version}`);
   if (facts.deprecatedAt !== null) reply.header('service-deprecated', isoTime(facts.deprecatedAt));
   setRateHeaders(reply, facts);
   if (facts.budgetWarning !== undefined) {

@@ -43,6 +43,7 @@ export const Model = Type.Object({
   status: Type.Enum(['ready', 'cold', 'unavailable']),
   languages: Type.Array(Type.String()),
   license: Type.String(),
+  aliases: Type.Array(Type.String(), { description: 'Other names under which requests may ask for this model' }),
 });
 
 export const ModelList = Type.Object({ object: Type.Literal('list'), data: Type.Array(Model) });
@@ -53,7 +54,7 @@ export const ModelQuery = Type.Object({
   provider: Type.Optional(Type.String({ description: 'Only slugs that begin with this' })),
 });
 
-export function toWire({ entry, version, serving }: CatalogModel): Static<typeof Model> {
+export function toWire({ entry, version, serving, aliases }: CatalogModel): Static<typeof Model> {
   const { capabilities, pricing } = entry;
   return {
     id: entry.slug,
@@ -89,5 +90,6 @@ export function toWire({ entry, version, serving }: CatalogModel): Static<typeof
     status: serving.status,
     languages: [...entry.languages],
     license: entry.license,
+    aliases: [...aliases],
   };
 }
