@@ -59,6 +59,7 @@ function openRegistry(onnxProcesses: number) {
       hangTimeoutSeconds: 300,
       idleUnloadSeconds: 0,
       memoryBudgetMb: 0,
+      permissionModel: true,
       retryUnavailableSeconds: 1,
     },
     drivers,

@@ -143,6 +143,10 @@ export const ConfigSchema = Type.Object(
         queueTimeoutSeconds: count(120, 'How long a request may wait', 1),
         loadTimeoutSeconds: count(300, 'How long a model may take to load', 1),
         hangTimeoutSeconds: count(120, 'Kill an engine process that is silent for this long while it has work', 1),
+        permissionModel: Type.Boolean({
+          default: true,
+          description: "Run engine processes under Node's permission model: they read their model and write nothing",
+        }),
         ...driverSettings,
       },
       'Engine processes',

@@ -28,11 +28,20 @@ export interface LocalRuntime<Options = Values, Settings = Values> {
   layout(engine: EngineSpec<Options>, settings: Settings, cores: number): Layout;
   /** An estimate, to decide before the model loads. Once it is loaded, measured memory counts. */
   memoryBytes(engine: EngineSpec<Options>, model: MemoryFacts): Promise<number>;
+  /** What its engine process may do beyond reading code, packages and the model's directory. */
+  rights?(directory: string): EngineRights;
   /**
    * A module with the exports of `PreparationModule`: work on chat requests that must not block an engine process, because
    * clients decide how much of it there is.
    */
   readonly preparation?: URL;
+}
+
+/** Rights of an engine process, for the JavaScript in it. */
+export interface EngineRights {
+  readable?: readonly string[];
+  writable?: readonly string[];
+  childProcesses?: boolean;
 }
 
 export interface PreparationModule {

@@ -24,6 +24,8 @@ export interface RegistrySettings {
   hangTimeoutSeconds: number;
   /** 0: never. */
   idleUnloadSeconds: number;
+  /** Whether engine processes run under Node's permission model. */
+  permissionModel: boolean;
   /** 0: three quarters of the machine. */
   memoryBudgetMb: number;
   retryUnavailableSeconds: number;
@@ -104,6 +106,7 @@ export function createEngineRegistry(dependencies: EngineRegistryDependencies): 
         startEngineProcess({
           spec,
           module: runtime.module,
+          rights: settings.permissionModel ? (runtime.rights?.(spec.directory) ?? {}) : undefined,
           environment: dependencies.environment,
           loadTimeoutMs: settings.loadTimeoutSeconds * 1000,
           hangTimeoutMs: settings.hangTimeoutSeconds * 1000,

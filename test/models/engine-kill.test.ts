@@ -26,6 +26,7 @@ async function openRegistry(slugs: readonly string[]) {
       hangTimeoutSeconds: 60,
       idleUnloadSeconds: 0,
       memoryBudgetMb: 0,
+      permissionModel: true,
       retryUnavailableSeconds: 1,
     },
     drivers,

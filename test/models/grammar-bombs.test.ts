@@ -55,6 +55,7 @@ it('hostile schemas neither stop nor slow the engine', async () => {
       hangTimeoutSeconds: 5,
       idleUnloadSeconds: 0,
       memoryBudgetMb: 0,
+      permissionModel: true,
       retryUnavailableSeconds: 60,
     },
     drivers,

@@ -20,6 +20,9 @@ const WEIGHTS_FACTOR = 1.15;
  */
 const CACHE_BYTES_PER_TOKEN = 32 * 1024;
 
+/** Where node-llama-cpp looks for the system's libraries and for GPU drivers. */
+const LIBRARIES = ['/lib', '/lib64', '/usr', '/opt/cuda', '/opt/rocm', '/etc/os-release'];
+
 /** GGUF models. */
 export const llama = {
   name: 'llama',
@@ -39,5 +42,7 @@ export const llama = {
       const cacheBytes = contextLength * layout.parallelSequences * CACHE_BYTES_PER_TOKEN;
       return layout.processes * (PROCESS_BYTES + weightsBytes * WEIGHTS_FACTOR + cacheBytes);
     },
+    // node-llama-cpp tries a native library in a child process before it loads it.
+    rights: () => ({ readable: LIBRARIES, childProcesses: true }),
   },
 } satisfies Driver<LlamaOptions, LlamaSettings>;

@@ -5,6 +5,8 @@ import type { Logger } from '../../../ports/logger.ts';
 import { forEachLine } from './output-lines.ts';
 
 export interface ChildOptions {
+  /** For Node, such as those of its permission model. */
+  flags: readonly string[];
   /** Variables of the server. */
   environment: Readonly<Record<string, string | undefined>>;
   logger: Logger;
@@ -17,8 +19,8 @@ const ENTRY = fileURLToPath(new URL('../child/main.ts', import.meta.url));
 const PASSED_ON = /^(PATH|HOME|LANG|LC_[A-Z]+|TZ|TMPDIR|LD_LIBRARY_PATH|CUDA_VISIBLE_DEVICES|SystemRoot)$/;
 
 /** Starts Node with `child/main.ts` and a pipe to it. Its output goes to the log. */
-export function spawnChild({ environment, logger, model }: ChildOptions): { child: ChildProcess; pipe: Socket } {
-  const child = spawn(process.execPath, [ENTRY, String(process.pid)], {
+export function spawnChild({ flags, environment, logger, model }: ChildOptions): { child: ChildProcess; pipe: Socket } {
+  const child = spawn(process.execPath, [...flags, ENTRY, String(process.pid)], {
     stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
     env: Object.fromEntries(Object.entries(environment).filter(([name]) => PASSED_ON.test(name))),
   });

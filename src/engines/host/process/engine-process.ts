@@ -1,5 +1,5 @@
 import type { Logger } from '../../../ports/logger.ts';
-import type { LoadSpec } from '../../driver.ts';
+import type { EngineRights, LoadSpec } from '../../driver.ts';
 import { createFrameChannel } from '../wire/frames.ts';
 import { type CapabilityName, type FromEngine, fromWireError, type ToEngine } from '../wire/messages.ts';
 import { describeExit, spawnChild } from './child-process.ts';
@@ -7,11 +7,14 @@ import { EngineCrash } from './engine-crash.ts';
 import { createEngineMethods, type EngineMethods } from './engine-methods.ts';
 import { createHangMonitor } from './hang-monitor.ts';
 import { PendingCalls } from './pending-calls.ts';
+import { permissionFlags } from './permission-flags.ts';
 
 export interface EngineProcessOptions {
   spec: LoadSpec;
   /** The driver's module, which the process imports. */
   module: URL;
+  /** Of the JavaScript in it; undefined: unrestricted. */
+  rights: EngineRights | undefined;
   /** Variables of the server; only harmless ones are passed on. */
   environment: Readonly<Record<string, string | undefined>>;
   loadTimeoutMs: number;
@@ -55,7 +58,9 @@ export function startEngineProcess(options: EngineProcessOptions): EngineProcess
   let hung = false;
   let graceTimer: NodeJS.Timeout | undefined;
 
-  const { child, pipe } = spawnChild({ environment: options.environment, logger, model });
+  const { module, rights, environment } = options;
+  const flags = rights === undefined ? [] : permissionFlags({ module, directory: spec.directory, rights });
+  const { child, pipe } = spawnChild({ flags, environment, logger, model });
   const facts = { model, pid: child.pid };
   const channel = createFrameChannel<ToEngine, FromEngine>(pipe, {
     placeBody: (message) => (message.type === 'result' ? calls.get(message.id)?.place?.(message.value) : undefined),
@@ -92,7 +97,7 @@ export function startEngineProcess(options: EngineProcessOptions): EngineProcess
     else graceTimer = setTimeout(finish, FINAL_FRAMES_GRACE_MS);
   });
 
-  channel.write({ type: 'load', spec, module: options.module.href, heartbeatMs });
+  channel.write({ type: 'load', spec, module: module.href, heartbeatMs });
 
   function kill(reason: string): void {
     killReason ??= reason;
