@@ -435,6 +435,39 @@ describe('usage that an upstream does not report', () => {
   });
 });
 
+describe('a cancelled vLLM stream', () => {
+  const long: ChatRequest = { prompt: { messages: [{ role: 'user', content: 'a long prompt '.repeat(30) }] } };
+  const cancelled = async (accountId: string) => {
+    if (bench.upstreams[0] !== undefined) bench.upstreams[0].behaviour.stallAfterChunks = 2;
+    const generation = bench.chat(long, { accountId });
+    for await (const event of generation) if (event.type === 'text-delta') break;
+    return generation.usageSoFar();
+  };
+
+  it('keeps the discount for a prefix that was cached', async () => {
+    bench = await remoteBench({ upstreams: [{ kind: 'vllm', behaviour: { promptTokens: 100, cachedTokens: 0 } }] });
+    await collect(bench.chat(long));
+    expect(await cancelled('acc_1')).toEqual({ promptTokens: 100, completionTokens: 1, cachedTokens: 96 });
+    expect(await cancelled('acc_2')).toEqual({ promptTokens: 100, completionTokens: 1, cachedTokens: 0 });
+    expect(await cancelled('acc_2')).toMatchObject({ cachedTokens: 96 });
+  });
+
+  it('has no discount where whole streams have none', async () => {
+    bench = await remoteBench({ upstreams: [{ kind: 'vllm', behaviour: { promptTokens: 100 } }] });
+    await collect(bench.chat(long));
+    expect(await cancelled('acc_1')).toMatchObject({ cachedTokens: 0 });
+  });
+
+  it('leaves the count of a whole stream alone', async () => {
+    bench = await remoteBench({ upstreams: [{ kind: 'vllm', behaviour: { promptTokens: 100, cachedTokens: 32 } }] });
+    for (let i = 0; i < 2; i++) {
+      const generation = bench.chat(long);
+      const end = (await collect(generation)).at(-1);
+      expect([end, generation.usageSoFar()]).toMatchObject([{ usage: { cachedTokens: 32 } }, { cachedTokens: 32 }]);
+    }
+  });
+});
+
 describe('token counts', () => {
   it.each([
     ['vllm', 5],

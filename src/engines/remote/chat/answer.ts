@@ -56,6 +56,8 @@ export interface ChatChunks {
   readonly usage: TokenUsage;
   /** Whether the upstream reported the prompt's tokens. */
   readonly promptIsCounted: boolean;
+  /** Whether the upstream reported how much of the prompt was cached. */
+  readonly cachedIsCounted: boolean;
   readonly reason: EndReason | undefined;
   readonly done: boolean;
 }
@@ -65,6 +67,7 @@ export function createChatChunks(estimatedPromptTokens: number): ChatChunks {
   const usage: TokenUsage = { promptTokens: estimatedPromptTokens, completionTokens: 0, cachedTokens: 0 };
   let completionIsCounted = false;
   let promptIsCounted = false;
+  let cachedIsCounted = false;
   let reason: EndReason | undefined;
   let done = false;
   let toolCalls = 0;
@@ -81,12 +84,16 @@ export function createChatChunks(estimatedPromptTokens: number): ChatChunks {
         completionIsCounted = true;
       }
       const cached = reported.prompt_tokens_details?.cached_tokens ?? reported.cache_read_tokens;
-      if (typeof cached === 'number') usage.cachedTokens = Math.min(cached, usage.promptTokens);
+      if (typeof cached === 'number') {
+        usage.cachedTokens = Math.min(cached, usage.promptTokens);
+        cachedIsCounted = true;
+      }
       return;
     }
     const timings = chunk.timings;
     if (typeof timings?.prompt_n !== 'number') return;
     usage.cachedTokens = timings.cache_n ?? 0;
+    cachedIsCounted = true;
     usage.promptTokens = timings.prompt_n + usage.cachedTokens;
     promptIsCounted = true;
     if (typeof timings.predicted_n !== 'number') return;
@@ -143,6 +150,9 @@ export function createChatChunks(estimatedPromptTokens: number): ChatChunks {
     usage,
     get promptIsCounted() {
       return promptIsCounted;
+    },
+    get cachedIsCounted() {
+      return cachedIsCounted;
     },
     get reason() {
       return reason;

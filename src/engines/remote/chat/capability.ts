@@ -7,6 +7,7 @@ import type { UpstreamCall } from '../routing/upstream-call.ts';
 import { estimatePromptTokens } from '../token-estimate.ts';
 import { countAtUpstream } from '../upstream-tokenizer.ts';
 import { type ChatChunks, createChatChunks } from './answer.ts';
+import type { CachedTokensEstimate } from './prefix-memory.ts';
 import { chatBody, isStreamed } from './request.ts';
 import { type ChatReader, createStreamReader, createWholeReader } from './stream.ts';
 
@@ -20,8 +21,9 @@ export interface RemoteChat extends ChatCapability {
 }
 
 interface Progress {
-  usage?: TokenUsage | undefined;
+  chunks?: ChatChunks | undefined;
   region?: string | undefined;
+  estimateCached?: CachedTokensEstimate | undefined;
 }
 
 const NO_USAGE: TokenUsage = { promptTokens: 0, completionTokens: 0, cachedTokens: 0 };
@@ -31,12 +33,19 @@ export function createRemoteChat(route: Route): RemoteChat {
     generate(request, context) {
       const progress: Progress = {};
       return {
-        usageSoFar: () => ({ ...(progress.usage ?? NO_USAGE) }),
+        usageSoFar: () => usageSoFar(progress),
         servedRegion: () => progress.region,
         [Symbol.asyncIterator]: () => run(route, request, context, progress),
       };
     },
   };
+}
+
+function usageSoFar({ chunks, estimateCached }: Progress): TokenUsage {
+  if (chunks === undefined) return NO_USAGE;
+  const isInterrupted = chunks.reason === undefined && !chunks.done;
+  if (!isInterrupted || chunks.cachedIsCounted || estimateCached === undefined) return { ...chunks.usage };
+  return { ...chunks.usage, cachedTokens: estimateCached(chunks.usage.promptTokens) };
 }
 
 const fieldOf = ({ prompt }: ChatRequest): FieldPath => ['messages' in prompt ? 'messages' : 'prompt'];
@@ -52,19 +61,23 @@ async function* run(
   // Nothing has been passed on before the first events, so another upstream may still take over.
   const attempt = async (call: UpstreamCall): Promise<{ reader: ChatReader; events: ChatEvent[] | undefined }> => {
     const chunks = createChatChunks(estimatedPromptTokens);
+    const { learned, prefixes } = call.upstream;
+    progress.estimateCached = learned.reportsCachedTokens ? prefixes?.estimator(context.accountId, request) : undefined;
     // The upstream has the request: a client that leaves from now on has used its prompt.
     const onAccepted = (): void => {
-      progress.usage = chunks.usage;
+      progress.chunks = chunks;
       progress.region = call.upstream.region;
     };
     let reader: ChatReader | undefined;
     try {
       reader = await send({ route, request, context, call, chunks, onAccepted });
-      return { reader, events: await reader.read() };
+      const events = await reader.read();
+      prefixes?.remember(context.accountId, request);
+      return { reader, events };
     } catch (error) {
       reader?.close();
       // An attempt that failed before any event has used nothing.
-      if (!context.signal.aborted) progress.usage = undefined;
+      if (!context.signal.aborted) progress.chunks = undefined;
       throw error;
     }
   };
@@ -80,6 +93,7 @@ async function* run(
     if (!reader.chunks.promptIsCounted) {
       usage.promptTokens = await countPrompt(request, call, estimatedPromptTokens);
     }
+    if (reader.chunks.cachedIsCounted) call.upstream.learned.reportsCachedTokens = true;
     yield { type: 'end', reason: reader.chunks.reason ?? 'stop', usage: { ...usage } };
   } catch (error) {
     if (!(error instanceof UpstreamFailure)) throw error;

@@ -1,6 +1,7 @@
 import type { UpstreamConfig } from '../../../config/schema.ts';
 import type { Clock } from '../../../ports/clock.ts';
 import { createSecretScrubber } from '../../../runtime/secret-scrubber.ts';
+import { createPrefixMemory, type PrefixMemory } from '../chat/prefix-memory.ts';
 import { createTransport, type Transport } from '../transport/transport.ts';
 import { type Breaker, type BreakerState, createBreaker } from './breaker.ts';
 import type { UpstreamMetrics, UpstreamRecorder } from './upstream-metrics.ts';
@@ -32,6 +33,8 @@ export interface Learned {
   wantsMaxCompletionTokens: boolean;
   /** Its rerank scores are logits, not probabilities. */
   givesRawScores: boolean;
+  /** It reports how many tokens of a prompt were cached; vLLM does so with `--enable-prompt-tokens-details`. */
+  reportsCachedTokens: boolean;
 }
 
 export interface Upstream {
@@ -44,6 +47,8 @@ export interface Upstream {
   readonly breaker: Breaker;
   readonly recorder: UpstreamRecorder;
   readonly learned: Learned;
+  /** For upstreams that report cached tokens only at the end of a stream. */
+  readonly prefixes: PrefixMemory | undefined;
   inFlight: number;
   /** Takes requests: of this account, or of accounts in general. */
   available(accountId?: string): boolean;
@@ -117,7 +122,9 @@ export function createUpstream(dependencies: UpstreamDependencies): Upstream {
       maxInputsPerCall: settings.kind === 'tei' ? TEI_INPUTS_PER_CALL : INPUTS_PER_CALL,
       wantsMaxCompletionTokens: false,
       givesRawScores: settings.kind === 'llama-server',
+      reportsCachedTokens: false,
     },
+    prefixes: settings.kind === 'vllm' ? createPrefixMemory() : undefined,
     inFlight: 0,
     alive: true,
     available: (accountId) => upstream.alive && breaker.allows(accountId),
