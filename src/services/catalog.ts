@@ -38,6 +38,9 @@ export interface CatalogFilter {
   modality?: Modality | undefined;
   region?: string | undefined;
   provider?: string | undefined;
+  status?: ServingStatus | undefined;
+  /** Patterns of slugs. Empty: all models. */
+  allowedModels?: readonly string[] | undefined;
 }
 
 export interface CatalogService {
@@ -72,6 +75,9 @@ export interface ModelAlias {
   /** A slug with an optional pin. */
   model: string;
 }
+
+const isAllowedModel = (patterns: readonly string[], { slug }: ModelEntry): boolean =>
+  patterns.length === 0 || patterns.some((pattern) => matchesPattern(slug, pattern));
 
 export async function createCatalog(dependencies: CatalogDependencies): Promise<CatalogService> {
   const { entries, lifecycles, revisions, serving, clock } = dependencies;
@@ -139,15 +145,17 @@ export async function createCatalog(dependencies: CatalogDependencies): Promise<
   await reload();
 
   const service: CatalogService = {
-    list({ modality, region, provider } = {}) {
+    list({ modality, region, provider, status, allowedModels = [] } = {}) {
       const found: CatalogModel[] = [];
       for (const entry of models.values()) {
         if (modality !== undefined && entry.modality !== modality) continue;
         if (provider !== undefined && entry.provider !== provider) continue;
+        if (!isAllowedModel(allowedModels, entry)) continue;
         const version = currentVersion(entry);
         if (version === undefined) continue;
         const model = describe(entry, version);
         if (region !== undefined && !model.serving.regions.includes(region)) continue;
+        if (status !== undefined && model.serving.status !== status) continue;
         found.push(model);
       }
       return found;
@@ -159,9 +167,7 @@ export async function createCatalog(dependencies: CatalogDependencies): Promise<
     resolve(reference, { modality, regionPin, principal }) {
       const { entry, version } = findByName(reference);
       const { key } = principal;
-      if (key.allowedModels.length > 0 && !key.allowedModels.some((pattern) => matchesPattern(entry.slug, pattern))) {
-        throw errors.modelNotAllowed(entry.slug);
-      }
+      if (!isAllowedModel(key.allowedModels, entry)) throw errors.modelNotAllowed(entry.slug);
       if (entry.modality !== modality) throw errors.wrongModality(entry.slug, entry.modality, modality);
       const isAllowed = (region: string) => key.allowedRegions.length === 0 || key.allowedRegions.includes(region);
       if (regionPin !== undefined && !isAllowed(regionPin)) throw errors.regionNotAllowed(regionPin);

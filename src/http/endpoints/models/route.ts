@@ -2,6 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
 import type { CatalogService } from '../../../services/catalog.ts';
 import { commonErrors } from '../../answer/error-schema.ts';
+import { principalOf } from '../../request/request-record.ts';
 import { Model, ModelList, ModelQuery, toWire } from './schema.ts';
 
 export const modelRoutes: FastifyPluginAsyncTypebox<{ catalog: CatalogService }> = async (server, { catalog }) => {
@@ -10,13 +11,16 @@ export const modelRoutes: FastifyPluginAsyncTypebox<{ catalog: CatalogService }>
     {
       config: { scope: 'models' },
       schema: {
-        summary: 'List models',
+        summary: 'List the models that the key may use',
         tags: ['Models'],
         querystring: ModelQuery,
         response: { 200: ModelList, ...commonErrors },
       },
     },
-    async ({ query }) => ({ object: 'list' as const, data: catalog.list(query).map(toWire) }),
+    async (request) => {
+      const { allowedModels } = principalOf(request).key;
+      return { object: 'list' as const, data: catalog.list({ ...request.query, allowedModels }).map(toWire) };
+    },
   );
 
   // The wildcard accepts the slash of a slug, plain or as %2F; the router has decoded it.

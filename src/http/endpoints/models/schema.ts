@@ -7,6 +7,8 @@ const nullable = (
   schema: ReturnType<typeof Type.Number> | ReturnType<typeof Type.String> | ReturnType<typeof Type.Integer>,
 ) => Type.Union([schema, Type.Null()]);
 
+const STATUSES = ['ready', 'cold', 'unavailable'] as const;
+
 export const Model = Type.Object({
   id: Type.String(),
   object: Type.Literal('model'),
@@ -40,7 +42,7 @@ export const Model = Type.Object({
     }),
   ),
   hosting: Type.Literal('shared'),
-  status: Type.Enum(['ready', 'cold', 'unavailable']),
+  status: Type.Enum([...STATUSES]),
   languages: Type.Array(Type.String()),
   license: Type.String(),
   aliases: Type.Array(Type.String(), { description: 'Other names under which requests may ask for this model' }),
@@ -52,6 +54,7 @@ export const ModelQuery = Type.Object({
   modality: Type.Optional(Type.Enum([...MODALITIES], { description: 'Only models of this modality' })),
   region: Type.Optional(Type.String({ description: 'Only models that are served in this region' })),
   provider: Type.Optional(Type.String({ description: 'Only slugs that begin with this' })),
+  status: Type.Optional(Type.Enum([...STATUSES], { description: 'Only models in this state' })),
 });
 
 export function toWire({ entry, version, serving, aliases }: CatalogModel): Static<typeof Model> {
