@@ -5,6 +5,8 @@ export interface Problem {
   path: readonly string[];
   /** A required value is missing there. */
   missing: boolean;
+  /** The object there has no such member; `expected` is the schema of that object. */
+  unknown?: true;
   /** What is accepted there. */
   expected: TSchema;
 }
@@ -94,6 +96,13 @@ function* refusedMember(
   return undefined;
 }
 
+/** A member that a closed object does not have. */
+function unknownName(schema: TSchema, value: object): string | undefined {
+  if (!IsObject(schema) || !('additionalProperties' in schema) || schema.additionalProperties !== false)
+    return undefined;
+  return Object.keys(value).find((name) => !Object.hasOwn(schema.properties, name));
+}
+
 const absentName = (schema: TSchema, value: object): string | undefined =>
   IsObject(schema) ? schema.required?.find((name) => !Object.hasOwn(value, name)) : undefined;
 
@@ -113,7 +122,7 @@ function* acceptsLarge(schema: TSchema, value: unknown, isLarge: IsLarge): Gener
     return (yield* indexOfRefused(schema.items as TSchema, value, isLarge)) === -1;
   }
   if (isMapping(value) && (IsObject(schema) || 'patternProperties' in schema)) {
-    if (absentName(schema, value) !== undefined) return false;
+    if (absentName(schema, value) !== undefined || unknownName(schema, value) !== undefined) return false;
     return (yield* refusedMember(schema, value, isLarge)) === undefined;
   }
   return accepts(schema, value);
@@ -153,6 +162,8 @@ function* problemIn(schema: TSchema, value: unknown, path: readonly string[], is
   if (!isMapping(value)) return here;
   const absent = absentName(schema, value);
   if (absent !== undefined) return { path: [...path, absent], missing: true, expected: schema };
+  const unknown = unknownName(schema, value);
+  if (unknown !== undefined) return { path: [...path, unknown], missing: false, unknown: true, expected: schema };
   const wrong = yield* refusedMember(schema, value, isLarge);
   return wrong === undefined
     ? here

@@ -1,5 +1,5 @@
 import type { FastifySchemaCompiler } from 'fastify';
-import type { TSchema } from 'typebox';
+import { IsObject, type TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { Value } from 'typebox/value';
 import type { ApiError } from '../../errors/api-error.ts';
@@ -20,8 +20,15 @@ function paramOf(path: readonly string[]): string {
 }
 
 /** The error for a value that does not match the schema. */
-function toApiError({ path, missing, expected }: Problem): ApiError {
+function toApiError({ path, missing, unknown, expected }: Problem): ApiError {
   const param = paramOf(path);
+  if (unknown) {
+    const known = IsObject(expected) ? Object.keys(expected.properties) : [];
+    return errors.invalidParameter(
+      param,
+      `'${param}' is not a field of this request. Its fields are: ${known.join(', ')}.`,
+    );
+  }
   if (missing) return errors.missingParameter(param);
   if (param === '') return errors.invalidParameter(undefined, 'The request body must be a JSON object.');
   return errors.invalidParameter(param, `'${param}' ${expectation(expected)}.`);

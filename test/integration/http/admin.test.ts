@@ -59,8 +59,19 @@ describe('changes of keys and accounts over HTTP', () => {
     const { id } = await admin<{ id: string }>('keys', { account: 'default', name: 'x' });
     expect(await refused(`keys/${id}`, { rmp: 5 })).toMatchObject({
       code: 'invalid_parameter',
-      message: expect.stringMatching(/^Nothing to change was sent\. These can be changed: name, scopes, .*rpm, /),
+      param: 'rmp',
+      message: expect.stringMatching(/^'rmp' is not a field of this request\. Its fields are: name, scopes, .*rpm, /),
     });
+    for (const [path, body] of [
+      ['accounts', { name: 'typo', rmp: 5 }],
+      ['accounts/default', { rpm: 5, tmp: 5 }],
+      ['keys', { account: 'default', name: 'typo', scope: ['chat'] }],
+      [`keys/${id}/rotate`, { grace: 5 }],
+      ['models/deprecate', { model: CHAT, on: '2030-01-01', date: '2030-01-01' }],
+      ['models/retire', { model: CHAT, version: '1' }],
+    ] as const) {
+      expect((await refused(path, body)).message).toContain('is not a field of this request');
+    }
     expect(await refused('accounts/default', {})).toMatchObject({
       message: 'Nothing to change was sent. These can be changed: rpm, tpm, monthly_budget_usd.',
     });
@@ -118,6 +129,28 @@ describe('changes of keys and accounts over HTTP', () => {
       ...{ ...invalid, type: 'invalid_request_error', param: 'allowed_models[1]' },
       message: "'allowed_models[1]' must not contain control characters.",
     });
+  });
+
+  it('decide which models a key lists', async () => {
+    const { secret } = await admin<{ secret: string }>('keys', {
+      ...{ account: 'default', name: 'restricted', allowed_models: [CHAT, 'baai/*'] },
+    });
+    const list = async (key: string | undefined, query = '') => {
+      const answer = await bed.fetch(`/v1/models${query}`, key === undefined ? {} : { key });
+      const { data } = (await answer.json()) as { data: { id: string; status: string }[] };
+      return data;
+    };
+    const ids = (await list(secret)).map(({ id }) => id);
+    expect(ids).toContain(CHAT);
+    expect(ids).toContain(EMBEDDING);
+    expect(ids.every((id) => id === CHAT || id.startsWith('baai/'))).toBe(true);
+    const all = await list(undefined);
+    expect(all.length).toBeGreaterThan(ids.length);
+    for (const status of ['ready', 'cold', 'unavailable']) {
+      const expected = all.filter((model) => model.status === status).map(({ id }) => id);
+      expect((await list(undefined, `?status=${status}`)).map(({ id }) => id)).toEqual(expected);
+    }
+    expect((await bed.fetch('/v1/models?status=warm')).status).toBe(400);
   });
 
   it('need the scope admin', async () => {

@@ -13,7 +13,9 @@ export const limitFields = {
     }),
   ),
 };
-export const CHANGES = { description: 'Fields that are not sent stay as they are; null removes a limit' };
+/** Admin bodies refuse fields that they do not know: most likely a name is misspelt. */
+export const CLOSED = { additionalProperties: false } as const;
+export const CHANGES = { ...CLOSED, description: 'Fields that are not sent stay as they are; null removes a limit' };
 export const LimitChanges = Type.Object(limitFields, CHANGES);
 
 const NANO = 1_000_000_000;

@@ -1,12 +1,15 @@
 import { type Static, Type } from 'typebox';
 import { isoTime, isoTimeOrNull } from '../../../../domain/dates.ts';
 import { type Account, accountStatus } from '../../../../domain/principal.ts';
-import { limitFields, toUsd } from '../schema.ts';
+import { CLOSED, limitFields, toUsd } from '../schema.ts';
 
-export const NewAccount = Type.Object({
-  name: Type.String({ minLength: 1, maxLength: 64, description: 'Of the new account' }),
-  ...limitFields,
-});
+export const NewAccount = Type.Object(
+  {
+    name: Type.String({ minLength: 1, maxLength: 64, description: 'Of the new account' }),
+    ...limitFields,
+  },
+  CLOSED,
+);
 
 export const AccountShape = Type.Object({
   id: Type.String(),

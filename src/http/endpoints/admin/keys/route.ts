@@ -5,6 +5,7 @@ import type { AuthenticationService } from '../../../../services/access/authenti
 import type { KeysService } from '../../../../services/access/keys.ts';
 import { commonErrors } from '../../../answer/error-schema.ts';
 import { config, listOf, noSuch, someOf, tags } from '../admin-routes.ts';
+import { CLOSED } from '../schema.ts';
 import { IssuedKeyShape, KeyChanges, KeyShape, keyToWire, NewKey, rightsFromWire } from './schema.ts';
 
 export interface AdminKeysDependencies {
@@ -94,16 +95,19 @@ export const adminKeyRoutes: FastifyPluginAsyncTypebox<AdminKeysDependencies> = 
         summary: 'Issue a new key with the same rights; the old one goes on for a while',
         tags,
         params: Id,
-        body: Type.Object({
-          grace_seconds: Type.Optional(
-            Type.Integer({
-              minimum: 0,
-              maximum: 86_400,
-              default: 86_400,
-              description: 'How long the old key goes on',
-            }),
-          ),
-        }),
+        body: Type.Object(
+          {
+            grace_seconds: Type.Optional(
+              Type.Integer({
+                minimum: 0,
+                maximum: 86_400,
+                default: 86_400,
+                description: 'How long the old key goes on',
+              }),
+            ),
+          },
+          CLOSED,
+        ),
         response: { 200: IssuedKeyShape, ...commonErrors },
       },
       // All fields are optional, and so is the body.

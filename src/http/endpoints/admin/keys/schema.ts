@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox';
 import { isoTime, isoTimeOrNull, parseTimestamp } from '../../../../domain/dates.ts';
 import type { ApiKey, Changes, KeyRights } from '../../../../domain/principal.ts';
 import { parseScopes, SCOPES } from '../../../../domain/scopes.ts';
-import { CHANGES, limit, limitFields, limitsFromWire, toUsd } from '../schema.ts';
+import { CHANGES, CLOSED, limit, limitFields, limitsFromWire, toUsd } from '../schema.ts';
 
 const keyName = Type.String({ minLength: 1, maxLength: 100, description: 'For people, to recognise the key' });
 const rights = {
@@ -37,11 +37,14 @@ const rights = {
 };
 export const KeyChanges = Type.Object({ name: Type.Optional(keyName), ...rights }, CHANGES);
 
-export const NewKey = Type.Object({
-  account: Type.String({ minLength: 1, description: 'Id or name of the account' }),
-  name: keyName,
-  ...rights,
-});
+export const NewKey = Type.Object(
+  {
+    account: Type.String({ minLength: 1, description: 'Id or name of the account' }),
+    name: keyName,
+    ...rights,
+  },
+  CLOSED,
+);
 
 export const KeyShape = Type.Object({
   id: Type.String(),

@@ -4,6 +4,7 @@ import type { CatalogService } from '../../../../services/catalog.ts';
 import { commonErrors } from '../../../answer/error-schema.ts';
 import { Model, toWire } from '../../models/schema.ts';
 import { config, tags } from '../admin-routes.ts';
+import { CLOSED } from '../schema.ts';
 
 export const adminModelRoutes: FastifyPluginAsyncTypebox<{ catalog: CatalogService }> = async (server, { catalog }) => {
   const reference = Type.String({ minLength: 1, description: 'Slug, or slug@version' });
@@ -15,7 +16,10 @@ export const adminModelRoutes: FastifyPluginAsyncTypebox<{ catalog: CatalogServi
       schema: {
         summary: 'Announce the removal of a model or a version, at least 90 days ahead',
         tags,
-        body: Type.Object({ model: reference, on: Type.String({ description: 'Date of removal, YYYY-MM-DD' }) }),
+        body: Type.Object(
+          { model: reference, on: Type.String({ description: 'Date of removal, YYYY-MM-DD' }) },
+          CLOSED,
+        ),
         response: { 200: Model, ...commonErrors },
       },
     },
@@ -29,7 +33,7 @@ export const adminModelRoutes: FastifyPluginAsyncTypebox<{ catalog: CatalogServi
       schema: {
         summary: 'Take a deprecated model or version out of service, on its date or later',
         tags,
-        body: Type.Object({ model: reference }),
+        body: Type.Object({ model: reference }, CLOSED),
         response: { 200: Type.Object({ model: Type.String(), retired: Type.Literal(true) }), ...commonErrors },
       },
     },
