@@ -2,12 +2,12 @@ import { errors } from '../../../errors/errors.ts';
 import type { FieldPath } from '../../../errors/fields.ts';
 import type { CallContext, ChatCapability, ChatEvent, ChatGeneration, ChatRequest, TokenUsage } from '../../engine.ts';
 import { UpstreamFailure } from '../failure/failure.ts';
+import type { CachedTokensEstimate } from '../routing/prefix-memory.ts';
 import type { Route } from '../routing/router.ts';
 import type { UpstreamCall } from '../routing/upstream-call.ts';
 import { estimatePromptTokens } from '../token-estimate.ts';
 import { countAtUpstream } from '../upstream-tokenizer.ts';
 import { type ChatChunks, createChatChunks } from './answer.ts';
-import type { CachedTokensEstimate } from './prefix-memory.ts';
 import { chatBody, isStreamed } from './request.ts';
 import { type ChatReader, createStreamReader, createWholeReader } from './stream.ts';
 

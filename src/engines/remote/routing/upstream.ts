@@ -1,9 +1,9 @@
 import type { UpstreamConfig } from '../../../config/schema.ts';
 import type { Clock } from '../../../ports/clock.ts';
 import { createSecretScrubber } from '../../../runtime/secret-scrubber.ts';
-import { createPrefixMemory, type PrefixMemory } from '../chat/prefix-memory.ts';
 import { createTransport, type Transport } from '../transport/transport.ts';
 import { type Breaker, type BreakerState, createBreaker } from './breaker.ts';
+import { createPrefixMemory, type PrefixMemory } from './prefix-memory.ts';
 import type { UpstreamMetrics, UpstreamRecorder } from './upstream-metrics.ts';
 
 export type UpstreamSettings = UpstreamConfig;
@@ -75,6 +75,7 @@ const TEI_INPUTS_PER_CALL = 32;
 const INPUTS_PER_CALL = 256;
 /** For health checks, and for streams whose end has not arrived yet. */
 const SPARE_CONNECTIONS = 2;
+
 export interface UpstreamDependencies {
   index: number;
   settings: UpstreamSettings;
