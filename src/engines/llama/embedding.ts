@@ -8,7 +8,7 @@ import { createTokenizerSlice } from './prompt/tokenizer-slice.ts';
 export async function createEmbeddingCapability(model: LlamaModel, spec: LoadSpec): Promise<EmbeddingCapability> {
   const context = await model.createEmbeddingContext({
     contextSize: spec.contextLength,
-    // An encoder sees its whole input at once, so a batch must hold the longest.
+    // An encoder reads its whole input at once, so a batch must hold the longest one.
     batchSize: spec.contextLength,
     threads: spec.threads,
   });

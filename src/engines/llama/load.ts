@@ -11,7 +11,7 @@ import type { LlamaOptions } from './driver.ts';
 import { createEmbeddingCapability } from './embedding.ts';
 import { createRerankCapability } from './rerank.ts';
 
-/** Loads a GGUF model. Runs inside an engine process of its own. */
+/** Loads a GGUF model. Runs in an engine process. */
 export async function load(spec: LoadSpec<LlamaOptions>): Promise<EngineModel> {
   const { task, options } = spec.engine;
   const llama = await getLlama({

@@ -7,7 +7,7 @@ import type { OnnxOptions } from './driver.ts';
 import { type EncoderSession, openSession } from './session.ts';
 import { loadTokenizer, type Tokenizer } from './tokenizer/tokenizer.ts';
 
-/** A loaded encoder: what the tasks share. */
+/** A loaded encoder, shared by all tasks. */
 export interface Encoder {
   spec: LoadSpec<OnnxOptions>;
   tokenizer: Tokenizer;
@@ -22,7 +22,7 @@ const MIN_FILL = 0.85;
 const RUN_TOKENS = 20;
 /** 64 MiB of ids: one request of 2048 inputs of 8192 tokens. */
 const MAX_PENDING_TOKENS = 1 << 24;
-/** Tokenizing yields after so long, so that requests of other clients go on. */
+/** Tokenizing yields to other requests after this time. */
 const TOKENIZE_SLICE_MS = 10;
 
 export async function loadEncoder(spec: LoadSpec<OnnxOptions>, outputs: readonly string[]): Promise<Encoder> {
@@ -45,7 +45,7 @@ export async function loadEncoder(spec: LoadSpec<OnnxOptions>, outputs: readonly
   return { spec, tokenizer, session, batcher };
 }
 
-/** Maps in slices, so that a large request does not hold up the others while it is tokenized. */
+/** Maps in time slices, so that tokenizing a large request does not block the others. */
 export async function mapInSlices<T, R>(items: readonly T[], signal: AbortSignal, map: (item: T, index: number) => R) {
   const results: R[] = [];
   const slice = createTimeSlice({ sliceMs: TOKENIZE_SLICE_MS, signal, toError: cancellation });

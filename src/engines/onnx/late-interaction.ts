@@ -6,10 +6,10 @@ import type { EncoderSequence } from './session.ts';
 import { windows } from './windows.ts';
 
 /**
- * Late interaction: every token of the query looks for its nearest token in the document; the mean of these cosines is the match.
- * Over bge-small, 16 questions matched their answers by 0.61–0.82 and the answers of others by 0.23–0.56; other encoders have
- * their own middle, told by the catalog. A logistic curve centred there spreads the match over 0–1. The curve is fixed for a
- * model: scores compare across calls and keep the order of the match.
+ * Late interaction: the match is the mean, over the query's tokens, of the cosine with the nearest token of the document. With
+ * bge-small, 16 questions matched their own answers by 0.61–0.82 and other answers by 0.23–0.56. The middle differs between encoders
+ * and is set in the catalog. A logistic curve around it spreads the match over 0–1. The curve is fixed for a model, so scores
+ * compare across calls.
  */
 const BGE_SMALL_MIDDLE = 0.58;
 const STEEPNESS = 20;

@@ -2,7 +2,7 @@ import type { EncoderOutput } from './session.ts';
 
 export type Pooling = 'mean' | 'cls' | 'last';
 
-/** Where one sequence's token vectors lie in an output. */
+/** The token vectors of one sequence in an output. */
 export interface Row {
   output: EncoderOutput;
   row: number;
@@ -17,7 +17,7 @@ export function pool({ output, row, tokens }: Row, pooling: Pooling, target: Flo
   const start = row * columns * width;
   const size = target.length;
   if (pooling === 'mean') {
-    // The sum points where the mean points, and only the direction is kept.
+    // The sum has the direction of the mean, and only the direction is kept.
     target.fill(0);
     for (let token = 0, at = start; token < tokens; token++, at += width) {
       for (let i = 0; i < size; i++) target[i] = (target[i] as number) + (data[at + i] as number);

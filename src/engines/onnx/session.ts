@@ -31,7 +31,7 @@ export interface SessionOptions {
   model: string;
   threads: number;
   padId: number;
-  /** Rewrite dynamic quantisation so that sequences of one batch do not touch each other. */
+  /** Rewrite dynamic quantisation so that sequences of one batch do not affect each other. */
   rowWiseRanges: boolean;
   /** Names of the wanted output, the first that the model has. */
   outputs: readonly string[];
@@ -60,7 +60,7 @@ export async function openSession(options: SessionOptions): Promise<EncoderSessi
   let width: number | undefined;
   let kept = new Float32Array(0);
 
-  /** Token vectors go where the last ones were: half a megabyte of new memory for every run keeps the collector at work. */
+  /** Reuses the output buffer: half a megabyte of new memory for every run keeps the garbage collector busy. */
   function outputFor({ sequences, length }: EncoderBatch): Record<string, Tensor | null> {
     const size = sequences.length * length * (width ?? 0);
     if (width === undefined || size === 0 || size > MAX_KEPT_FLOATS) return { [output]: null };
@@ -106,7 +106,7 @@ function column(name: string, { sequences, length }: EncoderBatch, padId: number
         for (let i = 0; i < length; i++, at += 2) words[at] = i;
         break;
       default:
-        throw new Error(`the model has an input '${name}' that is not known here`);
+        throw new Error(`the model has an unknown input '${name}'`);
     }
   });
   return new BigInt64Array(words.buffer);

@@ -17,7 +17,7 @@ describe('windows', () => {
     ]);
   });
 
-  it('makes no part that lies wholly inside the one before', () => {
+  it('makes no part that is contained in the one before', () => {
     const parts = windows(ids(14), 8);
     expect(parts).toHaveLength(2);
     expect(parts.at(-1)?.at(-1)).toBe(13);

@@ -1,4 +1,4 @@
-/** Cuts ids into windows of at most `size` that overlap, so that no passage is only seen across a cut. */
+/** Splits ids into overlapping windows of at most `size`, so that every passage is whole in one of them. */
 export function windows(ids: Int32Array, size: number): Int32Array[] {
   if (ids.length <= size) return [ids];
   const step = Math.max(1, size - (size >> 2));

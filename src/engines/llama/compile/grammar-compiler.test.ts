@@ -26,7 +26,7 @@ afterEach(async () => {
   for (const each of open.splice(0)) await each.close();
 });
 
-/** Workers that answer when told to. */
+/** Workers that the test completes. */
 function controlledWorkers() {
   const started: { answers: (() => void)[]; requests: GrammarRequest[] }[] = [];
   const startWorker = (): CompilerWorker => {
@@ -77,7 +77,7 @@ describe('the grammar compiler', () => {
     expect(started).toEqual([]);
   });
 
-  it('terminates a thread that takes too long and goes on with another', async () => {
+  it('terminates a thread that takes too long and continues with another', async () => {
     const modules = [ENDLESS, undefined];
     const limited = compiler({
       threads: 1,

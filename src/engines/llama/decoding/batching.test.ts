@@ -18,7 +18,7 @@ const next = (items: BatchItem[], { strategy } = batching()) => {
 };
 
 describe('createBatching', () => {
-  it('puts all steps that promised nothing into one batch, in the order of their sequences', () => {
+  it('puts all steps that may share into one batch, in the order of their sequences', () => {
     expect(next([shared(2), item(1, ALONE), shared(0), shared(4, 30), shared(7)])).toEqual([2, 0, 4]);
   });
 
@@ -27,7 +27,7 @@ describe('createBatching', () => {
     expect(next([shared(3, 100), shared(4, 100)])).toEqual([0]);
   });
 
-  it('reads short prompts of one length together, where llama.cpp can: in neighbouring sequences', () => {
+  it('reads short prompts of equal length in neighbouring sequences together', () => {
     const prompts = [shared(3, 20), shared(1, 20), shared(5, 20), shared(2, 20), shared(0, 20), shared(4, 21)];
     expect(next(prompts)).toEqual([1, 3, 0]);
     expect(next([shared(0, 30), shared(1, 30), shared(2, 30)])).toEqual([0, 1]);
@@ -39,7 +39,7 @@ describe('createBatching', () => {
     expect(next([shared(0, 64), item(64, ALONE)])).toEqual([0]);
   });
 
-  it('takes larger chunks of a prompt that nobody waits for', () => {
+  it('reads larger chunks of a prompt while no other request is running', () => {
     const { share, chunkTokens } = batching();
     const ends = [share(), share()];
     expect(chunkTokens()).toBe(64);
@@ -47,7 +47,7 @@ describe('createBatching', () => {
     expect(chunkTokens()).toBe(128);
   });
 
-  it('waits a little for a sequence that is about to queue its step, and not for ever', () => {
+  it('waits for a sequence that is about to queue its step, up to a limit', () => {
     const patient = batching();
     const three = [shared(0), shared(1), shared(2)];
     const ends = three.map(() => patient.share());

@@ -1,35 +1,34 @@
 import type { BatchItem, CustomBatchingPrioritizationStrategy, EvaluationPriority } from 'node-llama-cpp';
 
 /**
- * What a batch holds changes the floating point results of llama.cpp: kernels are chosen by the number of rows, and logits
- * were seen to move by 0.1. So work whose result must be a pure function of its tokens runs alone in its batch, in chunks of
- * fixed shape; requests that promised nothing may share batches.
+ * llama.cpp chooses kernels by the number of rows in a batch, so logits change with its contents, by up to 0.2. Reproducible work
+ * therefore runs alone in its batch, in chunks of fixed size. Other requests share batches.
  *
- * The library hands the evaluation priority through to the batch strategy untouched. Here it tells whether work may share a
- * batch, and of which sequence it is.
+ * The library passes the evaluation priority to the batch strategy as it is. Here it says whether work may share a batch, and
+ * which sequence it belongs to.
  */
 export const ALONE = 0 as EvaluationPriority;
 export const sharedBy = (sequenceId: number) => (sequenceId + 1) as EvaluationPriority;
 
 /**
- * The library asks for the next batch before the last sequence of the previous one has read its token and queued the next step,
- * so that sequence would always miss it. An empty answer makes it ask again some microtasks later; this often at most, since a
- * sequence may also be waiting for a slow reader.
+ * The library asks for the next batch before the last sequence of the previous one has read its token and queued the next step, so
+ * that sequence would always miss it. An empty batch makes the library ask again some microtasks later. Limited, because a sequence
+ * may also be waiting for a slow reader.
  */
-const PATIENCE = 64;
+const MAX_EMPTY_BATCHES = 64;
 
 export interface Batching {
   strategy: CustomBatchingPrioritizationStrategy;
-  /** Tells that a sequence starts with work that may share a batch; the result ends it. */
+  /** Announces a sequence whose work may share batches. Call the result when it ends. */
   share(): () => void;
-  /** How many tokens of a prompt that may share a batch should be evaluated at once, as things are now. */
+  /** How many tokens of a prompt to evaluate at once, given what else is running. */
   chunkTokens(): number;
 }
 
 export interface BatchingOptions {
-  /** Prompt tokens evaluated at once by a sequence that has the model for itself. */
+  /** Prompt tokens evaluated at once when no other sequence is running. */
   lonePromptTokens: number;
-  /** Prompt tokens evaluated at once when others wait for their turn. */
+  /** Prompt tokens evaluated at once when other sequences are running. */
   sharedPromptTokens: number;
 }
 
@@ -38,15 +37,15 @@ export function createBatching({ lonePromptTokens, sharedPromptTokens }: Batchin
   let waited = 0;
   return {
     /**
-     * Oldest first; each sequence has one item queued at most, so this is round robin between the sequences. A batch is only as
-     * fast as what llama.cpp can compute in one pass: the same number of tokens of each sequence, and neighbouring sequences in
-     * their order. Anything else it computes pass by pass, and all wait for the last one.
+     * Oldest first. Each sequence has at most one item queued, so this is round robin. llama.cpp computes in one pass only the same
+     * number of tokens of neighbouring sequences in their order. Anything else takes several passes, and all sequences wait for the
+     * last one.
      */
     strategy({ items }) {
       const [oldest] = items;
       if (oldest === undefined) return [];
       if (oldest.evaluationPriority === ALONE) return [whole(oldest)];
-      const late = items.length < sharers && waited < PATIENCE;
+      const late = items.length < sharers && waited < MAX_EMPTY_BATCHES;
       waited = late ? waited + 1 : 0;
       if (late) return [];
       const alike = items
@@ -68,8 +67,8 @@ export function createBatching({ lonePromptTokens, sharedPromptTokens }: Batchin
 const whole = (item: BatchItem) => ({ item, processAmount: item.tokens.length });
 
 /**
- * The item and those of neighbouring sequences, up to so many tokens in all. Few prompts at a time: read in turns they give most
- * clients their first token far sooner than read all at once.
+ * The item and those of neighbouring sequences, up to a total of tokens. Few prompts at a time: most clients get their first token
+ * far sooner than if all were read at once.
  */
 function neighbours(sorted: readonly BatchItem[], item: BatchItem, tokens: number): BatchItem[] {
   const most = Math.max(1, Math.floor(tokens / item.tokens.length));

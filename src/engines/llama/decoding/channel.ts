@@ -1,4 +1,4 @@
-/** A bounded hand-over from one producer to one consumer. */
+/** A bounded queue between one producer and one consumer. */
 export interface Channel<T> {
   /** Waits while the buffer is full; false once the consumer is gone. */
   push(value: T): Promise<boolean>;

@@ -8,9 +8,9 @@ export interface EvaluationInput {
   tokens: readonly Token[];
   /** How many of them the slot holds already. */
   cachedTokens: number;
-  /** The prompt runs alone, in chunks of fixed shape: what comes out depends on its tokens and on nothing else. */
+  /** The prompt runs alone, in chunks of fixed size, so the result depends only on its tokens. */
   reproducible: boolean;
-  /** Steps run alone too. */
+  /** Decoding steps run alone too. */
   alone: boolean;
   /** Of a reproducible prompt. */
   chunkTokens: number;
@@ -26,8 +26,8 @@ export interface EvaluatedToken {
 }
 
 /**
- * Evaluates the prompt chunk by chunk, then yields one token after the other until the model ends its turn. The caller may send
- * back tokens to put in the place of the one it got.
+ * Evaluates the prompt chunk by chunk, then yields tokens until the model ends its turn. The caller may send back tokens that
+ * replace the one it got.
  */
 export async function* evaluate(input: EvaluationInput): AsyncGenerator<EvaluatedToken, void, Token[] | undefined> {
   const { slot, tokens, batching, alone, signal } = input;
@@ -51,7 +51,7 @@ export async function* evaluate(input: EvaluationInput): AsyncGenerator<Evaluate
 }
 
 /**
- * Evaluates a prompt but for its last chunk, which the first step takes along, and tells where that begins. An abort ends it
+ * Evaluates a prompt except its last chunk, which belongs to the first step, and returns where that begins. An abort takes effect
  * between two chunks.
  */
 async function readPrompt(input: EvaluationInput): Promise<number> {

@@ -19,7 +19,7 @@ import { createOutput, type Output, type OutputStep } from './output.ts';
 import { checkBias, samplingOptions, temperatureOf } from './sampling.ts';
 import type { AcquiredSlot, SlotPool } from './slots.ts';
 
-/** Events that wait for a slow consumer before its generation pauses. */
+/** Events buffered for a slow consumer before its generation pauses. */
 const BUFFERED_EVENTS = 32;
 
 export interface GenerationDependencies {
@@ -30,13 +30,13 @@ export interface GenerationDependencies {
   grammars: GrammarStates;
   slots: SlotPool;
   batching: Batching;
-  /** Of a prompt whose result must not depend on others: evaluated at once. */
+  /** Tokens of a reproducible prompt that are evaluated at once. */
   chunkTokens: number;
   contextLength: number;
   maxOutputTokens: number | null;
   /**
-   * Sharing a batch changes results, so greedy answers run alone where that costs little: on CPUs batches of up to 4 sequences
-   * were no faster than one after the other.
+   * Sharing a batch changes results, so greedy answers run alone where that costs little: on CPUs up to 4 sequences were no faster
+   * in one batch than one after the other.
    */
   greedyRunsAlone: boolean;
   randomSeed: () => number;
@@ -66,7 +66,7 @@ export function createGeneration(
           yield event;
           if (event.type === 'end') return;
         }
-        // An abort closes the channel, whatever was still in it.
+        // An abort closes the channel and drops what is in it.
         throw errors.clientCancelled();
       } finally {
         consumerGone.abort();
@@ -113,11 +113,11 @@ interface GenerationPlan {
   maxTokens: number;
   output: Output;
   grammar: GrammarSwitch;
-  /** Whether streamed or not, first or again, with a cached prefix or without: the text is the same. */
+  /** The same request always gives the same text, with or without a cached prefix. */
   reproducible: boolean;
 }
 
-/** Everything that can be refused, before any work is done. */
+/** Checks everything that can be refused before any work is done. */
 async function prepare({ dependencies, request, signal }: Production): Promise<GenerationPlan> {
   const { vocabulary, grammars, contextLength } = dependencies;
   checkBias(request.logitBias, vocabulary.size);
@@ -134,7 +134,7 @@ async function prepare({ dependencies, request, signal }: Production): Promise<G
     syntax,
     callsBefore: rendered?.callsBefore ?? 0,
     dropLeadingSpace: vocabulary.addsLeadingSpace && rendered !== undefined,
-    // In a format of the client's, JSON is the answer.
+    // With a JSON format, JSON is the answer and not a call.
     acceptWholeCalls: request.format === undefined || request.format.type === 'text',
     newCallId: dependencies.newCallId,
   });
@@ -163,11 +163,11 @@ async function prepare({ dependencies, request, signal }: Production): Promise<G
   };
 }
 
-/** Compiled before the request reached this process, unless it was not called through the host. */
+/** The host compiles them before the request reaches this process. Other callers leave it to us. */
 const grammarsOf = (request: ChatRequest) =>
   (request.prepared as RequestGrammars | undefined) ?? compileGrammars(request);
 
-/** Generates until the model, a stop sequence or the budget ends it; `cut` tells the last. */
+/** Generates until the model, a stop sequence or the token limit ends it. `cut`: it was the limit. */
 async function decode(
   { dependencies, request, channel, signal, usage }: Production,
   { tokens, maxTokens, output, grammar, reproducible }: GenerationPlan,
@@ -204,14 +204,14 @@ async function decode(
           ? tokenLogprob({ vocabulary, token, probabilities, temperature, top: request.logprobs.top })
           : undefined;
       const control = vocabulary.control(token);
-      // A grammar takes a control token for its text, so that it is text there.
+      // A grammar matches a control token by its text, so inside a grammar it is text.
       const bytes = control !== undefined && grammar.state ? Buffer.from(control) : vocabulary.bytes(token);
       const read = output.push({ bytes, control, logprob });
       for (const event of read.events) await channel.push(event);
       if (read.done) return { cut: false };
       await grammar.follow(output.callGrammar);
       replacement = replacementTokens(tokenizer, token, read);
-      // Inserted text is part of the answer: it counts, and it must fit.
+      // Inserted text counts as generated and must fit.
       const inserted = (replacement?.length ?? 1) - 1;
       if (usage.completionTokens + inserted >= maxTokens) return { cut: true };
       usage.completionTokens += inserted;
@@ -228,7 +228,7 @@ function renderPrompt(
   limit: PromptLimit,
 ): RenderedPrompt | undefined {
   if (!('messages' in prompt)) return undefined;
-  // Every message has at least the token that ends it, and a template takes its time for each.
+  // Every message has at least one token, and rendering many messages takes long.
   if (prompt.messages.length > limit.tokens) throw errors.contextFarTooLong(limit.param, limit.tokens);
   return template.render({
     messages: prompt.messages,
@@ -249,7 +249,7 @@ async function promptTokens(
   return [...(await tokenizer.parts(rendered?.parts ?? [], limit)), ...tokenizer.continuation(lead)];
 }
 
-/** What the model sees in the place of the token it chose, where fixed text follows it. */
+/** The tokens that replace the generated one when fixed text follows it. */
 function replacementTokens(
   tokenizer: PromptTokenizer,
   token: Token,

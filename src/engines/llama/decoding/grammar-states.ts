@@ -4,7 +4,7 @@ import { ApiError } from '../../../errors/api-error.ts';
 /** Clients send the same schema again and again. */
 const KEPT_GRAMMARS = 32;
 
-/** Fresh evaluation states: each belongs to one answer. */
+/** Creates evaluation states. Each belongs to one answer. */
 export interface GrammarStates {
   create(grammar: string): Promise<LlamaGrammarEvaluationState>;
   /** `alternative`: a GBNF expression that may be written instead. */

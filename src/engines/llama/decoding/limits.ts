@@ -5,7 +5,7 @@ import { type FieldPath, fieldText } from '../../../errors/fields.ts';
 const MAX_TOKENS: FieldPath = ['maxTokens'];
 
 export interface TokenBudget {
-  /** The field that holds the prompt, for the message. */
+  /** The field of the prompt, for the error message. */
   param: 'messages' | 'prompt';
   promptTokens: number;
   contextLength: number;
@@ -13,7 +13,7 @@ export interface TokenBudget {
   maxTokens: number | undefined;
 }
 
-/** How many tokens may be generated; refuses what cannot fit before any work is done. */
+/** How many tokens may be generated. Throws if they cannot fit into the context. */
 export function outputBudget({ param, promptTokens, contextLength, maxOutputTokens, maxTokens }: TokenBudget): number {
   const room = contextLength - promptTokens;
   if (room < 1) throw errors.contextTooLong([param], promptTokens, contextLength - 1);

@@ -1,21 +1,21 @@
 import type { TokenLogprob } from '../../engine.ts';
 import type { Vocabulary } from '../prompt/vocabulary.ts';
 
-/** A probability that underflowed to zero still needs a finite logarithm on the wire. */
+/** For probabilities that underflow to zero: JSON has no infinity. */
 const FLOOR = -9999;
 
 export interface LogprobInput {
   vocabulary: Vocabulary;
   token: number;
-  /** What the sampler chose from, likeliest first. */
+  /** The tokens that the sampler chose from, likeliest first. */
   probabilities: ReadonlyMap<number, number>;
   temperature: number;
   top: number;
 }
 
 /**
- * Log probabilities under the model itself: the sampler's temperature is undone. Tokens that a grammar, `top_p` or a bias
- * took out are not among the alternatives.
+ * Log probabilities at temperature 1: the sampler's temperature is undone. Tokens that a grammar, `top_p` or a bias excluded are not
+ * among the alternatives.
  */
 export function tokenLogprob({ vocabulary, token, probabilities, temperature, top }: LogprobInput): TokenLogprob {
   const scale = temperature > 0 ? temperature : 1;
@@ -40,9 +40,9 @@ export function tokenLogprob({ vocabulary, token, probabilities, temperature, to
 
 /** Keeps the log probabilities of tokens whose text is still held back. */
 export interface LogprobQueue {
-  /** `end`: number of decoded characters once this token is in. */
+  /** `end`: number of decoded characters including this token. */
   add(logprob: TokenLogprob, end: number): void;
-  /** Those of the tokens whose text lies within the first `sent` characters. */
+  /** The log probabilities of tokens within the first `sent` characters. */
   take(sent: number): TokenLogprob[];
 }
 

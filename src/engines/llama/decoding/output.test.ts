@@ -218,13 +218,13 @@ describe('createOutput', () => {
       tokens: [{ control: '<|python_tag|>' }, '{"name": "time"', '{}'],
       context: '<|python_tag|>{"name": "time", "parameters": {}',
     },
-  ])('reads bare JSON, however spaced: $context', ({ tokens, context }) => {
+  ])('reads bare JSON with any white space: $context', ({ tokens, context }) => {
     const answer = write(tokens, { syntax: syntaxOf(LLAMA_3) });
     expect(answer).toMatchObject({ text: '', calls: [{ name: 'time', arguments: '{}' }], done: true, complete: true });
     expect(answer.context).toBe(context);
   });
 
-  it('shows bare JSON that is no call, and JSON further on', () => {
+  it('sends bare JSON that is not a call, and JSON later in an answer, as text', () => {
     const syntax = syntaxOf(LLAMA_3);
     expect(write(['{"na', 'me": "ti', 'tle"}'], { syntax })).toMatchObject({ text: '{"name": "title"}', calls: [] });
     expect(write(['So: ', '{"name": "time"}'], { syntax })).toMatchObject({ text: 'So: {"name": "time"}', calls: [] });
@@ -245,7 +245,7 @@ describe('createOutput', () => {
     expect(write(['The EN', 'D of'], run)).toMatchObject({ text: 'The ', done: true });
   });
 
-  it('knows a control token only as a mark', () => {
+  it('recognises a control token only as a mark', () => {
     const answer = write([{ control: '<|other|>' }, 'Hi'], { syntax: syntaxOf(MISTRAL_LIST) });
     expect(answer).toMatchObject({ text: 'Hi', calls: [], done: false });
     expect(GENERIC_SYNTAX).toEqual(syntaxOf(HERMES));

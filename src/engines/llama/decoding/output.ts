@@ -16,7 +16,7 @@ export interface OutputOptions {
   /** Calls in the conversation so far. */
   callsBefore: number;
   dropLeadingSpace: boolean;
-  /** An answer that is nothing but a call in JSON is a call, even if the model should write it in another way. */
+  /** Take an answer that is nothing but a call in JSON for a call, even if the template writes calls in another way. */
   acceptWholeCalls: boolean;
   newCallId: () => string;
 }
@@ -31,7 +31,7 @@ export interface OutputStep {
   done: boolean;
   /** Text to put into the context after the token just read. */
   insert?: PromptPart[];
-  /** What is left of that token, when it went further than it may. */
+  /** The part of that token to keep, if it goes beyond the opening of a call. */
   kept?: string;
 }
 
@@ -44,14 +44,14 @@ export interface WrittenToken {
 
 /** Turns generated tokens into events: text until the model opens a call, tool calls from there on. */
 export interface Output {
-  /** For a forced call: the text that goes before everything generated. */
+  /** For a forced call: the text before everything generated. */
   readonly lead: readonly PromptPart[];
   push(token: WrittenToken): OutputStep;
-  /** What was held back when generation ended. */
+  /** The events of held-back text when generation has ended. */
   finish(): readonly ChatEvent[];
   /** GBNF that the next token must follow, while inside a call. */
   readonly callGrammar: string | undefined;
-  /** At least one call was written and none is half done. */
+  /** At least one call was written and none is incomplete. */
   readonly callsComplete: boolean;
 }
 
@@ -67,7 +67,7 @@ export function createOutput(options: OutputOptions): Output {
     opening: awaited && mark === undefined ? createOpening(open, calls.forms) : undefined,
     wholeCall: awaited && acceptWholeCalls ? createWholeCall(calls.forms.map(({ name }) => name)) : undefined,
   });
-  // Stop sequences are for prose: inside arguments they would only break the JSON.
+  // Stop sequences do not apply inside arguments, where they would break the JSON.
   const callText = createTextStream({});
   const logprobs = createLogprobQueue();
   let withLogprobs = false;
@@ -83,7 +83,7 @@ export function createOutput(options: OutputOptions): Output {
     return [{ type: 'text-delta', text: chunk, ...(withLogprobs ? { logprobs: ready } : {}) }];
   };
 
-  /** From here on the answer is calls. What the token that opened them holds beyond that is not kept. */
+  /** Switches from text to calls. Drops what the last token has beyond the opening. */
   const enter = (events: ChatEvent[], insert: PromptPart[], kept?: string): OutputStep => {
     inCall = true;
     textDone = true;

@@ -4,7 +4,7 @@ import { fieldText } from '../../../errors/fields.ts';
 import type { SamplingOptions } from '../../engine.ts';
 
 const DEFAULT_TEMPERATURE = 1;
-/** Keeps small quantised models off the long tail when the client set no limit of its own. */
+/** Keeps small quantised models from unlikely tokens when the client sets no limit. */
 const DEFAULT_MIN_PROBABILITY = 0.05;
 /** llama.cpp takes 2^32 - 1 for "choose a random seed". */
 export const SEEDS = 2 ** 32 - 1;
@@ -12,7 +12,7 @@ export const SEEDS = 2 ** 32 - 1;
 export interface SamplingInput {
   request: SamplingOptions;
   model: LlamaModel;
-  /** Tokens generated so far; penalties look at these and not at the prompt. */
+  /** Tokens generated so far. Penalties apply to these and not to the prompt. */
   generated: readonly number[];
   maxTokens: number;
   randomSeed: () => number;
@@ -51,7 +51,7 @@ export function samplingOptions({
 
 export const temperatureOf = (request: SamplingOptions) => request.temperature ?? DEFAULT_TEMPERATURE;
 
-/** Clients send any integer, negative ones too. */
+/** Clients may send any integer, including negative ones. */
 export function normalisedSeed(seed: number): number {
   const rest = Math.trunc(seed) % SEEDS;
   return rest < 0 ? rest + SEEDS : rest;

@@ -82,7 +82,7 @@ describe('createSlotPool', () => {
     expect((await serve([3, 3, 3, 3, 3])).sequence).toBe(1);
   });
 
-  it('makes a request wait for a slot and lets an abort leave the queue', async () => {
+  it('makes a request wait for a slot and removes it from the queue on abort', async () => {
     const { slots, request } = pool(1);
     const first = await slots.acquire(request([1]));
     const gone = new AbortController();

@@ -4,7 +4,7 @@ import { errors } from '../../../errors/errors.ts';
 /** One sequence of the context, with what its key-value cache holds. */
 export interface Slot {
   readonly sequence: LlamaContextSequence;
-  /** The number that llama.cpp knows the sequence by. */
+  /** The sequence's number in llama.cpp. */
   readonly sequenceId: number;
   /** Leading tokens of the cache that came from whole prompt chunks, each evaluated alone. */
   reproducibleTokens: number;
@@ -13,7 +13,7 @@ export interface Slot {
 export interface SlotRequest {
   accountId: string;
   tokens: readonly number[];
-  /** Reuse only what a cold run would compute bit for bit the same. */
+  /** Reuse only tokens that a cold run would compute bit for bit the same. */
   reproducible: boolean;
   signal: AbortSignal;
 }
@@ -22,7 +22,7 @@ export interface AcquiredSlot {
   slot: Slot;
   /** Tokens of the prompt that are in the cache already. */
   cachedTokens: number;
-  /** Gives the slot back; `keep: false` forgets what it holds. */
+  /** Returns the slot to the pool. `keep: false` clears its cache. */
   release(options: { keep: boolean }): Promise<void>;
 }
 
@@ -39,7 +39,7 @@ interface PooledSlot extends Slot {
 }
 
 export interface SlotPoolOptions {
-  /** All sequences of a context, in the order in which it gave them out. */
+  /** All sequences of a context, in the order of their creation. */
   sequences: readonly LlamaContextSequence[];
   /** Reproducible prompts are evaluated in chunks of this many tokens. */
   chunkTokens: number;
@@ -62,7 +62,7 @@ export function createSlotPool({ sequences, chunkTokens }: SlotPoolOptions): Slo
   const take = (request: SlotRequest): { slot: PooledSlot; cachedTokens: number } | undefined => {
     const free = slots.filter((slot) => !slot.busy);
     const candidates = free.map((slot) => ({ slot, cachedTokens: reusable(slot, request) }));
-    // Every prompt of a model starts alike: a few common tokens are no reason to take a slot from its conversation.
+    // All prompts of a model begin with the same tokens, so a few common ones do not justify taking over another conversation's slot.
     const worth = ({ slot, cachedTokens }: { slot: PooledSlot; cachedTokens: number }) =>
       cachedTokens >= chunkTokens || cachedTokens * 2 >= slot.tokens.length ? cachedTokens : 0;
     candidates.sort((a, b) => worth(b) - worth(a) || a.slot.lastUsed - b.slot.lastUsed);
@@ -70,7 +70,7 @@ export function createSlotPool({ sequences, chunkTokens }: SlotPoolOptions): Slo
   };
 
   const reusable = (slot: PooledSlot, { accountId, tokens, reproducible }: SlotRequest): number => {
-    // Recurrent and sliding-window models cannot go back to an earlier token without evaluating everything again.
+    // Recurrent and sliding-window models cannot go back to an earlier token.
     if (slot.accountId !== accountId || slot.sequence.needsCheckpoints) return 0;
     // The last prompt token is always evaluated again: its logits choose the first new token.
     const limit = Math.min(tokens.length - 1, slot.tokens.length);

@@ -5,7 +5,7 @@ import { firstOccurrence, possibleStopSuffix } from './stop-sequences.ts';
 /** Turns token bytes into text that may be sent: no broken characters, no part of a stop sequence. */
 export interface TextStream {
   push(bytes: Uint8Array): TextStep;
-  /** The text that is held back, which becomes plain text. */
+  /** Returns the held-back text as plain text. */
   flush(): string;
   /** The end of generation: the held text is a whole call or plain text. */
   end(): { text: string; call?: WholeCall };
@@ -16,9 +16,9 @@ export interface TextStream {
 export interface TextStep {
   /** Safe to send now. */
   text: string;
-  /** The stop sequence that was met, and what was decoded beyond it. */
+  /** The stop sequence that was found, and the text decoded beyond it. */
   stop?: { sequence: string; rest: string };
-  /** The call that the answer begins with, and what was decoded beyond its name. */
+  /** The call that the answer begins with, and the text decoded beyond its name. */
   opened?: { name: string; rest: string };
 }
 
@@ -26,9 +26,9 @@ export interface TextStreamOptions {
   stop?: readonly string[] | undefined;
   /** Drop one space at the very start. */
   dropLeadingSpace?: boolean | undefined;
-  /** Nothing is sent before it has decided whether the answer begins with a call. */
+  /** Text is held back until this decides whether the answer begins with a call. */
   opening?: ((text: string) => OpeningMatch) | undefined;
-  /** Nothing is sent while the whole answer may be a call. */
+  /** Text is held back while the whole answer may be a call. */
   wholeCall?: ((text: string) => WholeCallMatch) | undefined;
 }
 

@@ -24,7 +24,7 @@ export interface GrammarRules {
   toText(root: string): string;
 }
 
-/** `known`: rules of an earlier grammar to go on with. */
+/** `known`: rules of an earlier grammar to start with. */
 export function createGrammarRules(known: readonly (readonly [string, string])[] = []): GrammarRules {
   const bodies = new Map<string, string>();
   const nameOfBody = new Map<string, string>();

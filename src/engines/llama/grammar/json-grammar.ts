@@ -2,7 +2,7 @@ import { createGrammarRules, type GrammarRules, repeat } from './grammar-rules.t
 import { numberGrammar } from './number-grammar.ts';
 import { jsonCharacters } from './pattern-grammar.ts';
 
-/** One optional break between tokens: enough for any usual layout, too little to go on for ever. */
+/** One optional break between tokens. Enough for usual layouts; unlimited white space could go on forever. */
 export const SPACE = 'space';
 const SPACE_RULE = '(" " | "\\n" [ \\t]{0,16})?';
 

@@ -32,7 +32,7 @@ export function numberSchemaGrammar(
         max: exclusive.max ? Math.ceil(range.max) - 1 : range.max,
       })
     : numberGrammar(range, exclusive);
-  if (expression === undefined) throw cannotExpress(location, 'minimum', 'no number lies between the bounds');
+  if (expression === undefined) throw cannotExpress(location, 'minimum', 'no number is between the bounds');
   const name = rules.add(whole ? 'integer' : 'number', expression);
   shapes.set(name, { type: 'scalar', starts: '0', ways: 1 });
   return name;
@@ -52,7 +52,7 @@ export function integerGrammar({ min, max }: NumberRange): string | undefined {
 
 /**
  * A GBNF expression for numbers of a range, undefined when none can be written. It may leave out some values near a bound
- * that is no integer, never lets a wrong one in.
+ * that is no integer. It never accepts a wrong one.
  */
 export function numberGrammar(
   { min, max }: NumberRange,
@@ -68,7 +68,7 @@ export function numberGrammar(
     max: exclusive.max && high === max ? high - 1 : high,
   });
   if (whole !== undefined) parts.push(whole);
-  // A fraction that is not zero lies strictly between two integers, and moves a number away from zero: -4.5 belongs to -4.
+  // A non-zero fraction is strictly between two integers and away from zero: -4.5 belongs to -4.
   const fraction = '"." [0-9]{0,5} [1-9]';
   const negative = low < 0 ? naturals(Math.max(0, -high), -low - 1) : [];
   const positive = high > 0 ? naturals(Math.max(0, low), high - 1) : [];

@@ -143,7 +143,7 @@ export function patternGrammar(rules: GrammarRules, pattern: string): { text: st
     return jsonCharacter(codePoint(character));
   };
 
-  /** The character that an escape stands for. */
+  /** The character of an escape. */
   const codePoint = (character: string): string => {
     if (character === 'u' || character === 'x') {
       const digits = new RegExp(character === 'u' ? /^[0-9a-fA-F]{4}/ : /^[0-9a-fA-F]{2}/).exec(

@@ -129,7 +129,7 @@ describe('createChatTemplate', () => {
     { role: 'user', content: 'Thanks' },
   ];
 
-  it('shows parallel calls one after the other, each with its result, where one is all a message may hold', () => {
+  it('shows parallel calls one after the other, each with its result, if a message may hold only one', () => {
     const rendered = text(LLAMA_3, parallel, { tools: [weather] });
     expect(rendered.slice(rendered.indexOf('[user]'))).toBe(
       [
@@ -143,7 +143,7 @@ describe('createChatTemplate', () => {
     );
   });
 
-  it('gives ids that the template takes, the same to a call and to its result', () => {
+  it('gives a call and its result the same id, in a form that the template accepts', () => {
     expect(template(MISTRAL_LIST).render({ messages: parallel, tools: [weather] }).callsBefore).toBe(2);
     const rendered = text(MISTRAL_LIST, parallel, { tools: [weather] });
     expect(rendered).toContain(
@@ -177,12 +177,12 @@ describe('createChatTemplate', () => {
     expect(shown({ messages: called, tools: [weather] })).toContain('<|im_start|>system\nTools: {');
   });
 
-  it('tells a template that expects tools that there are none', () => {
+  it('passes an empty list to a template that requires tools', () => {
     const expecting = '{{ tools | length }}{% for message in messages %}{{ message.content }}{% endfor %}';
     expect(text(expecting, [{ role: 'user', content: 'Hi' }])).toBe('0Hi');
   });
 
-  it('falls back to its own form where the template refuses the definitions', () => {
+  it('falls back to the generic form if the template refuses the definitions', () => {
     const strict = GRANITE.replace(
       '{% for tool in tools %}',
       "{% for tool in tools %}{% if tool.function.description == 'Weather' %}{{ raise_exception('No weather') }}{% endif %}",
@@ -215,7 +215,7 @@ describe('createChatTemplate', () => {
     );
   });
 
-  it('falls back to its own form where the answer could not be written in that of the template', () => {
+  it('falls back to the generic form if that of the template cannot hold the arguments', () => {
     const render = (fits: boolean) =>
       template(QWEN_CODER).render({ messages: called, tools: [weather], fits: () => fits });
     expect(render(true).syntax.arguments.kind).toBe('tagged');

@@ -5,7 +5,7 @@ import { learnToolSupport, type TemplateMessage, type TemplateTool } from '../to
 import { type CallSyntax, GENERIC_SYNTAX } from '../tools/call-syntax.ts';
 import { genericMessages, nativeMessages, nativeTool, numberCalls, usesTools } from './tool-prompt.ts';
 
-/** A rendered prompt: `literal` text came from a client and never becomes a control token. */
+/** Part of a rendered prompt. `literal` text comes from a client and never becomes a control token. */
 export interface PromptPart {
   text: string;
   literal: boolean;
@@ -14,7 +14,7 @@ export interface PromptPart {
 export interface RenderInput {
   messages: readonly ChatMessage[];
   tools?: readonly ToolDefinition[] | undefined;
-  /** Whether the answer can write its calls like that; the generic form is always good enough. */
+  /** Whether the answer can write its calls in this syntax. The generic syntax always can. */
   fits?: ((syntax: CallSyntax) => boolean) | undefined;
   /** The answer will begin with a call. */
   forcesCall?: boolean | undefined;
@@ -22,7 +22,7 @@ export interface RenderInput {
 
 export interface RenderedPrompt {
   parts: PromptPart[];
-  /** How the answer is to write calls. */
+  /** How the answer writes calls. */
   syntax: CallSyntax;
   /** Calls in the messages. */
   callsBefore: number;
@@ -35,7 +35,7 @@ export interface ChatTemplate {
 export interface ChatTemplateOptions {
   /** The model's own Jinja template. */
   source: string | undefined;
-  /** Another one that the model's file has for conversations with tools. */
+  /** A second template for conversations with tools. */
   toolSource?: string | undefined;
   bosToken: string;
   eosToken: string;
@@ -52,7 +52,7 @@ const GENERIC_TEMPLATE = `{{ bos_token }}{% for message in messages %}### {{ mes
 {% endfor %}{% if add_generation_prompt %}### Assistant:
 {% endif %}`;
 
-// Private-use characters: they stand for a control text inside client content while the template runs.
+// Private-use characters that replace control texts in client content while the template runs.
 const OPEN = '\u{F0BA0}';
 const CLOSE = '\u{F0BAB}';
 const MARKER = new RegExp(`${OPEN}(\\d+)${CLOSE}`, 'u');
@@ -94,7 +94,7 @@ export function createChatTemplate(options: ChatTemplateOptions): ChatTemplate {
 
   return {
     render(input) {
-      // A template may know tools and still refuse these definitions or this history.
+      // A template may support tools and still refuse these definitions or this history.
       const native = renderNative(input);
       if (native) return native;
       const guard = createEscape(controlPattern);
@@ -130,8 +130,8 @@ function attempt<T>(work: () => T): T | undefined {
 }
 
 /**
- * Some templates insist that user and assistant take turns: neighbours of one role become one message then. Others do not expect
- * that there are no tools.
+ * Some templates require that user and assistant take turns, so consecutive messages of one role are merged. Others fail without
+ * `tools`.
  */
 function runOrMerge(run: Run, messages: readonly TemplateMessage[], tools?: readonly TemplateTool[]): string {
   const merged = mergeNeighbours(messages);
@@ -162,8 +162,8 @@ function mergeNeighbours(messages: readonly TemplateMessage[]): TemplateMessage[
 }
 
 /**
- * Client text may hold the text of a control token, such as an end of turn. It is replaced by a marker before the template
- * runs, and the rendered prompt is cut at the markers, so that it can be tokenized as the plain characters it is.
+ * Client text may contain the text of a control token, such as an end of turn. It is replaced by a marker before the template runs.
+ * The rendered prompt is split at the markers, so that such text is tokenized as plain characters.
  */
 function createEscape(pattern: RegExp | undefined) {
   const replaced: string[] = [];

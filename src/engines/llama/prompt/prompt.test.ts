@@ -25,14 +25,14 @@ const limit = (tokens: number, signal = new AbortController().signal) => ({ para
 const refused = { code: 'context_length_exceeded', status: 422, param: 'messages' };
 
 describe('a prompt', () => {
-  it('that fits is tokenized whole, however long', async () => {
+  it('that fits is tokenized as a whole at any length', async () => {
     const { tokenizer, sizes } = wordTokenizer();
     const text = 'word '.repeat(10_000);
     expect(await tokenizer.text(text, limit(10_001))).toHaveLength(10_001);
     expect(sizes.at(-1)).toBe(text.length);
   });
 
-  it('of megabytes is refused without reading most of it, and never at once', async () => {
+  it('of megabytes is refused without reading most of it, in slices', async () => {
     const { tokenizer, sizes } = wordTokenizer();
     const text = 'word '.repeat(4_000_000);
     await expect(tokenizer.text(text, limit(2047))).rejects.toMatchObject(refused);
@@ -44,7 +44,7 @@ describe('a prompt', () => {
     expect(sizes.length).toBeLessThan(10);
   });
 
-  it('of very many parts is refused, too', async () => {
+  it('of very many parts is refused', async () => {
     const { tokenizer, sizes } = wordTokenizer();
     const many = new Array(1_000_000).fill({ text: '</s>', literal: true });
     await expect(tokenizer.parts(many, limit(2047))).rejects.toMatchObject(refused);
@@ -54,7 +54,7 @@ describe('a prompt', () => {
     expect(sizes).toHaveLength(1);
   });
 
-  it('lets others go on while it is counted, and stops when its client is gone', async () => {
+  it('is counted in slices, which end when its client disconnects', async () => {
     const client = new AbortController();
     const tokenizer = createPromptTokenizer(
       {

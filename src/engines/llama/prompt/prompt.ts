@@ -3,9 +3,9 @@ import { errors } from '../../../errors/errors.ts';
 import type { PromptPart } from './chat-template.ts';
 import { createTokenizerSlice } from './tokenizer-slice.ts';
 
-/** Tokenizing takes about 0.5 µs for each character, more where there are many. */
+/** Tokenizing takes about 0.5 µs for each character, more in long texts. */
 const SLICE_CHARACTERS = 16_384;
-/** A cut may fall into a token or into a control text: up to so many tokens are there only because of it. */
+/** A slice may end inside a token or a control text, which adds up to this many tokens. */
 const TOKENS_OF_A_CUT = 32;
 
 export interface PromptTokenizer {
@@ -20,7 +20,7 @@ export interface PromptTokenizer {
 }
 
 export interface PromptLimit {
-  /** The field that holds the prompt, for the message. */
+  /** The field of the prompt, for the error message. */
   param: string;
   tokens: number;
   signal: AbortSignal;
@@ -37,8 +37,8 @@ export function createPromptTokenizer(model: TokenizerModel, vocabularySize: num
   const continuing = ({ text, literal }: PromptPart) => model.tokenize(text, !literal, 'trimLeadingSpace');
 
   /**
-   * Counts a long prompt in slices that let others go on, no further than the limit. Only what is known to fit, or nearly, is
-   * then tokenized whole: the ids of a text cut in slices would not be the same.
+   * Counts the tokens of a long prompt in slices, so that other requests can proceed, and stops at the limit. Only a prompt that
+   * fits, or nearly, is then tokenized as a whole: slices would give different ids.
    */
   async function refuseTooLong(parts: readonly PromptPart[], { param, tokens: limit, signal }: PromptLimit) {
     if (parts.length > limit) throw errors.contextFarTooLong(param, limit);

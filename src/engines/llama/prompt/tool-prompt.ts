@@ -13,7 +13,7 @@ export const nativeTool = (tool: ToolDefinition): TemplateTool => ({
   },
 });
 
-/** Calls by their ids, in the order of the conversation; from 1. */
+/** Numbers calls in the order of the conversation, from 1, by their ids. */
 export function numberCalls(messages: readonly ChatMessage[]): ReadonlyMap<string, number> {
   const numbers = new Map<string, number>();
   for (const { toolCalls = [], toolCallId } of messages) {
@@ -28,7 +28,7 @@ export interface NativeForm extends Pick<ToolSupport, 'syntax' | 'argumentsAsTex
   callNumbers: ReadonlyMap<string, number>;
 }
 
-/** For templates that know tools. */
+/** For templates that support tools. */
 export function nativeMessages(messages: readonly ChatMessage[], form: NativeForm): TemplateMessage[] {
   const { syntax, argumentsAsText, singleCalls, callNumbers } = form;
   const functionNames = new Map(messages.flatMap(({ toolCalls = [] }) => toolCalls.map(({ id, name }) => [id, name])));
@@ -112,13 +112,13 @@ function toolInstructions(tools: readonly ToolDefinition[]): string {
   ].join('\n');
 }
 
-/** Between tags null is written like a text, and some templates refuse it as anything else. */
+/** Between tags null is the text `null`. Some templates refuse anything else. */
 const withoutNulls = (input: unknown) =>
   typeof input === 'object' && input !== null && !Array.isArray(input)
     ? Object.fromEntries(Object.entries(input).map(([key, value]) => [key, value === null ? 'null' : value]))
     : input;
 
-/** Most templates print arguments as JSON themselves; text that is no JSON is passed on as it is. */
+/** Most templates print arguments as JSON themselves. Text that is not JSON stays as it is. */
 function parsedArguments(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -1,15 +1,15 @@
-/** What a driver needs to know of a GGUF vocabulary: the exact bytes of every token and the texts that are control tokens. */
+/** A GGUF vocabulary: the exact bytes of every token and the texts of control tokens. */
 export interface Vocabulary {
   readonly size: number;
   /** Bytes that the token adds to the text; none for a control token. */
   bytes(token: number): Uint8Array;
-  /** The text of a control token, of which a reader sees nothing. */
+  /** The text of a control token, which is never shown. */
   control(token: number): string | undefined;
-  /** The token as a reader would write it, for log probabilities. */
+  /** The token as text, for log probabilities. */
   label(token: number): string;
   /** Texts that the tokenizer turns into single control tokens, longest first. */
   readonly controlTexts: readonly string[];
-  /** The tokenizer puts a space before a text that has none, so the first generated space belongs to nobody. */
+  /** The tokenizer adds a space before every text, so the first generated space must be dropped. */
   readonly addsLeadingSpace: boolean;
 }
 
@@ -61,7 +61,7 @@ export function createVocabulary(metadata: TokenizerMetadata): Vocabulary {
       return own.length > 0 ? lossy.decode(own) : (tokens[token] ?? '');
     },
     controlTexts: tokens
-      // Not the user-defined ones: the tokenizer matches those in any text, asked or not.
+      // Without user-defined tokens: the tokenizer always matches those.
       .filter((text, token) => text !== '' && isControl(token))
       .sort((a, b) => b.length - a.length),
     addsLeadingSpace: metadata.model === 'llama' && metadata.add_space_prefix !== false,
@@ -70,7 +70,7 @@ export function createVocabulary(metadata: TokenizerMetadata): Vocabulary {
 
 const decodeSentencePiece = (text: string) => utf8.encode(text.replaceAll('\u2581', ' '));
 
-/** GPT-2 style vocabularies write every byte as one printable character; this is the way back. */
+/** GPT-2 style vocabularies write every byte as one printable character. Maps them back to bytes. */
 const BYTE_OF_CHARACTER = (() => {
   const table = new Map<string, number>();
   let next = 256;

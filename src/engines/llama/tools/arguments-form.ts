@@ -27,7 +27,7 @@ export function jsonForm({ middle, close, controlTexts }: Around): Form<JsonArgu
   return { arguments: { kind: 'json', nameEnd, middle: middle.slice(nameEnd.length) }, close };
 }
 
-/** Cuts what stands around values into its parts: `close` begins like the text between two arguments, up to the next key. */
+/** Splits the text around values. `close` begins like the text between two arguments, up to the next key. */
 export function taggedForm(around: Around & NonNullable<Found['tags']>): Form<TaggedArguments> | undefined {
   const { middle, close, controlTexts, beforeValue, between } = around;
   const at = sharedUnits(between, close, controlTexts);

@@ -85,7 +85,7 @@ describe('createCallDecoder', () => {
     expect(decoder.complete).toBe(true);
   });
 
-  it('lets the model choose the name and whether to go on', () => {
+  it('lets the model choose the name and whether to continue', () => {
     const decoder = decoderFor({ tools: [weather, time], choice: 'auto', parallel: true });
     expect(joined(decoder.open('<tool_call>'))).toBe('\n{"name": "');
     expect(decoder.grammar).toBe('root ::= "weather\\"" | "time\\""');
@@ -129,14 +129,14 @@ describe('createCallDecoder', () => {
     expect(decoder.complete).toBe(true);
   });
 
-  it('ends after one call where the syntax knows no second', () => {
+  it('ends after one call if the syntax has no second', () => {
     const syntax = { ...GENERIC_SYNTAX, next: undefined };
     const decoder = decoderFor({ tools: [weather], choice: 'required', parallel: true }, syntax);
     decoder.open('');
     expect(decoder.push('{}').done).toBe(true);
   });
 
-  it('takes up a call whose name the model has written', () => {
+  it('continues a call whose name the model has written', () => {
     const decoder = decoderFor({ tools: [weather, time], choice: 'auto', parallel: true });
     expect(joined(decoder.openNamed('time'))).toBe(', "arguments": ');
     expect(decoder.push('{}').events[0]).toMatchObject({ index: 0, name: 'time' });
@@ -186,7 +186,7 @@ describe('createCallDecoder', () => {
     expect(decoder.complete).toBe(true);
   });
 
-  it('lets the model choose name, keys and whether to go on between tags', () => {
+  it('lets the model choose name, keys and whether to continue between tags', () => {
     const decoder = decoderFor({ tools: [note, time], choice: 'auto', parallel: true }, tagged);
     expect(joined(decoder.open('<tool_call>'))).toBe('\n<function=');
     expect(decoder.grammar).toBe('root ::= "note>\\n<parameter=" | "time>\\n</function>"');

@@ -3,40 +3,40 @@ import type { PromptPart } from '../prompt/chat-template.ts';
 import { type CallForm, type NameEnding, nameGrammar, nextCallGrammar } from './call-form.ts';
 import { type ArgumentsReader, CALL_ID, type CallSyntax, shownId } from './call-syntax.ts';
 
-/** Calls in one answer; a weak model would not come to an end by itself. */
+/** Calls in one answer. A weak model might never stop. */
 const MAX_CALLS = 16;
 
 type CallDelta = Extract<ChatEvent, { type: 'tool-call-delta' }>;
 
 export interface CallStep {
   events: CallDelta[];
-  /** Text without an alternative: it is put into the context instead of being generated. */
+  /** Fixed text, which is put into the context instead of being generated. */
   insert?: PromptPart[];
   /** No more calls. */
   done: boolean;
 }
 
 /**
- * Decodes tool calls in phases: choose a name, write the arguments, choose whether to go on. Each phase has its own grammar; fixed
+ * Decodes tool calls in phases: choose a name, write the arguments, choose whether to continue. Each phase has its own grammar; fixed
  * text between them costs no decoding step.
  */
 export interface CallDecoder {
-  /** Starts the first call; so much of what opens it is in the context already. */
+  /** Starts the first call. `written`: the part of the opening that is already in the context. */
   open(written: string): PromptPart[];
   /** The same after the model wrote everything up to the end of the name. */
   openNamed(name: string): PromptPart[];
   /** Text generated under the grammar of the current phase. */
   push(text: string): CallStep;
-  /** What generation must follow now. */
+  /** The grammar of the current phase. */
   readonly grammar: string;
-  /** At least one call was written and none is half done. */
+  /** At least one call was written and none is incomplete. */
   readonly complete: boolean;
 }
 
 type Phase = { type: 'name' } | { type: 'arguments'; grammar: string; reader: ArgumentsReader } | { type: 'next' };
 
 export interface CallDecoderOptions {
-  /** What may be called. */
+  /** The tools that may be called. */
   forms: readonly CallForm[];
   syntax: CallSyntax;
   /** More than one call may follow. */
@@ -59,7 +59,7 @@ export function createCallDecoder(options: CallDecoderOptions): CallDecoder {
     phase = { type: 'arguments', grammar, reader: createReader() };
     calls.begin(name);
   };
-  /** Everything up to the next choice that is the model's. */
+  /** Everything up to the model's next choice. */
   const startCall = (lead: string): PromptPart[] => {
     const [form] = forms;
     const [ending] = form?.endings ?? [];
@@ -126,8 +126,8 @@ export function createCallDecoder(options: CallDecoderOptions): CallDecoder {
 }
 
 /**
- * The calls of one answer as deltas. Weak models repeat a call word for word: a call is held back while it could still be such a
- * repetition, and dropped when it is.
+ * The calls of one answer as deltas. Weak models repeat calls word for word. A call is held back while it may be such a repetition,
+ * and dropped if it is.
  */
 function createCallLog(newId: () => string) {
   const complete: { name: string; text: string }[] = [];

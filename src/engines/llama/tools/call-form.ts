@@ -14,16 +14,16 @@ import type { CallableTool } from './tool-calls.ts';
 /** How calls of one tool are written in a syntax. */
 export interface CallForm {
   name: string;
-  /** What may end the name. */
+  /** Texts that may end the name. */
   endings: readonly NameEnding[];
-  /** GBNF of what is generated after that. */
+  /** GBNF of the text after that. */
   grammar: string;
   createReader(): ArgumentsReader;
 }
 
 export interface NameEnding {
   text: string;
-  /** Fixed text from there to what is generated; undefined: the call has ended, without arguments. */
+  /** Fixed text before the generated arguments. Undefined: the call has no arguments and has ended. */
   insert: string | undefined;
 }
 
@@ -58,16 +58,16 @@ function taggedCall({ name, tagged }: CallableTool, written: TaggedArguments): C
   };
 }
 
-/** One of the names, with what ends it. */
+/** One of the names and its ending. */
 export const nameGrammar = (forms: readonly CallForm[]) => `root ::= ${endedNames(forms)}`;
 
 const endedNames = (forms: readonly CallForm[]) =>
   forms.flatMap(({ name, endings }) => endings.map(({ text }) => literal(name + text))).join(' | ');
 
-/** After a call: what begins the next one, or the end. */
+/** After a call: the beginning of the next one, or the end. */
 export const nextCallGrammar = (next: string, end: string) =>
   end === '' ? `root ::= ${literal(next)}?` : `root ::= ${literal(next)} | ${literal(end)}`;
 
-/** What stands for a call where text must keep to a format: as much of it as opens one. */
+/** The beginning of a call, as an alternative in the grammar of a format. */
 export const openingGrammar = (forms: readonly CallForm[], { mark, open }: CallSyntax) =>
   mark === undefined ? `${literal(open)} (${endedNames(forms)})` : literal(mark);

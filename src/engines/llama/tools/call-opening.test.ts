@@ -29,7 +29,7 @@ describe('createOpening', () => {
     },
   );
 
-  it('knows a name from a longer one', () => {
+  it('distinguishes a name from a longer one', () => {
     const longer = createOpening('', forms(['time', 'time_zone'], '\n'));
     expect(longer('time')).toBe('open');
     expect(longer('time_zo')).toBe('open');

@@ -1,11 +1,11 @@
 import type { CallForm } from './call-form.ts';
 
-/** Whether the text of an answer so far begins with a call: not decided yet, no, or yes, up to `end`. */
+/** Whether an answer begins with a call: undecided, no, or yes, with the name ending at `end`. */
 export type OpeningMatch = 'open' | 'no' | { name: string; end: number };
 
 /**
- * Recognises a call by the very start of an answer, for models that mark calls by nothing else. Only the name of a tool decides:
- * other JSON is an answer. White space is the model's own, and so is a "type" before the name, which definitions have.
+ * Recognises a call at the very start of an answer, for models that do not mark calls in any other way. It must have the name of a
+ * tool; other JSON is an answer. White space is free, and a "type" before the name is allowed, because definitions have one.
  */
 export function createOpening(open: string, forms: readonly CallForm[]): (text: string) => OpeningMatch {
   const lead = open.match(/"[^"]*"|[^\s"]/g) ?? [];

@@ -73,7 +73,7 @@ describe('learnToolSupport', () => {
     });
   });
 
-  it('learns where the id stands', () => {
+  it('learns where the id is', () => {
     expect(learn(MISTRAL_LIST)?.syntax).toEqual({
       mark: '[TOOL_CALLS]',
       open: '[TOOL_CALLS][{"name": "',
@@ -92,7 +92,7 @@ describe('learnToolSupport', () => {
     });
   });
 
-  it('learns that arguments are printed as they come, and that a call has no thought before it', () => {
+  it('learns that arguments are printed unchanged, and that a call has no thought before it', () => {
     expect(learn(DEEPSEEK)).toEqual({
       argumentsAsText: true,
       singleCalls: false,
@@ -108,7 +108,7 @@ describe('learnToolSupport', () => {
     });
   });
 
-  it('takes mere words for a beginning, not for a mark', () => {
+  it('takes ordinary words for a beginning, not for a mark', () => {
     expect(learn(HERMES.replaceAll('<tool_call>', 'Action'))?.syntax).toMatchObject({
       mark: undefined,
       open: 'Action\n{"name": "',
@@ -146,7 +146,7 @@ describe('learnToolSupport', () => {
     });
   });
 
-  it('learns tags directly after the name, behind a thought that plain answers have too', () => {
+  it('learns tags directly after the name, after a thought that plain answers also have', () => {
     expect(learn(GLM)).toEqual({
       ...USUAL,
       syntax: {

@@ -2,7 +2,7 @@ import { jsonForm, taggedForm } from './arguments-form.ts';
 import { CALL_ID, type CallSyntax, firstUnit, sharedUnits } from './call-syntax.ts';
 import { type Found, isShown, JSON_SHAPE, type ProbeShape, TAGGED_SHAPE, TEXT_SHAPE } from './probe-shapes.ts';
 
-/** Messages and tools under the names that chat templates know. */
+/** Messages and tools with the names that chat templates use. */
 export interface TemplateMessage {
   role: string;
   content: string;
@@ -22,14 +22,14 @@ export interface TemplateTool {
   function: { name: string; description: string; parameters: Record<string, unknown> };
 }
 
-/** What a chat template itself does for tools. */
+/** How a chat template supports tools. */
 export interface ToolSupport {
   syntax: CallSyntax;
-  /** The template prints arguments as it gets them, so it must get JSON text. */
+  /** The template prints arguments unchanged, so it needs JSON text. */
   argumentsAsText: boolean;
-  /** It takes one call in a message. */
+  /** A message holds at most one call. */
   singleCalls: boolean;
-  /** The end of the generation prompt that a turn with calls does not have, such as an opened thought. */
+  /** The end of the generation prompt that turns with calls lack, such as an opened thought. */
   withoutCalls: string;
 }
 
@@ -62,7 +62,7 @@ const nameOf = (index: number) => `probe_name_${index}`;
 const idOf = (index: number) => `probeid0${index}`;
 
 /**
- * Learns from what the template makes of an invented conversation how its model writes calls. Undefined: it does not show
+ * Learns how a model writes calls by rendering an invented conversation with its template. Undefined: the template does not show
  * definitions, calls and results, or not in a form that can be decoded.
  */
 export function learnToolSupport({ render, controlTexts, endTexts }: ProbeOptions): ToolSupport | undefined {
@@ -90,7 +90,7 @@ export function learnToolSupport({ render, controlTexts, endTexts }: ProbeOption
       middle,
       tags,
     } = single;
-    // What plain answers begin with too, such as an empty thought, tells nothing.
+    // Plain answers may begin with the same text, such as an empty thought, so it cannot mark a call.
     const common = plain === undefined ? 0 : sharedUnits(open, plain.slice(start), controlTexts);
     const mark = findMark(open.slice(common), { controlTexts, tagged: tags !== undefined });
     if (mark === undefined ? tags || open.slice(0, common).trim() !== '' : plain?.includes(mark)) return undefined;
@@ -136,7 +136,7 @@ function conversation(count: number, argumentsOf: ProbeShape['argumentsOf']): Te
   ];
 }
 
-/** Where the turn of a call leaves the generation prompt: at its end, or before something that only other turns begin with. */
+/** Where a turn with a call departs from the generation prompt: at its end, or before text that only other turns begin with. */
 function turnStart(prompt: string, answered: string): number {
   const shared = sharedLength(prompt, answered);
   if (shared === prompt.length) return shared;
@@ -159,7 +159,7 @@ interface Cut {
   endTexts: readonly string[];
 }
 
-/** Cuts a turn at names and arguments. Undefined: they are not there, each once and in this order, or not printed alike. */
+/** Splits a turn at names and arguments. Undefined: they do not occur once each in this order, or are printed differently. */
 function dissect(turn: string, { count, shape, endTexts }: Cut): Parts | undefined {
   const before: string[] = [];
   const middles = new Set<string>();
@@ -189,7 +189,7 @@ interface Known {
   endTexts: readonly string[];
 }
 
-/** What stands between two calls, and what after the last. */
+/** The text between two calls and after the last one. */
 function continuation(
   { before, middle, tail }: Parts,
   known: Known,
@@ -212,8 +212,8 @@ function sharedLength(a: string, b: string): number {
 }
 
 /**
- * What shows a call wherever it stands: its first control token or, among tags, its first tag, or else all that is before the JSON.
- * Undefined: there is only JSON, or mere words, which any answer may hold.
+ * The text that marks a call anywhere in an answer: its first control token, its first tag, or else everything before the JSON.
+ * Undefined: there is only JSON, or ordinary words that any answer may contain.
  */
 function findMark(
   open: string,

@@ -1,17 +1,17 @@
-/** Stands for the id of a call inside the texts of a syntax. */
+/** Placeholder for the id of a call in the texts of a syntax. */
 export const CALL_ID = '\u{F0BAD}';
 
-/** How a model writes tool calls. All texts are fixed; those that are put into the context, not generated, may hold `CALL_ID`. */
+/** How a model writes tool calls. All texts are fixed. Those that are not generated may contain `CALL_ID`. */
 export interface CallSyntax {
-  /** What shows that calls begin, wherever it stands in an answer. Undefined: only `open` and a name at its very start do. */
+  /** Marks the beginning of calls anywhere in an answer. Undefined: only `open` and a name at its very start do. */
   readonly mark: string | undefined;
   /** From the start of the answer to the first name. */
   readonly open: string;
   /** From the name to the end of the arguments. */
   readonly arguments: JsonArguments | TaggedArguments;
-  /** After the arguments, up to where the model chooses to go on or not. */
+  /** After the arguments, up to where the model chooses whether to continue. */
   readonly close: string;
-  /** What begins another call: the text that is the model's choice, and the rest up to the name. Undefined: one call an answer. */
+  /** Begins another call: the text that the model chooses, and the rest up to the name. Undefined: one call per answer. */
   readonly next: { readonly choice: string; readonly rest: string } | undefined;
   /** The other choice; the end of the turn when empty. */
   readonly end: string;
@@ -27,8 +27,8 @@ export interface JsonArguments {
 }
 
 /**
- * Each argument between tags: strings as they are, other values as JSON. All of it is generated, since a tag is often one token, and
- * whether there is another argument is the model's choice.
+ * Each argument between tags: strings as they are, other values as JSON. Tags are generated too, since a tag is often one token and the
+ * model chooses whether another argument follows.
  */
 export interface TaggedArguments {
   readonly kind: 'tagged';
@@ -38,7 +38,7 @@ export interface TaggedArguments {
   readonly beforeValue: string;
   /** White space between a value and `valueEnd`. */
   readonly valueMargin: string;
-  /** A tag that no string may hold. */
+  /** A tag that no string may contain. */
   readonly valueEnd: string;
   /** From there to another argument, or to `end`. */
   readonly afterValue: string;
@@ -46,7 +46,7 @@ export interface TaggedArguments {
   readonly end: string;
 }
 
-/** What our own instructions teach a model whose template knows nothing of tools. */
+/** For models whose template does not support tools: our own instructions teach this syntax. */
 export const GENERIC_SYNTAX = {
   mark: '<tool_call>',
   open: '<tool_call>\n{"name": "',
@@ -57,8 +57,8 @@ export const GENERIC_SYNTAX = {
 } as const satisfies CallSyntax;
 
 /**
- * The id of a call as models see it. It counts the calls of a conversation: ids of clients are random, and what a model reads must not
- * be, or the same request would not give the same answer. Mistral's templates refuse all but nine letters and digits.
+ * The id of a call as models see it: its number in the conversation. Client ids are random, and with them the same request would not
+ * give the same answer. Mistral's templates require nine letters and digits.
  */
 export const shownId = (number: number) => `call${String(number).padStart(5, '0')}`;
 
@@ -67,13 +67,13 @@ export interface ArgumentsReader {
   read(text: string): { json: string; done: boolean };
 }
 
-/** The first unit of a fixed text: a control token, a tag, or else a character. What models write as one token is not cut. */
+/** The first unit of a fixed text: a control token, a tag, or a character. Models write tags as one token, so they are not split. */
 export function firstUnit(text: string, controlTexts: readonly string[]): string {
   const control = controlTexts.find((each) => text.startsWith(each));
   return control ?? /^<[^<>]*>?/.exec(text)?.[0] ?? [...text.slice(0, 2)][0] ?? '';
 }
 
-/** Length of the text that both begin with, in whole units. */
+/** Length of the common prefix, in whole units. */
 export function sharedUnits(a: string, b: string, controlTexts: readonly string[]): number {
   let at = 0;
   while (at < a.length) {

@@ -1,14 +1,14 @@
-/** Arguments of invented calls, and how to find them again in what a template printed. */
+/** Arguments of invented calls, and how to find them in a rendered prompt. */
 export interface ProbeShape {
   argumentsOf(index: number): unknown;
-  /** Undefined: they are not there, or not printed in this shape. */
+  /** Undefined: they are missing, or printed in another shape. */
   find(text: string, index: number): Found | undefined;
 }
 
 export interface Found {
   start: number;
   end: number;
-  /** Only where arguments stand between tags. */
+  /** Only for arguments between tags. */
   tags?: { beforeValue: string; between: string };
 }
 
@@ -18,7 +18,7 @@ const textOf = (index: number) => `probe_value_${index}`;
 /** Whether a text has the arguments of this call in any shape. */
 export const isShown = (text: string, index: number) => text.includes(textOf(index));
 
-/** One JSON object, however spaced. */
+/** One JSON object with any white space. */
 export const JSON_SHAPE: ProbeShape = {
   argumentsOf: (index) => ({ probe_key: textOf(index) }),
   find(text, index) {
@@ -27,7 +27,7 @@ export const JSON_SHAPE: ProbeShape = {
   },
 };
 
-/** The same as text, for templates that print arguments as they get them. */
+/** The same as text, for templates that print arguments unchanged. */
 export const TEXT_SHAPE: ProbeShape = {
   ...JSON_SHAPE,
   argumentsOf: (index) => JSON.stringify(JSON_SHAPE.argumentsOf(index)),

@@ -5,7 +5,7 @@ import { ANY_TEXT, addAnyText, type ValueKind } from './tagged-values.ts';
 
 /** The arguments of one tool between the tags of a model. */
 export interface TaggedTool {
-  /** GBNF from the first key to what ends the arguments; undefined where there are none. */
+  /** GBNF from the first key to the end of the arguments. Undefined: there are no arguments. */
   grammar: string | undefined;
   /** It may be called without arguments. */
   mayBeEmpty: boolean;
@@ -33,7 +33,7 @@ export function tagTool(
   }
 }
 
-/** The first key and all that follows: keys in their order, optional ones or not. */
+/** The first key and everything after it. Keys keep their order. */
 function memberRule(
   rules: GrammarRules,
   members: readonly TaggedMember[],

@@ -19,7 +19,7 @@ export interface TaggedMember {
   key: string;
   required: boolean;
   kind: ValueKind;
-  /** GBNF expressions of its values. `ANY_TEXT` stands for any text up to the end tag. */
+  /** GBNF expressions of its values. `ANY_TEXT`: any text up to the end tag. */
   alternatives: readonly string[];
   /** Listed values that contain a `<`, and might contain the end tag. */
   textsWithTags: readonly string[];

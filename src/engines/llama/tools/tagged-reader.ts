@@ -4,7 +4,7 @@ import type { ValueKind } from './tagged-values.ts';
 
 type Place = 'key' | 'value' | 'after' | 'end';
 
-/** Arguments between tags, from the first key on. The grammar has seen to their order and form. */
+/** Reads arguments between tags, from the first key on. The grammar ensures their order and form. */
 export function createTaggedReader(syntax: TaggedArguments, kinds: ReadonlyMap<string, ValueKind>): ArgumentsReader {
   const { beforeKey, beforeValue, afterValue, end } = syntax;
   let place: Place = 'key';
@@ -12,7 +12,7 @@ export function createTaggedReader(syntax: TaggedArguments, kinds: ReadonlyMap<s
   let before = '{';
   let value = createTextValue(syntax, false);
 
-  /** JSON that one more character completes. */
+  /** Reads one character and returns the JSON that it completes. */
   const steps: Record<Place, (character: string) => string> = {
     key(character) {
       pending += character;
@@ -55,7 +55,7 @@ export function createTaggedReader(syntax: TaggedArguments, kinds: ReadonlyMap<s
 
 type EndOfValue = Pick<TaggedArguments, 'valueMargin' | 'valueEnd'>;
 
-/** Text as it is, which becomes a JSON string; only what may be the beginning of the end tag is held back. */
+/** Plain text to a JSON string. Only a possible beginning of the end tag is held back. */
 function createTextValue({ valueMargin, valueEnd }: EndOfValue, nullable: boolean): ArgumentsReader {
   let held = '';
   let opened = false;
@@ -82,7 +82,7 @@ function createTextValue({ valueMargin, valueEnd }: EndOfValue, nullable: boolea
   };
 }
 
-/** JSON, in which the first character of a tag stands only inside strings. */
+/** JSON. The first character of a tag occurs only inside its strings. */
 function createJsonValue({ valueEnd }: EndOfValue): ArgumentsReader {
   let inString = false;
   let escaped = false;

@@ -18,16 +18,16 @@ describe('chooseWindow', () => {
     expect(choose(50, new Array(9).fill(50))).toEqual({ shortest: 50, longest: 50, rows: 5 });
   });
 
-  it('pads a sequence for longer company when that saves a run', () => {
+  it('pads a sequence to a longer one when that saves a run', () => {
     expect(choose(50, [50, 51, 52, 52])).toEqual({ shortest: 50, longest: 52, rows: 4 });
   });
 
-  it('leaves out company whose padding costs more than its run', () => {
+  it('leaves out sequences whose padding costs more than a run', () => {
     expect(choose(60, [52, 60, 60, 60])).toEqual({ shortest: 60, longest: 60, rows: 3 });
     expect(choose(60, [52, 60, 60, 60], { runTokens: 40 })).toEqual({ shortest: 52, longest: 60, rows: 4 });
   });
 
-  it('always holds the sequence whose turn it is', () => {
+  it('always contains the leading sequence', () => {
     const { shortest, longest } = choose(50, [50, 55, 55, 55, 55, 55, 55]);
     expect(shortest).toBeLessThanOrEqual(50);
     expect(longest).toBeGreaterThanOrEqual(50);

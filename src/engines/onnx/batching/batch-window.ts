@@ -1,11 +1,11 @@
 export interface WindowOptions {
-  /** A micro-batch holds about so many tokens, padding included. */
+  /** Tokens in a micro-batch, about, padding included. */
   tokenBudget: number;
   /** Sequences in one micro-batch. */
   maxRows: number;
-  /** Sequences shorter than this share of the longest one wait for company of their own length. */
+  /** A batch takes no sequences shorter than this share of its longest one. */
   minFill: number;
-  /** What a run costs besides its tokens, as tokens. */
+  /** The fixed cost of a run, in tokens. */
   runTokens: number;
 }
 
@@ -17,13 +17,13 @@ export interface BatchWindow {
 }
 
 /** Lengths that may share a batch with a sequence of this one. */
-export function companyOf(length: number, { minFill }: WindowOptions): { shortest: number; longest: number } {
+export function lengthRangeOf(length: number, { minFill }: WindowOptions): { shortest: number; longest: number } {
   return { shortest: Math.ceil(length * minFill), longest: Math.floor(length / minFill) };
 }
 
 /**
- * The batch around a sequence of length `lead` that does most real tokens for its cost: company saves runs, unequal company is
- * padding. `waiting` are the lengths at hand, rising; `lead` is one of them.
+ * Chooses the batch with the most real tokens for its cost that contains a sequence of length `lead`. Larger batches save runs, unequal
+ * lengths cost padding. `waiting`: the waiting lengths in rising order, including `lead`.
  */
 export function chooseWindow(lead: number, waiting: readonly number[], options: WindowOptions): BatchWindow {
   const { tokenBudget, maxRows, minFill, runTokens } = options;

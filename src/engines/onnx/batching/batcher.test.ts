@@ -84,7 +84,7 @@ describe('the batcher', () => {
     expect(session.runs.map(({ batch }) => batch.sequences.length)).toEqual([1, 1]);
   });
 
-  it('hands every row to its own request and place', async () => {
+  it('returns every row to its own request and place', async () => {
     const { submit, finish } = setUp();
     const a = submit(7, [4, 8, 8]);
     const b = submit(9, [8, 4]);
@@ -145,7 +145,7 @@ describe('the batcher', () => {
     await expect(submit(1, [8], { signal }).done).rejects.toMatchObject({ code: 'upstream_timeout' });
   });
 
-  it('fails only the requests of a failed run and goes on', async () => {
+  it('fails only the requests of a failed run and continues', async () => {
     const { session, submit, finish } = setUp();
     const failing = submit(1, [8, 8, 8, 8, 8, 8]);
     await session.started(1);

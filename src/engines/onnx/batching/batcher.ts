@@ -4,7 +4,7 @@ import { errors } from '../../../errors/errors.ts';
 import type { Priority } from '../../engine.ts';
 import type { Row } from '../pooling.ts';
 import type { EncoderBatch, EncoderSequence, EncoderSession } from '../session.ts';
-import { chooseWindow, companyOf, type WindowOptions } from './batch-window.ts';
+import { chooseWindow, lengthRangeOf, type WindowOptions } from './batch-window.ts';
 import { createPending, type Pending } from './pending.ts';
 
 export interface BatcherOptions extends WindowOptions {
@@ -44,12 +44,12 @@ export interface Batcher {
 }
 
 /**
- * Turns the sequences of all running requests into micro-batches. Nothing waits on purpose: an idle session starts at once, a busy
- * one takes what has gathered. A batch holds a sequence of the request whose turn it is; the others are of nearly its length and
- * taken from all requests in turn, so a short request never waits for the end of a long one.
+ * Turns the sequences of all running requests into micro-batches. Nothing is delayed on purpose: an idle session starts at once, a
+ * busy one takes everything that arrived meanwhile. Requests take turns to lead a batch. The other sequences have nearly the same
+ * length and come from all requests, so a short request never waits for the end of a long one.
  */
 export function createBatcher(session: Pick<EncoderSession, 'run'>, options: BatcherOptions): Batcher {
-  /** In order of turn: whoever led a batch goes to the end. */
+  /** In turn: a request that led a batch moves to the end. */
   let jobs: Job[] = [];
   let pendingTokens = 0;
   let running = false;
@@ -70,8 +70,8 @@ export function createBatcher(session: Pick<EncoderSession, 'run'>, options: Bat
     if (!lead || ownLength === undefined) return undefined;
     jobs = [...jobs.filter((job) => job !== lead), lead];
     const turns = [lead, ...jobs.filter((job) => job !== lead)];
-    const company = companyOf(ownLength, options);
-    const waiting = jobs.flatMap(({ pending }) => pending.lengths(company, options.maxRows)).sort((a, b) => a - b);
+    const range = lengthRangeOf(ownLength, options);
+    const waiting = jobs.flatMap(({ pending }) => pending.lengths(range, options.maxRows)).sort((a, b) => a - b);
     const { shortest, longest, rows } = chooseWindow(ownLength, waiting, options);
     const members: Member[] = [];
     for (const priority of PRIORITIES) {
@@ -106,12 +106,12 @@ export function createBatcher(session: Pick<EncoderSession, 'run'>, options: Bat
   }
 
   async function drain() {
-    // An idle session starts at once, with all that came in one piece.
+    // An idle session starts at once, with everything submitted in the same tick.
     await undefined;
     while (jobs.length > 0) {
       const taken = takeBatch();
       if (taken) await runBatch(taken);
-      // The runtime blocks the loop while it computes; this turn lets in what arrived meanwhile.
+      // The runtime blocks the event loop. Let requests in that arrived meanwhile.
       await nextTurn();
     }
     running = false;

@@ -4,9 +4,9 @@ import type { EncoderSequence } from '../session.ts';
 export interface Pending {
   readonly tokens: number;
   longest(): number | undefined;
-  /** Lengths that wait, both ends included, each as often as it waits and at most `most` times. */
+  /** Waiting lengths in the range, ends included, each repeated for every sequence, at most `most` times. */
   lengths(between: { shortest: number; longest: number }, most: number): number[];
-  /** Index of the longest sequence between the two lengths, which then no longer waits. */
+  /** Removes the longest sequence in the range and returns its index. */
   take(shortest: number, longest: number): number | undefined;
 }
 
@@ -21,7 +21,7 @@ export function createPending(sequences: readonly EncoderSequence[]): Pending {
     if (same) same.push(index);
     else byLength.set(length, [index]);
   }
-  /** Lengths that still wait, rising. */
+  /** Waiting lengths in rising order. */
   const lengths = [...byLength.keys()].sort((a, b) => a - b);
 
   return {

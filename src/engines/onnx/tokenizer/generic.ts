@@ -2,7 +2,7 @@ import { Tokenizer } from '@huggingface/tokenizers';
 import type { TokenizerFile } from './file.ts';
 import type { Encode } from './template.ts';
 
-/** Any other tokenizer (Unigram, BPE): correct, and about ten times slower than the lean one. */
+/** Any other tokenizer (Unigram, BPE), about ten times slower than our own WordPiece. */
 export async function createEncoder(file: TokenizerFile): Promise<Encode> {
   const tokenizer = new Tokenizer(withoutSpecialTokens(file), {});
   return (text, { before, after } = { before: [], after: [] }) =>

@@ -1,10 +1,10 @@
-/** Where the ids of one text gather. Reused, since growing an array for every text costs more than reading the text. */
+/** Collects the ids of one text. Reused, since growing an array for every text costs more than reading the text. */
 export interface IdBuffer {
   push(id: number): void;
   count(): number;
-  /** Forgets what came after the first `count`. */
+  /** Keeps the first `count` ids. */
   truncate(count: number): void;
-  /** A copy of what was gathered. */
+  /** A copy of the ids. */
   take(): Int32Array;
 }
 

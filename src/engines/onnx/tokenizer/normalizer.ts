@@ -29,8 +29,8 @@ export function readBertNormalizer(part: NormalizerPart | null | undefined): Ber
 }
 
 /**
- * In the order of the reference: forms, clean, strip, lower. Its spaces around ideographs are left to the splitting into words,
- * which makes an ideograph a word anyway.
+ * In the order of the reference: forms, clean, strip, lower. It also puts spaces around ideographs,
+ * which is not needed here, since each ideograph becomes a word anyway.
  */
 export function normalize(text: string, settings: BertNormalizer): string {
   let result = text;

@@ -3,20 +3,20 @@
  * making a string, so no cache of words is needed and no input is slow.
  */
 export interface Trie {
-  /** Id of the longest entry that stands at `from`, or -1; `matchEnd` then tells where it ends. */
+  /** Id of the longest entry at `from`, or -1. Sets `matchEnd` to its end. */
   longest(root: number, text: string, from: number, to: number): number;
   readonly matchEnd: number;
 }
 
 export interface TrieEntry {
-  /** Entries of different roots do not see each other. */
+  /** Entries of different roots are separate. */
   root: number;
   text: string;
   id: number;
 }
 
 const NO_ID = -1;
-/** Roots have the lowest numbers and are nobody's child. */
+/** Roots have the lowest numbers and no parent. */
 const NO_CHILD = 0;
 
 /** With `ignoreCase` the capital ASCII letters of a text are read as small ones. */
@@ -80,7 +80,7 @@ function numberLetters(entries: readonly TrieEntry[]) {
   return { letters, size };
 }
 
-/** A hash table of key → child. Key and child lie side by side: one step of a search reads one place of memory. */
+/** A hash table of key → child. Key and child are next to each other, so one step of a search reads one cache line. */
 function createEdges(slots: number) {
   const table = new Int32Array(slots * 2);
   const mask = slots - 1;

@@ -18,8 +18,8 @@ export function isLeanWordPiece(file: TokenizerFile): boolean {
 }
 
 /**
- * BERT's tokenizer in one pass. The text is cut at ASCII white space, which no normalisation can reach across; a piece of pure
- * ASCII is read with a table as it stands, any other piece is normalised first.
+ * BERT's tokenizer in one pass. The text is split at ASCII white space, which normalisation never crosses. A piece of pure
+ * ASCII is read with a table, any other piece is normalised first.
  */
 export function createWordPieceEncoder(file: TokenizerFile): Encode {
   const settings = readBertNormalizer(file.normalizer);

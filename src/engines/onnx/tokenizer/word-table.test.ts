@@ -11,7 +11,7 @@ describe('createWordTable', () => {
     expect(words.some(([word]) => find(table, `${word}'`) !== -1 || find(table, `x${word}`) !== -1)).toBe(false);
   });
 
-  it('tells words of up to twelve letters apart by all of their letters', () => {
+  it('distinguishes words of up to twelve letters by all of their letters', () => {
     const words = ['aaaabbbbcccc', 'baaabbbbcccc', 'aaaabbbbccc', 'aaaabbbb', 'aaaa', 'a'];
     const table = createWordTable(
       words.map((word, id) => [word, id]),
@@ -28,7 +28,7 @@ describe('createWordTable', () => {
     expect(table.find('a tree grows', 2, 5)).toBe(-1);
   });
 
-  it('ignores the case of the text where it is told to, but not that of the vocabulary', () => {
+  it('ignores the case of the text if asked to, but not that of the vocabulary', () => {
     const words = [
       ['tree', 1],
       ['USA', 2],
@@ -37,7 +37,7 @@ describe('createWordTable', () => {
     expect(['Tree', 'USA', 'usa'].map((word) => find(createWordTable(words, false), word))).toEqual([-1, 2, -1]);
   });
 
-  it('leaves other letters and long words to others', () => {
+  it('finds no words with other letters and no long words', () => {
     const table = createWordTable(
       [
         ['größe', 1],

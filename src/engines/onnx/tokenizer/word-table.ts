@@ -1,9 +1,9 @@
 /**
- * The short words of a vocabulary. A text consists of them for the most part, and finding one here touches one line of memory where
- * the tree of characters touches one for each letter.
+ * The short words of a vocabulary. Most of a text consists of them. Finding one here reads one cache line, where the tree of characters
+ * reads one for each letter.
  */
 export interface WordTable {
-  /** Id of the entry that is exactly this stretch of the text, or -1: not an entry, too long, or not ASCII. */
+  /** Id of the entry equal to this part of the text, or -1: not an entry, too long, or not ASCII. */
   find(text: string, from: number, to: number): number;
 }
 
@@ -27,7 +27,7 @@ export function createWordTable(words: Iterable<readonly [string, number]>, igno
 
   const isFree = (place: number) => table[place] === 0;
 
-  /** Where the word is; a free place, and its key in `missingKey`, when it is not there; NOWHERE for what no entry can be. */
+  /** The place of a word. If it is missing: a free place, with its key in `missingKey`. NOWHERE: it cannot be an entry. */
   function placeOf(text: string, from: number, to: number): number {
     if (to - from > MAX_LETTERS) return NOWHERE;
     let first = 0;

@@ -34,7 +34,7 @@ export function createWindowBatches(
     } catch (error) {
       next.reject(error);
     }
-    // The request that was just answered queues its decoding in a microtask of its own: let it in before choosing.
+    // The request that was just answered queues its decoding in a microtask: wait for it before choosing.
     await new Promise(setImmediate);
   }
 
@@ -72,7 +72,7 @@ export function createWindowBatches(
   const enqueue = <Input, Output>(queue: Waiting<Input, Output>[], input: Input, signal: AbortSignal) =>
     new Promise<Output>((resolve, reject) => {
       queue.push({ input, signal, resolve, reject });
-      // A run of the network cannot be interrupted, but nobody has to wait for its end.
+      // A run of the network cannot be interrupted, but the request need not wait for its end.
       signal.addEventListener('abort', () => reject(cancellation(signal)), { once: true });
       void drain();
     });

@@ -200,7 +200,7 @@ export async function load(spec: LoadSpec<OnnxOptions>): Promise<EngineModel> {
 
 /**
  * Where the window has to be read again: at text that was left without an end, or, where a confident reading ended while
- * somebody still speaks, after its last segment. Whisper does that now and then, and the rest would be lost.
+ * someone is still speaking, after its last segment. Whisper sometimes does that, and the rest would be lost.
  */
 function resumeSeconds(
   { closed, open }: SplitTokens,

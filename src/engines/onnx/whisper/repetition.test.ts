@@ -10,18 +10,18 @@ describe('repetition', () => {
     expect(repetition([...start, ...repeat([7, 8, 9, 10, 11, 12, 13, 14], 4)], END)).toBe(start.length + 8);
   });
 
-  it('finds one word said for ever', () => {
+  it('finds one word said again and again', () => {
     expect(repetition([5, ...repeat([6], 32)], END)).toBe(2);
   });
 
-  it('sees through timestamps between the repetitions', () => {
+  it('ignores timestamps between the repetitions', () => {
     const stuck = Array.from({ length: 8 }, (_, i) => [END + 2 * i, 1, 2, 3, 4, END + 2 * i + 1])
       .flat()
       .slice(0, -1);
     expect(repetition(stuck, END)).toBe(7);
   });
 
-  it('lets emphasis and refrains pass', () => {
+  it('accepts emphasis and refrains', () => {
     expect(repetition([1, 2, ...repeat([6], 8)], END)).toBeUndefined();
     expect(repetition(repeat([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12], 3), END)).toBeUndefined();
     expect(

@@ -21,19 +21,19 @@ describe('createRules', () => {
     expect(allowed([])).toEqual(Array.from({ length: 51 }, (_, i) => TIME + i));
   });
 
-  it('wants text after the start of a segment, without suppressed and special tokens', () => {
+  it('requires text after the start of a segment, without suppressed and special tokens', () => {
     expect(allowed([TIME])).toEqual([0, 1, 2, 4, 5, 6, 7, 8, 9, END]);
     expect(allowed([TIME, 5, TIME + 9, TIME + 9])).toEqual([0, 1, 2, 4, 5, 6, 7, 8, 9, END]);
   });
 
-  it('wants the next start or the end after the end of a segment', () => {
+  it('requires the next start or the end after the end of a segment', () => {
     expect(allowed([TIME, 5, TIME + 9])).toEqual([
       END,
       ...Array.from({ length: SIZE - TIME - 9 }, (_, i) => TIME + 9 + i),
     ]);
   });
 
-  it('lets time pass only forwards', () => {
+  it('never goes back in time', () => {
     expect(allowed([TIME + 4, 5]).find((token) => token >= TIME)).toBe(TIME + 5);
   });
 

@@ -2,7 +2,7 @@ import type { Vocabulary } from './vocabulary.ts';
 
 const NEVER = Number.NEGATIVE_INFINITY;
 
-/** The first timestamp lies within the first second; tokens are 20 ms apart. */
+/** The first timestamp is within the first second; tokens are 20 ms apart. */
 const MAX_INITIAL_TIMESTAMP = 50;
 
 /**

@@ -37,7 +37,7 @@ describe('createVocabulary', () => {
     expect(vocabulary.encode('ab abc')).toEqual([id('ab'), id('Ġab'), id('c')]);
   });
 
-  it('decodes characters that lie across tokens, and no special tokens', () => {
+  it('decodes characters that span tokens, and no special tokens', () => {
     expect(vocabulary.decode([id('a'), id('Ã'), id('©'), 13, 25])).toBe('aé');
   });
 

@@ -1,7 +1,7 @@
 import type { TranscribedWord } from '../../engine.ts';
 import type { Vocabulary } from './vocabulary.ts';
 
-/** Languages written without spaces: every character that decodes by itself is a word. */
+/** Languages written without spaces: every complete character is a word. */
 const WITHOUT_SPACES = new Set(['zh', 'ja', 'th', 'lo', 'my', 'yue']);
 const OPENING = /^["'“¿([{-]+$/u;
 const CLOSING = /^["'.。,，!！?？:：”)\]}、]+$/u;
@@ -44,7 +44,7 @@ function groupTokens(tokens: readonly number[], language: string, vocabulary: Vo
   return groups;
 }
 
-/** Runs of tokens that end at a whole character; a character of several bytes may lie across tokens. */
+/** Runs of tokens that end at a whole character; a character of several bytes may span tokens. */
 function wholeCharacters(tokens: readonly number[], vocabulary: Vocabulary): number[][] {
   const strict = new TextDecoder('utf-8', { fatal: true });
   const runs: number[][] = [];
