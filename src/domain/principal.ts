@@ -19,6 +19,8 @@ export interface Account {
 
 export interface ApiKey {
   id: string;
+  /** The first key of a chain of rotations, or this one. Limits and budgets count under it, so a rotation does not reset them. */
+  originalId: string;
   accountId: string;
   name: string;
   /** First characters, for display. */

@@ -22,8 +22,8 @@ export interface UsageRow extends Consumption {
 
 export interface SpendingQuery {
   accountId: string;
-  /** Only what this key spent. */
-  keyId?: string | undefined;
+  /** Only what this key and the keys that replaced it spent. */
+  originalKeyId?: string | undefined;
   start: number;
   end: number;
 }

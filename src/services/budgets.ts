@@ -1,7 +1,7 @@
 import type { Principal } from '../domain/principal.ts';
 import { bucketBounds, bucketIndex } from '../domain/usage-window.ts';
 import type { ClosedBudget, Counters } from '../ports/counters.ts';
-import type { UsageReader } from '../ports/usage.ts';
+import type { SpendingQuery, UsageReader } from '../ports/usage.ts';
 
 /** What a key or an account may spend in one calendar month of UTC. */
 export interface Budget {
@@ -9,7 +9,7 @@ export interface Budget {
   owner: 'key' | 'account';
   limitNanoUsd: number;
   endsAt: number;
-  spending: { accountId: string; keyId?: string; start: number; end: number };
+  spending: SpendingQuery;
 }
 
 export interface Budgets {
@@ -42,7 +42,7 @@ export function createBudgets({ counters, usage }: { counters: Counters; usage: 
   }
 
   const lastCharged = new WeakMap<Principal, { month: number; ids: readonly string[] }>();
-  const keyBudget = ({ key }: Principal, month: number) => `key\n${key.id}\n${month}`;
+  const keyBudget = ({ key }: Principal, month: number) => `key\n${key.originalId}\n${month}`;
   const accountBudget = ({ account }: Principal, month: number) => `account\n${account.id}\n${month}`;
 
   return {
@@ -59,7 +59,7 @@ export function createBudgets({ counters, usage }: { counters: Counters; usage: 
           owner: 'key',
           limitNanoUsd: key.monthlyBudgetNanoUsd,
           endsAt: end,
-          spending: { accountId, keyId: key.id, start, end },
+          spending: { accountId, originalKeyId: key.originalId, start, end },
         });
       }
       if (account.monthlyBudgetNanoUsd !== null) {

@@ -46,7 +46,7 @@ export function createSeriesLookup(defaults: DefaultLimits): (request: LimitedSe
   return ({ principal, model, region, modality, modelLimits, batchFactor }) => {
     const limits = laneLimits(resolveLimits(principal, modality, { defaults, model: modelLimits }), batchFactor);
     const lane = batchFactor === undefined ? '' : 'batch\n';
-    const name = `${lane}${principal.key.id}\n${model}\n${region}`;
+    const name = `${lane}${principal.key.originalId}\n${model}\n${region}`;
     const found = known.get(name);
     if (found !== undefined && areEqual(found.limits, limits)) return found;
     if (known.size >= MAX_KNOWN) known.clear();
@@ -54,7 +54,7 @@ export function createSeriesLookup(defaults: DefaultLimits): (request: LimitedSe
       limits,
       requests: { amount: 1, buckets: [{ id: `requests\n${name}`, perMinute: limits.rpm }] },
       tokenBuckets: [{ id: `tokens\n${name}`, perMinute: limits.tpm }],
-      concurrency: [{ id: `${lane}${principal.key.id}`, limit: limits.concurrency }],
+      concurrency: [{ id: `${lane}${principal.key.originalId}`, limit: limits.concurrency }],
     };
     known.set(name, series);
     return series;

@@ -197,7 +197,7 @@ describe('budgets', () => {
   it('reads once what was spent this month, then counts', async () => {
     const { admit, asked } = setUp({ key: { monthlyBudgetNanoUsd: 100 }, spent: async () => 90n });
     const requests = await Promise.all([1, 2, 3].map(() => admit({ estimatedCostNanoUsd: 3 })));
-    expect(asked).toEqual([{ accountId: 'acct_1', keyId: 'key_1', start: NOVEMBER, end: DECEMBER }]);
+    expect(asked).toEqual([{ accountId: 'acct_1', originalKeyId: 'key_1', start: NOVEMBER, end: DECEMBER }]);
     for (const request of requests) {
       if (request.admitted) await request.settle({ tokens: 1, charge: { costNanoUsd: 3, time: NOVEMBER } });
     }
@@ -248,6 +248,21 @@ describe('budgets', () => {
     });
     await first.settle({ tokens: 1, charge: { costNanoUsd: 10, time: NOVEMBER } });
     await admitted(admit({ estimatedCostNanoUsd: 60 }));
+  });
+
+  it('gives a rotated key no fresh budget and no second bucket', async () => {
+    const { admit } = setUp({ key: { monthlyBudgetNanoUsd: 100, rpm: 2 } });
+    const rotated = {
+      account: account(),
+      key: apiKey({ id: 'key_2', originalId: 'key_1', monthlyBudgetNanoUsd: 100, rpm: 2 }),
+    };
+    const first = await admitted(admit());
+    await first.settle({ tokens: 1, charge: { costNanoUsd: 100, time: NOVEMBER } });
+    expect(await refused(admit({ principal: rotated }))).toMatchObject({ code: 'budget_exceeded' });
+    const other = setUp({ key: { rpm: 1 } });
+    await admitted(other.admit());
+    const limited = { account: account(), key: apiKey({ id: 'key_2', originalId: 'key_1', rpm: 1 }) };
+    expect(await refused(other.admit({ principal: limited }))).toMatchObject({ code: 'rpm_exceeded' });
   });
 
   it('charges key and account alike', async () => {

@@ -15,6 +15,7 @@ export const account = (changes: Partial<Account> = {}): Account => ({
 
 export const apiKey = (changes: Partial<ApiKey> = {}): ApiKey => ({
   id: 'key_1',
+  originalId: changes.id ?? 'key_1',
   accountId: 'acct_1',
   name: 'main',
   prefix: 'bao_sk_abcd',

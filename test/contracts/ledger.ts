@@ -163,9 +163,20 @@ export function ledgerContract(name: string, open: () => Promise<LedgerUnderTest
       const accountId = freshAccount();
       await store.ledger.append([ledgerRow({ accountId }), ledgerRow({ accountId, keyId: 'key_2', costNanoUsd: 5 })]);
       const window = { accountId, start: 0, end: Date.UTC(2027, 0, 1) };
-      expect(await store.usage.spentNanoUsd({ ...window, keyId: 'key_2' })).toBe(5n);
+      expect(await store.usage.spentNanoUsd({ ...window, originalKeyId: 'key_2' })).toBe(5n);
       expect(await store.usage.spentNanoUsd(window)).toBe(1_005n);
-      expect(await store.usage.spentNanoUsd({ ...window, keyId: 'key_3' })).toBe(0n);
+      expect(await store.usage.spentNanoUsd({ ...window, originalKeyId: 'key_3' })).toBe(0n);
+    });
+
+    it('sums what a key and the keys that replaced it spent', async () => {
+      const [accountId, originalId] = [freshAccount(), `key_${freshAccount()}`];
+      await store.accounts.create(account({ id: accountId, name: accountId }));
+      const chain = [originalId, `${originalId}_2`, `${originalId}_3`];
+      for (const id of chain) await store.keys.create(apiKey({ id, originalId, accountId }), `hash ${id}`);
+      await store.ledger.append(chain.map((keyId) => ledgerRow({ accountId, keyId, costNanoUsd: 5 })));
+      await store.ledger.append([ledgerRow({ accountId, keyId: 'key_2', costNanoUsd: 7 })]);
+      const window = { accountId, start: 0, end: Date.UTC(2027, 0, 1) };
+      expect(await store.usage.spentNanoUsd({ ...window, originalKeyId: originalId })).toBe(15n);
     });
 
     it('returns the earliest buckets when there are too many', async () => {

@@ -109,6 +109,13 @@ describe('rotation', () => {
     expect(rotated?.previous).toMatchObject({ id, expiresAt: Date.UTC(2026, 10, 16, 8), revokedAt: null });
   });
 
+  it('counts limits and spending of all keys of a chain together', async () => {
+    const { key } = await service.createKey(account, { name: 'ci', monthlyBudgetNanoUsd: 7 });
+    const second = await service.rotateKey(key.id, hour);
+    const third = await service.rotateKey(second?.key.id ?? '', hour);
+    expect([key, second?.key, third?.key].map((each) => each?.originalId)).toEqual([key.id, key.id, key.id]);
+  });
+
   it('never lengthens the life of the old key', async () => {
     const expiresAt = now + hour;
     const { key } = await service.createKey(account, { name: 'ci', expiresAt });

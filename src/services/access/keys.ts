@@ -26,7 +26,7 @@ export interface KeysService {
   updateKey(id: string, changes: Changes<KeyRights>): Promise<ApiKey | undefined>;
   listKeys(accountId?: string): Promise<ApiKey[]>;
   revokeKey(id: string): Promise<ApiKey | undefined>;
-  /** Issues a key with the same rights. The old one stays valid for the grace period, at most 24 hours. */
+  /** Issues a key with the same rights, which shares limits and spending with the old one. The old one stays valid for the grace period, at most 24 hours. */
   rotateKey(id: string, graceMs: number): Promise<(IssuedKey & { previous: ApiKey }) | undefined>;
   /** Creates the account `default` and a key with every scope when the store has no keys. Undefined when it has some. */
   bootstrap(givenSecret: string | undefined): Promise<IssuedKey | undefined>;
@@ -58,10 +58,16 @@ function checkRange(text: string, field: FieldPath): void {
 }
 
 export function createKeys({ accounts, keys, clock }: KeysDependencies): KeysService {
-  async function issue(account: Account, options: KeyOptions, secret = createSecret(randomBytes)): Promise<IssuedKey> {
+  async function issue(
+    account: Account,
+    options: KeyOptions & { originalId?: string },
+    secret = createSecret(randomBytes),
+  ): Promise<IssuedKey> {
     checkNotDeleted(account);
+    const id = createId('key', clock.now());
     const key: ApiKey = {
-      id: createId('key', clock.now()),
+      id,
+      originalId: options.originalId ?? id,
       accountId: account.id,
       name: options.name,
       prefix: displayPrefix(secret),

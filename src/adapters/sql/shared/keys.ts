@@ -8,6 +8,7 @@ import type { ApiKeysTable } from './tables.ts';
 
 const toRow = (key: ApiKey, hash: string): ApiKeysTable => ({
   id: key.id,
+  original_id: key.originalId,
   account_id: key.accountId,
   name: key.name,
   prefix: key.prefix,
@@ -28,6 +29,7 @@ const toRow = (key: ApiKey, hash: string): ApiKeysTable => ({
 
 const toKey = (row: ApiKeysTable): ApiKey => ({
   id: row.id,
+  originalId: row.original_id,
   accountId: row.account_id,
   name: row.name,
   prefix: row.prefix,

@@ -15,6 +15,7 @@ export interface AccountsTable {
 
 export interface ApiKeysTable {
   id: string;
+  original_id: string;
   account_id: string;
   name: string;
   prefix: string;

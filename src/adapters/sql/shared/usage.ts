@@ -10,7 +10,7 @@ const GROUP_COLUMN = { model: 'model', region: 'region', key: 'key_id' } as cons
 const sumAsText = (column: string) => sql<string>`cast(sum(${sql.ref(column)}) as text)`;
 
 /** `in` instead of a join: SQLite then keeps the order of the index `ledger_usage` and does not sort the rows. */
-function inWindow(db: Kysely<Tables>, { accountId, keyId, start, end }: SpendingQuery) {
+function inWindow(db: Kysely<Tables>, { accountId, originalKeyId, start, end }: SpendingQuery) {
   return db
     .selectFrom('ledger')
     .where('series_id', 'in', (from) =>
@@ -18,7 +18,20 @@ function inWindow(db: Kysely<Tables>, { accountId, keyId, start, end }: Spending
         .selectFrom('ledger_series')
         .select('id')
         .where('account_id', '=', accountId)
-        .$if(keyId !== undefined, (query) => query.where('key_id', '=', keyId ?? '')),
+        .$if(originalKeyId !== undefined, (query) =>
+          query.where(({ or, eb, selectFrom }) =>
+            or([
+              eb('key_id', '=', originalKeyId ?? ''),
+              eb(
+                'key_id',
+                'in',
+                selectFrom('api_keys')
+                  .select('api_keys.id')
+                  .where('original_id', '=', originalKeyId ?? ''),
+              ),
+            ]),
+          ),
+        ),
     )
     .where('day', '>=', bucketIndex('day', start))
     .where('day', '<=', bucketIndex('day', end - 1))

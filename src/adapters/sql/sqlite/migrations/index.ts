@@ -12,6 +12,7 @@ import * as idempotencyAmounts from './0017-idempotency-amounts.ts';
 import * as keyAddresses from './0018-key-addresses.ts';
 import * as activeBatches from './0019-active-batches.ts';
 import * as accountStates from './0020-account-states.ts';
+import * as keyRotations from './0021-key-rotations.ts';
 
 /**
  * Run in the order of their names, forwards only. Numbers only sort: 0003 to 0009 never existed. A released migration is never
@@ -31,4 +32,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0018-key-addresses': keyAddresses,
   '0019-active-batches': activeBatches,
   '0020-account-states': accountStates,
+  '0021-key-rotations': keyRotations,
 };
