@@ -5,7 +5,15 @@ import { fileURLToPath } from 'node:url';
 import { ensureInstalled, pinnedNode } from '../scripts/install.mjs';
 import { FILE_THREADS, SERVE_FLAGS } from './serve-flags.mjs';
 
+const PARENT_CHECK_MS = 500;
+
+// npm's shell passes no signals on: when it is gone, npm was stopped.
+const parent = process.ppid;
+const underNpm = process.env.npm_lifecycle_event !== undefined;
+const npmIsGone = () => underNpm && process.ppid !== parent;
+
 ensureInstalled('run');
+if (npmIsGone()) process.exit(143);
 
 process.env.UV_THREADPOOL_SIZE ??= FILE_THREADS;
 
@@ -16,11 +24,17 @@ const args = [...(command[0] === 'serve' ? SERVE_FLAGS : []), main, ...command];
 // With execve the server replaces this process, so signals reach it directly.
 const canBecome = process.execve !== undefined && process.platform !== 'win32';
 // npm's shell passes no signals on, and a parent may be killed: the server then checks whether its parent is alive.
-if (!canBecome || process.env.npm_lifecycle_event !== undefined) process.env._BAOBAB_ENDS_WITH_PARENT = '1';
+if (!canBecome || underNpm) process.env._BAOBAB_ENDS_WITH_PARENT = '1';
 if (canBecome) process.execve(pinnedNode, [pinnedNode, ...args]);
 
 const child = spawn(pinnedNode, args, { stdio: 'inherit' });
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
+const watch = setInterval(() => {
+  if (!npmIsGone()) return;
+  clearInterval(watch);
+  child.kill('SIGTERM');
+}, PARENT_CHECK_MS);
+watch.unref();
 child.on('exit', (code, signal) => {
   process.exitCode = code ?? (signal === 'SIGINT' ? 130 : signal === 'SIGTERM' ? 143 : 1);
 });

@@ -1,13 +1,15 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { SERVE_FLAGS } from '../../bin/serve-flags.mjs';
 import { API_KEY, MODELS_DIR } from './start-server.ts';
 
-const LAUNCHER = join(import.meta.dirname, '../../bin/baobab.mjs');
+const ROOT = join(import.meta.dirname, '../..');
+const LAUNCHER = join(ROOT, 'bin/baobab.mjs');
 /** What an older Node is like. */
 const WITHOUT_EXECVE = ['--import', 'data:text/javascript,process.execve = undefined'];
 
@@ -48,6 +50,11 @@ async function serve(nodeFlags: string[] = [], likeNpm = false): Promise<ChildPr
   return child;
 }
 
+const childOf = async (pid: string): Promise<string> =>
+  (await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')).trim().split(' ')[0] ?? '';
+/** Empty when the process has ended. */
+const commandOf = (pid: string): Promise<string> => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
+
 describe('bin/baobab.mjs', () => {
   it.runIf(process.platform === 'linux')(
     'becomes the server, with the flags that a server runs best with',
@@ -71,13 +78,47 @@ describe('bin/baobab.mjs', () => {
   it.runIf(process.platform === 'linux').each([
     ['an older Node in front of it', 'SIGKILL', 'node', [...WITHOUT_EXECVE]],
     ["npm's shell around it", 'SIGTERM', 'sh', []],
+    ["npm's shell around an older Node", 'SIGTERM', 'sh', [...WITHOUT_EXECVE]],
   ] as const)('ends in order when %s is gone', async (_, signal, kind, nodeFlags) => {
     const front = await serve([...nodeFlags], kind === 'sh');
-    const [server = ''] = (await readFile(`/proc/${front.pid}/task/${front.pid}/children`, 'utf8')).trim().split(' ');
-    expect(await readFile(`/proc/${server}/cmdline`, 'utf8')).toContain('src/main.ts');
+    let server = await childOf(`${front.pid}`);
+    while (!(await commandOf(server)).includes('src/main.ts')) server = await childOf(server);
     front.kill(signal);
-    const lives = async () => (await readFile(`/proc/${server}/cmdline`, 'utf8').catch(() => '')).length > 0;
-    await expect.poll(lives).toBe(false);
+    await expect.poll(() => commandOf(server)).toBe('');
+  });
+
+  it.runIf(process.platform === 'linux')('does not serve when npm was stopped during the install', async () => {
+    const root = join(dataDir, 'checkout');
+    await cp(join(ROOT, 'bin'), join(root, 'bin'), { recursive: true });
+    await cp(join(ROOT, 'scripts/install.mjs'), join(root, 'scripts/install.mjs'));
+    await writeFile(join(root, 'package.json'), '{"type": "module"}');
+    await writeFile(join(root, 'package-lock.json'), '{}');
+    await mkdir(join(root, 'src'));
+    await writeFile(
+      join(root, 'src/main.ts'),
+      `import('node:fs').then((fs) => fs.writeFileSync('${root}/started', ''));`,
+    );
+    await mkdir(join(root, 'node_modules/.bin'), { recursive: true });
+    await symlink(process.execPath, join(root, 'node_modules/.bin/node'));
+    const npm = join(root, 'npm.mjs');
+    await writeFile(
+      npm,
+      `import { existsSync, writeFileSync } from 'node:fs';
+       writeFileSync('${root}/installing', '');
+       const wait = setInterval(() => existsSync('${root}/go') && clearInterval(wait), 10);`,
+    );
+    const shell = spawn('sh', ['-c', '"$@"; exit', 'sh', process.execPath, join(root, 'bin/baobab.mjs'), 'serve'], {
+      env: { ...process.env, npm_lifecycle_event: 'start', npm_execpath: npm },
+      stdio: 'ignore',
+    });
+    launched = shell;
+    await expect.poll(() => existsSync(join(root, 'installing'))).toBe(true);
+    const launcher = await childOf(`${shell.pid}`);
+    shell.kill('SIGTERM');
+    await once(shell, 'exit');
+    await writeFile(join(root, 'go'), '');
+    await expect.poll(() => commandOf(launcher)).toBe('');
+    expect(existsSync(join(root, 'started'))).toBe(false);
   });
 
   it.each([[[]], [WITHOUT_EXECVE]])('passes arguments, output and the exit code through (%j)', async (nodeFlags) => {
