@@ -17,6 +17,19 @@ function fail(message) {
 }
 
 /**
+ * Whether the lock file has the optional packages of every platform. `npm ci` refuses one that lacks some, and not every registry has
+ * them all. `npm install` then takes the locked versions of those that are there.
+ */
+export function isCompleteLock(lockText) {
+  const { packages } = JSON.parse(lockText);
+  return Object.entries(packages).every(([path, { optionalDependencies = {}, link }]) =>
+    Object.keys(optionalDependencies).every(
+      (name) => link || `${path}/node_modules/${name}` in packages || `node_modules/${name}` in packages,
+    ),
+  );
+}
+
+/**
  * Installs the dependencies when the lock file has changed since the last install. `wanted` is 'run' (what the service needs)
  * or 'develop' (tests and tools too, which includes the former).
  */
@@ -25,9 +38,8 @@ export function ensureInstalled(wanted) {
   if (major < 20) {
     fail(`Node ${process.versions.node} cannot install this project: Node 20 or later is needed to begin with.`);
   }
-  const lock = createHash('sha256')
-    .update(readFileSync(join(root, 'package-lock.json')))
-    .digest('hex');
+  const lockText = readFileSync(join(root, 'package-lock.json'), 'utf8');
+  const lock = createHash('sha256').update(lockText).digest('hex');
   const platform = `${process.platform}-${process.arch}`;
   const [stampedLock, stampedPlatform, stampedFor] = existsSync(stampPath)
     ? readFileSync(stampPath, 'utf8').trim().split(' ')
@@ -37,10 +49,10 @@ export function ensureInstalled(wanted) {
 
   // Omitting the tools would remove them from a developer's tree.
   const scope = wanted === 'develop' || existsSync(join(root, 'node_modules', 'vitest')) ? 'develop' : 'run';
-  process.stderr.write(`baobab: installing dependencies (npm install${scope === 'run' ? ' --omit=dev' : ''})…\n`);
-  // Not `npm ci`: it refuses a lock file without the packages of other platforms, and mirrors may not have them all.
-  const npmArguments = ['install', '--no-save', '--no-audit', '--no-fund', '--loglevel=error'];
-  npmArguments.push(scope === 'run' ? '--omit=dev' : '--include=dev');
+  const command = isCompleteLock(lockText) ? ['ci'] : ['install', '--no-save'];
+  const npmArguments = [...command, scope === 'run' ? '--omit=dev' : '--include=dev'];
+  process.stderr.write(`baobab: installing dependencies (npm ${npmArguments.join(' ')})…\n`);
+  npmArguments.push('--no-audit', '--no-fund', '--loglevel=error');
   const { NODE_ENV: _, ...inherited } = process.env;
   // A NODE_ENV of production would leave the tools out. onnxruntime-node's own script would look for a CUDA build on the network; the
   // CPU library is in its package.
@@ -53,7 +65,7 @@ export function ensureInstalled(wanted) {
     fail(`npm could not be started (${result.error.message}). Install npm, or run 'npm install' by hand.`);
   if (result.status !== 0) {
     fail(
-      `'npm install' failed (exit ${result.status}). See its message above: is the npm registry reachable, the folder writable?`,
+      `'npm ${command[0]}' failed (exit ${result.status}). See its message above: is the npm registry reachable, the folder writable?`,
     );
   }
   const version = spawnSync(pinnedNode, ['--version'], { encoding: 'utf8', shell: process.platform === 'win32' });

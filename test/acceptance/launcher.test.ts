@@ -92,7 +92,7 @@ describe('bin/baobab.mjs', () => {
     await cp(join(ROOT, 'bin'), join(root, 'bin'), { recursive: true });
     await cp(join(ROOT, 'scripts/install.mjs'), join(root, 'scripts/install.mjs'));
     await writeFile(join(root, 'package.json'), '{"type": "module"}');
-    await writeFile(join(root, 'package-lock.json'), '{}');
+    await writeFile(join(root, 'package-lock.json'), '{"packages": {}}');
     await mkdir(join(root, 'src'));
     await writeFile(
       join(root, 'src/main.ts'),
