@@ -203,7 +203,7 @@ describe('the engine of a version', () => {
     ],
     [
       'a task for another modality',
-      '{ driver: llama, task: chat, model: model.gguf }',
+      '{ driver: llama, task: chat, model: model.onnx }',
       'task: a model of the modality audio needs the task transcription',
     ],
   ])('with %s is refused with its line', (_, text, expected) => {
@@ -228,9 +228,55 @@ describe('the engine of a version', () => {
   });
 
   it('may be of any driver in the list', () => {
-    put('acme/tiny.yaml', MODEL.replace(/engine: .*/, 'engine: { driver: own, task: embedding, shape: round }'));
+    const text = MODEL.replace(/engine: .*/, 'engine: { driver: own, task: embedding, shape: round }');
+    put('acme/tiny.yaml', text.replace(/ {4}source:[\s\S]*/, ''));
     const own = { name: 'own', tasks: { embedding: { shape: Type.String() } }, settings: {} };
     expect(loadCatalog([directory], [own])[0]?.versions[0]?.engine.options).toEqual({ shape: 'round' });
+  });
+});
+
+describe('the weights of a version', () => {
+  const gguf = (source: string, model = 'writer.gguf') =>
+    problems(
+      MODEL.replace(/engine: .*/, `engine: { driver: llama, task: embedding, model: ${model} }`).replace(
+        /source:[\s\S]*/,
+        `source: ${source}\n`,
+      ),
+    );
+
+  it('may be a file or a directory on this machine', () => {
+    put('weights/writer.gguf', '');
+    expect(gguf(`{ kind: file, path: ${directory}/weights/writer.gguf }`)).toEqual([]);
+    expect(gguf(`{ kind: file, path: ${directory}/weights }`)).toEqual([]);
+  });
+
+  it.each([
+    ['a path that does not exist', '/nowhere/writer.gguf', 'there is no file or directory /nowhere/writer.gguf'],
+    ['a relative path', 'models/writer.gguf', 'must be an absolute path'],
+    ['a path below ~', '~/writer.gguf', "must be an absolute path; '~' is not expanded"],
+  ])('are not at %s', (_, path, expected) => {
+    expect(gguf(`{ kind: file, path: '${path}' }`)).toEqual([`acme/tiny.yaml:16: versions.0.source.path: ${expected}`]);
+  });
+
+  it('have every file that the engine needs', () => {
+    put('weights/writer.gguf', '');
+    expect(gguf(`{ kind: file, path: ${directory}/weights/writer.gguf }`, 'other.gguf')).toEqual([
+      expect.stringContaining("tiny.yaml:15: versions.0.engine.model: there is no file 'other.gguf' in "),
+    ]);
+    expect(problems(MODEL.replace('as: tokenizer.json', 'as: other.json'))).toEqual([
+      "acme/tiny.yaml:15: versions.0.engine.tokenizer: the source has no file 'tokenizer.json'; it has model.onnx, other.json",
+    ]);
+  });
+
+  it('need not be there for a version that is retired', () => {
+    const source = '{ kind: file, path: /nowhere/writer.gguf }';
+    expect(gguf(`${source}\n    notice_at: 2020-01-01\n    retired_at: 2021-01-01`)).toEqual([]);
+  });
+
+  it('are not for models that only upstreams run', () => {
+    expect(problems(MODEL.replace(/engine: .*/, 'engine: { driver: remote, task: embedding }'))).toEqual([
+      'acme/tiny.yaml:16: versions.0.source: is not for models that only upstreams run',
+    ]);
   });
 });
 

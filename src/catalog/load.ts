@@ -1,65 +1,26 @@
 import { existsSync, globSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { Value } from 'typebox/value';
-import { isCalendarDate } from '../domain/dates.ts';
-import { noticeProblem } from '../domain/deprecation.ts';
 import type { ModelEntry, ModelVersion } from '../domain/model.ts';
 import { providerOf } from '../domain/slug.ts';
-import type { Driver } from '../engines/driver.ts';
 import { drivers as allDrivers } from '../engines/drivers.ts';
 import { inOrderOfLines, readYaml } from '../validation/document.ts';
 import { snake } from '../validation/names.ts';
 import { problemsOf } from '../validation/problems.ts';
-import { type EngineChecks, engineProblems, taskProblem, toEngineSpec } from './engine-spec.ts';
+import { type EngineChecks, engineProblems, toEngineSpec } from './engine-spec.ts';
+import { checkRules } from './rules.ts';
 import { CatalogFile } from './schema.ts';
-import { checkSource, toSource } from './source.ts';
+import { toSource } from './source.ts';
 
 export class CatalogError extends Error {
   override readonly name = 'CatalogError';
 }
 
-type Report = (path: readonly (string | number)[], text: string) => void;
+/** What ships with Baobab. */
+const BUILT_IN = fileURLToPath(new URL('../../catalog', import.meta.url));
 
 const midnight = (date: string): number => Date.parse(`${date}T00:00:00.000Z`);
-
-function checkRules(model: CatalogFile, drivers: readonly Driver[], report: Report): void {
-  const embedding = model.modality === 'embedding';
-  if (embedding !== (model.dimensions !== null))
-    report(['dimensions'], 'is a number for embedding models and null for others');
-  if (model.truncation && !embedding) report(['truncation'], 'only embedding models can be truncated');
-  if (!model.versions.some(({ version }) => version === model.recommended)) {
-    report(
-      ['recommended'],
-      `names no version of this model; there are: ${model.versions.map((each) => each.version).join(', ')}`,
-    );
-  }
-  model.versions.forEach((version, index) => {
-    const at = (...path: (string | number)[]) => ['versions', index, ...path];
-    for (const field of ['version', 'deprecatedAt', 'noticeAt', 'retiredAt'] as const) {
-      const date = version[field];
-      if (date !== undefined && !isCalendarDate(date)) report(at(field), `${date} is not a day of the calendar`);
-    }
-    const removal = version.retiredAt ?? version.deprecatedAt;
-    if (removal !== undefined) {
-      const problem =
-        version.noticeAt === undefined
-          ? 'a removal date needs notice_at, the day it was announced'
-          : noticeProblem(removal, Date.parse(version.noticeAt));
-      if (problem !== undefined) report(at(version.retiredAt === undefined ? 'deprecatedAt' : 'retiredAt'), problem);
-    }
-    if (version.retiredAt !== undefined && version.retiredAt < (version.deprecatedAt ?? '')) {
-      report(at('retiredAt'), 'is before deprecated_at, the announced removal date');
-    }
-    if (model.versions.findIndex((each) => each.version === version.version) < index) {
-      report(at('version'), `${version.version} is listed twice`);
-    }
-    const wrongTask = taskProblem(version.engine.task, model.modality);
-    if (wrongTask !== undefined) report(at('engine', 'task'), wrongTask);
-    const runsHere = drivers.find(({ name }) => name === version.engine.driver)?.local !== undefined;
-    if (runsHere && version.source === undefined) report(at('source'), 'is required for models that run here');
-    if (version.source !== undefined) checkSource(version.source, (path, text) => report(at('source', ...path), text));
-  });
-}
 
 /** Also for files that have other problems. */
 function engineProblemsOf(model: unknown, checks: EngineChecks): string[] {
@@ -100,6 +61,7 @@ export function loadCatalog(directories: readonly string[], drivers = allDrivers
       continue;
     }
     const seen = new Map<string, string>();
+    const builtIn = resolve(directory) === BUILT_IN;
     for (const name of globSync('**/*.yaml', { cwd: directory }).sort()) {
       const file = join(directory, name);
       const document = readYaml(file);
@@ -110,7 +72,7 @@ export function loadCatalog(directories: readonly string[], drivers = allDrivers
         found.push(...engineProblemsOf(model, { drivers, locate: document.locate }));
       }
       if (found.length === 0) {
-        checkRules(model as CatalogFile, drivers, (path, text) => {
+        checkRules(model as CatalogFile, { drivers, builtIn }, (path, text) => {
           const names = path.map(String);
           found.push(`${document.locate(names)}: ${names.map(snake).join('.')}: ${text}`);
         });

@@ -1,9 +1,9 @@
 import type { RemoteSourceSpec, SourceSpec } from '../domain/model.ts';
+import type { Report } from './rules.ts';
 import type { CatalogFile } from './schema.ts';
 
 type SourceFields = NonNullable<CatalogFile['versions'][number]['source']>;
 type MirrorFields = NonNullable<SourceFields['mirrors']>[number];
-type Report = (path: readonly (string | number)[], text: string) => void;
 
 /** Reports fields that the kind of source needs and does not have. */
 export function checkSource(source: SourceFields, report: Report): void {

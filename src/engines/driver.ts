@@ -25,6 +25,8 @@ export interface Driver<Options = Values, Settings = Values> {
 export interface LocalRuntime<Options = Values, Settings = Values> {
   /** A module with the exports of `DriverModule`. */
   readonly module: URL;
+  /** Files of the model that it cannot load without. */
+  files(engine: EngineSpec<Options>): readonly string[];
   layout(engine: EngineSpec<Options>, settings: Settings, cores: number): Layout;
   /** An estimate, to decide before the model loads. Once it is loaded, measured memory counts. */
   memoryBytes(engine: EngineSpec<Options>, model: MemoryFacts): Promise<number>;

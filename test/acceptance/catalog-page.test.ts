@@ -7,6 +7,7 @@ import { loadCatalog } from '../../src/catalog/load.ts';
 import { CatalogFile } from '../../src/catalog/schema.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { UpstreamSchema } from '../../src/config/schema.ts';
+import { drivers } from '../../src/engines/drivers.ts';
 import { snake } from '../../src/validation/names.ts';
 import { type FakeUpstream, startFakeUpstream } from '../fixtures/fake-upstream.ts';
 import { startServer } from './start-server.ts';
@@ -75,7 +76,9 @@ describe('the page about the catalog', async () => {
   it('lists every field, and the defaults of upstreams', () => {
     const { versions, ...fields } = CatalogFile.properties;
     const { engine, source, ...dates } = versions.items.properties;
-    const names = [fields, dates, engine.properties, source.properties].flatMap((each) => Object.keys(each));
+    const ofDrivers = drivers.flatMap(({ tasks }) => Object.values(tasks));
+    const parts = [fields, dates, engine.properties, source.properties, ...ofDrivers];
+    const names = parts.flatMap((each) => Object.keys(each));
     for (const name of [...names, 'versions', 'engine', 'source']) expect(page, name).toContain(`\`${snake(name)}\``);
     for (const [name, schema] of Object.entries(UpstreamSchema.properties)) {
       const { default: value } = schema as { default?: string | number };

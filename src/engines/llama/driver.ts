@@ -31,6 +31,7 @@ export const llama = {
   local: {
     module: new URL('./load.ts', import.meta.url),
     preparation: new URL('./compile/chat-preparation.ts', import.meta.url),
+    files: ({ options: { model } }) => [model],
     layout({ task }, { llamaThreads, llamaSequences }, cores) {
       // ggml's threads spin at barriers: without a spare core they wait for each other all the time.
       const threads = llamaThreads || Math.max(1, cores - 1);

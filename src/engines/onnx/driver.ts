@@ -48,6 +48,10 @@ export const onnx = {
   settings,
   local: {
     module: new URL('./load.ts', import.meta.url),
+    files: ({ task, options: { model, decoder, tokenizer } }) =>
+      task === 'transcription' && decoder !== undefined
+        ? [model, decoder, tokenizer, 'config.json', 'generation_config.json']
+        : [model, tokenizer],
     layout({ task }, { onnxProcesses, onnxThreads }, cores) {
       const transcribes = task === 'transcription';
       const processes = onnxProcesses || (transcribes ? 1 : Math.min(cores, MAX_PROCESSES));
