@@ -48,6 +48,7 @@ import { errorHandler } from './plugins/error-handler.ts';
 import { idempotencyKeys } from './plugins/idempotency.ts';
 import { largeAnswers } from './plugins/large-answers.ts';
 import { observe, requestLog } from './plugins/request-log.ts';
+import { createKeyBackoff } from './request/key-backoff.ts';
 import { createRequestLogger } from './request/request-logger.ts';
 
 export interface HttpSettings extends MetricsAccessSettings {
@@ -168,10 +169,11 @@ export async function createServer(dependencies: ServerDependencies): Promise<Fa
   await server.register(largeAnswers);
   await server.register(swagger, openApi(dependencies.version));
   server.setNotFoundHandler(notFound);
+  const backoff = createKeyBackoff(clock);
   await server.register(systemRoutes, { metrics, settings, unready });
   await server.register(
     async (api) => {
-      await api.register(authenticate, { authentication });
+      await api.register(authenticate, { authentication, backoff, metrics });
       api.setNotFoundHandler(notFound);
       await api.register(embeddingRoutes, { embeddings });
       await api.register(rerankRoutes, { rerank });
@@ -196,7 +198,7 @@ export async function createServer(dependencies: ServerDependencies): Promise<Fa
   // Cohere's client uses this path.
   await server.register(
     async (api) => {
-      await api.register(authenticate, { authentication });
+      await api.register(authenticate, { authentication, backoff, metrics });
       await api.register(rerankRoutes, { rerank });
     },
     { prefix: '/v2' },

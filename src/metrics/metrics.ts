@@ -24,6 +24,12 @@ export function createMetrics() {
       buckets: LATENCY_BUCKETS,
       registers,
     }),
+    refusedKeys: new Counter({
+      name: 'baobab_http_refused_keys_total',
+      help: 'Requests without a valid key by error code; delayed: whether the answer was held back',
+      labelNames: ['code', 'delayed'] as const,
+      registers,
+    }),
     requestsInFlight: new Gauge({
       name: 'baobab_http_requests_in_flight',
       help: 'Requests being answered',

@@ -209,6 +209,27 @@ describe('keys', () => {
   });
 });
 
+it('delays the answers to floods of bad keys, and never those to good keys', async () => {
+  await using flooded = await startHttpBed();
+  const bad = `bao_sk_${'x'.repeat(40)}`;
+  let left = 60;
+  const floods = Array.from({ length: left }, async () => {
+    const { status } = await flooded.fetch('/v1/models', { key: bad });
+    left -= 1;
+    return status;
+  });
+  // The first ones are not delayed.
+  await expect.poll(() => left).toBeLessThanOrEqual(40);
+  expect((await flooded.fetch('/v1/models')).status).toBe(200);
+  expect(left).toBeGreaterThan(0);
+  expect(new Set(await Promise.all(floods))).toEqual(new Set([401]));
+  const metrics = await (await flooded.fetch('/metrics')).text();
+  const counted = (delayed: boolean) =>
+    Number(new RegExp(`refused_keys_total{code="invalid_api_key",delayed="${delayed}"} (\\d+)`).exec(metrics)?.[1]);
+  expect(counted(true)).toBeGreaterThan(20);
+  expect(counted(true) + counted(false)).toBe(60);
+});
+
 describe('connections', () => {
   it('are answered if their head is too large', async () => {
     const answer = await get('/v1/models', `${AUTHORIZED}X-Padding: ${'x'.repeat(5000)}\r\n`);
