@@ -28,6 +28,8 @@ export interface LocalRuntime<Options = Values, Settings = Values> {
   /** Files of the model that it cannot load without. */
   files(engine: EngineSpec<Options>): readonly string[];
   layout(engine: EngineSpec<Options>, settings: Settings, cores: number): Layout;
+  /** Facts that the weights themselves hold. Cheap; undefined fields are not known. */
+  facts?(engine: EngineSpec<Options>, directory: string): WeightFacts;
   /** An estimate, to decide before the model loads. Once it is loaded, measured memory counts. */
   memoryBytes(engine: EngineSpec<Options>, model: MemoryFacts): Promise<number>;
   /** What its engine process may do beyond reading code, packages and the model's directory. */
@@ -64,6 +66,13 @@ export interface Layout {
   parallelSequences: number;
   /** Requests that may work at once; the others wait in the fair queue. */
   places: number;
+}
+
+export interface WeightFacts {
+  /** The longest context that the model was made for. */
+  contextLength?: number | undefined;
+  /** Of its vectors. */
+  dimensions?: number | undefined;
 }
 
 export interface MemoryFacts {

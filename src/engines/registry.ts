@@ -93,8 +93,13 @@ export function createEngineRegistry(dependencies: EngineRegistryDependencies): 
     const host = new ModelHost({
       model,
       layout,
-      estimateBytes: (directory) =>
-        runtime.memoryBytes(engine, { directory, layout, contextLength: model.entry.contextLength }),
+      // More than the weights were made for would only take memory and give worse answers.
+      contextLength: (directory) =>
+        Math.min(
+          model.entry.contextLength,
+          runtime.facts?.(engine, directory).contextLength ?? Number.POSITIVE_INFINITY,
+        ),
+      estimateBytes: (facts) => runtime.memoryBytes(engine, { ...facts, layout }),
       queueLength: settings.queueLength,
       queueTimeoutMs: settings.queueTimeoutSeconds * 1000,
       loadTimeoutMs: settings.loadTimeoutSeconds * 1000,

@@ -2,7 +2,7 @@ import { ApiError } from '../../errors/api-error.ts';
 import { errors } from '../../errors/errors.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { Logger } from '../../ports/logger.ts';
-import type { ChatPreparation, Layout, LoadSpec } from '../driver.ts';
+import type { ChatPreparation, Layout, LoadSpec, MemoryFacts } from '../driver.ts';
 import type { EngineModel } from '../engine.ts';
 import type { MemoryBudget, Tenant } from './memory-budget.ts';
 import type { EngineMetrics } from './metrics.ts';
@@ -16,8 +16,9 @@ import type { RestartPolicy } from './replicas/restart-policy.ts';
 export interface ModelLoaderDependencies {
   model: Model;
   layout: Layout;
+  contextLength(directory: string): number;
   /** What the model will take, before it is loaded. */
-  estimateBytes(directory: string): Promise<number>;
+  estimateBytes(facts: Omit<MemoryFacts, 'layout'>): Promise<number>;
   loadTimeoutMs: number;
   weights: Weights;
   memory: MemoryBudget;
@@ -50,9 +51,14 @@ export async function loadModel(dependencies: ModelLoaderDependencies, options: 
   const startedAt = clock.now();
   const { directory } = await dependencies.weights.ensure(model, { signal });
   const patience = AbortSignal.any([signal, AbortSignal.timeout(dependencies.loadTimeoutMs)]);
-  await dependencies.memory.reserve(tenant, await dependencies.estimateBytes(directory), patience);
+  const contextLength = dependencies.contextLength(directory);
+  if (contextLength < model.entry.contextLength) {
+    const catalog = model.entry.contextLength;
+    logger.warn({ model: name, contextLength, catalog }, 'the catalog has a longer context than the weights');
+  }
+  await dependencies.memory.reserve(tenant, await dependencies.estimateBytes({ directory, contextLength }), patience);
   signal.throwIfAborted();
-  const spec = loadSpecOf(model, layout, directory);
+  const spec = { ...loadSpecOf(model, layout, directory), contextLength };
   const set = createReplicaSet({
     slug: model.entry.slug,
     name,

@@ -1,5 +1,7 @@
+import { join } from 'node:path';
 import { type Static, Type } from 'typebox';
 import { count, type Driver, ENCODER_PLACES, fileName, PROCESS_BYTES, totalFileBytes } from '../driver.ts';
+import { readGgufHeader } from './gguf-header.ts';
 
 const fields = { model: fileName };
 const options = Type.Object(fields);
@@ -37,6 +39,10 @@ export const llama = {
       const threads = llamaThreads || Math.max(1, cores - 1);
       const parallelSequences = task === 'chat' ? llamaSequences : 1;
       return { processes: 1, threads, parallelSequences, places: task === 'chat' ? parallelSequences : ENCODER_PLACES };
+    },
+    facts({ options: { model } }, directory) {
+      const header = readGgufHeader(join(directory, model));
+      return { contextLength: header?.contextLength, dimensions: header?.embeddingLength };
     },
     async memoryBytes({ options: { model } }, { directory, layout, contextLength }) {
       const weightsBytes = await totalFileBytes(directory, [model, `${model}_data`]);

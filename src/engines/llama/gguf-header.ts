@@ -1,0 +1,120 @@
+import { closeSync, openSync, readSync } from 'node:fs';
+
+/** What the metadata of a GGUF file says of its model. */
+export interface GgufHeader {
+  architecture: string;
+  contextLength: number | undefined;
+  embeddingLength: number | undefined;
+}
+
+const MAGIC = 'GGUF';
+const CHUNK_BYTES = 64 * 1024;
+const MAX_ENTRIES = 10_000;
+const MAX_STRING_BYTES = 16 * 1024 * 1024;
+const STRING = 8;
+const ARRAY = 9;
+/** Bytes of the types with a fixed size, by type number. */
+const SIZES: Record<number, number> = { 0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8 };
+const UNSIGNED_32 = 4;
+const UNSIGNED_64 = 10;
+
+class GgufError extends Error {}
+
+/** Reads a file forwards; what is skipped is not read. */
+function createCursor(descriptor: number) {
+  let chunk = Buffer.alloc(0);
+  let start = 0;
+  let position = 0;
+
+  function take(bytes: number): Buffer {
+    if (position < start || position + bytes > start + chunk.length) {
+      const buffer = Buffer.alloc(Math.max(bytes, CHUNK_BYTES));
+      chunk = buffer.subarray(0, readSync(descriptor, buffer, 0, buffer.length, position));
+      start = position;
+      if (chunk.length < bytes) throw new GgufError('The file is cut off');
+    }
+    const offset = position - start;
+    position += bytes;
+    return chunk.subarray(offset, offset + bytes);
+  }
+
+  const unsigned32 = () => take(4).readUInt32LE();
+  const unsigned64 = () => Number(take(8).readBigUInt64LE());
+
+  function text(): string {
+    const bytes = unsigned64();
+    if (bytes > MAX_STRING_BYTES) throw new GgufError('A text is too long');
+    return take(bytes).toString('utf8');
+  }
+
+  function skip(type: number): void {
+    const size = SIZES[type];
+    if (size !== undefined) {
+      position += size;
+    } else if (type === STRING) {
+      const bytes = unsigned64();
+      position += bytes;
+    } else if (type === ARRAY) {
+      skipArray();
+    } else {
+      throw new GgufError(`There is no type ${type}`);
+    }
+  }
+
+  function skipArray(): void {
+    const itemType = unsigned32();
+    const items = unsigned64();
+    const size = SIZES[itemType];
+    if (size !== undefined) {
+      position += size * items;
+      return;
+    }
+    for (let index = 0; index < items; index += 1) skip(itemType);
+  }
+
+  return { take, unsigned32, unsigned64, text, skip };
+}
+
+/** Undefined when the file is missing or not GGUF. Reads only the beginning: the fields of interest come before the vocabulary. */
+export function readGgufHeader(path: string): GgufHeader | undefined {
+  let descriptor: number;
+  try {
+    descriptor = openSync(path, 'r');
+  } catch {
+    return undefined;
+  }
+  try {
+    return parse(createCursor(descriptor));
+  } catch (error) {
+    if (error instanceof GgufError) return undefined;
+    throw error;
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+function parse(cursor: ReturnType<typeof createCursor>): GgufHeader | undefined {
+  if (cursor.take(4).toString('latin1') !== MAGIC) return undefined;
+  if (cursor.unsigned32() < 2) return undefined;
+  // The number of tensors.
+  cursor.unsigned64();
+  const entries = cursor.unsigned64();
+  if (entries > MAX_ENTRIES) return undefined;
+  let architecture: string | undefined;
+  const numbers = new Map<string, number>();
+  for (let index = 0; index < entries; index += 1) {
+    const key = cursor.text();
+    const type = cursor.unsigned32();
+    if (key === 'general.architecture' && type === STRING) architecture = cursor.text();
+    else if (type === UNSIGNED_32) numbers.set(key, cursor.unsigned32());
+    else if (type === UNSIGNED_64) numbers.set(key, cursor.unsigned64());
+    else cursor.skip(type);
+    if (numbers.has(`${architecture}.context_length`) && numbers.has(`${architecture}.embedding_length`)) break;
+  }
+  if (architecture === undefined) return undefined;
+  return {
+    architecture,
+    contextLength: numbers.get(`${architecture}.context_length`),
+    embeddingLength: numbers.get(`${architecture}.embedding_length`),
+  };
+}
