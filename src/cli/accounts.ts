@@ -1,5 +1,6 @@
 import { openAdministration } from '../compose/administration.ts';
-import { isoTime, isoTimeOrNull } from '../domain/dates.ts';
+import { accountToWire } from '../compose/wire-shapes.ts';
+import { isoTime } from '../domain/dates.ts';
 import { type Account, accountStatus, definedFields } from '../domain/principal.ts';
 import { nothing, one, readAction } from './actions.ts';
 import { type Command, CommandFailed, UsageError } from './command.ts';
@@ -17,14 +18,6 @@ function accountTable(accounts: readonly Account[]): string {
   ]);
   return table(['ID', 'NAME', 'STATE', 'LIMITS', 'CREATED'], rows);
 }
-
-const accountToJson = (account: Account) => ({
-  ...account,
-  createdAt: isoTime(account.createdAt),
-  suspendedAt: isoTimeOrNull(account.suspendedAt),
-  deletedAt: isoTimeOrNull(account.deletedAt),
-  erasedAt: isoTimeOrNull(account.erasedAt),
-});
 
 const ACTIONS = {
   create: one('a name'),
@@ -67,7 +60,7 @@ export const accountsCommand: Command = {
       if (account !== undefined) return account;
       throw new CommandFailed(`there is no account '${name}'; 'baobab accounts list' shows them`);
     }
-    const show = (account: Account, text: string) => print(values.json ? JSON.stringify(accountToJson(account)) : text);
+    const show = (account: Account, text: string) => print(values.json ? JSON.stringify(accountToWire(account)) : text);
 
     if (action === 'create') {
       const account = await accounts.create(name, limits);
@@ -86,7 +79,7 @@ export const accountsCommand: Command = {
       show(account, `deleted account ${name} (${account.id}); a running server erases its content within a minute`);
     } else {
       const all = await accounts.list();
-      print(values.json ? JSON.stringify(all.map(accountToJson)) : accountTable(all));
+      print(values.json ? JSON.stringify(all.map(accountToWire)) : accountTable(all));
     }
   },
 };

@@ -75,7 +75,14 @@ it('lists batches with their progress', async () => {
   const [, first, second] = (await run('list')).split('\n');
   expect(first).toMatch(/batch_running +default +\/v1\/embeddings +in_progress +5 of 10, 1 failed +2026-01-01/);
   expect(second).toMatch(/batch_done +default +\/v1\/embeddings +completed/);
-  expect(JSON.parse(await run('list', '--limit', '1', '--json'))).toHaveLength(1);
+  const listed = JSON.parse(await run('list', '--limit', '1', '--json'));
+  expect(listed).toHaveLength(1);
+  expect(listed[0]).toMatchObject({
+    id: 'batch_running',
+    account_id: 'acct_1',
+    input_file_id: 'file_1',
+    object: 'batch',
+  });
   await expect(run('list', '--account', 'nobody')).rejects.toThrow(/no account 'nobody'/);
 });
 

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openAdministration } from '../compose/administration.ts';
+import { batchToWire } from '../compose/wire-shapes.ts';
 import { type Batch, isActive } from '../domain/batch.ts';
 import { systemClock } from '../runtime/clock.ts';
 import { nothing, one, readAction } from './actions.ts';
@@ -59,6 +60,7 @@ export const batchesCommand: Command = {
       if (batch === undefined) throw new CommandFailed(`there is no batch '${id}'; 'baobab batches list' shows them`);
       return batch;
     }
+    const toJson = (batch: Batch) => ({ account_id: batch.accountId, key_id: batch.keyId, ...batchToWire(batch) });
     const accountName = async (accountId: string) => (await accounts.find(accountId))?.name ?? accountId;
 
     async function watch(): Promise<Batch> {
@@ -80,7 +82,7 @@ export const batchesCommand: Command = {
         throw new CommandFailed(`there is no account '${values.account}'; 'baobab accounts list' shows them`);
       }
       const found = await batches.list({ accountId: owner?.id, limit: integerOption('limit', values.limit) ?? 50 });
-      if (values.json) print(JSON.stringify(found));
+      if (values.json) print(JSON.stringify(found.map(toJson)));
       else {
         const names = new Map((await accounts.list()).map((each) => [each.id, each.name]));
         const rows = found.map((batch) => [
@@ -95,7 +97,7 @@ export const batchesCommand: Command = {
       }
     } else if (action === 'show') {
       const batch = values.watch ? await watch() : await find();
-      print(values.json ? JSON.stringify(batch) : details(batch, await accountName(batch.accountId)));
+      print(values.json ? JSON.stringify(toJson(batch)) : details(batch, await accountName(batch.accountId)));
     } else {
       await find();
       // A running server sees this within a second and ends the batch. Otherwise the next start does.
@@ -103,7 +105,7 @@ export const batchesCommand: Command = {
       const batch = await find();
       if (batch.cancellingAt === null)
         throw new CommandFailed(`the batch '${id}' is '${batch.status}': nothing to cancel`);
-      print(values.json ? JSON.stringify(batch) : `${batch.id} ${batch.status}, ${done(batch)}`);
+      print(values.json ? JSON.stringify(toJson(batch)) : `${batch.id} ${batch.status}, ${done(batch)}`);
     }
   },
 };

@@ -1,4 +1,5 @@
 import { openAdministration } from '../compose/administration.ts';
+import { keyToWire } from '../compose/wire-shapes.ts';
 import { isoTime, isoTimeOrNull } from '../domain/dates.ts';
 import { type Account, type ApiKey, definedFields } from '../domain/principal.ts';
 import { nothing, one, readAction } from './actions.ts';
@@ -28,14 +29,6 @@ function keyTable(keys: readonly ApiKey[], accounts: readonly Account[]): string
   ]);
   return table(['ID', 'KEY', 'NAME', 'ACCOUNT', 'STATE', 'LAST USED', 'LIMITS', 'MODELS', 'SCOPES'], rows);
 }
-
-const keyToJson = (key: ApiKey) => ({
-  ...key,
-  createdAt: isoTime(key.createdAt),
-  expiresAt: isoTimeOrNull(key.expiresAt),
-  revokedAt: isoTimeOrNull(key.revokedAt),
-  lastUsedAt: isoTimeOrNull(key.lastUsedAt),
-});
 
 const ACTIONS = {
   create: one('a name'),
@@ -81,7 +74,7 @@ export const keysCommand: Command = {
       return found;
     }
     const printSecret = (key: ApiKey, secret: string, text: string) => {
-      if (values.json) print(JSON.stringify({ ...keyToJson(key), secret }));
+      if (values.json) print(JSON.stringify({ ...keyToWire(key), secret }));
       else print(`${text}\n\n    ${secret}\n\nStore it now: it is not shown again.`);
     };
 
@@ -92,15 +85,15 @@ export const keysCommand: Command = {
     } else if (action === 'list') {
       const owner = values.account === undefined ? undefined : await account(values.account);
       const found = await keys.listKeys(owner?.id);
-      print(values.json ? JSON.stringify(found.map(keyToJson)) : keyTable(found, await accounts.list()));
+      print(values.json ? JSON.stringify(found.map(keyToWire)) : keyTable(found, await accounts.list()));
     } else if (action === 'update') {
       const changes = definedFields({ ...rights, name: values.name });
       if (Object.keys(changes).length === 0) throw new UsageError('nothing to change was given; try --rpm 60');
       const key = known(await keys.updateKey(subject, changes));
-      print(values.json ? JSON.stringify(keyToJson(key)) : keyTable([key], await accounts.list()));
+      print(values.json ? JSON.stringify(keyToWire(key)) : keyTable([key], await accounts.list()));
     } else if (action === 'revoke') {
       const key = known(await keys.revokeKey(subject));
-      print(values.json ? JSON.stringify(keyToJson(key)) : `revoked ${key.id}`);
+      print(values.json ? JSON.stringify(keyToWire(key)) : `revoked ${key.id}`);
     } else {
       const rotated = known(await keys.rotateKey(subject, durationOption('grace', values.grace ?? '24h') ?? 0));
       const { revokedAt, expiresAt } = rotated.previous;

@@ -3,6 +3,7 @@ import { isoTimeOrNull } from '../domain/dates.ts';
 import type { ModelEntry } from '../domain/model.ts';
 import type { WeightsStore } from '../models/store.ts';
 import type { CatalogService } from '../services/catalog.ts';
+import { snakeKeys } from '../validation/names.ts';
 import { formatBytes } from './progress.ts';
 import { table } from './table.ts';
 
@@ -29,7 +30,7 @@ export async function listModels({ store, entries, catalog, engines, json, print
     const engine = engines?.find(({ model }) => model === `${entry.slug}@${version.version}`);
     const bytes = state === undefined ? null : state.status === 'present' ? state.bytesOnDisk : state.totalBytes;
     return {
-      slug: entry.slug,
+      id: entry.slug,
       version: version.version,
       modality: entry.modality,
       weights: state?.status ?? 'upstream only',
@@ -37,21 +38,21 @@ export async function listModels({ store, entries, catalog, engines, json, print
       engine: engine?.status ?? null,
       reason: engine?.reason ?? state?.reason ?? null,
       upstreams: engine?.upstreams ?? [],
-      deprecatedAt: isoTimeOrNull(version.deprecatedAt),
+      deprecated_at: isoTimeOrNull(version.deprecatedAt),
     };
   });
   if (json) {
-    print(JSON.stringify(rows));
+    print(JSON.stringify(snakeKeys(rows)));
     return;
   }
   const cells = rows.map((row) => [
-    row.slug,
+    row.id,
     row.version,
     row.modality,
     row.weights,
     row.bytes === null ? '-' : formatBytes(row.bytes),
     row.engine ?? '-',
-    [row.deprecatedAt === null ? '' : `removed on ${row.deprecatedAt.slice(0, 10)}`, row.reason ?? '']
+    [row.deprecated_at === null ? '' : `removed on ${row.deprecated_at.slice(0, 10)}`, row.reason ?? '']
       .filter(Boolean)
       .join('; '),
   ]);

@@ -7,6 +7,7 @@ import { parseReference } from '../domain/slug.ts';
 import { createLogger } from '../logging/logger.ts';
 import type { StoredModel } from '../models/store.ts';
 import { systemClock } from '../runtime/clock.ts';
+import { snakeKeys } from '../validation/names.ts';
 import { nothing, one, readAction, several } from './actions.ts';
 import { type Command, type CommandContext, CommandFailed, UsageError } from './command.ts';
 import { listModels } from './models-list.ts';
@@ -42,7 +43,8 @@ async function showLoaded({ config, print }: CommandContext, asJson: boolean): P
   const reports = await askEngines(config.dataDir);
   if (reports === undefined) throw new CommandFailed('no server is running on this data directory');
   if (asJson) {
-    print(JSON.stringify(reports));
+    const shown = reports.map((report) => ({ ...report, loadedAt: isoTimeOrNull(report.loadedAt) }));
+    print(JSON.stringify(snakeKeys(shown)));
     return;
   }
   const rows = reports.map((report) => [

@@ -62,7 +62,7 @@ it('shows every account in the order of time', async () => {
   expect(csv[1]).toMatch(/,team,acme\/one,1,/);
   expect(JSON.parse(await run(...window, '--json'))).toMatchObject({
     buckets: [{ account: 'team' }, { account: 'default' }, { account: 'team' }],
-    totals: { requests: 3, costNanoUsd: '0.000006' },
+    totals: { requests: 3, cost_usd: 0.000006, prompt_tokens: 30 },
   });
 });
 

@@ -1,4 +1,5 @@
 import { openAdministration } from '../compose/administration.ts';
+import { bucketToWire, sumsToWire } from '../compose/wire-shapes.ts';
 import { usdText } from '../domain/money.ts';
 import type { UsageWindow } from '../domain/usage-window.ts';
 import type { UsageBucket, UsageSums } from '../services/usage.ts';
@@ -99,7 +100,11 @@ export const usageCommand: Command = {
     const startOf = ({ start }: UsageBucket) =>
       window.bucket === 'hour' ? start.slice(0, 16) : start.slice(0, window.bucket === 'day' ? 10 : 7);
     if (values.json) {
-      print(JSON.stringify({ buckets, totals }, (_, value) => (typeof value === 'bigint' ? usdText(value) : value)));
+      const shown = buckets.map((bucket) => ({
+        ...(bucket.account === undefined ? {} : { account: bucket.account }),
+        ...bucketToWire(bucket),
+      }));
+      print(JSON.stringify({ object: 'usage', buckets: shown, totals: sumsToWire(totals) }));
     } else if (values.csv) {
       print(['start', 'end', ...groups.map(([group]) => group), ...COUNTS.map(snake), 'cost_usd'].join(','));
       for (const bucket of buckets) {

@@ -9,7 +9,7 @@ interface KeyAnswer {
   id: string;
   secret: string;
   scopes: string[];
-  expiresAt: string | null;
+  expires_at: string | null;
 }
 
 const SLUG = 'baai/bge-small-en-v1.5';
@@ -125,7 +125,7 @@ describe('keys beside a running server', () => {
     expect((await baobab(server.dataDir, ['accounts', 'delete', 'changing'])).stderr).toMatch(/add --yes to do it/);
     expect((await embed()).status).toBe(200);
     const deleted = await baobabJson(server.dataDir, ['accounts', 'delete', 'changing', '--yes']);
-    expect(deleted).toMatchObject({ deletedAt: expect.any(String), erasedAt: null });
+    expect(deleted).toMatchObject({ deleted_at: expect.any(String), erased_at: null });
     await expectSeen(async () => (await embed()).status, 403);
   });
 

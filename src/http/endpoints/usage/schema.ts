@@ -35,7 +35,7 @@ export const UsageResponse = Type.Object({
   totals: Type.Object(sums),
 });
 
-const sumsToWire = (used: UsageSums) => ({
+export const sumsToWire = (used: UsageSums) => ({
   prompt_tokens: used.promptTokens,
   completion_tokens: used.completionTokens,
   cache_read_tokens: used.cacheReadTokens,
@@ -44,7 +44,7 @@ const sumsToWire = (used: UsageSums) => ({
   cost_usd: usdNumber(used.costNanoUsd),
 });
 
-function bucketToWire(bucket: UsageBucket): Static<typeof Bucket> {
+export function bucketToWire(bucket: UsageBucket): Static<typeof Bucket> {
   const { start, end, model, region, keyId, keyName } = bucket;
   return {
     start,

@@ -1,0 +1,39 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { loadConfig } from '../config/load.ts';
+import { accountsCommand } from './accounts.ts';
+import type { Command } from './command.ts';
+import { keysCommand } from './keys.ts';
+
+let directory: string;
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'baobab-cli-'));
+});
+afterAll(() => rm(directory, { recursive: true, force: true }));
+
+async function run(command: Command, ...args: string[]): Promise<string> {
+  const { config, rest } = loadConfig({ args, env: { BAOBAB_DATA_DIR: directory }, workingDirectory: directory });
+  const printed: string[] = [];
+  const print = (text: string) => printed.push(text);
+  await command.run({ args: rest, config, configFile: undefined, locate: () => '', env: {}, print });
+  return printed.join('\n');
+}
+
+it('prints JSON with the names and amounts of the HTTP API', async () => {
+  const account = JSON.parse(await run(accountsCommand, 'create', 'team', '--monthly-budget', '12.5', '--json'));
+  expect(account).toMatchObject({ object: 'account', monthly_budget_usd: 12.5, suspended_at: null, status: 'active' });
+  const rights = ['--models', 'baobab/*', '--monthly-budget', '0.25'];
+  const key = JSON.parse(await run(keysCommand, 'create', 'ci', '--account', 'team', ...rights, '--json'));
+  expect(key).toMatchObject({
+    object: 'key',
+    account_id: account.id,
+    allowed_models: ['baobab/*'],
+    monthly_budget_usd: 0.25,
+    secret: expect.stringMatching(/^bao_sk_/),
+  });
+  const listed = JSON.parse(await run(keysCommand, 'list', '--json'));
+  expect(listed).toMatchObject([{ id: key.id, monthly_budget_usd: 0.25, last_used_at: null }]);
+  expect(JSON.stringify([account, key, listed])).not.toMatch(/[a-z][A-Z]\w*":/);
+});
