@@ -1,4 +1,5 @@
 import { type Conversion, countOf, inside, type Place } from './conversion.ts';
+import { blockWays } from './grammar-rules.ts';
 import { list, SPACE, tail } from './json-grammar.ts';
 import { cannotExpress, type SchemaObject } from './schema-document.ts';
 
@@ -17,7 +18,8 @@ export function arrayGrammar({ rules, shapes, convert }: Conversion, schema: Sch
   const max = others === false || (tuple.length > 0 && others === undefined && min === 0) ? 0 : most - leading.length;
   if (min > max) throw cannotExpress(place.location, 'minItems', 'too few items are allowed');
   const shaped = (name: string, items: readonly string[]) => {
-    shapes.set(name, { type: 'list', starts: '[', items });
+    const ways = blockWays(min, max);
+    shapes.set(name, { type: 'list', starts: '[', items, ways, location: place.location, keyword: 'maxItems' });
     return name;
   };
   if (max === 0) {

@@ -106,8 +106,8 @@ const WRITTEN_OUT = 200;
 /** Longer than any answer: the same as no bound. */
 const UNREACHABLE = 1_000_000;
 
-/** A text can be matched in up to three ways then: in the blocks, after them, or up to the very end. */
-export const isWrittenInBlocks = (min: number, max: number) => max <= UNREACHABLE && max - min > WRITTEN_OUT;
+/** A text matches a repetition in blocks in up to three ways at once: in the blocks, after them, or up to the very end. */
+export const blockWays = (min: number, max: number) => (max <= UNREACHABLE && max - min > WRITTEN_OUT ? 3 : 1);
 
 /** Between `min` and `max` times an expression that is a single GBNF element. */
 export function repeat(rules: GrammarRules, element: string, min: number, max = Number.POSITIVE_INFINITY): string {

@@ -7,7 +7,7 @@ export type Shape =
   | { type: 'scalar'; starts: string; ways: number; texts?: ReadonlySet<string> | undefined }
   | { type: 'object'; members: readonly ShapeMember[] }
   /** An array, or an object whose names are free. */
-  | { type: 'list'; starts: '[' | '{'; items: readonly string[] }
+  | { type: 'list'; starts: '[' | '{'; items: readonly string[]; ways: number; location: FieldPath; keyword: string }
   | { type: 'choice'; alternatives: readonly string[]; location: FieldPath; keyword: string }
   | { type: 'alias'; of: string };
 
@@ -42,9 +42,17 @@ export function checkWidth(shapes: Shapes, root: string, budget: CompileBudget):
     // A rule that contains itself is as wide as its other parts.
     widths.set(rule, 0);
     const shape = shapeOf(rule);
-    const width =
-      shape.type === 'choice' ? choiceWidth(shape) : Math.max(1, ...partsOf(shape).map(widthOf), ways(shape));
+    const width = shape.type === 'choice' ? choiceWidth(shape) : partsWidth(shape);
     widths.set(rule, width);
+    return width;
+  };
+
+  const partsWidth = (shape: Exclude<Shape, { type: 'alias' }>): number => {
+    const inner = Math.max(1, ...partsOf(shape).map(widthOf));
+    if (shape.type === 'scalar') return shape.ways;
+    if (shape.type !== 'list') return inner;
+    const width = shape.ways * inner;
+    if (width > MAX_ALTERNATIVES) throw tooComplex(shape.location, shape.keyword, 'use a bound of at most 200 here');
     return width;
   };
 
@@ -86,11 +94,10 @@ export function checkWidth(shapes: Shapes, root: string, budget: CompileBudget):
       budget.spend(1, location, keyword);
       const otherShape = shapeOf(other);
       if (!startAlike(shape, otherShape)) continue;
-      const parts =
-        shape.type === 'object' && otherShape.type === 'object' ? commonMembers(shape, otherShape) : partsOf(shape);
+      const bothObjects = shape.type === 'object' && otherShape.type === 'object';
+      const parts = bothObjects ? commonMembers(shape, otherShape) : [alternative];
       budget.spend(parts.length, location, keyword);
       for (const part of parts) shared.add(part);
-      if (shape.type === 'scalar') shared.add(alternative);
     }
     return [...shared];
   };
@@ -144,8 +151,6 @@ function partsOf(shape: Shape): readonly string[] {
       return [];
   }
 }
-
-const ways = (shape: Shape) => (shape.type === 'scalar' ? shape.ways : 1);
 
 function startsOf(shape: Shape): string {
   if (shape.type === 'object') return '{';

@@ -12,6 +12,9 @@ export interface NumberRange {
 const MAX_DIGITS = 15;
 const LARGEST = 10 ** MAX_DIGITS - 1;
 
+/** Ranges of several lengths may begin with the same digits. */
+const BOUNDED_WAYS = 16;
+
 /** The numbers of a schema with `minimum`, `maximum` and the like. */
 export function numberSchemaGrammar(
   { rules, shapes }: Conversion,
@@ -34,7 +37,8 @@ export function numberSchemaGrammar(
     : numberGrammar(range, exclusive);
   if (expression === undefined) throw cannotExpress(location, 'minimum', 'no number is between the bounds');
   const name = rules.add(whole ? 'integer' : 'number', expression);
-  shapes.set(name, { type: 'scalar', starts: '0', ways: 1 });
+  const bounded = range.min > -Infinity || range.max < Infinity;
+  shapes.set(name, { type: 'scalar', starts: '0', ways: bounded ? BOUNDED_WAYS : 4 });
   return name;
 }
 

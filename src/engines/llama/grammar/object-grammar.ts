@@ -1,6 +1,6 @@
 import { checkAlternatives } from './budget.ts';
 import { type Conversion, countOf, inside, type Place } from './conversion.ts';
-import { literal } from './grammar-rules.ts';
+import { blockWays, literal } from './grammar-rules.ts';
 import { jsonRules, list, memberList, SPACE } from './json-grammar.ts';
 import { assertionKeys, cannotExpress, isObject, type SchemaObject } from './schema-document.ts';
 
@@ -71,7 +71,9 @@ function mapGrammar({ rules, shapes, convert }: Conversion, { others, most, name
   const value = convert(others, inside(place, ['additionalProperties'], 'item'));
   const pair = rules.add(`${place.hint}-pair`, `${key} ":" ${SPACE} ${value}`);
   const rule = rules.add(place.hint, `"{" ${SPACE} ${list(rules, pair, 0, most)} "}"`);
-  shapes.set(rule, { type: 'list', starts: '{', items: [key, value] });
+  const { location } = place;
+  const ways = blockWays(0, most);
+  shapes.set(rule, { type: 'list', starts: '{', items: [key, value], ways, location, keyword: 'maxProperties' });
   return rule;
 }
 

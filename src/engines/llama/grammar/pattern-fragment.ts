@@ -1,4 +1,4 @@
-import { type GrammarRules, isWrittenInBlocks, repeat } from './grammar-rules.ts';
+import { blockWays, type GrammarRules, repeat } from './grammar-rules.ts';
 
 /** First and last code point, both included. */
 export type CodePoints = readonly (readonly [number, number])[];
@@ -83,7 +83,7 @@ export function repeated(rules: GrammarRules, part: Fragment, { min, max }: { mi
     more: mayGoOn ? union(part.more, part.first) : part.more,
     ambiguous: part.ambiguous || (max > 1 && overlaps(part.more, part.first)),
     positions: part.positions * (Number.isFinite(max) ? max : min + 1),
-    ways: isWrittenInBlocks(min, max) ? part.ways * 3 : part.ways,
+    ways: part.ways * blockWays(min, max),
   };
 }
 

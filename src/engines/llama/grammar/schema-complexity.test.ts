@@ -4,6 +4,7 @@ import { ApiError } from '../../../errors/api-error.ts';
 import { createBudget, MAX_ALTERNATIVES, MAX_STEPS } from './budget.ts';
 import { schemaGrammar } from './schema-grammar.ts';
 import { dice } from './testing/dice.ts';
+import { widestWalk } from './testing/gbnf-stacks.ts';
 import { createGbnfWalk } from './testing/gbnf-walk.ts';
 import { randomSchema } from './testing/random-schema.ts';
 
@@ -203,5 +204,68 @@ describe('alternatives that begin alike', () => {
     expect(compile(levels(20, 8, branch)).error).toBeUndefined();
     const node = choice(8, (index) => branch({ anyOf: [{ $ref: '#/$defs/node' }, { type: 'null' }] }, index));
     expect(compile({ $ref: '#/$defs/node', $defs: { node } }).error).toBeUndefined();
+  });
+});
+
+describe('a grammar that is accepted', () => {
+  /** The estimate from the schema leaves out small factors, such as optional white space. */
+  const MAX_STACKS = 2 * MAX_ALTERNATIVES;
+
+  /** A property that is nested to some depth inside alternatives, objects, maps and lists. */
+  const nested = fc.letrec<{ schema: object }>((tie) => ({
+    schema: fc.oneof(
+      { maxDepth: 5 },
+      fc.constantFrom<object>(
+        { type: 'integer', minimum: 3, maximum: 70_000 },
+        { type: 'string', maxLength: 300 },
+        string('^(a|ab){1,9}$'),
+      ),
+      fc.array(tie('schema'), { minLength: 1, maxLength: 4 }).map((anyOf) => ({ anyOf })),
+      fc.tuple(tie('schema'), fc.nat(9)).map(([a, kind]) => ({
+        type: 'object',
+        properties: { a, [`k${kind}`]: { const: kind } },
+        required: ['a'],
+      })),
+      tie('schema').map((additionalProperties) => ({ type: 'object', additionalProperties })),
+      fc.tuple(tie('schema'), fc.constantFrom(3, 150, 900)).map(([items, maxItems]) => ({
+        type: 'array',
+        items,
+        maxItems,
+      })),
+    ),
+  })).schema;
+
+  it.each([
+    ['random schemas', randomSchema as fc.Arbitrary<object>],
+    ['nested alternatives', nested],
+  ])('never has too many alternatives to follow at once: %s', (_, schemas) => {
+    let accepted = 0;
+    fc.assert(
+      fc.property(schemas, fc.nat(), (schema, seed) => {
+        const { grammar } = compile(schema);
+        if (grammar === undefined) return;
+        accepted++;
+        expect(widestWalk(grammar, dice(seed), 120)).toBeLessThanOrEqual(MAX_STACKS);
+      }),
+      { numRuns: 150 },
+    );
+    expect(accepted).toBeGreaterThan(50);
+  });
+
+  it.each([
+    { enum: texts(5_000) },
+    { type: 'object', properties: Object.fromEntries(texts(MAX_ALTERNATIVES).map((name) => [name, {}])) },
+    string('^(a{1,15}){1,15}$'),
+    string('(a|b){1,100}'),
+    string('^(((a{1,300}b){1,300}c){1,300}d){1,300}$'),
+  ])('stays below the limit in edge cases: %j', (schema) => {
+    const { grammar = '' } = compile(schema);
+    expect(widestWalk(grammar, dice(1), 300)).toBeLessThanOrEqual(MAX_STACKS);
+  });
+
+  it('is not one of long lists inside each other', () => {
+    let schema: object = { type: 'string' };
+    for (let level = 0; level < 6; level++) schema = { type: 'array', items: schema, maxItems: 900 };
+    expect(compile(schema).error?.message).toContain("'maxItems'");
   });
 });

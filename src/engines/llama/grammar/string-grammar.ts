@@ -1,6 +1,6 @@
 import { tooComplex } from './budget.ts';
 import { type Conversion, countOf, type Place } from './conversion.ts';
-import { repeat } from './grammar-rules.ts';
+import { blockWays, repeat } from './grammar-rules.ts';
 import { jsonRules } from './json-grammar.ts';
 import { ComplexPattern, patternGrammar, UnsupportedPattern } from './pattern-grammar.ts';
 import { cannotExpress, type SchemaObject } from './schema-document.ts';
@@ -37,8 +37,11 @@ function stringRule(conversion: Conversion, schema: SchemaObject, place: Place):
     return { name: rules.add(place.hint, `"\\"" ${rules.add(String(schema.format), format)} "\\""`), ways: 1 };
   }
   const { string, character } = jsonRules(rules);
-  if (!bounded) return { name: string, ways: 1 };
-  return { name: rules.add(place.hint, `"\\"" ${repeat(rules, character, least, most)} "\\""`), ways: 1 };
+  if (!bounded) return { name: string, ways: 2 };
+  return {
+    name: rules.add(place.hint, `"\\"" ${repeat(rules, character, least, most)} "\\""`),
+    ways: 2 * blockWays(least, most),
+  };
 }
 
 /** Up to 10 000 characters of patterns in a request. */

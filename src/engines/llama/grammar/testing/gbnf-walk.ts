@@ -1,11 +1,6 @@
 /** Writes random texts that a GBNF grammar accepts. An independent reading of the format, for tests. */
 export function createGbnfWalk(grammar: string, random: () => number) {
-  const rules = new Map(
-    grammar.split('\n').map((line) => {
-      const at = line.indexOf(' ::= ');
-      return [line.slice(0, at), parse(line.slice(at + 5))] as const;
-    }),
-  );
+  const rules = parseGrammar(grammar);
   const walk = (node: Node, depth: number): string => {
     switch (node.type) {
       case 'text':
@@ -59,9 +54,18 @@ export function createGbnfWalk(grammar: string, random: () => number) {
 
 const DEEP = 24;
 
-type Node =
+export function parseGrammar(grammar: string): Map<string, Node> {
+  return new Map(
+    grammar.split('\n').map((line) => {
+      const at = line.indexOf(' ::= ');
+      return [line.slice(0, at), parse(line.slice(at + 5))] as const;
+    }),
+  );
+}
+
+export type Node =
   | { type: 'text'; text: string }
-  | { type: 'class'; pick: (random: () => number) => string }
+  | { type: 'class'; pick: (random: () => number) => string; matches: (character: string) => boolean }
   | { type: 'rule'; name: string }
   | { type: 'sequence'; parts: readonly Node[] }
   | { type: 'choice'; branches: readonly Node[] }
@@ -152,9 +156,11 @@ function parse(source: string): Node {
     }
     position++;
     const inside = (code: number) => ranges.some(([from, to]) => code >= from && code <= to);
-    if (negated) return { type: 'class', pick: (random) => pickOutside(random, inside) };
+    const matches = (character: string) => inside(character.codePointAt(0) ?? 0) !== negated;
+    if (negated) return { type: 'class', matches, pick: (random) => pickOutside(random, inside) };
     return {
       type: 'class',
+      matches,
       pick: (random) => {
         const [from, to] = at(ranges, Math.floor(random() * ranges.length));
         return String.fromCodePoint(from + Math.floor(random() * (to - from + 1)));
