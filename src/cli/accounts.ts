@@ -5,8 +5,13 @@ import { type Account, accountStatus, definedFields } from '../domain/principal.
 import { nothing, one, readAction } from './actions.ts';
 import { type Command, CommandFailed, UsageError } from './command.ts';
 import { parseOptions } from './options.ts';
-import { LIMIT_OPTIONS, limitsFrom, limitsText } from './rights.ts';
+import { ACCOUNT_OPTIONS, accountSettingsFrom, limitsText } from './rights.ts';
 import { table } from './table.ts';
+
+function retentionText({ zeroRetention, fileRetentionDays }: Account): string {
+  const parts = [zeroRetention ? 'zero' : '', fileRetentionDays === null ? '' : `files ${fileRetentionDays} days`];
+  return parts.filter((part) => part !== '').join(', ') || '-';
+}
 
 function accountTable(accounts: readonly Account[]): string {
   const rows = accounts.map((each) => [
@@ -14,9 +19,10 @@ function accountTable(accounts: readonly Account[]): string {
     each.name,
     accountStatus(each),
     limitsText(each),
+    retentionText(each),
     isoTime(each.createdAt),
   ]);
-  return table(['ID', 'NAME', 'STATE', 'LIMITS', 'CREATED'], rows);
+  return table(['ID', 'NAME', 'STATE', 'LIMITS', 'RETENTION', 'CREATED'], rows);
 }
 
 const ACTIONS = {
@@ -30,23 +36,24 @@ const ACTIONS = {
 
 export const accountsCommand: Command = {
   usage: [
-    'create <name> [--rpm N] [--tpm N] [--monthly-budget USD] [--json]',
+    'create <name> [--rpm N] [--tpm N] [--monthly-budget USD] [--zero-retention yes|no] [--file-retention-days N] [--json]',
     'list [--json]',
-    "update <name> [--rpm N] [--tpm N] [--monthly-budget USD] [--json]    the word 'none' removes a limit",
+    'update <name> [--rpm N] [--tpm N] [--monthly-budget USD] [--zero-retention yes|no] [--file-retention-days N] [--json]\n' +
+      "                                                                       the word 'none' removes a limit",
     'suspend <name> [--json]                                               refuse its keys until it is resumed',
     'resume <name> [--json]',
     'delete <name> --yes [--json]                                          erase its files, batches and stored answers',
   ],
   async run({ args, config, print }) {
     const { values, positionals } = parseOptions(args, {
-      ...LIMIT_OPTIONS,
+      ...ACCOUNT_OPTIONS,
       yes: { type: 'boolean' },
       json: { type: 'boolean' },
     });
     const { action, following } = readAction('accounts', ACTIONS, positionals);
     const [name = ''] = following;
-    const limits = limitsFrom(values);
-    if (action === 'update' && Object.keys(definedFields(limits)).length === 0) {
+    const settings = accountSettingsFrom(values);
+    if (action === 'update' && Object.keys(definedFields(settings)).length === 0) {
       throw new UsageError('nothing to change was given; try --rpm 60');
     }
     if (action === 'delete' && !values.yes) {
@@ -63,10 +70,10 @@ export const accountsCommand: Command = {
     const show = (account: Account, text: string) => print(values.json ? JSON.stringify(accountToWire(account)) : text);
 
     if (action === 'create') {
-      const account = await accounts.create(name, limits);
+      const account = await accounts.create(name, settings);
       show(account, `created account ${account.name} (${account.id})`);
     } else if (action === 'update') {
-      const account = await accounts.update(await find(), limits);
+      const account = await accounts.update(await find(), settings);
       show(account, accountTable([account]));
     } else if (action === 'suspend') {
       const account = await accounts.suspend(await find());

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { definedFields } from '../domain/principal.ts';
-import { limitsText, rightsFrom } from './rights.ts';
+import { accountSettingsFrom, limitsText, rightsFrom } from './rights.ts';
 
 it('reads the given rights and leaves the others undefined', () => {
   expect(definedFields(rightsFrom({}))).toEqual({});
@@ -31,6 +31,18 @@ it("takes limits away by the word 'none', and not by an empty list", () => {
     expect(() => rightsFrom({ [option]: ' ,' })).toThrow(`--${option} must name at least one`);
   }
   expect(() => rightsFrom({ scopes: 'none' })).toThrow(/unknown scope 'none'/);
+});
+
+it('reads the settings of an account', () => {
+  expect(accountSettingsFrom({ 'zero-retention': 'yes', 'file-retention-days': '7', rpm: '5' })).toMatchObject({
+    zeroRetention: true,
+    fileRetentionDays: 7,
+    rpm: 5,
+    tpm: undefined,
+  });
+  const removed = accountSettingsFrom({ 'zero-retention': 'no', 'file-retention-days': 'none' });
+  expect(removed).toMatchObject({ zeroRetention: false, fileRetentionDays: null });
+  expect(() => accountSettingsFrom({ 'zero-retention': 'maybe' })).toThrow('--zero-retention must be yes or no');
 });
 
 it('prints limits in a short form', () => {

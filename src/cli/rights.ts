@@ -1,6 +1,6 @@
 import { parseTimestamp } from '../domain/dates.ts';
 import { usdText } from '../domain/money.ts';
-import type { AccountLimits, ApiKey, Changes, KeyRights } from '../domain/principal.ts';
+import type { AccountLimits, AccountSettings, ApiKey, Changes, KeyRights } from '../domain/principal.ts';
 import { parseScopes, type Scope } from '../domain/scopes.ts';
 import { OptionError } from './command.ts';
 import { dollarsOption, integerOption } from './options.ts';
@@ -9,6 +9,9 @@ const text = { type: 'string' } as const;
 
 /** The options for limits of keys and accounts. */
 export const LIMIT_OPTIONS = { rpm: text, tpm: text, 'monthly-budget': text } as const;
+
+/** The options for accounts. */
+export const ACCOUNT_OPTIONS = { ...LIMIT_OPTIONS, 'zero-retention': text, 'file-retention-days': text } as const;
 
 export const KEY_OPTIONS = {
   ...LIMIT_OPTIONS,
@@ -62,6 +65,18 @@ export const limitsFrom = (values: Values<typeof LIMIT_OPTIONS>): Changes<Accoun
   rpm: limit('rpm', values.rpm),
   tpm: limit('tpm', values.tpm),
   monthlyBudgetNanoUsd: dollars('monthly-budget', values['monthly-budget']),
+});
+
+function yesOrNoOption(name: string, given: string | undefined): boolean | undefined {
+  if (given === undefined) return undefined;
+  if (given !== 'yes' && given !== 'no') throw new OptionError(`--${name} must be yes or no`);
+  return given === 'yes';
+}
+
+export const accountSettingsFrom = (values: Values<typeof ACCOUNT_OPTIONS>): Changes<AccountSettings> => ({
+  ...limitsFrom(values),
+  zeroRetention: yesOrNoOption('zero-retention', values['zero-retention']),
+  fileRetentionDays: limit('file-retention-days', values['file-retention-days']),
 });
 
 export const rightsFrom = (values: Values<typeof KEY_OPTIONS>): Changes<Omit<KeyRights, 'name'>> => ({

@@ -42,7 +42,15 @@ export function composeFiles(options: {
     blobs,
     space,
     retention,
-    files: createFiles({ files: store.files, blobs, retention, settings: config.files, identity, clock }),
+    files: createFiles({
+      files: store.files,
+      accounts: store.accounts,
+      blobs,
+      retention,
+      settings: config.files,
+      identity,
+      clock,
+    }),
     schedule: createFileRetentionSchedule({
       retention,
       removeInterrupted: () => disk.sweepTemporary(clock.now() - startedAt),

@@ -15,6 +15,10 @@ export interface Account {
   rpm: number | null;
   tpm: number | null;
   monthlyBudgetNanoUsd: number | null;
+  /** Answers of idempotent requests are not stored. */
+  zeroRetention: boolean;
+  /** Files are deleted after this time. Null: the default applies. */
+  fileRetentionDays: number | null;
 }
 
 export interface ApiKey {
@@ -42,8 +46,13 @@ export interface ApiKey {
   lastUsedAt: number | null;
 }
 
-/** What operators may change of an account. */
 export type AccountLimits = Pick<Account, 'rpm' | 'tpm' | 'monthlyBudgetNanoUsd'>;
+
+/** What is kept of an account's requests, and for how long. */
+export type AccountRetention = Pick<Account, 'zeroRetention' | 'fileRetentionDays'>;
+
+/** What operators may change of an account. */
+export type AccountSettings = AccountLimits & AccountRetention;
 
 export const accountStatus = ({ deletedAt, suspendedAt }: Account): 'active' | 'suspended' | 'deleted' =>
   deletedAt !== null ? 'deleted' : suspendedAt !== null ? 'suspended' : 'active';

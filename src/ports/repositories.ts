@@ -1,4 +1,4 @@
-import type { Account, AccountLimits, AccountState, ApiKey, Changes, KeyRights } from '../domain/principal.ts';
+import type { Account, AccountSettings, AccountState, ApiKey, Changes, KeyRights } from '../domain/principal.ts';
 
 /** One interface per role. Every call resolves when its effect is durable. */
 export interface AccountRepository {
@@ -7,7 +7,7 @@ export interface AccountRepository {
   findByName(name: string): Promise<Account | undefined>;
   list(): Promise<Account[]>;
   /** Undefined fields stay as they are. */
-  update(id: string, changes: Changes<AccountLimits & AccountState>): Promise<Account | undefined>;
+  update(id: string, changes: Changes<AccountSettings & AccountState>): Promise<Account | undefined>;
 }
 
 export interface KeyRepository {

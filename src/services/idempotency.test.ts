@@ -44,7 +44,8 @@ beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'baobab-idempotency-'));
   store = await openStore({ kind: 'sqlite', path: join(directory, 'baobab.db') });
   blobs = createDiskBlobStore({ directory: join(directory, 'blobs'), now: Date.now });
-  for (const id of ['acct_1', 'acct_2', 'acct_3', 'acct_4']) await store.accounts.create(account({ id, name: id }));
+  for (const id of ['acct_1', 'acct_2', 'acct_3', 'acct_4', 'acct_5'])
+    await store.accounts.create(account({ id, name: id }));
 });
 afterAll(async () => {
   await store.close();
@@ -56,6 +57,7 @@ const request = (changes: Partial<IdempotentRequest> = {}): IdempotentRequest =>
   endpoint: 'POST /v1/embeddings',
   key: randomUUID(),
   bodyHash: 'body',
+  keepAnswer: true,
   signal: NEVER,
   ...changes,
 });
@@ -271,6 +273,22 @@ describe('idempotency', () => {
       await second.abandon();
     }
     expect((await replayed(service, of)).body).toHaveLength(150_000);
+  });
+
+  it('stores nothing of an account with zero retention, and honours the key while the request runs', async () => {
+    const service = newProcess();
+    const of = request({ keepAnswer: false, accountId: 'acct_5' });
+    const first = await run(service, of);
+    expect(await store.idempotency.stored('acct_5')).toEqual({ items: 1, bytes: 0 });
+    const waiting = replayed(service, of);
+    await expect(newProcess().begin({ ...of, bodyHash: 'other' })).rejects.toMatchObject({ status: 422 });
+    await first.complete({ ...ok(''), body: randomBytes(100_000) });
+    expect((await waiting).body).toHaveLength(100_000);
+    expect(await store.idempotency.stored('acct_5')).toEqual({ items: 0, bytes: 0 });
+    const second = await run(service, of);
+    expect(second.billingId).not.toBe(first.billingId);
+    await second.complete({ ...ok(''), body: null });
+    expect(await store.idempotency.stored('acct_5')).toEqual({ items: 0, bytes: 0 });
   });
 
   it('keeps no answer while the disk is low on space, and bills the retry once', async () => {

@@ -21,6 +21,8 @@ export interface IdempotentRequest {
   key: string;
   /** Equal for equal requests. */
   bodyHash: string;
+  /** False for accounts with zero retention: the key only protects while the request runs. */
+  keepAnswer: boolean;
   signal: AbortSignal;
 }
 
@@ -93,6 +95,8 @@ interface Pending {
   resolve(answer?: KeptAnswer): void;
 }
 
+type Claimed = Pick<IdempotentRequest, 'accountId' | 'keepAnswer'> & { id: string };
+
 type KeptAnswer = StoredAnswer & { blobKey: string };
 
 /**
@@ -138,7 +142,7 @@ export function createIdempotency(dependencies: IdempotencyDependencies): Idempo
     return { kind: 'replay', answer: { status, headers, body: bytes } };
   }
 
-  function startRun({ id, accountId, runId }: Omit<Ownership, 'ownerId'>, entry: Pending): Run {
+  function startRun(runId: string, { id, accountId, keepAnswer }: Claimed, entry: Pending): Run {
     const ownership: Ownership = { id, accountId, runId, ownerId };
     const blobKey = blobKeyOf(ownership);
     let ended = false;
@@ -177,7 +181,8 @@ export function createIdempotency(dependencies: IdempotencyDependencies): Idempo
         ended = true;
         const answer = body && { status, headers, body };
         try {
-          if (answer && body.length <= maxBodyBytes) await store(answer);
+          if (!keepAnswer) await repository.abandon(ownership);
+          else if (answer && body.length <= maxBodyBytes) await store(answer);
           else await repository.release(ownership);
         } finally {
           end(answer ? { ...answer, bytes: answer.body.length, blobKey } : undefined);
@@ -189,9 +194,10 @@ export function createIdempotency(dependencies: IdempotencyDependencies): Idempo
   return {
     maxBodyBytes,
 
-    async begin(request) {
-      assertKey(request.key);
-      const id = recordId(request);
+    async begin(sent) {
+      assertKey(sent.key);
+      const id = recordId(sent);
+      const request = sent.keepAnswer ? sent : { ...sent, bodyHash: keyedHash(sent) };
       for (;;) {
         const running = pending.get(id);
         if (!running) break;
@@ -210,7 +216,7 @@ export function createIdempotency(dependencies: IdempotencyDependencies): Idempo
       try {
         const record = await settleClaim(id, request);
         if (record.bodyHash !== request.bodyHash) throw keyReused();
-        if (!record.answer) return startRun({ ...record, accountId: request.accountId }, entry);
+        if (!record.answer) return startRun(record.runId, { ...request, id }, entry);
         const answer = { ...record.answer, blobKey: blobKeyOf(record) };
         giveUp(answer);
         return await replay(answer);
@@ -248,6 +254,10 @@ const isKept = (status: number): boolean => (status >= 200 && status < 300) || K
 
 const recordId = ({ accountId, endpoint, key }: IdempotentRequest): string =>
   createHash('sha256').update(`${accountId}\n${endpoint}\n${key}`).digest('hex');
+
+/** Tells nothing about the body without the key, which is not stored. */
+const keyedHash = ({ key, bodyHash }: IdempotentRequest): string =>
+  createHash('sha256').update(`${key}\n${bodyHash}`).digest('hex');
 
 const blobKeyOf = ({ id, runId }: { id: string; runId: string }): string =>
   `idempotency/${id.slice(0, 2)}/${id}-${runId}`;

@@ -110,7 +110,9 @@ describe('keys beside a running server', () => {
     expect(await baobabJson<KeyAnswer>(server.dataDir, renamed)).toMatchObject({ id, rpm: null, name: 'new' });
     await expectSeen(embed, { status: 200, rpm: 500, tpm: 9_000 });
     const account = await baobab(server.dataDir, ['accounts', 'update', 'changing', '--rpm', '700', '--tpm', '8000']);
-    expect(account.stdout).toMatch(/^ID +NAME +STATE +LIMITS +CREATED\n\S+ +changing +active +700 rpm, 8000 tpm /);
+    expect(account.stdout).toMatch(
+      /^ID +NAME +STATE +LIMITS +RETENTION +CREATED\n\S+ +changing +active +700 rpm, 8000 tpm +- /,
+    );
     await expectSeen(embed, { status: 200, rpm: 700, tpm: 9_000 });
     await baobabJson(server.dataDir, ['accounts', 'update', 'changing', '--monthly-budget', '0']);
     await expectSeen(async () => (await embed()).status, 429);

@@ -10,6 +10,8 @@ export const account = (changes: Partial<Account> = {}): Account => ({
   rpm: null,
   tpm: null,
   monthlyBudgetNanoUsd: null,
+  zeroRetention: false,
+  fileRetentionDays: null,
   ...changes,
 });
 

@@ -33,6 +33,7 @@ async function serve(number: string): Promise<void> {
     endpoint: 'POST /v1/embeddings',
     key: `request-${number}`,
     bodyHash: number,
+    keepAnswer: true,
     signal: new AbortController().signal,
   });
   if (begun.kind === 'run') {

@@ -53,6 +53,7 @@ describe('a deleted account', () => {
       endpoint: 'POST /v1/embeddings',
       key: randomUUID(),
       bodyHash: 'hash',
+      keepAnswer: true,
       signal: new AbortController().signal,
     };
     const run = await idempotency.begin(request);

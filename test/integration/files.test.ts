@@ -299,6 +299,20 @@ describe('quota, retention and clean-up after a crash', () => {
     expect(await bed.blobFiles()).toEqual([]);
   });
 
+  it('deletes files after the retention of their account', async () => {
+    const owner = await bed.caller();
+    const { id } = owner.principal.account;
+    const before = await put('before', owner);
+    await bed.store.accounts.update(id, { fileRetentionDays: 2 });
+    const after = await put('after', owner);
+    expect(before.expiresAt - before.createdAt).toBe(30 * DAY_MS);
+    expect(after.expiresAt - after.createdAt).toBe(2 * DAY_MS);
+    bed.advance(2 * DAY_MS);
+    await bed.retention.sweep();
+    expect((await bed.files.list(id, { limit: 10, order: 'asc' })).files).toEqual([before]);
+    await bed.files.remove(id, before.id);
+  });
+
   it('keeps the bytes of a deleted file until the job that reads it ends', async () => {
     const owner = await bed.caller();
     const file = await put('read me', owner);

@@ -76,6 +76,7 @@ export const idempotencyKeys = plugin<IdempotencyOptions>(async (server, { idemp
       key,
       // The same body for another region is another request.
       bodyHash: hashBody(`${hash}\n${request.headers['x-service-region'] ?? ''}`),
+      keepAnswer: !principalOf(request).account.zeroRetention,
       signal: disconnectSignal(reply),
     });
     if (begun.kind === 'run') {

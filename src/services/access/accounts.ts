@@ -1,4 +1,4 @@
-import type { Account, AccountLimits, AccountState, Changes } from '../../domain/principal.ts';
+import type { Account, AccountSettings, AccountState, Changes } from '../../domain/principal.ts';
 import { errors } from '../../errors/errors.ts';
 import { fieldText } from '../../errors/fields.ts';
 import type { Clock } from '../../ports/clock.ts';
@@ -7,9 +7,9 @@ import { DuplicateError } from '../../ports/store-errors.ts';
 import { createId } from '../../runtime/ids.ts';
 
 export interface AccountsService {
-  create(name: string, limits?: Changes<AccountLimits>): Promise<Account>;
+  create(name: string, settings?: Changes<AccountSettings>): Promise<Account>;
   /** Undefined fields stay as they are, null removes a limit. */
-  update(account: Account, limits: Changes<AccountLimits>): Promise<Account>;
+  update(account: Account, settings: Changes<AccountSettings>): Promise<Account>;
   list(): Promise<Account[]>;
   /** By id or by name. */
   find(idOrName: string): Promise<Account | undefined>;
@@ -36,13 +36,13 @@ export function checkNotDeleted(account: Account): void {
 }
 
 export function createAccounts({ accounts, clock }: AccountsDependencies): AccountsService {
-  async function change(account: Account, changes: Changes<AccountLimits & AccountState>): Promise<Account> {
+  async function change(account: Account, changes: Changes<AccountSettings & AccountState>): Promise<Account> {
     checkNotDeleted(account);
     return (await accounts.update(account.id, changes)) ?? account;
   }
 
   return {
-    async create(name, limits = {}) {
+    async create(name, settings = {}) {
       if (!NAME.test(name)) {
         throw errors.invalidParameter(
           ['name'],
@@ -56,9 +56,11 @@ export function createAccounts({ accounts, clock }: AccountsDependencies): Accou
         suspendedAt: null,
         deletedAt: null,
         erasedAt: null,
-        rpm: limits.rpm ?? null,
-        tpm: limits.tpm ?? null,
-        monthlyBudgetNanoUsd: limits.monthlyBudgetNanoUsd ?? null,
+        rpm: settings.rpm ?? null,
+        tpm: settings.tpm ?? null,
+        monthlyBudgetNanoUsd: settings.monthlyBudgetNanoUsd ?? null,
+        zeroRetention: settings.zeroRetention ?? false,
+        fileRetentionDays: settings.fileRetentionDays ?? null,
       };
       try {
         await accounts.create(account);

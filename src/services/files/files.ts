@@ -7,6 +7,7 @@ import type { BlobStore, ByteRange } from '../../ports/blobs.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { FileQuery, FileRepository } from '../../ports/files.ts';
 import type { ProcessIdentity } from '../../ports/process-identity.ts';
+import type { AccountRepository } from '../../ports/repositories.ts';
 import { StorageFullError } from '../../ports/store-errors.ts';
 import { createId } from '../../runtime/ids.ts';
 import type { FileRetention } from './file-retention.ts';
@@ -65,6 +66,7 @@ export interface FilesSettings {
 
 export interface FilesDependencies {
   files: FileRepository;
+  accounts: Pick<AccountRepository, 'get'>;
   blobs: BlobStore;
   retention: Pick<FileRetention, 'removeDiscarded'>;
   settings: FilesSettings;
@@ -77,7 +79,7 @@ export interface FilesDependencies {
 const FORM_OVERHEAD_BYTES = 65_536;
 
 export function createFiles(dependencies: FilesDependencies): FilesService {
-  const { files, blobs, retention, settings, identity, clock } = dependencies;
+  const { files, accounts, blobs, retention, settings, identity, clock } = dependencies;
   const { ownerId } = identity;
   const attachedJobs = new Set<string>();
   const quota = { items: settings.quotaFiles, bytes: settings.quotaBytes };
@@ -159,6 +161,7 @@ export function createFiles(dependencies: FilesDependencies): FilesService {
         throw error instanceof StorageFullError ? errors.storageFull() : error;
       });
       const createdAt = clock.now();
+      const retentionDays = (await accounts.get(accountId))?.fileRetentionDays ?? settings.retentionDays;
       return {
         id: createId('file', createdAt),
         accountId,
@@ -168,7 +171,7 @@ export function createFiles(dependencies: FilesDependencies): FilesService {
         sha256,
         blobKey,
         createdAt,
-        expiresAt: createdAt + settings.retentionDays * DAY_MS,
+        expiresAt: createdAt + retentionDays * DAY_MS,
       };
     },
 

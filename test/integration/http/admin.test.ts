@@ -49,6 +49,15 @@ describe('changes of keys and accounts over HTTP', () => {
     });
     expect(await embed(secret)).toBe('budget_exceeded');
     await admin('accounts/team', { monthly_budget_usd: null });
+    expect(await admin('accounts/team', { zero_retention: true, file_retention_days: 7 })).toMatchObject({
+      zero_retention: true,
+      file_retention_days: 7,
+      tpm: 8_000,
+    });
+    expect(await admin('accounts/team', { file_retention_days: null })).toMatchObject({
+      zero_retention: true,
+      file_retention_days: null,
+    });
     expect(await embed(secret)).toEqual({ rpm: 500, tpm: 8_000 });
 
     await admin(`keys/${id}`, { scopes: ['chat'] });
@@ -73,7 +82,8 @@ describe('changes of keys and accounts over HTTP', () => {
       expect((await refused(path, body)).message).toContain('is not a field of this request');
     }
     expect(await refused('accounts/default', {})).toMatchObject({
-      message: 'Nothing to change was sent. These can be changed: rpm, tpm, monthly_budget_usd.',
+      message:
+        'Nothing to change was sent. These can be changed: rpm, tpm, monthly_budget_usd, zero_retention, file_retention_days.',
     });
     expect(await refused(`keys/${id}`, { rpm: 0 })).toMatchObject({ param: 'rpm' });
     expect(await refused(`keys/${id}`, { expires_at: '' })).toMatchObject({ param: 'expires_at' });

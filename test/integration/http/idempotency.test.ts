@@ -42,6 +42,23 @@ describe('idempotency keys over HTTP', () => {
     expect(await usage()).toBe(before + 1);
   });
 
+  it('stores nothing of an account with zero retention', async () => {
+    await bed.post('/v1/admin/accounts', { name: 'private', zero_retention: true });
+    const created = await bed.post('/v1/admin/keys', { name: 'key', account: 'private' });
+    const { secret } = (await created.json()) as { secret: string };
+    const headers = { 'idempotency-key': 'zero', authorization: `Bearer ${secret}` };
+    const chat = { model: CHAT, messages: [{ role: 'user', content: 'hello' }] };
+    for (const [body, status] of [
+      [chat, 200],
+      [{ ...chat, model: 'none' }, 404],
+    ] as const) {
+      for (let time = 0; time < 2; time += 1) {
+        const answer = await send('/v1/chat/completions', body, headers);
+        expect([answer.status, answer.headers.get('idempotent-replayed')]).toEqual([status, null]);
+      }
+    }
+  });
+
   it('replays streams as streams, with the same bytes', async () => {
     const body = { model: CHAT, messages: [{ role: 'user', content: 'hello' }], stream: true };
     const first = await send('/v1/chat/completions', body, { 'idempotency-key': 'stream' });

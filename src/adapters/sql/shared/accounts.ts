@@ -12,6 +12,8 @@ const toRow = (account: Account): AccountsTable => ({
   tpm: account.tpm,
   monthly_budget_nano_usd: account.monthlyBudgetNanoUsd,
   suspended_at_ms: account.suspendedAt,
+  zero_retention: account.zeroRetention ? 1 : 0,
+  file_retention_days: account.fileRetentionDays,
   deleted_at_ms: account.deletedAt,
   erased_at_ms: account.erasedAt,
 });
@@ -26,6 +28,8 @@ export const toAccount = (row: AccountsTable): Account => ({
   suspendedAt: row.suspended_at_ms,
   deletedAt: row.deleted_at_ms,
   erasedAt: row.erased_at_ms,
+  zeroRetention: row.zero_retention === 1,
+  fileRetentionDays: row.file_retention_days,
 });
 
 export function sqlAccounts({ read, write, writeIf }: SqlDatabase): AccountRepository {
@@ -46,7 +50,9 @@ export function sqlAccounts({ read, write, writeIf }: SqlDatabase): AccountRepos
       const rows = await accounts.orderBy('created_at_ms').orderBy('id').execute();
       return rows.map(toAccount);
     },
-    async update(id, { name, rpm, tpm, monthlyBudgetNanoUsd, suspendedAt, deletedAt, erasedAt }) {
+    async update(id, changed) {
+      const { name, rpm, tpm, monthlyBudgetNanoUsd, zeroRetention, fileRetentionDays } = changed;
+      const { suspendedAt, deletedAt, erasedAt } = changed;
       const changes = definedFields({
         name,
         rpm,
@@ -55,6 +61,8 @@ export function sqlAccounts({ read, write, writeIf }: SqlDatabase): AccountRepos
         suspended_at_ms: suspendedAt,
         deleted_at_ms: deletedAt,
         erased_at_ms: erasedAt,
+        zero_retention: zeroRetention === undefined ? undefined : zeroRetention ? 1 : 0,
+        file_retention_days: fileRetentionDays,
       });
       if (Object.keys(changes).length === 0) return this.get(id);
       const written = await writeIf(

@@ -69,6 +69,8 @@ export function sqlKeys({ read, write, writeIf }: SqlDatabase): KeyRepository {
           'accounts.tpm as account_tpm',
           'accounts.monthly_budget_nano_usd as account_budget',
           'accounts.suspended_at_ms as account_suspended_at_ms',
+          'accounts.zero_retention as account_zero_retention',
+          'accounts.file_retention_days as account_file_retention_days',
           'accounts.deleted_at_ms as account_deleted_at_ms',
           'accounts.erased_at_ms as account_erased_at_ms',
         ])
@@ -82,6 +84,8 @@ export function sqlKeys({ read, write, writeIf }: SqlDatabase): KeyRepository {
         tpm: row.account_tpm,
         monthly_budget_nano_usd: row.account_budget,
         suspended_at_ms: row.account_suspended_at_ms,
+        zero_retention: row.account_zero_retention,
+        file_retention_days: row.account_file_retention_days,
         deleted_at_ms: row.account_deleted_at_ms,
         erased_at_ms: row.account_erased_at_ms,
       });

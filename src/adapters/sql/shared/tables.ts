@@ -9,6 +9,9 @@ export interface AccountsTable {
   tpm: number | null;
   monthly_budget_nano_usd: number | null;
   suspended_at_ms: number | null;
+  /** 0 or 1. */
+  zero_retention: number;
+  file_retention_days: number | null;
   deleted_at_ms: number | null;
   erased_at_ms: number | null;
 }

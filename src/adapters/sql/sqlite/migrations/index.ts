@@ -13,6 +13,7 @@ import * as keyAddresses from './0018-key-addresses.ts';
 import * as activeBatches from './0019-active-batches.ts';
 import * as accountStates from './0020-account-states.ts';
 import * as keyRotations from './0021-key-rotations.ts';
+import * as accountRetention from './0022-account-retention.ts';
 
 /**
  * Run in the order of their names, forwards only. Numbers only sort: 0003 to 0009 never existed. A released migration is never
@@ -33,4 +34,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0019-active-batches': activeBatches,
   '0020-account-states': accountStates,
   '0021-key-rotations': keyRotations,
+  '0022-account-retention': accountRetention,
 };

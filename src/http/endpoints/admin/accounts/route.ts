@@ -8,8 +8,7 @@ import type { AuthenticationService } from '../../../../services/access/authenti
 import { commonErrors } from '../../../answer/error-schema.ts';
 import { principalOf } from '../../../request/request-record.ts';
 import { config, listOf, noSuch, someOf, tags } from '../admin-routes.ts';
-import { LimitChanges, limitsFromWire } from '../schema.ts';
-import { AccountShape, accountToWire, NewAccount } from './schema.ts';
+import { AccountChanges, AccountShape, accountToWire, NewAccount, settingsFromWire } from './schema.ts';
 
 export interface AdminAccountsDependencies {
   accounts: AccountsService;
@@ -45,15 +44,24 @@ export const adminAccountRoutes: FastifyPluginAsyncTypebox<AdminAccountsDependen
   server.post(
     '/admin/accounts',
     { config, schema: { summary: 'Create an account', tags, body: NewAccount, response } },
-    async ({ body }) => accountToWire(await accounts.create(body.name, limitsFromWire(body))),
+    async ({ body }) => accountToWire(await accounts.create(body.name, settingsFromWire(body))),
   );
 
   server.post(
     '/admin/accounts/:id',
-    { config, schema: { summary: 'Change the limits of an account', tags, params, body: LimitChanges, response } },
+    {
+      config,
+      schema: {
+        summary: 'Change the limits and the retention of an account',
+        tags,
+        params,
+        body: AccountChanges,
+        response,
+      },
+    },
     async (request) => {
       const account = await find(request.params.id);
-      const updated = await accounts.update(account, someOf(limitsFromWire(request.body), LimitChanges));
+      const updated = await accounts.update(account, someOf(settingsFromWire(request.body), AccountChanges));
       authentication.invalidate();
       return accountToWire(updated);
     },

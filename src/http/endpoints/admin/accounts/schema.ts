@@ -1,15 +1,31 @@
 import { type Static, Type } from 'typebox';
 import { isoTime, isoTimeOrNull } from '../../../../domain/dates.ts';
-import { type Account, accountStatus } from '../../../../domain/principal.ts';
-import { CLOSED, limitFields, toUsd } from '../schema.ts';
+import { type Account, type AccountSettings, accountStatus, type Changes } from '../../../../domain/principal.ts';
+import { CHANGES, CLOSED, limit, limitFields, limitsFromWire, toUsd } from '../schema.ts';
+
+const settingFields = {
+  ...limitFields,
+  zero_retention: Type.Optional(
+    Type.Boolean({ description: 'Keep nothing of prompts and answers, not even to replay idempotent requests' }),
+  ),
+  file_retention_days: limit('Files stored from now on are deleted after this many days; null: the default'),
+};
+
+export const AccountChanges = Type.Object(settingFields, CHANGES);
 
 export const NewAccount = Type.Object(
   {
     name: Type.String({ minLength: 1, maxLength: 64, description: 'Of the new account' }),
-    ...limitFields,
+    ...settingFields,
   },
   CLOSED,
 );
+
+export const settingsFromWire = (body: Static<typeof AccountChanges>): Changes<AccountSettings> => ({
+  ...limitsFromWire(body),
+  zeroRetention: body.zero_retention,
+  fileRetentionDays: body.file_retention_days,
+});
 
 export const AccountShape = Type.Object({
   id: Type.String(),
@@ -23,6 +39,8 @@ export const AccountShape = Type.Object({
   rpm: Type.Union([Type.Integer(), Type.Null()]),
   tpm: Type.Union([Type.Integer(), Type.Null()]),
   monthly_budget_usd: Type.Union([Type.Number(), Type.Null()]),
+  zero_retention: Type.Boolean(),
+  file_retention_days: Type.Union([Type.Integer(), Type.Null()]),
 });
 
 export const accountToWire = (account: Account): Static<typeof AccountShape> => ({
@@ -37,4 +55,6 @@ export const accountToWire = (account: Account): Static<typeof AccountShape> => 
   rpm: account.rpm,
   tpm: account.tpm,
   monthly_budget_usd: toUsd(account.monthlyBudgetNanoUsd),
+  zero_retention: account.zeroRetention,
+  file_retention_days: account.fileRetentionDays,
 });
