@@ -80,7 +80,7 @@ describe('keys beside a running server', () => {
     expect(stdout).toMatch(new RegExp(`^${id} .* narrow +team +active +\\S+ +- +qwen/\\* +chat,`, 'm'));
     expect(stdout).not.toContain(secret);
     const keys = await baobabJson<KeyAnswer[]>(server.dataDir, ['keys', 'list', '--account', 'team']);
-    expect(keys).toMatchObject([{ id, name: 'narrow', allowedModels: ['qwen/*'] }]);
+    expect(keys).toMatchObject([{ id, name: 'narrow', allowed_models: ['qwen/*'] }]);
     expect(JSON.stringify(keys)).not.toContain(secret);
   });
 
