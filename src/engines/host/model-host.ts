@@ -2,9 +2,10 @@ import { ApiError } from '../../errors/api-error.ts';
 import { errors } from '../../errors/errors.ts';
 import { type Admission, createAdmission, type Permit } from '../admission.ts';
 import type { CallContext, EngineModel } from '../engine.ts';
+import { describeFailure } from './load-failure.ts';
 import type { Tenant } from './memory-budget.ts';
 import { type ModelReport, type ModelStatus, modelName } from './model.ts';
-import { loadFailure, loadModel, type ModelLoaderDependencies } from './model-loader.ts';
+import { loadModel, type ModelLoaderDependencies } from './model-loader.ts';
 import type { EngineProcess } from './process/engine-process.ts';
 import { totalBytes } from './process/process-memory.ts';
 import type { ReplicaSet } from './replicas/replica-set.ts';
@@ -26,7 +27,8 @@ type State =
   | { phase: 'loading'; abort: AbortController; done: Promise<void> }
   | { phase: 'ready'; set: ReplicaSet; engine: EngineModel; loadedAt: number; loadMs: number }
   | { phase: 'unloading'; set: ReplicaSet; done: Promise<void> }
-  | { phase: 'unavailable'; error: ApiError; until: number };
+  /** `reason` is for operators. */
+  | { phase: 'unavailable'; error: ApiError; reason: string; until: number };
 
 /** Disposing of a model takes a moment; a process that takes longer is killed. */
 const CLOSE_GRACE_MS = 2_000;
@@ -126,10 +128,10 @@ export class ModelHost implements Tenant {
     const abort = new AbortController();
     const done = this.#load(abort.signal).catch((error: unknown) => {
       if (abort.signal.aborted) {
-        this.#becomeUnavailable(errors.modelUnavailable(this.slug, 'it was unloaded while it was loading'), 0);
+        const unloaded = errors.modelUnavailable(this.slug, 'it was unloaded while it was loading');
+        this.#becomeUnavailable(unloaded, { forMs: 0 });
       } else {
-        this.#options.logger.error({ model: this.name, err: error }, 'model not loaded');
-        this.#becomeUnavailable(loadFailure(this.slug, error), this.#options.retryUnavailableMs);
+        this.#loadFailed(error);
       }
     });
     this.#state = { phase: 'loading', abort, done };
@@ -141,7 +143,7 @@ export class ModelHost implements Tenant {
     const loaded = await loadModel(this.#options, {
       tenant: this,
       signal,
-      onGiveUp: (error, cooldownMs) => this.#becomeUnavailable(error, cooldownMs),
+      onGiveUp: (error, cooldownMs) => this.#becomeUnavailable(error, { forMs: cooldownMs }),
     });
     // It may have crashed too often already.
     if (this.#state.phase !== 'loading') return;
@@ -150,9 +152,17 @@ export class ModelHost implements Tenant {
     this.#admission.setCapacity(layout.places);
   }
 
-  #becomeUnavailable(error: ApiError, forMs: number): void {
+  #loadFailed(error: unknown): void {
+    const { logger, retryUnavailableMs: forMs } = this.#options;
+    const { clientError, reason, remedy } = describeFailure(this.slug, error);
+    logger.error({ model: this.name, reason, remedy, retryInSeconds: forMs / 1000 }, 'model not loaded');
+    logger.debug({ model: this.name, err: error }, 'stack of the failed load');
+    this.#becomeUnavailable(clientError, { forMs, reason: `${reason}. ${remedy}` });
+  }
+
+  #becomeUnavailable(error: ApiError, { forMs, reason = error.message }: { forMs: number; reason?: string }): void {
     const { clock } = this.#options;
-    this.#state = { phase: 'unavailable', error, until: clock.now() + forMs };
+    this.#state = { phase: 'unavailable', error, reason, until: clock.now() + forMs };
     this.#admission.setCapacity(0);
     this.#admission.rejectAll(error);
     this.#memoryFreed();
@@ -250,6 +260,8 @@ export class ModelHost implements Tenant {
     return {
       model: this.name,
       ...this.status(),
+      // Also when the next request will try again.
+      ...(state.phase === 'unavailable' && { reason: state.reason }),
       pids: this.processes().flatMap(({ pid }) => pid ?? []),
       memoryBytes,
       loadedAt: state.phase === 'ready' ? state.loadedAt : null,

@@ -1,14 +1,13 @@
-import { ApiError } from '../../errors/api-error.ts';
-import { errors } from '../../errors/errors.ts';
+import type { ApiError } from '../../errors/api-error.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { Logger } from '../../ports/logger.ts';
 import type { ChatPreparation, Layout, LoadSpec, MemoryFacts } from '../driver.ts';
 import type { EngineModel } from '../engine.ts';
+import { LoadError } from './load-failure.ts';
 import type { MemoryBudget, Tenant } from './memory-budget.ts';
 import type { EngineMetrics } from './metrics.ts';
 import { type Model, modelName, type Weights } from './model.ts';
 import { withPreparedChat } from './prepared-chat.ts';
-import { EngineCrash } from './process/engine-crash.ts';
 import type { EngineProcess } from './process/engine-process.ts';
 import { createReplicaSet, type ReplicaSet } from './replicas/replica-set.ts';
 import type { RestartPolicy } from './replicas/restart-policy.ts';
@@ -43,20 +42,21 @@ export interface LoadOptions {
   onGiveUp(error: ApiError, cooldownMs: number): void;
 }
 
-/** From nothing to running processes: weights, room in memory, then the processes themselves. */
+/** From nothing to running processes: weights, room in memory, then the processes themselves. Throws a `LoadError`. */
 export async function loadModel(dependencies: ModelLoaderDependencies, options: LoadOptions): Promise<LoadedModel> {
   const { model, layout, clock, logger, metrics } = dependencies;
   const { tenant, signal, onGiveUp } = options;
   const name = modelName(model);
   const startedAt = clock.now();
-  const { directory } = await dependencies.weights.ensure(model, { signal });
+  const { directory } = await LoadError.during('weights', dependencies.weights.ensure(model, { signal }));
   const patience = AbortSignal.any([signal, AbortSignal.timeout(dependencies.loadTimeoutMs)]);
   const contextLength = dependencies.contextLength(directory);
   if (contextLength < model.entry.contextLength) {
     const catalog = model.entry.contextLength;
     logger.warn({ model: name, contextLength, catalog }, 'the catalog has a longer context than the weights');
   }
-  await dependencies.memory.reserve(tenant, await dependencies.estimateBytes({ directory, contextLength }), patience);
+  const needBytes = await dependencies.estimateBytes({ directory, contextLength });
+  await LoadError.during('memory', dependencies.memory.reserve(tenant, needBytes, patience));
   signal.throwIfAborted();
   const spec = { ...loadSpecOf(model, layout, directory), contextLength };
   const set = createReplicaSet({
@@ -72,7 +72,7 @@ export async function loadModel(dependencies: ModelLoaderDependencies, options: 
   });
   const stop = () => void set.close(0);
   signal.addEventListener('abort', stop, { once: true });
-  const { engine, loadMs } = await set.ready;
+  const { engine, loadMs } = await LoadError.during('start', set.ready);
   signal.removeEventListener('abort', stop);
   metrics.loaded(name, loadMs / 1000);
   logger.info({ model: name, loadMs, totalMs: clock.now() - startedAt, ...layout }, 'model loaded');
@@ -91,13 +91,4 @@ function loadSpecOf({ entry, version }: Model, layout: Layout, directory: string
     threads: layout.threads,
     parallelSequences: layout.parallelSequences,
   };
-}
-
-/** What a client may know of a load that failed. */
-export function loadFailure(slug: string, error: unknown): ApiError {
-  if (error instanceof ApiError) return error;
-  if (error instanceof EngineCrash) {
-    return errors.modelUnavailable(slug, `its engine could not be started: ${error.message}`, error);
-  }
-  return errors.modelUnavailable(slug, 'it could not be loaded', error);
 }

@@ -54,13 +54,17 @@ describe('a cold model', () => {
     expect(await bed.embed(['x'])).toMatchObject({ tokens: [1] });
   });
 
-  it('that its driver refuses is unavailable, without the details for clients but with them in the log', async () => {
+  it('that its driver refuses is unavailable: briefly for clients, with reason and remedy for operators', async () => {
     await using bed = engineBed();
     bed.touch('refuse-load');
     const failure = await bed.embed(['x']).catch((error: Error) => error);
     expect(failure).toMatchObject({ code: 'model_unavailable' });
     expect((failure as Error).message).not.toContain('/some/path');
-    expect(bed.logged.some((line) => line.startsWith('model not loaded'))).toBe(true);
+    const told = bed.logged.filter((line) => line.includes('/some/path') && !line.includes('"err"'));
+    expect(told).toEqual([expect.stringMatching(/^model not loaded .*"remedy":"Check 'engine' of its catalog entry/)]);
+    const [report] = await bed.registry.list();
+    expect(report?.reason).toMatch(/^secret detail in \/some\/path\. Check 'engine' .* models verify test\/echo$/);
+    expect(bed.registry.status('test/echo@2026-01-01').reason).not.toContain('/some/path');
     bed.remove('refuse-load');
     await until(() => bed.registry.status('test/echo@2026-01-01').status === 'cold');
     expect(await bed.embed(['x'])).toMatchObject({ tokens: [1] });

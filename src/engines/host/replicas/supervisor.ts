@@ -116,7 +116,7 @@ export class Supervisor {
   /** Before any process has loaded there is no use in trying again at once, unless another one is still loading. */
   #failedToLoad(error: Error): void {
     const { name, logger } = this.#options;
-    logger.error({ model: name, err: error }, 'an engine process could not load its model');
+    logger.debug({ model: name, err: error }, 'an engine process could not load its model');
     if (this.#slots.some((slot) => slot.process !== undefined)) return;
     this.#stopped = true;
     this.#options.onLoadFailed(error);

@@ -54,6 +54,8 @@ export type WireError =
       text: string | FieldText;
       field?: Field | undefined;
       retryAfterSeconds?: number | undefined;
+      /** Message of the cause, for operators. */
+      cause?: string | undefined;
     }
   | { kind: 'other'; message: string; stack?: string | undefined };
 
@@ -71,7 +73,8 @@ export type FromEngine =
 export function toWireError(error: unknown): WireError {
   if (error instanceof ApiError) {
     const { code, text, field, retryAfterSeconds } = error;
-    return { kind: 'api', code, text, field, retryAfterSeconds };
+    const cause = error.cause instanceof Error ? error.cause.message : undefined;
+    return { kind: 'api', code, text, field, retryAfterSeconds, cause };
   }
   if (error instanceof Error) return { kind: 'other', message: error.message, stack: error.stack };
   return { kind: 'other', message: String(error) };
@@ -79,7 +82,9 @@ export function toWireError(error: unknown): WireError {
 
 export function fromWireError(wire: WireError): Error {
   if (wire.kind === 'api') {
-    return new ApiError(wire.code, wire.text, { field: wire.field, retryAfterSeconds: wire.retryAfterSeconds });
+    const { code, text, field, retryAfterSeconds } = wire;
+    const cause = wire.cause === undefined ? undefined : new Error(wire.cause);
+    return new ApiError(code, text, { field, retryAfterSeconds, cause });
   }
   const error = new Error(wire.message);
   if (wire.stack !== undefined) error.stack = wire.stack;
