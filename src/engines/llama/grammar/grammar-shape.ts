@@ -1,5 +1,6 @@
 import type { FieldPath } from '../../../errors/fields.ts';
 import { type CompileBudget, MAX_ALTERNATIVES, tooComplex } from './budget.ts';
+import { cannotExpress } from './schema-document.ts';
 
 /** What a rule matches, as far as it decides how many alternatives llama.cpp must follow at once. */
 export type Shape =
@@ -74,15 +75,17 @@ export function checkWidth(shapes: Shapes, root: string, budget: CompileBudget):
   };
 
   /** Choices inside a choice are alternatives of their own. */
-  const flatten = ({ alternatives, location, keyword }: ChoiceShape, found = new Set<string>()): string[] => {
+  const flatten = (choice: ChoiceShape, found = new Set<string>(), outer: readonly ChoiceShape[] = []): string[] => {
+    const { alternatives, location, keyword } = choice;
+    // llama.cpp cannot follow a rule that begins with itself.
+    if (outer.includes(choice)) throw cannotExpress(location, '$ref', 'it refers to itself');
     for (const rule of alternatives) {
       budget.spend(1, location, keyword);
       const shape = shapeOf(rule);
-      if (found.has(rule)) continue;
-      found.add(rule);
-      if (shape.type === 'choice') flatten(shape, found);
+      if (shape.type === 'choice') flatten(shape, found, [...outer, choice]);
+      else found.add(rule);
     }
-    return [...found].filter((rule) => shapeOf(rule).type !== 'choice');
+    return [...found];
   };
 
   /** Rules inside the alternative that may be written before it is certain that it is this one. */

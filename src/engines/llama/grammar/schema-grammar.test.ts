@@ -128,6 +128,17 @@ describe('schemaGrammar', () => {
     ['oneOf', { oneOf: [{ type: 'integer' }, { type: 'number' }] }, PARAM],
     ['$ref', { $ref: '#/$defs/missing' }, PARAM],
     ['$ref', { $defs: { a: { anyOf: [{ $ref: '#/$defs/a' }] } }, $ref: '#/$defs/a' }, `${PARAM}.anyOf[0]`],
+    [
+      '$ref',
+      {
+        $ref: '#/$defs/a',
+        $defs: {
+          a: { anyOf: [{ type: 'object', properties: { x: { $ref: '#/$defs/b' } } }, { $ref: '#/$defs/b' }] },
+          b: { anyOf: [{ $ref: '#/$defs/a' }, { type: 'null' }] },
+        },
+      },
+      PARAM,
+    ],
     ['minLength', { type: 'string', pattern: '^a$', minLength: 3 }, PARAM],
   ])('refuses %s by name and place', (keyword, schema, param) => {
     const error = refusal(schema);

@@ -2,7 +2,7 @@ import { Template } from '@huggingface/jinja';
 import { errors } from '../../../errors/errors.ts';
 import type { ChatMessage, ToolDefinition } from '../../engine.ts';
 import { learnToolSupport, type TemplateMessage, type TemplateTool } from '../tools/call-probe.ts';
-import { type CallSyntax, GENERIC_SYNTAX } from '../tools/call-syntax.ts';
+import { type CallSyntax, escapePattern, GENERIC_SYNTAX } from '../tools/call-syntax.ts';
 import { genericMessages, nativeMessages, nativeTool, numberCalls, usesTools } from './tool-prompt.ts';
 
 /** Part of a rendered prompt. `literal` text comes from a client and never becomes a control token. */
@@ -187,5 +187,3 @@ function createEscape(pattern: RegExp | undefined) {
       .filter((part) => part.text !== '');
   return { value, split };
 }
-
-const escapePattern = (text: string) => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');

@@ -86,3 +86,6 @@ export function sharedUnits(a: string, b: string, controlTexts: readonly string[
 
 /** Names and keys as templates print them without quotes. The texts around them begin with other characters. */
 export const NAME_CHARACTERS = /^[\p{L}\p{N}_.-]+$/u;
+
+/** A regular expression that matches exactly this text. */
+export const escapePattern = (text: string) => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');

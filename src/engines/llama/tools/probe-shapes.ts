@@ -1,3 +1,5 @@
+import { escapePattern } from './call-syntax.ts';
+
 /** Arguments of invented calls, and how to find them in a rendered prompt. */
 export interface ProbeShape {
   argumentsOf(index: number): unknown;
@@ -12,7 +14,6 @@ export interface Found {
   tags?: { beforeValue: string; between: string };
 }
 
-const escapePattern = (text: string) => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
 const textOf = (index: number) => `probe_value_${index}`;
 
 /** Whether a text has the arguments of this call in any shape. */
