@@ -10,14 +10,35 @@ const defaults = {
   rerank: usual,
   concurrency: 0,
 };
+const model = { rpm: 3 };
 const plain = { account: account(), key: apiKey({ rpm: null, tpm: null, concurrency: null }) };
+const NONE = { rpm: null, tpm: null, concurrency: null };
 
-it('lets the key win over the account, the account over the model, the model over the default', () => {
-  const model = { rpm: 3 };
-  const ofAccount = { ...plain, account: account({ rpm: 2, tpm: 20 }) };
-  const ofKey = { ...ofAccount, key: apiKey({ rpm: 1, tpm: null, concurrency: 4 }) };
-  expect(resolveLimits(plain, 'embedding', { defaults })).toEqual({ rpm: 1_200, tpm: 2_000_000, concurrency: null });
-  expect(resolveLimits(plain, 'chat', { defaults, model })).toEqual({ rpm: 3, tpm: 200_000, concurrency: null });
-  expect(resolveLimits(ofAccount, 'chat', { defaults, model })).toEqual({ rpm: 2, tpm: 20, concurrency: null });
-  expect(resolveLimits(ofKey, 'chat', { defaults, model })).toEqual({ rpm: 1, tpm: 20, concurrency: 4 });
+it('applies the limits of the model, then the defaults, to a key without limits in an account without limits', () => {
+  expect(resolveLimits(plain, 'embedding', { defaults })).toEqual({
+    key: { rpm: 1_200, tpm: 2_000_000, concurrency: null },
+    account: NONE,
+  });
+  expect(resolveLimits(plain, 'chat', { defaults, model })).toEqual({
+    key: { rpm: 3, tpm: 200_000, concurrency: null },
+    account: NONE,
+  });
+  const { key } = resolveLimits(plain, 'chat', { defaults: { ...defaults, concurrency: 7 } });
+  expect(key.concurrency).toBe(7);
+});
+
+it("lets a key without limits use all of its account's", () => {
+  const ofAccount = { ...plain, account: account({ rpm: 2 }) };
+  expect(resolveLimits(ofAccount, 'chat', { defaults, model })).toEqual({
+    key: { rpm: null, tpm: 200_000, concurrency: null },
+    account: { ...NONE, rpm: 2 },
+  });
+});
+
+it("holds a key's own limits inside those of its account", () => {
+  const both = { account: account({ rpm: 2, tpm: 20 }), key: apiKey({ rpm: 1, tpm: null, concurrency: 4 }) };
+  expect(resolveLimits(both, 'chat', { defaults, model })).toEqual({
+    key: { rpm: 1, tpm: null, concurrency: 4 },
+    account: { rpm: 2, tpm: 20, concurrency: null },
+  });
 });

@@ -16,16 +16,38 @@ export type DefaultLimits = Readonly<Record<Modality, RateLimits>> & {
 /** Set in the catalog for one model. */
 export type ModelLimits = { rpm?: number | undefined; tpm?: number | undefined } | undefined;
 
-/** The first that is set applies: of the key, the account, the model, then the default of the modality. */
+/** Limits that are counted together. Null: not limited. */
+export interface LimitSet {
+  rpm: number | null;
+  tpm: number | null;
+  concurrency: number | null;
+}
+
+export interface EffectiveLimits {
+  /** For one key, counted for each model and region. */
+  key: LimitSet;
+  /** Totals over all keys and regions of the account, counted for each model. Concurrency is counted over all models. */
+  account: LimitSet;
+}
+
+const orUnlimited = (concurrency: number | null): number | null => (concurrency === 0 ? null : concurrency);
+
+/**
+ * A key's own limits hold inside those of its account. A key without own limits may use all of the account's; if the account has none
+ * either, the model's limits apply to the key, then the defaults of the modality.
+ */
 export function resolveLimits(
   { key, account }: Principal,
   modality: Modality,
   { defaults, model }: { defaults: DefaultLimits; model?: ModelLimits },
-): RateLimits & { concurrency: number | null } {
-  const concurrency = key.concurrency ?? defaults.concurrency;
+): EffectiveLimits {
+  const usual = defaults[modality];
   return {
-    rpm: key.rpm ?? account.rpm ?? model?.rpm ?? defaults[modality].rpm,
-    tpm: key.tpm ?? account.tpm ?? model?.tpm ?? defaults[modality].tpm,
-    concurrency: concurrency === 0 ? null : concurrency,
+    key: {
+      rpm: key.rpm ?? (account.rpm === null ? (model?.rpm ?? usual.rpm) : null),
+      tpm: key.tpm ?? (account.tpm === null ? (model?.tpm ?? usual.tpm) : null),
+      concurrency: orUnlimited(key.concurrency ?? defaults.concurrency),
+    },
+    account: { rpm: account.rpm, tpm: account.tpm, concurrency: null },
   };
 }

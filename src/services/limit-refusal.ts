@@ -3,7 +3,7 @@ import { ApiError } from '../errors/api-error.ts';
 import type { ErrorCode } from '../errors/kinds.ts';
 import type { AdmissionAnswer, BudgetLevel } from '../ports/counters.ts';
 import type { Budget } from './budgets.ts';
-import type { Series } from './limit-series.ts';
+import type { LimitOwner, Series } from './limit-series.ts';
 
 /** A limit that refuses the request, and for how long. */
 interface Obstacle {
@@ -34,6 +34,11 @@ export function refusal(answer: Refused, ceilings: Ceilings): ApiError {
   return new ApiError(code, message, { retryAfterSeconds: waitMs / 1000 });
 }
 
+const COUNTED_FOR: Readonly<Record<LimitOwner, string>> = {
+  key: 'key, model and region',
+  account: 'account and model, over all its keys',
+};
+
 const requestsText = (count: number | null): string => (count === 1 ? '1 request' : `${count} requests`);
 
 const held = ({ reservedNanoUsd }: BudgetLevel): string =>
@@ -42,29 +47,29 @@ const held = ({ reservedNanoUsd }: BudgetLevel): string =>
 function obstacles(answer: Refused, ceilings: Ceilings): Obstacle[] {
   const { series, tokens, budgets, now, reserveNanoUsd } = ceilings;
   const found: Obstacle[] = [];
-  for (const [index, { perMinute }] of series.requests.buckets.entries()) {
+  for (const [index, { perMinute, owner }] of series.requests.buckets.entries()) {
     found.push({
       code: 'rpm_exceeded',
       waitMs: answer.requests[index]?.waitMs ?? 0,
-      message: `The limit of ${requestsText(perMinute)} a minute for this key, model and region is used up.`,
+      message: `The limit of ${requestsText(perMinute)} a minute for this ${COUNTED_FOR[owner]} is used up.`,
     });
   }
-  for (const [index, { perMinute }] of series.tokenBuckets.entries()) {
+  for (const [index, { perMinute, owner }] of series.tokenBuckets.entries()) {
     const { waitMs = 0, remaining = 0 } = answer.tokens[index] ?? {};
     found.push({
       code: 'tpm_exceeded',
       waitMs,
       message:
-        `Of the limit of ${perMinute} tokens a minute for this key, model and region ${remaining} are left, ` +
+        `Of the limit of ${perMinute} tokens a minute for this ${COUNTED_FOR[owner]} ${remaining} are left, ` +
         `and this request takes ${tokens} at first, an estimate of its size.`,
     });
   }
-  for (const [index, { limit }] of series.concurrency.entries()) {
+  for (const [index, { limit, owner }] of series.concurrency.entries()) {
     if (!answer.concurrencyExceeded[index]) continue;
     found.push({
       code: 'concurrency_exceeded',
       waitMs: SOON_MS,
-      message: `This key may have ${requestsText(limit)} running at a time. Wait until one ends.`,
+      message: `This ${owner} may have ${requestsText(limit)} running at a time. Wait until one ends.`,
     });
   }
   for (const [index, { owner, limitNanoUsd, endsAt }] of budgets.entries()) {

@@ -128,6 +128,46 @@ describe('rate limits', () => {
     await admitted(admit({ principal: { account: account(), key: apiKey({ id: 'key_other', rpm: 1 }) } }));
   });
 
+  it('counts the limits of an account over all its keys and regions', async () => {
+    const limited = { rpm: 3, tpm: 100 };
+    const { admit } = setUp({ account: limited });
+    const other = {
+      account: account(limited),
+      key: apiKey({ id: 'key_other', rpm: null, tpm: null, concurrency: null }),
+    };
+    await admitted(admit());
+    await admitted(admit({ principal: other }));
+    expect(await admitted(admit({ region: 'eu-1', estimatedTokens: 70 }))).toMatchObject({
+      requests: { limit: 3, remaining: 0 },
+      tokens: { limit: 100, remaining: 10 },
+    });
+    expect(await refused(admit({ principal: other, estimatedTokens: 0 }))).toMatchObject({
+      code: 'rpm_exceeded',
+      message: 'The limit of 3 requests a minute for this account and model, over all its keys is used up.',
+    });
+    await admitted(admit({ model: 'acme/two' }));
+  });
+
+  it("holds a key's own limits inside those of its account", async () => {
+    const { admit } = setUp({ account: { rpm: 3 }, key: { rpm: 2 } });
+    const other = { account: account({ rpm: 3 }), key: apiKey({ id: 'key_other', rpm: 2, concurrency: null }) };
+    await admitted(admit());
+    await admitted(admit());
+    expect(await refused(admit())).toMatchObject({ message: expect.stringContaining('for this key') });
+    expect(await admitted(admit({ principal: other }))).toMatchObject({ requests: { limit: 3, remaining: 0 } });
+    expect(await refused(admit({ principal: other }))).toMatchObject({
+      message: expect.stringContaining('for this account'),
+    });
+  });
+
+  it('multiplies the limits of an account for lines of batches, and counts them apart', async () => {
+    const { admit } = setUp({ account: { rpm: 1 } });
+    await admitted(admit());
+    await admitted(admit({ batchFactor: 2 }));
+    await admitted(admit({ batchFactor: 2 }));
+    await refused(admit({ batchFactor: 2 }));
+  });
+
   it('names the limit that lasts longest', async () => {
     const { admit } = setUp({ key: { rpm: 60, tpm: 60 } });
     await admitted(admit({ estimatedTokens: 60 }));
