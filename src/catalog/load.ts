@@ -8,6 +8,7 @@ import { drivers as allDrivers } from '../engines/drivers.ts';
 import { inOrderOfLines, readYaml } from '../validation/document.ts';
 import { snake } from '../validation/names.ts';
 import { problemsOf } from '../validation/problems.ts';
+import { withDefaults } from './defaults.ts';
 import { type EngineChecks, engineProblems, toEngineSpec } from './engine-spec.ts';
 import { checkRules } from './rules.ts';
 import { CatalogFile } from './schema.ts';
@@ -65,19 +66,25 @@ export function loadCatalog(directories: readonly string[], drivers = allDrivers
     for (const name of globSync('**/*.yaml', { cwd: directory }).sort()) {
       const file = join(directory, name);
       const document = readYaml(file);
-      const model = Value.Default(CatalogFile, document.value);
+      const { value, hasOneVersion } = withDefaults(document.value, drivers);
+      const model = Value.Default(CatalogFile, value);
+      // Without a list of versions, the fields of the only one are beside the others.
+      const inFile = (path: readonly string[]) =>
+        hasOneVersion && path[0] === 'versions' && path[1] === '0' ? path.slice(2) : path;
+      const locate = (path: readonly string[]) => document.locate(inFile(path));
       const found = [...document.problems];
       if (found.length === 0) {
-        found.push(...problemsOf(CatalogFile, model, document.locate));
-        found.push(...engineProblemsOf(model, { drivers, locate: document.locate }));
+        found.push(...problemsOf(CatalogFile, model, locate));
+        found.push(...engineProblemsOf(model, { drivers, locate }));
       }
       if (found.length === 0) {
         checkRules(model as CatalogFile, { drivers, builtIn }, (path, text) => {
           const names = path.map(String);
-          found.push(`${document.locate(names)}: ${names.map(snake).join('.')}: ${text}`);
+          found.push(`${locate(names)}: ${names.map(snake).join('.')}: ${text}`);
         });
       }
-      problems.push(...inOrderOfLines(file, found));
+      const shown = hasOneVersion ? found.map((problem) => problem.replace(': versions.0.', ': ')) : found;
+      problems.push(...inOrderOfLines(file, shown));
       if (found.length > 0) continue;
       const entry = toEntry(model as CatalogFile);
       // A later directory may replace a built-in model; within one directory a slug is described once.

@@ -1,6 +1,7 @@
 import { isCalendarDate } from '../domain/dates.ts';
 import { noticeProblem } from '../domain/deprecation.ts';
 import type { Driver } from '../engines/driver.ts';
+import { factsOf } from './defaults.ts';
 import { taskProblem, toEngineSpec } from './engine-spec.ts';
 import type { CatalogFile } from './schema.ts';
 import { checkSource } from './source.ts';
@@ -19,8 +20,11 @@ export interface RuleOptions {
 /** What a schema cannot say. The file has passed the schemas of the catalog and of its drivers. */
 export function checkRules(model: CatalogFile, options: RuleOptions, report: Report): void {
   const embedding = model.modality === 'embedding';
-  if (embedding !== (model.dimensions !== null))
-    report(['dimensions'], 'is a number for embedding models and null for others');
+  if (embedding && model.dimensions === null) report(['dimensions'], 'is required for embedding models');
+  if (!embedding && model.dimensions !== null) report(['dimensions'], 'only embedding models have dimensions');
+  for (const field of ['engine', 'source'] as const) {
+    if (model[field] !== undefined) report([field], 'belongs into a version when versions are given');
+  }
   if (model.truncation && !embedding) report(['truncation'], 'only embedding models can be truncated');
   const names = model.versions.map(({ version }) => version);
   if (!names.includes(model.recommended)) {
@@ -33,6 +37,10 @@ export function checkRules(model: CatalogFile, options: RuleOptions, report: Rep
     const wrongTask = taskProblem(version.engine.task, model.modality);
     if (wrongTask !== undefined) reportVersion(['engine', 'task'], wrongTask);
     checkWeights(version, options, reportVersion);
+    const { contextLength } = factsOf(version, options.drivers);
+    if (contextLength !== undefined && contextLength < model.contextLength) {
+      report(['contextLength'], `is ${model.contextLength}, but the weights were made for at most ${contextLength}`);
+    }
   });
 }
 

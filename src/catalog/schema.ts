@@ -61,7 +61,7 @@ export const CatalogFile = Type.Object(
     slug: Type.String({ pattern: '^[a-z0-9][a-z0-9._-]*/[a-z0-9][a-z0-9._-]*$', maxLength: 200 }),
     modality: Type.Enum([...MODALITIES]),
     description: Type.String({ minLength: 1 }),
-    languages: Type.Array(Type.String(), { minItems: 1 }),
+    languages: Type.Array(Type.String()),
     license: Type.String({ minLength: 1 }),
     created: date,
     contextLength: Type.Integer({ minimum: 1 }),
@@ -90,6 +90,9 @@ export const CatalogFile = Type.Object(
     ),
     recommended: date,
     versions: Type.Array(Version, { minItems: 1 }),
+    /** Of the only version, in place of `versions`; moved into it when the file is read. */
+    engine: Type.Optional(Type.Object({})),
+    source: Type.Optional(Type.Object({})),
   },
   strict,
 );

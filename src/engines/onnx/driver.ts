@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { type Static, Type } from 'typebox';
 import { count, type Driver, ENCODER_PLACES, fileName, PROCESS_BYTES, totalFileBytes } from '../driver.ts';
 
@@ -37,6 +39,23 @@ const WEIGHTS_FACTOR = 1.8;
 /** Attention over 30 s of audio at a time. Measured: whisper-tiny 480 MB, estimated 422. */
 const TRANSCRIPTION_BYTES = 256 * 1024 * 1024;
 
+const positive = (value: unknown): number | undefined =>
+  typeof value === 'number' && Number.isInteger(value) && value > 0 ? value : undefined;
+
+/** XLM-R and its kin have two more positions than they can use. */
+const positions = (value: unknown): number | undefined => {
+  const count = positive(value);
+  return count !== undefined && count % 512 === 2 ? count - 2 : count;
+};
+
+function readConfig(directory: string): Readonly<Record<string, unknown>> | undefined {
+  try {
+    return JSON.parse(readFileSync(join(directory, 'config.json'), 'utf8'));
+  } catch {
+    return undefined;
+  }
+}
+
 export const onnx = {
   name: 'onnx',
   tasks: {
@@ -57,6 +76,10 @@ export const onnx = {
       const processes = onnxProcesses || (transcribes ? 1 : Math.min(cores, MAX_PROCESSES));
       const threads = onnxThreads || Math.max(1, Math.floor(cores / processes));
       return { processes, threads, parallelSequences: 1, places: transcribes ? TRANSCRIPTION_PLACES : ENCODER_PLACES };
+    },
+    facts({ options: { model } }, directory) {
+      const config = readConfig(directory) ?? readConfig(join(directory, dirname(model)));
+      return { contextLength: positions(config?.max_position_embeddings), dimensions: positive(config?.hidden_size) };
     },
     async memoryBytes({ task, options: { model, decoder } }, { directory, layout }) {
       const files = [model, `${model}_data`, ...(decoder === undefined ? [] : [decoder])];

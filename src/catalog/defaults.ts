@@ -1,0 +1,113 @@
+import { statSync } from 'node:fs';
+import { basename, dirname, isAbsolute, join } from 'node:path';
+import { MODALITIES, type Modality, TASKS_OF_MODALITY } from '../domain/model.ts';
+import type { Driver, WeightFacts } from '../engines/driver.ts';
+
+type Fields = Record<string, unknown>;
+
+/** The version and the day of models that give neither. It must not change between starts. */
+const UNKNOWN_DATE = '1970-01-01';
+/** Where neither the file nor the weights give it. */
+const CONTEXT_LENGTHS: Record<Modality, number> = { chat: 4096, embedding: 512, rerank: 512, audio: 448 };
+/** Local and remote engines can do all of this; what a model cannot do is written in its file. */
+const CHAT_CAPABILITIES = { tools: true, jsonMode: true, vision: false, structuredOutput: true };
+const NO_CAPABILITIES = { tools: false, jsonMode: false, vision: false, structuredOutput: false };
+const NOT_BILLED = { promptPerMillion: null, completionPerMillion: null, cacheReadPerMillion: null };
+const ONNX_MODELS = ['model_quantized.onnx', 'model.onnx', 'onnx/model_quantized.onnx', 'onnx/model.onnx'];
+
+const isFields = (value: unknown): value is Fields =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** A missing or wrong one is reported later, and should not cause other problems. */
+const modalityOf = ({ modality }: Fields): Modality => MODALITIES.find((each) => each === modality) ?? 'chat';
+
+export interface CompletedFile {
+  value: unknown;
+  /** `engine` and `source` were given without `versions`. */
+  hasOneVersion: boolean;
+}
+
+/** Fills in what a catalog file leaves out. Takes any value, because the checks come after it. */
+export function withDefaults(value: unknown, drivers: readonly Driver[]): CompletedFile {
+  if (!isFields(value)) return { value, hasOneVersion: false };
+  const hasOneVersion = value.versions === undefined;
+  const { engine, source, ...others } = value;
+  const fields: Fields = hasOneVersion ? others : value;
+  const given = hasOneVersion ? [{ version: value.created ?? UNKNOWN_DATE, engine, source }] : value.versions;
+  const versions = Array.isArray(given) ? given.map((version) => completeVersion(version, modalityOf(value))) : given;
+  const [only, ...more]: unknown[] = Array.isArray(versions) ? versions : [];
+  const facts = factsOf(only, drivers);
+  const modality = modalityOf(value);
+  const isChat = modality === 'chat';
+  const completed = {
+    ...fields,
+    description: value.description ?? value.slug,
+    languages: value.languages ?? [],
+    license: value.license ?? 'unknown',
+    created: value.created ?? (isFields(only) ? only.version : undefined),
+    contextLength: value.contextLength ?? facts.contextLength ?? CONTEXT_LENGTHS[modality],
+    maxOutputTokens: value.maxOutputTokens ?? null,
+    dimensions: value.dimensions ?? (modality === 'embedding' ? (facts.dimensions ?? null) : null),
+    capabilities: merged(isChat ? CHAT_CAPABILITIES : NO_CAPABILITIES, value.capabilities),
+    pricing: merged(NOT_BILLED, value.pricing),
+    recommended: value.recommended ?? (isFields(only) && more.length === 0 ? only.version : undefined),
+    versions,
+  };
+  return { value: withoutUndefined(completed), hasOneVersion };
+}
+
+/** What the weights of a version say, where they are on this machine already. */
+export function factsOf(version: unknown, drivers: readonly Driver[]): WeightFacts {
+  if (!isFields(version) || !isFields(version.engine) || !isFields(version.source)) return {};
+  const { driver: name, task, ...options } = version.engine;
+  const directory = directoryOf(version.source);
+  const runtime = drivers.find((driver) => driver.name === name)?.local;
+  if (directory === undefined || typeof options.model !== 'string' || runtime?.facts === undefined) return {};
+  // The drivers' own check comes later; `facts` uses no other option.
+  return runtime.facts({ driver: String(name), task: task as never, options }, directory);
+}
+
+function completeVersion(version: unknown, modality: Modality): unknown {
+  if (!isFields(version)) return version;
+  const { engine = {}, source } = version;
+  if (!isFields(engine)) return version;
+  const [task] = TASKS_OF_MODALITY[modality];
+  const gguf = fileNames(source).find((name) => name.endsWith('.gguf'));
+  const driver = engine.driver ?? (source === undefined ? 'remote' : gguf === undefined ? 'onnx' : 'llama');
+  const files = driver === 'llama' ? { model: gguf } : driver === 'onnx' ? onnxFiles(source) : {};
+  return withoutUndefined({
+    ...version,
+    engine: withoutUndefined({ task, ...files, ...engine, driver }),
+  });
+}
+
+function onnxFiles(source: unknown): Fields {
+  const names = fileNames(source);
+  return { model: ONNX_MODELS.find((name) => names.includes(name)), tokenizer: 'tokenizer.json' };
+}
+
+/** Names of the files that a source is known to have. */
+function fileNames(source: unknown): string[] {
+  if (!isFields(source)) return [];
+  const listed = Array.isArray(source.files) ? source.files : [];
+  const named = listed.flatMap((file: unknown) => (isFields(file) && typeof file.as === 'string' ? [file.as] : []));
+  const directory = directoryOf(source);
+  const exists = (name: string) => statSync(join(directory ?? '', name), { throwIfNoEntry: false })?.isFile() === true;
+  const found = directory === undefined ? [] : ONNX_MODELS.filter(exists);
+  const single = typeof source.path === 'string' && source.path.endsWith('.gguf') ? [basename(source.path)] : [];
+  return [...named, ...single, ...found];
+}
+
+function directoryOf({ kind, path }: Fields): string | undefined {
+  // Relative paths are for the models that ship with Baobab, whose files leave nothing out.
+  if (kind !== 'file' || typeof path !== 'string' || !isAbsolute(path)) return undefined;
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found === undefined) return undefined;
+  return found.isFile() ? dirname(path) : path;
+}
+
+const merged = (defaults: Fields, given: unknown): unknown =>
+  given === undefined ? defaults : isFields(given) ? { ...defaults, ...given } : given;
+
+const withoutUndefined = (fields: Fields): Fields =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
