@@ -5,6 +5,7 @@ import { type Account, accountStatus, definedFields } from '../domain/principal.
 import { nothing, one, readAction } from './actions.ts';
 import { type Command, CommandFailed, UsageError } from './command.ts';
 import { parseOptions } from './options.ts';
+import { openForReading } from './reading.ts';
 import { ACCOUNT_OPTIONS, accountSettingsFrom, limitsText } from './rights.ts';
 import { table } from './table.ts';
 
@@ -44,7 +45,8 @@ export const accountsCommand: Command = {
     'resume <name> [--json]',
     'delete <name> --yes [--json]                                          erase its files, batches and stored answers',
   ],
-  async run({ args, config, print }) {
+  async run(context) {
+    const { args, config, print } = context;
     const { values, positionals } = parseOptions(args, {
       ...ACCOUNT_OPTIONS,
       yes: { type: 'boolean' },
@@ -59,7 +61,7 @@ export const accountsCommand: Command = {
     if (action === 'delete' && !values.yes) {
       throw new UsageError('deleting an account cannot be undone; add --yes to do it');
     }
-    await using administration = await openAdministration(config);
+    await using administration = await (action === 'list' ? openForReading(context) : openAdministration(config));
     const { accounts } = administration;
 
     async function find(): Promise<Account> {

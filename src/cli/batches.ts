@@ -7,6 +7,7 @@ import { nothing, one, readAction } from './actions.ts';
 import { type Command, CommandFailed } from './command.ts';
 import { integerOption, parseOptions } from './options.ts';
 import { createShareView } from './progress.ts';
+import { openForReading } from './reading.ts';
 import { table } from './table.ts';
 
 const WATCH_MS = 500;
@@ -43,7 +44,8 @@ const ACTIONS = { list: nothing, show: one('an id'), cancel: one('an id') };
 
 export const batchesCommand: Command = {
   usage: ['list [--account NAME] [--limit N] [--json]', 'show <id> [--watch] [--json]', 'cancel <id> [--json]'],
-  async run({ args, config, print }) {
+  async run(context) {
+    const { args, config, print } = context;
     const { values, positionals } = parseOptions(args, {
       account: { type: 'string' },
       limit: { type: 'string' },
@@ -52,7 +54,7 @@ export const batchesCommand: Command = {
     });
     const { action, following } = readAction('batches', ACTIONS, positionals);
     const [id = ''] = following;
-    await using administration = await openAdministration(config);
+    await using administration = await (action === 'cancel' ? openAdministration(config) : openForReading(context));
     const { batches, accounts } = administration;
 
     async function find(): Promise<Batch> {

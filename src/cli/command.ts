@@ -9,6 +9,8 @@ export interface CommandContext {
   locate(path: readonly string[]): string;
   env: Readonly<Record<string, string | undefined>>;
   print(text: string): void;
+  /** A remark beside the output, on standard error. */
+  warn?: ((text: string) => void) | undefined;
 }
 
 export interface Command {

@@ -1,10 +1,12 @@
 import { openAdministration } from '../compose/administration.ts';
 import { keyToWire } from '../compose/wire-shapes.ts';
 import { isoTime, isoTimeOrNull } from '../domain/dates.ts';
+import { usdNumber, usdText } from '../domain/money.ts';
 import { type Account, type ApiKey, definedFields } from '../domain/principal.ts';
 import { nothing, one, readAction } from './actions.ts';
 import { type Command, CommandFailed, UsageError } from './command.ts';
 import { durationOption, parseOptions } from './options.ts';
+import { openForReading } from './reading.ts';
 import { KEY_OPTIONS, limitsText, rightsFrom } from './rights.ts';
 import { table } from './table.ts';
 
@@ -14,7 +16,8 @@ function stateOf(key: ApiKey, now: number): string {
   return key.expiresAt <= now ? 'expired' : `until ${isoTime(key.expiresAt)}`;
 }
 
-function keyTable(keys: readonly ApiKey[], accounts: readonly Account[]): string {
+/** `spentBy`: nano-USD of this calendar month, UTC. */
+function keyTable(keys: readonly ApiKey[], accounts: readonly Account[], spentBy?: (key: ApiKey) => bigint): string {
   const names = new Map(accounts.map((each) => [each.id, each.name]));
   const rows = keys.map((key) => [
     key.id,
@@ -24,10 +27,12 @@ function keyTable(keys: readonly ApiKey[], accounts: readonly Account[]): string
     stateOf(key, Date.now()),
     isoTimeOrNull(key.lastUsedAt) ?? 'never',
     limitsText(key),
+    ...(spentBy === undefined ? [] : [`$${usdText(spentBy(key))}`]),
     key.allowedModels.join(',') || '-',
     key.scopes.join(','),
   ]);
-  return table(['ID', 'KEY', 'NAME', 'ACCOUNT', 'STATE', 'LAST USED', 'LIMITS', 'MODELS', 'SCOPES'], rows);
+  const spent = spentBy === undefined ? [] : ['SPENT THIS MONTH'];
+  return table(['ID', 'KEY', 'NAME', 'ACCOUNT', 'STATE', 'LAST USED', 'LIMITS', ...spent, 'MODELS', 'SCOPES'], rows);
 }
 
 const ACTIONS = {
@@ -49,7 +54,8 @@ export const keysCommand: Command = {
     'revoke <id> [--json]',
     'rotate <id> [--grace 24h] [--json]',
   ],
-  async run({ args, config, print }) {
+  async run(context) {
+    const { args, config, print } = context;
     const { values, positionals } = parseOptions(args, {
       ...KEY_OPTIONS,
       account: { type: 'string' },
@@ -60,8 +66,8 @@ export const keysCommand: Command = {
     const { action, following } = readAction('keys', ACTIONS, positionals);
     const [subject = ''] = following;
     const rights = rightsFrom(values);
-    await using administration = await openAdministration(config);
-    const { accounts, keys } = administration;
+    await using administration = await (action === 'list' ? openForReading(context) : openAdministration(config));
+    const { accounts, keys, spending } = administration;
 
     async function account(name: string) {
       const found = await accounts.find(name);
@@ -85,7 +91,12 @@ export const keysCommand: Command = {
     } else if (action === 'list') {
       const owner = values.account === undefined ? undefined : await account(values.account);
       const found = await keys.listKeys(owner?.id);
-      print(values.json ? JSON.stringify(found.map(keyToWire)) : keyTable(found, await accounts.list()));
+      const spent = await spending.ofKeys(found);
+      const spentBy = (key: ApiKey) => spent.get(key.id) ?? 0n;
+      if (values.json) {
+        print(JSON.stringify(found.map((key) => ({ ...keyToWire(key), spent_usd: usdNumber(spentBy(key)) }))));
+      } else if (found.length === 0) print(`no keys in ${config.dataDir}`);
+      else print(keyTable(found, await accounts.list(), spentBy));
     } else if (action === 'update') {
       const changes = definedFields({ ...rights, name: values.name });
       if (Object.keys(changes).length === 0) throw new UsageError('nothing to change was given; try --rpm 60');

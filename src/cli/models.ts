@@ -1,4 +1,4 @@
-import { openAdministration } from '../compose/administration.ts';
+import { openAdministration, openCatalogForReading } from '../compose/administration.ts';
 import { openWeights } from '../compose/weights.ts';
 import { askEngines } from '../control/client.ts';
 import { isoTimeOrNull } from '../domain/dates.ts';
@@ -14,6 +14,7 @@ import { listModels } from './models-list.ts';
 import { pullWeights, removeWeights, verifyWeights } from './models-weights.ts';
 import { parseOptions } from './options.ts';
 import { createProgressView, formatBytes, formatDuration } from './progress.ts';
+import { mentionServerElsewhere } from './reading.ts';
 import { table } from './table.ts';
 
 /** The versions that the arguments name. A slug means its recommended version. */
@@ -39,9 +40,13 @@ function choose(entries: readonly ModelEntry[], names: readonly string[], starte
   });
 }
 
-async function showLoaded({ config, print }: CommandContext, asJson: boolean): Promise<void> {
+async function showLoaded(context: CommandContext, asJson: boolean): Promise<void> {
+  const { config, print } = context;
   const reports = await askEngines(config.dataDir);
-  if (reports === undefined) throw new CommandFailed('no server is running on this data directory');
+  if (reports === undefined) {
+    await mentionServerElsewhere(context);
+    throw new CommandFailed(`no server is running on ${config.dataDir}`);
+  }
   if (asJson) {
     const shown = reports.map((report) => ({ ...report, loadedAt: isoTimeOrNull(report.loadedAt) }));
     print(JSON.stringify(snakeKeys(shown)));
@@ -109,20 +114,22 @@ export const modelsCommand: Command = {
     const [first = ''] = names;
     if (action === 'ps') return showLoaded(context, values.json === true);
 
-    await using administration = await openAdministration(config);
-    const { entries, catalog } = await administration.openCatalog();
-    if (action === 'deprecate') {
-      if (values.on === undefined) throw new UsageError("'models deprecate' needs --on YYYY-MM-DD");
-      const { entry, version } = await catalog.deprecate(first, values.on);
+    if (action === 'deprecate' || action === 'retire') {
+      if (action === 'deprecate' && values.on === undefined) {
+        throw new UsageError("'models deprecate' needs --on YYYY-MM-DD");
+      }
+      await using administration = await openAdministration(config);
+      const { catalog } = await administration.openCatalog();
+      if (action === 'retire') {
+        await catalog.retire(first);
+        print(`${first} is retired`);
+        return;
+      }
+      const { entry, version } = await catalog.deprecate(first, values.on ?? '');
       print(`${entry.slug}@${version.version} is to be removed on ${isoTimeOrNull(version.deprecatedAt)}`);
       return;
     }
-    if (action === 'retire') {
-      await catalog.retire(first);
-      print(`${first} is retired`);
-      return;
-    }
-
+    const { entries, catalog } = await openCatalogForReading(config);
     const store = openWeights(config, createLogger({ level: 'silent', format: 'json' }), context.env);
     await using _store = store;
     const stop = new AbortController();
@@ -131,6 +138,7 @@ export const modelsCommand: Command = {
     const common = { store, progress, clock: systemClock, print, signal: stop.signal };
 
     if (action === 'list') {
+      await mentionServerElsewhere(context);
       await listModels({
         store,
         entries,

@@ -72,7 +72,7 @@ export async function runCommand(
   }
   try {
     const { config, rest, file, locate } = loadConfig({ args, env, workingDirectory: process.cwd() });
-    await command.run({ args: rest, config, configFile: file, locate, env, print });
+    await command.run({ args: rest, config, configFile: file, locate, env, print, warn: printError });
     return 0;
   } catch (error) {
     const explained = explain(name, error, usage);

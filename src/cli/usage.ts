@@ -1,4 +1,3 @@
-import { openAdministration } from '../compose/administration.ts';
 import { bucketToWire, sumsToWire } from '../compose/wire-shapes.ts';
 import { usdText } from '../domain/money.ts';
 import type { UsageWindow } from '../domain/usage-window.ts';
@@ -6,6 +5,7 @@ import type { UsageBucket, UsageSums } from '../services/usage.ts';
 import { snake } from '../validation/names.ts';
 import { type Command, CommandFailed, OptionError, UsageError } from './command.ts';
 import { parseOptions } from './options.ts';
+import { openForReading } from './reading.ts';
 import { table } from './table.ts';
 
 const BAR_WIDTH = 30;
@@ -51,7 +51,8 @@ export const usageCommand: Command = {
     '[--account NAME | --all] [--start DATE] [--end DATE] [--bucket hour|day|month] [--group-by model,region,key]\n' +
       "[--csv | --json]    default: the account 'default', from the first of this month to now (UTC)",
   ],
-  async run({ args, config, print }) {
+  async run(context) {
+    const { args, print } = context;
     const { values, positionals } = parseOptions(args, {
       account: { type: 'string' },
       all: { type: 'boolean' },
@@ -66,7 +67,7 @@ export const usageCommand: Command = {
       throw new UsageError(`unexpected argument '${positionals.join(' ')}'; --account NAME names an account`);
     }
     if (values.all && values.account !== undefined) throw new OptionError('--all and --account exclude each other');
-    await using administration = await openAdministration(config);
+    await using administration = await openForReading(context);
     const { accounts, usage } = administration;
     const name = values.account ?? 'default';
     const chosen = values.all ? await accounts.list() : [await accounts.find(name)];

@@ -1,3 +1,4 @@
+import type { Store } from '../adapters/store.ts';
 import type { ResolvedConfig } from '../config/load.ts';
 import type { ModelEntry } from '../domain/model.ts';
 import type { BatchRepository } from '../ports/batches.ts';
@@ -5,17 +6,50 @@ import { systemClock as clock } from '../runtime/clock.ts';
 import { type AccountsService, createAccounts } from '../services/access/accounts.ts';
 import { createKeys, type KeysService } from '../services/access/keys.ts';
 import { type CatalogService, createCatalog } from '../services/catalog.ts';
+import { createSpending, type Spending } from '../services/spending.ts';
 import { createUsage, type UsageService } from '../services/usage.ts';
-import { catalogEntries, openConfiguredStore } from './storage.ts';
+import { catalogEntries, hasStore, openConfiguredStore } from './storage.ts';
+
+export { hasStore } from './storage.ts';
 
 /** What operators' commands need. They open the store themselves, with or without a running server. */
 export interface Administration extends AsyncDisposable {
   accounts: AccountsService;
   keys: KeysService;
   usage: UsageService;
+  spending: Spending;
   batches: BatchRepository;
   /** Read on demand, so that other commands do not wait for it or fail with it. */
-  openCatalog(): Promise<{ entries: ModelEntry[]; catalog: CatalogService }>;
+  openCatalog(): Promise<OpenCatalog>;
+}
+
+export interface OpenCatalog {
+  entries: ModelEntry[];
+  catalog: CatalogService;
+}
+
+async function catalogOf(config: ResolvedConfig, { lifecycles, revisions }: CatalogStore): Promise<OpenCatalog> {
+  const entries = catalogEntries(config);
+  const serving = () => ({ regions: [], status: 'unavailable' as const });
+  return { entries, catalog: await createCatalog({ entries, lifecycles, revisions, serving, clock }) };
+}
+
+type CatalogStore = Pick<Store, 'lifecycles' | 'revisions'>;
+
+/** For commands that only read the catalog: it needs no store, and creates none. */
+export async function openCatalogForReading(config: ResolvedConfig): Promise<OpenCatalog> {
+  if (!hasStore(config)) {
+    return catalogOf(config, {
+      lifecycles: { list: async () => [], save: async () => {} },
+      revisions: { current: async () => ({ keys: 0, models: 0 }) },
+    });
+  }
+  const store = await openConfiguredStore(config);
+  try {
+    return await catalogOf(config, store);
+  } finally {
+    await store.close();
+  }
 }
 
 export async function openAdministration(config: ResolvedConfig): Promise<Administration> {
@@ -25,13 +59,9 @@ export async function openAdministration(config: ResolvedConfig): Promise<Admini
     accounts,
     keys: createKeys({ accounts, keys: store.keys, clock }),
     usage: createUsage({ usage: store.usage, clock }),
+    spending: createSpending({ usage: store.usage, clock }),
     batches: store.batches,
-    async openCatalog() {
-      const entries = catalogEntries(config);
-      const { lifecycles, revisions } = store;
-      const serving = () => ({ regions: [], status: 'unavailable' as const });
-      return { entries, catalog: await createCatalog({ entries, lifecycles, revisions, serving, clock }) };
-    },
+    openCatalog: () => catalogOf(config, store),
     [Symbol.asyncDispose]: () => store.close(),
   };
 }

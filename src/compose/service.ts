@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { Store } from '../adapters/store.ts';
 import type { ResolvedConfig } from '../config/load.ts';
 import { secretsOf } from '../config/secrets.ts';
+import { announceServer } from '../control/running-servers.ts';
 import { startControlServer } from '../control/server.ts';
 import type { ModelEntry } from '../domain/model.ts';
 import { createLineExecutor } from '../http/endpoints/batches/line-executor.ts';
@@ -204,6 +205,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
   await background.prepare();
   const address = await server.listen({ host: config.host, port: config.port });
   const control = await startControlServer(config.dataDir, () => fleet.list());
+  const withdraw = await announceServer(config.dataDir);
   background.start();
   void warm();
   void weights.probe(modelsWithWeights(entries));
@@ -211,6 +213,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
   return {
     address,
     async close() {
+      await withdraw();
       const { drainTimeoutMs } = config.http;
       await shutDown({ server, control, runner, inference, fleet, background, drainTimeoutMs, logger });
       await weights[Symbol.asyncDispose]();

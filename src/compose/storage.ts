@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { access, constants, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { openStore, type Store, type StoreOptions, type StoreSettings } from '../adapters/store.ts';
@@ -34,6 +34,9 @@ const storeSettings = ({ dataDir }: ResolvedConfig): StoreSettings => ({
   path: join(dataDir, 'baobab.sqlite'),
   reserveBytes: RESERVE_BYTES,
 });
+
+/** Whether a store was created here. */
+export const hasStore = (config: ResolvedConfig): boolean => existsSync(storeSettings(config).path);
 
 export async function openConfiguredStore(config: ResolvedConfig, options: StoreOptions = {}): Promise<Store> {
   await prepareDataDir(config);

@@ -1,0 +1,78 @@
+import { existsSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { loadConfig } from '../config/load.ts';
+import { announceServer } from '../control/running-servers.ts';
+import { startControlServer } from '../control/server.ts';
+import { accountsCommand } from './accounts.ts';
+import { batchesCommand } from './batches.ts';
+import type { Command } from './command.ts';
+import { keysCommand } from './keys.ts';
+import { modelsCommand } from './models.ts';
+import { usageCommand } from './usage.ts';
+
+let directory: string;
+let dataDir: string;
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'baobab-cli-'));
+  dataDir = join(directory, 'absent');
+});
+afterAll(() => rm(directory, { recursive: true, force: true }));
+
+async function run(command: Command, ...args: string[]): Promise<{ printed: string; warned: string }> {
+  const env = {
+    BAOBAB_DATA_DIR: dataDir,
+    BAOBAB_MODELS_HF_ENDPOINT: 'http://127.0.0.1:9',
+    npm_config_registry: 'http://127.0.0.1:9',
+    PIP_INDEX_URL: 'http://127.0.0.1:9',
+    HOME: directory,
+  };
+  const { config, rest } = loadConfig({ args, env, workingDirectory: directory });
+  const lines = { printed: [] as string[], warned: [] as string[] };
+  await command.run({
+    args: rest,
+    config,
+    configFile: undefined,
+    locate: () => '',
+    env,
+    print: (text) => lines.printed.push(text),
+    warn: (text) => lines.warned.push(text),
+  });
+  return { printed: lines.printed.join('\n'), warned: lines.warned.join('\n') };
+}
+
+it.each([
+  ['keys list', keysCommand, ['list']],
+  ['accounts list', accountsCommand, ['list']],
+  ['usage', usageCommand, []],
+  ['batches list', batchesCommand, ['list']],
+  ['batches show', batchesCommand, ['show', 'batch_1']],
+] as const)('%s names a data directory without a store and creates nothing', async (_, command, args) => {
+  await expect(run(command, ...args)).rejects.toThrow(`there is no store in ${dataDir}`);
+  expect(existsSync(dataDir)).toBe(false);
+});
+
+it('models list works without a store and creates nothing', async () => {
+  const { printed } = await run(modelsCommand, 'list');
+  expect(printed).toContain('baobab/embed-multilingual');
+  expect(existsSync(dataDir)).toBe(false);
+});
+
+it('mentions a server on another data directory', async () => {
+  const other = join(directory, 'other');
+  const control = await startControlServer(other, async () => []);
+  const withdraw = await announceServer(other);
+  const elsewhere = new RegExp(`a server is running on .*${other}.*; --data-dir `);
+  await expect(run(keysCommand, 'list')).rejects.toThrow(elsewhere);
+  await expect(run(modelsCommand, 'ps')).rejects.toThrow(`no server is running on ${dataDir}`);
+  await run(accountsCommand, 'create', 'team');
+  const { printed, warned } = await run(keysCommand, 'list');
+  expect(printed).toBe(`no keys in ${dataDir}`);
+  expect(warned).toMatch(elsewhere);
+  await control.close();
+  // Killed servers leave their entry behind.
+  expect((await run(keysCommand, 'list')).warned).not.toContain(other);
+  await withdraw();
+});
