@@ -36,7 +36,8 @@ export async function listModels({ store, entries, catalog, engines, json, print
       weights: state?.status ?? 'upstream only',
       bytes,
       engine: engine?.status ?? null,
-      reason: engine?.reason ?? state?.reason ?? null,
+      // The command looks at the weights itself, and its reason names the path or host.
+      reason: (state?.servable === false ? state.reason : undefined) ?? engine?.reason ?? null,
       upstreams: engine?.upstreams ?? [],
       deprecated_at: isoTimeOrNull(version.deprecatedAt),
     };

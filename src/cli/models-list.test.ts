@@ -1,0 +1,44 @@
+import { expect, it } from 'vitest';
+import type { ModelEntry } from '../domain/model.ts';
+import type { WeightsState, WeightsStore } from '../models/store.ts';
+import type { CatalogService } from '../services/catalog.ts';
+import { listModels } from './models-list.ts';
+
+const version = { version: '2026-11-15', source: { kind: 'file', path: '/weights' }, deprecatedAt: null };
+const entry = { slug: 'acme/one', modality: 'chat', recommended: '2026-11-15', versions: [version] };
+const engine = {
+  model: 'acme/one@2026-11-15',
+  status: 'unavailable',
+  reason: 'its weights are not installed',
+  pids: [],
+  memoryBytes: 0,
+  loadedAt: null,
+  loadMs: null,
+  inFlight: 0,
+  queueDepth: 0,
+  upstreams: [],
+};
+
+async function list(state: Partial<WeightsState>, asJson = false): Promise<string> {
+  const printed: string[] = [];
+  const entries = [entry] as unknown as ModelEntry[];
+  await listModels({
+    store: { probe: async () => {}, state: () => state } as unknown as WeightsStore,
+    entries,
+    catalog: { list: () => [{ entry, version }] } as unknown as CatalogService,
+    engines: [engine],
+    json: asJson,
+    print: (text) => printed.push(text),
+  });
+  return printed.join('\n');
+}
+
+it('keeps the precise reason after a request has failed', async () => {
+  const state = { status: 'unreachable', servable: false, totalBytes: 0, reason: 'there is no /weights' } as const;
+  expect(await list(state)).toContain('there is no /weights');
+  expect(JSON.parse(await list(state, true))).toMatchObject([{ id: 'acme/one', reason: 'there is no /weights' }]);
+});
+
+it('shows the reason of the engine where the weights are fine', async () => {
+  expect(await list({ status: 'present', servable: true, bytesOnDisk: 1, reason: undefined })).toContain(engine.reason);
+});
