@@ -28,6 +28,7 @@ import { createIdempotency } from '../services/idempotency.ts';
 import { createProcessLeases } from '../services/process-leases.ts';
 import { createUsage } from '../services/usage.ts';
 import { createBackgroundJobs } from './background-jobs.ts';
+import { reportUnusedKey } from './configured-key.ts';
 import { composeEngines } from './engines.ts';
 import { composeFiles } from './files.ts';
 import { claimIdentity } from './identity.ts';
@@ -93,6 +94,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
   const keys = createKeys({ accounts, keys: store.keys, clock });
   const firstKey = await keys.bootstrap(config.apiKey);
   if (firstKey !== undefined) onFirstKey?.(firstKey);
+  else await reportUnusedKey(config.apiKey, { keys, logger });
   const authentication = createAuthentication({ keys: store.keys, revisions: store.revisions, clock });
 
   const weights = openWeights(config, logger, env);
