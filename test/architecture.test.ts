@@ -184,6 +184,17 @@ describe('the rooms of src', () => {
     expect(wrong).toEqual([]);
   });
 
+  it('keep SQL dialects apart: only adapters/store.ts knows them', () => {
+    const wrong = imports
+      .filter(({ specifier }) => specifier.startsWith('.'))
+      .map(({ from, specifier }) => ({ from, to: relative(SRC, join(SRC, dirname(from), specifier)) }))
+      .filter(({ from, to }) => {
+        const dialect = /^adapters\/sql\/(?!shared\/)[^/]+\//.exec(to)?.[0];
+        return dialect !== undefined && !from.startsWith(dialect) && from !== 'adapters/store.ts';
+      });
+    expect(wrong).toEqual([]);
+  });
+
   it('hold at most 22 source files in one folder', () => {
     const counts = Map.groupBy(files, (path) => dirname(path));
     const crowded = [...counts].filter(([, inFolder]) => inFolder.length > 22).map(([folder]) => folder);
