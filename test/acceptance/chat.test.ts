@@ -222,6 +222,17 @@ describe('chat with the openai package', () => {
       expect(await refusal({ model: 'thenlper/gte-small' })).toMatchObject({ status: 422, code: 'wrong_modality' });
     });
 
+    it('a schema that is too complex, by its keyword', async () => {
+      const schema = { type: 'object', properties: { x: { type: 'string', pattern: '^((a{1,50}){1,50}){1,50}$' } } };
+      const error = await refusal({ response_format: { type: 'json_schema', json_schema: { name: 'x', schema } } });
+      expect(error).toMatchObject({
+        status: 422,
+        code: 'unsupported_parameter',
+        param: 'response_format.json_schema.schema.properties.x',
+      });
+      expect(error.message).toContain("'pattern'");
+    });
+
     it('an unsupported schema keyword, by its name', async () => {
       const schema = {
         type: 'object',
