@@ -27,6 +27,7 @@ const BENCHMARKS: Record<string, Benchmark> = {
     quick: ['--rounds', '1', '--chunks', '40'],
   },
   gateway: { about: 'what the service adds in front of an engine', quick: ['--quick'] },
+  'noisy-neighbour': { about: 'two tenants while a third one attacks', quick: ['--quick'] },
   usage: { about: 'the usage report over a million requests', quick: ['200000'] },
   batches: { about: 'batch lines against single requests', quick: ['--lines', '2000', '--turns', '1'] },
   transcription: { about: 'whisper against transformers.js', quick: ['--models', 'tiny', '--rounds', '1'] },

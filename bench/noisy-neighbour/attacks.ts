@@ -1,0 +1,158 @@
+/** What a tenant with a key of its own, or a stranger without one, can send. Each attack goes on until its process ends. */
+import { connect } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Agent, FormData, fetch, type RequestInit } from 'undici';
+
+export interface Target {
+  address: string;
+  key: string;
+  remoteModel: string;
+  localModel: string;
+}
+
+export type Attack = (target: Target) => Promise<void>;
+
+const BAD_KEYS_PER_SECOND = 500;
+const SLOW_SOCKETS = 500;
+const UNREAD_ANSWERS = 8;
+const FULL_QUEUE = 400;
+const BATCHES = 1_000;
+
+/** Failed requests are what an attack is made of. */
+async function send(target: Target, path: string, init: RequestInit, dispatcher: Agent): Promise<unknown> {
+  try {
+    const answer = await fetch(`${target.address}${path}`, { ...init, dispatcher });
+    return await answer.json();
+  } catch {
+    return undefined;
+  }
+}
+
+const post = (target: Target, path: string, body: string, dispatcher: Agent, key = target.key) =>
+  send(
+    target,
+    path,
+    { method: 'POST', headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' }, body },
+    dispatcher,
+  );
+
+/** So many at a time, each again when it has ended. */
+async function repeat(workers: number, work: () => Promise<unknown>): Promise<void> {
+  const run = async () => {
+    for (;;) await work();
+  };
+  await Promise.all(Array.from({ length: workers }, run));
+}
+
+const message = (content: string) => [{ role: 'user', content }];
+
+/** Nested groups that may be empty: a naive check of what they match doubles with each level. */
+const bomb = (levels: number) => `^(${'(|)'.repeat(levels)}x){2}$`;
+
+export const ATTACKS: Record<string, Attack> = {
+  async 'bad keys'(target) {
+    const agent = new Agent({ connections: 32 });
+    const everyMs = 20;
+    for (;;) {
+      for (let count = 0; count < (BAD_KEYS_PER_SECOND * everyMs) / 1_000; count += 1) {
+        void post(target, '/v1/chat/completions', '{}', agent, `bad-key-${Math.random()}`);
+      }
+      await sleep(everyMs);
+    }
+  },
+
+  async 'slow heads'(target) {
+    const { hostname, port } = new URL(target.address);
+    const open = async () => {
+      const socket = connect(Number(port), hostname);
+      const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
+      socket.on('error', () => {}).resume();
+      socket.write('POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\n');
+      const drip = setInterval(() => socket.write('x-slow: 1\r\n'), 1_000);
+      await closed;
+      clearInterval(drip);
+    };
+    await repeat(SLOW_SOCKETS, open);
+  },
+
+  async 'large bodies'(target) {
+    const agent = new Agent({ connections: 2 });
+    const members = Array.from({ length: 60_000 }, (_, index) => `"m${index}":${index}`).join(',');
+    const filler = 'x'.repeat(8 * 1024 * 1024);
+    const body = `{"model":"${target.remoteModel}","messages":${JSON.stringify(message(filler))},"metadata":{${members}}}`;
+    await repeat(2, () => post(target, '/v1/chat/completions', body, agent));
+  },
+
+  async 'grammar bombs'(target) {
+    const agent = new Agent({ connections: 4 });
+    const schema = { type: 'object', properties: { a: { type: 'string', pattern: bomb(25) } }, required: ['a'] };
+    const values = Array.from({ length: 5_000 }, (_, index) => `value ${index}`);
+    const enums = { allOf: [{ enum: values }, { enum: values.toReversed() }] };
+    let turn = 0;
+    await repeat(4, () => {
+      turn += 1;
+      const body = {
+        model: target.localModel,
+        messages: message('Hi'),
+        max_tokens: 4,
+        response_format: {
+          type: 'json_schema',
+          json_schema: { name: 'bomb', schema: turn % 2 === 0 ? schema : enums },
+        },
+      };
+      return post(target, '/v1/chat/completions', JSON.stringify(body), agent);
+    });
+  },
+
+  async 'full queue'(target) {
+    const agent = new Agent({ connections: FULL_QUEUE });
+    const body = JSON.stringify({ model: target.remoteModel, messages: message('Hi') });
+    await repeat(FULL_QUEUE, async () => {
+      const answer = await post(target, '/v1/chat/completions', body, agent);
+      // A refused client that tries again at once measures the load generator.
+      if (typeof answer === 'object' && answer !== null && 'error' in answer) await sleep(1_000);
+    });
+  },
+
+  async 'unread answers'(target) {
+    const { hostname, port } = new URL(target.address);
+    const body = JSON.stringify({
+      model: 'baobab/embed-multilingual',
+      input: Array.from({ length: 512 }, () => 'a'),
+    });
+    await repeat(UNREAD_ANSWERS, async () => {
+      const socket = connect(Number(port), hostname);
+      const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
+      socket.on('error', () => {}).pause();
+      socket.write(
+        `POST /v1/embeddings HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${target.key}\r\n` +
+          `content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+      );
+      await closed;
+    });
+  },
+
+  async '1000 batches'(target) {
+    const agent = new Agent({ connections: 4 });
+    const line = {
+      custom_id: '1',
+      method: 'POST',
+      url: '/v1/chat/completions',
+      body: { model: target.remoteModel, messages: message('Hi') },
+    };
+    const form = new FormData();
+    form.append('purpose', 'batch');
+    form.append('file', new Blob([`${JSON.stringify(line)}\n`]), 'lines.jsonl');
+    const headers = { authorization: `Bearer ${target.key}` };
+    const file = (await send(target, '/v1/files', { method: 'POST', headers, body: form }, agent)) as
+      | { id?: string }
+      | undefined;
+    const batch = { input_file_id: file?.id, endpoint: '/v1/chat/completions', completion_window: '24h' };
+    let created = 0;
+    await repeat(4, async () => {
+      created += 1;
+      if (created > BATCHES) await sleep(60_000);
+      else await post(target, '/v1/batches', JSON.stringify(batch), agent);
+    });
+  },
+};
