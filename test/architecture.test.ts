@@ -38,7 +38,7 @@ const MAY_IMPORT: Record<string, Arrows> = {
         'metrics',
         'models',
       ],
-      ...['ports', 'runtime', 'services', 'engines/admission', 'engines/drivers', 'engines/fleet', 'engines/registry'],
+      ...['ports', 'runtime', 'services', 'engines/places', 'engines/drivers', 'engines/fleet', 'engines/registry'],
     ],
   },
   cli: {
@@ -71,13 +71,13 @@ const MAY_IMPORT: Record<string, Arrows> = {
   catalog: { code: ['domain', 'validation', 'runtime', 'engines/driver', 'engines/drivers'] },
   adapters: { code: ['ports', 'domain', 'errors', 'runtime'] },
   models: { code: ['errors', 'runtime'], types: ['domain', 'ports'] },
-  audio: { code: ['errors', 'runtime'], types: ['engines/admission', 'engines/engine'] },
+  audio: { code: ['errors', 'runtime'], types: ['engines/places', 'engines/engine'] },
   control: { code: ['runtime'] },
   logging: { code: ['domain', 'runtime'] },
   metrics: { code: ['runtime'], types: ['engines/fleet', 'engines/registry', 'services'] },
   'engines/engine': { code: [], types: ['domain'] },
   'engines/queue': { code: ['errors'], types: ['engines/engine'] },
-  'engines/admission': { code: ['engines/queue'], types: ['ports', 'engines/engine'] },
+  'engines/places': { code: ['engines/queue'], types: ['ports', 'engines/engine'] },
   'engines/driver': { code: [], types: ['domain', 'engines/engine'] },
   'engines/drivers': { code: ['engines/remote', ...driverRooms], types: ['engines/driver'] },
   'engines/fleet': {
@@ -89,7 +89,7 @@ const MAY_IMPORT: Record<string, Arrows> = {
     types: ['ports', 'engines/engine', 'engines/driver'],
   },
   'engines/host': {
-    code: ['errors', 'runtime', 'engines/admission'],
+    code: ['errors', 'runtime', 'engines/places'],
     types: ['domain', 'ports', 'engines/engine', 'engines/driver'],
   },
   ...Object.fromEntries(driverRooms.map((room) => [room, DRIVER])),

@@ -4,8 +4,8 @@ import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import type { Admission } from '../engines/admission.ts';
 import type { CallContext } from '../engines/engine.ts';
+import type { Places } from '../engines/places.ts';
 import { type DecodeLimits, decodeAudio } from './decode.ts';
 import { type AudioWindow, cutWindows } from './windows.ts';
 
@@ -22,7 +22,7 @@ export interface AudioReaderDependencies {
   temporaryDirectory: string;
   limits?: Partial<DecodeLimits> | undefined;
   /** Bounds the decoder processes of all requests; each takes about 100 MB. */
-  decoders: Pick<Admission, 'enter'>;
+  decoders: Pick<Places, 'enter'>;
   decode?: typeof decodeAudio;
 }
 

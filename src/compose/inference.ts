@@ -2,8 +2,8 @@ import { createMemoryCounters } from '../adapters/counters/memory.ts';
 import type { Store } from '../adapters/store.ts';
 import { createAudioReader } from '../audio/reader.ts';
 import type { ResolvedConfig } from '../config/load.ts';
-import { type Admission, createAdmission } from '../engines/admission.ts';
 import type { Fleet } from '../engines/fleet.ts';
+import { createPlaces, type Places } from '../engines/places.ts';
 import { createLedgerMetrics } from '../metrics/ledger-metrics.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import type { Logger } from '../ports/logger.ts';
@@ -25,8 +25,8 @@ import { createWindowedTranscription } from '../services/transcriptions/windowed
 const WINDOWS_AT_ONCE = 4;
 
 /** One queue for all audio decoders. An account leaves a quarter of them to others. */
-function composeDecoders({ audio, engines }: ResolvedConfig): Admission {
-  const decoders = createAdmission({
+function composeDecoders({ audio, engines }: ResolvedConfig): Places {
+  const decoders = createPlaces({
     queueLength: engines.queueLength,
     queueTimeoutMs: engines.queueTimeoutSeconds * 1000,
     maxPerAccount: audio.decoders - Math.floor(audio.decoders / 4),

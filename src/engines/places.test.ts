@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../runtime/clock.ts';
-import { createAdmission, type Permit } from './admission.ts';
 import type { CallContext, Priority } from './engine.ts';
+import { createPlaces, type Permit } from './places.ts';
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -18,13 +18,13 @@ function context(
   return { requestId: keyId, accountId: 'account', keyId, priority, signal };
 }
 
-function build({ places = 1, queueLength = 8, queueTimeoutMs = 1_000 } = {}) {
-  const admission = createAdmission({ queueLength, queueTimeoutMs, clock: systemClock });
-  admission.setCapacity(places);
+function build({ capacity = 1, queueLength = 8, queueTimeoutMs = 1_000 } = {}) {
+  const places = createPlaces({ queueLength, queueTimeoutMs, clock: systemClock });
+  places.setCapacity(capacity);
   const order: string[] = [];
   const permits: Permit[] = [];
   async function enter(label: string, keyId: string, priority?: Priority) {
-    permits.push(await admission.enter(context(keyId, priority)));
+    permits.push(await places.enter(context(keyId, priority)));
     order.push(label);
   }
   /** Each holder gives its place to the next one in line. */
@@ -34,28 +34,28 @@ function build({ places = 1, queueLength = 8, queueTimeoutMs = 1_000 } = {}) {
       await vi.advanceTimersByTimeAsync(0);
     }
   }
-  return { admission, order, enter, drain };
+  return { places, order, enter, drain };
 }
 
-describe('admission', () => {
+describe('places', () => {
   it('lets as many in as there are places, and the next one when a place is free', async () => {
-    const { admission } = build({ places: 2 });
-    const first = await admission.enter(context('a'));
-    await admission.enter(context('a'));
-    const third = admission.enter(context('a'));
-    expect([admission.inUse(), admission.waiting()]).toEqual([2, 1]);
+    const { places } = build({ capacity: 2 });
+    const first = await places.enter(context('a'));
+    await places.enter(context('a'));
+    const third = places.enter(context('a'));
+    expect([places.inUse(), places.waiting()]).toEqual([2, 1]);
     vi.advanceTimersByTime(250);
     first.release();
     first.release();
     expect((await third).waitedMs).toBe(250);
-    expect([admission.inUse(), admission.waiting()]).toEqual([2, 0]);
+    expect([places.inUse(), places.waiting()]).toEqual([2, 0]);
   });
 
   it('lets all requests wait while there is no place', async () => {
-    const { admission } = build({ places: 0 });
-    const waiting = admission.enter(context('a'));
-    expect(admission.waiting()).toBe(1);
-    admission.setCapacity(1);
+    const { places } = build({ capacity: 0 });
+    const waiting = places.enter(context('a'));
+    expect(places.waiting()).toBe(1);
+    places.setCapacity(1);
     await waiting;
   });
 
@@ -83,38 +83,38 @@ describe('admission', () => {
   });
 
   it('keeps one of several places free of batches', async () => {
-    const { admission } = build({ places: 3 });
-    for (let n = 0; n < 3; n += 1) void admission.enter(context('a', 'batch'));
+    const { places } = build({ capacity: 3 });
+    for (let n = 0; n < 3; n += 1) void places.enter(context('a', 'batch'));
     await vi.advanceTimersByTimeAsync(0);
-    expect([admission.inUse(), admission.waiting()]).toEqual([2, 1]);
-    const person = await admission.enter(context('b'));
-    expect(admission.inUse()).toBe(3);
+    expect([places.inUse(), places.waiting()]).toEqual([2, 1]);
+    const person = await places.enter(context('b'));
+    expect(places.inUse()).toBe(3);
     person.release();
-    expect(admission.waiting()).toBe(1);
+    expect(places.waiting()).toBe(1);
   });
 
   it('lets no account hold more than its part, and others pass by', async () => {
-    const admission = createAdmission({ queueLength: 8, queueTimeoutMs: 1_000, maxPerAccount: 1, clock: systemClock });
-    admission.setCapacity(2);
+    const places = createPlaces({ queueLength: 8, queueTimeoutMs: 1_000, maxPerAccount: 1, clock: systemClock });
+    places.setCapacity(2);
     const of = (accountId: string) => ({ ...context(accountId), accountId });
-    const first = await admission.enter(of('a'));
-    const second = admission.enter(of('a'));
-    expect([admission.inUse(), admission.waiting()]).toEqual([1, 1]);
-    expect(admission.enterNow(of('b'))).toBeDefined();
+    const first = await places.enter(of('a'));
+    const second = places.enter(of('a'));
+    expect([places.inUse(), places.waiting()]).toEqual([1, 1]);
+    expect(places.enterNow(of('b'))).toBeDefined();
     first.release();
     await second;
-    expect([admission.inUse(), admission.waiting()]).toEqual([2, 0]);
+    expect([places.inUse(), places.waiting()]).toEqual([2, 0]);
   });
 
   it('answers 429 with the time to wait when the queue is full', async () => {
-    const { admission } = build({ queueLength: 2 });
-    const first = await admission.enter(context('a'));
+    const { places } = build({ queueLength: 2 });
+    const first = await places.enter(context('a'));
     vi.advanceTimersByTime(9_000);
     first.release();
-    await admission.enter(context('a'));
-    void admission.enter(context('a')).catch(() => {});
-    void admission.enter(context('a')).catch(() => {});
-    await expect(admission.enter(context('a'))).rejects.toMatchObject({
+    await places.enter(context('a'));
+    void places.enter(context('a')).catch(() => {});
+    void places.enter(context('a')).catch(() => {});
+    await expect(places.enter(context('a'))).rejects.toMatchObject({
       code: 'capacity_exceeded',
       // Three before it, and a place is held for 2 s: the average so far of 1 s moved by one eighth towards 9 s.
       retryAfterSeconds: 6,
@@ -122,53 +122,53 @@ describe('admission', () => {
   });
 
   it('makes the greediest key give way at a full queue', async () => {
-    const { admission } = build({ queueLength: 3 });
-    await admission.enter(context('a'));
-    const greedy = [1, 2, 3].map(() => admission.enter(context('a')));
+    const { places } = build({ queueLength: 3 });
+    await places.enter(context('a'));
+    const greedy = [1, 2, 3].map(() => places.enter(context('a')));
     const last = expect(greedy[2]).rejects.toMatchObject({ code: 'capacity_exceeded' });
-    const modest = admission.enter(context('b'));
+    const modest = places.enter(context('b'));
     await last;
-    expect(admission.waiting()).toBe(3);
+    expect(places.waiting()).toBe(3);
     for (const waiting of [greedy[0], greedy[1], modest]) waiting?.catch(() => {});
   });
 
   it('makes a batch give way to a person at a full queue', async () => {
-    const { admission } = build({ queueLength: 1 });
-    await admission.enter(context('a'));
-    const batch = expect(admission.enter(context('a', 'batch'))).rejects.toMatchObject({ code: 'capacity_exceeded' });
-    void admission.enter(context('a'));
+    const { places } = build({ queueLength: 1 });
+    await places.enter(context('a'));
+    const batch = expect(places.enter(context('a', 'batch'))).rejects.toMatchObject({ code: 'capacity_exceeded' });
+    void places.enter(context('a'));
     await batch;
   });
 
   it('answers 504 when the wait is too long', async () => {
-    const { admission } = build({ queueTimeoutMs: 1_000 });
-    await admission.enter(context('a'));
-    const late = expect(admission.enter(context('a'))).rejects.toMatchObject({ status: 504, code: 'upstream_timeout' });
+    const { places } = build({ queueTimeoutMs: 1_000 });
+    await places.enter(context('a'));
+    const late = expect(places.enter(context('a'))).rejects.toMatchObject({ status: 504, code: 'upstream_timeout' });
     await vi.advanceTimersByTimeAsync(1_000);
     await late;
-    expect(admission.waiting()).toBe(0);
+    expect(places.waiting()).toBe(0);
   });
 
   it('forgets a cancelled request at once', async () => {
-    const { admission } = build();
-    const holder = await admission.enter(context('a'));
+    const { places } = build();
+    const holder = await places.enter(context('a'));
     const client = new AbortController();
-    const gone = expect(admission.enter(context('a', 'interactive', client.signal))).rejects.toMatchObject({
+    const gone = expect(places.enter(context('a', 'interactive', client.signal))).rejects.toMatchObject({
       code: 'client_cancelled',
     });
-    const next = admission.enter(context('a'));
+    const next = places.enter(context('a'));
     client.abort();
     await gone;
-    expect(admission.waiting()).toBe(1);
+    expect(places.waiting()).toBe(1);
     holder.release();
     await next;
   });
 
   it('rejects all waiting requests when the model is broken', async () => {
-    const { admission } = build({ places: 0 });
-    const waiting = [1, 2].map(() => expect(admission.enter(context('a'))).rejects.toThrow('broken'));
-    admission.rejectAll(new Error('broken'));
+    const { places } = build({ capacity: 0 });
+    const waiting = [1, 2].map(() => expect(places.enter(context('a'))).rejects.toThrow('broken'));
+    places.rejectAll(new Error('broken'));
     await Promise.all(waiting);
-    expect(admission.waiting()).toBe(0);
+    expect(places.waiting()).toBe(0);
   });
 });

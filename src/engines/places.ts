@@ -2,7 +2,7 @@ import type { Clock } from '../ports/clock.ts';
 import { createFairQueue, type FairQueue, type QueueContext } from './queue.ts';
 
 /** Lets a bounded number of requests work at once. The others wait in a fair queue. */
-export interface AdmissionOptions {
+export interface PlacesOptions {
   queueLength: number;
   queueTimeoutMs: number;
   /** How many places one account may hold; all of them by default. */
@@ -17,7 +17,7 @@ export interface Permit {
   release(): void;
 }
 
-export interface Admission {
+export interface Places {
   /** Undefined when there is no free place, or others wait for it already. */
   enterNow(context: QueueContext): Permit | undefined;
   enter(context: QueueContext): Promise<Permit>;
@@ -30,7 +30,7 @@ export interface Admission {
 
 const MAX_RETRY_AFTER_SECONDS = 60;
 
-export function createAdmission(options: AdmissionOptions): Admission {
+export function createPlaces(options: PlacesOptions): Places {
   const { queueLength, queueTimeoutMs, maxPerAccount, clock, onDepth } = options;
   /** Places by account, where that matters. */
   const held = maxPerAccount === undefined ? undefined : new Map<string, number>();

@@ -1,7 +1,7 @@
 import { ApiError } from '../../errors/api-error.ts';
 import { errors } from '../../errors/errors.ts';
-import { type Admission, createAdmission, type Permit } from '../admission.ts';
 import type { CallContext, EngineModel } from '../engine.ts';
+import { createPlaces, type Permit, type Places } from '../places.ts';
 import { describeFailure } from './load-failure.ts';
 import type { Tenant } from './memory-budget.ts';
 import { type ModelReport, type ModelStatus, modelName } from './model.ts';
@@ -40,7 +40,7 @@ export class ModelHost implements Tenant {
   readonly name: string;
   readonly slug: string;
   readonly #options: ModelHostOptions;
-  readonly #admission: Admission;
+  readonly #places: Places;
   #state: State = { phase: 'cold' };
   #lastUsedAt: number;
   #setAsideBytes = 0;
@@ -53,7 +53,7 @@ export class ModelHost implements Tenant {
     this.name = modelName(model);
     this.slug = model.entry.slug;
     this.#lastUsedAt = clock.now();
-    this.#admission = createAdmission({
+    this.#places = createPlaces({
       queueLength: options.queueLength,
       queueTimeoutMs: options.queueTimeoutMs,
       clock,
@@ -64,14 +64,14 @@ export class ModelHost implements Tenant {
   // --- requests ---
 
   acquire(context: CallContext): ModelLease | Promise<ModelLease> {
-    const permit = this.#state.phase === 'ready' && !this.#closed ? this.#admission.enterNow(context) : undefined;
+    const permit = this.#state.phase === 'ready' && !this.#closed ? this.#places.enterNow(context) : undefined;
     return (permit && this.#lease(permit, context)) ?? this.#acquireLater(context);
   }
 
   async #acquireLater(context: CallContext): Promise<ModelLease> {
     while (true) {
       this.#wake();
-      const lease = this.#lease(await this.#admission.enter(context), context);
+      const lease = this.#lease(await this.#places.enter(context), context);
       if (lease !== undefined) return lease;
     }
   }
@@ -87,7 +87,7 @@ export class ModelHost implements Tenant {
     const release = () => {
       this.#lastUsedAt = clock.now();
       permit.release();
-      if (this.#admission.inUse() === 0) {
+      if (this.#places.inUse() === 0) {
         this.#onUnused();
         memory.changed();
       }
@@ -149,7 +149,7 @@ export class ModelHost implements Tenant {
     if (this.#state.phase !== 'loading') return;
     this.#lastUsedAt = clock.now();
     this.#state = { phase: 'ready', ...loaded, loadedAt: this.#lastUsedAt };
-    this.#admission.setCapacity(layout.places);
+    this.#places.setCapacity(layout.places);
   }
 
   #loadFailed(error: unknown): void {
@@ -163,8 +163,8 @@ export class ModelHost implements Tenant {
   #becomeUnavailable(error: ApiError, { forMs, reason = error.message }: { forMs: number; reason?: string }): void {
     const { clock } = this.#options;
     this.#state = { phase: 'unavailable', error, reason, until: clock.now() + forMs };
-    this.#admission.setCapacity(0);
-    this.#admission.rejectAll(error);
+    this.#places.setCapacity(0);
+    this.#places.rejectAll(error);
     this.#memoryFreed();
   }
 
@@ -184,14 +184,14 @@ export class ModelHost implements Tenant {
     if (this.#state.phase === 'unloading') return await this.#state.done;
     if (this.#state.phase !== 'ready') return;
     const { set } = this.#state;
-    this.#admission.setCapacity(0);
+    this.#places.setCapacity(0);
     const done = this.#drainAndClose(set, drainMs);
     this.#state = { phase: 'unloading', set, done };
     await done;
   }
 
   async #drainAndClose(set: ReplicaSet, drainMs: number): Promise<void> {
-    if (this.#admission.inUse() > 0) {
+    if (this.#places.inUse() > 0) {
       const unused = Promise.withResolvers<void>();
       this.#onUnused = unused.resolve;
       const timer = setTimeout(unused.resolve, drainMs);
@@ -202,13 +202,13 @@ export class ModelHost implements Tenant {
     this.#state = { phase: 'cold' };
     this.#options.logger.info({ model: this.name }, 'model unloaded');
     this.#memoryFreed();
-    if (this.#admission.waiting() > 0 && !this.#closed) void this.#startLoading();
+    if (this.#places.waiting() > 0 && !this.#closed) void this.#startLoading();
   }
 
   /** Unloads for good. */
   async close(drainMs: number): Promise<void> {
     this.#closed = true;
-    this.#admission.rejectAll(errors.modelUnavailable(this.slug, 'the service is stopping'));
+    this.#places.rejectAll(errors.modelUnavailable(this.slug, 'the service is stopping'));
     await this.#unload(drainMs);
   }
 
@@ -231,7 +231,7 @@ export class ModelHost implements Tenant {
   }
 
   idle(): boolean {
-    return this.#state.phase === 'ready' && this.#admission.inUse() === 0 && this.#admission.waiting() === 0;
+    return this.#state.phase === 'ready' && this.#places.inUse() === 0 && this.#places.waiting() === 0;
   }
 
   evict(): Promise<void> {
@@ -266,8 +266,8 @@ export class ModelHost implements Tenant {
       memoryBytes,
       loadedAt: state.phase === 'ready' ? state.loadedAt : null,
       loadMs: state.phase === 'ready' ? state.loadMs : null,
-      inFlight: this.#admission.inUse(),
-      queueDepth: this.#admission.waiting(),
+      inFlight: this.#places.inUse(),
+      queueDepth: this.#places.waiting(),
     };
   }
 }

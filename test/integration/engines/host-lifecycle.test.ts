@@ -60,8 +60,8 @@ describe('a cold model', () => {
     const failure = await bed.embed(['x']).catch((error: Error) => error);
     expect(failure).toMatchObject({ code: 'model_unavailable' });
     expect((failure as Error).message).not.toContain('/some/path');
-    const told = bed.logged.filter((line) => line.includes('/some/path') && !line.includes('"err"'));
-    expect(told).toEqual([expect.stringMatching(/^model not loaded .*"remedy":"Check 'engine' of its catalog entry/)]);
+    const lines = bed.logged.filter((line) => line.includes('/some/path') && !line.includes('"err"'));
+    expect(lines).toEqual([expect.stringMatching(/^model not loaded .*"remedy":"Check 'engine' of its catalog entry/)]);
     const [report] = await bed.registry.list();
     expect(report?.reason).toMatch(/^secret detail in \/some\/path\. Check 'engine' .* models verify test\/echo$/);
     expect(bed.registry.status('test/echo@2026-01-01').reason).not.toContain('/some/path');
