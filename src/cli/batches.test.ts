@@ -45,6 +45,7 @@ beforeAll(async () => {
     erasedAt: null,
     rpm: null,
     tpm: null,
+    concurrency: null,
     monthlyBudgetNanoUsd: null,
     zeroRetention: false,
     fileRetentionDays: null,

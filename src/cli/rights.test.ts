@@ -46,7 +46,7 @@ it('reads the settings of an account', () => {
 });
 
 it('prints limits in a short form', () => {
-  const account = { rpm: null, tpm: null, monthlyBudgetNanoUsd: null };
+  const account = { rpm: null, tpm: null, concurrency: null, monthlyBudgetNanoUsd: null };
   expect(limitsText(account)).toBe('-');
   expect(limitsText({ ...account, rpm: 60, tpm: 1000, monthlyBudgetNanoUsd: 5e9 })).toBe(
     '60 rpm, 1000 tpm, 5 USD/month',

@@ -8,7 +8,7 @@ import { dollarsOption, integerOption } from './options.ts';
 const text = { type: 'string' } as const;
 
 /** The options for limits of keys and accounts. */
-export const LIMIT_OPTIONS = { rpm: text, tpm: text, 'monthly-budget': text } as const;
+export const LIMIT_OPTIONS = { rpm: text, tpm: text, concurrency: text, 'monthly-budget': text } as const;
 
 /** The options for accounts. */
 export const ACCOUNT_OPTIONS = { ...LIMIT_OPTIONS, 'zero-retention': text, 'file-retention-days': text } as const;
@@ -19,7 +19,6 @@ export const KEY_OPTIONS = {
   models: text,
   regions: text,
   addresses: text,
-  concurrency: text,
   expires: text,
 } as const;
 
@@ -64,6 +63,7 @@ const timeOption = orNull((_name, given) => (given === undefined ? undefined : p
 export const limitsFrom = (values: Values<typeof LIMIT_OPTIONS>): Changes<AccountLimits> => ({
   rpm: limit('rpm', values.rpm),
   tpm: limit('tpm', values.tpm),
+  concurrency: limit('concurrency', values.concurrency),
   monthlyBudgetNanoUsd: dollars('monthly-budget', values['monthly-budget']),
 });
 
@@ -85,15 +85,14 @@ export const rightsFrom = (values: Values<typeof KEY_OPTIONS>): Changes<Omit<Key
   allowedModels: namesOrAll('models', values.models),
   allowedRegions: namesOrAll('regions', values.regions),
   allowedAddresses: namesOrAll('addresses', values.addresses),
-  concurrency: limit('concurrency', values.concurrency),
   expiresAt: timeOption('expires', values.expires),
 });
 
 /** `60 rpm, 1000 tpm, 5 USD/month`; `-` where nothing is set. */
 export function limitsText(
-  limits: AccountLimits & Partial<Pick<ApiKey, 'concurrency' | 'allowedRegions' | 'allowedAddresses'>>,
+  limits: AccountLimits & Partial<Pick<ApiKey, 'allowedRegions' | 'allowedAddresses'>>,
 ): string {
-  const { rpm, tpm, concurrency = null, monthlyBudgetNanoUsd, allowedRegions = [], allowedAddresses = [] } = limits;
+  const { rpm, tpm, concurrency, monthlyBudgetNanoUsd, allowedRegions = [], allowedAddresses = [] } = limits;
   const parts = [
     rpm === null ? '' : `${rpm} rpm`,
     tpm === null ? '' : `${tpm} tpm`,

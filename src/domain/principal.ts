@@ -11,9 +11,10 @@ export interface Account {
   /** Null: not deleted. A deleted account stays for the ledger; its content is erased. */
   deletedAt: number | null;
   erasedAt: number | null;
-  /** Overrides of the defaults. Null: the default applies. */
+  /** Totals over all keys and regions. Null: not limited. */
   rpm: number | null;
   tpm: number | null;
+  concurrency: number | null;
   monthlyBudgetNanoUsd: number | null;
   /** Answers of idempotent requests are not stored. */
   zeroRetention: boolean;
@@ -46,7 +47,7 @@ export interface ApiKey {
   lastUsedAt: number | null;
 }
 
-export type AccountLimits = Pick<Account, 'rpm' | 'tpm' | 'monthlyBudgetNanoUsd'>;
+export type AccountLimits = Pick<Account, 'rpm' | 'tpm' | 'concurrency' | 'monthlyBudgetNanoUsd'>;
 
 /** What is kept of an account's requests, and for how long. */
 export type AccountRetention = Pick<Account, 'zeroRetention' | 'fileRetentionDays'>;

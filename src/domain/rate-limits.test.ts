@@ -36,9 +36,12 @@ it("lets a key without limits use all of its account's", () => {
 });
 
 it("holds a key's own limits inside those of its account", () => {
-  const both = { account: account({ rpm: 2, tpm: 20 }), key: apiKey({ rpm: 1, tpm: null, concurrency: 4 }) };
+  const both = {
+    account: account({ rpm: 2, tpm: 20, concurrency: 9 }),
+    key: apiKey({ rpm: 1, tpm: null, concurrency: 4 }),
+  };
   expect(resolveLimits(both, 'chat', { defaults, model })).toEqual({
     key: { rpm: 1, tpm: null, concurrency: 4 },
-    account: { rpm: 2, tpm: 20, concurrency: null },
+    account: { rpm: 2, tpm: 20, concurrency: 9 },
   });
 });

@@ -48,6 +48,6 @@ export function resolveLimits(
       tpm: key.tpm ?? (account.tpm === null ? (model?.tpm ?? usual.tpm) : null),
       concurrency: orUnlimited(key.concurrency ?? defaults.concurrency),
     },
-    account: { rpm: account.rpm, tpm: account.tpm, concurrency: null },
+    account: { rpm: account.rpm, tpm: account.tpm, concurrency: orUnlimited(account.concurrency) },
   };
 }

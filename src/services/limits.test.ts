@@ -207,6 +207,23 @@ describe('rate limits', () => {
     await refused(admit());
   });
 
+  it('counts running requests of an account over all its keys', async () => {
+    const { admit } = setUp({ account: { concurrency: 2 } });
+    const other = {
+      account: account({ concurrency: 2 }),
+      key: apiKey({ id: 'key_other', rpm: null, concurrency: null }),
+    };
+    const first = await admitted(admit());
+    await admitted(admit({ principal: other, model: 'acme/two' }));
+    expect(await refused(admit({ principal: other }))).toMatchObject({
+      code: 'concurrency_exceeded',
+      message: 'This account may have 2 requests running at a time. Wait until one ends.',
+    });
+    await admitted(admit({ batchFactor: 1 }));
+    await first.settle({ tokens: 0 });
+    await admitted(admit({ principal: other }));
+  });
+
   it('passes when Retry-After is over, and not a second earlier', async () => {
     const step = fc.record({ elapsedMs: fc.nat(20_000), tokens: fc.nat(400), used: fc.nat(500) });
     await fc.assert(

@@ -9,6 +9,7 @@ export const account = (changes: Partial<Account> = {}): Account => ({
   erasedAt: null,
   rpm: null,
   tpm: null,
+  concurrency: null,
   monthlyBudgetNanoUsd: null,
   zeroRetention: false,
   fileRetentionDays: null,

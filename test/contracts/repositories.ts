@@ -43,7 +43,14 @@ export function repositoriesContract(name: string, open: () => Promise<Repositor
     it('changes an account and lists the oldest first', async () => {
       const second = account({ id: 'acct_0', name: 'second', createdAt: Date.UTC(2026, 1, 1) });
       await store.accounts.create(second);
-      const limits = { rpm: 5, tpm: 6, monthlyBudgetNanoUsd: 7, zeroRetention: true, fileRetentionDays: 8 };
+      const limits = {
+        rpm: 5,
+        tpm: 6,
+        concurrency: 9,
+        monthlyBudgetNanoUsd: 7,
+        zeroRetention: true,
+        fileRetentionDays: 8,
+      };
       expect(await store.accounts.update('acct_0', limits)).toEqual({ ...second, ...limits });
       const changed = await store.accounts.update('acct_0', { rpm: null, tpm: undefined });
       expect(changed).toEqual({ ...second, ...limits, rpm: null });

@@ -58,6 +58,7 @@ export function createAccounts({ accounts, clock }: AccountsDependencies): Accou
         erasedAt: null,
         rpm: settings.rpm ?? null,
         tpm: settings.tpm ?? null,
+        concurrency: settings.concurrency ?? null,
         monthlyBudgetNanoUsd: settings.monthlyBudgetNanoUsd ?? null,
         zeroRetention: settings.zeroRetention ?? false,
         fileRetentionDays: settings.fileRetentionDays ?? null,

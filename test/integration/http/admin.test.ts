@@ -35,10 +35,10 @@ describe('changes of keys and accounts over HTTP', () => {
     });
     expect(await embed(secret)).toBe('model_not_allowed');
 
-    const changed = await admin(`keys/${id}`, { allowed_models: [], rpm: 600, name: 'new' });
-    expect(changed).toMatchObject({ id, name: 'new', rpm: 600, tpm: 9_000, allowed_models: [] });
+    const changed = await admin(`keys/${id}`, { allowed_models: [], rpm: 400, name: 'new' });
+    expect(changed).toMatchObject({ id, name: 'new', rpm: 400, tpm: 9_000, allowed_models: [] });
     expect(changed).not.toHaveProperty('secret');
-    expect(await embed(secret)).toEqual({ rpm: 600, tpm: 9_000 });
+    expect(await embed(secret)).toEqual({ rpm: 400, tpm: 9_000 });
 
     await admin(`keys/${id}`, { rpm: null, tpm: null });
     await admin('accounts/team', { tpm: 8_000 });
@@ -83,7 +83,7 @@ describe('changes of keys and accounts over HTTP', () => {
     }
     expect(await refused('accounts/default', {})).toMatchObject({
       message:
-        'Nothing to change was sent. These can be changed: rpm, tpm, monthly_budget_usd, zero_retention, file_retention_days.',
+        'Nothing to change was sent. These can be changed: rpm, tpm, concurrency, monthly_budget_usd, zero_retention, file_retention_days.',
     });
     expect(await refused(`keys/${id}`, { rpm: 0 })).toMatchObject({ param: 'rpm' });
     expect(await refused(`keys/${id}`, { expires_at: '' })).toMatchObject({ param: 'expires_at' });

@@ -10,6 +10,7 @@ const toRow = (account: Account): AccountsTable => ({
   created_at_ms: account.createdAt,
   rpm: account.rpm,
   tpm: account.tpm,
+  concurrency: account.concurrency,
   monthly_budget_nano_usd: account.monthlyBudgetNanoUsd,
   suspended_at_ms: account.suspendedAt,
   zero_retention: account.zeroRetention ? 1 : 0,
@@ -24,6 +25,7 @@ export const toAccount = (row: AccountsTable): Account => ({
   createdAt: row.created_at_ms,
   rpm: row.rpm,
   tpm: row.tpm,
+  concurrency: row.concurrency,
   monthlyBudgetNanoUsd: row.monthly_budget_nano_usd,
   suspendedAt: row.suspended_at_ms,
   deletedAt: row.deleted_at_ms,
@@ -51,12 +53,13 @@ export function sqlAccounts({ read, write, writeIf }: SqlDatabase): AccountRepos
       return rows.map(toAccount);
     },
     async update(id, changed) {
-      const { name, rpm, tpm, monthlyBudgetNanoUsd, zeroRetention, fileRetentionDays } = changed;
+      const { name, rpm, tpm, concurrency, monthlyBudgetNanoUsd, zeroRetention, fileRetentionDays } = changed;
       const { suspendedAt, deletedAt, erasedAt } = changed;
       const changes = definedFields({
         name,
         rpm,
         tpm,
+        concurrency,
         monthly_budget_nano_usd: monthlyBudgetNanoUsd,
         suspended_at_ms: suspendedAt,
         deleted_at_ms: deletedAt,

@@ -7,6 +7,7 @@ export interface AccountsTable {
   created_at_ms: number;
   rpm: number | null;
   tpm: number | null;
+  concurrency: number | null;
   monthly_budget_nano_usd: number | null;
   suspended_at_ms: number | null;
   /** 0 or 1. */

@@ -7,6 +7,7 @@ export const limit = (description: string) =>
 export const limitFields = {
   rpm: limit('Requests a minute'),
   tpm: limit('Tokens a minute'),
+  concurrency: limit('Requests at a time'),
   monthly_budget_usd: Type.Optional(
     Type.Union([Type.Number({ minimum: 0, maximum: 9_000_000 }), Type.Null()], {
       description: 'US dollars in a calendar month, UTC',
@@ -26,5 +27,6 @@ export const toUsd = (nano: number | null): number | null => (nano === null ? nu
 export const limitsFromWire = (body: Static<typeof LimitChanges>): Changes<AccountLimits> => ({
   rpm: body.rpm,
   tpm: body.tpm,
+  concurrency: body.concurrency,
   monthlyBudgetNanoUsd: toNanoUsd(body.monthly_budget_usd),
 });

@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox';
 import { isoTime, isoTimeOrNull, parseTimestamp } from '../../../../domain/dates.ts';
 import type { ApiKey, Changes, KeyRights } from '../../../../domain/principal.ts';
 import { parseScopes, SCOPES } from '../../../../domain/scopes.ts';
-import { CHANGES, CLOSED, limit, limitFields, limitsFromWire, toUsd } from '../schema.ts';
+import { CHANGES, CLOSED, limitFields, limitsFromWire, toUsd } from '../schema.ts';
 
 const keyName = Type.String({ minLength: 1, maxLength: 100, description: 'For people, to recognise the key' });
 const rights = {
@@ -32,7 +32,6 @@ const rights = {
     }),
   ),
   ...limitFields,
-  concurrency: limit('Requests at a time'),
   expires_at: Type.Optional(Type.Union([Type.String(), Type.Null()], { description: 'ISO 8601; never by default' })),
 };
 export const KeyChanges = Type.Object({ name: Type.Optional(keyName), ...rights }, CHANGES);
@@ -78,7 +77,6 @@ export const rightsFromWire = (body: Static<typeof KeyChanges>): Changes<KeyRigh
   allowedModels: body.allowed_models,
   allowedRegions: body.allowed_regions,
   allowedAddresses: body.allowed_addresses,
-  concurrency: body.concurrency,
   expiresAt: typeof body.expires_at === 'string' ? parseTimestamp(body.expires_at, ['expiresAt']) : body.expires_at,
 });
 
