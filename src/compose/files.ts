@@ -34,7 +34,15 @@ export function composeFiles(options: {
   const { startedAt } = identity;
   const disk = createDiskBlobStore({ directory: join(config.dataDir, 'blobs'), now: clock.now });
   const { reserveBytes } = config.disk;
-  const space = createDiskSpace({ directory: config.dataDir, reserveBytes, now: clock.now });
+  const space = createDiskSpace({
+    directory: config.dataDir,
+    reserveBytes,
+    now: clock.now,
+    onChange({ isLow, ...bytes }) {
+      if (isLow) logger.warn(bytes, 'the disk is low on space, refusing uploads and new batches');
+      else logger.info(bytes, 'the disk has space again, accepting uploads and batches');
+    },
+  });
   const blobs = createReservedBlobStore(disk, space);
   const stopping = new AbortController();
   const retention = createFileRetention({ files: store.files, blobs, clock, startedAt, signal: stopping.signal });

@@ -6,19 +6,25 @@ export interface DiskSpaceOptions {
   /** 0: never low. */
   reserveBytes: number;
   now(): number;
+  /** Called when free space falls below the reserve, and when it is back. */
+  onChange?(status: DiskSpaceStatus): void;
 }
 
 /** Uploads at full speed write some tens of megabytes in this time. */
 const FRESH_MS = 100;
 
 /** Asks the operating system at most every 100 ms. */
-export function createDiskSpace({ directory, reserveBytes, now }: DiskSpaceOptions): DiskSpace {
+export function createDiskSpace({ directory, reserveBytes, now, onChange }: DiskSpaceOptions): DiskSpace {
+  let wasLow = false;
   let latest: { status: Promise<DiskSpaceStatus>; at: number } | undefined;
 
   async function read(): Promise<DiskSpaceStatus> {
     const { bavail, bsize } = await statfs(directory);
     const freeBytes = bavail * bsize;
-    return { freeBytes, reserveBytes, isLow: freeBytes < reserveBytes };
+    const status = { freeBytes, reserveBytes, isLow: freeBytes < reserveBytes };
+    if (status.isLow !== wasLow) onChange?.(status);
+    wasLow = status.isLow;
+    return status;
   }
 
   return {

@@ -63,6 +63,21 @@ describe('reserve of the disk', () => {
     await expect(blobs.put('x', single('x'))).rejects.toThrow(StorageFullError);
   });
 
+  it('reports when space runs low, once', async () => {
+    const changes: boolean[] = [];
+    const options = {
+      directory,
+      reserveBytes: Number.MAX_SAFE_INTEGER,
+      onChange: ({ isLow }: { isLow: boolean }) => changes.push(isLow),
+    };
+    let now = 0;
+    const space = createDiskSpace({ ...options, now: () => now });
+    await space.status();
+    now += 1_000;
+    await space.status();
+    expect(changes).toEqual([true]);
+  });
+
   it('asks the operating system again after a moment only', async () => {
     let now = 0;
     const space = createDiskSpace({ directory, reserveBytes: Number.MAX_SAFE_INTEGER, now: () => now });
