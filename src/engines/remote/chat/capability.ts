@@ -72,7 +72,7 @@ async function* run(
     try {
       reader = await send({ route, request, context, call, chunks, onAccepted });
       const events = await reader.read();
-      prefixes?.remember(context.accountId, request);
+      if (learned.reportsCachedTokens !== false) prefixes?.remember(context.accountId, request);
       return { reader, events };
     } catch (error) {
       reader?.close();
@@ -93,7 +93,7 @@ async function* run(
     if (!reader.chunks.promptIsCounted) {
       usage.promptTokens = await countPrompt(request, call, estimatedPromptTokens);
     }
-    if (reader.chunks.cachedIsCounted) call.upstream.learned.reportsCachedTokens = true;
+    call.upstream.learned.reportsCachedTokens = reader.chunks.cachedIsCounted;
     yield { type: 'end', reason: reader.chunks.reason ?? 'stop', usage: { ...usage } };
   } catch (error) {
     if (!(error instanceof UpstreamFailure)) throw error;

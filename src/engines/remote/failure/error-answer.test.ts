@@ -221,6 +221,7 @@ describe('other answers', () => {
   ])('says that the answer could not be parsed: %s', (message) => {
     const { kind, apiError } = failed(500, { error: { code: 500, message, type: 'server_error' } });
     expect([kind, apiError.status, apiError.code]).toEqual(['rejected', 503, 'model_unavailable']);
+    expect(apiError.retryAfterSeconds).toBe(1);
     expect(apiError.message).toBe(`The model 'acme/model' wrote an answer that its engine cannot parse: ${message}`);
   });
 

@@ -165,7 +165,11 @@ export function failureFromAnswer(
   }
   if (status === 500 && UNPARSED_OUTPUT.test(error.message)) {
     const message = `The model '${request.slug}' wrote an answer that its engine cannot parse: ${sanitize(error.message, request)}`;
-    return new UpstreamFailure('rejected', new ApiError('model_unavailable', message, { field: ['model'] }), detail);
+    return new UpstreamFailure(
+      'rejected',
+      new ApiError('model_unavailable', message, { field: ['model'], retryAfterSeconds: 1 }),
+      detail,
+    );
   }
   // TEI answers 424 when its backend failed.
   if (status >= 500 || status === 424) {

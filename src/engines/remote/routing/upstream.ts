@@ -33,8 +33,8 @@ export interface Learned {
   wantsMaxCompletionTokens: boolean;
   /** Its rerank scores are logits, not probabilities. */
   givesRawScores: boolean;
-  /** It reports how many tokens of a prompt were cached; vLLM does so with `--enable-prompt-tokens-details`. */
-  reportsCachedTokens: boolean;
+  /** It reports how many tokens of a prompt were cached; vLLM does so with `--enable-prompt-tokens-details`. Undefined: not known yet. */
+  reportsCachedTokens: boolean | undefined;
 }
 
 export interface Upstream {
@@ -123,7 +123,7 @@ export function createUpstream(dependencies: UpstreamDependencies): Upstream {
       maxInputsPerCall: settings.kind === 'tei' ? TEI_INPUTS_PER_CALL : INPUTS_PER_CALL,
       wantsMaxCompletionTokens: false,
       givesRawScores: settings.kind === 'llama-server',
-      reportsCachedTokens: false,
+      reportsCachedTokens: undefined,
     },
     prefixes: settings.kind === 'vllm' ? createPrefixMemory() : undefined,
     inFlight: 0,
