@@ -5,6 +5,8 @@ const [name = '', address = '', key = '', remoteModel = '', localModel = ''] = p
 const attack = ATTACKS[name];
 if (attack === undefined) throw new Error(`there is no attack '${name}'`);
 process.on('SIGTERM', () => process.exit(0));
+// Sockets that are not read do not keep a process alive.
+setInterval(() => {}, 60_000);
 process.send?.('started');
 process.disconnect?.();
 await attack({ address, key, remoteModel, localModel });
