@@ -85,7 +85,7 @@ export interface ServerDependencies {
   temporaryDirectory: string;
   maxInlineAudioBytes: number;
   idempotency: Idempotency;
-  inference: Pick<InferenceService, 'limitStatus'>;
+  inference: Pick<InferenceService, 'limitStatus' | 'checkRights'>;
   unready(): Promise<string[]>;
 }
 

@@ -49,6 +49,7 @@ function setUp(answer: (request: ChatRequest) => void = () => {}, afterText = ()
         settle: async (used) => void settled.push(used),
       }),
     limitStatus: async () => undefined,
+    checkRights() {},
     idle: async () => {},
   };
   return { chat: createChat({ inference }), seen, settled };

@@ -80,6 +80,8 @@ export interface InferenceService {
     request: { model: ResolvedModel; estimate: InferenceEstimate },
     work: (session: InferenceSession) => Promise<T>,
   ): Promise<T>;
+  /** Throws 403 when the key may not use the model or the region. All other errors are left to the request itself. */
+  checkRights(caller: Pick<InferenceCall, 'principal' | 'regionPin'>, reference: string): void;
   /** The caller's rate limits for a model; undefined when a request for it would be refused before its limits. */
   limitStatus(
     caller: Pick<InferenceCall, 'principal' | 'regionPin'>,
@@ -219,6 +221,12 @@ export function createInference(dependencies: InferenceDependencies): InferenceS
     }
   };
 
+  /** Resolves a model of any modality. */
+  function resolveAny({ principal, regionPin }: Pick<InferenceCall, 'principal' | 'regionPin'>, reference: string) {
+    const { modality } = catalog.get(reference).entry;
+    return catalog.resolve(reference, { modality, regionPin, principal });
+  }
+
   function ended(): void {
     running -= 1;
     if (running === 0) for (const resolve of onIdle.splice(0)) resolve();
@@ -235,11 +243,19 @@ export function createInference(dependencies: InferenceDependencies): InferenceS
       return answer;
     },
 
-    async limitStatus({ principal, regionPin }, reference) {
+    checkRights(caller, reference) {
+      try {
+        resolveAny(caller, reference);
+      } catch (error) {
+        if (!(error instanceof ApiError) || error.status === 403) throw error;
+      }
+    },
+
+    async limitStatus(caller, reference) {
+      const { principal } = caller;
       let model: ResolvedModel;
       try {
-        const { modality } = catalog.get(reference).entry;
-        model = catalog.resolve(reference, { modality, regionPin, principal });
+        model = resolveAny(caller, reference);
       } catch (error) {
         if (error instanceof ApiError) return undefined;
         throw error;

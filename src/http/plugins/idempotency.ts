@@ -5,8 +5,8 @@ import { INFERENCE_SCOPES } from '../../domain/scopes.ts';
 import type { Idempotency, Run } from '../../services/idempotency.ts';
 import type { InferenceService } from '../../services/inference.ts';
 import { hashBody, type IdempotentRun, keptHeaders } from '../request/idempotent-run.ts';
-import { showLimitStatus } from '../request/inference-call.ts';
-import { disconnectSignal, principalOf } from '../request/request-record.ts';
+import { callerOf, showLimitStatus } from '../request/inference-call.ts';
+import { disconnectSignal } from '../request/request-record.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -59,7 +59,7 @@ function modelOf({ body, routeOptions: { config } }: FastifyRequest): { model?: 
 
 export interface IdempotencyOptions {
   idempotency: Idempotency;
-  inference: Pick<InferenceService, 'limitStatus'>;
+  inference: Pick<InferenceService, 'limitStatus' | 'checkRights'>;
 }
 
 export const idempotencyKeys = plugin<IdempotencyOptions>(async (server, { idempotency, inference }) => {
@@ -70,13 +70,17 @@ export const idempotencyKeys = plugin<IdempotencyOptions>(async (server, { idemp
   const replayed: FastifyInstance['replayed'] = async (request, reply, { hash, model }) => {
     const key = keyOf(request);
     if (key === undefined) return false;
+    const caller = callerOf(request);
+    // Another key of the account may have more rights than this one.
+    if (model !== undefined) inference.checkRights(caller, model);
+    const { account, key: apiKey } = caller.principal;
     const begun = await idempotency.begin({
-      accountId: principalOf(request).account.id,
+      accountId: account.id,
       endpoint: `${request.method} ${decodeURIComponent(request.url.split('?')[0] ?? '')}`,
       key,
-      // The same body for another region is another request.
-      bodyHash: hashBody(`${hash}\n${request.headers['x-service-region'] ?? ''}`),
-      keepAnswer: !principalOf(request).account.zeroRetention,
+      // The same body for other regions is another request.
+      bodyHash: hashBody(`${hash}\n${caller.regionPin ?? apiKey.allowedRegions.join()}`),
+      keepAnswer: !account.zeroRetention,
       signal: disconnectSignal(reply),
     });
     if (begun.kind === 'run') {

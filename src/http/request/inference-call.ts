@@ -38,14 +38,18 @@ function regionPinOf({ headers }: FastifyRequest): string | undefined {
   return typeof region === 'string' && region !== '' ? region : undefined;
 }
 
+export const callerOf = (request: FastifyRequest): Pick<InferenceCall, 'principal' | 'regionPin'> => ({
+  principal: principalOf(request),
+  regionPin: regionPinOf(request),
+});
+
 /** Sets the rate-limit headers of a replay, which itself uses none of the caller's limits. */
 export async function showLimitStatus(
   request: FastifyRequest,
   reply: FastifyReply,
   { inference, model }: { inference: Pick<InferenceService, 'limitStatus'>; model: string },
 ): Promise<void> {
-  const caller = { principal: principalOf(request), regionPin: regionPinOf(request) };
-  const limitStatus = await inference.limitStatus(caller, model);
+  const limitStatus = await inference.limitStatus(callerOf(request), model);
   if (limitStatus === undefined) return;
   request.record.model = limitStatus.slug;
   setRateHeaders(reply, limitStatus);
@@ -55,8 +59,7 @@ export async function showLimitStatus(
 export function inferenceCall(request: FastifyRequest, reply: FastifyReply, endpoint: string): InferenceCall {
   return {
     requestId: request.id,
-    principal: principalOf(request),
-    regionPin: regionPinOf(request),
+    ...callerOf(request),
     signal: disconnectSignal(reply),
     priority: 'interactive',
     endpoint,

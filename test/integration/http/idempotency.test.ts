@@ -42,6 +42,27 @@ describe('idempotency keys over HTTP', () => {
     expect(await usage()).toBe(before + 1);
   });
 
+  it('replays an answer only to keys that may use the model and the region', async () => {
+    const body = { model: EMBEDDING, input: 'for keys with rights' };
+    const keyWith = async (rights: object) => {
+      const created = await bed.post('/v1/admin/keys', { name: 'key', account: 'default', ...rights });
+      return ((await created.json()) as { secret: string }).secret;
+    };
+    const replay = async (rights: object, headers: Record<string, string> = {}) => {
+      const authorization = `Bearer ${await keyWith(rights)}`;
+      const answer = await send('/v1/embeddings', body, { 'idempotency-key': 'rights', authorization, ...headers });
+      const { error } = (await answer.json()) as { error?: { code: string } };
+      return [answer.status, error?.code ?? answer.headers.get('idempotent-replayed')];
+    };
+    expect((await send('/v1/embeddings', body, { 'idempotency-key': 'rights' })).status).toBe(200);
+    expect(await replay({})).toEqual([200, 'true']);
+    expect(await replay({ allowed_models: [CHAT] })).toEqual([403, 'model_not_allowed']);
+    expect(await replay({ scopes: ['chat'] })).toEqual([403, 'insufficient_scope']);
+    expect(await replay({ allowed_regions: ['eu-1'] })).toEqual([403, 'region_not_allowed']);
+    // The stored answer may come from a region that this key may not use.
+    expect(await replay({ allowed_regions: ['local', 'eu-1'] })).toEqual([422, 'idempotency_key_reused']);
+  });
+
   it('stores nothing of an account with zero retention', async () => {
     await bed.post('/v1/admin/accounts', { name: 'private', zero_retention: true });
     const created = await bed.post('/v1/admin/keys', { name: 'key', account: 'private' });
