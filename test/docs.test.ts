@@ -1,0 +1,20 @@
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+
+const ROOT = join(import.meta.dirname, '..');
+const pages = globSync(['*.md', 'docs/**/*.md', 'training/*.md', 'models/**/*.md'], { cwd: ROOT }).toSorted();
+const read = (page: string) => readFileSync(join(ROOT, page), 'utf8');
+
+describe('the documentation', () => {
+  it.each(pages)('%s links only to files that exist', (page) => {
+    const links = [...read(page).matchAll(/\]\((?!https?:|#)([^)\s#]+)/g)].map(([, target = '']) => target);
+    expect(links.filter((target) => !existsSync(join(ROOT, dirname(page), target)))).toEqual([]);
+  });
+
+  // Decision records speak of the code of their day.
+  it.each(pages.filter((page) => !page.startsWith('docs/decisions/')))('%s names only files that exist', (page) => {
+    const named = [...read(page).matchAll(/`((?:src|test|bench|scripts|docs|catalog)\/[\w./-]+)`/g)];
+    expect(named.map(([, path = '']) => path).filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
+  });
+});
