@@ -19,6 +19,21 @@ declare module 'fastify' {
 
 type Documented = Pick<RouteOptions, 'method' | 'config'>;
 
+/**
+ * Adds the keywords under `documented` in a schema to the document. They describe rules that services check, because their messages
+ * are better than those of a schema: `Type.String({ documented: { format: 'date' } })`.
+ */
+function withDocumented<T>(node: T): T {
+  if (Array.isArray(node)) return node.map(withDocumented) as T;
+  if (typeof node !== 'object' || node === null) return node;
+  const { documented, ...keywords } = node as Record<string, unknown>;
+  const merged = { ...keywords, ...(documented as object | undefined) };
+  return Object.fromEntries(Object.entries(merged).map(([name, child]) => [name, withDocumented(child)])) as T;
+}
+
+/** Under `documented` in the schema of a body: the request may have none. */
+export const OPTIONAL_BODY = 'x-optional-body';
+
 interface Document {
   components?: { schemas?: Record<string, unknown> };
   paths?: Record<
@@ -26,6 +41,7 @@ interface Document {
     Record<
       string,
       {
+        requestBody?: { required?: boolean; content: Record<string, { schema?: Record<string, unknown> }> };
         responses?: Record<
           string,
           { content?: Record<string, { schema: unknown }>; headers?: Record<string, { $ref?: string }> }
@@ -63,7 +79,9 @@ const REPLAYED = new Set(['200', '400', '404', '413', '422']);
 const IDEMPOTENCY_KEY = {
   'Idempotency-Key': {
     type: 'string',
+    minLength: 1,
     maxLength: 255,
+    pattern: '^[!-~]+$',
     description: 'Chosen by the client: for 24 hours, the same request with the same key gets the first answer again',
   },
 };
@@ -122,7 +140,12 @@ function complete(schema: FastifySchema, route: Documented): FastifySchema {
 /** Every route has the same errors and headers: replaces them by references. */
 function share(document: Document): void {
   for (const operations of Object.values(document.paths ?? {})) {
-    for (const { responses = {} } of Object.values(operations)) {
+    for (const { responses = {}, requestBody } of Object.values(operations)) {
+      // The generator always writes that a body is required.
+      for (const { schema } of Object.values(requestBody?.content ?? {})) {
+        if (requestBody && schema?.[OPTIONAL_BODY]) requestBody.required = false;
+        delete schema?.[OPTIONAL_BODY];
+      }
       for (const [status, response] of Object.entries(responses)) {
         for (const name of Object.keys(response.headers ?? {})) {
           if (response.headers && Object.hasOwn(HEADERS, name))
@@ -155,7 +178,7 @@ export const openApi = (version: string): FastifyDynamicSwaggerOptions => ({
     security: [{ key: [] }],
   },
   transform: ({ schema: written, url, route }) => {
-    const schema = written?.hide ? written : complete(written ?? {}, route);
+    const schema = written?.hide ? written : withDocumented(complete(written ?? {}, route));
     const { '*': wildcard, ...named } = (schema.params as { properties?: Record<string, unknown> })?.properties ?? {};
     if (wildcard === undefined) return { schema, url };
     // The router needs a wildcard for slugs with a slash; in the document it is an ordinary parameter.

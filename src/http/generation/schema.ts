@@ -19,7 +19,12 @@ export const samplingFields = {
     'Makes tokens less likely the more often they occurred',
   ),
   presence_penalty: optional(Type.Number({ minimum: -2, maximum: 2 }), 'Makes tokens less likely that occurred before'),
-  logit_bias: optional(Type.Record(Type.String(), Type.Number({ minimum: -100, maximum: 100 })), 'Token id to bias'),
+  logit_bias: optional(
+    Type.Record(Type.String(), Type.Number({ minimum: -100, maximum: 100 }), {
+      documented: { propertyNames: { pattern: '^[0-9]{1,9}$' } },
+    }),
+    'Token id to bias',
+  ),
   stream: optional(Type.Boolean(), 'Answer with server-sent events, the last one `[DONE]`'),
   stream_options: optional(
     Type.Object({ include_usage: optional(Type.Boolean(), 'Send one more event with the usage before the end') }),

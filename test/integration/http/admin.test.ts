@@ -86,6 +86,8 @@ describe('changes of keys and accounts over HTTP', () => {
         'Nothing to change was sent. These can be changed: rpm, tpm, concurrency, monthly_budget_usd, zero_retention, file_retention_days.',
     });
     expect(await refused(`keys/${id}`, { rpm: 0 })).toMatchObject({ param: 'rpm' });
+    expect(await refused(`keys/${id}`, { rpm: 2 ** 60 })).toMatchObject({ param: 'rpm' });
+    expect(await refused('accounts/default', { tpm: 2 ** 60 })).toMatchObject({ param: 'tpm' });
     expect(await refused(`keys/${id}`, { expires_at: '' })).toMatchObject({ param: 'expires_at' });
     expect(await refused(`keys/${id}`, { expires_at: '2020-01-01' })).toMatchObject({ param: 'expires_at' });
     expect((await refused('keys/key_none', { rpm: 5 })).message).toBe("There is no key 'key_none'.");

@@ -67,6 +67,13 @@ describe('addresses', () => {
     expect(message).toContain(`'${param}'`);
   });
 
+  it.each(['/v1/files?limit=true', '/v1/batches?limit=1e1', '/v1/files?limit=%201'])(
+    '%s has no number',
+    async (path) => {
+      expectError(await get(path), 'invalid_parameter', 'limit');
+    },
+  );
+
   it('shows only the start of a very long one', async () => {
     expect(expectError(await get(`/${'x'.repeat(3000)}`), 'unknown_endpoint').length).toBeLessThan(400);
     expect(expectError(await get(`/v1/models/a/${'x'.repeat(3000)}`), 'model_not_found', 'model').length).toBeLessThan(

@@ -1,8 +1,12 @@
 import { type Static, Type } from 'typebox';
 import type { AccountLimits, Changes } from '../../../domain/principal.ts';
 
-export const limit = (description: string) =>
-  Type.Optional(Type.Union([Type.Integer({ minimum: 1 }), Type.Null()], { description }));
+/** Larger numbers would lose digits in the store. */
+const MAX_LIMIT = 1_000_000_000_000;
+
+export const limit = (description: string, maximum = MAX_LIMIT) =>
+  Type.Optional(Type.Union([Type.Integer({ minimum: 1, maximum }), Type.Null()], { description }));
+
 /** Limits of accounts and keys. */
 export const limitFields = {
   rpm: limit('Requests a minute'),
@@ -16,7 +20,11 @@ export const limitFields = {
 };
 /** Admin bodies refuse fields that they do not know: most likely a name is misspelt. */
 export const CLOSED = { additionalProperties: false } as const;
-export const CHANGES = { ...CLOSED, description: 'Fields that are not sent stay as they are; null removes a limit' };
+export const CHANGES = {
+  ...CLOSED,
+  documented: { minProperties: 1 },
+  description: 'Fields that are not sent stay as they are; null removes a limit',
+};
 export const LimitChanges = Type.Object(limitFields, CHANGES);
 
 const NANO = 1_000_000_000;

@@ -11,7 +11,10 @@ const Metadata = Type.Union([Type.Record(Type.String(), Type.String()), Type.Nul
 export const CreateBatchRequest = Type.Object({
   input_file_id: Type.String({ minLength: 1, description: 'A JSONL file of the purpose `batch`' }),
   endpoint: Type.Enum([...BATCH_ENDPOINTS], { description: 'Where every line of the file goes' }),
-  completion_window: Type.String({ description: '`24h`, or another whole number of hours or days up to `7d`' }),
+  completion_window: Type.String({
+    description: '`24h`, or another whole number of hours or days up to `7d`',
+    documented: { pattern: '^(([1-9]|[1-9][0-9]|1[0-5][0-9]|16[0-8])h|[1-7]d)$' },
+  }),
   metadata: Type.Optional(Metadata),
 });
 

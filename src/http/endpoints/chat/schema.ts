@@ -12,13 +12,33 @@ const ToolCall = Type.Object({
   function: Type.Object({ name: Type.String({ minLength: 1 }), arguments: Type.String() }),
 });
 
-const Message = Type.Object({
-  role: Type.Enum(['system', 'developer', 'user', 'assistant', 'tool']),
-  content: optional(Content, 'A text, or parts of type text'),
-  name: optional(Type.String(), 'Who speaks'),
-  tool_calls: optional(Type.Array(ToolCall), 'Of an assistant: the calls that it made'),
-  tool_call_id: optional(Type.String(), 'Of a tool: the call that this is the result of'),
-});
+const given = { not: { type: 'null' } };
+/** Which fields a message needs, by its role. */
+const byRole = {
+  anyOf: [
+    { properties: { role: { enum: ['system', 'developer', 'user'] }, content: given }, required: ['content'] },
+    { properties: { role: { const: 'assistant' }, content: given }, required: ['content'] },
+    {
+      properties: { role: { const: 'assistant' }, tool_calls: { type: 'array', minItems: 1 } },
+      required: ['tool_calls'],
+    },
+    {
+      properties: { role: { const: 'tool' }, content: given, tool_call_id: { type: 'string', minLength: 1 } },
+      required: ['content', 'tool_call_id'],
+    },
+  ],
+};
+
+const Message = Type.Object(
+  {
+    role: Type.Enum(['system', 'developer', 'user', 'assistant', 'tool']),
+    content: optional(Content, 'A text, or parts of type text'),
+    name: optional(Type.String(), 'Who speaks'),
+    tool_calls: optional(Type.Array(ToolCall), 'Of an assistant: the calls that it made'),
+    tool_call_id: optional(Type.String(), 'Of a tool: the call that this is the result of'),
+  },
+  { documented: byRole },
+);
 
 const JsonSchema = Type.Record(Type.String(), Type.Unknown());
 

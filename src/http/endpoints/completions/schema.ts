@@ -4,9 +4,12 @@ import { samplingFields, tokenIds, Usage } from '../../generation/schema.ts';
 
 export const CompletionRequest = Type.Object({
   model: Type.String({ minLength: 1, description: 'Slug of a chat model, with an optional pin' }),
-  prompt: Type.Union([Type.String(), Type.Array(Type.String(), { minItems: 1 }), tokenIds], {
-    description: 'One prompt: a text, a list of one text, or token ids',
-  }),
+  prompt: Type.Union(
+    [Type.String(), Type.Array(Type.String(), { minItems: 1, documented: { maxItems: 1 } }), tokenIds],
+    {
+      description: 'One prompt: a text, a list of one text, or token ids',
+    },
+  ),
   ...samplingFields,
   max_tokens: optional(Type.Integer({ minimum: 1 }), 'Longest answer; 16 by default'),
   logprobs: optional(

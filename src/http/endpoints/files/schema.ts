@@ -29,7 +29,9 @@ export const FileList = Type.Object({
 });
 
 export const FileQuery = Type.Object({
-  purpose: Type.Optional(Type.String({ description: 'Only files of this purpose' })),
+  purpose: Type.Optional(
+    Type.String({ description: 'Only files of this purpose', documented: { enum: FILE_PURPOSES } }),
+  ),
   limit: Type.Optional(
     Type.Integer({ minimum: 1, maximum: 10_000, default: 10_000, description: 'Files in one answer' }),
   ),

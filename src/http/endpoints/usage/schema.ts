@@ -1,14 +1,28 @@
 import { type Static, Type } from 'typebox';
 import { usdNumber } from '../../../domain/money.ts';
+import { BUCKETS, GROUPINGS } from '../../../domain/usage-window.ts';
 import type { UsageBucket, UsageReport, UsageSums } from '../../../services/usage.ts';
 
+const time = { anyOf: [{ format: 'date-time' }, { format: 'date' }] };
+const group = `(${GROUPINGS.join('|')})`;
+
 // Parsed by the domain, whose error messages are better than those of a schema.
-export const UsageQuery = Type.Object({
-  start: Type.Optional(Type.String({ description: 'ISO 8601 date or timestamp, inclusive; required' })),
-  end: Type.Optional(Type.String({ description: 'Exclusive; now by default' })),
-  bucket: Type.Optional(Type.String({ description: 'hour, day (default) or month, in UTC' })),
-  group_by: Type.Optional(Type.String({ description: 'Comma-separated: any of model, region, key' })),
-});
+export const UsageQuery = Type.Object(
+  {
+    start: Type.Optional(Type.String({ description: 'ISO 8601 date or timestamp, inclusive', documented: time })),
+    end: Type.Optional(
+      Type.String({ description: 'Exclusive and later than `start`; now by default', documented: time }),
+    ),
+    bucket: Type.Optional(Type.String({ description: 'In UTC', documented: { enum: BUCKETS, default: 'day' } })),
+    group_by: Type.Optional(
+      Type.String({
+        description: `Comma-separated: any of ${GROUPINGS.join(', ')}`,
+        documented: { pattern: `^(${group}(,${group})*)?$` },
+      }),
+    ),
+  },
+  { documented: { required: ['start'] } },
+);
 
 const sums = {
   prompt_tokens: Type.Integer(),

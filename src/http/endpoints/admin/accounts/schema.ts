@@ -3,19 +3,29 @@ import { isoTime, isoTimeOrNull } from '../../../../domain/dates.ts';
 import { type Account, type AccountSettings, accountStatus, type Changes } from '../../../../domain/principal.ts';
 import { CHANGES, CLOSED, limit, limitFields, limitsFromWire, toUsd } from '../schema.ts';
 
+const MAX_RETENTION_DAYS = 36_500;
+
 const settingFields = {
   ...limitFields,
   zero_retention: Type.Optional(
     Type.Boolean({ description: 'Keep nothing of prompts and answers, not even to replay idempotent requests' }),
   ),
-  file_retention_days: limit('Files stored from now on are deleted after this many days; null: the default'),
+  file_retention_days: limit(
+    'Files stored from now on are deleted after this many days; null: the default',
+    MAX_RETENTION_DAYS,
+  ),
 };
 
 export const AccountChanges = Type.Object(settingFields, CHANGES);
 
 export const NewAccount = Type.Object(
   {
-    name: Type.String({ minLength: 1, maxLength: 64, description: 'Of the new account' }),
+    name: Type.String({
+      minLength: 1,
+      maxLength: 64,
+      description: 'Of the new account',
+      documented: { pattern: '^[A-Za-z0-9][A-Za-z0-9 ._-]*$' },
+    }),
     ...settingFields,
   },
   CLOSED,

@@ -4,6 +4,7 @@ import type { AccountsService } from '../../../../services/access/accounts.ts';
 import type { AuthenticationService } from '../../../../services/access/authentication.ts';
 import type { KeysService } from '../../../../services/access/keys.ts';
 import { commonErrors } from '../../../answer/error-schema.ts';
+import { OPTIONAL_BODY } from '../../../openapi.ts';
 import { config, listOf, noSuch, someOf, tags } from '../admin-routes.ts';
 import { CLOSED } from '../schema.ts';
 import { IssuedKeyShape, KeyChanges, KeyShape, keyToWire, NewKey, rightsFromWire } from './schema.ts';
@@ -26,7 +27,7 @@ export const adminKeyRoutes: FastifyPluginAsyncTypebox<AdminKeysDependencies> = 
       schema: {
         summary: 'List keys',
         tags,
-        querystring: Type.Object({ account: Type.Optional(Type.String({ description: 'Id or name' })) }),
+        querystring: Type.Object({ account: Type.Optional(Type.String({ minLength: 1, description: 'Id or name' })) }),
         response: { 200: listOf(KeyShape), ...commonErrors },
       },
     },
@@ -106,7 +107,7 @@ export const adminKeyRoutes: FastifyPluginAsyncTypebox<AdminKeysDependencies> = 
               }),
             ),
           },
-          CLOSED,
+          { ...CLOSED, documented: { [OPTIONAL_BODY]: true } },
         ),
         response: { 200: IssuedKeyShape, ...commonErrors },
       },

@@ -4,7 +4,22 @@ import type { ApiKey, Changes, KeyRights } from '../../../../domain/principal.ts
 import { parseScopes, SCOPES } from '../../../../domain/scopes.ts';
 import { CHANGES, CLOSED, limitFields, limitsFromWire, toUsd } from '../schema.ts';
 
-const keyName = Type.String({ minLength: 1, maxLength: 100, description: 'For people, to recognise the key' });
+/** The rules that the service checks, in the words of a schema. */
+const plainText = { pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f\\u2028-\\u202e\\u2066-\\u2069]+$' };
+const addressRange = {
+  anyOf: [
+    { format: 'ipv4' },
+    { format: 'ipv6' },
+    { pattern: '^[0-9]{1,2}(\\.[0-9]{1,2}){3}/([0-9]|[12][0-9]|3[0-2])$' },
+  ],
+};
+
+const keyName = Type.String({
+  minLength: 1,
+  maxLength: 100,
+  description: 'For people, to recognise the key',
+  documented: plainText,
+});
 const rights = {
   scopes: Type.Optional(
     Type.Array(Type.Enum([...SCOPES, 'inference']), {
@@ -13,26 +28,30 @@ const rights = {
     }),
   ),
   allowed_models: Type.Optional(
-    Type.Array(Type.String({ minLength: 1, maxLength: 200 }), {
+    Type.Array(Type.String({ minLength: 1, maxLength: 200, documented: plainText }), {
       maxItems: 100,
       description: 'Slugs, with `*` for any part of them; all models by default, and by an empty list',
     }),
   ),
   allowed_regions: Type.Optional(
-    Type.Array(Type.String({ minLength: 1, maxLength: 32 }), {
+    Type.Array(Type.String({ minLength: 1, maxLength: 32, documented: plainText }), {
       maxItems: 100,
       description: 'All by default, and by an empty list',
     }),
   ),
   allowed_addresses: Type.Optional(
-    Type.Array(Type.String({ minLength: 1, maxLength: 50 }), {
+    Type.Array(Type.String({ minLength: 1, maxLength: 50, documented: addressRange }), {
       maxItems: 100,
       description:
         'IP addresses and ranges such as `10.0.0.0/8` that the key may be used from; any by default, and by an empty list',
     }),
   ),
   ...limitFields,
-  expires_at: Type.Optional(Type.Union([Type.String(), Type.Null()], { description: 'ISO 8601; never by default' })),
+  expires_at: Type.Optional(
+    Type.Union([Type.String({ documented: { format: 'date-time' } }), Type.Null()], {
+      description: 'ISO 8601, in the future; never by default',
+    }),
+  ),
 };
 export const KeyChanges = Type.Object({ name: Type.Optional(keyName), ...rights }, CHANGES);
 
@@ -67,7 +86,7 @@ export const KeyShape = Type.Object({
 
 export const IssuedKeyShape = Type.Object({
   ...KeyShape.properties,
-  secret: Type.String({ description: 'Shown this once' }),
+  secret: Type.Union([Type.String(), Type.Null()], { description: 'Shown only once; null in replays' }),
 });
 
 export const rightsFromWire = (body: Static<typeof KeyChanges>): Changes<KeyRights> => ({

@@ -17,7 +17,10 @@ export const adminModelRoutes: FastifyPluginAsyncTypebox<{ catalog: CatalogServi
         summary: 'Announce the removal of a model or a version, at least 90 days ahead',
         tags,
         body: Type.Object(
-          { model: reference, on: Type.String({ description: 'Date of removal, YYYY-MM-DD' }) },
+          {
+            model: reference,
+            on: Type.String({ description: 'Date of removal, YYYY-MM-DD', documented: { format: 'date' } }),
+          },
           CLOSED,
         ),
         response: { 200: Model, ...commonErrors },
