@@ -59,7 +59,9 @@ export function startEngineProcess(options: EngineProcessOptions): EngineProcess
   let graceTimer: NodeJS.Timeout | undefined;
 
   const { module, rights, environment } = options;
-  const flags = rights === undefined ? [] : permissionFlags({ module, directory: spec.directory, rights });
+  const libraryPath = environment.LD_LIBRARY_PATH;
+  const { directory } = spec;
+  const flags = rights === undefined ? [] : permissionFlags({ module, directory, rights, libraryPath });
   const { child, pipe } = spawnChild({ flags, environment, logger, model });
   const facts = { model, pid: child.pid };
   const channel = createFrameChannel<ToEngine, FromEngine>(pipe, {

@@ -1,5 +1,5 @@
 import { existsSync, realpathSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { EngineRights } from '../../driver.ts';
 
@@ -15,21 +15,26 @@ export interface PermissionOptions {
   /** The model's directory. */
   directory: string;
   rights: EngineRights;
+  /** `LD_LIBRARY_PATH` of the process: a runtime may look for libraries there. */
+  libraryPath: string | undefined;
 }
 
 /**
  * Flags for Node's permission model: an engine process reads code, packages and its model, and writes nothing. The model binds
  * JavaScript only, so it catches mistakes such as a path that leaves its directory. It does not contain malicious native code.
  */
-export function permissionFlags({ module, directory, rights }: PermissionOptions): string[] {
+export function permissionFlags({ module, directory, rights, libraryPath }: PermissionOptions): string[] {
+  const libraries = (libraryPath ?? '').split(delimiter).filter((path) => path !== '');
   const readable = [
     SOURCE,
     dirname(fileURLToPath(module)),
     directory,
     ...packageDirectories(),
+    ...libraries,
     ...(rights.readable ?? []),
   ];
-  const writable = [OUT_OF_MEMORY_SCORE, ...(rights.writable ?? [])];
+  // Not the target of the first one: it would be a file of the server's process.
+  const writable = [OUT_OF_MEMORY_SCORE, ...withTargets(rights.writable ?? [])];
   return [
     '--permission',
     // The watchdog of the engine process is a worker.
@@ -37,7 +42,7 @@ export function permissionFlags({ module, directory, rights }: PermissionOptions
     '--allow-addons',
     ...(rights.childProcesses === true ? ['--allow-child-process'] : []),
     ...withTargets(readable).map((path) => `--allow-fs-read=${path}`),
-    ...withTargets(writable).map((path) => `--allow-fs-write=${path}`),
+    ...writable.map((path) => `--allow-fs-write=${path}`),
     ...QUIET.map((code) => `--disable-warning=${code}`),
   ];
 }
