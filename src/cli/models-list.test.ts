@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import type { EngineReport } from '../control/socket.ts';
 import type { ModelEntry } from '../domain/model.ts';
 import type { WeightsState, WeightsStore } from '../models/store.ts';
 import type { CatalogService } from '../services/catalog.ts';
@@ -19,14 +20,14 @@ const engine = {
   upstreams: [],
 };
 
-async function list(state: Partial<WeightsState>, asJson = false): Promise<string> {
+async function list(state: Partial<WeightsState>, asJson = false, report: EngineReport = engine): Promise<string> {
   const printed: string[] = [];
   const entries = [entry] as unknown as ModelEntry[];
   await listModels({
     store: { probe: async () => {}, state: () => state } as unknown as WeightsStore,
     entries,
     catalog: { list: () => [{ entry, version }] } as unknown as CatalogService,
-    engines: [engine],
+    engines: [report],
     json: asJson,
     print: (text) => printed.push(text),
   });
@@ -41,4 +42,16 @@ it('keeps the precise reason after a request has failed', async () => {
 
 it('shows the reason of the engine where the weights are fine', async () => {
   expect(await list({ status: 'present', servable: true, bytesOnDisk: 1, reason: undefined })).toContain(engine.reason);
+});
+
+it('shows the problems of upstreams first', async () => {
+  const upstream = { address: '10.0.0.7:8000', kind: 'vllm', region: 'local', breaker: 'closed', maxConcurrency: 64 };
+  const upstreams = [
+    { ...upstream, healthy: false, inFlight: 0, problem: 'the health check answered 503' },
+    { ...upstream, healthy: true, inFlight: 1 },
+  ];
+  const state = { status: 'unreachable', servable: false, totalBytes: 0, reason: 'there is no /weights' } as const;
+  const text = await list(state, false, { ...engine, upstreams });
+  expect(text).toContain('10.0.0.7:8000: the health check answered 503');
+  expect(text).not.toContain('/weights');
 });

@@ -29,6 +29,8 @@ export async function listModels({ store, entries, catalog, engines, json, print
     const state = weights === undefined ? undefined : store.state(weights);
     const engine = engines?.find(({ model }) => model === `${entry.slug}@${version.version}`);
     const bytes = state === undefined ? null : state.status === 'present' ? state.bytesOnDisk : state.totalBytes;
+    const upstreams = engine?.upstreams ?? [];
+    const problems = upstreams.flatMap(({ address, problem }) => (problem ? [`${address}: ${problem}`] : []));
     return {
       id: entry.slug,
       version: version.version,
@@ -36,9 +38,13 @@ export async function listModels({ store, entries, catalog, engines, json, print
       weights: state?.status ?? 'upstream only',
       bytes,
       engine: engine?.status ?? null,
-      // The command looks at the weights itself, and its reason names the path or host.
-      reason: (state?.servable === false ? state.reason : undefined) ?? engine?.reason ?? null,
-      upstreams: engine?.upstreams ?? [],
+      // Upstreams come first, as for requests. The command looks at the weights itself, and its reason names the path or host.
+      reason:
+        (problems.join('; ') || undefined) ??
+        (state?.servable === false ? state.reason : undefined) ??
+        engine?.reason ??
+        null,
+      upstreams,
       deprecated_at: isoTimeOrNull(version.deprecatedAt),
     };
   });
