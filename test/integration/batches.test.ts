@@ -428,6 +428,25 @@ describe('batches', () => {
     expect(failed[0]?.response).toMatchObject({ status_code: 403, body: { error: { code: 'key_revoked' } } });
   });
 
+  it.each(['embeddings', 'batches'] as const)('fails the rest when the key loses the scope %s', async (lost) => {
+    const { order, hold, release, atWork } = start();
+    const owner = await bed.caller();
+    hold();
+    const batch = await order([...requests(8, 'held'), ...requests(10, 'late')], owner);
+    await expect.poll(atWork).toBe(8);
+    const { id, scopes } = owner.principal.key;
+    await bed.store.keys.update(id, { scopes: scopes.filter((scope) => scope !== lost) });
+    bed.advance(2_000);
+    release();
+    const ended = await reached(batch, 'completed');
+    expect(ended.counts).toEqual({ total: 18, completed: 8, failed: 10 });
+    const failed = await lines(ended.errorFileId, owner);
+    expect(failed[0]?.response).toMatchObject({
+      status_code: 403,
+      body: { error: { code: 'insufficient_scope', message: expect.stringContaining(`'${lost}'`) } },
+    });
+  });
+
   it('retries after a full queue and after a server error', async () => {
     const { order, calls } = start();
     const batch = await order([request('a', 'busy'), request('b', 'broken'), request('c', 'fine')]);

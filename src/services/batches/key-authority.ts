@@ -1,12 +1,13 @@
 import { checkUsable, type Principal } from '../../domain/principal.ts';
+import type { Scope } from '../../domain/scopes.ts';
 import { errors } from '../../errors/errors.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { AccountRepository, KeyRepository } from '../../ports/repositories.ts';
 
 /** Reads the current rights of a key. */
 export interface KeyAuthority {
-  /** Throws the error that a request with this key would get. */
-  principal(keyId: string): Promise<Principal>;
+  /** Throws the error that a request with this key would get, also when a scope was taken from it. Models are checked by the endpoint. */
+  principal(keyId: string, scopes: readonly Scope[]): Promise<Principal>;
 }
 
 /** A change to a key is seen after this time at most. */
@@ -31,14 +32,21 @@ export function createKeyAuthority({ keys, accounts, clock }: KeyAuthorityDepend
     return principal;
   }
 
+  function current(keyId: string): Promise<Principal> {
+    const now = clock.now();
+    const found = known.get(keyId);
+    if (found !== undefined && now - found.at < FRESH_MS) return found.principal;
+    if (known.size >= MAX_KNOWN) known.clear();
+    const principal = look(keyId);
+    known.set(keyId, { principal, at: now });
+    return principal;
+  }
+
   return {
-    principal(keyId) {
-      const now = clock.now();
-      const found = known.get(keyId);
-      if (found !== undefined && now - found.at < FRESH_MS) return found.principal;
-      if (known.size >= MAX_KNOWN) known.clear();
-      const principal = look(keyId);
-      known.set(keyId, { principal, at: now });
+    async principal(keyId, scopes) {
+      const principal = await current(keyId);
+      const missing = scopes.find((scope) => !principal.key.scopes.includes(scope));
+      if (missing !== undefined) throw errors.insufficientScope(missing);
       return principal;
     },
   };

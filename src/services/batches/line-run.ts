@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Batch, BatchEndpoint } from '../../domain/batch.ts';
+import { type Batch, type BatchEndpoint, ENDPOINT_SCOPES } from '../../domain/batch.ts';
 import type { BatchRequest, LineResult } from '../../domain/batch-line.ts';
 import { ApiError } from '../../errors/api-error.ts';
 import { errors } from '../../errors/errors.ts';
@@ -73,7 +73,7 @@ export function createLineRun(dependencies: LineRunDependencies): LineRun {
         while (true) {
           const requestId = createId('req', clock.now());
           try {
-            const principal = await authority.principal(batch.keyId);
+            const principal = await authority.principal(batch.keyId, ['batches', ENDPOINT_SCOPES[batch.endpoint]]);
             const body = await executor.execute(batch.endpoint, request.body, {
               requestId,
               principal,
