@@ -37,9 +37,9 @@ const ACTIONS = {
 
 export const accountsCommand: Command = {
   usage: [
-    'create <name> [--rpm N] [--tpm N] [--concurrency N] [--monthly-budget USD] [--zero-retention yes|no] [--file-retention-days N] [--json]',
+    'create <name> [--rpm N] [--tpm N] [--concurrency N] [--monthly-budget USD] [--zero-retention yes|no] [--file-retention-days N] [--aliases name=slug,…] [--json]',
     'list [--json]',
-    'update <name> [--rpm N] [--tpm N] [--concurrency N] [--monthly-budget USD] [--zero-retention yes|no] [--file-retention-days N] [--json]\n' +
+    'update <name> [--rpm N] [--tpm N] [--concurrency N] [--monthly-budget USD] [--zero-retention yes|no] [--file-retention-days N] [--aliases name=slug,…] [--json]\n' +
       "                                                                       the word 'none' removes a limit",
     'suspend <name> [--json]                                               refuse its keys until it is resumed',
     'resume <name> [--json]',

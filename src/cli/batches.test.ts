@@ -49,6 +49,7 @@ beforeAll(async () => {
     monthlyBudgetNanoUsd: null,
     zeroRetention: false,
     fileRetentionDays: null,
+    aliases: [],
   });
   const file = { id: 'file_1', accountId: 'acct_1', purpose: 'batch', filename: 'x', bytes: 1, sha256: '' } as const;
   await store.files.create({ ...file, blobKey: 'x', createdAt: 0, expiresAt: 1 }, { items: 0, bytes: 0 });

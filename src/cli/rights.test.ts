@@ -42,6 +42,12 @@ it('reads the settings of an account', () => {
   });
   const removed = accountSettingsFrom({ 'zero-retention': 'no', 'file-retention-days': 'none' });
   expect(removed).toMatchObject({ zeroRetention: false, fileRetentionDays: null });
+  expect(accountSettingsFrom({ aliases: 'gpt-4o=acme/writer, whisper-1=openai/whisper-small' }).aliases).toEqual([
+    { name: 'gpt-4o', model: 'acme/writer' },
+    { name: 'whisper-1', model: 'openai/whisper-small' },
+  ]);
+  expect(accountSettingsFrom({ aliases: 'none' }).aliases).toEqual([]);
+  expect(() => accountSettingsFrom({ aliases: 'gpt-4o' })).toThrow('--aliases must be like gpt-4o=acme/writer');
   expect(() => accountSettingsFrom({ 'zero-retention': 'maybe' })).toThrow('--zero-retention must be yes or no');
 });
 

@@ -1,4 +1,5 @@
 import { parseTimestamp } from '../domain/dates.ts';
+import type { ModelAlias } from '../domain/model.ts';
 import { usdText } from '../domain/money.ts';
 import type { AccountLimits, AccountSettings, ApiKey, Changes, KeyRights } from '../domain/principal.ts';
 import { parseScopes, type Scope } from '../domain/scopes.ts';
@@ -11,7 +12,12 @@ const text = { type: 'string' } as const;
 export const LIMIT_OPTIONS = { rpm: text, tpm: text, concurrency: text, 'monthly-budget': text } as const;
 
 /** The options for accounts. */
-export const ACCOUNT_OPTIONS = { ...LIMIT_OPTIONS, 'zero-retention': text, 'file-retention-days': text } as const;
+export const ACCOUNT_OPTIONS = {
+  ...LIMIT_OPTIONS,
+  'zero-retention': text,
+  'file-retention-days': text,
+  aliases: text,
+} as const;
 
 export const KEY_OPTIONS = {
   ...LIMIT_OPTIONS,
@@ -73,10 +79,20 @@ function yesOrNoOption(name: string, given: string | undefined): boolean | undef
   return given === 'yes';
 }
 
+/** `gpt-4o-mini=acme/writer,whisper-1=openai/whisper-small` */
+function aliasesOption(name: string, given: string | undefined): ModelAlias[] | undefined {
+  return namesOrAll(name, given)?.map((pair) => {
+    const [, alias, model] = /^([^=]+)=(.+)$/.exec(pair) ?? [];
+    if (alias === undefined || model === undefined) throw new OptionError(`--${name} must be like gpt-4o=acme/writer`);
+    return { name: alias.trim(), model: model.trim() };
+  });
+}
+
 export const accountSettingsFrom = (values: Values<typeof ACCOUNT_OPTIONS>): Changes<AccountSettings> => ({
   ...limitsFrom(values),
   zeroRetention: yesOrNoOption('zero-retention', values['zero-retention']),
   fileRetentionDays: limit('file-retention-days', values['file-retention-days']),
+  aliases: aliasesOption('aliases', values.aliases),
 });
 
 export const rightsFrom = (values: Values<typeof KEY_OPTIONS>): Changes<Omit<KeyRights, 'name'>> => ({

@@ -84,6 +84,13 @@ export interface ModelVersion {
   retiredAt: number | null;
 }
 
+/** Another name of a model, for programs that send a fixed one. */
+export interface ModelAlias {
+  name: string;
+  /** A slug with an optional pin. */
+  model: string;
+}
+
 export interface ModelEntry {
   slug: string;
   provider: string;

@@ -1,4 +1,5 @@
 import { errors } from '../errors/errors.ts';
+import type { ModelAlias } from './model.ts';
 import type { Scope } from './scopes.ts';
 
 export interface Account {
@@ -20,6 +21,8 @@ export interface Account {
   zeroRetention: boolean;
   /** Files are deleted after this time. Null: the default applies. */
   fileRetentionDays: number | null;
+  /** For its keys; they take precedence over the aliases of the deployment. */
+  aliases: readonly ModelAlias[];
 }
 
 export interface ApiKey {
@@ -53,7 +56,7 @@ export type AccountLimits = Pick<Account, 'rpm' | 'tpm' | 'concurrency' | 'month
 export type AccountRetention = Pick<Account, 'zeroRetention' | 'fileRetentionDays'>;
 
 /** What operators may change of an account. */
-export type AccountSettings = AccountLimits & AccountRetention;
+export type AccountSettings = AccountLimits & AccountRetention & Pick<Account, 'aliases'>;
 
 export const accountStatus = ({ deletedAt, suspendedAt }: Account): 'active' | 'suspended' | 'deleted' =>
   deletedAt !== null ? 'deleted' : suspendedAt !== null ? 'suspended' : 'active';

@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { account, apiKey } from '../../test/contracts/key-fixtures.ts';
 import { type MemoryRepositories, memoryRepositories } from '../../test/fixtures/memory-repositories.ts';
-import type { ModelEntry } from '../domain/model.ts';
-import { type CatalogService, createCatalog, type ModelAlias, type Serving } from './catalog.ts';
+import type { ModelAlias, ModelEntry } from '../domain/model.ts';
+import { type CatalogService, createCatalog, type Serving } from './catalog.ts';
 
 const version = (name: string) => ({
   version: name,
@@ -240,6 +240,20 @@ describe('aliases', () => {
     });
     catalog = await open([{ name: 'gpt-4o', model: 'acme/chat@2026-01-01' }]);
     expect(() => catalog.resolve('gpt-4o', options)).toThrow("'gpt-4o'");
+  });
+
+  it('of an account take precedence, for its keys only', () => {
+    const own = { ...principal, account: account({ aliases: [{ name: 'gpt-4o-mini', model: 'other/chat' }] }) };
+    const resolved = catalog.resolve('gpt-4o-mini', { ...options, principal: own });
+    expect(resolved.entry.slug).toBe('other/chat');
+    expect(catalog.resolve('gpt-4o-mini', options).entry.slug).toBe('acme/chat');
+    expect(catalog.get('gpt-4o-mini', own.account).entry.slug).toBe('other/chat');
+    expect(catalog.list({}, own.account).map(({ aliases }) => aliases)).toEqual([[], [], ['gpt-4o-mini']]);
+  });
+
+  it('do not hide a model of the catalog', () => {
+    const own = { ...principal, account: account({ aliases: [{ name: 'acme/chat', model: 'other/chat' }] }) };
+    expect(catalog.resolve('acme/chat', { ...options, principal: own }).entry.slug).toBe('acme/chat');
   });
 
   it('cannot be deprecated', async () => {

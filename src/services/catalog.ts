@@ -1,6 +1,6 @@
 import { noticeProblem, retirementProblem, versionState } from '../domain/deprecation.ts';
-import type { Modality, ModelEntry, ModelVersion } from '../domain/model.ts';
-import type { Principal } from '../domain/principal.ts';
+import type { Modality, ModelAlias, ModelEntry, ModelVersion } from '../domain/model.ts';
+import type { Account, Principal } from '../domain/principal.ts';
 import { matchesPattern, parseReference } from '../domain/slug.ts';
 import { errors } from '../errors/errors.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -43,10 +43,13 @@ export interface CatalogFilter {
   allowedModels?: readonly string[] | undefined;
 }
 
+/** Its aliases take precedence over those of the deployment. */
+type AliasOwner = Pick<Account, 'aliases'>;
+
 export interface CatalogService {
-  list(filter?: CatalogFilter): CatalogModel[];
+  list(filter?: CatalogFilter, account?: AliasOwner): CatalogModel[];
   /** By slug with an optional pin, or by alias. Throws 404 for unknown and retired models. */
-  get(reference: string): CatalogModel;
+  get(reference: string, account?: AliasOwner): CatalogModel;
   /** Checks rights, modality and region, in that order, and returns what an inference call needs. */
   resolve(
     reference: string,
@@ -68,12 +71,6 @@ export interface CatalogDependencies {
   /** Other names of models, for programs that send a fixed one. */
   aliases?: readonly ModelAlias[] | undefined;
   clock: Clock;
-}
-
-export interface ModelAlias {
-  name: string;
-  /** A slug with an optional pin. */
-  model: string;
 }
 
 const isAllowedModel = (patterns: readonly string[], { slug }: ModelEntry): boolean =>
@@ -126,13 +123,23 @@ export async function createCatalog(dependencies: CatalogDependencies): Promise<
     return { entry, version };
   }
 
-  const findByName = (text: string) => find(models.has(text) ? text : (aliases.get(text) ?? text), text);
+  function findByName(text: string, account: AliasOwner | undefined) {
+    if (models.has(text)) return find(text);
+    const own = account?.aliases.find(({ name }) => name === text);
+    return find(own?.model ?? aliases.get(text) ?? text, text);
+  }
 
-  const describe = (entry: ModelEntry, version: ModelVersion): CatalogModel => ({
+  function aliasesOf({ slug }: ModelEntry, account: AliasOwner | undefined): string[] {
+    const all = new Map(aliases);
+    for (const { name, model } of account?.aliases ?? []) all.set(name, model);
+    return [...all].filter(([, model]) => model === slug).map(([name]) => name);
+  }
+
+  const describe = (entry: ModelEntry, version: ModelVersion, account?: AliasOwner): CatalogModel => ({
     entry,
     version,
     serving: serving(entry, version),
-    aliases: [...aliases].filter(([, model]) => model === entry.slug).map(([name]) => name),
+    aliases: aliasesOf(entry, account),
   });
 
   /** A pin means one version, a bare slug all that are not retired. */
@@ -145,7 +152,7 @@ export async function createCatalog(dependencies: CatalogDependencies): Promise<
   await reload();
 
   const service: CatalogService = {
-    list({ modality, region, provider, status, allowedModels = [] } = {}) {
+    list({ modality, region, provider, status, allowedModels = [] } = {}, account) {
       const found: CatalogModel[] = [];
       for (const entry of models.values()) {
         if (modality !== undefined && entry.modality !== modality) continue;
@@ -153,19 +160,19 @@ export async function createCatalog(dependencies: CatalogDependencies): Promise<
         if (!isAllowedModel(allowedModels, entry)) continue;
         const version = currentVersion(entry);
         if (version === undefined) continue;
-        const model = describe(entry, version);
+        const model = describe(entry, version, account);
         if (region !== undefined && !model.serving.regions.includes(region)) continue;
         if (status !== undefined && model.serving.status !== status) continue;
         found.push(model);
       }
       return found;
     },
-    get(text) {
-      const { entry, version } = findByName(text);
-      return describe(entry, version);
+    get(text, account) {
+      const { entry, version } = findByName(text, account);
+      return describe(entry, version, account);
     },
     resolve(reference, { modality, regionPin, principal }) {
-      const { entry, version } = findByName(reference);
+      const { entry, version } = findByName(reference, principal.account);
       const { key } = principal;
       if (!isAllowedModel(key.allowedModels, entry)) throw errors.modelNotAllowed(entry.slug);
       if (entry.modality !== modality) throw errors.wrongModality(entry.slug, entry.modality, modality);

@@ -223,7 +223,7 @@ export function createInference(dependencies: InferenceDependencies): InferenceS
 
   /** Resolves a model of any modality. */
   function resolveAny({ principal, regionPin }: Pick<InferenceCall, 'principal' | 'regionPin'>, reference: string) {
-    const { modality } = catalog.get(reference).entry;
+    const { modality } = catalog.get(reference, principal.account).entry;
     return catalog.resolve(reference, { modality, regionPin, principal });
   }
 

@@ -13,6 +13,7 @@ export const account = (changes: Partial<Account> = {}): Account => ({
   monthlyBudgetNanoUsd: null,
   zeroRetention: false,
   fileRetentionDays: null,
+  aliases: [],
   ...changes,
 });
 

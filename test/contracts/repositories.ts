@@ -50,6 +50,7 @@ export function repositoriesContract(name: string, open: () => Promise<Repositor
         monthlyBudgetNanoUsd: 7,
         zeroRetention: true,
         fileRetentionDays: 8,
+        aliases: [{ name: 'gpt-4o', model: 'acme/writer@2026-01-31' }],
       };
       expect(await store.accounts.update('acct_0', limits)).toEqual({ ...second, ...limits });
       const changed = await store.accounts.update('acct_0', { rpm: null, tpm: undefined });

@@ -1,4 +1,6 @@
+import type { ModelAlias } from '../../domain/model.ts';
 import type { Account, AccountSettings, AccountState, Changes } from '../../domain/principal.ts';
+import { parseReference } from '../../domain/slug.ts';
 import { errors } from '../../errors/errors.ts';
 import { fieldText } from '../../errors/fields.ts';
 import type { Clock } from '../../ports/clock.ts';
@@ -35,9 +37,33 @@ export function checkNotDeleted(account: Account): void {
   if (account.deletedAt !== null) throw errors.invalidParameter(['account'], 'This account was deleted.');
 }
 
+const ALIAS_NAME = /^[A-Za-z0-9][A-Za-z0-9._:/-]{0,199}$/;
+/** They are read with every request of the account. */
+const MAX_ALIASES = 100;
+
+function checkAliases(aliases: readonly ModelAlias[] = []): void {
+  if (aliases.length > MAX_ALIASES) {
+    throw errors.invalidParameter(['aliases'], fieldText`${['aliases']} must have at most ${MAX_ALIASES} items.`);
+  }
+  for (const [index, { name, model }] of aliases.entries()) {
+    if (!ALIAS_NAME.test(name)) {
+      const field = ['aliases', index, 'name'];
+      throw errors.invalidParameter(field, fieldText`${field} must be letters, digits, '.', '_', ':', '/' or '-'.`);
+    }
+    if (aliases.findIndex((each) => each.name === name) < index) {
+      throw errors.invalidParameter(['aliases', index, 'name'], `The alias '${name}' is there twice.`);
+    }
+    if (parseReference(model) === undefined) {
+      const field = ['aliases', index, 'model'];
+      throw errors.invalidParameter(field, fieldText`${field} must be a slug such as baobab/embed-multilingual.`);
+    }
+  }
+}
+
 export function createAccounts({ accounts, clock }: AccountsDependencies): AccountsService {
   async function change(account: Account, changes: Changes<AccountSettings & AccountState>): Promise<Account> {
     checkNotDeleted(account);
+    checkAliases(changes.aliases);
     return (await accounts.update(account.id, changes)) ?? account;
   }
 
@@ -49,6 +75,7 @@ export function createAccounts({ accounts, clock }: AccountsDependencies): Accou
           fieldText`${['name']} must be 1 to 64 letters, digits, spaces, '.', '_' or '-'.`,
         );
       }
+      checkAliases(settings.aliases);
       const account: Account = {
         id: createId('acct', clock.now()),
         name,
@@ -62,6 +89,7 @@ export function createAccounts({ accounts, clock }: AccountsDependencies): Accou
         monthlyBudgetNanoUsd: settings.monthlyBudgetNanoUsd ?? null,
         zeroRetention: settings.zeroRetention ?? false,
         fileRetentionDays: settings.fileRetentionDays ?? null,
+        aliases: settings.aliases ?? [],
       };
       try {
         await accounts.create(account);

@@ -83,7 +83,7 @@ describe('changes of keys and accounts over HTTP', () => {
     }
     expect(await refused('accounts/default', {})).toMatchObject({
       message:
-        'Nothing to change was sent. These can be changed: rpm, tpm, concurrency, monthly_budget_usd, zero_retention, file_retention_days.',
+        'Nothing to change was sent. These can be changed: rpm, tpm, concurrency, monthly_budget_usd, zero_retention, file_retention_days, aliases.',
     });
     expect(await refused(`keys/${id}`, { rpm: 0 })).toMatchObject({ param: 'rpm' });
     expect(await refused(`keys/${id}`, { rpm: 2 ** 60 })).toMatchObject({ param: 'rpm' });
@@ -94,6 +94,28 @@ describe('changes of keys and accounts over HTTP', () => {
     expect((await refused('accounts/nobody', { rpm: 5 })).message).toBe("There is no account 'nobody'.");
     await admin(`keys/${id}/revoke`, {});
     expect((await refused(`keys/${id}`, { rpm: 5 })).message).toBe('A revoked key cannot be changed.');
+  });
+
+  it('give an account other names of models', async () => {
+    const aliases = [{ name: 'text-embedding-3-small', model: EMBEDDING }];
+    expect(await admin('accounts', { name: 'aliases', aliases })).toMatchObject({ aliases });
+    const { secret } = await admin<{ secret: string }>('keys', { account: 'aliases', name: 'a' });
+    const embedding = (key?: string) =>
+      bed.post('/v1/embeddings', { model: 'text-embedding-3-small', input: 'a' }, key);
+    const answer = await embedding(secret);
+    expect(((await answer.json()) as { model: string }).model).toBe('text-embedding-3-small');
+    expect(answer.headers.get('x-served-model')).toMatch(new RegExp(`^${EMBEDDING}@\\d{4}-\\d\\d-\\d\\d$`));
+    expect((await embedding()).status).toBe(404);
+
+    expect(await admin('accounts/aliases', { aliases: [] })).toMatchObject({ aliases: [] });
+    expect((await embedding(secret)).status).toBe(404);
+    expect(await refused('accounts/aliases', { aliases: [{ name: 'a b', model: EMBEDDING }] })).toMatchObject({
+      param: 'aliases[0].name',
+    });
+    expect(await refused('accounts/aliases', { aliases: [{ name: 'a', model: 'nonsense' }] })).toMatchObject({
+      param: 'aliases[0].model',
+    });
+    expect((await refused('accounts/aliases', { aliases: [...aliases, ...aliases] })).message).toContain('there twice');
   });
 
   it('suspend an account and resume it', async () => {

@@ -15,6 +15,7 @@ const toRow = (account: Account): AccountsTable => ({
   suspended_at_ms: account.suspendedAt,
   zero_retention: account.zeroRetention ? 1 : 0,
   file_retention_days: account.fileRetentionDays,
+  aliases: JSON.stringify(account.aliases),
   deleted_at_ms: account.deletedAt,
   erased_at_ms: account.erasedAt,
 });
@@ -32,6 +33,7 @@ export const toAccount = (row: AccountsTable): Account => ({
   erasedAt: row.erased_at_ms,
   zeroRetention: row.zero_retention === 1,
   fileRetentionDays: row.file_retention_days,
+  aliases: JSON.parse(row.aliases) as Account['aliases'],
 });
 
 export function sqlAccounts({ read, write, writeIf }: SqlDatabase): AccountRepository {
@@ -54,7 +56,7 @@ export function sqlAccounts({ read, write, writeIf }: SqlDatabase): AccountRepos
     },
     async update(id, changed) {
       const { name, rpm, tpm, concurrency, monthlyBudgetNanoUsd, zeroRetention, fileRetentionDays } = changed;
-      const { suspendedAt, deletedAt, erasedAt } = changed;
+      const { suspendedAt, deletedAt, erasedAt, aliases } = changed;
       const changes = definedFields({
         name,
         rpm,
@@ -66,6 +68,7 @@ export function sqlAccounts({ read, write, writeIf }: SqlDatabase): AccountRepos
         erased_at_ms: erasedAt,
         zero_retention: zeroRetention === undefined ? undefined : zeroRetention ? 1 : 0,
         file_retention_days: fileRetentionDays,
+        aliases: aliases && JSON.stringify(aliases),
       });
       if (Object.keys(changes).length === 0) return this.get(id);
       const written = await writeIf(

@@ -72,6 +72,7 @@ export function sqlKeys({ read, write, writeIf }: SqlDatabase): KeyRepository {
           'accounts.suspended_at_ms as account_suspended_at_ms',
           'accounts.zero_retention as account_zero_retention',
           'accounts.file_retention_days as account_file_retention_days',
+          'accounts.aliases as account_aliases',
           'accounts.deleted_at_ms as account_deleted_at_ms',
           'accounts.erased_at_ms as account_erased_at_ms',
         ])
@@ -88,6 +89,7 @@ export function sqlKeys({ read, write, writeIf }: SqlDatabase): KeyRepository {
         suspended_at_ms: row.account_suspended_at_ms,
         zero_retention: row.account_zero_retention,
         file_retention_days: row.account_file_retention_days,
+        aliases: row.account_aliases,
         deleted_at_ms: row.account_deleted_at_ms,
         erased_at_ms: row.account_erased_at_ms,
       });

@@ -13,6 +13,7 @@ export interface AccountsTable {
   /** 0 or 1. */
   zero_retention: number;
   file_retention_days: number | null;
+  aliases: string;
   deleted_at_ms: number | null;
   erased_at_ms: number | null;
 }

@@ -18,8 +18,9 @@ export const modelRoutes: FastifyPluginAsyncTypebox<{ catalog: CatalogService }>
       },
     },
     async (request) => {
-      const { allowedModels } = principalOf(request).key;
-      return { object: 'list' as const, data: catalog.list({ ...request.query, allowedModels }).map(toWire) };
+      const { key, account } = principalOf(request);
+      const filter = { ...request.query, allowedModels: key.allowedModels };
+      return { object: 'list' as const, data: catalog.list(filter, account).map(toWire) };
     },
   );
 
@@ -29,7 +30,7 @@ export const modelRoutes: FastifyPluginAsyncTypebox<{ catalog: CatalogService }>
     {
       config: { scope: 'models' },
       schema: {
-        summary: 'Retrieve a model by slug, with an optional pin',
+        summary: 'Retrieve a model by slug with an optional pin, or by alias',
         tags: ['Models'],
         params: Type.Object({
           '*': Type.String({ description: 'Slug, for example baai/bge-small-en-v1.5@2026-11-15' }),
@@ -37,9 +38,9 @@ export const modelRoutes: FastifyPluginAsyncTypebox<{ catalog: CatalogService }>
         response: { 200: Model, ...commonErrors },
       },
     },
-    async ({ params }) => {
-      const reference = params['*'];
-      const wire = toWire(catalog.get(reference));
+    async (request) => {
+      const reference = request.params['*'];
+      const wire = toWire(catalog.get(reference, principalOf(request).account));
       return { ...wire, id: reference };
     },
   );

@@ -15,6 +15,7 @@ import * as accountStates from './0020-account-states.ts';
 import * as keyRotations from './0021-key-rotations.ts';
 import * as accountRetention from './0022-account-retention.ts';
 import * as accountConcurrency from './0023-account-concurrency.ts';
+import * as accountAliases from './0024-account-aliases.ts';
 
 /**
  * Run in the order of their names, forwards only. Numbers only sort: 0003 to 0009 never existed. A released migration is never
@@ -37,4 +38,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0021-key-rotations': keyRotations,
   '0022-account-retention': accountRetention,
   '0023-account-concurrency': accountConcurrency,
+  '0024-account-aliases': accountAliases,
 };

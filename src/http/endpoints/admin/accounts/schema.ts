@@ -5,6 +5,14 @@ import { CHANGES, CLOSED, limit, limitFields, limitsFromWire, toUsd } from '../s
 
 const MAX_RETENTION_DAYS = 36_500;
 
+const Alias = Type.Object(
+  {
+    name: Type.String({ description: 'What clients send, for example gpt-4o-mini' }),
+    model: Type.String({ description: 'Slug with an optional pin' }),
+  },
+  CLOSED,
+);
+
 const settingFields = {
   ...limitFields,
   zero_retention: Type.Optional(
@@ -13,6 +21,9 @@ const settingFields = {
   file_retention_days: limit(
     'Files stored from now on are deleted after this many days; null: the default',
     MAX_RETENTION_DAYS,
+  ),
+  aliases: Type.Optional(
+    Type.Array(Alias, { description: 'Other names of models for the keys of this account; replaces the earlier list' }),
   ),
 };
 
@@ -35,6 +46,7 @@ export const settingsFromWire = (body: Static<typeof AccountChanges>): Changes<A
   ...limitsFromWire(body),
   zeroRetention: body.zero_retention,
   fileRetentionDays: body.file_retention_days,
+  aliases: body.aliases,
 });
 
 export const AccountShape = Type.Object({
@@ -52,6 +64,7 @@ export const AccountShape = Type.Object({
   monthly_budget_usd: Type.Union([Type.Number(), Type.Null()]),
   zero_retention: Type.Boolean(),
   file_retention_days: Type.Union([Type.Integer(), Type.Null()]),
+  aliases: Type.Array(Alias),
 });
 
 export const accountToWire = (account: Account): Static<typeof AccountShape> => ({
@@ -69,4 +82,5 @@ export const accountToWire = (account: Account): Static<typeof AccountShape> => 
   monthly_budget_usd: toUsd(account.monthlyBudgetNanoUsd),
   zero_retention: account.zeroRetention,
   file_retention_days: account.fileRetentionDays,
+  aliases: [...account.aliases],
 });
