@@ -3,7 +3,7 @@ import { errors } from '../errors/errors.ts';
 import type { CallContext, EngineLease } from './engine.ts';
 import type { EngineRegistry, Model, ModelLease, ModelReport } from './registry.ts';
 import { createRemoteModel, type RemoteModel, type RemoteModelOptions } from './remote/remote-model.ts';
-import type { UpstreamHealth } from './remote/routing/upstream.ts';
+import type { UpstreamHealth } from './remote/routing/upstream-health.ts';
 
 export type { UpstreamMetrics } from './remote/routing/upstream-metrics.ts';
 

@@ -8,7 +8,8 @@ import { createRemoteEmbedding, type RemoteEmbedding } from './embedding/capabil
 import { createRemoteRerank, type RemoteRerank } from './rerank/capability.ts';
 import { startHealthChecks } from './routing/health-check.ts';
 import { createRouter, type Route } from './routing/router.ts';
-import { createUpstream, type UpstreamHealth, type UpstreamSettings, upstreamAddresses } from './routing/upstream.ts';
+import { createUpstream, type UpstreamSettings, upstreamAddresses } from './routing/upstream.ts';
+import type { UpstreamHealth } from './routing/upstream-health.ts';
 import type { UpstreamMetrics } from './routing/upstream-metrics.ts';
 import { createRemoteTranscription, type RemoteTranscription } from './transcription/capability.ts';
 import { createTokenCounter } from './upstream-tokenizer.ts';

@@ -1,5 +1,5 @@
 import type { FailureKind } from '../failure/failure.ts';
-import type { UpstreamHealth } from './upstream.ts';
+import type { UpstreamHealth } from './upstream-health.ts';
 
 export interface UpstreamLabels {
   /** `slug@version` */

@@ -2,29 +2,13 @@ import type { UpstreamConfig } from '../../../config/schema.ts';
 import type { Clock } from '../../../ports/clock.ts';
 import { createSecretScrubber } from '../../../runtime/secret-scrubber.ts';
 import { createTransport, type Transport } from '../transport/transport.ts';
-import { type Breaker, type BreakerState, createBreaker } from './breaker.ts';
+import { type Breaker, createBreaker } from './breaker.ts';
 import { createPrefixMemory, type PrefixMemory } from './prefix-memory.ts';
+import type { UpstreamHealth } from './upstream-health.ts';
 import type { UpstreamMetrics, UpstreamRecorder } from './upstream-metrics.ts';
 
 export type UpstreamSettings = UpstreamConfig;
 export type UpstreamKind = UpstreamSettings['kind'];
-
-export interface UpstreamHealth {
-  /** Position in the configuration, among the upstreams of the model. */
-  index: number;
-  /** Host and port, without credentials. */
-  address: string;
-  kind: UpstreamKind;
-  region: string;
-  /** It takes requests. */
-  healthy: boolean;
-  breaker: BreakerState;
-  inFlight: number;
-  maxConcurrency: number;
-  /** Why it takes no requests, or what is wrong with its configuration. */
-  problem: string | undefined;
-  lastError: string | undefined;
-}
 
 /** What an upstream's answers have shown, beyond its configuration. */
 export interface Learned {
