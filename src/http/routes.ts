@@ -1,0 +1,106 @@
+import type { FastifyInstance } from 'fastify';
+import type { AudioSource } from '../audio/reader.ts';
+import type { Metrics } from '../metrics/metrics.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { AccountErasure } from '../services/access/account-erasure.ts';
+import type { AccountsService } from '../services/access/accounts.ts';
+import type { AuthenticationService } from '../services/access/authentication.ts';
+import type { KeysService } from '../services/access/keys.ts';
+import type { BatchesService } from '../services/batches/batches.ts';
+import type { CatalogService } from '../services/catalog.ts';
+import type { ChatService } from '../services/chat.ts';
+import type { EmbeddingsService } from '../services/embeddings.ts';
+import type { FilesService } from '../services/files/files.ts';
+import type { RerankService } from '../services/rerank.ts';
+import type { TranscriptionsService } from '../services/transcriptions/transcriptions.ts';
+import type { UsageService } from '../services/usage.ts';
+import { notFound } from './answer/error-answer.ts';
+import { adminAccountRoutes } from './endpoints/admin/accounts/route.ts';
+import { adminKeyRoutes } from './endpoints/admin/keys/route.ts';
+import { adminModelRoutes } from './endpoints/admin/models/route.ts';
+import { batchRoutes } from './endpoints/batches/route.ts';
+import { chatRoutes } from './endpoints/chat/route.ts';
+import { completionRoutes } from './endpoints/completions/route.ts';
+import { embeddingRoutes } from './endpoints/embeddings/route.ts';
+import { fileRoutes } from './endpoints/files/route.ts';
+import { modelRoutes } from './endpoints/models/route.ts';
+import { rerankRoutes } from './endpoints/rerank/route.ts';
+import type { MetricsAccessSettings } from './endpoints/system/metrics-access.ts';
+import { systemRoutes } from './endpoints/system/route.ts';
+import { transcriptionRoutes } from './endpoints/transcriptions/route.ts';
+import { usageRoutes } from './endpoints/usage/route.ts';
+import { authenticate } from './plugins/authenticate.ts';
+import { createKeyBackoff } from './request/key-backoff.ts';
+
+export interface RouteDependencies {
+  settings: MetricsAccessSettings;
+  clock: Clock;
+  metrics: Metrics;
+  authentication: AuthenticationService;
+  catalog: CatalogService;
+  accounts: AccountsService;
+  accountErasure: Pick<AccountErasure, 'wake'>;
+  keys: KeysService;
+  embeddings: EmbeddingsService;
+  rerank: RerankService;
+  chat: ChatService;
+  files: FilesService;
+  batches: BatchesService;
+  usage: UsageService;
+  transcriptions: TranscriptionsService<AudioSource>;
+  temporaryDirectory: string;
+  maxInlineAudioBytes: number;
+  unready(): Promise<string[]>;
+}
+
+/** Adds every endpoint with the services that it needs. */
+export async function registerRoutes(server: FastifyInstance, dependencies: RouteDependencies): Promise<void> {
+  const {
+    settings,
+    metrics,
+    authentication,
+    catalog,
+    accounts,
+    keys,
+    embeddings,
+    rerank,
+    chat,
+    usage,
+    clock,
+    unready,
+  } = dependencies;
+  const backoff = createKeyBackoff(clock);
+  await server.register(systemRoutes, { metrics, settings, unready });
+  await server.register(
+    async (api) => {
+      await api.register(authenticate, { authentication, backoff, metrics });
+      api.setNotFoundHandler(notFound);
+      await api.register(embeddingRoutes, { embeddings });
+      await api.register(rerankRoutes, { rerank });
+      await api.register(chatRoutes, { chat, clock });
+      await api.register(completionRoutes, { chat, clock });
+      await api.register(transcriptionRoutes, {
+        transcriptions: dependencies.transcriptions,
+        files: dependencies.files,
+        temporaryDirectory: dependencies.temporaryDirectory,
+        maxInlineBytes: dependencies.maxInlineAudioBytes,
+      });
+      await api.register(fileRoutes, { files: dependencies.files });
+      await api.register(batchRoutes, { batches: dependencies.batches });
+      await api.register(modelRoutes, { catalog });
+      await api.register(usageRoutes, { usage });
+      await api.register(adminAccountRoutes, { accounts, authentication, erasure: dependencies.accountErasure });
+      await api.register(adminKeyRoutes, { accounts, keys, authentication });
+      await api.register(adminModelRoutes, { catalog });
+    },
+    { prefix: '/v1' },
+  );
+  // Cohere's client uses this path.
+  await server.register(
+    async (api) => {
+      await api.register(authenticate, { authentication, backoff, metrics });
+      await api.register(rerankRoutes, { rerank });
+    },
+    { prefix: '/v2' },
+  );
+}
