@@ -251,6 +251,13 @@ describe('every file', () => {
     expect(files.filter((path) => (text.get(path) ?? '').split('\n').length > 400)).toEqual([]);
   });
 
+  it('names the fields of a request by inner paths, except in http', () => {
+    const wireName =
+      /errors\.(invalid|missing|unsupported)Parameter\(\s*['`]|errors\.(context\w*TooLong|tooManyInputs|validationFailed)\(\s*['`]|\bfield: ['`]/;
+    const wrong = files.filter((path) => !path.startsWith('http/') && wireName.test(text.get(path) ?? ''));
+    expect(wrong).toEqual([]);
+  });
+
   it('obeys the compiler and the linter without exceptions', () => {
     const exceptions = files.filter((path) =>
       /@ts-(ignore|expect-error|nocheck)|biome-ignore/.test(text.get(path) ?? ''),

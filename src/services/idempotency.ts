@@ -279,7 +279,7 @@ const tooManyKeys = (limit: number) =>
     'capacity_exceeded',
     `This account used its quota of ${limit} idempotency keys within 24 hours. ` +
       'Send the request without the header Idempotency-Key, or wait until older keys expire.',
-    { field: 'idempotencyKey', retryAfterSeconds: 60 },
+    { field: ['idempotencyKey'], retryAfterSeconds: 60 },
   );
 
 const keyReused = () =>

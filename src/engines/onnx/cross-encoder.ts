@@ -26,7 +26,7 @@ export function createCrossEncoder(dependencies: CrossEncoderDependencies): Rera
   return {
     async rerank({ query, documents }, { signal, priority }) {
       const queryIds = encode(query);
-      if (queryIds.length > queryLimit) throw errors.contextTooLong('query', queryIds.length, queryLimit);
+      if (queryIds.length > queryLimit) throw errors.contextTooLong(['query'], queryIds.length, queryLimit);
       const head = joined(before, queryIds, between);
       const sequences: EncoderSequence[] = [];
       const documentOf: number[] = [];

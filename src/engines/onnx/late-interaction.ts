@@ -23,7 +23,7 @@ export function createLateInteraction({ spec, tokenizer, batcher }: Encoder): Re
     async rerank({ query, documents }, { signal, priority }) {
       const queryIds = tokenizer.encode(query, tokenizer.template.single);
       if (queryIds.length > spec.contextLength) {
-        throw errors.contextTooLong('query', queryIds.length, spec.contextLength);
+        throw errors.contextTooLong(['query'], queryIds.length, spec.contextLength);
       }
       const sequences: EncoderSequence[] = [];
       const documentOf: number[] = [];

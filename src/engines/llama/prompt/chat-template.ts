@@ -103,7 +103,10 @@ export function createChatTemplate(options: ChatTemplateOptions): ChatTemplate {
         return { parts: guard.split(runOrMerge(run, turns)), syntax: GENERIC_SYNTAX, callsBefore: 0 };
       } catch (error) {
         const reason = error instanceof Error ? error.message : String(error);
-        throw errors.invalidParameter('messages', `The chat template of this model refuses these messages: ${reason}`);
+        throw errors.invalidParameter(
+          ['messages'],
+          `The chat template of this model refuses these messages: ${reason}`,
+        );
       }
     },
   };

@@ -76,7 +76,7 @@ export function createPromptTokenizer(model: TokenizerModel, vocabularySize: num
       const wrong = ids.findIndex((id) => !Number.isInteger(id) || id < 0 || id >= vocabularySize);
       if (wrong !== -1) {
         throw errors.invalidParameter(
-          'prompt',
+          ['prompt'],
           `The token ${ids[wrong]} at position ${wrong} is not in the vocabulary of this model (0 to ${vocabularySize - 1}).`,
         );
       }

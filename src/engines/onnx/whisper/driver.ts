@@ -162,7 +162,7 @@ export async function load(spec: LoadSpec<OnnxOptions>): Promise<EngineModel> {
     const { samples } = request;
     if (request.language !== undefined && !vocabulary.languages.has(request.language)) {
       throw errors.invalidParameter(
-        'language',
+        ['language'],
         `This model does not know the language '${request.language}'. Send an ISO 639-1 code such as 'en' or 'sw', or leave it out.`,
       );
     }
