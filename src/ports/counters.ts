@@ -29,7 +29,7 @@ export interface BudgetDemand {
 export interface AdmissionDemand {
   /** Unique. Names the admission until it is settled. */
   id: string;
-  /** The process that runs the request. Every call of an owner extends its lease. */
+  /** The process that runs the request. Each admission extends its lease. */
   owner: string;
   /** Milliseconds since 1970. */
   now: number;

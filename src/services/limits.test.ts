@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { account, apiKey } from '../../test/contracts/key-fixtures.ts';
 import { createMemoryCounters } from '../adapters/counters/memory.ts';
 import type { Account, ApiKey } from '../domain/principal.ts';
+import type { Counters } from '../ports/counters.ts';
 import type { SpendingQuery } from '../ports/usage.ts';
 import type { LimitedSeries } from './limit-series.ts';
 import { type Admission, createLimits, type LimitedRequest } from './limits.ts';
@@ -21,13 +22,17 @@ const defaults = {
 };
 
 interface Setting {
+  counters?: Counters;
+  ownerId?: string;
   key?: Partial<ApiKey>;
   account?: Partial<Account>;
   /** What the ledger says was spent. */
   spent?: (query: SpendingQuery) => Promise<bigint>;
 }
 
-function setUp({ key, account: accountChanges, spent = async () => 0n }: Setting = {}) {
+function setUp(setting: Setting = {}) {
+  const { key, account: accountChanges, spent = async () => 0n } = setting;
+  const { counters = createMemoryCounters(), ownerId = 'test' } = setting;
   const clock = { time: NOVEMBER, now: () => clock.time };
   const asked: SpendingQuery[] = [];
   const usage = {
@@ -38,10 +43,10 @@ function setUp({ key, account: accountChanges, spent = async () => 0n }: Setting
     },
   };
   const limits = createLimits({
-    counters: createMemoryCounters(),
+    counters,
     usage,
     clock,
-    identity: { ownerId: 'test', leaseMs: 15_000 },
+    identity: { ownerId, leaseMs: 15_000 },
     defaults,
   });
   const none = { rpm: null, tpm: null, concurrency: null, monthlyBudgetNanoUsd: null };
@@ -375,6 +380,45 @@ describe('budgets', () => {
     await expect(admit()).rejects.toThrow('does not answer');
     broken = false;
     await admitted(admit());
+  });
+
+  it('counts exactly when the counters are behind a network and two processes share them', async () => {
+    const memory = createMemoryCounters();
+    const later = async <T>(call: () => T): Promise<Awaited<T>> => {
+      await new Promise(setImmediate);
+      const answer = await call();
+      await new Promise(setImmediate);
+      return answer;
+    };
+    const remote: Counters = {
+      admit: (demand) => later(() => memory.admit(demand)),
+      settle: (ticket, settlement) => later(() => memory.settle(ticket, settlement)),
+      renew: (owner, lease) => later(() => memory.renew(owner, lease)),
+      levels: (query) => later(() => memory.levels(query)),
+      openBudget: (budget) => later(() => memory.openBudget(budget)),
+    };
+    let ledger = 40n;
+    const spent = () => later(() => ledger);
+    const processes = ['one', 'two'].map((ownerId) =>
+      setUp({ counters: remote, ownerId, key: { monthlyBudgetNanoUsd: 100, concurrency: 4 }, spent }),
+    );
+    const run = async (index: number): Promise<number> => {
+      const admission = await processes[index % 2]?.admit({ estimatedCostNanoUsd: 10 });
+      if (admission?.admitted !== true) return 0;
+      await new Promise(setImmediate);
+      ledger += 10n;
+      await admission.settle({ tokens: 1, charge: { costNanoUsd: 10, time: NOVEMBER } });
+      return 1;
+    };
+    let admittedCount = 0;
+    for (let round = 0; round < 5; round += 1) {
+      const counts = await Promise.all(Array.from({ length: 10 }, (_, index) => run(index)));
+      const sum = counts.reduce((total, count) => total + count, 0);
+      expect(sum).toBeLessThanOrEqual(4);
+      admittedCount += sum;
+    }
+    expect(admittedCount).toBe(6);
+    expect(ledger).toBe(100n);
   });
 
   it('never spends more than the budget when estimates are right, whatever the order of ends', async () => {
