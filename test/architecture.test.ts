@@ -228,7 +228,7 @@ describe('the list of drivers', () => {
       }
     };
     visit('engines/drivers.ts');
-    const others = [...seen].filter((path) => !/^engines\/(\w+\/)?drivers?\.ts$/.test(path));
+    const others = [...seen].filter((path) => !/^engines\/([\w-]+\/)?drivers?\.ts$/.test(path));
     // Reads the metadata of a file with Node alone.
     expect(others).toEqual(['engines/llama/gguf-header.ts']);
     expect([...packages].filter((name) => !name.startsWith('node:'))).toEqual(['typebox']);

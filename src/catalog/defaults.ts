@@ -1,4 +1,4 @@
-import { statSync } from 'node:fs';
+import { readdirSync, statSync } from 'node:fs';
 import { basename, dirname, isAbsolute, join } from 'node:path';
 import { MODALITIES, type Modality, TASKS_OF_MODALITY } from '../domain/model.ts';
 import type { Driver, WeightFacts } from '../engines/driver.ts';
@@ -13,7 +13,6 @@ const CONTEXT_LENGTHS: Record<Modality, number> = { chat: 4096, embedding: 512, 
 const CHAT_CAPABILITIES = { tools: true, jsonMode: true, vision: false, structuredOutput: true };
 const NO_CAPABILITIES = { tools: false, jsonMode: false, vision: false, structuredOutput: false };
 const NOT_BILLED = { promptPerMillion: null, completionPerMillion: null, cacheReadPerMillion: null };
-const ONNX_MODELS = ['model_quantized.onnx', 'model.onnx', 'onnx/model_quantized.onnx', 'onnx/model.onnx'];
 
 const isFields = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
@@ -34,7 +33,9 @@ export function withDefaults(value: unknown, drivers: readonly Driver[]): Comple
   const { engine, source, ...others } = value;
   const fields: Fields = hasOneVersion ? others : value;
   const given = hasOneVersion ? [{ version: value.created ?? UNKNOWN_DATE, engine, source }] : value.versions;
-  const versions = Array.isArray(given) ? given.map((version) => completeVersion(version, modalityOf(value))) : given;
+  const versions = Array.isArray(given)
+    ? given.map((version) => completeVersion(version, modalityOf(value), drivers))
+    : given;
   const [only, ...more]: unknown[] = Array.isArray(versions) ? versions : [];
   const facts = factsOf(only, drivers);
   const modality = modalityOf(value);
@@ -67,23 +68,34 @@ export function factsOf(version: unknown, drivers: readonly Driver[]): WeightFac
   return runtime.facts({ driver: String(name), task: task as never, options }, directory);
 }
 
-function completeVersion(version: unknown, modality: Modality): unknown {
+function completeVersion(version: unknown, modality: Modality, drivers: readonly Driver[]): unknown {
   if (!isFields(version)) return version;
   const { engine = {}, source } = version;
   if (!isFields(engine)) return version;
   const [task] = TASKS_OF_MODALITY[modality];
-  const gguf = fileNames(source).find((name) => name.endsWith('.gguf'));
-  const driver = engine.driver ?? (source === undefined ? 'remote' : gguf === undefined ? 'onnx' : 'llama');
-  const files = driver === 'llama' ? { model: gguf } : driver === 'onnx' ? onnxFiles(source) : {};
+  const driver = driverOf(engine, source, drivers);
   return withoutUndefined({
     ...version,
-    engine: withoutUndefined({ task, ...files, ...engine, driver }),
+    engine: withoutUndefined({ task, ...driver?.options, driver: driver?.name, ...engine }),
   });
 }
 
-function onnxFiles(source: unknown): Fields {
+/** The driver that is named, or the first that recognises the files. Without weights only upstreams can run the model. */
+function driverOf(
+  { driver: named }: Fields,
+  source: unknown,
+  drivers: readonly Driver[],
+): { name: string; options: Fields } | undefined {
+  const candidates = drivers.filter(({ name, local }) =>
+    named === undefined ? (local === undefined) === (source === undefined) : name === named,
+  );
   const names = fileNames(source);
-  return { model: ONNX_MODELS.find((name) => names.includes(name)), tokenizer: 'tokenizer.json' };
+  for (const { name, local } of candidates) {
+    const options = local?.recognise?.(names);
+    if (options !== undefined) return { name, options };
+  }
+  const [first] = candidates;
+  return first && { name: first.name, options: {} };
 }
 
 /** Names of the files that a source is known to have. */
@@ -91,11 +103,27 @@ function fileNames(source: unknown): string[] {
   if (!isFields(source)) return [];
   const listed = Array.isArray(source.files) ? source.files : [];
   const named = listed.flatMap((file: unknown) => (isFields(file) && typeof file.as === 'string' ? [file.as] : []));
+  return [...named, ...namesAt(source)];
+}
+
+/** The name of a single file; or those in a directory and in the directories in it, with `/` between. */
+function namesAt(source: Fields): string[] {
   const directory = directoryOf(source);
-  const exists = (name: string) => statSync(join(directory ?? '', name), { throwIfNoEntry: false })?.isFile() === true;
-  const found = directory === undefined ? [] : ONNX_MODELS.filter(exists);
-  const single = typeof source.path === 'string' && source.path.endsWith('.gguf') ? [basename(source.path)] : [];
-  return [...named, ...single, ...found];
+  if (directory === undefined) return [];
+  if (directory !== source.path) return [basename(String(source.path))];
+  return entriesOf(directory).flatMap(({ name, isDirectory }) =>
+    isDirectory ? entriesOf(join(directory, name)).map((inner) => `${name}/${inner.name}`) : [name],
+  );
+}
+
+/** A directory that cannot be read is reported when the model loads. */
+function entriesOf(directory: string): { name: string; isDirectory: boolean }[] {
+  try {
+    const entries = readdirSync(directory, { withFileTypes: true });
+    return entries.map((entry) => ({ name: entry.name, isDirectory: entry.isDirectory() }));
+  } catch {
+    return [];
+  }
 }
 
 function directoryOf({ kind, path }: Fields): string | undefined {

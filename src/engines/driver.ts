@@ -25,6 +25,8 @@ export interface Driver<Options = Values, Settings = Values> {
 export interface LocalRuntime<Options = Values, Settings = Values> {
   /** A module with the exports of `DriverModule`. */
   readonly module: URL;
+  /** The `engine` fields for weights with these files, where the catalog leaves them out. Undefined: not for this driver. */
+  recognise?(fileNames: readonly string[]): Partial<Options> | undefined;
   /** Files of the model that it cannot load without. */
   files(engine: EngineSpec<Options>): readonly string[];
   layout(engine: EngineSpec<Options>, settings: Settings, cores: number): Layout;

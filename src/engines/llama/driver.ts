@@ -33,6 +33,10 @@ export const llama = {
   local: {
     module: new URL('./load.ts', import.meta.url),
     preparation: new URL('./compile/chat-preparation.ts', import.meta.url),
+    recognise(fileNames) {
+      const model = fileNames.find((name) => name.endsWith('.gguf'));
+      return model === undefined ? undefined : { model };
+    },
     files: ({ options: { model } }) => [model],
     layout({ task }, { llamaThreads, llamaSequences }, cores) {
       // ggml's threads spin at barriers: without a spare core they wait for each other all the time.

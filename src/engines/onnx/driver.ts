@@ -56,6 +56,9 @@ function readConfig(directory: string): Readonly<Record<string, unknown>> | unde
   }
 }
 
+/** As exported by the usual tools, the fastest first. */
+const MODEL_FILES = ['model_quantized.onnx', 'model.onnx', 'onnx/model_quantized.onnx', 'onnx/model.onnx'];
+
 export const onnx = {
   name: 'onnx',
   tasks: {
@@ -67,6 +70,10 @@ export const onnx = {
   settings,
   local: {
     module: new URL('./load.ts', import.meta.url),
+    recognise(fileNames) {
+      const model = MODEL_FILES.find((name) => fileNames.includes(name));
+      return model === undefined ? undefined : { model, tokenizer: 'tokenizer.json' };
+    },
     files: ({ task, options: { model, decoder, tokenizer } }) =>
       task === 'transcription' && decoder !== undefined
         ? [model, decoder, tokenizer, 'config.json', 'generation_config.json']
