@@ -184,7 +184,7 @@ describe('estimates', () => {
       );
     const running = [ask(100), ask(100)];
     await started.promise;
-    // 200 of 250 are held back, although nothing is spent.
+    // 200 of 250 are reserved, although nothing is spent.
     await expect(ask(100)).rejects.toMatchObject({ code: 'budget_exceeded', retryAfterSeconds: 1 });
     end.resolve();
     await Promise.all(running);

@@ -41,8 +41,8 @@ const COUNTED_FOR: Readonly<Record<LimitOwner, string>> = {
 
 const requestsText = (count: number | null): string => (count === 1 ? '1 request' : `${count} requests`);
 
-const held = ({ reservedNanoUsd }: BudgetLevel): string =>
-  reservedNanoUsd > 0 ? `, and ${usdText(reservedNanoUsd)} USD held back for requests that run` : '';
+const reservedText = ({ reservedNanoUsd }: BudgetLevel): string =>
+  reservedNanoUsd > 0 ? `, and ${usdText(reservedNanoUsd)} USD are reserved for running requests` : '';
 
 function obstacles(answer: Refused, ceilings: Ceilings): Obstacle[] {
   const { series, tokens, budgets, now, reserveNanoUsd } = ceilings;
@@ -61,7 +61,7 @@ function obstacles(answer: Refused, ceilings: Ceilings): Obstacle[] {
       waitMs,
       message:
         `Of the limit of ${perMinute} tokens a minute for this ${COUNTED_FOR[owner]} ${remaining} are left, ` +
-        `and this request takes ${tokens} at first, an estimate of its size.`,
+        `and the estimated size of this request is ${tokens}.`,
     });
   }
   for (const [index, { limit, owner }] of series.concurrency.entries()) {
@@ -78,16 +78,16 @@ function obstacles(answer: Refused, ceilings: Ceilings): Obstacle[] {
     const { spentNanoUsd } = level;
     // A reservation may be given back as soon as a running request ends.
     const budget = `The monthly budget of ${usdText(limitNanoUsd)} USD of this ${owner}`;
-    const anew = `it begins anew at ${new Date(endsAt).toISOString()}`;
+    const reset = `it resets at ${new Date(endsAt).toISOString()}`;
     const usedUp = spentNanoUsd >= limitNanoUsd || spentNanoUsd + reserveNanoUsd > limitNanoUsd;
     found.push({
       code: 'budget_exceeded',
       waitMs: usedUp ? endsAt - now : SOON_MS,
       message:
         spentNanoUsd >= limitNanoUsd
-          ? `${budget} is spent; ${anew}.`
+          ? `${budget} is spent; ${reset}.`
           : `${budget} does not cover this request, which may cost ${usdText(reserveNanoUsd)} USD: ` +
-            `${usdText(spentNanoUsd)} USD are spent${held(level)}. Ask for less, such as a lower max_tokens; ${anew}.`,
+            `${usdText(spentNanoUsd)} USD are spent${reservedText(level)}. Ask for less, such as a lower max_tokens; ${reset}.`,
     });
   }
   return found;

@@ -179,7 +179,7 @@ describe('rate limits', () => {
     expect(await refused(admit({ estimatedTokens: 30 }))).toMatchObject({
       code: 'tpm_exceeded',
       retryAfterSeconds: 30,
-      message: expect.stringContaining('0 are left, and this request takes 30 at first'),
+      message: expect.stringContaining('0 are left, and the estimated size of this request is 30.'),
     });
   });
 
@@ -278,9 +278,7 @@ describe('budgets', () => {
       type: 'insufficient_quota',
       status: 429,
       retryAfterSeconds: 90,
-      message: expect.stringContaining(
-        'monthly budget of 1.5 USD of this account is spent; it begins anew at 2026-12-01',
-      ),
+      message: expect.stringContaining('monthly budget of 1.5 USD of this account is spent; it resets at 2026-12-01'),
     });
   });
 
@@ -289,7 +287,7 @@ describe('budgets', () => {
     await admitted(admit({ estimatedCostNanoUsd: 600_000 }));
     expect((await refused(admit({ estimatedCostNanoUsd: 400_000 }))).message).toContain(
       'of 0.001 USD of this key does not cover this request, which may cost 0.0004 USD: ' +
-        '0.0001 USD are spent, and 0.0006 USD held back for requests that run.',
+        '0.0001 USD are spent, and 0.0006 USD are reserved for running requests.',
     );
   });
 

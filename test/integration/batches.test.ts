@@ -15,7 +15,7 @@ interface Line {
   error: { code: string; message: string } | null;
 }
 
-/** Answers with the input; a line can be held back or made to fail by what it says. */
+/** Answers with the input, whose first word decides whether the line waits, is slow or fails. */
 function createExecutor() {
   const calls: { input: string; call: InferenceCall }[] = [];
   let gate: Promise<void> | undefined;
