@@ -9,15 +9,15 @@ const SAME_KEYSTROKE_MS = 1_000;
 const PARENT_CHECK_MS = 500;
 
 const greeting = (secret: string): string => `
-Your first key. It is not shown again:
+Your first key. It is not shown again. Keep it, and set it where you try things:
 
-    ${secret}
+    export BAOBAB_API_KEY=${secret}
 `;
 
-const invitation = (address: string, secret: string): string => `
+const invitation = (address: string): string => `
 Try it:
 
-    curl ${address}/v1/embeddings -H "Authorization: Bearer ${secret}" \\
+    curl ${address}/v1/embeddings -H "Authorization: Bearer $BAOBAB_API_KEY" \\
       -H "Content-Type: application/json" -d '{"model": "baobab/embed-multilingual", "input": "Habari ya dunia"}'
 
 API reference: ${address}/docs
@@ -88,7 +88,7 @@ export const serveCommand: Command = {
     const { address } = service;
     if (first === undefined) print(`Baobab serves on ${address}`);
     else if (config.apiKey !== undefined) print(`Baobab serves on ${address} (first key: as configured)`);
-    else print(`Baobab serves on ${address}\n${invitation(address, first.secret)}`);
+    else print(`Baobab serves on ${address}\n${invitation(address)}`);
     await stop;
     await service.close();
   },
