@@ -1,3 +1,4 @@
+import type { Modality } from '../domain/model.ts';
 import { usdText } from '../domain/money.ts';
 import { ApiError } from '../errors/api-error.ts';
 import type { ErrorCode } from '../errors/kinds.ts';
@@ -12,7 +13,15 @@ interface Obstacle {
   message: string;
 }
 
+const SMALLER: Readonly<Record<Modality, string>> = {
+  chat: 'a lower max_tokens',
+  embedding: 'fewer or shorter inputs',
+  rerank: 'fewer or shorter documents',
+  audio: 'a shorter recording',
+};
+
 export interface Ceilings {
+  modality: Modality;
   series: Series;
   /** The estimated size of the request. */
   tokens: number;
@@ -45,7 +54,7 @@ const reservedText = ({ reservedNanoUsd }: BudgetLevel): string =>
   reservedNanoUsd > 0 ? `, and ${usdText(reservedNanoUsd)} USD are reserved for running requests` : '';
 
 function obstacles(answer: Refused, ceilings: Ceilings): Obstacle[] {
-  const { series, tokens, budgets, now, reserveNanoUsd } = ceilings;
+  const { modality, series, tokens, budgets, now, reserveNanoUsd } = ceilings;
   const found: Obstacle[] = [];
   for (const [index, { perMinute, owner }] of series.requests.buckets.entries()) {
     found.push({
@@ -87,7 +96,7 @@ function obstacles(answer: Refused, ceilings: Ceilings): Obstacle[] {
         spentNanoUsd >= limitNanoUsd
           ? `${budget} is spent; ${reset}.`
           : `${budget} does not cover this request, which may cost ${usdText(reserveNanoUsd)} USD: ` +
-            `${usdText(spentNanoUsd)} USD are spent${reservedText(level)}. Ask for less, such as a lower max_tokens; ${reset}.`,
+            `${usdText(spentNanoUsd)} USD are spent${reservedText(level)}. Ask for less, such as ${SMALLER[modality]}; ${reset}.`,
     });
   }
   return found;

@@ -291,6 +291,17 @@ describe('budgets', () => {
     );
   });
 
+  it.each([
+    ['chat', 'a lower max_tokens'],
+    ['embedding', 'fewer or shorter inputs'],
+    ['rerank', 'fewer or shorter documents'],
+    ['audio', 'a shorter recording'],
+  ] as const)('tells %s requests to ask for %s', async (modality, smaller) => {
+    const { admit } = setUp({ key: { monthlyBudgetNanoUsd: 100 } });
+    const { message } = await refused(admit({ modality, estimatedCostNanoUsd: 200 }));
+    expect(message).toContain(`Ask for less, such as ${smaller};`);
+  });
+
   it('starts a new month with what the ledger has of it', async () => {
     const spent = async ({ start }: SpendingQuery) => (start === NOVEMBER ? 100n : 0n);
     const { admit, clock } = setUp({ key: { monthlyBudgetNanoUsd: 100 }, spent });

@@ -144,6 +144,7 @@ export function createLimits(dependencies: LimitsDependencies): Limits {
         if (answer.kind === 'admitted')
           return { ...decision, admitted: true, settle: (ended) => settle(answer.ticket, ended) };
         const error = refusal(answer, {
+          modality: request.modality,
           series,
           tokens: request.estimatedTokens,
           budgets: limited,
