@@ -30,6 +30,10 @@ export interface InferenceCall {
   discountPercent?: number | undefined;
   /** Called once, when the limits have admitted or refused the request and before any work. */
   onDecided?: ((facts: AdmissionFacts) => void) | undefined;
+  /** Called with what is billed, also for a partial answer. */
+  onSettled?: ((used: Consumption) => void) | undefined;
+  /** Called when everything about the request has ended. A cancelled one ends after its client has left. */
+  onEnded?: (() => void) | undefined;
 }
 
 export interface ModelLimitStatus extends LimitStatus {
@@ -169,6 +173,7 @@ export function createInference(dependencies: InferenceDependencies): InferenceS
       const { status = 200 } = details;
       limitTokens = details.limitTokens ?? used.promptTokens + used.completionTokens;
       if (!isWhole(status) && call.wholeAnswersOnly) return Promise.resolve(undefined);
+      call.onSettled?.(used);
       return metering.record({
         billingId: isWhole(status) ? (call.billingId ?? call.requestId) : call.requestId,
         requestId: call.requestId,
@@ -239,7 +244,11 @@ export function createInference(dependencies: InferenceDependencies): InferenceS
     run(call, request, work) {
       running += 1;
       const answer = run(call, request, work);
-      answer.then(ended, ended);
+      const finish = () => {
+        ended();
+        call.onEnded?.();
+      };
+      answer.then(finish, finish);
       return answer;
     },
 

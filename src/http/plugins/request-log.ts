@@ -37,22 +37,27 @@ export function observe(request: FastifyRequest, reply: FastifyReply, metrics: M
     metrics.requestSeconds.observe({ method, route: url }, seconds);
     const level = QUIET_ROUTES.has(url) ? 'debug' : 'info';
     if (!writesLevel(request.log, level)) return;
-    request.log[level](
-      {
-        client,
-        method,
-        path: request.url.split('?')[0]?.slice(0, MAX_PATH_LENGTH),
-        status,
-        durationMs: Math.round(seconds * 10_000) / 10,
-        key: record.principal?.key.id,
-        model: record.model,
-        promptTokens: record.promptTokens,
-        completionTokens: record.completionTokens,
-        code: status === 499 ? 'client_cancelled' : record.errorCode,
-        replayed: record.replayed || undefined,
-      },
-      'request',
-    );
+    const path = request.url.split('?')[0]?.slice(0, MAX_PATH_LENGTH);
+    const write = () =>
+      request.log[level](
+        {
+          client,
+          method,
+          path,
+          status,
+          durationMs: Math.round(seconds * 10_000) / 10,
+          key: record.principal?.key.id,
+          model: record.model,
+          promptTokens: record.promptTokens,
+          completionTokens: record.completionTokens,
+          code: status === 499 ? 'client_cancelled' : record.errorCode,
+          replayed: record.replayed || undefined,
+        },
+        'request',
+      );
+    // What a cancelled request has used is known only when its engine has stopped.
+    if (!isWhole && record.isRunning) record.onEnded = write;
+    else write();
   });
 }
 

@@ -66,7 +66,16 @@ export function inferenceCall(request: FastifyRequest, reply: FastifyReply, endp
     billingId: request.idempotentRun?.billingId,
     onDecided: (facts) => {
       request.record.model = facts.slug;
+      request.record.isRunning = true;
       setHeaders(reply, facts);
+    },
+    onSettled: ({ promptTokens, completionTokens }) => {
+      request.record.promptTokens ??= promptTokens;
+      request.record.completionTokens ??= completionTokens;
+    },
+    onEnded: () => {
+      request.record.isRunning = false;
+      request.record.onEnded?.();
     },
   };
 }

@@ -16,6 +16,10 @@ export interface RequestRecord extends Stoppable {
   replayed: boolean;
   /** Aborts when the client disconnects or the service stops before the answer has ended; created on first use. */
   disconnect: AbortController | undefined;
+  /** The limits have admitted it, and it is not settled yet. */
+  isRunning: boolean;
+  /** Writes the log line of a request whose client has left, once its tokens are known. */
+  onEnded: (() => void) | undefined;
 }
 
 declare module 'fastify' {
@@ -38,6 +42,8 @@ export const createRecord = (startedAt: number, config: RequestRecord['config'] 
   errorCode: undefined,
   replayed: false,
   disconnect: undefined,
+  isRunning: false,
+  onEnded: undefined,
   index: NOT_LISTED,
 });
 
