@@ -113,7 +113,11 @@ describe('a catalog file', () => {
   it.each([
     ['an empty file', '', /: must be an object/],
     ['a list', '- a', /: must be an object/],
-    ['a slug without provider', MODEL.replace('acme/tiny', 'tiny'), /:1: slug: must be a string .*matching/],
+    [
+      'a slug without provider',
+      MODEL.replace('acme/tiny', 'tiny'),
+      /:1: slug: must be a provider and a name such as acme\/writer-8b/,
+    ],
     [
       'an embedding model without dimensions',
       changed({ dimensions: null }),
@@ -162,7 +166,7 @@ describe('a catalog file', () => {
     [
       'a file name that leaves its directory',
       MODEL.replace('as: model.onnx', 'as: ../model.onnx'),
-      /:21: versions\.0\.source\.files\.0\.as: must be a string matching/,
+      /:21: versions\.0\.source\.files\.0\.as: must be a relative path such as onnx\/model\.onnx/,
     ],
   ])('refuses %s', (_, text, expected) => {
     const found = problems(text);

@@ -1,12 +1,14 @@
 import { type Static, type TSchema, Type } from 'typebox';
 import { MODALITIES } from '../domain/model.ts';
-import { fileName } from '../engines/driver.ts';
+import { FILE_NAME, fileName } from '../engines/driver.ts';
+import { patternInWords } from '../validation/expectation.ts';
 
 const strict = { additionalProperties: false } as const;
 const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 const price = nullable(Type.Number({ minimum: 0 }));
-const date = Type.String({ pattern: '^\\d{4}-\\d{2}-\\d{2}$' });
-const sha256 = Type.String({ pattern: '^[0-9a-f]{64}$' });
+const date = Type.String(patternInWords('^\\d{4}-\\d{2}-\\d{2}$', 'a date such as 2026-11-15'));
+const sha256 = Type.String(patternInWords('^[0-9a-f]{64}$', 'a SHA-256 in 64 small hexadecimal digits'));
+patternInWords(FILE_NAME, 'a relative path such as onnx/model.onnx, of letters, digits, dots, _ and -');
 
 /** The other fields are those of the driver, which checks them itself. */
 const Engine = Type.Object({ driver: Type.String(), task: Type.String() });
@@ -58,7 +60,13 @@ const Version = Type.Object(
 /** One catalog file describes one model. */
 export const CatalogFile = Type.Object(
   {
-    slug: Type.String({ pattern: '^[a-z0-9][a-z0-9._-]*/[a-z0-9][a-z0-9._-]*$', maxLength: 200 }),
+    slug: Type.String({
+      ...patternInWords(
+        '^[a-z0-9][a-z0-9._-]*/[a-z0-9][a-z0-9._-]*$',
+        'a provider and a name such as acme/writer-8b, of small letters, digits, dots, _ and -, at most 200 characters',
+      ),
+      maxLength: 200,
+    }),
     modality: Type.Enum([...MODALITIES]),
     description: Type.String({ minLength: 1 }),
     languages: Type.Array(Type.String()),

@@ -268,7 +268,7 @@ describe('what stops the start', () => {
 
   it('a first key that is too short, without showing it', () => {
     const [line = ''] = problems({ env: { BAOBAB_API_KEY: 'hunter2' } });
-    expect(line).toContain('api_key: must be a string of 16 to 200 characters matching ^');
+    expect(line).toContain('api_key: must be a secret of 16 to 200 letters, digits and signs without spaces');
     expect(line).not.toContain('hunter2');
   });
 

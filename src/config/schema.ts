@@ -2,6 +2,7 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { type Static, type TOptional, type TSchema, type TString, type TStringOptions, Type } from 'typebox';
 import { driverSettings } from '../engines/drivers.ts';
+import { patternInWords } from '../validation/expectation.ts';
 
 /**
  * Every setting, once. A key `dataDir` is `data_dir` in baobab.yaml, `BAOBAB_DATA_DIR` in the environment and `--data-dir` on
@@ -45,7 +46,10 @@ export const UpstreamSchema = Type.Object(
 export const AliasSchema = Type.Object(
   {
     name: Type.String({
-      pattern: '^[A-Za-z0-9][A-Za-z0-9._:/-]*$',
+      ...patternInWords(
+        '^[A-Za-z0-9][A-Za-z0-9._:/-]*$',
+        'a name such as gpt-4o-mini, of letters, digits and . _ : / -, at most 200 characters',
+      ),
       maxLength: 200,
       description: 'What clients send, for example gpt-4o-mini',
     }),
@@ -72,10 +76,13 @@ export const ConfigSchema = Type.Object(
     ...secret('apiKey', 'The first key, set on an empty store instead of a random one', {
       minLength: 16,
       maxLength: 200,
-      pattern: '^[\\x21-\\x7e]+$',
+      ...patternInWords('^[\\x21-\\x7e]+$', 'a secret of 16 to 200 letters, digits and signs without spaces'),
     }),
     region: Type.String({
-      pattern: '^[a-z0-9][a-z0-9-]{0,31}$',
+      ...patternInWords(
+        '^[a-z0-9][a-z0-9-]{0,31}$',
+        'a code such as eu-west-1, of at most 32 small letters, digits and -',
+      ),
       default: 'local',
       description: 'Code of the region of this server',
     }),

@@ -110,7 +110,8 @@ export interface DriverModule {
 }
 
 /** A file of the model, by its name inside the model's directory. */
-export const fileName = Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*$' });
+export const FILE_NAME = '^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*$';
+export const fileName = Type.String({ pattern: FILE_NAME });
 
 /** A setting that is 0 when it is chosen from the cores, or has a default of its own. */
 export const count = (value: number, description: string, minimum = 0) =>

@@ -1,10 +1,11 @@
 import { Type } from 'typebox';
 import { expect, it } from 'vitest';
-import { expectation } from './expectation.ts';
+import { expectation, patternInWords } from './expectation.ts';
 
 it.each([
   [Type.Integer({ minimum: 1, maximum: 5 }), 'a whole number from 1 to 5'],
   [Type.String({ minLength: 16, maxLength: 200, pattern: '^a+$' }), 'a string of 16 to 200 characters matching ^a+$'],
+  [Type.String(patternInWords('^b+$', 'some b such as bbb')), 'some b such as bbb'],
   [Type.String({ minLength: 2 }), 'a string of at least 2 characters'],
   [Type.String({ minLength: 1, maxLength: 64 }), 'a non-empty string of at most 64 characters'],
   [Type.String({ minLength: 1 }), 'a non-empty string'],

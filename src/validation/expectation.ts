@@ -12,6 +12,14 @@ export function schemaAt(root: TSchema, path: readonly string[]): TSchema | unde
   return schema;
 }
 
+const PATTERNS_IN_WORDS = new Map<string, string>();
+
+/** A pattern for a string schema, and what it accepts, in words with an example: `a date such as 2026-11-15`. */
+export function patternInWords(pattern: string, words: string): { pattern: string } {
+  PATTERNS_IN_WORDS.set(pattern, words);
+  return { pattern };
+}
+
 function plural(items: TSchema): string {
   const { type } = items as { type?: string };
   return type === 'string' || type === 'object' || type === 'array' || type === 'number' ? `${type}s` : 'values';
@@ -55,6 +63,7 @@ function noun(schema: TSchema): string {
     case 'object':
       return 'an object';
     case 'string':
+      if (PATTERNS_IN_WORDS.has(String(fields.pattern))) return PATTERNS_IN_WORDS.get(String(fields.pattern)) as string;
       return (
         (fields.minLength === 1 ? 'a non-empty string' : 'a string') +
         size(orNothing(fields.minLength), fields.maxLength, 'characters') +

@@ -37,13 +37,23 @@ export function toApiError(error: unknown, request: FastifyRequest): ApiError {
   return errors.internal(error);
 }
 
+/** The messages of an error and its causes, on one line. */
+export function reasonOf(error: unknown): string | undefined {
+  const messages: string[] = [];
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    if (!messages.some((each) => each.includes((cause as Error).message))) messages.push(cause.message);
+  }
+  return messages.length === 0 ? undefined : messages.join(': ');
+}
+
 export function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const answer = toApiError(error, request);
   request.record.errorCode = answer.code;
   if (answer.status === 500) request.log.error({ err: answer.cause ?? error }, 'a request failed unexpectedly');
   else if (answer.status > 500) {
     // Without a stack: it says nothing, and there may be thousands of these in a second.
-    request.log.warn(answer.cause === undefined ? { code: answer.code } : { err: answer.cause }, answer.message);
+    request.log.warn({ code: answer.code, reason: reasonOf(answer.cause) }, answer.message);
+    if (answer.cause !== undefined) request.log.debug({ err: answer.cause }, 'stack of the failure');
   }
   // The official clients would retry these within seconds, when neither a region nor a spent budget has changed.
   if (answer.status === 409 || answer.code === 'budget_exceeded') reply.header('x-should-retry', 'false');

@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { toApiError } from './error-answer.ts';
+import { reasonOf, toApiError } from './error-answer.ts';
 import { type EventStream, openEventStream } from './event-stream.ts';
 
 /**
@@ -21,8 +21,12 @@ export async function streamedAnswer(
     }
     const failure = toApiError(error, request);
     request.record.errorCode = failure.code;
-    if (failure.status >= 500)
+    if (failure.status === 500)
       request.log.error({ err: failure.cause ?? error }, 'a stream failed, sent an error event');
+    else if (failure.status > 500) {
+      const { code, message, cause } = failure;
+      request.log.error({ code, reason: reasonOf(cause) ?? message }, 'a stream failed, sent an error event');
+    }
     await events.fail(failure);
   }
   return reply;

@@ -1,5 +1,6 @@
 import { type Static, Type } from 'typebox';
 import { BATCH_ENDPOINTS, BATCH_STATUSES, type Batch, type BatchProblem } from '../../../domain/batch.ts';
+import { patternInWords } from '../../../validation/expectation.ts';
 import { clientName, type FieldNames } from '../../answer/field-names.ts';
 
 const seconds = Type.Union([Type.Integer(), Type.Null()], { description: 'Unix time in seconds' });
@@ -58,7 +59,12 @@ export const BatchList = Type.Object({
 
 export const BatchQuery = Type.Object({
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'Batches in one answer' })),
-  after: Type.Optional(Type.String({ pattern: '^batch_[0-9a-z]{1,64}$', description: 'Id of the last batch seen' })),
+  after: Type.Optional(
+    Type.String({
+      ...patternInWords('^batch_[0-9a-z]{1,64}$', 'the id of a batch such as batch_abc123'),
+      description: 'Id of the last batch seen',
+    }),
+  ),
 });
 
 export const BatchParams = Type.Object({ batch_id: Type.String({ description: 'Id of the batch, `batch_…`' }) });

@@ -1,4 +1,5 @@
 import { type Static, Type } from 'typebox';
+import { patternInWords } from '../../../validation/expectation.ts';
 import { optional } from '../../body/optional.ts';
 import { samplingFields, Usage } from '../../generation/schema.ts';
 
@@ -45,7 +46,9 @@ const JsonSchema = Type.Record(Type.String(), Type.Unknown());
 const Tool = Type.Object({
   type: Type.Literal('function'),
   function: Type.Object({
-    name: Type.String({ pattern: '^[a-zA-Z0-9_-]{1,64}$' }),
+    name: Type.String(
+      patternInWords('^[a-zA-Z0-9_-]{1,64}$', 'a name such as get_weather, of at most 64 letters, digits, _ and -'),
+    ),
     description: optional(Type.String(), 'What it does, for the model'),
     parameters: optional(JsonSchema, 'JSON schema of the arguments'),
     strict: optional(Type.Boolean(), 'Arguments always fit on models that run here'),

@@ -1,5 +1,6 @@
 import { type Static, Type } from 'typebox';
 import { FILE_PURPOSES, type StoredFile } from '../../../domain/file.ts';
+import { patternInWords } from '../../../validation/expectation.ts';
 
 export const File = Type.Object({
   id: Type.String(),
@@ -35,7 +36,12 @@ export const FileQuery = Type.Object({
   limit: Type.Optional(
     Type.Integer({ minimum: 1, maximum: 10_000, default: 10_000, description: 'Files in one answer' }),
   ),
-  after: Type.Optional(Type.String({ pattern: '^file_[0-9a-z]{1,64}$', description: 'Id of the last file seen' })),
+  after: Type.Optional(
+    Type.String({
+      ...patternInWords('^file_[0-9a-z]{1,64}$', 'the id of a file such as file_abc123'),
+      description: 'Id of the last file seen',
+    }),
+  ),
   order: Type.Optional(Type.Enum(['asc', 'desc'], { default: 'desc', description: 'By time of upload' })),
 });
 

@@ -1,4 +1,5 @@
 import { type Static, Type } from 'typebox';
+import { patternInWords } from '../../../validation/expectation.ts';
 
 export const RESPONSE_FORMATS = ['json', 'text', 'srt', 'vtt', 'verbose_json'] as const;
 
@@ -6,7 +7,12 @@ export const RESPONSE_FORMATS = ['json', 'text', 'srt', 'vtt', 'verbose_json'] a
 export const TranscriptionRequest = Type.Object({
   model: Type.String({ minLength: 1, description: 'Slug of an audio model, with an optional pin' }),
   file_id: Type.Optional(Type.String({ minLength: 1, description: 'A file uploaded with purpose `transcription`' })),
-  language: Type.Optional(Type.String({ pattern: '^[a-z]{2,3}$', description: 'ISO 639-1; detected if not given' })),
+  language: Type.Optional(
+    Type.String({
+      ...patternInWords('^[a-z]{2,3}$', 'a language code such as sw or en'),
+      description: 'ISO 639-1; detected if not given',
+    }),
+  ),
   prompt: Type.Optional(
     Type.String({ maxLength: 10_000, description: 'Names and words to expect, or what was said before' }),
   ),
