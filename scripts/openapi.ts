@@ -17,6 +17,7 @@ const dependencies = {
     writeTimeoutMs: 1,
     publicMetrics: false,
     trustedProxies: [],
+    corsOrigins: [],
   },
   version: VERSION,
   logger: pino({ level: 'silent' }),

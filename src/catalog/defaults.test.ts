@@ -147,7 +147,9 @@ describe('a catalog file that leaves out too much', () => {
 
   it('names the fields of an only version as they are in the file', () => {
     const text = 'slug: acme/writer\nmodality: chat\nengine:\n  driver: llama\n  model: 7\n';
-    expect(problems(text)).toEqual([expect.stringMatching(/^model\.yaml:5: engine\.model: must be a relative path such as/)]);
+    expect(problems(text)).toEqual([
+      expect.stringMatching(/^model\.yaml:5: engine\.model: must be a relative path such as/),
+    ]);
   });
 
   it('refuses engine and source beside versions', () => {

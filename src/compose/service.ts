@@ -21,6 +21,7 @@ import { createAccountErasure } from '../services/access/account-erasure.ts';
 import { createAccounts } from '../services/access/accounts.ts';
 import { createAuthentication } from '../services/access/authentication.ts';
 import { createKeys, type IssuedKey } from '../services/access/keys.ts';
+import { createOwnKey } from '../services/access/own-key.ts';
 import { createBatches } from '../services/batches/batches.ts';
 import { createBatchRunner } from '../services/batches/runner.ts';
 import { createCatalog } from '../services/catalog.ts';
@@ -190,6 +191,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     accounts,
     accountErasure,
     keys,
+    ownKey: createOwnKey({ usage: store.usage, defaults: config.limits, clock }),
     embeddings,
     rerank,
     chat,

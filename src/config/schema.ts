@@ -109,6 +109,10 @@ export const ConfigSchema = Type.Object(
           default: [],
           description: 'Addresses and ranges of proxies that may name the client in X-Forwarded-For',
         }),
+        corsOrigins: Type.Array(Type.String({ minLength: 1 }), {
+          default: [],
+          description: 'Origins such as https://app.example whose pages may call the API from a browser; *: every page',
+        }),
         publicMetrics: Type.Boolean({
           default: false,
           description: 'Serve /metrics to everyone, not only to programs on this machine',

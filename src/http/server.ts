@@ -15,6 +15,7 @@ import { watchConnections } from './connections/open-connections.ts';
 import { answerParserError } from './connections/parser-error.ts';
 import type { MetricsAccessSettings } from './endpoints/system/metrics-access.ts';
 import { openApi } from './openapi.ts';
+import { cors } from './plugins/cors.ts';
 import { errorHandler } from './plugins/error-handler.ts';
 import { idempotencyKeys } from './plugins/idempotency.ts';
 import { largeAnswers } from './plugins/large-answers.ts';
@@ -33,6 +34,8 @@ export interface HttpSettings extends MetricsAccessSettings {
   certificate?: CertificateFiles | undefined;
   /** Addresses and ranges of proxies whose X-Forwarded-For counts. */
   trustedProxies: readonly string[];
+  /** Origins whose pages may call the API from a browser. */
+  corsOrigins: readonly string[];
 }
 
 export interface ServerDependencies extends RouteDependencies {
@@ -102,6 +105,7 @@ export async function createServer(dependencies: ServerDependencies): Promise<Fa
 
   await server.register(errorHandler);
   await server.register(requestLog, { metrics });
+  await server.register(cors, { origins: settings.corsOrigins });
   await server.register(idempotencyKeys, {
     idempotency: dependencies.idempotency,
     inference: dependencies.inference,

@@ -30,6 +30,17 @@ describe('rerank through an upstream', () => {
     expect(best.results).toEqual(all.results.slice(0, 1));
   });
 
+  it('has the same results in the shape of Voyage', async () => {
+    const body = { model: MODEL, query: 'one two', documents: ['one two', 'three'], return_documents: true };
+    const response = await bed.post('/v1/rerank', body);
+    const answer = (await response.json()) as {
+      results: { index: number; relevance_score: number; document: { text: string } }[];
+      data: { index: number; relevance_score: number; document: string }[];
+    };
+    expect(answer).toMatchObject({ object: 'list', model: MODEL, usage: { total_tokens: expect.any(Number) } });
+    expect(answer.data).toEqual(answer.results.map((each) => ({ ...each, document: each.document.text })));
+  });
+
   it('takes a thousand documents in the calls that the upstream allows', async () => {
     const documents = Array.from({ length: 1000 }, (_, index) => ({ text: `document ${index}` }));
     const response = await bed.post('/v1/rerank', {

@@ -21,6 +21,12 @@ export async function answerRerank(rerank: RerankService, call: InferenceCall, b
       relevance_score: score,
       ...(body.return_documents ? { document: { text: documents[index] as string } } : {}),
     })),
+    // The same in the shape of Voyage, for clients that expect it.
+    data: results.map(({ index, score }) => ({
+      index,
+      relevance_score: score,
+      ...(body.return_documents ? { document: documents[index] as string } : {}),
+    })),
     usage: { prompt_tokens: promptTokens, total_tokens: promptTokens },
     meta: { billed_units: { search_units: Math.ceil(documents.length / DOCUMENTS_PER_SEARCH_UNIT) } },
   };

@@ -25,6 +25,14 @@ export const RerankResponse = Type.Object({
       document: Type.Optional(documentText),
     }),
   ),
+  data: Type.Array(
+    Type.Object({
+      index: Type.Integer(),
+      relevance_score: Type.Number({ minimum: 0, maximum: 1 }),
+      document: Type.Optional(Type.String()),
+    }),
+    { description: 'The same results in the shape of Voyage' },
+  ),
   usage: Type.Object({ prompt_tokens: Type.Integer(), total_tokens: Type.Integer() }),
   meta: Type.Object({ billed_units: Type.Object({ search_units: Type.Integer() }) }),
 });

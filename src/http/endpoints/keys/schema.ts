@@ -1,0 +1,69 @@
+import { type Static, Type } from 'typebox';
+import { isoTime, isoTimeOrNull } from '../../../domain/dates.ts';
+import { MODALITIES } from '../../../domain/model.ts';
+import { usdNumber } from '../../../domain/money.ts';
+import type { OwnKey } from '../../../services/access/own-key.ts';
+
+const nullableNumber = Type.Union([Type.Number(), Type.Null()]);
+const nullableTime = Type.Union([Type.String(), Type.Null()]);
+const nullableInteger = Type.Union([Type.Integer(), Type.Null()]);
+const Rate = Type.Object({ rpm: nullableInteger, tpm: nullableInteger });
+
+export const OwnKeyShape = Type.Object({
+  id: Type.String(),
+  object: Type.Literal('key'),
+  account_id: Type.String(),
+  name: Type.String(),
+  prefix: Type.String(),
+  scopes: Type.Array(Type.String()),
+  allowed_models: Type.Array(Type.String(), { description: 'Empty: all models' }),
+  allowed_regions: Type.Array(Type.String(), { description: 'Empty: all regions' }),
+  created_at: Type.String(),
+  expires_at: nullableTime,
+  limits: Type.Object(
+    {
+      concurrency: nullableInteger,
+      chat: Rate,
+      embedding: Rate,
+      rerank: Rate,
+      audio: Rate,
+    },
+    { description: 'Requests and tokens a minute for each model; a model may have limits of its own' },
+  ),
+  budget: Type.Object(
+    {
+      limit_usd: nullableNumber,
+      spent_usd: Type.Number({ description: 'By this key and the keys that it replaced' }),
+      remaining_usd: Type.Union([Type.Number(), Type.Null()], {
+        description: 'What the budgets of the key and of its account both leave; null: no budget',
+      }),
+      resets_at: Type.String(),
+    },
+    { description: 'Of this calendar month, UTC' },
+  ),
+});
+
+export function ownKeyToWire({ key, limits, budget }: OwnKey): Static<typeof OwnKeyShape> {
+  const rates = Object.fromEntries(
+    MODALITIES.map((modality) => [modality, { rpm: limits[modality].rpm, tpm: limits[modality].tpm }]),
+  ) as Record<(typeof MODALITIES)[number], Static<typeof Rate>>;
+  return {
+    id: key.id,
+    object: 'key',
+    account_id: key.accountId,
+    name: key.name,
+    prefix: key.prefix,
+    scopes: [...key.scopes],
+    allowed_models: [...key.allowedModels],
+    allowed_regions: [...key.allowedRegions],
+    created_at: isoTime(key.createdAt),
+    expires_at: isoTimeOrNull(key.expiresAt),
+    limits: { concurrency: limits.chat.concurrency, ...rates },
+    budget: {
+      limit_usd: budget.limitNanoUsd === null ? null : usdNumber(budget.limitNanoUsd),
+      spent_usd: usdNumber(budget.spentNanoUsd),
+      remaining_usd: budget.remainingNanoUsd === null ? null : usdNumber(budget.remainingNanoUsd),
+      resets_at: isoTime(budget.resetsAt),
+    },
+  };
+}
