@@ -28,6 +28,7 @@ async function list(state: Partial<WeightsState>, asJson = false, report: Engine
     entries,
     catalog: { list: () => [{ entry, version }] } as unknown as CatalogService,
     engines: [report],
+    upstreamModels: [],
     json: asJson,
     print: (text) => printed.push(text),
   });
@@ -54,4 +55,22 @@ it('shows the problems of upstreams first', async () => {
   const text = await list(state, false, { ...engine, upstreams });
   expect(text).toContain('10.0.0.7:8000: the health check answered 503');
   expect(text).not.toContain('/weights');
+});
+
+it('puts what cannot be served last, with the reason', async () => {
+  const remote = { ...version, source: undefined };
+  const entries = ['acme/a', 'acme/b', 'acme/c'].map((slug) => ({ ...entry, slug })) as unknown as ModelEntry[];
+  const printed: string[] = [];
+  await listModels({
+    store: { probe: async () => {} } as unknown as WeightsStore,
+    entries,
+    catalog: { list: () => entries.map((each) => ({ entry: each, version: remote })) } as unknown as CatalogService,
+    engines: undefined,
+    upstreamModels: ['acme/b', 'acme/c@2026-11-15'],
+    json: false,
+    print: (text) => printed.push(text),
+  });
+  const [, ...rows] = (printed[0] ?? '').split('\n');
+  expect(rows.map((row) => row.split(' ')[0])).toEqual(['acme/b', 'acme/c', 'acme/a']);
+  expect(rows[2]).toMatch(/upstream only +- +unavailable +no upstream is configured for it$/);
 });

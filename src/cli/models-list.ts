@@ -13,12 +13,15 @@ export interface ModelListContext {
   catalog: CatalogService;
   /** Undefined when no server is running. */
   engines: readonly EngineReport[] | undefined;
+  /** Slugs, with an optional pin, of the configured upstreams. */
+  upstreamModels: readonly string[];
   json: boolean;
   print(text: string): void;
 }
 
 /** Lists every model with the state of its weights and, if a server is running, of its engine. */
-export async function listModels({ store, entries, catalog, engines, json, print }: ModelListContext): Promise<void> {
+export async function listModels(context: ModelListContext): Promise<void> {
+  const { store, entries, catalog, engines, upstreamModels, json, print } = context;
   const models = catalog.list().map(({ entry, version }) => ({ entry, version }));
   const stored = models.flatMap(({ entry, version }) =>
     version.source === undefined ? [] : [{ slug: entry.slug, version: version.version, source: version.source }],
@@ -31,6 +34,8 @@ export async function listModels({ store, entries, catalog, engines, json, print
     const bytes = state === undefined ? null : state.status === 'present' ? state.bytesOnDisk : state.totalBytes;
     const upstreams = engine?.upstreams ?? [];
     const problems = upstreams.flatMap(({ address, problem }) => (problem ? [`${address}: ${problem}`] : []));
+    const hasUpstream = [entry.slug, `${entry.slug}@${version.version}`].some((name) => upstreamModels.includes(name));
+    const isServed = hasUpstream || state?.servable === true;
     return {
       id: entry.slug,
       version: version.version,
@@ -43,11 +48,14 @@ export async function listModels({ store, entries, catalog, engines, json, print
         (problems.join('; ') || undefined) ??
         (state?.servable === false ? state.reason : undefined) ??
         engine?.reason ??
-        null,
+        (isServed || state !== undefined ? null : 'no upstream is configured for it'),
+      status: engine?.status ?? (isServed ? 'cold' : 'unavailable'),
       upstreams,
       deprecated_at: isoTimeOrNull(version.deprecatedAt),
     };
   });
+  // Stable: both groups stay in the order of their names.
+  rows.sort((one, other) => Number(one.status === 'unavailable') - Number(other.status === 'unavailable'));
   if (json) {
     print(JSON.stringify(snakeKeys(rows)));
     return;
@@ -58,11 +66,13 @@ export async function listModels({ store, entries, catalog, engines, json, print
     row.modality,
     row.weights,
     row.bytes === null ? '-' : formatBytes(row.bytes),
-    row.engine ?? '-',
+    row.status,
     [row.deprecated_at === null ? '' : `removed on ${row.deprecated_at.slice(0, 10)}`, row.reason ?? '']
       .filter(Boolean)
       .join('; '),
   ]);
-  print(table(['MODEL', 'VERSION', 'MODALITY', 'WEIGHTS', 'SIZE', 'ENGINE', ''], cells));
-  print(`\n${entries.length} models; ${rows.filter(({ weights }) => weights === 'present').length} with weights here`);
+  print(table(['MODEL', 'VERSION', 'MODALITY', 'WEIGHTS', 'SIZE', 'STATUS', ''], cells));
+  const here = rows.filter(({ weights }) => weights === 'present').length;
+  const unavailable = rows.filter(({ status }) => status === 'unavailable').length;
+  print(`\n${entries.length} models; ${here} with weights here; ${unavailable} that cannot be served`);
 }

@@ -144,6 +144,7 @@ export const modelsCommand: Command = {
         entries,
         catalog,
         engines: await askEngines(config.dataDir),
+        upstreamModels: config.upstreams.map(({ model }) => model),
         json: values.json === true,
         print,
       });

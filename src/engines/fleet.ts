@@ -11,6 +11,8 @@ export interface FleetServing {
   regions: readonly string[];
   status: 'ready' | 'cold' | 'unavailable';
   reason?: string | undefined;
+  /** Set when nothing is configured that could serve it: what an operator has to do. */
+  remedy?: string | undefined;
 }
 
 /** A model with its engine processes on this machine and its upstreams. */
@@ -40,6 +42,9 @@ export interface FleetOptions {
 
 const taskOf = (version: ModelVersion): RemoteModelOptions['task'] =>
   version.engine.task === 'late-interaction' ? 'cross-encoder' : version.engine.task;
+
+const remedyOf = ({ slug }: ModelEntry): string =>
+  `no upstream is configured for it. Add one with 'model: ${slug}' to upstreams in baobab.yaml`;
 
 export function createFleet({ region, entries, upstreams, registry, weights, remote }: FleetOptions): Fleet {
   /** By `slug@version`; an upstream without a pin serves the recommended version. */
@@ -76,7 +81,11 @@ export function createFleet({ region, entries, upstreams, registry, weights, rem
   const here = ({ engine, release }: ModelLease): EngineLease => ({ engine, region, [Symbol.dispose]: release });
 
   function local(entry: ModelEntry, version: ModelVersion): FleetServing {
-    if (version.source === undefined) return { regions: [], status: 'unavailable', reason: 'no upstream serves it' };
+    if (version.source === undefined) {
+      const isConfigured = remotes.has(nameOf(entry, version));
+      const remedy = isConfigured ? undefined : remedyOf(entry);
+      return { regions: [], status: 'unavailable', reason: remedy ?? 'none of its upstreams is healthy', remedy };
+    }
     const found = registry.status(nameOf(entry, version));
     if (found.status === 'unavailable') return { regions: [], status: 'unavailable', reason: found.reason };
     if (found.status === 'ready') return { regions: [region], status: 'ready' };
@@ -94,6 +103,7 @@ export function createFleet({ region, entries, upstreams, registry, weights, rem
         const engine = elsewhere.inRegion(regionPin);
         return { engine, region: regionPin ?? region, [Symbol.dispose]() {} };
       }
+      if (version.source === undefined) throw errors.modelNotServed(entry.slug, remedyOf(entry));
       if (!runsHere) throw errors.modelUnavailable(entry.slug, 'no upstream serves it at the moment');
       const lease = registry.acquire(model, context);
       return lease instanceof Promise ? lease.then(here) : here(lease);

@@ -6,6 +6,8 @@ export interface ErrorDetails {
   field?: Field | undefined;
   /** When the same request would succeed. Sent as `Retry-After` in whole seconds, at least 1. */
   retryAfterSeconds?: number | undefined;
+  /** False: the same request fails until an operator changes something. */
+  shouldRetry?: boolean | undefined;
   cause?: unknown;
 }
 
@@ -22,12 +24,14 @@ export class ApiError extends Error {
   /** The message as it was given, with the paths of its fields. */
   readonly text: string | FieldText;
   readonly retryAfterSeconds: number | undefined;
+  readonly shouldRetry: boolean;
 
   constructor(code: ErrorCode, message: string | FieldText, details: ErrorDetails = {}) {
     super(textOf(message), details.cause === undefined ? undefined : { cause: details.cause });
     this.code = code;
     this.text = message;
     this.field = details.field;
+    this.shouldRetry = details.shouldRetry ?? true;
     this.retryAfterSeconds =
       details.retryAfterSeconds === undefined ? undefined : Math.max(1, Math.ceil(details.retryAfterSeconds));
   }
@@ -46,7 +50,7 @@ export class ApiError extends Error {
 
   /** The same error with every field path in it replaced; names that the client knows already stay. */
   mapFields(map: (path: FieldPath) => Field): ApiError {
-    const { code, field, text, retryAfterSeconds, cause } = this;
+    const { code, field, text, retryAfterSeconds, shouldRetry, cause } = this;
     if (typeof field !== 'object' && typeof text === 'string') return this;
     const mapped = (path: FieldPath): string | FieldPath => {
       const result = map(path);
@@ -55,7 +59,7 @@ export class ApiError extends Error {
     return new ApiError(
       code,
       typeof text === 'string' ? text : text.map((part) => (typeof part === 'string' ? part : mapped(part))),
-      { field: typeof field === 'object' ? map(field) : field, retryAfterSeconds, cause },
+      { field: typeof field === 'object' ? map(field) : field, retryAfterSeconds, shouldRetry, cause },
     );
   }
 

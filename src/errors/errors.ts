@@ -125,5 +125,11 @@ export const errors = {
       retryAfterSeconds: RECOVERY_SECONDS,
       cause,
     }),
+  /** Unlike an outage, only an operator can change this. `remedy` says what to configure. */
+  modelNotServed: (slug: string, remedy: string) =>
+    new ApiError('model_unavailable', `The model '${slug}' is in the catalog but is not served here: ${remedy}.`, {
+      field: MODEL,
+      shouldRetry: false,
+    }),
   upstreamTimeout: (what: string) => new ApiError('upstream_timeout', `The model did not answer in time: ${what}.`),
 };

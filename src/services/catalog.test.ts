@@ -72,6 +72,22 @@ describe('the list', () => {
   });
 });
 
+describe('a model that nothing is configured for', () => {
+  it('is refused with what to configure, and not as an outage', () => {
+    served['acme/chat'] = { regions: [], status: 'unavailable', remedy: 'no upstream is configured for it' };
+    const principal = { account: account({}), key: apiKey({ allowedRegions: [], allowedModels: [] }) };
+    const resolve = () => catalog.resolve('acme/chat', { modality: 'chat', regionPin: 'local', principal });
+    expect(resolve).toThrow(
+      expect.objectContaining({
+        code: 'model_unavailable',
+        shouldRetry: false,
+        retryAfterSeconds: undefined,
+        message: expect.stringContaining('is not served here: no upstream is configured for it.'),
+      }),
+    );
+  });
+});
+
 describe('a reference', () => {
   it('without a pin means the recommended version, with one that version', () => {
     expect(catalog.get('acme/chat').version.version).toBe('2026-06-01');

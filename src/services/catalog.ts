@@ -14,6 +14,8 @@ export interface Serving {
   status: ServingStatus;
   /** Why it is unavailable, for operators. */
   reason?: string | undefined;
+  /** Set when nothing is configured that could serve it: what an operator has to do. */
+  remedy?: string | undefined;
 }
 
 /** A catalog entry with the version that a reference means. */
@@ -179,7 +181,8 @@ export async function createCatalog(dependencies: CatalogDependencies): Promise<
       const isAllowed = (region: string) => key.allowedRegions.length === 0 || key.allowedRegions.includes(region);
       if (regionPin !== undefined && !isAllowed(regionPin)) throw errors.regionNotAllowed(regionPin);
       if (regionPin === undefined && key.allowedRegions.length === 0) return { reference, entry, version, regionPin };
-      const { regions } = serving(entry, version);
+      const { regions, remedy } = serving(entry, version);
+      if (remedy !== undefined) throw errors.modelNotServed(entry.slug, remedy);
       // Served nowhere: an outage, which no other pin would help.
       if (regions.length === 0) throw errors.modelUnavailable(entry.slug, 'no region serves it at the moment');
       if (regionPin !== undefined && !regions.includes(regionPin)) {

@@ -56,7 +56,8 @@ export function sendError(error: unknown, request: FastifyRequest, reply: Fastif
     if (answer.cause !== undefined) request.log.debug({ err: answer.cause }, 'stack of the failure');
   }
   // The official clients would retry these within seconds, when neither a region nor a spent budget has changed.
-  if (answer.status === 409 || answer.code === 'budget_exceeded') reply.header('x-should-retry', 'false');
+  if (answer.status === 409 || answer.code === 'budget_exceeded' || !answer.shouldRetry)
+    reply.header('x-should-retry', 'false');
   if (answer.retryAfterSeconds !== undefined) reply.header('retry-after', answer.retryAfterSeconds);
   return reply.status(answer.status).type('application/json; charset=utf-8').send(JSON.stringify(answer.toBody()));
 }

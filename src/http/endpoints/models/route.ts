@@ -19,8 +19,9 @@ export const modelRoutes: FastifyPluginAsyncTypebox<{ catalog: CatalogService }>
     },
     async (request) => {
       const { key, account } = principalOf(request);
-      const filter = { ...request.query, allowedModels: key.allowedModels };
-      return { object: 'list' as const, data: catalog.list(filter, account).map(toWire) };
+      const models = catalog.list({ ...request.query, allowedModels: key.allowedModels }, account);
+      const forOperators = key.scopes.includes('admin');
+      return { object: 'list' as const, data: models.map((model) => toWire(model, { forOperators })) };
     },
   );
 
@@ -40,7 +41,8 @@ export const modelRoutes: FastifyPluginAsyncTypebox<{ catalog: CatalogService }>
     },
     async (request) => {
       const reference = request.params['*'];
-      const wire = toWire(catalog.get(reference, principalOf(request).account));
+      const { key, account } = principalOf(request);
+      const wire = toWire(catalog.get(reference, account), { forOperators: key.scopes.includes('admin') });
       return { ...wire, id: reference };
     },
   );

@@ -43,6 +43,9 @@ export const Model = Type.Object({
   ),
   hosting: Type.Literal('shared'),
   status: Type.Enum([...STATUSES]),
+  status_reason: Type.Optional(
+    Type.String({ description: 'Why it is unavailable; only for keys with the scope admin' }),
+  ),
   languages: Type.Array(Type.String()),
   license: Type.String(),
   aliases: Type.Array(Type.String(), { description: 'Other names under which requests may ask for this model' }),
@@ -57,7 +60,11 @@ export const ModelQuery = Type.Object({
   status: Type.Optional(Type.Enum([...STATUSES], { description: 'Only models in this state' })),
 });
 
-export function toWire({ entry, version, serving, aliases }: CatalogModel): Static<typeof Model> {
+/** `forOperators`: with the reason why a model is unavailable, which may name hosts and paths. */
+export function toWire(
+  { entry, version, serving, aliases }: CatalogModel,
+  { forOperators = false }: { forOperators?: boolean } = {},
+): Static<typeof Model> {
   const { capabilities, pricing } = entry;
   return {
     id: entry.slug,
@@ -91,6 +98,7 @@ export function toWire({ entry, version, serving, aliases }: CatalogModel): Stat
     })),
     hosting: 'shared',
     status: serving.status,
+    ...(forOperators && serving.reason !== undefined && { status_reason: serving.reason }),
     languages: [...entry.languages],
     license: entry.license,
     aliases: [...aliases],

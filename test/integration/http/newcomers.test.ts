@@ -1,0 +1,71 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { EMBEDDING, type HttpBed, startHttpBed } from './bed.ts';
+
+/** In the catalog, without weights and without an upstream in this test. */
+const NOT_SERVED = 'baai/bge-reranker-v2-m3';
+
+let bed: HttpBed;
+beforeAll(async () => {
+  bed = await startHttpBed({ http: { cors_origins: ['https://app.example'] } });
+});
+afterAll(() => bed[Symbol.asyncDispose]());
+
+async function createKey(body: object): Promise<string> {
+  const response = await bed.post('/v1/admin/keys', { account: 'default', name: 'test', ...body });
+  return ((await response.json()) as { secret: string }).secret;
+}
+
+describe('a model that nothing is configured for', () => {
+  it('answers 503, says what to configure and that a retry does not help', async () => {
+    const answer = await bed.post('/v1/rerank', { model: NOT_SERVED, query: 'q', documents: ['d'] });
+    expect(answer.status).toBe(503);
+    expect([answer.headers.get('x-should-retry'), answer.headers.get('retry-after')]).toEqual(['false', null]);
+    const { error } = (await answer.json()) as { error: { code: string; message: string } };
+    expect(error.code).toBe('model_unavailable');
+    expect(error.message).toContain('no upstream is configured for it');
+    expect(error.message).not.toContain('at the moment');
+  });
+
+  it('is listed as unavailable, with the reason for operators only', async () => {
+    const model = async (key?: string) =>
+      (await (await bed.fetch(`/v1/models/${NOT_SERVED}`, key === undefined ? {} : { key })).json()) as object;
+    expect(await model()).toMatchObject({
+      status: 'unavailable',
+      status_reason: expect.stringContaining('no upstream'),
+    });
+    const seen = await model(await createKey({ scopes: ['models'] }));
+    expect(seen).toMatchObject({ status: 'unavailable' });
+    expect(seen).not.toHaveProperty('status_reason');
+  });
+});
+
+describe('a key', () => {
+  it('sees its own limits, budget and spend without any scope for it', async () => {
+    const key = await createKey({ scopes: ['embeddings'], rpm: 7, monthly_budget_usd: 2 });
+    await (await bed.post('/v1/embeddings', { model: EMBEDDING, input: 'Habari' }, key)).arrayBuffer();
+    const own = (await (await bed.fetch('/v1/keys/me', { key })).json()) as {
+      limits: { embedding: { rpm: number } };
+      budget: { limit_usd: number; spent_usd: number; remaining_usd: number };
+    };
+    expect(own).toMatchObject({ object: 'key', scopes: ['embeddings'], limits: { embedding: { rpm: 7 } } });
+    expect(own.budget.limit_usd).toBe(2);
+    expect(own.budget.remaining_usd).toBeCloseTo(2 - own.budget.spent_usd, 9);
+  });
+
+  it('is needed to see it', async () => {
+    expect((await bed.fetch('/v1/keys/me', { key: null })).status).toBe(401);
+  });
+});
+
+describe('a page of an allowed origin', () => {
+  const origin = 'https://app.example';
+
+  it('gets its preflight answered and may read answers and errors', async () => {
+    const headers = { origin, 'access-control-request-method': 'POST' };
+    const preflight = await bed.fetch('/v1/embeddings', { method: 'OPTIONS', key: null, headers });
+    expect([preflight.status, preflight.headers.get('access-control-allow-origin')]).toEqual([204, origin]);
+    const refused = await bed.fetch('/v1/models', { key: null, headers: { origin } });
+    expect([refused.status, refused.headers.get('access-control-allow-origin')]).toEqual([401, origin]);
+    await Promise.all([preflight.arrayBuffer(), refused.arrayBuffer()]);
+  });
+});
