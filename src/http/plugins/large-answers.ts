@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import plugin from 'fastify-plugin';
 
 const LARGE_BYTES = 1_048_576;
-/** As fast as one write. A client must read one piece within the write timeout: 9 kB a second by default. */
+/** A client must read one piece within the write timeout: 9 kB a second by default. */
 const PIECE_BYTES = 262_144;
 
 /** The bytes as a stream of pieces. */
