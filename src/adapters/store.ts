@@ -11,9 +11,11 @@ import type {
 import { StoreUnavailableError } from '../ports/store-errors.ts';
 import type { UsageReader } from '../ports/usage.ts';
 import { createJournalReader, openLedgerJournal } from './journal/ledger-journal.ts';
+import { openPostgres } from './sql/postgres/database.ts';
+import { MIGRATIONS as POSTGRES_MIGRATIONS } from './sql/postgres/migrations/index.ts';
 import { createSqlRepositories } from './sql/shared/repositories.ts';
 import { openSqlite, type SqliteOptions } from './sql/sqlite/database.ts';
-import { MIGRATIONS } from './sql/sqlite/migrations/index.ts';
+import { MIGRATIONS as SQLITE_MIGRATIONS } from './sql/sqlite/migrations/index.ts';
 
 /** Everything that is stored, apart from the bytes of files. */
 export interface Store {
@@ -30,16 +32,20 @@ export interface Store {
   close(): Promise<void>;
 }
 
-/** Which database to open. SQLite is the only one today; another one adds a member to this union. */
-export type StoreSettings = { kind: 'sqlite' } & Pick<
+type SqliteSettings = { kind: 'sqlite' } & Pick<
   SqliteOptions,
   'path' | 'synchronous' | 'busyTimeoutMs' | 'reserveBytes'
 >;
 
+type PostgresSettings = { kind: 'postgres'; url: string };
+
+/** Which database to open. Another one adds a member to this union. */
+export type StoreSettings = SqliteSettings | PostgresSettings;
+
 export interface StoreOptions {
   /**
-   * Ledger rows go through a local journal first. Only for the one process that serves from this store. `onError` gets failures to
-   * move rows from the journal into the ledger; the rows are safe and it is tried again.
+   * With SQLite, ledger rows go through a local journal first. Only for the one process that serves from this store. `onError` gets
+   * failures to move rows from the journal into the ledger; the rows are safe and it is tried again. PostgreSQL needs no journal.
    */
   journal?: { onError(error: unknown): void } | undefined;
 }
@@ -49,12 +55,14 @@ export async function openStore(settings: StoreSettings, options: StoreOptions =
   switch (settings.kind) {
     case 'sqlite':
       return openSqliteStore(settings, options);
+    case 'postgres':
+      return openPostgresStore(settings);
   }
 }
 
 /** Safe beside other processes on the same file. */
-async function openSqliteStore(settings: StoreSettings, { journal }: StoreOptions): Promise<Store> {
-  const database = await openSqlite({ ...settings, migrations: MIGRATIONS });
+async function openSqliteStore(settings: SqliteSettings, { journal }: StoreOptions): Promise<Store> {
+  const database = await openSqlite({ ...settings, migrations: SQLITE_MIGRATIONS });
   const repositories = createSqlRepositories(database);
   const journaled = { path: settings.path, ledger: repositories.ledger, usage: repositories.usage };
   const openJournal = async ({ onError }: NonNullable<StoreOptions['journal']>) => {
@@ -75,4 +83,10 @@ async function openSqliteStore(settings: StoreSettings, { journal }: StoreOption
       await close().finally(() => database.close());
     },
   };
+}
+
+/** Any number of processes may serve from it. A ledger row is durable in PostgreSQL before its request is answered. */
+async function openPostgresStore({ url }: PostgresSettings): Promise<Store> {
+  const database = await openPostgres({ url, migrations: POSTGRES_MIGRATIONS });
+  return { ...createSqlRepositories(database), close: database.close };
 }

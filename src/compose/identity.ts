@@ -14,13 +14,14 @@ export interface ClaimedIdentity {
 }
 
 /**
- * The embedded store is served by one process at a time. The lock on the data directory makes sure of it, so this process is alone:
- * it may take over all work of earlier ones, empty the temporary directory and replace the control socket.
+ * A data directory is served by one process at a time. The lock makes sure of it, so this process may empty the temporary directory and
+ * replace the control socket. If the store is in there too, this process is alone and takes over all work of earlier ones. A store
+ * elsewhere may have other processes: their work is taken over when their leases end.
  */
-export async function claimIdentity({ dataDir }: ResolvedConfig): Promise<ClaimedIdentity> {
+export async function claimIdentity({ dataDir, store }: ResolvedConfig): Promise<ClaimedIdentity> {
   const lock = await acquireDataDirLock(dataDir);
   return {
-    identity: { ownerId: randomUUID(), leaseMs: LEASE_MS, startedAt: clock.now(), alone: true },
+    identity: { ownerId: randomUUID(), leaseMs: LEASE_MS, startedAt: clock.now(), alone: store === undefined },
     release: lock.release,
   };
 }

@@ -29,14 +29,16 @@ export async function prepareDataDir({ dataDir }: ResolvedConfig): Promise<void>
   }
 }
 
-const storeSettings = ({ dataDir }: ResolvedConfig): StoreSettings => ({
-  kind: 'sqlite',
-  path: join(dataDir, 'baobab.sqlite'),
-  reserveBytes: RESERVE_BYTES,
-});
+function storeSettings({ dataDir, store }: ResolvedConfig): StoreSettings {
+  if (store !== undefined) return { kind: 'postgres', url: store };
+  return { kind: 'sqlite', path: join(dataDir, 'baobab.sqlite'), reserveBytes: RESERVE_BYTES };
+}
 
-/** Whether a store was created here. */
-export const hasStore = (config: ResolvedConfig): boolean => existsSync(storeSettings(config).path);
+/** Whether a store was created in the data directory, or is configured elsewhere. */
+export function hasStore(config: ResolvedConfig): boolean {
+  const settings = storeSettings(config);
+  return settings.kind !== 'sqlite' || existsSync(settings.path);
+}
 
 export async function openConfiguredStore(config: ResolvedConfig, options: StoreOptions = {}): Promise<Store> {
   await prepareDataDir(config);

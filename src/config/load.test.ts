@@ -88,7 +88,8 @@ describe('where a setting comes from', () => {
               : path.at(-1) === 'hfEndpoint'
                 ? 'http://127.0.0.1:9'
                 : 'a-0123456789-long-value');
-      if (path.at(-1)?.endsWith('File')) writeFileSync(join(directory, text), text);
+      const content = path.at(-1) === 'storeFile' ? 'postgres://127.0.0.1/baobab' : text;
+      if (path.at(-1)?.endsWith('File')) writeFileSync(join(directory, text), content);
       const expected = path.at(-1)?.endsWith('Dir') ? join(directory, text) : parseText(schema, text);
       const short = { BAOBAB_HTTP_HEADERS_TIMEOUT_MS: '100' };
       const read = (config: unknown) =>
@@ -101,11 +102,11 @@ describe('where a setting comes from', () => {
   });
 
   it('reads secrets from the environment and from files, and never from flags', () => {
-    writeFileSync(join(directory, 'key.txt'), ' bao-0123456789-secret\n');
-    const secrets = SETTINGS.filter(({ schema }) => isSecret(schema));
-    expect(secrets.map(({ key }) => key)).toEqual(['api_key', 'metrics.token', 'models.hf_token']);
-    for (const { path, variable, flag } of secrets) {
-      const value = 'bao-0123456789-secret';
+    const secrets = SETTINGS.filter(({ schema }) => isSecret(schema)).toReversed();
+    expect(secrets.map(({ key }) => key)).toEqual(['models.hf_token', 'metrics.token', 'api_key', 'store']);
+    for (const { path, key, variable, flag } of secrets) {
+      const value = key === 'store' ? 'postgres://user:secret@127.0.0.1/baobab' : 'bao-0123456789-secret';
+      writeFileSync(join(directory, 'key.txt'), ` ${value}\n`);
       const read = (config: unknown) =>
         path.reduce<unknown>((place, name) => (place as Record<string, unknown>)[name], config);
       expect(read(load({ env: { [variable]: value } }).config), variable).toBe(value);
@@ -115,6 +116,7 @@ describe('where a setting comes from', () => {
       expect(problem).toBe(`${flag}: other users can see secrets on the command line; use ${flag}-file or ${variable}`);
       expect(more).toEqual([]);
     }
+    writeFileSync(join(directory, 'key.txt'), 'bao-0123456789-secret');
     const yaml = 'upstreams:\n  - { model: a/b, url: "http://127.0.0.1:1/v1", api_key_file: key.txt }\n';
     expect(load({ yaml }).config.upstreams[0]?.apiKey).toBe('bao-0123456789-secret');
     const upstreams = [{ model: 'a/b', url: 'http://127.0.0.1:1/v1', api_key: 'k' }];
@@ -266,6 +268,14 @@ describe('what stops the start', () => {
     expect(short).not.toContain('too-short');
   });
 
+  it('a store that is not an address of PostgreSQL, without showing it', () => {
+    for (const store of ['mysql://user:hunter2@127.0.0.1/x', 'hunter2', 'postgres://', 'postgres://u:hunter2@[/x']) {
+      expect(problems({ env: { BAOBAB_STORE: store } })).toEqual([
+        'BAOBAB_STORE: store: must be an address such as postgres://user:password@127.0.0.1:5432/baobab',
+      ]);
+    }
+  });
+
   it('a first key that is too short, without showing it', () => {
     const [line = ''] = problems({ env: { BAOBAB_API_KEY: 'hunter2' } });
     expect(line).toContain('api_key: must be a secret of 16 to 200 letters, digits and signs without spaces');
@@ -287,6 +297,7 @@ it('finds every secret of a configuration', () => {
   const { config } = loadConfig({
     args: [],
     env: {
+      BAOBAB_STORE: 'postgres://user:store-password@127.0.0.1/baobab',
       BAOBAB_API_KEY: 'first-key-0123456789',
       BAOBAB_MODELS_HF_TOKEN: 'hf_token_value',
       BAOBAB_MODELS_HF_ENDPOINT: 'http://user:letmein@127.0.0.1:1',
@@ -294,6 +305,7 @@ it('finds every secret of a configuration', () => {
     },
     workingDirectory: '/',
   });
-  const secrets = ['first-key-0123456789', 'hf_token_value', 'letmein', 'upstream-key'];
+  const store = ['postgres://user:store-password@127.0.0.1/baobab', 'store-password'];
+  const secrets = ['first-key-0123456789', 'hf_token_value', 'letmein', ...store, 'upstream-key'];
   expect(secretsOf(config).toSorted()).toEqual(secrets);
 });

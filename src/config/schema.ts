@@ -73,6 +73,10 @@ export const ConfigSchema = Type.Object(
         description: 'Cache of weights, may be shared between data directories; <data_dir>/models by default',
       }),
     ),
+    ...secret(
+      'store',
+      'Address of a PostgreSQL database, postgres://user:password@host:5432/baobab; SQLite in data_dir by default',
+    ),
     ...secret('apiKey', 'The first key, set on an empty store instead of a random one', {
       minLength: 16,
       maxLength: 200,

@@ -10,8 +10,8 @@ export const SECRET_NAMES: ReadonlySet<string> = new Set([
 /** The values of all secret settings, and passwords in addresses. */
 export function secretsOf(config: unknown, name = ''): string[] {
   if (typeof config === 'string') {
-    const [password] = /(?<=:\/\/[^/@:]*:)[^/@]+(?=@)/.exec(config) ?? [];
-    return SECRET_NAMES.has(name) ? [config] : password === undefined ? [] : [password];
+    const passwords = /(?<=:\/\/[^/@:]*:)[^/@]+(?=@)/.exec(config) ?? [];
+    return SECRET_NAMES.has(name) ? [config, ...passwords] : [...passwords];
   }
   if (typeof config !== 'object' || config === null) return [];
   return Object.entries(config).flatMap(([key, value]) => secretsOf(value, Array.isArray(config) ? name : key));

@@ -1,0 +1,72 @@
+import { type Compilable, Kysely, PostgresDialect } from 'kysely';
+import type { Migration } from 'kysely/migration';
+import type { Pool, QueryResult } from 'pg';
+import type { SqlDatabase } from '../shared/database.ts';
+import { migrate } from '../shared/migrator.ts';
+import type { Tables } from '../shared/tables.ts';
+import { connectChecked, createPool } from './connections.ts';
+import { insertNewSql, rowsAsJson } from './statements.ts';
+import { runTransaction, type Statement, withRetries } from './transactions.ts';
+
+export interface PostgresOptions {
+  /** `postgres://user:password@host:port/database?sslmode=…` */
+  url: string;
+  migrations: Readonly<Record<string, Migration>>;
+}
+
+/** Connections of one process: together 14. Conflicts between transactions grow with the number of writers. */
+const READ = { max: 6, query_timeout: 30_000 };
+const WRITE = { max: 6, query_timeout: 30_000, pipeline: true };
+const REPORT = { max: 2, query_timeout: 300_000 };
+const MIGRATE = { max: 1 };
+
+/** Any number that no other program uses for its advisory locks in this database. */
+const MIGRATION_LOCK = 7_402_617_801;
+
+const compile = (statements: readonly Compilable[]): Statement[] =>
+  statements.map((statement) => {
+    const { sql, parameters } = statement.compile();
+    return { text: sql, values: [...parameters] };
+  });
+
+const toWritten = ({ rows, rowCount }: QueryResult) => ({ rows, changes: rowCount ?? 0 });
+
+const over = <T>(pool: Pool): Kysely<T> => new Kysely<T>({ dialect: new PostgresDialect({ pool }) });
+
+export async function openPostgres({ url, migrations }: PostgresOptions): Promise<SqlDatabase> {
+  await migrateDatabase(url, migrations);
+  const [reads, writes, reports] = [createPool(url, READ), createPool(url, WRITE), createPool(url, REPORT)];
+  return {
+    read: over<Tables>(reads),
+    report: over<Tables>(reports),
+    write: async (statements) => (await runTransaction(writes, compile(statements), 0))?.map(toWritten) as never,
+    writeIf: async (statements, { guards = 1 } = {}) =>
+      (await runTransaction(writes, compile(statements), guards))?.map(toWritten) as never,
+    // One statement is a transaction of its own, and it reads nothing that another one could change.
+    insertNew: (target, rows) =>
+      withRetries(async () => {
+        const { columns, uniqueColumn } = target;
+        const inserted = await writes.query(insertNewSql(target), [rowsAsJson(target, rows)]);
+        const left = new Set(inserted.rows.map((row) => row[uniqueColumn]));
+        const place = columns.indexOf(uniqueColumn);
+        // The second of two equal ones is not new.
+        return rows.map((row) => left.delete(row[place]));
+      }),
+    async close() {
+      await Promise.all([reads, writes, reports].map((pool) => pool.end()));
+    },
+  };
+}
+
+/** Waits for another process that is migrating. The lock ends with its connection, also when this process is killed. */
+async function migrateDatabase(url: string, migrations: PostgresOptions['migrations']): Promise<void> {
+  const lock = await connectChecked(url);
+  const pool = createPool(url, MIGRATE);
+  try {
+    await lock.query('select pg_advisory_lock($1)', [MIGRATION_LOCK]);
+    await migrate(over(pool), migrations);
+  } finally {
+    await pool.end();
+    await lock.end();
+  }
+}

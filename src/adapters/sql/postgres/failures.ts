@@ -1,0 +1,70 @@
+import { DatabaseError } from 'pg';
+import { DuplicateError, StorageFullError, StoreUnavailableError } from '../../../ports/store-errors.ts';
+
+/** Codes of https://www.postgresql.org/docs/current/errcodes-appendix.html */
+const UNIQUE_VIOLATION = '23505';
+const DISK_FULL = '53100';
+const SERIALIZATION_FAILURE = '40001';
+const DEADLOCK_DETECTED = '40P01';
+const INVALID_PASSWORD = '28P01';
+const INVALID_AUTHORIZATION = '28000';
+const UNKNOWN_DATABASE = '3D000';
+const CONNECTION_FAILURE = '08';
+/** The server stops, or has not started yet. */
+const OPERATOR_INTERVENTION = '57P';
+
+const codeOf = (error: unknown): string => (error as { code?: unknown } | undefined)?.code?.toString() ?? '';
+
+/** Another transaction was first. Nothing was written, and another attempt may succeed. */
+export const isConflict = (error: unknown): boolean =>
+  error instanceof DatabaseError && [SERIALIZATION_FAILURE, DEADLOCK_DETECTED].includes(codeOf(error));
+
+/** The error of the ports for an error of PostgreSQL. */
+export function toStoreError(error: unknown): unknown {
+  const { message } = error as Error;
+  if (!(error instanceof DatabaseError)) {
+    return new StoreUnavailableError(`PostgreSQL does not answer: ${message || codeOf(error)}.`, { cause: error });
+  }
+  const code = codeOf(error);
+  if (code === UNIQUE_VIOLATION) return new DuplicateError(message, { cause: error });
+  if (code === DISK_FULL) return new StorageFullError(`The database cannot be written: ${message}.`, { cause: error });
+  const isGone = code.startsWith(CONNECTION_FAILURE) || code.startsWith(OPERATOR_INTERVENTION);
+  return isGone ? new StoreUnavailableError(`PostgreSQL does not answer: ${message}.`, { cause: error }) : error;
+}
+
+export interface ServerAddress {
+  host: string;
+  port: number;
+  user: string | undefined;
+  database: string | undefined;
+}
+
+const UNREACHABLE = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH', 'ENOENT'];
+
+/** Tells the operator why the server cannot be used. Contains no password. */
+export function connectionProblem(error: unknown, { host, port, user, database }: ServerAddress): Error {
+  const place = host.startsWith('/') ? host : `${host}:${port}`;
+  const problem = (text: string) => new StoreUnavailableError(text, { cause: error });
+  const code = codeOf(error);
+  const { message } = error as Error;
+  if (UNREACHABLE.includes(code)) {
+    return problem(
+      `PostgreSQL at ${place} cannot be reached (${code}). Is it running, and is its address in store right?`,
+    );
+  }
+  if (message.includes('timeout')) {
+    return problem(
+      `PostgreSQL at ${place} does not answer. Is its address in store right, and does a firewall allow it?`,
+    );
+  }
+  if (code === INVALID_PASSWORD || message.startsWith('SASL')) {
+    return problem(`PostgreSQL at ${place} refuses user '${user}': the password in store is wrong or missing.`);
+  }
+  if (code === INVALID_AUTHORIZATION) return problem(`PostgreSQL at ${place} refuses user '${user}': ${message}.`);
+  if (code === UNKNOWN_DATABASE) {
+    return problem(
+      `PostgreSQL at ${place} has no database '${database}'. Create it: createdb -E UTF8 -T template0 ${database}`,
+    );
+  }
+  return problem(`PostgreSQL at ${place} cannot be used: ${message || code}.`);
+}

@@ -1,0 +1,193 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { Client } from 'pg';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openPostgres } from '../../src/adapters/sql/postgres/database.ts';
+import { openStore } from '../../src/adapters/store.ts';
+import { DuplicateError, StoreUnavailableError } from '../../src/ports/store-errors.ts';
+import { PASSWORD, type PostgresServer, postgresMissing, startPostgres } from '../fixtures/postgres-server.ts';
+import { batchesContract } from './batches.ts';
+import { filesContract } from './files.ts';
+import { idempotencyContract } from './idempotency.ts';
+import { account, apiKey } from './key-fixtures.ts';
+import { ledgerContract, ledgerRow } from './ledger.ts';
+import { repositoriesContract } from './repositories.ts';
+
+if (postgresMissing !== undefined) console.warn(postgresMissing);
+
+describe.skipIf(postgresMissing !== undefined)('postgres', () => {
+  let server: PostgresServer;
+  beforeAll(async () => {
+    server = await startPostgres();
+  });
+  afterAll(() => server.stop());
+
+  const open = async (url?: string) => openStore({ kind: 'postgres', url: url ?? (await server.createDatabase()) });
+
+  async function query(url: string, sql: string) {
+    const client = new Client(url);
+    await client.connect();
+    const { rows } = await client.query(sql).finally(() => client.end());
+    return rows;
+  }
+
+  repositoriesContract('postgres', open);
+  ledgerContract('postgres', open);
+  idempotencyContract('postgres', open);
+  filesContract('postgres', open);
+  batchesContract('postgres', open);
+
+  it('lets several processes open a new database at once', async () => {
+    const url = await server.createDatabase();
+    const stores = await Promise.all(Array.from({ length: 4 }, () => open(url)));
+    expect(await stores[3]?.accounts.list()).toEqual([]);
+    await Promise.all(stores.map((store) => store.close()));
+    expect(await query(url, 'select name from kysely_migration')).toEqual([{ name: '0001-initial' }]);
+  });
+
+  it('refuses a database of a newer version with a readable message', async () => {
+    const url = await server.createDatabase();
+    await (await open(url)).close();
+    await query(url, "insert into kysely_migration (name, timestamp) values ('9999-future', '2030-01-01')");
+    await expect(open(url)).rejects.toThrow(/newer version of Baobab \(it has '9999-future'\)/);
+  });
+
+  it('rolls back a failed migration', async () => {
+    const url = await server.createDatabase();
+    const broken = {
+      async up(db: import('kysely').Kysely<unknown>) {
+        await db.schema.createTable('half').addColumn('id', 'integer').execute();
+        throw new Error('syntax error');
+      },
+    };
+    await expect(openPostgres({ url, migrations: { '0001-broken': broken } })).rejects.toThrow(
+      /could not be migrated \('0001-broken'\): syntax error/,
+    );
+    expect(await query(url, "select relname from pg_class where relname = 'half'")).toEqual([]);
+  });
+
+  it('writes of many processes at once all succeed, and a failed one leaves the others alone', async () => {
+    const url = await server.createDatabase();
+    const stores = await Promise.all([open(url), open(url)]);
+    await stores[0]?.accounts.create(account());
+    const created = await Promise.allSettled(
+      Array.from({ length: 60 }, (_, index) =>
+        stores[index % 2]?.keys.create(apiKey({ id: `key_${index % 40}` }), `hash-${index}`),
+      ),
+    );
+    const failures = created.filter((each) => each.status === 'rejected');
+    expect(failures).toHaveLength(20);
+    for (const { reason } of failures) expect(reason).toBeInstanceOf(DuplicateError);
+    expect(await stores[1]?.keys.list({})).toHaveLength(40);
+    // One for the account and one for each key.
+    expect(await stores[1]?.revisions.current()).toMatchObject({ keys: 41 });
+    await Promise.all(stores.map((store) => store.close()));
+  });
+
+  it('gives a row to the first of many processes that append it, in any order', async () => {
+    const url = await server.createDatabase();
+    const stores = await Promise.all([open(url), open(url), open(url)]);
+    const rows = Array.from({ length: 300 }, (_, index) => ledgerRow({ model: `acme/${index % 7}` }));
+    const answers = await Promise.all(
+      stores.flatMap(({ ledger }) => [
+        ledger.append(rows),
+        ledger.append(rows.toReversed()).then((each) => each.toReversed()),
+      ]),
+    );
+    for (const index of rows.keys()) expect(answers.filter((each) => each[index])).toHaveLength(1);
+    expect(await query(url, 'select count(*)::int as rows from ledger')).toEqual([{ rows: 300 }]);
+    await Promise.all(stores.map((store) => store.close()));
+  });
+
+  it('refuses an integer that a number cannot hold instead of rounding it', async () => {
+    const url = await server.createDatabase();
+    const store = await open(url);
+    await query(url, "insert into revisions (topic, value) values ('keys', 9007199254740993)");
+    await expect(store.revisions.current()).rejects.toThrow('9007199254740993');
+    await query(url, "update revisions set value = 9007199254740991 where topic = 'keys'");
+    expect(await store.revisions.current()).toMatchObject({ keys: 9_007_199_254_740_991 });
+    await store.close();
+  });
+
+  it('works again after PostgreSQL has closed its connections', async () => {
+    const url = await server.createDatabase();
+    const store = await open(url);
+    await store.accounts.create(account());
+    await query(
+      url,
+      'select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()',
+    );
+    await expect.poll(() => store.accounts.get('acct_1').catch(() => undefined)).toEqual(account());
+    await expect.poll(() => store.ledger.append([ledgerRow()]).catch(() => undefined)).toEqual([true]);
+    await store.close();
+    await expect(store.ledger.append([ledgerRow()])).rejects.toBeInstanceOf(StoreUnavailableError);
+  });
+
+  describe('that cannot be used', () => {
+    const changed = async (change: (url: URL) => void): Promise<string> => {
+      const url = new URL(await server.createDatabase());
+      change(url);
+      return url.href;
+    };
+
+    it.each<[string, (url: URL) => void, RegExp]>([
+      ['unreachable', (url) => (url.port = '1'), /PostgreSQL at [\w.]+:1 cannot be reached \(ECONNREFUSED\)/],
+      ['of an unknown host', (url) => (url.hostname = 'db.invalid'), /cannot be reached \((ENOTFOUND|EAI_AGAIN)\)/],
+      [
+        'with a wrong password',
+        (url) => (url.password = 'wrong'),
+        /refuses user '\w+': the password in store is wrong/,
+      ],
+      ['without its database', (url) => (url.pathname = '/absent'), /has no database 'absent'\. Create it: createdb/],
+      ['without TLS', (url) => url.searchParams.set('sslmode', 'require'), /does not support SSL connections/],
+      [
+        'that may lose commits',
+        (url) => url.searchParams.set('options', '-c synchronous_commit=off'),
+        /synchronous_commit is off/,
+      ],
+    ])('%s: says why, without the password', async (_, change, message) => {
+      const opened = open(await changed(change));
+      await expect(opened).rejects.toThrow(message);
+      await expect(opened).rejects.toBeInstanceOf(StoreUnavailableError);
+      await expect(opened).rejects.not.toThrow(PASSWORD);
+    });
+
+    it('because of its encoding: says how to create it', async () => {
+      const url = new URL(await server.createDatabase());
+      await query(
+        url.href,
+        "create database latin template template0 encoding 'LATIN1' locale_provider libc locale 'C'",
+      );
+      url.pathname = '/latin';
+      await expect(open(url.href)).rejects.toThrow(/'latin' has the encoding LATIN1\. Create it with UTF8/);
+    });
+  });
+
+  it('has the tables and columns that SQLite has, and sorts every text by bytes', async () => {
+    const url = await server.createDatabase();
+    await (await open(url)).close();
+    const columns = await query(
+      url,
+      `select table_name || '.' || column_name as name, data_type as type, collation_name as collation, is_nullable = 'YES' as nullable
+       from information_schema.columns where table_schema = 'public' and table_name not like 'kysely%'`,
+    );
+    const directory = await mkdtemp(join(tmpdir(), 'baobab-columns-'));
+    const path = join(directory, 'baobab.db');
+    await (await openStore({ kind: 'sqlite', path })).close();
+    const raw = new DatabaseSync(path);
+    const expected = raw
+      .prepare(
+        `select t.name || '.' || c.name as name, c."notnull" = 0 as nullable from sqlite_schema t join pragma_table_info(t.name) c
+         where t.type = 'table' and t.name not like 'kysely%' and t.name not like 'sqlite%'`,
+      )
+      .all();
+    raw.close();
+    await rm(directory, { recursive: true });
+    const named = (list: { name?: unknown; nullable?: unknown }[]) =>
+      list.map(({ name, nullable }) => `${name} ${nullable ? 'or null' : ''}`).toSorted();
+    expect(named(columns)).toEqual(named(expected));
+    expect(columns.filter(({ type, collation }) => type === 'text' && collation !== 'C')).toEqual([]);
+  });
+});
