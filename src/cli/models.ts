@@ -1,4 +1,5 @@
 import { openAdministration, openCatalogForReading } from '../compose/administration.ts';
+import { allUpstreams } from '../compose/storage.ts';
 import { openWeights } from '../compose/weights.ts';
 import { askEngines } from '../control/client.ts';
 import { isoTimeOrNull } from '../domain/dates.ts';
@@ -10,6 +11,7 @@ import { systemClock } from '../runtime/clock.ts';
 import { snakeKeys } from '../validation/names.ts';
 import { nothing, one, readAction, several } from './actions.ts';
 import { type Command, type CommandContext, CommandFailed, UsageError } from './command.ts';
+import { ADD_OPTIONS, addToCatalog, removeFromCatalog } from './models-add.ts';
 import { listModels } from './models-list.ts';
 import { pullWeights, removeWeights, verifyWeights } from './models-weights.ts';
 import { parseOptions } from './options.ts';
@@ -39,6 +41,10 @@ function choose(entries: readonly ModelEntry[], names: readonly string[], starte
     return stored(entry, version);
   });
 }
+
+/** Whether weights were fetched for it: files that are used in place are not ours to remove. */
+const choosable = (entries: readonly ModelEntry[], slug: string): boolean =>
+  entries.some((entry) => entry.slug === slug && entry.versions.some(({ source }) => source && source.kind !== 'file'));
 
 async function showLoaded(context: CommandContext, asJson: boolean): Promise<void> {
   const { config, print } = context;
@@ -85,7 +91,10 @@ export const modelsCommand: Command = {
     'list [--json]',
     'ps [--json]                         what the running server has loaded, and its upstreams',
     'pull <slug>[@version]… | --all-starter',
-    'remove <slug>[@version]…',
+    'add hf:Qwen/Qwen3-4B-GGUF:Q4_K_M | ./my.gguf | ./onnx-folder | http://host:8000/v1\n' +
+      '    [--slug provider/name] [--modality chat|embedding|rerank|audio] [--context-length N] [--dimensions N]\n' +
+      "    [--name NAME] [--upstream-key-file FILE]    describe a model and serve it; --name is the upstream's name",
+    'remove <slug>[@version]…            its weights, and its entry if it was added',
     'verify [<slug>[@version]…]          hash the files again',
     'deprecate <slug>[@version] --on YYYY-MM-DD',
     'retire <slug>[@version]',
@@ -96,6 +105,7 @@ export const modelsCommand: Command = {
       json: { type: 'boolean' },
       on: { type: 'string' },
       'all-starter': { type: 'boolean' },
+      ...ADD_OPTIONS,
     });
     const starter = values['all-starter'] === true;
     const { action, following: names } = readAction(
@@ -104,6 +114,7 @@ export const modelsCommand: Command = {
         list: nothing,
         ps: nothing,
         pull: starter ? nothing : several('a model, or --all-starter'),
+        add: one('hf:owner/repo:file, a path or an address'),
         remove: several('a model'),
         verify: several('a model', 0),
         deprecate: one('a model'),
@@ -113,6 +124,10 @@ export const modelsCommand: Command = {
     );
     const [first = ''] = names;
     if (action === 'ps') return showLoaded(context, values.json === true);
+    if (action === 'add') {
+      await addToCatalog(first, values, context);
+      return;
+    }
 
     if (action === 'deprecate' || action === 'retire') {
       if (action === 'deprecate' && values.on === undefined) {
@@ -144,7 +159,7 @@ export const modelsCommand: Command = {
         entries,
         catalog,
         engines: await askEngines(config.dataDir),
-        upstreamModels: config.upstreams.map(({ model }) => model),
+        upstreamModels: allUpstreams(config).map(({ model }) => model),
         json: values.json === true,
         print,
       });
@@ -153,7 +168,9 @@ export const modelsCommand: Command = {
       const failed = await pullWeights({ ...common, models });
       if (failed > 0) throw new CommandFailed(`${failed} of ${models.length} could not be fetched`);
     } else if (action === 'remove') {
-      await removeWeights({ ...common, models: choose(entries, names, false) });
+      const added = await removeFromCatalog(names, context);
+      const withWeights = names.filter((name) => !added.includes(name) || choosable(entries, name));
+      await removeWeights({ ...common, models: choose(entries, withWeights, false) });
     } else {
       const all = entries
         .filter((entry) => entry.versions.some(({ source }) => source !== undefined))

@@ -62,7 +62,7 @@ it('models list works without a store and creates nothing', async () => {
 
 it('mentions a server on another data directory', async () => {
   const other = join(directory, 'other');
-  const control = await startControlServer(other, async () => []);
+  const control = await startControlServer(other, { engines: async () => [], reloadCatalog: async () => {} });
   const withdraw = await announceServer(other);
   const elsewhere = new RegExp(`a server is running on .*${other}.*; --data-dir `);
   await expect(run(keysCommand, 'list')).rejects.toThrow(elsewhere);

@@ -9,6 +9,7 @@ import { errors } from '../errors/errors.ts';
 import type { WeightsStore } from '../models/store.ts';
 import type { Logger } from '../ports/logger.ts';
 import { systemClock as clock } from '../runtime/clock.ts';
+import { allUpstreams } from './storage.ts';
 import { type Environment, storedModel } from './weights.ts';
 
 export interface EngineOptions {
@@ -55,7 +56,7 @@ export function composeEngines(options: EngineOptions): { fleet: Fleet; warm(): 
   const fleet = createFleet({
     region: config.region,
     entries,
-    upstreams: config.upstreams,
+    upstreams: allUpstreams(config),
     registry,
     weights: (entry, version) => {
       const model = storedModel(entry, version);
@@ -65,7 +66,7 @@ export function composeEngines(options: EngineOptions): { fleet: Fleet; warm(): 
       logger,
       clock,
       metrics: options.upstreamMetrics,
-      secrets: secretsOf(config),
+      secrets: secretsOf({ ...config, upstreams: allUpstreams(config) }),
       queue: { places: config.engines.queueLength, timeoutMs: config.engines.queueTimeoutSeconds * 1000 },
     },
   });

@@ -28,6 +28,7 @@ import { createCatalog } from '../services/catalog.ts';
 import { createIdempotency } from '../services/idempotency.ts';
 import { createProcessLeases } from '../services/process-leases.ts';
 import { createUsage } from '../services/usage.ts';
+import { createAddedModels } from './added-models.ts';
 import { createBackgroundJobs } from './background-jobs.ts';
 import { reportUnusedKey } from './configured-key.ts';
 import { composeEngines } from './engines.ts';
@@ -36,7 +37,7 @@ import { claimIdentity } from './identity.ts';
 import { composeInference } from './inference.ts';
 import { checkNamedModels } from './named-models.ts';
 import { shutDown } from './shutdown.ts';
-import { catalogEntries, openConfiguredStore, prepareDataDir, VERSION } from './storage.ts';
+import { allUpstreams, catalogEntries, openConfiguredStore, prepareDataDir, VERSION } from './storage.ts';
 import { certificateFiles } from './tls.ts';
 import { type Environment, openWeights, storedModel } from './weights.ts';
 
@@ -180,6 +181,14 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     logger,
   });
 
+  async function reloadCatalog(): Promise<void> {
+    const replaced = catalogEntries(config);
+    await fleet.replace(replaced, allUpstreams(config));
+    await catalog.replaceEntries(replaced);
+    logger.info({ models: replaced.length }, 'read the catalog again');
+    void weights.probe(modelsWithWeights(replaced));
+  }
+
   const server = await createServer({
     settings: { ...config.http, metricsToken: config.metrics.token, certificate },
     version: VERSION,
@@ -188,6 +197,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     metrics,
     authentication,
     catalog,
+    addedModels: createAddedModels({ config, env }, reloadCatalog),
     accounts,
     accountErasure,
     keys,
@@ -208,7 +218,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
 
   await background.prepare();
   const address = await server.listen({ host: config.host, port: config.port });
-  const control = await startControlServer(config.dataDir, () => fleet.list());
+  const control = await startControlServer(config.dataDir, { engines: fleet.list, reloadCatalog });
   const withdraw = await announceServer(config.dataDir);
   background.start();
   void warm();

@@ -2,8 +2,11 @@ import { existsSync, readFileSync } from 'node:fs';
 import { access, constants, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { openStore, type Store, type StoreOptions, type StoreSettings } from '../adapters/store.ts';
+import { addedFolders } from '../catalog/adding/catalog-folder.ts';
 import { loadCatalog } from '../catalog/load.ts';
+import { readAddedUpstreams } from '../config/added-upstreams.ts';
 import type { ResolvedConfig } from '../config/load.ts';
+import type { UpstreamConfig } from '../config/schema.ts';
 import type { ModelEntry } from '../domain/model.ts';
 import { StoreUnavailableError } from '../ports/store-errors.ts';
 
@@ -45,5 +48,15 @@ export async function openConfiguredStore(config: ResolvedConfig, options: Store
   return openStore(storeSettings(config), options);
 }
 
-export const catalogEntries = (config: ResolvedConfig): ModelEntry[] =>
-  loadCatalog([join(ROOT, 'catalog'), ...(config.catalogDir === undefined ? [] : [config.catalogDir])]);
+/** The built-in models, those of `catalog_dir` and those that were added while the service ran; later ones replace earlier ones. */
+export function catalogEntries(config: ResolvedConfig): ModelEntry[] {
+  const { catalog: added } = addedFolders(config.dataDir);
+  const own = config.catalogDir === undefined ? [] : [config.catalogDir];
+  return loadCatalog([join(ROOT, 'catalog'), ...own, ...(existsSync(added) ? [added] : [])]);
+}
+
+/** The configured upstreams and those that were added while the service ran. */
+export const allUpstreams = (config: ResolvedConfig): UpstreamConfig[] => [
+  ...config.upstreams,
+  ...readAddedUpstreams(addedFolders(config.dataDir).upstreams),
+];

@@ -1,20 +1,26 @@
-import { get } from 'node:http';
+import { request } from 'node:http';
 import { json } from 'node:stream/consumers';
 import { controlSocketPath, type EngineReport } from './socket.ts';
 
 const TIMEOUT_MS = 3_000;
 
 /** The models of the running server. Undefined when no server runs on this data directory. */
-export function askEngines(dataDir: string): Promise<EngineReport[] | undefined> {
+export const askEngines = (dataDir: string): Promise<EngineReport[] | undefined> =>
+  ask(dataDir, 'GET', '/engines') as Promise<EngineReport[] | undefined>;
+
+/** Makes the running server read the catalog again. Undefined when no server runs on this data directory. */
+export const askCatalogReload = (dataDir: string): Promise<{ problem?: string } | undefined> =>
+  ask(dataDir, 'POST', '/catalog/reload') as Promise<{ problem?: string } | undefined>;
+
+function ask(dataDir: string, method: string, path: string): Promise<unknown> {
   return new Promise((resolve, reject) => {
-    const request = get(
-      { socketPath: controlSocketPath(dataDir), path: '/engines', timeout: TIMEOUT_MS },
-      (response) => {
-        json(response).then((reports) => resolve(reports as EngineReport[]), reject);
-      },
-    );
-    request.on('timeout', () => request.destroy(new Error('the running server does not answer')));
-    request.on('error', (error: NodeJS.ErrnoException) => {
+    const place = { socketPath: controlSocketPath(dataDir), path, method, timeout: TIMEOUT_MS };
+    const call = request(place, (response) => {
+      json(response).then(resolve, reject);
+    });
+    call.on('timeout', () => call.destroy(new Error('the running server does not answer')));
+    call.end();
+    call.on('error', (error: NodeJS.ErrnoException) => {
       if (error.code === 'ENOENT' || error.code === 'ECONNREFUSED') resolve(undefined);
       else reject(error);
     });

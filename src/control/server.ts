@@ -4,6 +4,12 @@ import { userInfo } from 'node:os';
 import { dirname } from 'node:path';
 import { controlSocketPath, type EngineReport } from './socket.ts';
 
+export interface ControlHandlers {
+  engines(): Promise<EngineReport[]>;
+  /** Reads the catalog again, after a command has changed it. */
+  reloadCatalog(): Promise<void>;
+}
+
 export interface ControlServer {
   close(): Promise<void>;
 }
@@ -18,7 +24,7 @@ async function makePrivate(directory: string): Promise<void> {
 /** Answers the operator's commands on this machine. The caller is alone on the data directory, so an existing socket is stale. */
 export async function startControlServer(
   dataDir: string,
-  engines: () => Promise<EngineReport[]>,
+  { engines, reloadCatalog }: ControlHandlers,
 ): Promise<ControlServer> {
   const path = controlSocketPath(dataDir);
   if (process.platform !== 'win32') {
@@ -26,6 +32,13 @@ export async function startControlServer(
     await rm(path, { force: true });
   }
   const server = createServer((request, response) => {
+    if (request.method === 'POST' && request.url === '/catalog/reload') {
+      reloadCatalog().then(
+        () => response.writeHead(200).end('{}'),
+        (error: unknown) => response.writeHead(500).end(JSON.stringify({ problem: (error as Error).message })),
+      );
+      return;
+    }
     if (request.method !== 'GET' || request.url !== '/engines') {
       response.writeHead(404).end();
       return;

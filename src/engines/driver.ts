@@ -75,6 +75,8 @@ export interface WeightFacts {
   contextLength?: number | undefined;
   /** Of its vectors. */
   dimensions?: number | undefined;
+  /** What the model was made for. */
+  task?: EngineTask | undefined;
 }
 
 export interface MemoryFacts {

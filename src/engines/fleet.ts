@@ -25,6 +25,8 @@ export interface Fleet {
   acquire(model: Model, context: CallContext, regionPin: string | undefined): EngineLease | Promise<EngineLease>;
   serving(entry: ModelEntry, version: ModelVersion): FleetServing;
   list(): Promise<FleetReport[]>;
+  /** Serves these models with these upstreams from now on. Requests that run on a removed one may fail. */
+  replace(entries: readonly ModelEntry[], upstreams: readonly Upstream[]): Promise<void>;
   close(drainMs: number): Promise<void>;
 }
 
@@ -44,29 +46,51 @@ const taskOf = (version: ModelVersion): RemoteModelOptions['task'] =>
   version.engine.task === 'late-interaction' ? 'cross-encoder' : version.engine.task;
 
 const remedyOf = ({ slug }: ModelEntry): string =>
-  `no upstream is configured for it. Add one with 'model: ${slug}' to upstreams in baobab.yaml`;
+  `no upstream is configured for it. Add one with 'model: ${slug}' to upstreams in baobab.yaml, or run 'baobab models add' with its address`;
+
+/** By `slug@version`, for the versions that have upstreams. */
+function remoteOptions(entries: readonly ModelEntry[], upstreams: readonly Upstream[]) {
+  const found = new Map<
+    string,
+    Pick<RemoteModelOptions, 'slug' | 'version' | 'task' | 'contextLength' | 'upstreams'>
+  >();
+  for (const entry of entries) {
+    for (const version of entry.versions) {
+      const name = `${entry.slug}@${version.version}`;
+      const names = [name, ...(version.version === entry.recommended ? [entry.slug] : [])];
+      const serving = upstreams.filter(({ model }) => names.includes(model));
+      if (serving.length === 0) continue;
+      const { contextLength } = entry;
+      const task = taskOf(version);
+      found.set(name, { slug: entry.slug, version: version.version, task, contextLength, upstreams: serving });
+    }
+  }
+  return found;
+}
 
 export function createFleet({ region, entries, upstreams, registry, weights, remote }: FleetOptions): Fleet {
   /** By `slug@version`; an upstream without a pin serves the recommended version. */
   const remotes = new Map<string, RemoteModel>();
-  for (const entry of entries) {
-    for (const version of entry.versions) {
-      const names = [
-        `${entry.slug}@${version.version}`,
-        ...(version.version === entry.recommended ? [entry.slug] : []),
-      ];
-      const serving = upstreams.filter(({ model }) => names.includes(model));
-      if (serving.length === 0) continue;
-      const options = {
-        slug: entry.slug,
-        version: version.version,
-        task: taskOf(version),
-        contextLength: entry.contextLength,
-        upstreams: serving,
-      };
-      remotes.set(`${entry.slug}@${version.version}`, createRemoteModel({ ...options, ...remote, ownRegion: region }));
+  /** What each was created from: an unchanged one keeps its connections and its health. */
+  const origins = new Map<string, string>();
+
+  function configure(entries: readonly ModelEntry[], upstreams: readonly Upstream[]): RemoteModel[] {
+    const wanted = remoteOptions(entries, upstreams);
+    const dropped: RemoteModel[] = [];
+    for (const [name, model] of [...remotes]) {
+      const options = wanted.get(name);
+      if (options !== undefined && origins.get(name) === JSON.stringify(options)) continue;
+      dropped.push(model);
+      remotes.delete(name);
     }
+    for (const [name, options] of wanted) {
+      if (remotes.has(name)) continue;
+      remotes.set(name, createRemoteModel({ ...options, ...remote, ownRegion: region }));
+      origins.set(name, JSON.stringify(options));
+    }
+    return dropped;
   }
+  configure(entries, upstreams);
 
   /** Names of versions, built once. */
   const names = new WeakMap<ModelVersion, string>();
@@ -121,6 +145,14 @@ export function createFleet({ region, entries, upstreams, registry, weights, rem
         ...local.map((report) => ({ ...report, upstreams: remotes.get(report.model)?.health() ?? [] })),
         ...elsewhere.map(([name, model]) => remoteReport(name, model)),
       ];
+    },
+    async replace(newEntries, newUpstreams) {
+      const dropped = configure(newEntries, newUpstreams);
+      const names = new Set(
+        newEntries.flatMap(({ slug, versions }) => versions.map((each) => `${slug}@${each.version}`)),
+      );
+      await registry.keepOnly(names);
+      await Promise.all(dropped.map((model) => model[Symbol.asyncDispose]()));
     },
     async close(drainMs) {
       await registry.close(drainMs);

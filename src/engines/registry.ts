@@ -57,11 +57,15 @@ export interface EngineRegistry {
   list(): Promise<ModelReport[]>;
   /** Loads models and keeps them loaded when idle. Never rejects: a model that cannot load is `unavailable`. */
   warm(models: readonly Model[]): Promise<void>;
+  /** Unloads models that are gone from the catalog, by `slug@version`. */
+  keepOnly(names: ReadonlySet<string>): Promise<void>;
   /** Running requests get this long to end. */
   close(drainMs: number): Promise<void>;
 }
 
 const SWEEP_MS = 5_000;
+/** For requests that run on a model while it is removed. */
+const REMOVED_GRACE_MS = 30_000;
 /** Loaded models grow a little with use. Far above the budget, one of them leaks memory. */
 const RUNAWAY = 1.25;
 
@@ -170,6 +174,11 @@ export function createEngineRegistry(dependencies: EngineRegistryDependencies): 
       const local = models.filter((model) => runtimeOf(model) !== undefined);
       for (const model of local) keptWarm.add(modelName(model));
       await Promise.all(local.map((model) => hostOf(model).warm()));
+    },
+    async keepOnly(names) {
+      const removed = [...hosts.values()].filter((host) => !names.has(host.name));
+      for (const host of removed) hosts.delete(host.name);
+      await Promise.all(removed.map((host) => host.close(REMOVED_GRACE_MS)));
     },
     async close(drainMs) {
       clearInterval(timer);

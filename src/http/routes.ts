@@ -7,6 +7,7 @@ import type { AccountsService } from '../services/access/accounts.ts';
 import type { AuthenticationService } from '../services/access/authentication.ts';
 import type { KeysService } from '../services/access/keys.ts';
 import type { OwnKeyService } from '../services/access/own-key.ts';
+import type { AddedModelsService } from '../services/added-models.ts';
 import type { BatchesService } from '../services/batches/batches.ts';
 import type { CatalogService } from '../services/catalog.ts';
 import type { ChatService } from '../services/chat.ts';
@@ -40,6 +41,7 @@ export interface RouteDependencies {
   metrics: Metrics;
   authentication: AuthenticationService;
   catalog: CatalogService;
+  addedModels: AddedModelsService;
   accounts: AccountsService;
   accountErasure: Pick<AccountErasure, 'wake'>;
   keys: KeysService;
@@ -95,7 +97,7 @@ export async function registerRoutes(server: FastifyInstance, dependencies: Rout
       await api.register(ownKeyRoutes, { ownKey: dependencies.ownKey });
       await api.register(adminAccountRoutes, { accounts, authentication, erasure: dependencies.accountErasure });
       await api.register(adminKeyRoutes, { accounts, keys, authentication });
-      await api.register(adminModelRoutes, { catalog });
+      await api.register(adminModelRoutes, { catalog, addedModels: dependencies.addedModels });
     },
     { prefix: '/v1' },
   );

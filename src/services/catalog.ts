@@ -63,6 +63,8 @@ export interface CatalogService {
   retire(reference: string): Promise<ModelEntry>;
   /** Reloads when operators have changed the store. Call it a few times a second. */
   refresh(): Promise<void>;
+  /** Serves these entries from now on. */
+  replaceEntries(entries: readonly ModelEntry[]): Promise<void>;
 }
 
 export interface CatalogDependencies {
@@ -79,7 +81,8 @@ const isAllowedModel = (patterns: readonly string[], { slug }: ModelEntry): bool
   patterns.length === 0 || patterns.some((pattern) => matchesPattern(slug, pattern));
 
 export async function createCatalog(dependencies: CatalogDependencies): Promise<CatalogService> {
-  const { entries, lifecycles, revisions, serving, clock } = dependencies;
+  const { lifecycles, revisions, serving, clock } = dependencies;
+  let { entries } = dependencies;
   const aliases = new Map(dependencies.aliases?.map(({ name, model }) => [name, model]));
   let models = new Map<string, ModelEntry>();
   let revision = -1;
@@ -222,6 +225,10 @@ export async function createCatalog(dependencies: CatalogDependencies): Promise<
       }
       await reload();
       return entry;
+    },
+    async replaceEntries(replaced) {
+      entries = replaced;
+      await reload();
     },
     async refresh() {
       const current = (await revisions.current()).models;

@@ -1,7 +1,11 @@
 import { join } from 'node:path';
 import { type Static, Type } from 'typebox';
+import type { EngineTask } from '../../domain/model.ts';
 import { count, type Driver, ENCODER_PLACES, fileName, PROCESS_BYTES, totalFileBytes } from '../driver.ts';
-import { readGgufHeader } from './gguf-header.ts';
+import { type GgufHeader, readGgufHeader } from './gguf-header.ts';
+
+/** llama.cpp's number for it. */
+const RANKING = 4;
 
 const fields = { model: fileName };
 const options = Type.Object(fields);
@@ -25,6 +29,12 @@ const CACHE_BYTES_PER_TOKEN = 32 * 1024;
 /** Where node-llama-cpp looks for the system's libraries and for GPU drivers. */
 const LIBRARIES = ['/lib', '/lib64', '/usr', '/opt/cuda', '/opt/rocm', '/etc/os-release'];
 
+/** Encoders name a way of pooling; rerankers the one that ranks. */
+function taskOf({ architecture, poolingType }: GgufHeader): EngineTask {
+  if (poolingType === RANKING) return 'cross-encoder';
+  return poolingType !== undefined || architecture.includes('bert') ? 'embedding' : 'chat';
+}
+
 /** GGUF models. */
 export const llama = {
   name: 'llama',
@@ -46,7 +56,8 @@ export const llama = {
     },
     facts({ options: { model } }, directory) {
       const header = readGgufHeader(join(directory, model));
-      return { contextLength: header?.contextLength, dimensions: header?.embeddingLength };
+      const { contextLength, embeddingLength: dimensions } = header ?? {};
+      return { contextLength, dimensions, task: header && taskOf(header) };
     },
     async memoryBytes({ options: { model } }, { directory, layout, contextLength }) {
       const weightsBytes = await totalFileBytes(directory, [model, `${model}_data`]);

@@ -5,6 +5,8 @@ export interface GgufHeader {
   architecture: string;
   contextLength: number | undefined;
   embeddingLength: number | undefined;
+  /** How vectors of tokens become one, in llama.cpp's numbers. Absent in models that generate. */
+  poolingType: number | undefined;
 }
 
 const MAGIC = 'GGUF';
@@ -109,12 +111,15 @@ function parse(cursor: ReturnType<typeof createCursor>): GgufHeader | undefined 
     else if (type === UNSIGNED_32) numbers.set(key, cursor.unsigned32());
     else if (type === UNSIGNED_64) numbers.set(key, cursor.unsigned64());
     else cursor.skip(type);
-    if (numbers.has(`${architecture}.context_length`) && numbers.has(`${architecture}.embedding_length`)) break;
+    const isKnown = numbers.has(`${architecture}.context_length`) && numbers.has(`${architecture}.embedding_length`);
+    // The vocabulary follows the fields of the architecture.
+    if (isKnown && key.startsWith('tokenizer.')) break;
   }
   if (architecture === undefined) return undefined;
   return {
     architecture,
     contextLength: numbers.get(`${architecture}.context_length`),
     embeddingLength: numbers.get(`${architecture}.embedding_length`),
+    poolingType: numbers.get(`${architecture}.pooling_type`),
   };
 }

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type Static, Type } from 'typebox';
+import type { EngineTask } from '../../domain/model.ts';
 import { count, type Driver, ENCODER_PLACES, fileName, PROCESS_BYTES, totalFileBytes } from '../driver.ts';
 
 const encoder = {
@@ -59,6 +60,13 @@ function readConfig(directory: string): Readonly<Record<string, unknown>> | unde
 /** As exported by the usual tools, the fastest first. */
 const MODEL_FILES = ['model_quantized.onnx', 'model.onnx', 'onnx/model_quantized.onnx', 'onnx/model.onnx'];
 
+function taskOf({ architectures, model_type: type }: Readonly<Record<string, unknown>>): EngineTask {
+  if (type === 'whisper') return 'transcription';
+  const ranks =
+    Array.isArray(architectures) && architectures.some((each) => `${each}`.endsWith('ForSequenceClassification'));
+  return ranks ? 'cross-encoder' : 'embedding';
+}
+
 export const onnx = {
   name: 'onnx',
   tasks: {
@@ -86,7 +94,11 @@ export const onnx = {
     },
     facts({ options: { model } }, directory) {
       const config = readConfig(directory) ?? readConfig(join(directory, dirname(model)));
-      return { contextLength: positions(config?.max_position_embeddings), dimensions: positive(config?.hidden_size) };
+      return {
+        contextLength: positions(config?.max_position_embeddings),
+        dimensions: positive(config?.hidden_size),
+        task: config && taskOf(config),
+      };
     },
     async memoryBytes({ task, options: { model, decoder } }, { directory, layout }) {
       const files = [model, `${model}_data`, ...(decoder === undefined ? [] : [decoder])];

@@ -1,12 +1,75 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
+import { MODALITIES } from '../../../../domain/model.ts';
+import type { AddedModelsService } from '../../../../services/added-models.ts';
 import type { CatalogService } from '../../../../services/catalog.ts';
 import { commonErrors } from '../../../answer/error-schema.ts';
 import { Model, toWire } from '../../models/schema.ts';
 import { config, tags } from '../admin-routes.ts';
 import { CLOSED } from '../schema.ts';
 
-export const adminModelRoutes: FastifyPluginAsyncTypebox<{ catalog: CatalogService }> = async (server, { catalog }) => {
+export interface AdminModelsDependencies {
+  catalog: CatalogService;
+  addedModels: AddedModelsService;
+}
+
+const NewModel = Type.Object(
+  {
+    source: Type.String({
+      minLength: 1,
+      maxLength: 2000,
+      description:
+        '`hf:owner/repo:Q4_K_M`, the path of a GGUF file or of a folder with an ONNX model on the server, or the address of an upstream such as `http://host:8000/v1`',
+    }),
+    slug: Type.Optional(Type.String({ maxLength: 200, description: 'Chosen from the source by default' })),
+    modality: Type.Optional(Type.Enum([...MODALITIES], { description: 'Found out by default' })),
+    context_length: Type.Optional(Type.Integer({ minimum: 1, description: 'Found out by default' })),
+    dimensions: Type.Optional(Type.Integer({ minimum: 1, description: 'Of the vectors; found out by default' })),
+    name: Type.Optional(Type.String({ minLength: 1, description: 'The name that the upstream has for the model' })),
+  },
+  CLOSED,
+);
+
+export const adminModelRoutes: FastifyPluginAsyncTypebox<AdminModelsDependencies> = async (
+  server,
+  { catalog, addedModels },
+) => {
+  server.post(
+    '/admin/models',
+    {
+      config,
+      schema: {
+        summary: 'Add a model to the catalog and serve it at once',
+        tags,
+        body: NewModel,
+        response: { 200: Model, ...commonErrors },
+      },
+    },
+    async ({ body: { source, context_length: contextLength, ...options } }) => {
+      const slug = await addedModels.add(source, { ...options, contextLength });
+      return toWire(catalog.get(slug), { forOperators: true });
+    },
+  );
+
+  // The wildcard accepts the slash of a slug, plain or as %2F.
+  server.delete(
+    '/admin/models/*',
+    {
+      config,
+      schema: {
+        summary: 'Remove a model that was added',
+        tags,
+        params: Type.Object({ '*': Type.String({ description: 'Slug' }) }),
+        response: { 200: Type.Object({ id: Type.String(), deleted: Type.Literal(true) }), ...commonErrors },
+      },
+    },
+    async ({ params }) => {
+      const slug = params['*'];
+      await addedModels.remove(slug);
+      return { id: slug, deleted: true as const };
+    },
+  );
+
   const reference = Type.String({ minLength: 1, description: 'Slug, or slug@version' });
 
   server.post(

@@ -1,0 +1,40 @@
+import { isAbsolute, resolve } from 'node:path';
+
+/** What `models add` was given. */
+export type ModelLocation =
+  | { kind: 'hub'; repo: string; revision: string; file: string | undefined }
+  | { kind: 'path'; path: string }
+  | { kind: 'upstream'; url: string };
+
+export class AddError extends Error {
+  override readonly name = 'AddError';
+}
+
+const HUB = /^hf:([^/:@\s]+\/[^/:@\s]+)(?::([^@\s]+))?(?:@([^@\s]+))?$/;
+
+/** `hf:owner/repo[:Q4_K_M or file.gguf][@revision]`, a path, or the address of a server with `/v1`. */
+export function parseLocation(text: string, workingDirectory: string): ModelLocation {
+  if (/^https?:\/\//.test(text)) {
+    if (!URL.canParse(text)) throw new AddError(`'${text}' is not an address such as http://127.0.0.1:8000/v1`);
+    const { origin, pathname } = new URL(text);
+    const path = pathname.replace(/\/+$/, '');
+    return { kind: 'upstream', url: `${origin}${path === '' ? '/v1' : path}` };
+  }
+  if (text.startsWith('hf:')) {
+    const [, repo, file, revision = 'main'] = HUB.exec(text) ?? [];
+    if (repo === undefined) throw new AddError(`'${text}' is not of the form hf:Qwen/Qwen3-4B-GGUF:Q4_K_M`);
+    return { kind: 'hub', repo, revision, file };
+  }
+  return { kind: 'path', path: isAbsolute(text) ? text : resolve(workingDirectory, text) };
+}
+
+/** A slug from names that other places use: `Qwen/Qwen3-4B` → `qwen/qwen3-4b`. */
+export function slugFrom(provider: string, name: string): string {
+  const part = (text: string) =>
+    text
+      .toLowerCase()
+      .replace(/[^a-z0-9._-]+/g, '-')
+      .replace(/^[^a-z0-9]+/, '')
+      .slice(0, 90);
+  return `${part(provider) || 'local'}/${part(name) || 'model'}`;
+}

@@ -1,0 +1,177 @@
+import type { Modality } from '../../domain/model.ts';
+import { MODALITIES } from '../../domain/model.ts';
+import { type AddOptions, type ModelDraft, modalityFromName, withoutUndefined } from './draft.ts';
+import { AddError, slugFrom } from './reference.ts';
+
+export interface UpstreamConnection {
+  fetch: typeof fetch;
+  apiKey?: string | undefined;
+  signal?: AbortSignal | undefined;
+}
+
+interface ListedModel {
+  id: string;
+  owned_by?: string;
+  /** vLLM. */
+  max_model_len?: number;
+  /** llama-server. */
+  meta?: { n_ctx_train?: number; n_embd?: number };
+  /** Another Baobab. */
+  modality?: string;
+  context_length?: number;
+  dimensions?: number | null;
+}
+
+interface Facts {
+  kind: 'openai' | 'vllm' | 'tei' | 'llama-server' | 'ollama' | 'baobab';
+  modality?: Modality | undefined;
+  contextLength?: number | undefined;
+  dimensions?: number | undefined;
+}
+
+type Json = Record<string, unknown>;
+const TIMEOUT_MS = 10_000;
+const isJson = (value: unknown): value is Json => typeof value === 'object' && value !== null;
+
+function client(url: string, { fetch: send, apiKey, signal }: UpstreamConnection) {
+  const headers = {
+    'content-type': 'application/json',
+    ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
+  };
+  async function call(address: string, body?: object): Promise<{ status: number; json: unknown }> {
+    const answer = await send(address, {
+      headers,
+      signal: AbortSignal.any([AbortSignal.timeout(TIMEOUT_MS), ...(signal ? [signal] : [])]),
+      ...(body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }),
+    });
+    const text = await answer.text();
+    try {
+      return { status: answer.status, json: JSON.parse(text) };
+    } catch {
+      return { status: answer.status, json: undefined };
+    }
+  }
+  const root = url.replace(/\/v1$/, '');
+  return {
+    call,
+    /** The answer of an endpoint that only some servers have. */
+    async probe(path: string, body?: object): Promise<Json | undefined> {
+      const { status, json } = await call(`${root}${path}`, body).catch(() => ({ status: 0, json: undefined }));
+      return status === 200 && isJson(json) ? json : undefined;
+    },
+  };
+}
+
+type Client = ReturnType<typeof client>;
+
+async function listModels(url: string, { call }: Client): Promise<ListedModel[]> {
+  let answer: Awaited<ReturnType<Client['call']>>;
+  try {
+    answer = await call(`${url}/models`);
+  } catch (error) {
+    const { cause, message } = error as Error;
+    throw new AddError(`${url} cannot be reached: ${(cause as Error | undefined)?.message ?? message}`);
+  }
+  if (answer.status === 401 || answer.status === 403) {
+    throw new AddError(`${url} wants a key; put it into a file and add --upstream-key-file FILE`);
+  }
+  const { data } = isJson(answer.json) ? answer.json : {};
+  return Array.isArray(data) ? data.filter((each): each is ListedModel => typeof each?.id === 'string') : [];
+}
+
+const number = (value: unknown): number | undefined =>
+  typeof value === 'number' && Number.isInteger(value) && value > 0 ? value : undefined;
+
+/** TEI's `model_type` is `{"embedding": {…}}` or `{"reranker": {…}}`. */
+function teiFacts(info: Json): Facts {
+  const type = isJson(info.model_type) ? Object.keys(info.model_type)[0] : info.model_type;
+  const modality = type === 'embedding' ? 'embedding' : 'rerank';
+  return { kind: 'tei', modality, contextLength: number(info.max_input_length) };
+}
+
+function ollamaFacts(shown: Json | undefined): Facts {
+  const info = isJson(shown?.model_info) ? shown.model_info : {};
+  const value = (ending: string) => number(Object.entries(info).find(([name]) => name.endsWith(ending))?.[1]);
+  const abilities = Array.isArray(shown?.capabilities) ? shown.capabilities : [];
+  return {
+    kind: 'ollama',
+    modality: abilities.includes('embedding') ? 'embedding' : abilities.includes('completion') ? 'chat' : undefined,
+    contextLength: value('.context_length'),
+    dimensions: value('.embedding_length'),
+  };
+}
+
+/** Finds out which server it is by endpoints that only this one has. */
+async function factsOf(model: ListedModel, { probe }: Client): Promise<Facts> {
+  const modality = MODALITIES.find((each) => each === model.modality);
+  if (modality !== undefined) {
+    const { context_length: contextLength, dimensions } = model;
+    return { kind: 'baobab', modality, contextLength, dimensions: dimensions ?? undefined };
+  }
+  if (model.owned_by === 'vllm' || model.max_model_len !== undefined) {
+    return { kind: 'vllm', contextLength: model.max_model_len };
+  }
+  if ((await probe('/api/version')) !== undefined) return ollamaFacts(await probe('/api/show', { model: model.id }));
+  if (model.owned_by === 'llamacpp' || (await probe('/props')) !== undefined) {
+    return { kind: 'llama-server', contextLength: number(model.meta?.n_ctx_train), dimensions: model.meta?.n_embd };
+  }
+  return { kind: 'openai' };
+}
+
+async function vectorLength(url: string, name: string, { call }: Client): Promise<number | undefined> {
+  const { json } = await call(`${url}/embeddings`, { model: name, input: 'length' }).catch(() => ({ json: undefined }));
+  const [first] = isJson(json) && Array.isArray(json.data) ? json.data : [];
+  return Array.isArray(first?.embedding) ? first.embedding.length : undefined;
+}
+
+function choose(models: readonly ListedModel[], url: string, name: string | undefined): ListedModel {
+  if (models.length === 0) throw new AddError(`${url}/models lists no models`);
+  const found = name === undefined && models.length === 1 ? models[0] : models.find(({ id }) => id === name);
+  if (found !== undefined) return found;
+  const names = models.map(({ id }) => id).join(', ');
+  throw new AddError(
+    name === undefined
+      ? `${url} serves several models; add --name with one of: ${names}`
+      : `${url} has no model '${name}'; it has: ${names}`,
+  );
+}
+
+/** A model that another server runs. */
+export async function draftUpstreamModel(
+  url: string,
+  options: AddOptions,
+  connection: UpstreamConnection,
+): Promise<ModelDraft> {
+  const upstream = client(url, connection);
+  // TEI lists no models in most versions.
+  const info = await upstream.probe('/info');
+  const isTei = info !== undefined && typeof info.model_id === 'string' && 'model_type' in info;
+  const model = isTei ? { id: String(info.model_id) } : choose(await listModels(url, upstream), url, options.name);
+  const facts = isTei ? teiFacts(info) : await factsOf(model, upstream);
+  const modality = options.modality ?? facts.modality ?? modalityFromName(model.id);
+  const [provider, ...rest] = model.id.includes('/') ? model.id.split('/') : ['local', model.id];
+  const slug = options.slug ?? slugFrom(provider ?? 'local', rest.join('-'));
+  const dimensions =
+    modality === 'embedding'
+      ? (options.dimensions ?? (await vectorLength(url, model.id, upstream)) ?? facts.dimensions)
+      : undefined;
+  if (modality === 'embedding' && dimensions === undefined) {
+    throw new AddError(`${url} does not say how long its vectors are; add --dimensions 768 with the right number`);
+  }
+  return {
+    entry: withoutUndefined({
+      slug,
+      modality,
+      description: `${model.id} on ${new URL(url).host}, added with models add`,
+      context_length: options.contextLength ?? facts.contextLength,
+      dimensions,
+    }),
+    upstream: withoutUndefined({
+      model: slug,
+      url,
+      kind: facts.kind,
+      name: model.id,
+      api_key_file: options.apiKeyFile,
+    }),
+  };
+}

@@ -1,0 +1,74 @@
+import { resolve } from 'node:path';
+import { AddError } from '../catalog/adding/reference.ts';
+import { addModel, removeModel } from '../compose/added-models.ts';
+import { askCatalogReload } from '../control/client.ts';
+import { MODALITIES, type Modality } from '../domain/model.ts';
+import { type CommandContext, CommandFailed, OptionError } from './command.ts';
+import { integerOption } from './options.ts';
+
+const text = { type: 'string' } as const;
+
+export const ADD_OPTIONS = {
+  slug: text,
+  modality: text,
+  'context-length': text,
+  dimensions: text,
+  name: text,
+  'upstream-key-file': text,
+} as const;
+
+type AddValues = { [Option in keyof typeof ADD_OPTIONS]?: string | undefined };
+
+function modalityOption(given: string | undefined): Modality | undefined {
+  const found = MODALITIES.find((each) => each === given);
+  if (given !== undefined && found === undefined) {
+    throw new OptionError(`--modality must be one of ${MODALITIES.join(', ')}, not '${given}'`);
+  }
+  return found;
+}
+
+/** Tells a running server, and says when the model can be used. */
+async function announce({ config }: CommandContext): Promise<string> {
+  const answer = await askCatalogReload(config.dataDir);
+  if (answer === undefined) return 'no server is running; the next start reads it';
+  if (answer.problem === undefined) return 'the running server has it now';
+  throw new CommandFailed(`the running server could not read the catalog again: ${answer.problem}`);
+}
+
+export async function addToCatalog(source: string, values: AddValues, context: CommandContext): Promise<string> {
+  const { config, env, print, warn } = context;
+  const keyFile = values['upstream-key-file'];
+  const options = {
+    slug: values.slug,
+    modality: modalityOption(values.modality),
+    contextLength: integerOption('context-length', values['context-length']),
+    dimensions: integerOption('dimensions', values.dimensions),
+    name: values.name,
+    apiKeyFile: keyFile === undefined ? undefined : resolve(keyFile),
+  };
+  warn?.(`looking at ${source}`);
+  try {
+    const { entry, upstream } = await addModel(source, options, { config, env });
+    const facts = [
+      entry.modality,
+      entry.context_length === undefined ? '' : `context ${entry.context_length}`,
+      entry.dimensions === undefined ? '' : `${entry.dimensions} dimensions`,
+      upstream === undefined ? '' : `${upstream.kind} at ${upstream.url}`,
+    ];
+    print(`added ${entry.slug} (${facts.filter((fact) => fact !== '').join(', ')}); ${await announce(context)}`);
+    if ((entry.source as { kind?: string } | undefined)?.kind === 'hf') {
+      print(`its weights are fetched when it is first used, or now with 'baobab models pull ${entry.slug}'`);
+    }
+    return entry.slug;
+  } catch (error) {
+    throw error instanceof AddError ? new CommandFailed(`cannot add it: ${error.message}`) : error;
+  }
+}
+
+/** Takes added models out of the catalog. Returns those that were. */
+export async function removeFromCatalog(slugs: readonly string[], context: CommandContext): Promise<string[]> {
+  const removed: string[] = [];
+  for (const slug of slugs) if (await removeModel(slug, context.config)) removed.push(slug);
+  if (removed.length > 0) context.print(`removed ${removed.join(', ')} from the catalog; ${await announce(context)}`);
+  return removed;
+}
