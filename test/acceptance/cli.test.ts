@@ -76,8 +76,8 @@ describe('keys beside a running server', () => {
       code: 'model_not_allowed',
     });
     const { stdout } = await baobab(server.dataDir, ['keys', 'list', '--account', 'team']);
-    expect(stdout).toMatch(/^ID +KEY +NAME +ACCOUNT +STATE +LAST USED +LIMITS +MODELS +SCOPES\n/);
-    expect(stdout).toMatch(new RegExp(`^${id} .* narrow +team +active +\\S+ +- +qwen/\\* +chat,`, 'm'));
+    expect(stdout).toMatch(/^ID +KEY +NAME +ACCOUNT +STATE +LAST USED +LIMITS +SPENT THIS MONTH +MODELS +SCOPES\n/);
+    expect(stdout).toMatch(new RegExp(`^${id} .* narrow +team +active +\\S+ +- +\\$0 +qwen/\\* +chat,`, 'm'));
     expect(stdout).not.toContain(secret);
     const keys = await baobabJson<KeyAnswer[]>(server.dataDir, ['keys', 'list', '--account', 'team']);
     expect(keys).toMatchObject([{ id, name: 'narrow', allowed_models: ['qwen/*'] }]);
@@ -103,9 +103,9 @@ describe('keys beside a running server', () => {
       return { status: answer.status, rpm: limit('requests'), tpm: limit('tokens') };
     };
     expect(await embed()).toMatchObject({ status: 403 });
-    const changed = await baobab(server.dataDir, ['keys', 'update', id, '--models', 'none', '--rpm', '600']);
-    expect(changed.stdout).toMatch(/ old +changing +active .* 600 rpm, 9000 tpm +- +chat,/);
-    await expectSeen(embed, { status: 200, rpm: 600, tpm: 9_000 });
+    const changed = await baobab(server.dataDir, ['keys', 'update', id, '--models', 'none', '--rpm', '400']);
+    expect(changed.stdout).toMatch(/ old +changing +active .* 400 rpm, 9000 tpm .*- +chat,/);
+    await expectSeen(embed, { status: 200, rpm: 400, tpm: 9_000 });
     const renamed = ['keys', 'update', id, '--rpm', 'none', '--name', 'new'];
     expect(await baobabJson<KeyAnswer>(server.dataDir, renamed)).toMatchObject({ id, rpm: null, name: 'new' });
     await expectSeen(embed, { status: 200, rpm: 500, tpm: 9_000 });
@@ -113,7 +113,8 @@ describe('keys beside a running server', () => {
     expect(account.stdout).toMatch(
       /^ID +NAME +STATE +LIMITS +RETENTION +CREATED\n\S+ +changing +active +700 rpm, 8000 tpm +- /,
     );
-    await expectSeen(embed, { status: 200, rpm: 700, tpm: 9_000 });
+    // The smaller of the two limits.
+    await expectSeen(embed, { status: 200, rpm: 700, tpm: 8_000 });
     await baobabJson(server.dataDir, ['accounts', 'update', 'changing', '--monthly-budget', '0']);
     await expectSeen(async () => (await embed()).status, 429);
     await baobabJson(server.dataDir, ['accounts', 'update', 'changing', '--monthly-budget', 'none']);

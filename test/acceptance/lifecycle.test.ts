@@ -131,7 +131,13 @@ describe('a data directory', () => {
   it('that cannot be used is refused with a message', async () => {
     const file = join(directory, 'a-file');
     await writeFile(file, '');
-    const { exitCode, stderr } = await baobab(directory, ['keys', 'list', '--data-dir', join(file, 'below')]);
+    const { exitCode, stderr } = await baobab(directory, [
+      'accounts',
+      'create',
+      'team',
+      '--data-dir',
+      join(file, 'below'),
+    ]);
     expect(exitCode).toBe(1);
     expect(stderr).toMatch(/The data directory .* cannot be used \(ENOTDIR\)/);
   });
