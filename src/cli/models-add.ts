@@ -28,10 +28,10 @@ function modalityOption(given: string | undefined): Modality | undefined {
 }
 
 /** Tells a running server, and says when the model can be used. */
-async function announce({ config }: CommandContext): Promise<string> {
+async function announce({ config }: CommandContext, now: string): Promise<string> {
   const answer = await askCatalogReload(config.dataDir);
-  if (answer === undefined) return 'no server is running; the next start reads it';
-  if (answer.problem === undefined) return 'the running server has it now';
+  if (answer === undefined) return 'no server is running';
+  if (answer.problem === undefined) return now;
   throw new CommandFailed(`the running server could not read the catalog again: ${answer.problem}`);
 }
 
@@ -55,7 +55,9 @@ export async function addToCatalog(source: string, values: AddValues, context: C
       entry.dimensions === undefined ? '' : `${entry.dimensions} dimensions`,
       upstream === undefined ? '' : `${upstream.kind} at ${upstream.url}`,
     ];
-    print(`added ${entry.slug} (${facts.filter((fact) => fact !== '').join(', ')}); ${await announce(context)}`);
+    print(
+      `added ${entry.slug} (${facts.filter((fact) => fact !== '').join(', ')}); ${await announce(context, 'the running server serves it now')}`,
+    );
     if ((entry.source as { kind?: string } | undefined)?.kind === 'hf') {
       print(`its weights are fetched when it is first used, or now with 'baobab models pull ${entry.slug}'`);
     }
@@ -69,6 +71,9 @@ export async function addToCatalog(source: string, values: AddValues, context: C
 export async function removeFromCatalog(slugs: readonly string[], context: CommandContext): Promise<string[]> {
   const removed: string[] = [];
   for (const slug of slugs) if (await removeModel(slug, context.config)) removed.push(slug);
-  if (removed.length > 0) context.print(`removed ${removed.join(', ')} from the catalog; ${await announce(context)}`);
+  if (removed.length > 0)
+    context.print(
+      `removed ${removed.join(', ')} from the catalog; ${await announce(context, 'the running server has stopped serving it')}`,
+    );
   return removed;
 }

@@ -9,6 +9,7 @@ import type { ResolvedConfig } from '../config/load.ts';
 import { drivers } from '../engines/drivers.ts';
 import { errors } from '../errors/errors.ts';
 import { createProxyFetch } from '../models/sources/proxy-fetch.ts';
+import { systemClock as clock } from '../runtime/clock.ts';
 import type { AddedModelsService } from '../services/added-models.ts';
 import { catalogEntries } from './storage.ts';
 import type { Environment } from './weights.ts';
@@ -22,8 +23,10 @@ export interface AddContext {
 /** Looks at the model, writes its catalog entry and, for an upstream, where it runs. Throws `AddError`. */
 export async function addModel(source: string, options: AddOptions, context: AddContext): Promise<ModelDraft> {
   const { config } = context;
-  const draft = await inspect(source, options, context);
-  const { slug, modality } = draft.entry;
+  const { entry, upstream } = await inspect(source, options, context);
+  const { slug, modality } = entry;
+  // The day of the addition is its version, so that a later addition can be told from it.
+  const draft = { entry: { ...entry, created: new Date(clock.now()).toISOString().slice(0, 10) }, upstream };
   const folders = addedFolders(config.dataDir);
   if (isAdded(folders, slug)) {
     throw new AddError(

@@ -39,11 +39,13 @@ const chat = async (model: string) => {
 it('serves an upstream that a command adds, without a restart, until it is removed', async () => {
   expect(await chat('acme/added')).toBe(404);
   const printed = await models('add', upstream.url, '--slug', 'acme/added', '--modality', 'chat');
-  expect(printed).toMatch(/^added acme\/added \(chat, .*\); the running server has it now$/m);
+  expect(printed).toMatch(/^added acme\/added \(chat, .*\); the running server serves it now$/m);
   expect(await chat('acme/added')).toBe(200);
   expect(await models('list')).toContain('acme/added');
   await expect(models('add', upstream.url, '--slug', 'acme/added')).rejects.toThrow('acme/added was added already');
-  expect(await models('remove', 'acme/added')).toContain('removed acme/added from the catalog');
+  expect(await models('remove', 'acme/added')).toContain(
+    'removed acme/added from the catalog; the running server has stopped serving it',
+  );
   expect(await chat('acme/added')).toBe(404);
 });
 
