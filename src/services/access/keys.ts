@@ -7,6 +7,7 @@ import { errors } from '../../errors/errors.ts';
 import { type FieldPath, fieldText } from '../../errors/fields.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { KeyRepository } from '../../ports/repositories.ts';
+import { DuplicateError } from '../../ports/store-errors.ts';
 import { isAddressRange } from '../../runtime/addresses.ts';
 import { createId } from '../../runtime/ids.ts';
 import { type AccountsService, checkNotDeleted } from './accounts.ts';
@@ -100,6 +101,18 @@ export function createKeys({ accounts, keys, clock }: KeysDependencies): KeysSer
     }
   }
 
+  /** Several servers may start on one empty store: the first one creates it. */
+  async function defaultAccount(): Promise<Account> {
+    const find = () => accounts.find('default');
+    try {
+      return (await find()) ?? (await accounts.create('default'));
+    } catch (error) {
+      const created = await find();
+      if (created === undefined) throw error;
+      return created;
+    }
+  }
+
   return {
     async createKey(account, options) {
       checkRights(options);
@@ -143,8 +156,14 @@ export function createKeys({ accounts, keys, clock }: KeysDependencies): KeysSer
           'The configured first key looks like a Baobab key, but its checksum is wrong.',
         );
       }
-      const account = (await accounts.find('default')) ?? (await accounts.create('default'));
-      return issue(account, { name: 'first key', scopes: SCOPES }, givenSecret);
+      const account = await defaultAccount();
+      try {
+        return await issue(account, { name: 'first key', scopes: SCOPES }, givenSecret);
+      } catch (error) {
+        // Another server that shares the store has made the same key meanwhile.
+        if (error instanceof DuplicateError && (await keys.list({})).length > 0) return undefined;
+        throw error;
+      }
     },
   };
 }
