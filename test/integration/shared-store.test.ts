@@ -1,0 +1,151 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtempDisposable, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Client } from 'pg';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { API_KEY, type RunningServer, startServer } from '../acceptance/start-server.ts';
+import { type FakeUpstream, startFakeUpstream } from '../fixtures/fake-upstream.ts';
+import { PASSWORD, type PostgresServer, postgresMissing, startPostgres } from '../fixtures/postgres-server.ts';
+
+const MODEL = 'intfloat/e5-mistral-7b-instruct';
+const LANES = 6;
+const ANSWERS_BEFORE_THE_KILL = 60;
+/** Fewer words belong to requests without an idempotency key. */
+const WORDS_OF_KEYED = 50;
+
+if (postgresMissing !== undefined) console.warn(postgresMissing);
+
+const post = (server: RunningServer, path: string, body: object, { secret = API_KEY, key = '' } = {}) =>
+  fetch(`${server.address}${path}`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${secret}`,
+      'content-type': 'application/json',
+      ...(key !== '' && { 'idempotency-key': key }),
+    },
+    body: JSON.stringify(body),
+  });
+
+const embed = (server: RunningServer, words: number, options: { secret?: string; key?: string } = {}) =>
+  post(server, '/v1/embeddings', { model: MODEL, input: Array.from({ length: words }, () => 'w').join(' ') }, options);
+
+/** Repeats a request for up to a second, until it has the awaited status. Returns the last one. */
+async function statusWithinASecond(awaited: number, server: RunningServer, secret: string): Promise<number> {
+  const start = performance.now();
+  for (;;) {
+    const answer = await embed(server, 1, { secret });
+    await answer.arrayBuffer();
+    if (answer.status === awaited || performance.now() - start > 1_000) return answer.status;
+  }
+}
+
+interface BilledRow {
+  billing_id: string;
+  request_id: string;
+  prompt_tokens: string;
+}
+
+describe.skipIf(postgresMissing !== undefined)('two servers on one PostgreSQL', () => {
+  let postgres: PostgresServer;
+  let upstream: FakeUpstream;
+  beforeAll(async () => {
+    [postgres, upstream] = await Promise.all([
+      startPostgres(),
+      startFakeUpstream('openai', { firstByteDelayMs: 5, contextLength: 100_000 }),
+    ]);
+  });
+  afterAll(() => Promise.all([postgres.stop(), upstream.close()]));
+
+  async function startTwo(directory: string): Promise<{ store: string; servers: [RunningServer, RunningServer] }> {
+    const store = await postgres.createDatabase();
+    const config = join(directory, 'shared.yaml');
+    await writeFile(
+      config,
+      [
+        'log: { level: info, format: json }',
+        'limits: { embedding: { rpm: 10000000, tpm: 1000000000 } }',
+        `upstreams: [{ model: ${MODEL}, url: ${upstream.url} }]`,
+      ].join('\n'),
+    );
+    // At the same time, on an empty database.
+    const start = () => startServer({ env: { BAOBAB_STORE: store }, args: ['--config', config] });
+    return { store, servers: await Promise.all([start(), start()]) };
+  }
+
+  async function billed(store: string): Promise<BilledRow[]> {
+    const client = new Client(store);
+    await client.connect();
+    const { rows } = await client
+      .query<BilledRow>('select billing_id, request_id, prompt_tokens from ledger')
+      .finally(() => client.end());
+    return rows;
+  }
+
+  it('change keys for each other within a second', async () => {
+    await using directory = await mkdtempDisposable(join(tmpdir(), 'baobab-shared-'));
+    const { servers } = await startTwo(directory.path);
+    await using first = servers[0];
+    await using second = servers[1];
+    const created = await post(first, '/v1/admin/keys', { account: 'default', name: 'new' });
+    const { id, secret } = (await created.json()) as { id: string; secret: string };
+    expect(await statusWithinASecond(200, second, secret)).toBe(200);
+    expect((await post(first, `/v1/admin/keys/${id}/revoke`, {})).status).toBe(200);
+    expect(await statusWithinASecond(403, second, secret)).toBe(403);
+    for (const server of servers) expect(server.output()).not.toContain(PASSWORD);
+  });
+
+  it('bill every acknowledged request once when one of them is killed', async () => {
+    await using directory = await mkdtempDisposable(join(tmpdir(), 'baobab-shared-'));
+    const { store, servers } = await startTwo(directory.path);
+    await using victim = servers[0];
+    await using survivor = servers[1];
+    const acknowledged: string[] = [];
+    const keyed: { key: string; words: number }[] = [];
+    let [sent, isKilled] = [0, false];
+
+    async function ask(server: RunningServer, words: number, key?: string): Promise<void> {
+      sent += 1;
+      const answer = await embed(server, words, key === undefined ? {} : { key });
+      await answer.arrayBuffer();
+      expect(answer.status).toBe(200);
+      if (key === undefined) acknowledged.push(answer.headers.get('x-request-id') ?? '');
+    }
+    async function lane(server: RunningServer): Promise<void> {
+      while (!isKilled) await ask(server, 1 + (sent % 9));
+    }
+    /** Sends a request to the server that is killed and repeats it at the other one, as a load balancer's client does. */
+    async function keyedLane(): Promise<void> {
+      while (!isKilled) {
+        const request = { key: randomUUID(), words: WORDS_OF_KEYED + keyed.length };
+        keyed.push(request);
+        await ask(victim, request.words, request.key).catch(() => ask(survivor, request.words, request.key));
+      }
+    }
+    const lanes = Array.from({ length: LANES }, () => [
+      lane(survivor),
+      keyedLane(),
+      lane(victim).catch((error: unknown) => {
+        if (!(error instanceof TypeError)) throw error;
+      }),
+    ]).flat();
+    await expect.poll(() => acknowledged.length, { interval: 5 }).toBeGreaterThan(ANSWERS_BEFORE_THE_KILL);
+    await victim.kill();
+    isKilled = true;
+    await Promise.all(lanes);
+
+    const rows = await billed(store);
+    expect(new Set(rows.map((row) => row.billing_id)).size).toBe(rows.length);
+    expect(rows.length).toBeLessThanOrEqual(sent);
+    const requests = Map.groupBy(rows, (row) => row.request_id);
+    for (const id of acknowledged) expect(requests.get(id)).toHaveLength(1);
+    // Every word is a token, and the upstream adds two.
+    const tokens = rows.map((row) => Number(row.prompt_tokens)).filter((count) => count >= WORDS_OF_KEYED + 2);
+    expect(tokens.toSorted((a, b) => a - b)).toEqual(keyed.map(({ words }) => words + 2));
+
+    const usage = await fetch(`${survivor.address}/v1/usage?start=2026-01-01`, {
+      headers: { authorization: `Bearer ${API_KEY}` },
+    });
+    expect(await usage.json()).toMatchObject({ totals: { requests: rows.length } });
+  });
+});
