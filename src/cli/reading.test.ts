@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -75,4 +75,13 @@ it('mentions a server on another data directory', async () => {
   // Killed servers leave their entry behind.
   expect((await run(keysCommand, 'list')).warned).not.toContain(other);
   await withdraw();
+});
+
+it('looks for a configured store where it is, whatever the data directory holds', async () => {
+  const file = join(directory, 'store');
+  await writeFile(file, 'postgres://127.0.0.1:1/baobab');
+  dataDir = join(directory, 'fresh');
+  await expect(run(keysCommand, 'list', '--store-file', file)).rejects.toThrow(
+    'PostgreSQL at 127.0.0.1:1 cannot be reached (ECONNREFUSED)',
+  );
 });

@@ -12,7 +12,8 @@ async function serverElsewhere({ dataDir }: ResolvedConfig): Promise<string> {
 
 /** Opens the store for a command that changes nothing. Creates no store, because an empty one would hide a wrong directory. */
 export async function openForReading({ config, warn }: CommandContext): Promise<Administration> {
-  const elsewhere = await serverElsewhere(config);
+  // With a store elsewhere, the data directory does not decide what a command shows.
+  const elsewhere = config.store === undefined ? await serverElsewhere(config) : '';
   if (!hasStore(config)) {
     const hint = elsewhere === '' ? "'baobab serve' creates one, and --data-dir names another directory" : elsewhere;
     throw new CommandFailed(`there is no store in ${config.dataDir}; ${hint}`);
