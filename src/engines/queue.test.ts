@@ -1,5 +1,11 @@
-import { describe, expect, it } from 'vitest';
-import { createFairQueue, type QueueContext } from './queue.ts';
+import { afterEach, describe, expect, it } from 'vitest';
+import { createFairQueue, type FairQueue, type QueueContext } from './queue.ts';
+
+const queues: FairQueue<string>[] = [];
+// Timers of requests that still wait would fire during other tests.
+afterEach(() => {
+  for (const queue of queues.splice(0)) queue.rejectAll(new Error('the test is over'));
+});
 
 const context = (given: Partial<QueueContext> = {}): QueueContext => ({
   signal: new AbortController().signal,
@@ -19,6 +25,7 @@ function queueWithPlaces({ timeoutMs = 60_000, length = 8, uniform = false } = {
     retryAfterSeconds: () => 1,
     onDepth: (waiting) => depths.push(waiting),
   });
+  queues.push(queue);
   const served: string[] = [];
   let open = 0;
   let asked = 0;
@@ -64,10 +71,12 @@ describe('the order of a fair queue', () => {
     const { queue } = queueWithPlaces();
     const served: string[] = [];
     const ask = (name: string, possible: boolean) =>
-      void queue.wait(context({ keyId: name[0] ?? '' }), () => {
-        if (possible) served.push(name);
-        return possible ? name : undefined;
-      });
+      void queue
+        .wait(context({ keyId: name[0] ?? '' }), () => {
+          if (possible) served.push(name);
+          return possible ? name : undefined;
+        })
+        .catch(() => undefined);
     ask('a1', false);
     ask('a2', true);
     ask('b1', true);
