@@ -125,7 +125,8 @@ describe.skipIf(postgresMissing !== undefined)('postgres', () => {
     await expect(store.ledger.append([ledgerRow()])).rejects.toBeInstanceOf(StoreUnavailableError);
   });
 
-  describe('that cannot be used', () => {
+  // How a given server authenticates and encrypts is not known.
+  describe.skipIf(process.env.BAOBAB_TEST_POSTGRES_URL !== undefined)('that cannot be used', () => {
     const changed = async (change: (url: URL) => void): Promise<string> => {
       const url = new URL(await server.createDatabase());
       change(url);
