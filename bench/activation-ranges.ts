@@ -1,5 +1,5 @@
 /**
- * What `activation_ranges: token` brings and costs: how far a text's vector moves with its company, and time for each token.
+ * Measures `activation_ranges: token`: how much a text's vector depends on the rest of its batch, and the time per token.
  *
  *   node bench/activation-ranges.ts [slug] [rounds]
  */
@@ -62,10 +62,10 @@ for (const [at, session] of sessions.entries()) {
   const alone = await vectors(session, 1);
   const together = await vectors(session, BATCH);
   const cosines = alone.map((vector, index) => dot(vector, together[index] ?? vector));
-  const name = at === 0 ? 'one range a batch' : 'one range a token';
+  const name = at === 0 ? 'one range per batch' : 'one range per token';
   const moved = alone.filter((vector, index) => vector.some((value, i) => value !== together[index]?.[i])).length;
   console.log(
-    `${name}: ${moved} of ${alone.length} vectors differ between alone and a batch of ${BATCH}; ` +
+    `${name}: ${moved} of ${alone.length} vectors differ between alone and in a batch of ${BATCH}; ` +
       `smallest cosine ${Math.min(...cosines).toFixed(4)}, median ${median(cosines).toFixed(4)}`,
   );
 }
@@ -77,5 +77,5 @@ for (let round = 0; round < Number(rounds); round++) {
   }
 }
 const [batchRanges = [], tokenRanges = []] = seconds;
-console.log(`time of one range a token: ${(median(tokenRanges) / median(batchRanges)).toFixed(2)} times`);
+console.log(`one range per token takes ${(median(tokenRanges) / median(batchRanges)).toFixed(2)} times as long`);
 for (const session of sessions) await session[Symbol.asyncDispose]();

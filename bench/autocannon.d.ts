@@ -1,4 +1,4 @@
-/** The package has no types of its own; this is as much of it as the benchmarks use. */
+/** The package has no types. These cover what the benchmarks use. */
 declare module 'autocannon' {
   interface Options {
     url: string;

@@ -5,8 +5,8 @@ import { Pool } from 'undici';
 import { startServer } from '../test/acceptance/start-server.ts';
 
 /**
- * Lines of a batch against single requests to the embeddings endpoint, in one run on one server: the same texts, as many at a time.
- * Both take turns, because timings of a busy machine drift; the ratio is the median over the turns.
+ * Compares the lines of a batch with single requests to the embeddings endpoint, in one run on one server, with the same texts and
+ * concurrency. Both alternate, because timings on a busy machine drift. The ratio is the median over the turns.
  */
 const { values } = parseArgs({
   options: {
@@ -51,7 +51,7 @@ async function request(body: object): Promise<void> {
   if (answer.statusCode !== 200) throw new Error(`the endpoint answered ${answer.statusCode}`);
 }
 
-/** Requests a second. */
+/** Requests per second. */
 async function interactive(count: number): Promise<number> {
   let next = 0;
   const began = performance.now();
@@ -62,7 +62,7 @@ async function interactive(count: number): Promise<number> {
   return count / ((performance.now() - began) / 1000);
 }
 
-/** Milliseconds of single requests, one after the other, in order of size. */
+/** Sorted milliseconds of sequential requests. */
 async function latencies(count: number): Promise<number[]> {
   const found: number[] = [];
   for (let index = 0; index < count; index += 1) {
@@ -91,7 +91,7 @@ async function order(): Promise<string> {
   return id;
 }
 
-/** Lines a second, from the order to the output file: validation and finalizing included. */
+/** Lines per second from creation to the output file, with validation and finalizing. */
 async function batch(): Promise<number> {
   const began = performance.now();
   const id = await order();
@@ -125,7 +125,7 @@ try {
   const beside = await latencies(200);
   const { status } = await client.batches.retrieve(id);
   await client.batches.cancel(id).catch(() => {});
-  console.log(`single requests alone: ${shown(alone)}; beside a batch (${status}): ${shown(beside)}`);
+  console.log(`single requests alone: ${shown(alone)}; during a batch (${status}): ${shown(beside)}`);
 } finally {
   await pool.close();
 }

@@ -1,6 +1,6 @@
 /**
- * What the hand-written parts of body reading and writing gain over the platform's own, in one process:
- * large JSON in slices against `JSON.parse`, float text against `JSON.stringify`, and small bodies against Fastify's own parser.
+ * Compares our hand-written body reading and writing with the platform's, in one process: large JSON in slices with `JSON.parse`,
+ * float text with `JSON.stringify`, and small bodies with Fastify's parser.
  *
  *   node bench/bodies.ts [slices] [floats] [small]
  */
@@ -16,7 +16,7 @@ import { median, printConditions } from './measure.ts';
 const ROUNDS = 7;
 const CHUNK_BYTES = 65_536;
 
-/** Items that differ, as real ones do, up to a length. */
+/** Distinct items, as in real bodies, up to a length. */
 function list(bytes: number, item: (index: number) => string): string {
   const items: string[] = [];
   for (let length = 0; length < bytes; length += (items.at(-1)?.length ?? 0) + 1) items.push(item(items.length));
@@ -114,7 +114,7 @@ const REQUEST = `POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\
 const LIMIT_BYTES = 33_554_432;
 const REQUESTS = 10_000;
 
-/** Processor time for each request, one after the other on one connection; the client's share is the same for every server. */
+/** Processor time per sequential request on one connection. The client's share is the same for every server. */
 async function microsecondsOf(server: FastifyInstance): Promise<number> {
   server.post('/', async (request) => request.body);
   const { port, hostname } = new URL(await server.listen({ port: 0, host: '127.0.0.1' }));

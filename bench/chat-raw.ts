@@ -1,7 +1,7 @@
 /**
- * node-llama-cpp driven directly, all sequences in one context, against the same weights through the driver: time to first
- * token and tokens a second for 1, 4 and 8 streams, one thread, in one process and in turns. A second table is the prefix cache.
- * `node bench/chat-raw.ts [slug] [rounds] [tokens]`. CPU time bears other load on the machine better than the clock does.
+ * Compares node-llama-cpp, with all sequences in one context, with our driver on the same weights: time to first token and tokens
+ * per second for 1, 4 and 8 streams, one thread, alternating in one process. A second table shows the prefix cache.
+ * `node bench/chat-raw.ts [slug] [rounds] [tokens]`. CPU time is less affected by other load than wall time.
  */
 import { join } from 'node:path';
 import { getLlama, type LlamaContextSequence, LlamaLogLevel } from 'node-llama-cpp';
@@ -31,7 +31,7 @@ await using model = await load(spec);
 const question = (stream: number) => `Tell a story about ${stream + 2} trees.`;
 
 let calls = 0;
-/** A new account each time, so that no prefix is reused. */
+/** A new account each time, so no prefix is reused. */
 const context = (accountId = `account ${calls++}`): CallContext => ({
   requestId: 'bench',
   signal: new AbortController().signal,
@@ -58,7 +58,7 @@ async function rawStream(sequence: LlamaContextSequence, stream: number): Promis
 }
 
 async function driverStream(request: ChatRequest, call = context()): Promise<Stream & { cachedTokens: number }> {
-  if (!model.chat) throw new Error(`${slug} does not chat`);
+  if (!model.chat) throw new Error(`${slug} has no chat capability`);
   const start = performance.now();
   const result = { firstTokenMs: 0, tokens: 0, cachedTokens: 0 };
   for await (const event of model.chat.generate(request, call)) {
@@ -119,11 +119,11 @@ for (const streams of STREAMS) {
     ),
     'raw tokens/s': round(of(({ raw }) => raw.perSecond)),
     'driver tokens/s': round(of(({ driver }) => driver.perSecond)),
-    'ratio by clock': round(
+    'ratio by wall time': round(
       of(({ raw, driver }) => driver.perSecond / raw.perSecond),
       2,
     ),
-    'ratio by CPU': round(
+    'ratio by CPU time': round(
       of(({ raw, driver }) => driver.perCpuSecond / raw.perCpuSecond),
       2,
     ),

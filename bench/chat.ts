@@ -1,7 +1,7 @@
 /**
- * Streams of POST /v1/chat/completions against node-llama-cpp driven directly: the same weights, prompt tokens, sampling and threads.
- * Both sides take turns, and so does who begins. Then what the way through the service adds, with a prompt that both sides hold
- * already; and a second turn that shares a long prefix with the first one. `bench/remote.ts` is the part about upstreams.
+ * Compares streams of POST /v1/chat/completions with node-llama-cpp: the same weights, prompt tokens, sampling and threads. Both sides
+ * alternate, and take turns to go first. It then measures the latency that the service adds to a prompt both sides have cached, and
+ * a second turn that shares a long prefix with the first. `bench/remote.ts` measures upstreams.
  *
  *   node bench/chat.ts [--quick] [--rounds 5] [--tokens 48] [--threads 1] [--streams 1,4,8] [--parts streams,added,prefix]
  */
@@ -29,7 +29,7 @@ const maxTokens = Number(values.tokens ?? (values.quick ? 12 : 48));
 const parts = new Set(values.parts.split(','));
 const MODEL = 'tinyllama/tinyllama-1.1b-chat';
 const SEQUENCES = 8;
-/** Of one decoding step each: enough for a median to within a millisecond. */
+/** Each is one decoding step. Enough for a median exact to a millisecond. */
 const ADDED_ROUNDS = values.quick ? 20 : 200;
 const report = createReport();
 
@@ -52,7 +52,7 @@ await using server = await startServer({
 const service = createService(server, { model: MODEL, connections: SEQUENCES });
 
 let asked = 0;
-/** Different from the first letter on, so that no more than the opening of the template is there to be reused. */
+/** Differs from the first letter on, so only the start of the template can be reused. */
 function question(): string {
   const number = asked++;
   return `${String.fromCharCode(65 + (number % 26))}${1000 + number} trees stand by the river. Tell their story.`;
@@ -69,7 +69,7 @@ async function inTurns(round: number, run: Run): Promise<Round> {
   return { library: await library.run(run), service: first };
 }
 
-/** Every prompt must be as much work for both sides. */
+/** Every prompt must be the same work for both sides. */
 function refuseUnequal(round: Round): void {
   const work = ({ promptTokens, cachedTokens }: StreamFigures) => `${promptTokens} less ${cachedTokens} tokens`;
   if (work(round.library) !== work(round.service))
@@ -105,11 +105,11 @@ async function compareStreams(streams: number): Promise<void> {
     `  each round: tokens/s ${ratios.map((ratio) => ratio.toFixed(2)).join(', ')}; first token ${later.map(ms).join(', ')} later`,
   );
   report.add({ name: `${streams} stream(s), tokens/s / library`, value: median(ratios), atLeast: 0.95 });
-  report.add({ name: '  the same by processor time', value: median(turns.map((turn) => turn.processorRatio)) });
-  report.add({ name: '  first token later by', value: median(later), atMost: 5, unit: ' ms', digits: 1 });
+  report.add({ name: '  by processor time', value: median(turns.map((turn) => turn.processorRatio)) });
+  report.add({ name: '  first token delayed by', value: median(later), atMost: 5, unit: ' ms', digits: 1 });
 }
 
-/** A prompt takes a second and varies by more than the goal; one step of decoding does not, and the way there is the same. */
+/** Reading a prompt takes a second and varies by more than the goal. One decoding step does not, and takes the same path. */
 async function compareAdded(): Promise<void> {
   const run: Run = { prompts: [question()], maxTokens: 1 };
   await inTurns(0, run);
@@ -123,15 +123,21 @@ async function compareAdded(): Promise<void> {
   );
   const quartiles = [0.25, 0.5, 0.75].map((share) => percentile(added, share).toFixed(1));
   console.log(
-    `prompt held by both sides, ${ADDED_ROUNDS} rounds: library ${libraryMs?.toFixed(1)} ms, service ${serviceMs?.toFixed(1)} ms, ` +
-      `later by ${quartiles.join(' / ')} ms (quartiles)`,
+    `prompt cached on both sides, ${ADDED_ROUNDS} rounds: library ${libraryMs?.toFixed(1)} ms, service ${serviceMs?.toFixed(1)} ms, ` +
+      `delayed by ${quartiles.join(' / ')} ms (quartiles)`,
   );
-  report.add({ name: 'prompt held, first token later by', value: median(added), atMost: 5, unit: ' ms', digits: 1 });
+  report.add({
+    name: 'cached prompt, first token delayed by',
+    value: median(added),
+    atMost: 5,
+    unit: ' ms',
+    digits: 1,
+  });
 }
 
 /**
- * Two turns of a conversation. With temperature 0 only whole pieces of 64 tokens are taken from the cache, which a short prefix
- * shows little of.
+ * Two turns of a conversation. With temperature 0 the cache is reused only in whole chunks of 64 tokens, so a short prefix shows
+ * little gain.
  */
 async function comparePrefix(temperature: number): Promise<void> {
   const prefix = 'The baobab stores water in its trunk and lives for a thousand years. '.repeat(values.quick ? 12 : 55);
@@ -150,8 +156,8 @@ async function comparePrefix(temperature: number): Promise<void> {
   report.add({ name: `second turn, temperature ${temperature}: times faster`, value: faster, atLeast: 5 });
 }
 
-printConditions(`Chat, ${MODEL}, ${values.threads} thread, ${maxTokens} tokens a stream, ${rounds} rounds`);
-// Every sequence of both sides holds the opening of the template from here on.
+printConditions(`Chat, ${MODEL}, ${values.threads} thread, ${maxTokens} tokens per stream, ${rounds} rounds`);
+// From here on every sequence on both sides has the start of the template cached.
 await inTurns(0, { prompts: Array.from({ length: SEQUENCES }, question), maxTokens: 1 });
 if (parts.has('added')) await compareAdded();
 if (parts.has('streams')) for (const streams of values.streams.split(',')) await compareStreams(Number(streams));

@@ -1,6 +1,6 @@
 /**
- * POST /v1/embeddings against onnxruntime itself and against a plain transformers.js server: the same weights, texts and machine,
- * all in turns, medians over the rounds. Then what goes with it: latency, tokenization, serialisation, memory.
+ * Compares POST /v1/embeddings with onnxruntime and with a plain transformers.js server: the same weights, texts and machine,
+ * alternating, medians over the rounds. Also measures latency, tokenization, serialisation and memory.
  *
  *   node bench/embeddings.ts [--quick] [--rounds 5] [--seconds 6]
  */
@@ -60,11 +60,11 @@ console.log(
     `${rounds} rounds of ${seconds} s\n`,
 );
 
-// --- the three sides ---
+// --- the three servers ---
 
 interface Done {
   tokens: number;
-  /** Tokens a second. */
+  /** Tokens per second. */
   rate: number;
 }
 
@@ -80,7 +80,7 @@ async function startRawRuntime({ processes, threads }: (typeof LAYOUTS)[number])
   );
   return {
     pids: children.map(({ pid }) => pid ?? 0),
-    /** Of all processes together. */
+    /** Sum of all processes. */
     async run(order: RawOrder): Promise<Done> {
       const results = await Promise.all(
         children.map(async (child) => {
@@ -120,7 +120,7 @@ async function startTransformers(links: string) {
 const clients = fork(join(import.meta.dirname, 'embeddings/clients.ts'));
 await once(clients, 'message');
 
-/** Requests of so many inputs, so many at a time, until the time is over and the last answer is there. */
+/** Sends concurrent requests of a given size until the time is up, and waits for the last answer. */
 async function overHttp(
   address: string,
   shape: { inputs: number; concurrency: number; apiKey?: string },
@@ -153,7 +153,7 @@ await using server = await startServer({
 const { apiKey } = server;
 const baobab = new Pool(server.address, { connections: 64 });
 
-/** Tries every layout and shape for a moment. */
+/** Measures every layout and batch shape briefly. */
 async function bestOfRawRuntime() {
   const trials: { layout: (typeof LAYOUTS)[number]; tokenBudget: number; rate: number }[] = [];
   for (const layout of LAYOUTS) {
@@ -172,7 +172,7 @@ async function bestOfRawRuntime() {
         Object.fromEntries(
           trials
             .filter((trial) => trial.layout === layout)
-            .map(({ tokenBudget, rate }) => [`${tokenBudget} tokens a run`, Math.round(rate)]),
+            .map(({ tokenBudget, rate }) => [`${tokenBudget} tokens per run`, Math.round(rate)]),
         ),
       ]),
     ),
@@ -206,7 +206,7 @@ async function throughput(): Promise<void> {
   }
   const ratio = (of: Side, to: Side, clock: 'wall' | 'processor') =>
     median((rates.get(of) ?? []).map((rate, round) => rate[clock] / (rates.get(to)?.[round]?.[clock] ?? Number.NaN)));
-  console.log(`medians; raw: ${layout.processes} x ${layout.threads} threads, ${tokenBudget} tokens a run`);
+  console.log(`medians; raw: ${layout.processes} x ${layout.threads} threads, ${tokenBudget} tokens per run`);
   console.table(
     Object.fromEntries(
       [...rates].map(([side, found]) => [
@@ -219,18 +219,18 @@ async function throughput(): Promise<void> {
     ),
   );
   const compared: [string, Side, Side, number][] = [
-    ['256 inputs a request / raw runtime', 'large', 'raw', 0.9],
-    ['64 single inputs at a time / raw runtime', 'single', 'raw', 0.8],
-    ['256 inputs a request / transformers.js', 'large', 'plainLarge', 1.5],
-    ['64 single inputs at a time / transformers.js', 'single', 'plainSingle', 2],
+    ['256 inputs per request / raw runtime', 'large', 'raw', 0.9],
+    ['64 concurrent single inputs / raw runtime', 'single', 'raw', 0.8],
+    ['256 inputs per request / transformers.js', 'large', 'plainLarge', 1.5],
+    ['64 concurrent single inputs / transformers.js', 'single', 'plainSingle', 2],
   ];
   for (const [name, of, to, atLeast] of compared) {
     report.add({ name, value: ratio(of, to, 'wall'), atLeast });
-    report.add({ name: '  the same by processor time of the servers', value: ratio(of, to, 'processor') });
+    report.add({ name: '  by processor time of the servers', value: ratio(of, to, 'processor') });
   }
 }
 
-// --- what goes with it ---
+// --- latency, tokenization, serialisation, memory ---
 
 async function latency(): Promise<void> {
   await using model = await load({ ...spec, threads: 1 });
@@ -267,13 +267,13 @@ async function latency(): Promise<void> {
   console.log(
     `one short input: engine ${median(own).toFixed(2)} ms, over HTTP ${median(http).toFixed(2)} ms (medians)`,
   );
-  report.add({ name: 'latency of one short input, added', value: median(http) - median(own), atMost: 2, unit: ' ms' });
+  report.add({ name: 'added latency of one short input', value: median(http) - median(own), atMost: 2, unit: ' ms' });
 }
 
 function tokenization(): void {
   const times: number[] = [];
   for (let round = 0; round < 20; round += 1) {
-    // New texts each time: words may be known to the cache, sentences may not.
+    // New texts each time: words may be cached, sentences may not.
     const fresh = passages(200, { seed: 100 + round, fewest: 60, most: 120 });
     const processor = process.cpuUsage();
     const tokens = fresh.reduce((sum, text) => sum + encode(text).length, 0);
@@ -374,7 +374,7 @@ async function memory(): Promise<void> {
   clearInterval(watch);
   const more = peak - late.server - late.engines;
   report.add({
-    name: '2048 long inputs in one request, memory on top',
+    name: '2048 long inputs in one request, extra memory',
     value: more,
     atMost: 250,
     unit: ' MB',

@@ -15,9 +15,9 @@ import { modelPaths } from '../src/models/model-paths.ts';
 import { systemClock } from '../src/runtime/clock.ts';
 
 /**
- * What the host costs: the raw runtime in this process against the same work through an engine process, each with one compute
- * thread. Both take turns, because timings drift far more than they differ; the ratio is the median over the turns. On a busy
- * machine only the ratio by processor time means something.
+ * Measures the cost of the host: the raw runtime in this process against the same work through an engine process, each with one
+ * compute thread. Both alternate, because timings drift far more than they differ. The ratio is the median over the turns. On a busy
+ * machine only the ratio by processor time is meaningful.
  */
 const { values: options } = parseArgs({
   options: {
@@ -73,14 +73,14 @@ function openRegistry(onnxProcesses: number) {
 
 const median = (values: readonly number[]) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
 
-/** Units a second by the wall clock, and a second of processor time of all processes at work. */
+/** Units per second of wall time, and per second of processor time of all processes involved. */
 interface Rate {
   wall: number;
   processor: number;
 }
 type Turn = () => Promise<Rate>;
 
-/** Of this process and of the engine processes it owns; only their difference over a turn counts. */
+/** Of this process and its engine processes. Only the difference over a turn is used. */
 async function processorSeconds(registry?: EngineRegistry): Promise<number> {
   const own = process.cpuUsage();
   const reports = (await registry?.list()) ?? [];
@@ -104,7 +104,7 @@ async function compare(title: string, unit: string, turns: Record<'direct' | 'ho
   const host: Rate[] = [];
   for (let round = 0; round <= rounds; round += 1) {
     const first = await turns.direct();
-    // The direct turn before and after the hosted one, so that a drift of the machine cancels out.
+    // Direct turns before and after the hosted one cancel out drift.
     const second = await turns.host();
     const third = await turns.direct();
     if (round === 0) continue;
@@ -130,7 +130,7 @@ async function untilTurnEnds(work: () => Promise<number>): Promise<number> {
 }
 
 function capability<T>(value: T | undefined): T {
-  if (value === undefined) throw new Error('The model lacks the capability');
+  if (value === undefined) throw new Error('The model does not have this capability');
   return value;
 }
 
@@ -147,7 +147,7 @@ const embedAll = async (engine: EngineModel) => {
   return tokens.reduce((sum, count) => sum + count, 0);
 };
 
-/** Batches of about 512 tokens, sorted by length: the best shape for this model, ready made. */
+/** Prepared batches of about 512 tokens, sorted by length: the best shape for this model. */
 function rawBatches(lengths: readonly number[]) {
   const sorted = lengths.toSorted((a, b) => b - a);
   const batches: { feeds: Record<string, Tensor>; tokens: number }[] = [];
@@ -199,7 +199,7 @@ async function benchEmbedding(): Promise<void> {
     }
     return done;
   };
-  /** Several requests at a time: the engine finds the next one when it has finished the last. */
+  /** Concurrent requests, so the engine always has a next one. */
   const requests = (engine: EngineModel, count: number, registry?: EngineRegistry) => () =>
     measured(registry, async () => {
       const lanes = Array.from({ length: count }, () => untilTurnEnds(() => embedAll(engine)));
@@ -221,7 +221,7 @@ async function benchEmbedding(): Promise<void> {
   const wideLease = await wide.acquire(model, context);
   await requests(wideLease.engine, 4)();
   const { wall } = await requests(wideLease.engine, 4)();
-  console.log(`MiniLM, host with a process for each core: ${wall.toFixed(0)} tokens/s`);
+  console.log(`MiniLM, host with one process per core: ${wall.toFixed(0)} tokens/s`);
   wideLease.release();
   await wide.close(0);
   await driver[Symbol.asyncDispose]();
@@ -241,7 +241,7 @@ async function benchChat(): Promise<void> {
   const prompt = weights.tokenize(text, true);
   const count = Number(options.tokens);
 
-  /** From the first token to the last: the prompt is another matter, and cached on one side. */
+  /** From the first token to the last. Leaves out the prompt, which is cached on one side. */
   async function generation(tokens: AsyncIterable<unknown>, registry?: EngineRegistry): Promise<Rate> {
     const iterator = tokens[Symbol.asyncIterator]();
     await iterator.next();

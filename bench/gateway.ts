@@ -1,12 +1,12 @@
 /**
- * What the service adds in front of an engine: keys, limits, metering and idempotency all on, against a fake upstream on this machine,
- * beside bare Fastify proxies that do none of it: Fastify's own proxy plugin, which the goal is about, and one written by hand for
- * nothing but small JSON. All sides run in one go, in turns, each alone on its core. Latencies are measured
- * with the threads that help an event loop on any core, as they are wherever there are several, and those of the service also with all on one.
+ * Measures what the service adds in front of a fake upstream on this machine, with keys, limits, metering and idempotency on. It is
+ * compared with two Fastify proxies that do none of this: Fastify's own proxy plugin, which the goal refers to, and a hand-written one
+ * for small JSON only. All servers alternate in one run, each alone on its core. Latency is measured with helper threads on any core, as
+ * on any machine with several cores. For the service it is also measured with all threads on one core.
  *
  *   node bench/gateway.ts [--quick] [--seconds 3] [--rounds 9] [--before <another checkout>]
  *
- * `--before` puts another checkout of the service beside this one, to see what a change has brought.
+ * `--before` also runs another checkout of the service, to show the effect of a change.
  */
 import { execFile, execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -37,22 +37,22 @@ const { values } = parseArgs({
 });
 const seconds = Number(values.seconds ?? (values.quick ? 2 : 3));
 const rounds = Number(values.rounds ?? (values.quick ? 3 : 9));
-/** A load is half load if full load right before and right after it differs by less than this factor. */
+/** A round is steady if full load right before and right after it differs by less than this factor. */
 const STEADY = 1.25;
-/** A machine that has no core for the load has none for the service either. */
+/** If the load generator gets no core, the service does not get one either. */
 const MOST_MISSED = 0.05;
-/** Where the host takes more of a core than this, p99 tells how long it keeps it. */
+/** If the host takes more of a core than this, p99 measures the host. */
 const MOST_STOLEN = 0.01;
 const MODEL = 'intfloat/e5-mistral-7b-instruct';
 const KEY = 'bench-key-0123456789abcdef';
 const HERE = import.meta.dirname;
-/** V8 still compiles after ten seconds when it has to share the core with the load. */
+/** V8 still compiles after ten seconds when it shares the core with the load generator. */
 const WARM_UP_SECONDS = values.quick ? 5 : 15;
-/** For the upstream: whatever holds it up is charged to the servers under test. */
+/** For the upstream: its delays would count against the servers under test. */
 const QUIET = ['--min-semi-space-size=16', '--no-memory-reducer'];
 const report = createReport();
 
-/** One core for the server under test, the other for load and upstream, where the machine can do that. */
+/** One core for the server under test, the other for load generator and upstream, where the system supports it. */
 const pin = (core: number, command: string[]): string[] =>
   process.platform === 'linux' ? ['taskset', '-c', String(core), ...command] : command;
 
@@ -60,14 +60,14 @@ const taskset = (...args: string[]): void => {
   if (process.platform === 'linux') execFileSync('taskset', args, { stdio: 'ignore' });
 };
 const pidOf = ({ process: { pid } }: Program): number => pid ?? 0;
-/** The event loop stays on its core; the threads that write its ledger and collect its garbage run where there is room. */
+/** The event loop stays on its core. Threads for the ledger and garbage collection run on any core. */
 function freeHelpers(program: Program): void {
   taskset('-acp', '0,1', `${pidOf(program)}`);
   taskset('-cp', '0', `${pidOf(program)}`);
 }
 const toOneCore = (program: Program): void => taskset('-acp', '0', `${pidOf(program)}`);
 
-// The load comes from this process.
+// This process generates the load.
 taskset('-acp', '1', `${process.pid}`);
 
 const requestTo = (address: string) => ({
@@ -95,7 +95,7 @@ await writeFile(
     `  - { model: ${MODEL}, url: ${upstream.address}/v1, kind: openai, max_concurrency: 512 }`,
   ].join('\n'),
 );
-/** As `bin/baobab.mjs` starts it; older checkouts have no flags. */
+/** Same flags as `bin/baobab.mjs`. Older checkouts have none. */
 async function startBaobab(checkout: string, data: string): Promise<Program> {
   const flagsFile = join(checkout, 'bin/serve-flags.mjs');
   const { SERVE_FLAGS = [], FILE_THREADS = '16' } = existsSync(flagsFile) ? await import(flagsFile) : {};
@@ -117,17 +117,17 @@ await using before = values.before === undefined ? undefined : await startBaobab
 printConditions('Gateway');
 const sides: Record<string, Program> = { proxy, byHand, ...(before === undefined ? {} : { before }), baobab };
 
-/** The others share the core, and collect their garbage when they have nothing to do: they stand still meanwhile. */
+/** Stops the other servers meanwhile: they share the core and collect garbage when idle. */
 async function alone<T>(program: Program, work: () => Promise<T>): Promise<T> {
   const others = Object.values(sides).filter((each) => each !== program);
-  const tell = (signal: 'SIGSTOP' | 'SIGCONT') => {
+  const signalOthers = (signal: 'SIGSTOP' | 'SIGCONT') => {
     if (process.platform !== 'win32') for (const other of others) other.process.kill(signal);
   };
-  tell('SIGSTOP');
+  signalOthers('SIGSTOP');
   try {
     return await work();
   } finally {
-    tell('SIGCONT');
+    signalOthers('SIGCONT');
   }
 }
 
@@ -143,7 +143,7 @@ for (let round = 0; round < rounds; round += 1) {
     const pids = [pidOf(program)];
     const processor = processorSeconds(pids);
     const { requests, non2xx } = await alone(program, () => load(program.address, { connections: 32, seconds }));
-    if (non2xx > 0) throw new Error(`${side}: ${non2xx} answers were no success`);
+    if (non2xx > 0) throw new Error(`${side}: ${non2xx} requests failed`);
     const processorMs = ((processorSeconds(pids) - processor) * 1000) / requests.total;
     rates.get(side)?.push({ perSecond: requests.average, processorMs });
   }
@@ -159,7 +159,7 @@ console.table(
       side,
       {
         'requests/s': Math.round(of(side, 'perSecond')),
-        'processor ms a request': Number(of(side, 'processorMs').toFixed(3)),
+        'processor ms per request': Number(of(side, 'processorMs').toFixed(3)),
       },
     ]),
   ),
@@ -167,21 +167,21 @@ console.table(
 const ratio = (what: 'perSecond' | 'processorMs', left: string, right: string) =>
   median((rates.get(left) ?? []).map((each, round) => each[what] / (rates.get(right)?.[round]?.[what] ?? Number.NaN)));
 report.add({ name: 'requests/s / bare proxy', value: ratio('perSecond', 'baobab', 'proxy'), atLeast: 0.6 });
-report.add({ name: '  the same by processor time', value: ratio('processorMs', 'proxy', 'baobab') });
-report.add({ name: 'requests/s / proxy written by hand', value: ratio('perSecond', 'baobab', 'byHand') });
-report.add({ name: '  the same by processor time', value: ratio('processorMs', 'byHand', 'baobab') });
+report.add({ name: '  by processor time', value: ratio('processorMs', 'proxy', 'baobab') });
+report.add({ name: 'requests/s / hand-written proxy', value: ratio('perSecond', 'baobab', 'byHand') });
+report.add({ name: '  by processor time', value: ratio('processorMs', 'byHand', 'baobab') });
 if (before !== undefined) {
   report.add({ name: 'requests/s / before', value: ratio('perSecond', 'baobab', 'before') });
-  report.add({ name: '  the same by processor time', value: ratio('processorMs', 'before', 'baobab') });
+  report.add({ name: '  by processor time', value: ratio('processorMs', 'before', 'baobab') });
 }
 
 using pacedLoads = startPacedLoads();
 const atPace = (program: Program, perSecond: number, forSeconds: number) =>
   alone(program, () => pacedLoads.send({ ...requestTo(program.address), perSecond, seconds: forSeconds }));
-// V8 has compiled for the connections of the load before; these are others, at another pace.
+// The warm-up compiled code for other connections at another rate.
 const usualHalf = Math.floor(of('baobab', 'perSecond') / 2);
 for (const program of [proxy, byHand, baobab]) await atPace(program, usualHalf, WARM_UP_SECONDS);
-// The service first: at once after it has shown how fast it is.
+// The service comes first, right after its full load was measured.
 const paced: Record<string, { program: Program; arrange?: (program: Program) => void }> = {
   baobab: { program: baobab, arrange: freeHelpers },
   'baobab on one core': { program: baobab, arrange: toOneCore },
@@ -190,32 +190,32 @@ const paced: Record<string, { program: Program; arrange?: (program: Program) => 
   byHand: { program: byHand, arrange: freeHelpers },
 };
 
-/** The name of what the machine does by itself, among the latencies of a round. */
-const MACHINE = 'no server at all';
-/** How late a program is that only wakes up as often, on the core of the servers. */
+/** Name of the measurement without a server, among the latencies of a round. */
+const MACHINE = 'no server';
+/** Lateness of a program that only wakes up at the same rate, on the servers' core. */
 async function onlyWakes(perSecond: number): Promise<number[]> {
   const program = join(HERE, 'gateway/only-wakes.ts');
   const [file = '', ...args] = pin(0, [process.execPath, program, `${perSecond}`, `${seconds}`]);
-  // The upstream is none of the sides, so all of them stand still.
+  // Passing the upstream stops all servers, because it is not one of them.
   const { stdout } = await alone(upstream, () => promisify(execFile)(file, args, { maxBuffer: 100_000_000 }));
   return JSON.parse(stdout);
 }
 
 interface Round {
-  /** Requests/s: what was sent, and half of what the service could do right after it. */
+  /** Requests/s: the rate sent, and half of the service's full load right after it. */
   half: number;
   halfAfter: number;
   isSteady: boolean;
-  /** Share of the time that the service needed of one core. */
+  /** Share of one core that the service used. */
   busy: number;
-  /** The most that the load left out in one of its measurements. */
+  /** The largest share of requests that the load generator skipped in one measurement. */
   missed: number;
-  /** The most that the host took from the machine in one of them, as a share of one core. */
+  /** The most that the host took in one measurement, as a share of one core. */
   stolen: number;
   latencies: Map<string, { p50: number; p99: number }>;
 }
 
-/** Half of what one core of this machine can do now, not of what it could do minutes ago: machines change their speed. */
+/** Half of what one core can do now. Measured every round, because the machine's speed changes. */
 async function halfLoad(): Promise<number> {
   toOneCore(baobab);
   const full = await alone(baobab, () => load(baobab.address, { connections: 32, seconds: 2 }));
@@ -255,10 +255,12 @@ const listed = (what: (round: Round) => string) =>
   measured.map((round) => `${what(round)}${round.isSteady ? '' : '*'}`).join(', ');
 const busyPercent = median(measured.map(({ busy }) => busy)) * 100;
 console.log(
-  `half load: ${listed(({ half }) => `${half}`)} requests/s, evenly spaced; they keep one core busy for ${busyPercent.toFixed(0)} %`,
+  `half load: ${listed(({ half }) => `${half}`)} requests/s, evenly spaced; one core is ${busyPercent.toFixed(0)} % busy`,
 );
 console.log(`half of full load right after it: ${listed(({ halfAfter }) => `${halfAfter}`)} requests/s`);
-console.log(`requests that the load had no core for: up to ${listed(({ missed }) => (missed * 100).toFixed(1))} %`);
+console.log(
+  `requests skipped because the load generator had no core: up to ${listed(({ missed }) => (missed * 100).toFixed(1))} %`,
+);
 console.log(`taken by the host: up to ${listed(({ stolen }) => (stolen * 100).toFixed(1))} % of a core`);
 for (const side of [...Object.keys(paced), MACHINE]) {
   const shown = (quantile: 'p50' | 'p99') =>
@@ -266,7 +268,7 @@ for (const side of [...Object.keys(paced), MACHINE]) {
   console.log(`  ${side}: p50 ${shown('p50')} ms; p99 ${shown('p99')} ms`);
 }
 console.log(
-  `* not half load: the machine changed its speed, had no core for the load, or had cores taken by its host; ${steady.length} of ${rounds} rounds were steady`,
+  `* unsteady: the machine's speed changed, the load generator had no core, or the host took cores; ${steady.length} of ${rounds} rounds were steady`,
 );
 const added = (side: string, quantile: 'p50' | 'p99', of = measured) => {
   const middle = (name: string) => median(of.map(({ latencies }) => latencies.get(name)?.[quantile] ?? Number.NaN));
@@ -274,25 +276,25 @@ const added = (side: string, quantile: 'p50' | 'p99', of = measured) => {
 };
 report.add({ name: 'added latency at half load, p50', value: added('baobab', 'p50'), atMost: 1, unit: ' ms' });
 report.add({ name: 'added latency at half load, p99', value: added('baobab', 'p99'), atMost: 5, unit: ' ms' });
-// Decides nothing: it tells how much of a bad figure is the machine's.
+// Printed only: shows how much of a bad result is caused by the machine.
 if (steady.length > 0) {
-  report.add({ name: '  the same in steady rounds, p50', value: added('baobab', 'p50', steady), unit: ' ms' });
-  report.add({ name: '  the same in steady rounds, p99', value: added('baobab', 'p99', steady), unit: ' ms' });
+  report.add({ name: '  in steady rounds, p50', value: added('baobab', 'p50', steady), unit: ' ms' });
+  report.add({ name: '  in steady rounds, p99', value: added('baobab', 'p99', steady), unit: ' ms' });
 }
 for (const [side, name] of [
   ['baobab on one core', 'service with all its threads on one core'],
   ['proxy', 'bare proxy'],
-  ['byHand', 'proxy written by hand'],
+  ['byHand', 'hand-written proxy'],
 ] as const) {
-  report.add({ name: `  the same of the ${name}, p50`, value: added(side, 'p50'), unit: ' ms' });
-  report.add({ name: `  the same of the ${name}, p99`, value: added(side, 'p99'), unit: ' ms' });
+  report.add({ name: `  ${name}, p50`, value: added(side, 'p50'), unit: ' ms' });
+  report.add({ name: `  ${name}, p99`, value: added(side, 'p99'), unit: ' ms' });
 }
 
-// Nor does this: no server can answer sooner than its machine wakes it.
+// Printed only: no server can answer before its machine wakes it.
 const lateness = median(measured.map(({ latencies }) => latencies.get(MACHINE)?.p99 ?? Number.NaN));
-report.add({ name: '  lateness of a program that only wakes up as often, p99', value: lateness, unit: ' ms' });
+report.add({ name: '  lateness of a program that only wakes up at that rate, p99', value: lateness, unit: ' ms' });
 
-/** Of the part of V8's heap that only collections of everything clean up, which requests feel. */
+/** Size of V8's old space. Only full collections clean it, and they delay requests. */
 async function oldObjectBytes(): Promise<number> {
   const metrics = await fetch(`${baobab.address}/metrics`, { headers: { authorization: `Bearer ${KEY}` } });
   const [, bytes] = /^baobab_nodejs_heap_space_size_used_bytes\{space="old"\} (\S+)/m.exec(await metrics.text()) ?? [];
@@ -302,7 +304,7 @@ async function oldObjectBytes(): Promise<number> {
 if (!values.quick) {
   const pid = pidOf(baobab);
   toOneCore(baobab);
-  // Full load before both looks, so that both are of the same moment.
+  // Full load before both readings, so they are comparable.
   await load(baobab.address, { connections: 32, seconds: 10 });
   const early = residentMb(pid);
   const leftBehind: number[] = [];
@@ -315,9 +317,9 @@ if (!values.quick) {
   }
   const late = residentMb(pid);
   console.log(`${requests} more requests: ${early.toFixed(0)} → ${late.toFixed(0)} MB`);
-  report.add({ name: 'memory after 100 000 requests / before them', value: late / early, atMost: 1.15 });
-  // Where there was such a collection it is less than nothing.
+  report.add({ name: 'memory after 100 000 requests / before', value: late / early, atMost: 1.15 });
+  // Negative if there was a full collection.
   const bytes = median(leftBehind.filter((each) => each > 0));
-  report.add({ name: 'bytes of a request that only a collection of everything frees', value: bytes, digits: 0 });
+  report.add({ name: 'bytes per request that only a full collection frees', value: bytes, digits: 0 });
 }
 report.print();

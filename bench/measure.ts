@@ -1,15 +1,15 @@
 import { readFileSync } from 'node:fs';
 import { cpus, loadavg } from 'node:os';
 
-/** What every benchmark needs: medians, the conditions it ran under, and one table of what was wanted and what was reached. */
+/** Shared by all benchmarks: medians, run conditions, and the table of goals and results. */
 
-/** Of the kernel's accounting, on all common builds. */
+/** Clock ticks of the kernel's accounting, the same on all common builds. */
 const TICKS_PER_SECOND = 100;
 
 export const percentile = (numbers: readonly number[], share: number): number =>
   numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length * share)] ?? Number.NaN;
 
-/** Of an even count the mean of both middle ones: taking the upper one alone would flatter every ratio. */
+/** For an even count, the mean of the two middle values. The upper one alone would inflate every ratio. */
 export function median(numbers: readonly number[]): number {
   const sorted = numbers.toSorted((a, b) => a - b);
   const middle = Math.floor(sorted.length / 2);
@@ -32,7 +32,7 @@ export function printConditions(title: string): void {
 export interface Goal {
   name: string;
   value: number;
-  /** One of both, or neither for a figure that explains another one. */
+  /** At most one of these. Neither for a figure that has no goal. */
   atLeast?: number;
   atMost?: number;
   unit?: string;
@@ -41,7 +41,7 @@ export interface Goal {
 
 export interface Report {
   add(goal: Goal): void;
-  /** Prints the table; ends the process with 1 when a goal was missed. */
+  /** Prints the table. Sets exit status 1 when a goal was missed. */
   print(): void;
 }
 
@@ -67,7 +67,7 @@ export function createReport(): Report {
   };
 }
 
-/** Time that the host of a virtual machine has taken from its processors so far, all of them together. Linux only. */
+/** Total time that the host has taken from the processors of this virtual machine. Linux only. */
 export function stolenMs(): number {
   const [, , , , , , , , steal] = readFileSync('/proc/stat', 'utf8').split('\n')[0]?.split(/ +/) ?? [];
   return (Number(steal ?? 0) * 1000) / TICKS_PER_SECOND;
@@ -90,7 +90,7 @@ export function childrenOf(pid: number): number[] {
   }
 }
 
-/** Processor time that processes have used so far; bears other load on the machine better than the clock does. Linux only. */
+/** Processor time that processes have used so far. Less affected by other load than wall time. Linux only. */
 export function processorSeconds(pids: readonly number[]): number {
   return pids.reduce((sum, pid) => {
     const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];

@@ -1,6 +1,6 @@
 /**
- * Two tenants work while a third one attacks. Their throughput under each attack is divided by what they reach right before and right
- * after it, in one run on one server; the ratio is the median over the rounds. Attacker, upstream and server are processes of their own.
+ * Two tenants send requests while a third attacks. Their throughput under each attack is divided by their throughput right before and
+ * after it, in one run on one server. The ratio is the median over the rounds. Attacker, upstream and server have their own processes.
  *
  *   node bench/noisy-neighbour.ts [--seconds 5] [--rounds 3] [--only 'bad keys'] [--quick]
  */
@@ -29,10 +29,10 @@ const seconds = Number(values.seconds ?? (values.quick ? 2 : 5));
 const rounds = Number(values.rounds ?? (values.quick ? 1 : 3));
 const GOAL = 0.9;
 const TENANTS = ['first', 'second'];
-/** Requests of each tenant that run at a time. */
+/** Concurrent requests per tenant. */
 const CONCURRENCY = 8;
 const DELAY_MS = 100;
-/** For an attack to reach its full strength. */
+/** Time for an attack to reach full strength. */
 const RAMP_MS = 1_000;
 const REMOTE_MODEL = 'qwen/qwen2.5-7b-instruct';
 const LOCAL_MODEL = 'huggingfacetb/smollm2-135m-instruct';
@@ -117,7 +117,7 @@ async function underAttack(name: string): Promise<Reading> {
   return reading;
 }
 
-/** Loads the local model, so that grammar bombs meet an engine that is ready. */
+/** Loads the local model, so the grammar attack hits a running engine. */
 async function warmUp(): Promise<void> {
   const answer = await fetch(`${server.address}/v1/chat/completions`, {
     method: 'POST',
@@ -127,7 +127,7 @@ async function warmUp(): Promise<void> {
   if (!answer.ok) throw new Error(`the local model does not answer: ${await answer.text()}`);
 }
 
-printConditions(`Noisy neighbour, ${TENANTS.length} tenants with ${CONCURRENCY} requests of ${DELAY_MS} ms at a time`);
+printConditions(`Noisy neighbour, ${TENANTS.length} tenants with ${CONCURRENCY} concurrent requests of ${DELAY_MS} ms`);
 await warmUp();
 await measure();
 const report = createReport();

@@ -1,6 +1,6 @@
 /**
- * Raw onnxruntime in its best shape against the same weights through the driver, one thread, in one process and in turns.
- * `node bench/onnx-raw.ts [slug] [rounds]`. CPU time is what counts: it bears other load on the machine better than the clock does.
+ * Compares raw onnxruntime in its best batch shape with our driver on the same weights, one thread, alternating in one process.
+ * `node bench/onnx-raw.ts [slug] [rounds]`. Uses CPU time, which is less affected by other load than wall time.
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ import { weights } from '../test/models/weights.ts';
 const [slug = 'sentence-transformers/all-minilm-l6-v2', rounds = '7'] = process.argv.slice(2);
 
 const TOKENS = [8, 16, 32, 64, 128, 256] as const;
-/** Rows times tokens of a raw run. */
+/** Rows times tokens per raw run. */
 const BUDGETS = [128, 256, 512, 1024] as const;
 const INPUTS = 256;
 
@@ -36,7 +36,7 @@ const context: CallContext = {
   priority: 'interactive',
 };
 
-/** English words, so that the tokenizer has real work; cut to exactly the wanted tokens. */
+/** English words, so the tokenizer does real work. Cut to the exact number of tokens. */
 const words = (await readFile(join(import.meta.dirname, '../README.md'), 'utf8').catch(() => ''))
   .concat(' The quick brown fox jumps over the lazy dog while seven engineers measure their embedding service again.')
   .match(/[a-z]+/gi) ?? ['word'];

@@ -1,13 +1,13 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 
-/** A server under test in a process of its own. */
+/** A server under test in its own process. */
 export interface Program extends AsyncDisposable {
   address: string;
   process: ChildProcess;
 }
 
-/** Starts a program that prints its address, and waits for that. */
+/** Starts a program and waits until it prints its address. */
 export async function startProgram(command: readonly string[], env: Record<string, string> = {}): Promise<Program> {
   const [file, ...args] = command;
   const child = spawn(file as string, args, { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'inherit'] });

@@ -1,13 +1,13 @@
 /**
- * As little HTTP as a load generator or a fake upstream needs: bytes made beforehand, answers counted and not read. Two cores are
- * often two halves of one, so that whatever the other side does takes from the speed of the server under test.
+ * Minimal HTTP for load generators and fake upstreams: prepared bytes, answers counted but not parsed. Two virtual cores are often
+ * halves of one physical core, so work on the other side slows the server under test.
  */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 
 const HEAD_END = '\r\n\r\n';
 
-/** The length of the message that a text begins with, head and body; undefined while its head is not all there. */
+/** Length of the first message in a text, head and body. Undefined while the head is incomplete. */
 export function messageBytes(text: string): number | undefined {
   const headEnd = text.indexOf(HEAD_END);
   if (headEnd === -1) return undefined;
@@ -22,7 +22,7 @@ export function postBytes(url: URL, headers: Record<string, string>, body: strin
   return Buffer.from(`POST ${url.pathname} HTTP/1.1\r\n${head}\r\n${body}`);
 }
 
-/** Calls back once for each answer of status 200 that is there to its last byte, and with an error for any other one. */
+/** Calls back once per complete answer with status 200, and with an error for any other answer. */
 function countAnswers(onAnswer: () => void, onWrong: (error: Error) => void): (chunk: Buffer) => void {
   let head = '';
   let missingBytes = 0;
@@ -30,7 +30,7 @@ function countAnswers(onAnswer: () => void, onWrong: (error: Error) => void): (c
     if (missingBytes > 0) {
       missingBytes -= chunk.length;
     } else {
-      // One character for each byte, so that lengths agree.
+      // One character per byte, so lengths match.
       head += chunk.toString('latin1');
       const bytes = messageBytes(head);
       if (bytes === undefined) return;
@@ -46,10 +46,10 @@ function countAnswers(onAnswer: () => void, onWrong: (error: Error) => void): (c
   };
 }
 
-/** Every answer is read from here before the next one comes: a client shall leave little garbage behind. */
+/** Shared by all answers, to create little garbage. Each is read before the next arrives. */
 const shared = Buffer.alloc(65_536);
 
-/** Calls back once for each answer; one that is no success ends the connection with an error. */
+/** Calls back once per answer. A failed one closes the connection with an error. */
 export async function openConnection({ hostname, port }: URL, onAnswer: () => void): Promise<Socket> {
   const read = countAnswers(onAnswer, (error) => socket.destroy(error));
   const callback = (bytes: number): boolean => {

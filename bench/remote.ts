@@ -7,8 +7,8 @@ import { systemClock } from '../src/runtime/clock.ts';
 import { startFakeUpstream } from '../test/fixtures/fake-upstream.ts';
 
 /**
- * What the remote engine adds to a stream: chunks that carry their time of sending, from a fake upstream in a process of its own,
- * read by a bare HTTP client and through the engine. Both take turns, because timings drift far more than they differ.
+ * Measures the latency that the remote engine adds to a stream. A fake upstream in its own process sends timestamped chunks, which are
+ * read by a bare HTTP client and through the engine. Both alternate, because timings drift far more than they differ.
  */
 const { values: options } = parseArgs({
   options: {
@@ -44,7 +44,7 @@ async function serveUpstream(): Promise<void> {
   process.send?.(fake.url);
 }
 
-/** Time from the sending of each chunk to its arrival, in milliseconds. */
+/** Milliseconds from sending to arrival, per chunk. */
 function readBare(url: string): Promise<number[]> {
   return new Promise((resolve, reject) => {
     const delays: number[] = [];

@@ -1,5 +1,5 @@
 /**
- * Runs benchmarks, each in a process of its own, one after the other: all of them, or those that are named.
+ * Runs all benchmarks, or the named ones, one after the other, each in its own process.
  *
  *   npm run bench                       npm run bench -- embeddings gateway                       npm run bench -- --quick
  */
@@ -27,7 +27,7 @@ const BENCHMARKS: Record<string, Benchmark> = {
     quick: ['--rounds', '1', '--chunks', '40'],
   },
   gateway: { about: 'what the service adds in front of an engine', quick: ['--quick'] },
-  'noisy-neighbour': { about: 'two tenants while a third one attacks', quick: ['--quick'] },
+  'noisy-neighbour': { about: 'two tenants while a third attacks', quick: ['--quick'] },
   usage: { about: 'the usage report over a million requests', quick: ['200000'] },
   batches: { about: 'batch lines against single requests', quick: ['--lines', '2000', '--turns', '1'] },
   transcription: { about: 'whisper against transformers.js', quick: ['--models', 'tiny', '--rounds', '1'] },
@@ -47,7 +47,7 @@ const { values, positionals } = parseArgs({
 });
 const unknown = positionals.filter((name) => !Object.hasOwn(BENCHMARKS, name));
 if (values.help || unknown.length > 0) {
-  if (unknown.length > 0) console.error(`There is no benchmark '${unknown.join("', '")}'. There are:`);
+  if (unknown.length > 0) console.error(`Unknown benchmark '${unknown.join("', '")}'. Available:`);
   for (const [name, { about }] of Object.entries(BENCHMARKS)) console.log(`  ${name.padEnd(14)} ${about}`);
   process.exit(values.help ? 0 : 2);
 }

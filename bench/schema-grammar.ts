@@ -1,6 +1,6 @@
 /**
- * Which JSON schemas a converter to GBNF can keep: ours, node-llama-cpp's and llama.cpp's, each read with the same independent walker
- * and checked with Ajv. A schema is "kept" if 40 random texts of its grammar are valid, "wrong" if one is not.
+ * Checks which JSON schemas survive conversion to GBNF by our converter, node-llama-cpp's and llama.cpp's. The same independent walker
+ * generates texts from each grammar, and Ajv checks them. A schema is "kept" if 40 random texts are valid, "wrong" if one is not.
  *
  *   node bench/schema-grammar.ts [--llama-cpp <path of json_schema_to_grammar.py>] [--random 300]
  */
@@ -42,7 +42,7 @@ if (script !== undefined) {
     });
 }
 
-/** One rule a line, without comments, as the walker reads it. */
+/** One rule per line, without comments, as the walker expects. */
 function oneRuleALine(grammar: string): string {
   const rules: string[] = [];
   for (const line of grammar.split('\n').map((text) => text.trim())) {

@@ -1,5 +1,5 @@
 /**
- * Our WordPiece tokenizer against @huggingface/tokenizers: equal ids, and tokens a second on one core, in turns.
+ * Compares our WordPiece tokenizer with @huggingface/tokenizers: equal ids, and tokens per second on one core, alternating.
  *
  *   node bench/tokenizer.ts [slug] [rounds]
  */
@@ -43,7 +43,7 @@ for (const [name, texts] of Object.entries({ english, mixed })) {
   }
   const speed = (encoder: keyof typeof seconds) => tokens / median(seconds[encoder]);
   console.log(
-    `${name}: ${texts.length} texts, ${tokens} tokens, ${different.length} with other ids; tokens/s: ` +
+    `${name}: ${texts.length} texts, ${tokens} tokens, ${different.length} with different ids; tokens/s: ` +
       `baobab ${Math.round(speed('baobab'))}, @huggingface/tokenizers ${Math.round(speed('@huggingface/tokenizers'))}, ` +
       `ratio ${(speed('baobab') / speed('@huggingface/tokenizers')).toFixed(1)}`,
   );

@@ -1,7 +1,7 @@
 /**
- * Whisper here against the automatic-speech-recognition pipeline of transformers.js: the same weights, clip, threads and
- * runtime, in one run, turn by turn. Prints the real-time factor (seconds of work for a second of audio; smaller is faster)
- * and ratios (above 1: Baobab is faster), which hold on a busy machine where single figures do not.
+ * Compares Whisper in Baobab with the automatic-speech-recognition pipeline of transformers.js: the same weights, clip, threads and
+ * runtime, alternating in one run. Prints the real-time factor (seconds of work per second of audio; smaller is faster) and ratios
+ * (above 1: Baobab is faster). Ratios are reliable on a busy machine, single figures are not.
  *
  *   node bench/transcription.ts [--models tiny,base,small] [--rounds 3] [--clips 4] [--threads 1]
  */
@@ -45,7 +45,7 @@ async function ours(spec: LoadSpec<OnnxOptions>): Promise<{ transcribe: Transcri
   };
 }
 
-/** The pipeline wants its own file layout, so the weights are linked into one. */
+/** Links the weights into the file layout that the pipeline expects. */
 async function theirs(
   spec: LoadSpec<OnnxOptions>,
   directory: string,
@@ -120,7 +120,7 @@ for (const name of values.models.split(',')) {
     const ratio = (what: 'wallSeconds' | 'cpuSeconds') => (of('transformers', what) / of('baobab', what)).toFixed(2);
     console.log(
       `  ${count} clip(s): real-time factor ${factor('baobab')} against ${factor('transformers')}; ` +
-        `ratio ${ratio('wallSeconds')} by the clock, ${ratio('cpuSeconds')} by processor time`,
+        `ratio ${ratio('wallSeconds')} by wall time, ${ratio('cpuSeconds')} by processor time`,
     );
   }
 }

@@ -5,7 +5,7 @@ import { parseArgs } from 'node:util';
 import { startServer } from '../test/acceptance/start-server.ts';
 
 /**
- * How much memory the server needs for large uploads beyond what it has at rest. Reads the peak from /proc, so it runs on Linux only.
+ * Measures the extra memory that large uploads need. Reads the peak from /proc, so it runs on Linux only.
  */
 const { values } = parseArgs({
   options: { megabytes: { type: 'string', default: '512' }, uploads: { type: 'string', default: '3' } },
@@ -28,7 +28,7 @@ async function* form(): AsyncGenerator<Uint8Array> {
   yield Buffer.from('\r\n--b--\r\n');
 }
 
-// Whatever the start itself has left lying about is not the upload's.
+// Garbage from the start must not count as the upload's.
 await sleep(2_000);
 const restMb = await memoryMb('VmRSS');
 for (let upload = 1; upload <= Number(values.uploads); upload += 1) {
@@ -39,7 +39,7 @@ for (let upload = 1; upload <= Number(values.uploads); upload += 1) {
     body: ReadableStream.from(form()),
     duplex: 'half',
   } as RequestInit);
-  if (!answer.ok) throw new Error(`the upload was answered ${answer.status}: ${await answer.text()}`);
+  if (!answer.ok) throw new Error(`the upload failed with ${answer.status}: ${await answer.text()}`);
   const { id } = (await answer.json()) as { id: string };
   const seconds = (performance.now() - began) / 1000;
   const extraMb = (await memoryMb('VmHWM')) - restMb;

@@ -10,7 +10,7 @@ import type { Bucket, Grouping } from '../src/domain/usage-window.ts';
 import type { LedgerRow } from '../src/ports/ledger.ts';
 import type { UsageQuery } from '../src/ports/usage.ts';
 
-/** How long a usage report over a month with a million requests takes, and whether short reads wait for it. */
+/** Measures a usage report over a month with a million requests, and whether it delays short reads. */
 const ROWS = Number(process.argv[2] ?? 1_000_000);
 const COMMIT_ROWS = 5_000;
 const START = Date.UTC(2026, 9, 1);
@@ -89,7 +89,7 @@ try {
     const figures = times.map((time) => time.toFixed(0)).join(', ');
     console.log(
       `${label}: ${count} buckets in ${figures} ms, ${processorMs.toFixed(0)} ms of processor time; ` +
-        `a short read meanwhile ${shortRead.toFixed(1)} ms`,
+        `short read meanwhile ${shortRead.toFixed(1)} ms`,
     );
   }
   console.log(`slowest ${slowest.toFixed(0)} ms, ${(slowest / GOAL_MS).toFixed(2)} of the goal`);

@@ -1,4 +1,4 @@
-/** node-llama-cpp and nothing else, in a process of its own as the service's engine is: every sequence in one context, one batch. */
+/** Only node-llama-cpp, in its own process like the service's engine: all sequences in one context and one batch. */
 import { getLlama, LlamaLogLevel, type Token } from 'node-llama-cpp';
 
 export interface RawLlamaSetup {
@@ -9,22 +9,22 @@ export interface RawLlamaSetup {
 }
 
 export interface RawLlamaOrder {
-  /** One for each stream, with the template of the model around it. */
+  /** One per stream, inside the model's template. */
   prompts: string[];
   maxTokens: number;
 }
 
 export interface StreamFigures {
-  /** Of each stream. */
+  /** Per stream. */
   firstTokenMs: number[];
   promptTokens: number[];
-  /** Of the prompt of each stream: found in the sequence. */
+  /** Prompt tokens per stream that the sequence already had. */
   cachedTokens: number[];
   tokens: number;
   tokensPerSecond: number;
 }
 
-/** What the service does with `top_p` alone: nothing else narrows the choice. */
+/** The same sampling as the service with only `top_p` set. */
 const SAMPLING = { temperature: 0.8, topP: 0.95, topK: 0, minP: 0 };
 
 const setup = await new Promise<RawLlamaSetup>((resolve) => process.once('message', resolve));

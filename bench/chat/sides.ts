@@ -1,4 +1,4 @@
-/** Both sides of the chat benchmark: the library in a process of its own, and the service over HTTP. */
+/** Both sides of the chat benchmark: the library in its own process, and the service over HTTP. */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { Agent, request } from 'node:http';
@@ -79,7 +79,7 @@ export function createService(
         answer.setEncoding('utf8');
         answer.on('data', (data: string) => {
           body += data;
-          // The chunk before it says who speaks, and its content is empty.
+          // Skips the first chunk, which has the role and empty content.
           if (firstTokenMs === 0 && /"content":"[^"]/.test(body)) firstTokenMs = performance.now() - began;
         });
         answer.on('end', () => {

@@ -1,6 +1,6 @@
 /**
- * The clients, in a process of their own and as cheap as they can be: one connection for each request at a time, requests as bytes
- * made beforehand, answers counted and not read. What they cost is taken from the servers on the same cores.
+ * The clients, in their own process. They share the cores with the servers, so they do as little as possible: one connection per
+ * concurrent request, prepared request bytes, answers counted but not parsed.
  */
 import { openConnection, postBytes } from '../raw-http.ts';
 
@@ -46,7 +46,7 @@ async function work(order: ClientOrder): Promise<ClientResult> {
           else socket.end(resolve);
         };
         socket.on('error', reject);
-        // Of no effect after a proper end.
+        // No effect once the promise is resolved.
         socket.on('close', () => reject(new Error('the server closed a connection')));
         send();
       });

@@ -1,4 +1,4 @@
-/** Loaded into a server: prints the longest block of its event loop since the last time, whenever it is asked by a signal. */
+/** Preloaded into a server. On a signal it prints the longest block of the event loop since the previous signal. */
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { isMainThread } from 'node:worker_threads';
 

@@ -1,6 +1,6 @@
 /**
- * onnxruntime and nothing else: ids come ready from the parent, results are dropped. Works through its batches until
- * told to stop, and tells how many tokens it did in how long.
+ * Only onnxruntime: the parent sends token ids, results are dropped. Repeats its batches until the parent stops it, then reports the
+ * number of tokens and the time.
  */
 import { InferenceSession, Tensor } from 'onnxruntime-node';
 
@@ -35,7 +35,7 @@ interface Batch {
   feeds: Record<string, Tensor>;
 }
 
-/** Sorted by length, so that next to nothing is padding. */
+/** Sorted by length to avoid padding. */
 function batches(tokenBudget: number): Batch[] {
   const sorted = sequences.toSorted((left, right) => left.length - right.length);
   const result: Batch[] = [];

@@ -1,4 +1,4 @@
-/** How long a server's event loop is held by one request with a body as large as is accepted. */
+/** Measures how long a request with the largest accepted body blocks the event loop. */
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startServer } from '../../test/acceptance/start-server.ts';
@@ -26,7 +26,7 @@ export async function longestBlocks(rounds: number): Promise<Map<string, number>
   const found = new Map(Object.keys(BODIES).map((name) => [name, [] as number[]]));
   for (let round = 0; round <= rounds; round += 1) {
     for (const [name, input] of Object.entries(BODIES)) {
-      // An unknown model: what is measured is to read and check the body.
+      // The model is unknown, so only reading and checking the body is measured.
       const body = Buffer.from(JSON.stringify({ model: 'no/such', input: input() }));
       await longest();
       const answer = await fetch(`${server.address}/v1/embeddings`, {
@@ -37,7 +37,7 @@ export async function longestBlocks(rounds: number): Promise<Map<string, number>
       await answer.arrayBuffer();
       if (answer.status !== 404) throw new Error(`reading ${name} was answered with ${answer.status}`);
       const blockedMs = await longest();
-      // The first round is that of code which was not compiled yet.
+      // The first round runs code that is not compiled yet.
       if (round > 0) found.get(name)?.push(blockedMs);
     }
   }

@@ -1,4 +1,4 @@
-/** English-like passages, the same on every run: 10 to 90 words, so that a batch has the mixed lengths that real ones have. */
+/** English-like passages, the same on every run. 10 to 90 words, so a batch has mixed lengths like a real one. */
 const WORDS =
   `the of and to in is was for with as on that by this are from at his an were which be has had one their not it but they
   more its also two first years after who when other new about into over most between many some time may these there only

@@ -1,4 +1,4 @@
-/** What one writes in an afternoon: node:http around the feature-extraction pipeline of transformers.js. `MODELS` and `NAME` say of what. */
+/** A minimal server: node:http around the feature-extraction pipeline of transformers.js. `MODELS` and `NAME` choose the model. */
 import { createServer } from 'node:http';
 import { json } from 'node:stream/consumers';
 import { env, pipeline } from '@huggingface/transformers';
@@ -15,7 +15,7 @@ const server = createServer(async (request, response) => {
   response.setHeader('content-type', 'application/json');
   response.end(JSON.stringify({ object: 'list', data, model: process.env.NAME }));
 });
-// It computes for longer than that in one go, and would take its clients for idle.
+// One computation can take longer than the timeout, and the server would close connections as idle.
 server.keepAliveTimeout = 0;
 server.listen(0, '127.0.0.1', () => {
   const address = server.address();

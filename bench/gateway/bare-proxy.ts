@@ -1,4 +1,4 @@
-/** What a proxy costs that does nothing else: Fastify with its own proxy plugin, and nothing configured but the upstream. */
+/** A plain proxy: Fastify with its own proxy plugin, configured with the upstream only. */
 import httpProxy from '@fastify/http-proxy';
 import Fastify from 'fastify';
 

@@ -1,4 +1,4 @@
-/** The least a proxy for small JSON can do by hand: Fastify parses the body, undici sends it on, the answer is passed back whole. */
+/** A minimal proxy for small JSON: Fastify parses the body, undici forwards it, the answer is returned in one piece. */
 import Fastify from 'fastify';
 import { Pool } from 'undici';
 

@@ -1,4 +1,4 @@
-/** Says when the next request is due. Sleeps in between: a loop that looks at the clock takes half of the speed of the core beside it. */
+/** Signals when the next request is due. Sleeps in between, because a busy loop halves the speed of the neighbouring core. */
 import { parentPort, workerData } from 'node:worker_threads';
 
 const { perSecond, beats } = workerData as { perSecond: number; beats: number };

@@ -1,6 +1,6 @@
 /**
- * What this machine itself adds: wakes up so many times a second, computes for half of the time, and tells how late it was each time,
- * in ms. No server, no network, no other thread. `node only-wakes.ts <times a second> <seconds>`
+ * Measures the latency of the machine itself: wakes up at a fixed rate, computes for half of the time, and prints how late each wake-up
+ * was, in ms. No server, no network, no other thread. `node only-wakes.ts <times per second> <seconds>`
  */
 const perSecond = Number(process.argv[2]);
 const beats = perSecond * Number(process.argv[3]);

@@ -1,7 +1,7 @@
 /**
- * Sends requests evenly over the time. Load generators with a limited rate send a second's worth as fast as they can and then rest: that
- * is full load in bursts. A timer has a resolution of a millisecond and would send requests in pairs. So a thread of its own gives the
- * beat. Beats that this process hears too late, because it had no core meanwhile, are left out: to make up for them would be a burst too.
+ * Sends evenly spaced requests. Rate-limited load generators send a second's worth as fast as they can and then pause, which is full load
+ * in bursts. Timers have a resolution of a millisecond and would send requests in pairs. So a separate thread sends the ticks. Ticks that
+ * arrive too late, because this process had no core, are skipped: catching up would be a burst too.
  */
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
@@ -16,19 +16,19 @@ export interface PacedLoad {
   seconds: number;
 }
 
-/** As many as at full load. Requests beyond them wait here, and that counts. */
+/** The same as at full load. More requests wait here, and the wait counts as latency. */
 const CONNECTIONS = 32;
-/** A server that is further behind does not keep up. */
+/** The run fails when a server is further behind. */
 const MAX_BEHIND_SECONDS = 2;
-/** More than a client needs to read what a server that stood still answers at once. */
+/** Longer than a client needs to read a burst of answers after a server pause. */
 const MAX_LATE_MS = 2;
-/** While the connections are new nothing is counted. */
+/** Not counted, because the connections are new. */
 const WARM_UP_SECONDS = 1;
 
 export interface PacedAnswers {
-  /** Of each request, in milliseconds. */
+  /** Milliseconds per request. */
   latencies: number[];
-  /** Share of the requests that were left out, because this process had no core when they were due. */
+  /** Share of requests skipped because this process had no core when they were due. */
   missed: number;
 }
 
@@ -45,7 +45,7 @@ async function run({ url, headers, body, perSecond, seconds }: PacedLoad): Promi
   const { promise: done, resolve, reject } = Promise.withResolvers<void>();
   const latencies: number[] = [];
   const waitingSince: number[] = [];
-  /** When a beat was heard, less when it was due: of the soonest one. */
+  /** The smallest delay between a tick's due time and its arrival. */
   let soonest = Infinity;
   let answered = 0;
   let missed = 0;
@@ -86,7 +86,7 @@ async function run({ url, headers, body, perSecond, seconds }: PacedLoad): Promi
     const connection = free.shift();
     if (connection !== undefined) send(connection, now);
     else if (waitingSince.push(now) > perSecond * MAX_BEHIND_SECONDS)
-      reject(new Error(`the server does not keep up with ${perSecond} requests a second`));
+      reject(new Error(`the server does not keep up with ${perSecond} requests per second`));
   });
   try {
     await done;

@@ -4,17 +4,17 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import type { PacedAnswers, PacedLoad } from './paced-client.ts';
 
-/** Room for the garbage of a whole measurement: it is collected before the next one. */
+/** Memory for the garbage of a whole measurement. It is collected before the next one. */
 const FLAGS = ['--min-semi-space-size=64', '--max-semi-space-size=64', '--no-memory-reducer', '--expose-gc'];
 
 export interface PacedLoads extends Disposable {
-  /** Sends requests evenly over the time, whether or not earlier ones are answered, and tells how long each one took. */
+  /** Sends evenly spaced requests, whether or not earlier ones are answered, and returns their latencies. */
   send(load: PacedLoad): Promise<PacedAnswers>;
 }
 
 /**
- * From a process of its own: while a sender collects its garbage its requests come late, then all at once, and the server under test is
- * charged for it.
+ * Runs in its own process: garbage collection in the sender delays requests and then sends them all at once, which would count against
+ * the server under test.
  */
 export function startPacedLoads(): PacedLoads {
   const client = fork(join(import.meta.dirname, 'paced-client.ts'), { execArgv: FLAGS, serialization: 'advanced' });

@@ -1,4 +1,4 @@
-/** An upstream that costs next to nothing: one embedding of 384 dimensions, always the same bytes, and hardly any HTTP. */
+/** A very cheap upstream: always returns the same bytes, one embedding of 384 dimensions, with minimal HTTP. */
 import { createServer } from 'node:net';
 import { messageBytes } from '../raw-http.ts';
 

@@ -1,4 +1,4 @@
-/** One schema for each thing that clients ask for, by name. */
+/** One named schema per feature that clients use. */
 export const SCHEMAS: Readonly<Record<string, Record<string, unknown>>> = {
   pattern: { type: 'string', pattern: '^[A-Z]{2}-\\d+$' },
   'pattern with quotes': { type: 'string', pattern: '^["\\\\/]$' },

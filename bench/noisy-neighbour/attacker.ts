@@ -1,11 +1,11 @@
-/** Runs one attack in a process of its own, so that it takes no time from the clients that are measured. Ends on SIGTERM. */
+/** Runs one attack in its own process, so it does not slow the measured clients. Ends on SIGTERM. */
 import { ATTACKS } from './attacks.ts';
 
 const [name = '', address = '', key = '', remoteModel = '', localModel = ''] = process.argv.slice(2);
 const attack = ATTACKS[name];
-if (attack === undefined) throw new Error(`there is no attack '${name}'`);
+if (attack === undefined) throw new Error(`unknown attack '${name}'`);
 process.on('SIGTERM', () => process.exit(0));
-// Sockets that are not read do not keep a process alive.
+// Unread sockets do not keep a process alive.
 setInterval(() => {}, 60_000);
 process.send?.('started');
 process.disconnect?.();

@@ -1,4 +1,4 @@
-/** What a tenant with a key of its own, or a stranger without one, can send. Each attack goes on until its process ends. */
+/** Attacks by a tenant with a valid key or a client without one. Each runs until its process ends. */
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, FormData, fetch, type RequestInit } from 'undici';
@@ -18,7 +18,7 @@ const UNREAD_ANSWERS = 8;
 const FULL_QUEUE = 400;
 const BATCHES = 1_000;
 
-/** Failed requests are what an attack is made of. */
+/** Ignores errors: failed requests are part of an attack. */
 async function send(target: Target, path: string, init: RequestInit, dispatcher: Agent): Promise<unknown> {
   try {
     const answer = await fetch(`${target.address}${path}`, { ...init, dispatcher });
@@ -36,7 +36,7 @@ const post = (target: Target, path: string, body: string, dispatcher: Agent, key
     dispatcher,
   );
 
-/** So many at a time, each again when it has ended. */
+/** Runs a number of copies at once and repeats each one when it ends. */
 async function repeat(workers: number, work: () => Promise<unknown>): Promise<void> {
   const run = async () => {
     for (;;) await work();
@@ -46,7 +46,7 @@ async function repeat(workers: number, work: () => Promise<unknown>): Promise<vo
 
 const message = (content: string) => [{ role: 'user', content }];
 
-/** Nested groups that may be empty: a naive check of what they match doubles with each level. */
+/** Nested groups that may be empty. The cost of a naive check doubles with each level. */
 const bomb = (levels: number) => `^(${'(|)'.repeat(levels)}x){2}$`;
 
 export const ATTACKS: Record<string, Attack> = {
@@ -109,7 +109,7 @@ export const ATTACKS: Record<string, Attack> = {
     const body = JSON.stringify({ model: target.remoteModel, messages: message('Hi') });
     await repeat(FULL_QUEUE, async () => {
       const answer = await post(target, '/v1/chat/completions', body, agent);
-      // A refused client that tries again at once measures the load generator.
+      // Immediate retries after a refusal would only measure the load generator.
       if (typeof answer === 'object' && answer !== null && 'error' in answer) await sleep(1_000);
     });
   },

@@ -1,4 +1,4 @@
-/** An upstream whose every chat answer takes a fixed time, as generation does: DELAY_MS in the environment. */
+/** An upstream that answers every chat request after a fixed time, set by DELAY_MS in the environment. */
 import { createServer } from 'node:http';
 
 const delayMs = Number(process.env.DELAY_MS ?? 100);
