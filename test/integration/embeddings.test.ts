@@ -1,13 +1,8 @@
 import { OpenAIEmbeddings } from '@langchain/openai';
 import OpenAI from 'openai';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import {
-  countFakeTokens,
-  type FakeUpstream,
-  fakeVector,
-  silence,
-  startFakeUpstream,
-} from '../fixtures/fake-upstream.ts';
+import { countFakeTokens, fakeVector } from '../fixtures/fake-encoder.ts';
+import { type FakeUpstream, silence, startFakeUpstream } from '../fixtures/fake-upstream.ts';
 import { recordingFetch } from '../fixtures/openai-schemas/recording-fetch.ts';
 import { EMBEDDING, type HttpBed, KEY, startHttpBed } from './http/bed.ts';
 

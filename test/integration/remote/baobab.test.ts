@@ -8,7 +8,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import type { CallContext, ChatEvent, ChatRequest } from '../../../src/engines/engine.ts';
 import { createRemoteModel, type RemoteModel, type RemoteTask } from '../../../src/engines/remote/remote-model.ts';
-import { countFakeTokens, type FakeUpstream, startFakeUpstream } from '../../fixtures/fake-upstream.ts';
+import { countFakeTokens } from '../../fixtures/fake-encoder.ts';
+import { type FakeUpstream, startFakeUpstream } from '../../fixtures/fake-upstream.ts';
 import { collect, noUpstreamMetrics } from '../../fixtures/remote-bench.ts';
 
 /** A second Baobab, in a process of its own, that gets its answers from fake upstreams: no weights are needed. */

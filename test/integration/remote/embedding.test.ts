@@ -1,7 +1,8 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { EmbeddingRequest } from '../../../src/engines/engine.ts';
 import type { RemoteEmbeddingResult } from '../../../src/engines/remote/embedding/capability.ts';
-import { answerJson, countFakeTokens, type FakeHandler, fakeVector } from '../../fixtures/fake-upstream.ts';
+import { countFakeTokens, fakeVector } from '../../fixtures/fake-encoder.ts';
+import { answerJson, type FakeHandler } from '../../fixtures/fake-upstream.ts';
 import { type BenchOptions, type RemoteBench, remoteBench } from '../../fixtures/remote-bench.ts';
 
 let bench: RemoteBench;

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { RemoteRerankResult } from '../../../src/engines/remote/rerank/capability.ts';
-import { answerJson, countFakeTokens } from '../../fixtures/fake-upstream.ts';
+import { countFakeTokens } from '../../fixtures/fake-encoder.ts';
+import { answerJson } from '../../fixtures/fake-upstream.ts';
 import { type BenchOptions, type RemoteBench, remoteBench } from '../../fixtures/remote-bench.ts';
 
 let bench: RemoteBench;

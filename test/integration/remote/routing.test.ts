@@ -1,20 +1,18 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { ChatEvent, ChatRequest } from '../../../src/engines/engine.ts';
+import { answerJson, type FakeHandler, type FakeUpstream, hangUp } from '../../fixtures/fake-upstream.ts';
 import {
-  answerJson,
-  type FakeHandler,
-  type FakeUpstream,
-  hangUp,
-  silence,
-  startFakeUpstream,
-} from '../../fixtures/fake-upstream.ts';
-import { type BenchOptions, collect, type RemoteBench, remoteBench } from '../../fixtures/remote-bench.ts';
+  type BenchOptions,
+  collect,
+  hello,
+  type RemoteBench,
+  remoteBench,
+  textOf,
+  untilText,
+} from '../../fixtures/remote-bench.ts';
 
 let bench: RemoteBench;
 afterEach(() => bench.close());
 
-const hello: ChatRequest = { prompt: { messages: [{ role: 'user', content: 'Hi' }] } };
 const start = async (options: BenchOptions): Promise<void> => {
   bench = await remoteBench(options);
 };
@@ -23,19 +21,8 @@ const upstream = (index: number): FakeUpstream => {
   if (found === undefined) throw new Error(`no upstream ${index}`);
   return found;
 };
-const textOf = (events: readonly ChatEvent[]): string =>
-  events.flatMap((event) => (event.type === 'text-delta' ? [event.text] : [])).join('');
 const served = (): number[] => bench.upstreams.map((each) => each.requests.length);
 const WHOLE = 'Hello from the other side.';
-
-/** Reads events up to the first piece of text and hands over the rest. */
-async function untilText(events: AsyncIterable<ChatEvent>): Promise<AsyncIterator<ChatEvent>> {
-  const iterator = events[Symbol.asyncIterator]();
-  for (;;) {
-    const { value, done } = await iterator.next();
-    if (done === true || value.type === 'text-delta') return iterator;
-  }
-}
 
 describe('several upstreams', () => {
   it('take turns when they are equally loaded', async () => {
@@ -157,156 +144,6 @@ describe('one upstream', () => {
   });
 });
 
-describe('after the first text', () => {
-  it('a failure is thrown and not retried', async () => {
-    await start({ upstreams: [{ behaviour: { cutAfterChunks: 4 } }, {}] });
-    const given: ChatEvent[] = [];
-    const generation = bench.chat(hello);
-    const run = async (): Promise<void> => {
-      for await (const event of generation) given.push(event);
-    };
-    await expect(run()).rejects.toMatchObject({
-      code: 'model_unavailable',
-      message: expect.stringContaining('broke off'),
-    });
-    expect(textOf(given)).toBe('Hello from the');
-    expect(generation.usageSoFar().completionTokens).toBe(3);
-    expect(served()).toEqual([1, 0]);
-    expect(bench.model.health()[0]?.inFlight).toBe(0);
-  });
-
-  it('an error event of the upstream ends it with its own code', async () => {
-    const text = `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: 'a' } }] })}\n\n`;
-    const error =
-      'data: {"error":{"message":"maximum context length is 64 tokens","type":"BadRequestError","code":400}}\n\n';
-    await start({ upstreams: [{ behaviour: { rawPieces: [text, error] } }] });
-    await expect(collect(bench.chat(hello))).rejects.toMatchObject({ code: 'context_length_exceeded' });
-  });
-});
-
-describe('before the first text', () => {
-  it('a failure uses no tokens', async () => {
-    await start({ upstreams: [{ kind: 'vllm', behaviour: { cutAfterChunks: 1 } }] });
-    const generation = bench.chat(hello);
-    await expect(collect(generation)).rejects.toMatchObject({ code: 'model_unavailable' });
-    expect(generation.usageSoFar()).toEqual({ promptTokens: 0, completionTokens: 0, cachedTokens: 0 });
-  });
-
-  it('a cancellation uses the prompt tokens', async () => {
-    await start({ upstreams: [{ kind: 'vllm', behaviour: { stallAfterChunks: 1 } }] });
-    const controller = new AbortController();
-    const generation = bench.chat(hello, { signal: controller.signal });
-    const outcome = expect(collect(generation)).rejects.toMatchObject({ code: 'client_cancelled' });
-    await expect.poll(() => generation.usageSoFar().promptTokens).toBe(9);
-    controller.abort();
-    await outcome;
-    expect(generation.usageSoFar()).toEqual({ promptTokens: 9, completionTokens: 0, cachedTokens: 0 });
-  });
-});
-
-describe('time limits', () => {
-  it('an answer that does not begin is requested from another upstream', async () => {
-    await start({ upstreams: [{ settings: { firstByteTimeoutMs: 50 } }, {}] });
-    upstream(0).script.push(silence);
-    expect(textOf(await collect(bench.chat(hello)))).toBe(WHOLE);
-    await upstream(0).until(() => upstream(0).requests[0]?.aborted === true);
-  });
-
-  it('no answer from any upstream is 504', async () => {
-    await start({ upstreams: [{ settings: { firstByteTimeoutMs: 50 } }] });
-    upstream(0).script.push(silence);
-    await expect(collect(bench.chat(hello))).rejects.toMatchObject({ code: 'upstream_timeout', status: 504 });
-  });
-
-  it('headers alone do not count as the first byte', async () => {
-    await start({ upstreams: [{ settings: { firstByteTimeoutMs: 50 }, behaviour: { stallAfterChunks: 0 } }] });
-    await expect(collect(bench.chat(hello))).rejects.toMatchObject({ code: 'upstream_timeout' });
-  });
-
-  it('an answer that does not end is cut at the total limit', async () => {
-    await start({ upstreams: [{ settings: { totalTimeoutMs: 80 }, behaviour: { stallAfterChunks: 3 } }] });
-    await expect(collect(bench.chat(hello))).rejects.toMatchObject({ code: 'upstream_timeout' });
-    expect(bench.model.health()[0]?.inFlight).toBe(0);
-  });
-
-  it('frees the slot of a consumer that stops reading', async () => {
-    await start({
-      upstreams: [{ settings: { totalTimeoutMs: 80, maxConcurrency: 1 }, behaviour: { stallAfterChunks: 3 } }],
-    });
-    const standing = await untilText(bench.chat(hello));
-    await upstream(0).until(() => upstream(0).requests[0]?.aborted === true);
-    expect(bench.model.health()[0]?.inFlight).toBe(0);
-    await standing.return?.();
-    expect(bench.model.health()[0]?.inFlight).toBe(0);
-  });
-
-  it('an upstream that accepts no connection times out', async () => {
-    // Reserved for documentation: packets to it go nowhere, or the network refuses it at once.
-    await start({ upstreams: [{ settings: { url: 'http://192.0.2.1:9/v1', connectTimeoutMs: 60 } }] });
-    await expect(collect(bench.chat(hello))).rejects.toSatisfy((error: { code: string }) =>
-      ['upstream_timeout', 'model_unavailable'].includes(error.code),
-    );
-  });
-});
-
-describe('a cancelled request', () => {
-  it('closes the connection to the upstream at once, even if the consumer has stopped reading', async () => {
-    await start({ upstreams: [{ behaviour: { stallAfterChunks: 3 } }] });
-    const controller = new AbortController();
-    const generation = bench.chat(hello, { signal: controller.signal });
-    const rest = await untilText(generation);
-    controller.abort();
-    await upstream(0).until(() => upstream(0).requests[0]?.aborted === true);
-    expect(bench.model.health()[0]).toMatchObject({ inFlight: 0, healthy: true });
-    // What had arrived already may still be read.
-    await expect(
-      (async () => {
-        while ((await rest.next()).done !== true);
-      })(),
-    ).rejects.toMatchObject({ code: 'client_cancelled' });
-    expect(generation.usageSoFar().completionTokens).toBeGreaterThan(0);
-  });
-
-  it('closes it when the consumer returns early', async () => {
-    await start({ upstreams: [{ behaviour: { stallAfterChunks: 3 } }] });
-    const rest = await untilText(bench.chat(hello));
-    await rest.return?.();
-    await upstream(0).until(() => upstream(0).requests[0]?.aborted === true);
-    expect(bench.model.health()[0]?.inFlight).toBe(0);
-  });
-
-  it('stops while it waits for the first byte', async () => {
-    await start({ upstreams: [{}] });
-    upstream(0).script.push(silence);
-    const controller = new AbortController();
-    const outcome = expect(collect(bench.chat(hello, { signal: controller.signal }))).rejects.toMatchObject({
-      code: 'client_cancelled',
-    });
-    await upstream(0).until(() => upstream(0).requests.length === 1);
-    controller.abort();
-    await outcome;
-    await upstream(0).until(() => upstream(0).requests[0]?.aborted === true);
-  });
-
-  it('leaves no connection open, a hundred times', async () => {
-    await start({ upstreams: [{ behaviour: { stallAfterChunks: 3 } }] });
-    await Promise.all(
-      Array.from({ length: 100 }, async () => {
-        const controller = new AbortController();
-        const rest = await untilText(bench.chat(hello, { signal: controller.signal }));
-        controller.abort();
-        await rest.return?.();
-      }),
-    );
-    await upstream(0).until(
-      () => upstream(0).requests.every((request) => request.aborted) && upstream(0).connections() <= 1,
-    );
-    expect(bench.model.health()[0]?.inFlight).toBe(0);
-    upstream(0).behaviour.stallAfterChunks = undefined;
-    expect(textOf(await collect(bench.chat(hello)))).toBe(WHOLE);
-  });
-});
-
 describe('slots', () => {
   it('are waited for, and a full queue answers 429', async () => {
     await start({
@@ -342,161 +179,6 @@ describe('counting tokens', () => {
     const first = await untilText(bench.chat(hello));
     expect(await bench.model.countTokens('one two three')).toBe(5);
     await first.return?.();
-  });
-});
-
-describe('a slow reader', () => {
-  it('slows its upstream down instead of filling the memory', async () => {
-    const piece = `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: 'x'.repeat(64 * 1024) } }] })}\n\n`;
-    await start({ upstreams: [{ behaviour: { rawPieces: Array.from({ length: 2_000 }, () => piece) } }] });
-    const rest = await untilText(bench.chat(hello));
-    // 128 MB are on offer; what is not read stays in the sockets' own buffers, a few MB.
-    const allSent = upstream(0)
-      .until(() => upstream(0).sentChunks() >= 1_000)
-      .then(() => 'all sent');
-    expect(await Promise.race([allSent, pause(300, 'held back')])).toBe('held back');
-    await rest.return?.();
-  });
-});
-
-describe('health', () => {
-  it('survives a single failed check', async () => {
-    await start({ upstreams: [{ kind: 'vllm' }], model: { healthIntervalMs: 10 } });
-    let asked = 0;
-    Object.defineProperty(bench.upstreams[0]?.behaviour ?? {}, 'healthStatus', {
-      // Asked for twice with each check.
-      get: () => (++asked <= 2 ? 503 : 200),
-    });
-    await expect.poll(() => asked).toBeGreaterThan(6);
-    expect(bench.log).toEqual([]);
-  });
-
-  it('is checked on the right route for each kind', async () => {
-    const kinds = ['openai', 'vllm', 'tei', 'llama-server', 'ollama', 'baobab'] as const;
-    await start({
-      upstreams: kinds.map((kind) => ({ kind, behaviour: { healthStatus: 503 } })),
-      model: { healthIntervalMs: 10 },
-    });
-    await expect.poll(() => bench.model.health().map((each) => each.healthy)).toEqual(kinds.map(() => false));
-    await expect(collect(bench.chat(hello))).rejects.toMatchObject({ code: 'model_unavailable', status: 503 });
-    expect(bench.model.regions()).toEqual([]);
-    expect(bench.model.health()[0]?.lastError).toContain('503');
-    for (const fake of bench.upstreams) fake.behaviour.healthStatus = 200;
-    await expect.poll(() => bench.model.health().map((each) => each.healthy)).toEqual(kinds.map(() => true));
-    expect(textOf(await collect(bench.chat(hello)))).toBe(WHOLE);
-    expect(bench.log.map((line) => line.message)).toEqual(
-      expect.arrayContaining(['upstream is down', 'upstream is back']),
-    );
-  });
-
-  it('keeps requests away from a server that still loads', async () => {
-    await start({
-      upstreams: [{ kind: 'llama-server', behaviour: { healthStatus: 503 } }, { kind: 'llama-server' }],
-      model: { healthIntervalMs: 10 },
-    });
-    await expect.poll(() => bench.model.health()[0]?.healthy).toBe(false);
-    for (let i = 0; i < 4; i++) await collect(bench.chat(hello));
-    expect(served()).toEqual([0, 4]);
-  });
-
-  it('notices when an upstream stops and comes back', async () => {
-    await start({ upstreams: [{}], model: { healthIntervalMs: 10 } });
-    const port = Number(new URL(upstream(0).url).port);
-    await upstream(0).close();
-    await expect.poll(() => bench.model.health()[0]?.healthy).toBe(false);
-    bench.upstreams[0] = await startFakeUpstream('openai', {}, port);
-    await expect.poll(() => bench.model.health()[0]?.healthy).toBe(true);
-    expect(textOf(await collect(bench.chat(hello)))).toBe(WHOLE);
-  });
-
-  it('ends the wait for a server that has stopped', async () => {
-    await start({
-      upstreams: [{ settings: { maxConcurrency: 1 }, behaviour: { stallAfterChunks: 3 } }],
-      model: { healthIntervalMs: 10 },
-    });
-    const first = await untilText(bench.chat(hello));
-    const waiting = expect(collect(bench.chat(hello))).rejects.toMatchObject({ code: 'model_unavailable' });
-    upstream(0).behaviour.healthStatus = 500;
-    await waiting;
-    await first.return?.();
-  });
-});
-
-describe('the circuit breaker', () => {
-  it('stops calling an upstream that keeps failing, and tries again later', async () => {
-    await start({ upstreams: [{}] });
-    upstream(0).script.push(...Array.from({ length: 5 }, () => answerJson(500, {})));
-    for (let i = 0; i < 5; i++) {
-      const failing = collect(bench.chat(hello, { accountId: `acc_${i}` }));
-      await expect(failing).rejects.toMatchObject({ code: 'model_unavailable' });
-    }
-    expect(bench.model.health()[0]?.healthy).toBe(false);
-    await expect(collect(bench.chat(hello))).rejects.toMatchObject({ code: 'model_unavailable' });
-    expect(upstream(0).requests).toHaveLength(5);
-    bench.clock.advance(1_000);
-    expect(textOf(await collect(bench.chat(hello)))).toBe(WHOLE);
-    expect(bench.model.health()[0]?.healthy).toBe(true);
-  });
-});
-
-describe('an account whose requests make upstreams fail', () => {
-  const poison = { accountId: 'acc_poison' };
-  const fail = async (): Promise<void> => {
-    await expect(collect(bench.chat(hello, poison))).rejects.toMatchObject({ code: 'model_unavailable' });
-  };
-
-  it.each<[string, FakeHandler]>([
-    ['500', answerJson(500, { error: { message: 'CUDA error', code: 500 } })],
-    ['resets', hangUp],
-    ['rubbish', (_request, response) => void response.writeHead(200).end('data: <html>\n\n')],
-  ])('is paused alone after %s', async (_name, handler) => {
-    await start({ upstreams: [{}] });
-    upstream(0).script.push(...Array.from({ length: 20 }, () => handler));
-    for (let i = 0; i < 8; i++) await fail();
-    const tried = upstream(0).requests.length;
-    expect(tried).toBeLessThan(10);
-    upstream(0).script.length = 0;
-    expect(textOf(await collect(bench.chat(hello, { accountId: 'acc_other' })))).toBe(WHOLE);
-    expect(bench.model.health()[0]).toMatchObject({
-      healthy: true,
-      breaker: 'closed',
-      problem: expect.stringContaining('requests of one account fail'),
-    });
-    await expect(collect(bench.chat(hello, poison))).rejects.toThrow('it failed on your last requests');
-    bench.clock.advance(1_000);
-    expect(textOf(await collect(bench.chat(hello, poison)))).toBe(WHOLE);
-    expect(bench.model.health()[0]?.problem).toBeUndefined();
-  });
-
-  it('counts at one upstream only for each request', async () => {
-    await start({ upstreams: [{}, {}] });
-    for (let i = 0; i < 5; i++) {
-      for (const fake of bench.upstreams) fake.script.push(answerJson(500, {}));
-      await collect(bench.chat(hello, { accountId: `acc_${i}` })).catch(() => undefined);
-    }
-    expect(served()).toEqual([5, 5]);
-    expect(bench.model.health().map(({ healthy }) => healthy)).toEqual([false, true]);
-  });
-
-  it('is not the reason where an upstream refuses connections', async () => {
-    await start({ upstreams: [{}] });
-    await upstream(0).close();
-    for (let i = 0; i < 5; i++) await fail();
-    expect(bench.model.health()[0]?.healthy).toBe(false);
-  });
-});
-
-describe('the circuit breaker, half open', () => {
-  it('closes with the first bytes of a long stream', async () => {
-    await start({ upstreams: [{}] });
-    upstream(0).script.push(...Array.from({ length: 5 }, () => answerJson(500, {})));
-    for (let i = 0; i < 5; i++) await collect(bench.chat(hello, { accountId: `acc_${i}` })).catch(() => undefined);
-    bench.clock.advance(1_000);
-    upstream(0).behaviour.stallAfterChunks = 3;
-    const long = await untilText(bench.chat(hello));
-    upstream(0).behaviour.stallAfterChunks = undefined;
-    expect(textOf(await collect(bench.chat(hello)))).toBe(WHOLE);
-    await long.return?.();
   });
 });
 

@@ -1,0 +1,149 @@
+import { describe, expect, it } from 'vitest';
+import type { Batch } from '../../../src/domain/batch.ts';
+import { createExecutor, requests, useBatchBed } from './bed.ts';
+
+describe('batches of several accounts and processes', () => {
+  const shared = useBatchBed();
+  const { upload, start, current, reached, done } = shared;
+
+  it('stops work on a batch that another process has taken over', async () => {
+    const { runner, order, hold, release, atWork, calls } = start();
+    hold();
+    const batch = await order([...requests(10), ...requests(5, 'held')]);
+    await expect.poll(() => done(batch)).toBe(10);
+    await expect.poll(atWork).toBe(5);
+    await shared.bed.store.batches.releaseOthers('other');
+    const claim = {
+      now: shared.bed.now(),
+      leaseUntil: shared.bed.now() + 60_000,
+      limit: 9,
+      perAccount: 9,
+      holding: [],
+    };
+    expect(await shared.bed.store.batches.claim({ ...claim, ownerId: 'other' })).toMatchObject([{ id: batch.id }]);
+    await runner.renewLeases(shared.bed.now() + 15_000);
+    await expect.poll(atWork).toBe(0);
+    release();
+    expect(await current(batch)).toMatchObject({ status: 'in_progress', counts: { completed: 10 } });
+    expect(calls).toHaveLength(15);
+    // The other process gives it back.
+    await shared.bed.store.batches.release({ id: batch.id, ownerId: 'other' }, shared.bed.now());
+    expect((await reached(batch, 'completed')).counts).toEqual({ total: 15, completed: 15, failed: 0 });
+  });
+
+  it('shares batches among processes, so that every line runs once', async () => {
+    const [one, two] = [start(), start()];
+    const others = await Promise.all([shared.bed.caller(), shared.bed.caller(), shared.bed.caller()]);
+    const batches = await Promise.all(
+      Array.from({ length: 12 }, (_, index) => one.order(requests(20, `slow ${index}`), others[index % 3])),
+    );
+    for (const batch of batches) {
+      expect((await reached(batch, 'completed')).counts).toEqual({ total: 20, completed: 20, failed: 0 });
+    }
+    const inputs = [...one.calls, ...two.calls].map(({ input }) => input);
+    expect(inputs).toHaveLength(240);
+    expect(new Set(inputs).size).toBe(240);
+    expect(two.calls.length).toBeGreaterThan(0);
+  });
+
+  it('sees within a second that another process has cancelled a batch', async () => {
+    const { order, hold, release, atWork } = start();
+    hold();
+    const batch = await order(requests(30, 'held'));
+    await expect.poll(atWork).toBe(8);
+    await shared.bed.store.batches.cancel(batch.id, shared.bed.now());
+    release();
+    await reached(batch, 'cancelled');
+  });
+
+  it('does not make one account wait behind the long batch of another', async () => {
+    const { order, atWork } = start({ concurrency: 4 });
+    const long = await order(requests(600, 'slow'));
+    await expect.poll(atWork).toBe(4);
+    const other = await shared.bed.caller();
+    const short = await order(requests(60, 'slow'), other);
+    await reached(short, 'completed');
+    // Half of the places were the other's: 60 lines of its own, and hardly more of the first one.
+    expect((await current(long)).status).toBe('in_progress');
+    expect(await done(long)).toBeLessThan(300);
+    await reached(long, 'completed');
+  });
+
+  it('does not let an account with a thousand waiting batches delay another', async () => {
+    const [flooding, other] = [await shared.bed.caller(), await shared.bed.caller()];
+    const { id: inputFileId } = await upload(requests(1, 'held'), flooding);
+    const idle = shared.bed.runner(createExecutor().executor);
+    const command = { inputFileId, endpoint: '/v1/embeddings', completionWindow: '24h', metadata: null } as const;
+    const first = await shared.bed.batches(idle).create(flooding.principal, command);
+    for (let index = 0; index < 1_005; index += 1) {
+      await shared.bed.store.batches.create({ ...first, id: `${first.id}_${index.toString().padStart(4, '0')}` }, 0);
+    }
+    const { order, hold } = start();
+    hold();
+    const batch = await order(requests(3), other);
+    expect((await reached(batch, 'completed')).counts.completed).toBe(3);
+    expect((await current(first)).status).not.toBe('completed');
+    await shared.bed.stopRunners();
+    for (const { id } of await shared.bed.store.batches.list({
+      accountId: flooding.principal.account.id,
+      limit: 2_000,
+    })) {
+      await shared.bed.store.batches.cancel(id, shared.bed.now());
+    }
+  });
+
+  it('makes room for an account that has none at work when all others are slow', async () => {
+    const { order, hold, release } = start();
+    hold();
+    const slow = await Promise.all([
+      shared.bed.caller(),
+      shared.bed.caller(),
+      shared.bed.caller(),
+      shared.bed.caller(),
+    ]);
+    const held = await Promise.all(
+      slow.flatMap((owner) => [0, 1].map((index) => order(requests(2, `limited ${index}`), owner))),
+    );
+    for (const batch of held) await reached(batch, 'in_progress');
+    const waiting = await order(requests(3), await shared.bed.caller());
+    expect((await current(waiting)).status).toBe('validating');
+    shared.bed.advance(30_000);
+    await reached(waiting, 'completed');
+    release();
+    for (const batch of held) expect((await current(batch)).status).toBe('in_progress');
+    await shared.bed.stopRunners();
+    start();
+    for (const batch of held) await reached(batch, 'completed');
+  });
+
+  it('refuses more batches of an account than may be active', async () => {
+    const owner = await shared.bed.caller();
+    const { order, hold, release } = start();
+    hold();
+    const batches = await Promise.all(Array.from({ length: 20 }, () => order(requests(1, 'held'), owner)));
+    await expect(order(requests(1), owner)).rejects.toMatchObject({
+      code: 'capacity_exceeded',
+      status: 429,
+      message: expect.stringContaining('20 batches that have not ended'),
+    });
+    release();
+    await expect.poll(async () => (await current(batches[0] as Batch)).status).toBe('completed');
+    await order(requests(1), owner);
+  });
+
+  it('runs one line at a time while there are interactive requests', async () => {
+    let interactive = 5;
+    const { order, calls, mostAtWork, forgetMost } = start({ concurrency: 16, interactive: () => interactive });
+    const batch = await order(requests(400, 'slow'));
+    const mostOfTheNext = async (count: number) => {
+      forgetMost();
+      const from = calls.length;
+      await expect.poll(() => calls.length, { interval: 5 }).toBeGreaterThan(from + count);
+      return mostAtWork();
+    };
+    await expect.poll(() => mostOfTheNext(5)).toBe(1);
+    interactive = 0;
+    await reached(batch, 'completed');
+    expect(mostAtWork()).toBeGreaterThan(8);
+  });
+});
