@@ -1,0 +1,53 @@
+import { Type } from 'typebox';
+
+const nullable = (schema: ReturnType<typeof Type.Integer> | ReturnType<typeof Type.String>) =>
+  Type.Union([schema, Type.Null()]);
+
+export const WeightsShape = Type.Object({
+  status: Type.Enum(['present', 'absent', 'pulling', 'unreachable']),
+  bytes_on_disk: Type.Integer(),
+  total_bytes: nullable(Type.Integer()),
+  reason: nullable(Type.String()),
+  retry_at: nullable(Type.String()),
+});
+
+export const UpstreamShape = Type.Object({
+  address: Type.String({ description: 'Host and port' }),
+  kind: Type.String(),
+  region: Type.String(),
+  healthy: Type.Boolean({ description: 'It takes requests' }),
+  breaker: Type.String(),
+  in_flight: Type.Integer(),
+  max_concurrency: Type.Integer(),
+  problem: nullable(Type.String()),
+  last_error: nullable(Type.String()),
+});
+
+export const EngineShape = Type.Object({
+  object: Type.Literal('engine'),
+  model: Type.String({ description: 'Slug' }),
+  version: Type.String(),
+  driver: Type.String({ description: 'The runtime, or `remote`' }),
+  status: Type.Enum(['ready', 'loading', 'cold', 'unavailable']),
+  reason: nullable(Type.String()),
+  process_ids: Type.Array(Type.Integer()),
+  processes: Type.Integer({ description: 'Engine processes that run' }),
+  memory_bytes: Type.Integer(),
+  loaded_at: nullable(Type.String()),
+  load_ms: nullable(Type.Integer()),
+  in_flight: Type.Integer(),
+  queue_depth: Type.Integer(),
+  tokens_per_second: Type.Object(
+    { input: Type.Number(), output: Type.Number() },
+    { description: 'Over the last 10 seconds, on this server' },
+  ),
+  weights: Type.Union([WeightsShape, Type.Null()], { description: 'Null: only upstreams serve it' }),
+  upstreams: Type.Array(UpstreamShape),
+});
+
+export const EngineList = Type.Object({ object: Type.Literal('list'), data: Type.Array(EngineShape) });
+
+export const ModelReference = Type.Object(
+  { model: Type.String({ minLength: 1, description: 'Slug, or slug@version' }) },
+  { additionalProperties: false },
+);

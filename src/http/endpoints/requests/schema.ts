@@ -1,0 +1,75 @@
+import { Type } from 'typebox';
+
+const nullableText = Type.Union([Type.String(), Type.Null()]);
+const time = { anyOf: [{ format: 'date-time' }, { format: 'date' }] };
+
+export const RequestsQuery = Type.Object({
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 200, default: 50 })),
+  after: Type.Optional(Type.String({ minLength: 1, description: '`next_cursor` of the page before' })),
+  start: Type.Optional(Type.String({ description: 'Inclusive', documented: time })),
+  end: Type.Optional(Type.String({ description: 'Exclusive', documented: time })),
+  model: Type.Optional(Type.String({ minLength: 1, description: 'Slug' })),
+  key: Type.Optional(Type.String({ minLength: 1, description: 'Id of the key' })),
+  region: Type.Optional(Type.String({ minLength: 1 })),
+  endpoint: Type.Optional(Type.String({ minLength: 1, description: 'Such as `/v1/embeddings`' })),
+  status: Type.Optional(
+    Type.String({
+      description: 'A status such as `429`, a class such as `5xx`, or `error` for all from 400 on',
+      documented: { pattern: '^([1-5][0-9]{2}|[1-5]xx|error)$' },
+    }),
+  ),
+  request_id: Type.Optional(Type.String({ minLength: 1 })),
+  account: Type.Optional(
+    Type.String({
+      minLength: 1,
+      description: 'Id or name of another account, `*` for all; only for keys with the scope `admin`',
+    }),
+  ),
+});
+
+const fields = {
+  id: Type.String(),
+  object: Type.Literal('request'),
+  time: Type.String({ description: 'When it ended' }),
+  account_id: Type.String(),
+  key: Type.String(),
+  key_name: nullableText,
+  endpoint: Type.String(),
+  model: Type.Union([Type.String(), Type.Null()], { description: 'Null: refused before the model was known' }),
+  version: nullableText,
+  region: nullableText,
+  status: Type.Integer({ description: 'HTTP status; 499 for a cancelled request' }),
+  code: Type.Union([Type.String(), Type.Null()], { description: 'Of the error' }),
+  prompt_tokens: Type.Integer(),
+  completion_tokens: Type.Integer(),
+  cache_read_tokens: Type.Integer(),
+  audio_seconds: Type.Integer(),
+  cost_usd: Type.Number(),
+  duration_ms: Type.Integer(),
+  first_token_ms: Type.Union([Type.Integer(), Type.Null()]),
+  replayed: Type.Boolean({ description: 'Answered from the stored answer of an idempotent request' }),
+};
+
+export const RequestEntryShape = Type.Object(fields);
+
+export const RequestList = Type.Object({
+  object: Type.Literal('list'),
+  data: Type.Array(RequestEntryShape),
+  has_more: Type.Boolean(),
+  next_cursor: nullableText,
+});
+
+export const AttemptShape = Type.Object({
+  upstream: Type.String({ description: 'Host and port' }),
+  region: Type.String(),
+  outcome: Type.String({ description: '`ok`, or the kind of failure' }),
+  detail: nullableText,
+  duration_ms: Type.Integer(),
+});
+
+export const RequestDetail = Type.Object({
+  ...fields,
+  attempts: Type.Array(AttemptShape, {
+    description: 'Upstreams that were tried, in order; empty for models that run on the server itself',
+  }),
+});
