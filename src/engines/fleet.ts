@@ -38,7 +38,10 @@ export interface FleetOptions {
   upstreams: readonly Upstream[];
   registry: EngineRegistry;
   /** Whether weights are here or can be fetched. */
-  weights(entry: ModelEntry, version: ModelVersion): { servable: boolean; reason?: string | undefined };
+  weights(
+    entry: ModelEntry,
+    version: ModelVersion,
+  ): { servable: boolean; reason?: string | undefined; remedy?: string | undefined };
   remote: Pick<RemoteModelOptions, 'logger' | 'clock' | 'queue' | 'metrics' | 'secrets'>;
 }
 
@@ -111,10 +114,10 @@ export function createFleet({ region, entries, upstreams, registry, weights, rem
       return { regions: [], status: 'unavailable', reason: remedy ?? 'none of its upstreams is healthy', remedy };
     }
     const found = registry.status(nameOf(entry, version));
-    if (found.status === 'unavailable') return { regions: [], status: 'unavailable', reason: found.reason };
     if (found.status === 'ready') return { regions: [region], status: 'ready' };
-    const { servable, reason } = weights(entry, version);
-    return servable ? { regions: [region], status: 'cold' } : { regions: [], status: 'unavailable', reason };
+    const { servable, reason, remedy } = weights(entry, version);
+    if (found.status === 'unavailable') return { regions: [], status: 'unavailable', reason: found.reason, remedy };
+    return servable ? { regions: [region], status: 'cold' } : { regions: [], status: 'unavailable', reason, remedy };
   }
 
   return {

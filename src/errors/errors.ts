@@ -126,10 +126,11 @@ export const errors = {
       cause,
     }),
   /** Unlike an outage, only an operator can change this. `remedy` says what to configure. */
-  modelNotServed: (slug: string, remedy: string) =>
+  modelNotServed: (slug: string, remedy: string, cause?: unknown) =>
     new ApiError('model_unavailable', `The model '${slug}' is in the catalog but is not served here: ${remedy}.`, {
       field: MODEL,
       shouldRetry: false,
+      cause,
     }),
   upstreamTimeout: (what: string) => new ApiError('upstream_timeout', `The model did not answer in time: ${what}.`),
 };

@@ -85,7 +85,7 @@ async function pullModel(
 }
 
 /** Failures of one source that another one may not have. */
-const WORTH_ANOTHER_SOURCE = new Set<WeightsFailure>(['unreachable', 'refused', 'mismatch']);
+const WORTH_ANOTHER_SOURCE = new Set<WeightsFailure>(['offline', 'unreachable', 'refused', 'mismatch']);
 
 /** Pulls from the first source that delivers the expected files. The error names what went wrong with each. */
 export async function pullFromFirst(
@@ -108,7 +108,9 @@ export async function pullFromFirst(
   }
   const [first] = failures;
   if (first === undefined || failures.length === 1) throw first ?? new TypeError('There is no source to pull from');
-  throw new WeightsError(first.failure, failures.map(({ message }) => message).join('. '), first);
+  // One source that may answer later is enough to try again.
+  const { failure } = failures.find((each) => each.failure === 'unreachable') ?? first;
+  throw new WeightsError(failure, failures.map(({ message }) => message).join('. '), first);
 }
 
 function sumOfBytes(files: readonly ExpectedFile[]): number | null {

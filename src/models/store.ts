@@ -50,6 +50,8 @@ export interface WeightsState {
   reason?: string | undefined;
   /** The same for clients. */
   clientReason?: string | undefined;
+  /** What an operator has to do. Undefined: nothing is wrong, or it passes by itself. */
+  remedy?: string | undefined;
   /** Milliseconds since 1970. */
   retryAtMs?: number | undefined;
 }
@@ -79,6 +81,12 @@ export interface WeightsStore extends AsyncDisposable {
 }
 
 const STATE_MAX_AGE_MS = 5_000;
+
+const explanation = (failure: WeightsError, model: StoredModel) => ({
+  reason: failure.message,
+  clientReason: failure.clientReason,
+  remedy: failure.remedyFor(model),
+});
 
 export function createWeightsStore(dependencies: WeightsStoreDependencies): WeightsStore {
   const { directory: root, bundledDirectory, clock, logger, pullOnUse } = dependencies;
@@ -177,8 +185,8 @@ export function createWeightsStore(dependencies: WeightsStoreDependencies): Weig
       const problem = local.problem();
       const bytes = { bytesOnDisk: local.totalBytes(), totalBytes: local.totalBytes() };
       if (problem === null) return { status: 'present', servable: true, ...bytes };
-      const { message: reason, clientReason } = new WeightsError('absent', problem);
-      return { status: 'unreachable', servable: false, ...bytes, reason, clientReason };
+      const failure = new WeightsError('absent', problem);
+      return { status: 'unreachable', servable: false, ...bytes, ...explanation(failure, model) };
     }
     const { condition, bytes } = inspect(model, paths);
     const catalogBytes = model.source.files.reduce((sum, file) => sum + (file.bytes ?? Number.NaN), 0);
@@ -214,8 +222,11 @@ export function createWeightsStore(dependencies: WeightsStoreDependencies): Weig
       try {
         return await locate(model, options);
       } catch (error) {
-        if (error instanceof WeightsError) throw errors.modelUnavailable(model.slug, error.clientReason, error);
-        throw error;
+        if (!(error instanceof WeightsError)) throw error;
+        const remedy = error.remedyFor(model);
+        throw remedy === undefined
+          ? errors.modelUnavailable(model.slug, error.clientReason, error)
+          : errors.modelNotServed(model.slug, remedy, error);
       }
     },
 
@@ -234,8 +245,7 @@ export function createWeightsStore(dependencies: WeightsStoreDependencies): Weig
       // The first look after the waiting time starts the next attempt. Until it succeeds, the old result applies.
       if (clock.now() >= failed.retryAtMs) void probe([model]);
       const { reason, retryAtMs } = failed;
-      const { message, clientReason } = reason;
-      return { ...remembered, status: 'unreachable', servable: false, reason: message, clientReason, retryAtMs };
+      return { ...remembered, status: 'unreachable', servable: false, ...explanation(reason, model), retryAtMs };
     },
 
     async remove(model) {

@@ -1,4 +1,8 @@
+import type { StoredModel } from './model-paths.ts';
+
 export type WeightsFailure =
+  /** This machine cannot reach the source: no such host, no network, or nothing listens there. */
+  | 'offline'
   /** The source did not answer, or not in time. */
   | 'unreachable'
   /** The source refused the file or does not have it. */
@@ -13,6 +17,7 @@ export type WeightsFailure =
   | 'invalid';
 
 const CLIENT_REASONS: Record<WeightsFailure, string> = {
+  offline: 'its weights are not on this machine and cannot be fetched',
   unreachable: 'its weights cannot be fetched at the moment',
   refused: 'its weights are not available from their source',
   mismatch: 'its weights do not match their checksum',
@@ -21,6 +26,9 @@ const CLIENT_REASONS: Record<WeightsFailure, string> = {
   absent: 'its weights are not installed',
   invalid: 'its weights are not configured correctly',
 };
+
+/** These pass without an operator; after all others a retry fails in the same way. */
+const PASSING = new Set<WeightsFailure>(['unreachable', 'storage']);
 
 /** The message is for operators and may name hosts and paths. Clients get `clientReason`. */
 export class WeightsError extends Error {
@@ -34,6 +42,18 @@ export class WeightsError extends Error {
 
   get clientReason(): string {
     return CLIENT_REASONS[this.failure];
+  }
+
+  /** What an operator has to do, without hosts and paths. Undefined: the failure passes by itself. */
+  remedyFor({ slug, source }: StoredModel): string | undefined {
+    if (PASSING.has(this.failure)) return undefined;
+    const action =
+      source.kind === 'file' || this.failure === 'invalid'
+        ? "Correct 'source' of its catalog entry"
+        : this.failure === 'no-space'
+          ? `Free some space and run 'baobab models pull ${slug}'`
+          : `Run 'baobab models pull ${slug}', which says what is wrong, or serve it from a file or an upstream with 'baobab models add'`;
+    return `${this.clientReason}. ${action}`;
   }
 }
 

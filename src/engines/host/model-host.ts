@@ -115,9 +115,9 @@ export class ModelHost implements Tenant {
     if (state.phase === 'ready' || state.phase === 'unloading') return;
     const now = this.#options.clock.now();
     if (state.phase === 'unavailable' && now < state.until) {
-      const { code, text, field } = state.error;
-      const retryAfterSeconds = (state.until - now) / 1000;
-      throw new ApiError(code, text, { field, retryAfterSeconds, cause: state.error });
+      const { code, text, field, shouldRetry } = state.error;
+      const retryAfterSeconds = shouldRetry ? (state.until - now) / 1000 : undefined;
+      throw new ApiError(code, text, { field, retryAfterSeconds, shouldRetry, cause: state.error });
     }
     void this.#startLoading();
   }

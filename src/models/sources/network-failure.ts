@@ -11,6 +11,9 @@ const EXPLANATIONS: Record<string, string> = {
   UND_ERR_SOCKET: 'the connection was cut',
 };
 
+/** The hub library hides the code of a failed look-up behind its own errors, so each cause is looked at. */
+const OFFLINE_CODES = new Set(['ENOTFOUND', 'EAI_AGAIN', 'ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH']);
+
 const TIMEOUT_NAMES = new Set(['AbortError', 'TimeoutError']);
 
 function* causes(error: unknown): Generator<unknown> {
@@ -40,12 +43,20 @@ function explain(error: unknown): string {
   return fallback;
 }
 
+const isOffline = (error: unknown): boolean =>
+  [...causes(error)].some(
+    (cause) =>
+      cause instanceof Error && 'code' in cause && typeof cause.code === 'string' && OFFLINE_CODES.has(cause.code),
+  );
+
 /** Turns what a fetching library throws into one readable line. `what` completes "cannot fetch … from …". */
 export function networkFailure(what: string, from: string, error: unknown): WeightsError {
   if (error instanceof WeightsError || isDiskFailure(error)) return asWeightsError(error);
   const status = statusOf(error);
-  if (status === null)
-    return new WeightsError('unreachable', `Cannot fetch ${what} from ${from}: ${explain(error)}`, error);
+  if (status === null) {
+    const failure = isOffline(error) ? 'offline' : 'unreachable';
+    return new WeightsError(failure, `Cannot fetch ${what} from ${from}: ${explain(error)}`, error);
+  }
   if (status === 401 || status === 403) {
     return new WeightsError(
       'refused',

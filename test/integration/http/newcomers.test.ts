@@ -6,7 +6,11 @@ const NOT_SERVED = 'baai/bge-reranker-v2-m3';
 
 let bed: HttpBed;
 beforeAll(async () => {
-  bed = await startHttpBed({ http: { cors_origins: ['https://app.example'] } });
+  bed = await startHttpBed({
+    http: { cors_origins: ['https://app.example'] },
+    // Nothing listens there, and unlike port 9 fetch does not refuse it by itself.
+    models: { hf_endpoint: 'http://127.0.0.1:2' },
+  });
 });
 afterAll(() => bed[Symbol.asyncDispose]());
 
@@ -24,6 +28,21 @@ describe('a model that nothing is configured for', () => {
     expect(error.code).toBe('model_unavailable');
     expect(error.message).toContain('no upstream is configured for it');
     expect(error.message).not.toContain('at the moment');
+  });
+
+  it('answers the same when its weights are missing and cannot be fetched', async () => {
+    for (const headers of [{}, { 'x-service-region': 'local' }, {}]) {
+      const answer = await bed.fetch('/v1/embeddings', {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', ...headers },
+        body: JSON.stringify({ model: 'baai/bge-large-en-v1.5', input: 'text' }),
+      });
+      expect(answer.status).toBe(503);
+      expect([answer.headers.get('x-should-retry'), answer.headers.get('retry-after')]).toEqual(['false', null]);
+      const { error } = (await answer.json()) as { error: { message: string } };
+      expect(error.message).toContain("Run 'baobab models pull baai/bge-large-en-v1.5'");
+      expect(error.message).not.toMatch(/at the moment|127\.0\.0\.1/);
+    }
   });
 
   it('is listed as unavailable, with the reason for operators only', async () => {

@@ -54,6 +54,7 @@ export type WireError =
       text: string | FieldText;
       field?: Field | undefined;
       retryAfterSeconds?: number | undefined;
+      shouldRetry?: boolean | undefined;
       /** Message of the cause, for operators. */
       cause?: string | undefined;
     }
@@ -72,9 +73,9 @@ export type FromEngine =
 
 export function toWireError(error: unknown): WireError {
   if (error instanceof ApiError) {
-    const { code, text, field, retryAfterSeconds } = error;
+    const { code, text, field, retryAfterSeconds, shouldRetry } = error;
     const cause = error.cause instanceof Error ? error.cause.message : undefined;
-    return { kind: 'api', code, text, field, retryAfterSeconds, cause };
+    return { kind: 'api', code, text, field, retryAfterSeconds, shouldRetry, cause };
   }
   if (error instanceof Error) return { kind: 'other', message: error.message, stack: error.stack };
   return { kind: 'other', message: String(error) };
@@ -82,9 +83,9 @@ export function toWireError(error: unknown): WireError {
 
 export function fromWireError(wire: WireError): Error {
   if (wire.kind === 'api') {
-    const { code, text, field, retryAfterSeconds } = wire;
+    const { code, text, field, retryAfterSeconds, shouldRetry } = wire;
     const cause = wire.cause === undefined ? undefined : new Error(wire.cause);
-    return new ApiError(code, text, { field, retryAfterSeconds, cause });
+    return new ApiError(code, text, { field, retryAfterSeconds, shouldRetry, cause });
   }
   const error = new Error(wire.message);
   if (wire.stack !== undefined) error.stack = wire.stack;
