@@ -8,6 +8,7 @@ import type {
   ModelLifecycleRepository,
   RevisionRepository,
 } from '../ports/repositories.ts';
+import type { SessionRepository } from '../ports/sessions.ts';
 import { StoreUnavailableError } from '../ports/store-errors.ts';
 import type { UsageReader } from '../ports/usage.ts';
 import { createJournalReader, openLedgerJournal } from './journal/ledger-journal.ts';
@@ -28,6 +29,7 @@ export interface Store {
   readonly idempotency: IdempotencyRepository;
   readonly files: FileRepository;
   readonly batches: BatchRepository;
+  readonly sessions: SessionRepository;
   /** Waits for what is running. */
   close(): Promise<void>;
 }

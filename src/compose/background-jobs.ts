@@ -1,6 +1,7 @@
 import type { Logger } from '../ports/logger.ts';
 import type { AccountErasure } from '../services/access/account-erasure.ts';
 import type { AuthenticationService } from '../services/access/authentication.ts';
+import type { SessionsService } from '../services/access/sessions.ts';
 import type { BatchRunner } from '../services/batches/runner.ts';
 import type { CatalogService } from '../services/catalog.ts';
 import type { FileRetentionSchedule } from '../services/files/file-retention-schedule.ts';
@@ -14,6 +15,7 @@ const SWEEP_MS = 60_000;
 
 export interface BackgroundJobsDependencies {
   authentication: AuthenticationService;
+  sessions: Pick<SessionsService, 'removeExpired'>;
   catalog: CatalogService;
   idempotency: Idempotency;
   leases: ProcessLeases;
@@ -34,7 +36,8 @@ export interface BackgroundJobs {
 
 /** Work that no request asks for. */
 export function createBackgroundJobs(dependencies: BackgroundJobsDependencies): BackgroundJobs {
-  const { authentication, catalog, idempotency, leases, runner, fileRetention, accountErasure, logger } = dependencies;
+  const { authentication, sessions, catalog, idempotency, leases, runner, fileRetention, accountErasure, logger } =
+    dependencies;
   const timers: NodeJS.Timeout[] = [];
 
   const every = (ms: number, job: () => Promise<unknown>, failure: string) =>
@@ -58,6 +61,7 @@ export function createBackgroundJobs(dependencies: BackgroundJobsDependencies): 
       every(REFRESH_MS, refresh, 'failed to poll the store for changes');
       every(FLUSH_USES_MS, authentication.flushUses, 'failed to write the times of last use of keys');
       every(SWEEP_MS, sweepIdempotency, 'failed to remove expired idempotency keys');
+      every(SWEEP_MS, sessions.removeExpired, 'failed to remove expired sessions');
       fileRetention.start();
       accountErasure.start();
       leases.start();

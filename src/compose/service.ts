@@ -22,6 +22,7 @@ import { createAccounts } from '../services/access/accounts.ts';
 import { createAuthentication } from '../services/access/authentication.ts';
 import { createKeys, type IssuedKey } from '../services/access/keys.ts';
 import { createOwnKey } from '../services/access/own-key.ts';
+import { createSessions, keyMethod } from '../services/access/sessions.ts';
 import { createBatches } from '../services/batches/batches.ts';
 import { createBatchRunner } from '../services/batches/runner.ts';
 import { createCatalog } from '../services/catalog.ts';
@@ -97,7 +98,8 @@ export async function startService(config: ResolvedConfig, options: StartOptions
   const firstKey = await keys.bootstrap(config.apiKey);
   if (firstKey !== undefined) onFirstKey?.(firstKey);
   else await reportUnusedKey(config.apiKey, { keys, logger });
-  const authentication = createAuthentication({ keys: store.keys, revisions: store.revisions, clock });
+  const authentication = createAuthentication({ ...store, clock });
+  const sessions = createSessions({ sessions: store.sessions, authentication, clock });
 
   const weights = openWeights(config, logger, env);
   const { fleet, warm } = composeEngines({
@@ -167,6 +169,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
   });
   const background = createBackgroundJobs({
     authentication,
+    sessions,
     catalog,
     idempotency,
     leases: createProcessLeases({
@@ -195,7 +198,10 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     logger,
     clock,
     metrics,
+    region: config.region,
     authentication,
+    sessions,
+    keyMethod: keyMethod(authentication),
     catalog,
     addedModels: createAddedModels({ config, env }, reloadCatalog),
     accounts,

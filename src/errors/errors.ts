@@ -24,6 +24,16 @@ export const errors = {
   invalidApiKey: () => new ApiError('invalid_api_key', 'This API key is not valid. Check that it was copied whole.'),
   expiredApiKey: (atMs: number) =>
     new ApiError('expired_api_key', `This API key expired at ${new Date(atMs).toISOString()}. Ask for a new one.`),
+  sessionExpired: () => new ApiError('session_expired', 'This session has ended. Sign in again.'),
+  csrfTokenInvalid: () =>
+    new ApiError(
+      'csrf_token_invalid',
+      'A request with a session cookie that changes something needs the header X-Baobab-CSRF with the token of GET /v1/sessions/current.',
+    ),
+  tooManySignIns: (retryAfterSeconds: number) =>
+    new ApiError('rpm_exceeded', 'Too many sign-ins from this address have failed. Try again later.', {
+      retryAfterSeconds,
+    }),
   keyRevoked: () => new ApiError('key_revoked', 'This API key was revoked. Ask for a new one.'),
   accountSuspended: () =>
     new ApiError('account_suspended', 'This account is suspended. Ask the operator of this service to resume it.'),

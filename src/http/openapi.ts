@@ -174,8 +174,14 @@ export const openApi = (version: string): FastifyDynamicSwaggerOptions => ({
       version,
       description: 'Open-weights models over an OpenAI-style API. Send your key as a bearer token.',
     },
-    components: { securitySchemes: { key: { type: 'http', scheme: 'bearer' } }, headers: HEADERS as never },
-    security: [{ key: [] }],
+    components: {
+      securitySchemes: {
+        key: { type: 'http', scheme: 'bearer' },
+        session: { type: 'apiKey', in: 'cookie', name: 'baobab_session' },
+      },
+      headers: HEADERS as never,
+    },
+    security: [{ key: [] }, { session: [] }],
   },
   transform: ({ schema: written, url, route }) => {
     const schema = written?.hide ? written : withDocumented(complete(written ?? {}, route));

@@ -7,6 +7,7 @@ import type { AccountsService } from '../services/access/accounts.ts';
 import type { AuthenticationService } from '../services/access/authentication.ts';
 import type { KeysService } from '../services/access/keys.ts';
 import type { OwnKeyService } from '../services/access/own-key.ts';
+import type { AuthenticationMethod, SessionsService } from '../services/access/sessions.ts';
 import type { AddedModelsService } from '../services/added-models.ts';
 import type { BatchesService } from '../services/batches/batches.ts';
 import type { CatalogService } from '../services/catalog.ts';
@@ -28,6 +29,7 @@ import { fileRoutes } from './endpoints/files/route.ts';
 import { ownKeyRoutes } from './endpoints/keys/route.ts';
 import { modelRoutes } from './endpoints/models/route.ts';
 import { rerankRoutes } from './endpoints/rerank/route.ts';
+import { sessionRoutes, signInRoutes } from './endpoints/sessions/route.ts';
 import type { MetricsAccessSettings } from './endpoints/system/metrics-access.ts';
 import { systemRoutes } from './endpoints/system/route.ts';
 import { transcriptionRoutes } from './endpoints/transcriptions/route.ts';
@@ -40,6 +42,10 @@ export interface RouteDependencies {
   clock: Clock;
   metrics: Metrics;
   authentication: AuthenticationService;
+  sessions: SessionsService;
+  keyMethod: AuthenticationMethod<string>;
+  version: string;
+  region: string;
   catalog: CatalogService;
   addedModels: AddedModelsService;
   accounts: AccountsService;
@@ -74,12 +80,25 @@ export async function registerRoutes(server: FastifyInstance, dependencies: Rout
     clock,
     unready,
   } = dependencies;
+  const { sessions, version, region } = dependencies;
+  const facts = { version, region };
   const backoff = createKeyBackoff(clock);
+  const authenticated = { authentication, sessions, clock, backoff, metrics };
   await server.register(systemRoutes, { metrics, settings, unready });
+  await server.register(signInRoutes, {
+    prefix: '/v1',
+    sessions,
+    keyMethod: dependencies.keyMethod,
+    authentication,
+    backoff,
+    clock,
+    facts,
+  });
   await server.register(
     async (api) => {
-      await api.register(authenticate, { authentication, backoff, metrics });
+      await api.register(authenticate, authenticated);
       api.setNotFoundHandler(notFound);
+      await api.register(sessionRoutes, { sessions, facts });
       await api.register(embeddingRoutes, { embeddings });
       await api.register(rerankRoutes, { rerank });
       await api.register(chatRoutes, { chat, clock });
@@ -104,7 +123,7 @@ export async function registerRoutes(server: FastifyInstance, dependencies: Rout
   // Cohere's client uses this path.
   await server.register(
     async (api) => {
-      await api.register(authenticate, { authentication, backoff, metrics });
+      await api.register(authenticate, authenticated);
       await api.register(rerankRoutes, { rerank });
     },
     { prefix: '/v2' },

@@ -40,7 +40,6 @@ export interface HttpSettings extends MetricsAccessSettings {
 
 export interface ServerDependencies extends RouteDependencies {
   settings: HttpSettings;
-  version: string;
   logger: FastifyBaseLogger;
   idempotency: Idempotency;
   inference: Pick<InferenceService, 'limitStatus' | 'checkRights'>;

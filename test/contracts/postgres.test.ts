@@ -5,6 +5,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openPostgres } from '../../src/adapters/sql/postgres/database.ts';
+import { MIGRATIONS } from '../../src/adapters/sql/postgres/migrations/index.ts';
 import { openStore } from '../../src/adapters/store.ts';
 import { DuplicateError, StoreUnavailableError } from '../../src/ports/store-errors.ts';
 import { PASSWORD, type PostgresServer, postgresMissing, startPostgres } from '../fixtures/postgres-server.ts';
@@ -14,6 +15,7 @@ import { idempotencyContract } from './idempotency.ts';
 import { account, apiKey } from './key-fixtures.ts';
 import { ledgerContract, ledgerRow } from './ledger.ts';
 import { repositoriesContract } from './repositories.ts';
+import { sessionsContract } from './sessions.ts';
 
 if (postgresMissing !== undefined) console.warn(postgresMissing);
 
@@ -36,6 +38,7 @@ describe.skipIf(postgresMissing !== undefined)('postgres', () => {
   repositoriesContract('postgres', open);
   ledgerContract('postgres', open);
   idempotencyContract('postgres', open);
+  sessionsContract('postgres', open);
   filesContract('postgres', open);
   batchesContract('postgres', open);
 
@@ -44,7 +47,9 @@ describe.skipIf(postgresMissing !== undefined)('postgres', () => {
     const stores = await Promise.all(Array.from({ length: 4 }, () => open(url)));
     expect(await stores[3]?.accounts.list()).toEqual([]);
     await Promise.all(stores.map((store) => store.close()));
-    expect(await query(url, 'select name from kysely_migration')).toEqual([{ name: '0001-initial' }]);
+    expect(await query(url, 'select name from kysely_migration order by name')).toEqual(
+      Object.keys(MIGRATIONS).map((name) => ({ name })),
+    );
   });
 
   it('refuses a database of a newer version with a readable message', async () => {

@@ -13,6 +13,7 @@ import { idempotencyContract } from './idempotency.ts';
 import { account, apiKey } from './key-fixtures.ts';
 import { ledgerContract, ledgerRow } from './ledger.ts';
 import { repositoriesContract } from './repositories.ts';
+import { sessionsContract } from './sessions.ts';
 
 let directory: string;
 let files = 0;
@@ -39,6 +40,7 @@ ledgerContract('sqlite behind a journal', () =>
   ),
 );
 idempotencyContract('sqlite', open);
+sessionsContract('sqlite', open);
 
 describe('sqlite store', () => {
   it('keeps data across opens and sees writes of other processes', async () => {

@@ -1,11 +1,14 @@
-import type { FastifyRequest } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import plugin from 'fastify-plugin';
 import type { Principal } from '../../domain/principal.ts';
 import type { Scope } from '../../domain/scopes.ts';
 import { ApiError } from '../../errors/api-error.ts';
 import type { Metrics } from '../../metrics/metrics.ts';
+import type { Clock } from '../../ports/clock.ts';
 import type { AuthenticationService } from '../../services/access/authentication.ts';
+import type { SessionsService } from '../../services/access/sessions.ts';
 import type { KeyBackoff } from '../request/key-backoff.ts';
+import { checkSameOrigin, sessionSecret, setSessionCookie } from '../request/session-cookie.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -16,12 +19,15 @@ declare module 'fastify' {
 
 export interface AuthenticateOptions {
   authentication: AuthenticationService;
+  sessions: SessionsService;
+  clock: Clock;
   backoff: KeyBackoff;
   metrics: Pick<Metrics, 'refusedKeys'>;
 }
 
-/** Runs on the head of the request, before the body is read. */
-export const authenticate = plugin<AuthenticateOptions>(async (server, { authentication, backoff, metrics }) => {
+/** Runs on the head of the request, before the body is read. Accepts a key, or the cookie of a session. */
+export const authenticate = plugin<AuthenticateOptions>(async (server, options) => {
+  const { authentication, sessions, clock, backoff, metrics } = options;
   const refuse = (error: Error, request: FastifyRequest, done: (error: Error) => void) => {
     if (!(error instanceof ApiError) || error.status !== 401) {
       done(error);
@@ -37,10 +43,22 @@ export const authenticate = plugin<AuthenticateOptions>(async (server, { authent
     const { scope } = record.config;
     if (scope !== undefined) authentication.requireScope(principal, scope);
   };
+  const bySession = async (request: FastifyRequest, reply: FastifyReply, secret: string): Promise<Principal> => {
+    const { session, principal, renewed } = await sessions.authenticate(secret);
+    checkSameOrigin(request, sessions.csrfToken(secret));
+    if (renewed) setSessionCookie(reply, { secret, maxAgeMs: session.expiresAt - clock.now() });
+    request.record.session = session;
+    return principal;
+  };
+  const find = (request: FastifyRequest, reply: FastifyReply): Principal | Promise<Principal> => {
+    const { authorization, cookie } = request.headers;
+    const secret = authorization === undefined && cookie !== undefined ? sessionSecret(request) : undefined;
+    return secret === undefined ? authentication.authenticate(authorization) : bySession(request, reply, secret);
+  };
   // A known key is found synchronously: a hook with a callback then saves every request a promise.
-  server.addHook('onRequest', (request, _reply, done) => {
+  server.addHook('onRequest', (request, reply, done) => {
     try {
-      const found = authentication.authenticate(request.headers.authorization);
+      const found = find(request, reply);
       if (found instanceof Promise) {
         found
           .then((principal) => accept(request, principal))

@@ -102,6 +102,8 @@ export const idempotencyKeys = plugin<IdempotencyOptions>(async (server, { idemp
   server.addHook('preHandler', (request, reply, done) => {
     if (
       request.headers['idempotency-key'] === undefined ||
+      // Signing in.
+      request.record.principal === undefined ||
       /^\s*multipart\//i.test(request.headers['content-type'] ?? '')
     ) {
       done();

@@ -1,6 +1,7 @@
 import type { FastifyContextConfig, FastifyReply, FastifyRequest } from 'fastify';
 import type { Principal } from '../../domain/principal.ts';
 import { errors } from '../../errors/errors.ts';
+import type { Session } from '../../ports/sessions.ts';
 import { NOT_LISTED, type RunningRequests, type Stoppable } from './running-requests.ts';
 
 /** What the access log and the metrics record about a request. Never secrets, prompts or answers. */
@@ -9,6 +10,8 @@ export interface RequestRecord extends Stoppable {
   /** The configuration of its route. */
   config: Partial<FastifyContextConfig>;
   principal: Principal | undefined;
+  /** Set when it was sent with the cookie of a session. */
+  session: Session | undefined;
   model: string | undefined;
   promptTokens: number | undefined;
   completionTokens: number | undefined;
@@ -36,6 +39,7 @@ export const createRecord = (startedAt: number, config: RequestRecord['config'] 
   startedAt,
   config,
   principal: undefined,
+  session: undefined,
   model: undefined,
   promptTokens: undefined,
   completionTokens: undefined,

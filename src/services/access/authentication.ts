@@ -3,13 +3,15 @@ import { type ApiKey, checkUsable, type Principal } from '../../domain/principal
 import type { Scope } from '../../domain/scopes.ts';
 import { errors } from '../../errors/errors.ts';
 import type { Clock } from '../../ports/clock.ts';
-import type { KeyRepository, RevisionRepository } from '../../ports/repositories.ts';
+import type { AccountRepository, KeyRepository, RevisionRepository } from '../../ports/repositories.ts';
 import { type AddressList, createAddressList } from '../../runtime/addresses.ts';
 import { hashSecret, isPlausibleSecret } from './key-secret.ts';
 
 export interface AuthenticationService {
   /** Finds the caller by the `Authorization` header, or throws a 401 or 403. */
   authenticate(authorization: string | undefined): Principal | Promise<Principal>;
+  /** Finds the caller of a session by the id of its key. Throws like `authenticate`. */
+  authenticateKey(keyId: string): Principal | Promise<Principal>;
   requireScope(principal: Principal, scope: Scope): void;
   /** Throws 403 when the key may not be used from the address. Undefined: not known, and only allowed without a list. */
   requireAddress(principal: Principal, address: string | undefined): void;
@@ -47,13 +49,15 @@ function addressListOf(key: ApiKey): AddressList {
 }
 
 export interface AuthenticationDependencies {
+  accounts: Pick<AccountRepository, 'get'>;
   keys: KeyRepository;
   revisions: RevisionRepository;
   clock: Clock;
 }
 
-export function createAuthentication({ keys, revisions, clock }: AuthenticationDependencies): AuthenticationService {
-  // Keyed by hash, so that no secret stays in memory longer than its request.
+export function createAuthentication(dependencies: AuthenticationDependencies): AuthenticationService {
+  const { accounts, keys, revisions, clock } = dependencies;
+  // By hash, so that no secret stays in memory longer than its request. Keys of sessions by id, which no hash is equal to.
   const known = new Map<string, Principal>();
   // Separate, so that a flood of made-up keys cannot evict valid ones.
   const unknown = new Map<string, true>();
@@ -77,6 +81,16 @@ export function createAuthentication({ keys, revisions, clock }: AuthenticationD
     return principal;
   }
 
+  async function readKeyById(id: string): Promise<Principal | undefined> {
+    const before = generation;
+    const key = await keys.get(id);
+    const account = key && (await accounts.get(key.accountId));
+    if (key === undefined || account === undefined) return undefined;
+    const principal = { account, key };
+    if (before === generation) remember(known, id, principal);
+    return principal;
+  }
+
   function accept(principal: Principal | undefined): Principal {
     if (principal === undefined) throw errors.invalidApiKey();
     const now = clock.now();
@@ -95,6 +109,10 @@ export function createAuthentication({ keys, revisions, clock }: AuthenticationD
       // A mistyped key is found by its checksum, without a lookup.
       if (cached !== undefined || unknown.has(sentHash) || !isPlausibleSecret(secret)) return accept(cached);
       return readKey(sentHash).then(accept);
+    },
+    authenticateKey(keyId) {
+      const cached = known.get(keyId);
+      return cached === undefined ? readKeyById(keyId).then(accept) : accept(cached);
     },
     requireScope({ key }, scope) {
       if (!key.scopes.includes(scope)) throw errors.insufficientScope(scope);

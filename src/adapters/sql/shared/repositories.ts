@@ -7,6 +7,7 @@ import { sqlKeys } from './keys.ts';
 import { sqlLedger } from './ledger.ts';
 import { sqlModelLifecycles } from './model-lifecycles.ts';
 import { sqlRevisions } from './revisions.ts';
+import { sqlSessions } from './sessions.ts';
 import { sqlUsage } from './usage.ts';
 
 /** Every repository over one SQL database, whichever dialect it speaks. */
@@ -20,4 +21,5 @@ export const createSqlRepositories = (database: SqlDatabase) => ({
   idempotency: sqlIdempotency(database),
   files: sqlFiles(database),
   batches: sqlBatches(database),
+  sessions: sqlSessions(database),
 });

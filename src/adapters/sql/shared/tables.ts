@@ -166,6 +166,13 @@ export interface BatchLinesTable {
   bytes: number;
 }
 
+export interface SessionsTable {
+  hash: string;
+  key_id: string;
+  created_at_ms: number;
+  expires_at_ms: number;
+}
+
 export interface Tables {
   accounts: AccountsTable;
   api_keys: ApiKeysTable;
@@ -179,4 +186,5 @@ export interface Tables {
   file_attachments: FileAttachmentsTable;
   batches: BatchesTable;
   batch_lines: BatchLinesTable;
+  sessions: SessionsTable;
 }

@@ -1,0 +1,108 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import { ApiError } from '../../../errors/api-error.ts';
+import { errors } from '../../../errors/errors.ts';
+import type { Clock } from '../../../ports/clock.ts';
+import type { AuthenticationService } from '../../../services/access/authentication.ts';
+import type { AuthenticationMethod, SessionsService } from '../../../services/access/sessions.ts';
+import { commonErrors } from '../../answer/error-schema.ts';
+import { OPTIONAL_BODY } from '../../openapi.ts';
+import type { KeyBackoff } from '../../request/key-backoff.ts';
+import { principalOf } from '../../request/request-record.ts';
+import { sessionSecret, setSessionCookie } from '../../request/session-cookie.ts';
+import { createSignInLimit } from '../../request/sign-in-limit.ts';
+import { type ServerFacts, sessionToWire } from './answer.ts';
+import { EndedSession, SessionShape, SignIn } from './schema.ts';
+
+export interface SignInDependencies {
+  sessions: SessionsService;
+  keyMethod: AuthenticationMethod<string>;
+  authentication: Pick<AuthenticationService, 'requireAddress'>;
+  backoff: KeyBackoff;
+  clock: Clock;
+  facts: ServerFacts;
+}
+
+const tags = ['Sessions'];
+
+const bearerOf = (authorization: string | undefined): string | undefined =>
+  /^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1];
+
+/** Signing in. It needs no authentication: the key may be in the body. */
+export const signInRoutes: FastifyPluginAsyncTypebox<SignInDependencies> = async (server, dependencies) => {
+  const { sessions, keyMethod, authentication, backoff, clock, facts } = dependencies;
+  const limit = createSignInLimit(clock);
+
+  server.post(
+    '/sessions',
+    {
+      schema: {
+        summary: 'Sign in with a key: a cookie stands for it from then on',
+        description:
+          'For browsers. The cookie is accepted instead of a key everywhere; a POST or DELETE with it needs the header `X-Baobab-CSRF`.',
+        tags,
+        security: [{ key: [] }, {}],
+        body: { ...SignIn, documented: { [OPTIONAL_BODY]: true } },
+        response: { 200: SessionShape, ...commonErrors },
+      },
+      preValidation: async (request) => {
+        request.body ??= {};
+      },
+    },
+    async (request, reply) => {
+      limit.check(request.ip);
+      const key = request.body.key ?? bearerOf(request.headers.authorization);
+      try {
+        if (key === undefined) throw errors.missingApiKey();
+        const principal = await keyMethod.authenticate(key);
+        authentication.requireAddress(principal, request.ip);
+        request.record.principal = principal;
+        const { secret, session } = await sessions.start(principal);
+        setSessionCookie(reply, { secret, maxAgeMs: session.expiresAt - clock.now() });
+        reply.header('cache-control', 'no-store');
+        return sessionToWire(principal, { session, csrfToken: sessions.csrfToken(secret) }, facts);
+      } catch (error) {
+        if (!(error instanceof ApiError) || error.status !== 401) throw error;
+        limit.countFailure(request.ip);
+        await new Promise<void>((resolve) => backoff.refuse(request.ip, resolve));
+        throw error;
+      }
+    },
+  );
+};
+
+export interface SessionDependencies {
+  sessions: SessionsService;
+  facts: ServerFacts;
+}
+
+/** The caller's own session. Without a scope: every key may see it. */
+export const sessionRoutes: FastifyPluginAsyncTypebox<SessionDependencies> = async (server, { sessions, facts }) => {
+  server.get(
+    '/sessions/current',
+    {
+      schema: {
+        summary: 'Who is signed in, with which rights and until when',
+        tags,
+        response: { 200: SessionShape, ...commonErrors },
+      },
+    },
+    async (request, reply) => {
+      const { session } = request.record;
+      const secret = sessionSecret(request);
+      const current = session && secret ? { session, csrfToken: sessions.csrfToken(secret) } : undefined;
+      reply.header('cache-control', 'no-store');
+      return sessionToWire(principalOf(request), current, facts);
+    },
+  );
+
+  server.delete(
+    '/sessions/current',
+    { schema: { summary: 'Sign out', tags, response: { 200: EndedSession, ...commonErrors } } },
+    async (request, reply) => {
+      const secret = sessionSecret(request);
+      if (request.record.session !== undefined && secret !== undefined) await sessions.end(secret);
+      setSessionCookie(reply, undefined);
+      return { object: 'session' as const, deleted: true as const };
+    },
+  );
+};
