@@ -26,22 +26,31 @@ function nested(level: (next: object, again: object) => object): Record<string, 
   return { $ref: '#/$defs/a0', $defs: { ...Object.fromEntries(definitions.flat()), ...last } };
 }
 
+/** Texts that differ in their first character. */
+const characters = (count: number, distance = 1) =>
+  Array.from({ length: count }, (_, index) => String.fromCodePoint(0x4e00 + distance * index));
+const pattern = (text: string) => format({ type: 'string', pattern: text });
+
 const ACCEPTED: Record<string, Partial<ChatRequest>> = {
   'empty alternatives': format({ type: 'string', pattern: `^(${'(|)'.repeat(25)}x){2}$` }),
   'anyOf of references': format(nested((next, again) => ({ anyOf: [next, again] }))),
+  'loop over 1000 characters': pattern(`^(${characters(1_000).join('|')})*$`),
+  'loop over 3000 characters': pattern(`^(${characters(3_000).join('|')})*$`),
+  'long class': pattern(`^[${characters(4_000).join('')}]{0,2000}$`),
+  'class at the limit': pattern(`^[${characters(1_000, 2).join('')}]{0,200}$`),
+  'loop at the limit': pattern(`^(${characters(63, 2).join(' |')} )*$`),
   'enum of 5000': format({ enum: texts(5_000) }),
   'enum and enum': format({ allOf: [{ enum: texts(5_000) }, { enum: texts(5_000) }] }),
 };
-const REFUSED: Record<string, Partial<ChatRequest>> = {
-  pattern: format({ type: 'string', pattern: '^((a{1,50}){1,50}){1,50}$' }),
-  oneOf: format({ oneOf: texts(2_000).map((value) => ({ const: value })) }),
-  enum: { tools: [{ name: 'act', parameters: { properties: { x: { enum: [...texts(5_000).map(spread)] } } } }] },
-};
-
-/** Texts that differ in their first character. */
-function spread(_: string, index: number): string {
-  return String.fromCodePoint(0x4e00 + index);
-}
+/** The keyword that the error names, and the request. */
+const REFUSED: readonly [string, Partial<ChatRequest>][] = [
+  ['pattern', pattern('^((a{1,50}){1,50}){1,50}$')],
+  ['pattern', pattern(`^(${characters(250).join(' |')} )*$`)],
+  ['pattern', pattern(`^(${characters(1_000, 2).join('a|')})*$`)],
+  ['pattern', pattern(`^[${characters(4_000, 2).join('')}]{0,2000}$`)],
+  ['oneOf', format({ oneOf: texts(2_000).map((value) => ({ const: value })) })],
+  ['enum', { tools: [{ name: 'act', parameters: { properties: { x: { enum: characters(5_000) } } } }] }],
+];
 
 it('hostile schemas neither stop nor slow the engine', async () => {
   const spec = await weights<EngineSpec['options']>(SLUG);
@@ -83,7 +92,7 @@ it('hostile schemas neither stop nor slow the engine', async () => {
     const [before] = await registry.list();
     const accepted = await Promise.all(Object.values(ACCEPTED).map(chat));
     for (const tokens of accepted) expect(tokens).toBeGreaterThan(0);
-    for (const [keyword, request] of Object.entries(REFUSED)) {
+    for (const [keyword, request] of REFUSED) {
       await expect(chat(request)).rejects.toMatchObject({
         status: 422,
         message: expect.stringContaining(`'${keyword}'`),

@@ -92,6 +92,15 @@ export function classCharacter(character: string): string {
   return /[\]\\^\-\p{Cc}]/u.test(character) ? escapeInClass(character) : character;
 }
 
+/** The body of a GBNF character class with these code points. */
+export const classRanges = (ranges: readonly (readonly [number, number])[]) =>
+  ranges
+    .map(([from, to]) => {
+      const [first, last] = [from, to].map((code) => classCharacter(String.fromCodePoint(code)));
+      return from === to ? first : `${first}-${last}`;
+    })
+    .join('');
+
 const NAMED: Record<string, string> = { '"': '\\"', '\\': '\\\\', '\n': '\\n', '\r': '\\r', '\t': '\\t' };
 
 const escapeCharacter = (character: string) => NAMED[character] ?? hexadecimal(character);

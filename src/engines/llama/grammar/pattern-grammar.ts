@@ -1,11 +1,12 @@
-import { classCharacter, type GrammarRules, literal } from './grammar-rules.ts';
+import { classRanges, type GrammarRules, literal } from './grammar-rules.ts';
+import { either, oneOf, word } from './pattern-choice.ts';
 import {
   ANY_CHARACTER,
   type CodePoints,
   character as characterOf,
-  either,
   type Fragment,
   inSequence,
+  mergedRanges,
   repeated,
 } from './pattern-fragment.ts';
 
@@ -20,29 +21,30 @@ export class ComplexPattern extends Error {
 }
 
 const MAX_DEPTH = 64;
-/** Ways in which a text may match so far. llama.cpp follows all of them for every token. */
+/** Ways in which a text may match so far, with the ranges of classes. llama.cpp checks every token against all of them. */
 const MAX_WAYS = 256;
+/** Alternatives at one character. A loop over 64 of them takes 40 ms for a token, over 256 more than a second. */
+const MAX_FAN = 64;
 
 /** Characters that JSON writes as they are. */
 export const PLAIN_CHARACTER = '[^"\\\\\\x00-\\x1f\\x7f]';
 /** A dot does not match line ends, two of which JSON does not escape. */
 const DOT = '[^"\\\\\\x00-\\x1f\\x7f\u2028\u2029]';
 const UNICODE_SPACES = ' \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff';
+/** Ranges of these classes. */
+const PLAIN_RANGES = 4;
 const NEEDS_ESCAPE = /["\\]/;
 
-/** Class bodies of the shorthand escapes; white space is narrowed to the space. */
-const SHORTHAND: Record<string, CharacterSet> = {
-  d: { text: '0-9', codePoints: [[48, 57]] },
-  w: {
-    text: 'a-zA-Z0-9_',
-    codePoints: [
-      [48, 57],
-      [65, 90],
-      [95, 95],
-      [97, 122],
-    ],
-  },
-  s: { text: ' ', codePoints: [[32, 32]] },
+/** Shorthand escapes; white space is narrowed to the space. */
+const SHORTHAND: Record<string, CodePoints> = {
+  d: [[48, 57]],
+  w: [
+    [48, 57],
+    [65, 90],
+    [95, 95],
+    [97, 122],
+  ],
+  s: [[32, 32]],
 };
 const SHORTHAND_NOT: Record<string, string> = { D: '0-9', W: 'a-zA-Z0-9_', S: UNICODE_SPACES };
 const CONTROL_ESCAPES: Record<string, string> = { n: '\\n', t: '\\t', r: '\\r', f: '\\f', b: '\\b' };
@@ -112,7 +114,7 @@ export function patternGrammar(rules: GrammarRules, pattern: string): { text: st
     const character = next();
     if (character === '(') return group();
     if (character === '[') return characterClass();
-    if (character === '.') return characterOf(DOT, ANY_CHARACTER);
+    if (character === '.') return characterOf(DOT, ANY_CHARACTER, { ranges: PLAIN_RANGES });
     if (character === '\\') return escaped();
     if ('^$*+?{}'.includes(character)) return refuse(`'${character}' in this place`);
     return jsonCharacter(character);
@@ -136,9 +138,10 @@ export function patternGrammar(rules: GrammarRules, pattern: string): { text: st
   const escaped = (): Fragment => {
     const character = next();
     const shorthand = SHORTHAND[character];
-    if (shorthand !== undefined) return characterOf(`[${shorthand.text}]`, shorthand.codePoints);
+    if (shorthand !== undefined) return oneOf(shorthand);
     const opposite = SHORTHAND_NOT[character];
-    if (opposite !== undefined) return characterOf(`[^${opposite}"\\\\\\x00-\\x1f\\x7f]`, ANY_CHARACTER);
+    if (opposite !== undefined)
+      return characterOf(`[^${opposite}"\\\\\\x00-\\x1f\\x7f]`, ANY_CHARACTER, { ranges: 16 });
     if (character !== 'b' && CONTROL_ESCAPES[character] !== undefined) return writtenEscape(CONTROL_ESCAPES[character]);
     return jsonCharacter(codePoint(character));
   };
@@ -158,40 +161,35 @@ export function patternGrammar(rules: GrammarRules, pattern: string): { text: st
 
   const characterClass = (): Fragment => {
     const negated = accept('^');
-    const body: string[] = [];
     const members: [number, number][] = [];
     const escapes = new Set<string>();
     while (!accept(']')) {
       const first = classMember();
       if (first.set !== undefined) {
-        body.push(first.set.text);
-        members.push(...first.set.codePoints.map(([from, to]): [number, number] => [from, to]));
+        members.push(...first.set.map(([from, to]): [number, number] => [from, to]));
       } else if (peek() === '-' && characters[at + 1] !== ']') {
         at++;
         const last = classMember();
-        if (last.character === undefined || first.character > last.character) refuse('a wrong range');
-        else {
-          body.push(...rangeWithoutEscapes(first.character, last.character));
-          members.push([codeOf(first.character), codeOf(last.character)]);
-        }
+        if (last.character === undefined || codeOf(first.character) > codeOf(last.character)) refuse('a wrong range');
+        else members.push(...rangesWithoutEscapes(codeOf(first.character), codeOf(last.character)));
       } else if (NEEDS_ESCAPE.test(first.character)) {
         escapes.add(first.character);
       } else if (first.character >= ' ' && first.character !== '\x7f') {
-        body.push(classCharacter(first.character));
         members.push([codeOf(first.character), codeOf(first.character)]);
       }
     }
-    if (negated) return characterOf(`[^${body.join('')}"\\\\\\x00-\\x1f\\x7f]`, ANY_CHARACTER);
-    const parts = [
-      ...(body.length > 0 ? [characterOf(`[${body.join('')}]`, members)] : []),
-      ...[...escapes].map(writtenEscape),
-    ];
+    if (negated) {
+      const ranges = mergedRanges(members);
+      const text = `[^${classRanges(ranges)}"\\\\\\x00-\\x1f\\x7f]`;
+      return characterOf(text, ANY_CHARACTER, { ranges: ranges.length + PLAIN_RANGES });
+    }
+    const parts = [...(members.length > 0 ? [oneOf(members)] : []), ...[...escapes].map(writtenEscape)];
     if (parts.length === 0) refuse('a class without printable characters');
     const whole = either(parts);
     return parts.length === 1 ? whole : { ...whole, text: `(${whole.text})` };
   };
 
-  const classMember = (): { character: string; set?: undefined } | { set: CharacterSet; character?: undefined } => {
+  const classMember = (): { character: string; set?: undefined } | { set: CodePoints; character?: undefined } => {
     const character = next();
     if (character !== '\\') return { character };
     const name = next();
@@ -216,15 +214,13 @@ export function patternGrammar(rules: GrammarRules, pattern: string): { text: st
     { ...body, text: `(${body.text})` },
     ...(anchoredEnd ? [] : [anything]),
   ]);
-  const ways = whole.ambiguous ? Math.max(whole.positions, whole.ways) : whole.ways;
+  const { ambiguous, total, widest } = whole;
+  const ways = Math.max(whole.ways * widest.cost, ambiguous ? total : 1);
+  if (widest.stacks > MAX_FAN) {
+    throw new ComplexPattern(`${widest.stacks} alternatives follow one character, at most ${MAX_FAN} are accepted`);
+  }
   if (ways > MAX_WAYS) throw new ComplexPattern('a text could match it in too many ways at once');
   return { text: whole.text, ways };
-}
-
-interface CharacterSet {
-  /** The inside of a GBNF character class. */
-  text: string;
-  codePoints: CodePoints;
 }
 
 const codeOf = (character: string) => character.codePointAt(0) ?? 0;
@@ -235,30 +231,24 @@ export const jsonCharacters = `${PLAIN_CHARACTER} | "\\\\" ["\\\\bfnrt]`;
 /** A character of two in JSON: a backslash, then this one. */
 const writtenEscape = (text: string): Fragment => {
   const written = text.startsWith('\\') && text.length > 1 ? text : `\\${text}`;
-  return characterOf(literal(written), [[92, 92]], written.length);
+  return characterOf(literal(written), [[92, 92]], { length: written.length });
 };
 
 const jsonCharacter = (character: string): Fragment => {
   if (NEEDS_ESCAPE.test(character)) return writtenEscape(character);
   if (character < ' ' || character === '\x7f') throw new UnsupportedPattern('a control character');
-  return characterOf(literal(character), [[codeOf(character), codeOf(character)]]);
+  return word(character);
 };
 
 /** A range of a class without the characters that JSON must escape. */
-function rangeWithoutEscapes(first: string, last: string): string[] {
-  const parts: string[] = [];
-  let from = Math.max(first.codePointAt(0) ?? 0, 0x20);
-  const end = last.codePointAt(0) ?? 0;
-  const push = (to: number) => {
-    if (from <= to) {
-      parts.push(`${classCharacter(String.fromCodePoint(from))}-${classCharacter(String.fromCodePoint(to))}`);
-    }
-  };
+function rangesWithoutEscapes(first: number, last: number): [number, number][] {
+  const ranges: [number, number][] = [];
+  let from = Math.max(first, 0x20);
   for (const hole of [0x22, 0x5c, 0x7f]) {
-    if (hole < from || hole > end) continue;
-    push(hole - 1);
+    if (hole < from || hole > last) continue;
+    if (from < hole) ranges.push([from, hole - 1]);
     from = hole + 1;
   }
-  push(end);
-  return parts;
+  if (from <= last) ranges.push([from, last]);
+  return ranges;
 }
