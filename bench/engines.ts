@@ -188,6 +188,7 @@ async function benchEmbedding(): Promise<void> {
     maxOutputTokens: null,
     threads: 1,
     parallelSequences: 1,
+    backend: 'cpu',
   });
   const { tokens } = await capability(driver.embedding).embed({ inputs: INPUTS }, context);
   const batches = rawBatches(tokens);

@@ -85,8 +85,8 @@ const MAY_IMPORT: Record<string, Arrows> = {
     types: ['domain', 'engines/engine', 'engines/registry'],
   },
   'engines/registry': {
-    code: ['errors', 'runtime', 'engines/host'],
-    types: ['ports', 'engines/engine', 'engines/driver'],
+    code: ['errors', 'runtime', 'engines/driver', 'engines/host'],
+    types: ['ports', 'engines/engine'],
   },
   'engines/host': {
     code: ['errors', 'runtime', 'engines/places'],

@@ -15,6 +15,10 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: 'List models, fetch and check weights, see what is loaded, deprecate',
     load: async () => (await import('./models.ts')).modelsCommand,
   },
+  gpu: {
+    summary: 'Build and test what runs models on the GPUs of this machine',
+    load: async () => (await import('./gpu.ts')).gpuCommand,
+  },
   keys: {
     summary: 'Create, list, change, revoke and rotate API keys',
     load: async () => (await import('./keys.ts')).keysCommand,

@@ -13,6 +13,7 @@ const engine = {
   reason: 'its weights are not installed',
   pids: [],
   memoryBytes: 0,
+  device: null,
   loadedAt: null,
   loadMs: null,
   inFlight: 0,

@@ -2,6 +2,7 @@ import { openAdministration, openCatalogForReading } from '../compose/administra
 import { allUpstreams } from '../compose/storage.ts';
 import { openWeights } from '../compose/weights.ts';
 import { askEngines } from '../control/client.ts';
+import type { DeviceReport } from '../control/socket.ts';
 import { isoTimeOrNull } from '../domain/dates.ts';
 import type { ModelEntry, ModelVersion } from '../domain/model.ts';
 import { parseReference } from '../domain/slug.ts';
@@ -46,6 +47,13 @@ function choose(entries: readonly ModelEntry[], names: readonly string[], starte
 const choosable = (entries: readonly ModelEntry[], slug: string): boolean =>
   entries.some((entry) => entry.slug === slug && entry.versions.some(({ source }) => source && source.kind !== 'file'));
 
+/** Such as `cuda, 31 of 31 layers, 1.2 GB`. */
+function describeDevice(device: DeviceReport | null): string {
+  if (device === null) return '-';
+  const { backend, gpuLayers, layers, videoBytes } = device;
+  return gpuLayers === 0 ? 'cpu' : `${backend}, ${gpuLayers} of ${layers} layers, ${formatBytes(videoBytes)}`;
+}
+
 async function showLoaded(context: CommandContext, asJson: boolean): Promise<void> {
   const { config, print } = context;
   const reports = await askEngines(config.dataDir);
@@ -63,13 +71,16 @@ async function showLoaded(context: CommandContext, asJson: boolean): Promise<voi
     report.status,
     report.pids.join(','),
     formatBytes(report.memoryBytes),
+    describeDevice(report.device),
     report.loadedAt === null ? '-' : formatDuration((Date.now() - report.loadedAt) / 1000),
     report.loadMs === null ? '-' : `${(report.loadMs / 1000).toFixed(1)} s`,
     String(report.inFlight),
     String(report.queueDepth),
     report.reason ?? '',
   ]);
-  print(table(['MODEL', 'STATUS', 'PIDS', 'MEMORY', 'LOADED FOR', 'LOAD TIME', 'RUNNING', 'WAITING', ''], rows));
+  print(
+    table(['MODEL', 'STATUS', 'PIDS', 'MEMORY', 'RUNS ON', 'LOADED FOR', 'LOAD TIME', 'RUNNING', 'WAITING', ''], rows),
+  );
   const upstreams = reports.flatMap(({ model, upstreams }) =>
     upstreams.map(({ address, kind, region, healthy, breaker, inFlight, maxConcurrency, problem }) => [
       model,

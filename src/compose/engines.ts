@@ -9,6 +9,7 @@ import { errors } from '../errors/errors.ts';
 import type { WeightsStore } from '../models/store.ts';
 import type { Logger } from '../ports/logger.ts';
 import { systemClock as clock } from '../runtime/clock.ts';
+import { machineFile } from './accelerators.ts';
 import { allUpstreams } from './storage.ts';
 import { type Environment, storedModel } from './weights.ts';
 
@@ -52,6 +53,7 @@ export function composeEngines(options: EngineOptions): { fleet: Fleet; warm(): 
     logger,
     metrics,
     environment: env,
+    machineFile: machineFile(config),
   });
   const fleet = createFleet({
     region: config.region,

@@ -146,6 +146,7 @@ export const ConfigSchema = Type.Object(
         warm: Type.Array(Type.String(), { default: [], description: 'Slugs to load at start' }),
         idleUnloadSeconds: count(900, 'Unload a model after this time without requests; 0: never'),
         memoryBudgetMb: count(0, 'Memory for engine processes; 0: three quarters of the machine'),
+        vramBudgetMb: count(0, 'Memory of GPUs for models; 0: nearly all of it'),
         retryUnavailableSeconds: count(60, 'Wait this long after weights could not be fetched', 1),
         hfEndpoint: Type.String({ default: 'https://huggingface.co', description: 'Hugging Face hub or a mirror' }),
         ...secret('hfToken', 'Hugging Face access token'),

@@ -22,11 +22,21 @@ export interface EngineReport {
   reason?: string;
   pids: readonly number[];
   memoryBytes: number;
+  device: DeviceReport | null;
   loadedAt: number | null;
   loadMs: number | null;
   inFlight: number;
   queueDepth: number;
   upstreams: readonly UpstreamReport[];
+}
+
+/** What a loaded model runs on. */
+export interface DeviceReport {
+  backend: string;
+  names: readonly string[];
+  gpuLayers: number;
+  layers: number;
+  videoBytes: number;
 }
 
 /** One of the servers that run a model elsewhere. */

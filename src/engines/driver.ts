@@ -29,11 +29,15 @@ export interface LocalRuntime<Options = Values, Settings = Values> {
   recognise?(fileNames: readonly string[]): Partial<Options> | undefined;
   /** Files of the model that it cannot load without. */
   files(engine: EngineSpec<Options>): readonly string[];
-  layout(engine: EngineSpec<Options>, settings: Settings, cores: number): Layout;
+  layout(engine: EngineSpec<Options>, settings: Settings, machine: MachineShape): Layout;
+  /** A module with the exports of `AcceleratorModule`. Absent when its models run on the processor only. */
+  readonly accelerators?: URL;
   /** Facts that the weights themselves hold. Cheap; undefined fields are not known. */
   facts?(engine: EngineSpec<Options>, directory: string): WeightFacts;
   /** An estimate, to decide before the model loads. Once it is loaded, measured memory counts. */
   memoryBytes(engine: EngineSpec<Options>, model: MemoryFacts): Promise<number>;
+  /** The same for the memory of GPUs, if the whole model is there. */
+  videoBytes?(engine: EngineSpec<Options>, model: MemoryFacts): Promise<number>;
   /** What its engine process may do beyond reading code, packages and the model's directory. */
   rights?(directory: string): EngineRights;
   /**
@@ -60,6 +64,58 @@ export interface ChatPreparation {
   close(): Promise<void>;
 }
 
+/** What computes a model: the processor, or GPUs through a backend such as `cuda`. */
+export interface Accelerator {
+  backend: string;
+  /** Of the GPUs. */
+  names: readonly string[];
+  /** Of all GPUs together. */
+  memoryBytes: number;
+}
+
+export const PROCESSOR: Accelerator = { backend: 'cpu', names: [], memoryBytes: 0 };
+
+export interface AcceleratorModule {
+  createAccelerators(dependencies: AcceleratorDependencies): Accelerators;
+}
+
+/** Runs in the server process and in commands, so it loads no native code. */
+export interface Accelerators {
+  /** The best that works on this machine. It is tested once, and again after a change of driver or runtime. */
+  choose(): Promise<Accelerator>;
+  /** Tests every installed backend again. */
+  test(): Promise<readonly TestedBackend[]>;
+  /** Builds the runtime for a backend from source on this machine. Rejects with what is missing. */
+  build(backend: string): Promise<void>;
+}
+
+export type TestedBackend = { backend: string } & (
+  | { works: true; accelerator: Accelerator }
+  | { works: false; reason: string; remedy: string }
+);
+
+export interface AcceleratorDependencies {
+  /** The driver's part of the section `engines`. */
+  settings: Values;
+  machine: MachineFacts;
+  /** For child processes. */
+  environment: Readonly<Record<string, string | undefined>>;
+  logger: { info(facts: object, text: string): void; warn(facts: object, text: string): void };
+}
+
+/** What was found out about this machine, kept between starts. */
+export interface MachineFacts {
+  get(name: string): unknown;
+  set(name: string, value: unknown): void;
+}
+
+export interface MachineShape {
+  cores: number;
+  accelerator: Accelerator;
+  /** Of the model. */
+  contextLength: number;
+}
+
 /** How a model is spread over the machine. */
 export interface Layout {
   processes: number;
@@ -84,6 +140,8 @@ export interface MemoryFacts {
   directory: string;
   layout: Layout;
   contextLength: number;
+  /** The part of the model that is in the memory of GPUs, 0 to 1. */
+  videoShare: number;
 }
 
 /** Everything a driver needs to load one model. Plain data: it crosses the process boundary. */
@@ -101,6 +159,8 @@ export interface LoadSpec<Options = Values> {
   threads: number;
   /** Sequences a generating model decodes side by side. */
   parallelSequences: number;
+  /** Backend of the accelerator, `cpu` for none. */
+  backend: string;
 }
 
 /**

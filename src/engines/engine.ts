@@ -31,6 +31,21 @@ export interface EngineModel extends AsyncDisposable {
   readonly rerank?: RerankCapability;
   readonly chat?: ChatCapability;
   readonly transcription?: TranscriptionCapability;
+  /** Absent: on the processor. */
+  readonly device?: ComputeDevice;
+}
+
+/** On what a loaded model runs. */
+export interface ComputeDevice {
+  /** `cpu`, or what drives the GPUs, such as `cuda`. */
+  backend: string;
+  /** Of the GPUs. */
+  names: readonly string[];
+  /** Those of the model's layers that are on GPUs. */
+  gpuLayers: number;
+  layers: number;
+  /** Memory of GPUs that it takes. */
+  videoBytes: number;
 }
 
 /** An engine for one request. Dispose of it when the last answer or the stream has ended. */

@@ -1,6 +1,6 @@
 import type { ModelEntry, ModelVersion } from '../domain/model.ts';
 import { errors } from '../errors/errors.ts';
-import type { CallContext, EngineLease } from './engine.ts';
+import type { CallContext, ComputeDevice, EngineLease } from './engine.ts';
 import type { EngineRegistry, Model, ModelLease, ModelReport } from './registry.ts';
 import { createRemoteModel, type RemoteModel, type RemoteModelOptions } from './remote/remote-model.ts';
 import type { UpstreamHealth } from './remote/routing/upstream-health.ts';
@@ -13,6 +13,8 @@ export interface FleetServing {
   reason?: string | undefined;
   /** Set when nothing is configured that could serve it: what an operator has to do. */
   remedy?: string | undefined;
+  /** What it runs on here, once it is loaded. */
+  device?: ComputeDevice | undefined;
 }
 
 /** A model with its engine processes on this machine and its upstreams. */
@@ -114,7 +116,7 @@ export function createFleet({ region, entries, upstreams, registry, weights, rem
       return { regions: [], status: 'unavailable', reason: remedy ?? 'none of its upstreams is healthy', remedy };
     }
     const found = registry.status(nameOf(entry, version));
-    if (found.status === 'ready') return { regions: [region], status: 'ready' };
+    if (found.status === 'ready') return { regions: [region], status: 'ready', device: found.device };
     const { servable, reason, remedy } = weights(entry, version);
     if (found.status === 'unavailable') return { regions: [], status: 'unavailable', reason: found.reason, remedy };
     return servable ? { regions: [region], status: 'cold' } : { regions: [], status: 'unavailable', reason, remedy };
@@ -175,6 +177,7 @@ function remoteReport(name: string, model: RemoteModel): FleetReport {
     ...(problems.length > 0 && { reason: problems.join('; ') }),
     pids: [],
     memoryBytes: 0,
+    device: null,
     loadedAt: null,
     loadMs: null,
     inFlight: upstreams.reduce((sum, { inFlight }) => sum + inFlight, 0),

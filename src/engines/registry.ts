@@ -2,16 +2,20 @@ import { availableParallelism, totalmem } from 'node:os';
 import { errors } from '../errors/errors.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Logger } from '../ports/logger.ts';
-import type { Driver } from './driver.ts';
-import type { CallContext } from './engine.ts';
-import { createMemoryBudget } from './host/memory-budget.ts';
+import { type Accelerator, type Accelerators, type Driver, PROCESSOR } from './driver.ts';
+import type { CallContext, ComputeDevice } from './engine.ts';
+import { openDriverAccelerators } from './host/accelerators.ts';
+import { createMemoryBudget, type MemoryBudget } from './host/memory-budget.ts';
 import type { EngineMetrics } from './host/metrics.ts';
 import { type Model, type ModelReport, type ModelStatus, modelName, type Weights } from './host/model.ts';
 import { ModelHost, type ModelLease } from './host/model-host.ts';
 import { lazyPreparation } from './host/prepared-chat.ts';
+import { childEnvironment } from './host/process/child-environment.ts';
 import { startEngineProcess } from './host/process/engine-process.ts';
 import { createRestartPolicy, RESTARTS, type RestartSettings } from './host/replicas/restart-policy.ts';
 
+export type { Accelerators } from './driver.ts';
+export { openDriverAccelerators } from './host/accelerators.ts';
 export { type EngineMetrics, noMetrics } from './host/metrics.ts';
 export type { Model, ModelReport, ModelStatus, Weights } from './host/model.ts';
 export type { ModelLease } from './host/model-host.ts';
@@ -29,6 +33,8 @@ export interface RegistrySettings {
   /** 0: three quarters of the machine. */
   memoryBudgetMb: number;
   retryUnavailableSeconds: number;
+  /** 0: nearly all memory of the GPUs. */
+  vramBudgetMb?: number;
 }
 
 export interface EngineRegistryDependencies {
@@ -43,6 +49,8 @@ export interface EngineRegistryDependencies {
   /** The server's variables; engine processes get only the harmless ones. */
   environment: Readonly<Record<string, string | undefined>>;
   restarts?: RestartSettings;
+  /** Keeps what was found out about this machine. */
+  machineFile?: string | undefined;
 }
 
 export interface EngineRegistry {
@@ -52,7 +60,7 @@ export interface EngineRegistry {
    */
   acquire(model: Model, context: CallContext): ModelLease | Promise<ModelLease>;
   /** `name` is `slug@version`. */
-  status(name: string): { status: ModelStatus; reason?: string };
+  status(name: string): { status: ModelStatus; reason?: string; device?: ComputeDevice };
   /** Every model that was requested since the start. */
   list(): Promise<ModelReport[]>;
   /** Loads models and keeps them loaded when idle. Never rejects: a model that cannot load is `unavailable`. */
@@ -66,6 +74,8 @@ export interface EngineRegistry {
 const SWEEP_MS = 5_000;
 /** For requests that run on a model while it is removed. */
 const REMOVED_GRACE_MS = 30_000;
+/** Of the memory of GPUs: the driver and other programs take some. */
+const VIDEO_SHARE = 0.92;
 /** Loaded models grow a little with use. Far above the budget, one of them leaks memory. */
 const RUNAWAY = 1.25;
 
@@ -84,6 +94,32 @@ export function createEngineRegistry(dependencies: EngineRegistryDependencies): 
     ),
   );
 
+  const accelerators = new Map<string, Promise<Accelerators>>();
+
+  /** What the models of a driver run on. Found out when the first of them is loaded. */
+  async function acceleratorOf({ version }: Model): Promise<Accelerator> {
+    const { driver } = version.engine;
+    const module = runtimes.get(driver)?.accelerators;
+    if (module === undefined) return PROCESSOR;
+    const opened =
+      accelerators.get(driver) ??
+      openDriverAccelerators(module, {
+        settings: dependencies.driverSettings,
+        machineFile: dependencies.machineFile,
+        environment: childEnvironment(dependencies.environment),
+        logger,
+      });
+    accelerators.set(driver, opened);
+    return await (await opened).choose();
+  }
+
+  let videoMemory: MemoryBudget | undefined;
+  function videoMemoryOf({ memoryBytes }: Accelerator): MemoryBudget {
+    const limitBytes = (settings.vramBudgetMb ?? 0) * 1024 * 1024 || memoryBytes * VIDEO_SHARE;
+    videoMemory ??= createMemoryBudget(limitBytes, () => [...hosts.values()].map((host) => host.videoTenant));
+    return videoMemory;
+  }
+
   const runtimeOf = ({ version }: Model) => runtimes.get(version.engine.driver);
 
   function hostOf(model: Model): ModelHost {
@@ -93,23 +129,25 @@ export function createEngineRegistry(dependencies: EngineRegistryDependencies): 
     const { engine } = model.version;
     const runtime = runtimeOf(model);
     if (runtime === undefined) throw errors.modelUnavailable(model.entry.slug, 'no upstream is configured for it');
-    const layout = runtime.layout(engine, dependencies.driverSettings, cores);
     const host = new ModelHost({
       model,
-      layout,
+      accelerator: () => acceleratorOf(model),
+      layout: (shape) => runtime.layout(engine, dependencies.driverSettings, { ...shape, cores }),
       // More than the weights were made for would only take memory and give worse answers.
       contextLength: (directory) =>
         Math.min(
           model.entry.contextLength,
           runtime.facts?.(engine, directory).contextLength ?? Number.POSITIVE_INFINITY,
         ),
-      estimateBytes: (facts) => runtime.memoryBytes(engine, { ...facts, layout }),
+      estimateBytes: (facts) => runtime.memoryBytes(engine, facts),
+      estimateVideoBytes: async (facts) => (await runtime.videoBytes?.(engine, facts)) ?? 0,
       queueLength: settings.queueLength,
       queueTimeoutMs: settings.queueTimeoutSeconds * 1000,
       loadTimeoutMs: settings.loadTimeoutSeconds * 1000,
       retryUnavailableMs: settings.retryUnavailableSeconds * 1000,
       weights: dependencies.weights,
       memory,
+      videoMemory: videoMemoryOf,
       policy: createRestartPolicy(dependencies.restarts ?? RESTARTS),
       startProcess: (spec) =>
         startEngineProcess({

@@ -50,6 +50,22 @@ export function createEngineMetrics(registry: Registry): EngineMetrics {
     labelNames,
     registers,
   });
+  const video = new Gauge({
+    name: 'baobab_engine_video_bytes',
+    help: 'Memory of GPUs that a model takes',
+    labelNames,
+    registers,
+  });
+  const device = new Gauge({
+    name: 'baobab_engine_device_info',
+    help: 'What a loaded model runs on, and how many of its layers are on GPUs',
+    labelNames: ['model', 'backend', 'gpus', 'gpu_layers', 'layers'] as const,
+    registers,
+  });
+  const devices = new Map<
+    string,
+    { model: string; backend: string; gpus: string; gpu_layers: number; layers: number }
+  >();
 
   return {
     loaded: (model, seconds) => load.observe({ model }, seconds),
@@ -62,5 +78,16 @@ export function createEngineMetrics(registry: Registry): EngineMetrics {
     },
     restarted: (model) => restarts.inc({ model }),
     residentBytes: (model, bytes) => memory.set({ model }, bytes),
+    device(model, used) {
+      const before = devices.get(model);
+      if (before !== undefined) device.remove(before);
+      devices.delete(model);
+      video.set({ model }, used?.videoBytes ?? 0);
+      if (used === undefined) return;
+      const { backend, names, gpuLayers, layers } = used;
+      const labels = { model, backend, gpus: names.join(', '), gpu_layers: gpuLayers, layers };
+      devices.set(model, labels);
+      device.set(labels, 1);
+    },
   };
 }

@@ -2,6 +2,7 @@ import { noticeProblem, retirementProblem, versionState } from '../domain/deprec
 import type { Modality, ModelAlias, ModelEntry, ModelVersion } from '../domain/model.ts';
 import type { Account, Principal } from '../domain/principal.ts';
 import { matchesPattern, parseReference } from '../domain/slug.ts';
+import type { ComputeDevice } from '../engines/engine.ts';
 import { errors } from '../errors/errors.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ModelLifecycleRepository, RevisionRepository } from '../ports/repositories.ts';
@@ -16,6 +17,8 @@ export interface Serving {
   reason?: string | undefined;
   /** Set when nothing is configured that could serve it: what an operator has to do. */
   remedy?: string | undefined;
+  /** What it runs on here, once it is loaded. */
+  device?: ComputeDevice | undefined;
 }
 
 /** A catalog entry with the version that a reference means. */

@@ -38,5 +38,6 @@ export async function weights<Options>(slug: string): Promise<LoadSpec<Options>>
     maxOutputTokens: model.maxOutputTokens,
     threads: 1,
     parallelSequences: 1,
+    backend: 'cpu',
   };
 }

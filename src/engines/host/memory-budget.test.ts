@@ -94,6 +94,21 @@ describe('memory budget', () => {
     expect(await memory.trim()).toEqual({ usedBytes: 60 * MB, overBytes: 0 });
   });
 
+  it('gives what is free when a part will do, after it has unloaded idle models', async () => {
+    const { memory, add, evicted } = build(100);
+    add('idle', 30);
+    add('user', 40).busy = true;
+    const next = add('next', 0);
+    expect(await memory.reserveUpTo(next, 80 * MB)).toBe(60 * MB);
+    expect(evicted).toEqual(['idle']);
+    expect(next.mb).toBe(60);
+  });
+
+  it('gives at most all there is', async () => {
+    const { memory, add } = build(100);
+    expect(await memory.reserveUpTo(add('huge', 0), 300 * MB)).toBe(100 * MB);
+  });
+
   it('trims models that have grown', async () => {
     const { memory, add, evicted } = build(100);
     const grown = add('grown', 60, 20);

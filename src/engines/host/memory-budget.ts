@@ -15,6 +15,8 @@ export interface Tenant {
 export interface MemoryBudget {
   /** Makes room: unloads idle models, or waits until one becomes idle. */
   reserve(tenant: Tenant, needBytes: number, signal: AbortSignal): Promise<void>;
+  /** Unloads idle models for it, then takes what is free. Returns how much that is, at most `wantBytes`. */
+  reserveUpTo(tenant: Tenant, wantBytes: number): Promise<number>;
   /** Unloads idle models when the loaded ones have outgrown the budget. */
   trim(): Promise<{ usedBytes: number; overBytes: number }>;
   /** A model became idle or was unloaded: wakes the reservations that wait for room. */
@@ -85,6 +87,14 @@ export function createMemoryBudget(limitBytes: number, tenants: () => Iterable<T
         }
       }
     },
+    reserveUpTo: (tenant, wantBytes) =>
+      inTurn(async () => {
+        const used = await makeRoom(tenant, Math.min(wantBytes, limitBytes));
+        if (used === undefined) return Math.min(wantBytes, limitBytes);
+        const free = Math.max(0, limitBytes - used);
+        tenant.setAside(free);
+        return free;
+      }),
     async trim() {
       let used = await usedBytes();
       while (used > limitBytes) {

@@ -1,4 +1,4 @@
-import type { Priority } from '../engine.ts';
+import type { ComputeDevice, Priority } from '../engine.ts';
 
 /** What the hosts report. `model` is `slug@version`. */
 export interface EngineMetrics {
@@ -11,6 +11,8 @@ export interface EngineMetrics {
   restarted(model: string, reason: string): void;
   /** Of all processes of the model; 0 when it was unloaded. */
   residentBytes(model: string, bytes: number): void;
+  /** What a loaded model runs on; undefined when it was unloaded. */
+  device(model: string, device: ComputeDevice | undefined): void;
 }
 
 export const noMetrics: EngineMetrics = {
@@ -21,4 +23,5 @@ export const noMetrics: EngineMetrics = {
   tokens() {},
   restarted() {},
   residentBytes() {},
+  device() {},
 };

@@ -1,6 +1,6 @@
 import { ApiError } from '../../errors/api-error.ts';
 import { errors } from '../../errors/errors.ts';
-import type { CallContext, EngineModel } from '../engine.ts';
+import type { CallContext, ComputeDevice, EngineModel } from '../engine.ts';
 import { createPlaces, type Permit, type Places } from '../places.ts';
 import { describeFailure } from './load-failure.ts';
 import type { Tenant } from './memory-budget.ts';
@@ -25,11 +25,12 @@ export interface ModelHostOptions extends ModelLoaderDependencies {
 type State =
   | { phase: 'cold' }
   | { phase: 'loading'; abort: AbortController; done: Promise<void> }
-  | { phase: 'ready'; set: ReplicaSet; engine: EngineModel; loadedAt: number; loadMs: number }
+  | { phase: 'ready'; set: ReplicaSet; engine: EngineModel; device: ComputeDevice; loadedAt: number; loadMs: number }
   | { phase: 'unloading'; set: ReplicaSet; done: Promise<void> }
   /** `reason` is for operators. */
   | { phase: 'unavailable'; error: ApiError; reason: string; until: number };
 
+const ON_PROCESSOR: ComputeDevice = { backend: 'cpu', names: [], gpuLayers: 0, layers: 0, videoBytes: 0 };
 /** Disposing of a model takes a moment; a process that takes longer is killed. */
 const CLOSE_GRACE_MS = 2_000;
 /** What was set aside counts until all processes of a model have loaded and show what they really take. */
@@ -44,6 +45,7 @@ export class ModelHost implements Tenant {
   #state: State = { phase: 'cold' };
   #lastUsedAt: number;
   #setAsideBytes = 0;
+  #videoSetAsideBytes = 0;
   #closed = false;
   #onUnused = () => {};
 
@@ -139,16 +141,19 @@ export class ModelHost implements Tenant {
   }
 
   async #load(signal: AbortSignal): Promise<void> {
-    const { layout, clock } = this.#options;
-    const loaded = await loadModel(this.#options, {
+    const { clock, metrics } = this.#options;
+    const { layout, ...loaded } = await loadModel(this.#options, {
       tenant: this,
+      videoTenant: this.videoTenant,
       signal,
       onGiveUp: (error, cooldownMs) => this.#becomeUnavailable(error, { forMs: cooldownMs }),
     });
     // It may have crashed too often already.
     if (this.#state.phase !== 'loading') return;
     this.#lastUsedAt = clock.now();
-    this.#state = { phase: 'ready', ...loaded, loadedAt: this.#lastUsedAt };
+    const { device = ON_PROCESSOR } = loaded;
+    this.#state = { phase: 'ready', ...loaded, device, loadedAt: this.#lastUsedAt };
+    metrics.device(this.name, device);
     this.#places.setCapacity(layout.places);
   }
 
@@ -171,7 +176,9 @@ export class ModelHost implements Tenant {
   #memoryFreed(): void {
     const { metrics, memory } = this.#options;
     this.#setAsideBytes = 0;
+    this.#videoSetAsideBytes = 0;
     metrics.residentBytes(this.name, 0);
+    metrics.device(this.name, undefined);
     memory.changed();
   }
 
@@ -230,6 +237,26 @@ export class ModelHost implements Tenant {
     return settled ? measured : Math.max(measured, this.#setAsideBytes);
   }
 
+  /** As the budget for the memory of GPUs sees it. The process measures what it takes there when it has loaded. */
+  get videoTenant(): Tenant {
+    const host = this;
+    return {
+      slug: this.slug,
+      get lastUsedAt() {
+        return host.#lastUsedAt;
+      },
+      usedBytes: async () => {
+        const state = host.#state;
+        return state.phase === 'ready' ? state.device.videoBytes : host.#videoSetAsideBytes;
+      },
+      setAside: (bytes) => {
+        host.#videoSetAsideBytes = bytes;
+      },
+      idle: () => host.idle() && host.#state.phase === 'ready' && host.#state.device.videoBytes > 0,
+      evict: () => host.evict(),
+    };
+  }
+
   idle(): boolean {
     return this.#state.phase === 'ready' && this.#places.inUse() === 0 && this.#places.waiting() === 0;
   }
@@ -245,9 +272,10 @@ export class ModelHost implements Tenant {
     return state.phase === 'ready' || state.phase === 'unloading' ? state.set.processes() : [];
   }
 
-  status(): { status: ModelStatus; reason?: string } {
+  status(): { status: ModelStatus; reason?: string; device?: ComputeDevice } {
     const state = this.#state;
-    if (state.phase === 'ready' || state.phase === 'loading') return { status: state.phase };
+    if (state.phase === 'ready') return { status: 'ready', device: state.device };
+    if (state.phase === 'loading') return { status: 'loading' };
     if (state.phase === 'unavailable' && this.#options.clock.now() < state.until) {
       return { status: 'unavailable', reason: state.error.message };
     }
@@ -264,6 +292,7 @@ export class ModelHost implements Tenant {
       ...(state.phase === 'unavailable' && { reason: state.reason }),
       pids: this.processes().flatMap(({ pid }) => pid ?? []),
       memoryBytes,
+      device: state.phase === 'ready' ? state.device : null,
       loadedAt: state.phase === 'ready' ? state.loadedAt : null,
       loadMs: state.phase === 'ready' ? state.loadMs : null,
       inFlight: this.#places.inUse(),

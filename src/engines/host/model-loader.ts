@@ -1,8 +1,8 @@
 import type { ApiError } from '../../errors/api-error.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { Logger } from '../../ports/logger.ts';
-import type { ChatPreparation, Layout, LoadSpec, MemoryFacts } from '../driver.ts';
-import type { EngineModel } from '../engine.ts';
+import type { Accelerator, ChatPreparation, Layout, LoadSpec, MachineShape, MemoryFacts } from '../driver.ts';
+import type { ComputeDevice, EngineModel } from '../engine.ts';
 import { LoadError } from './load-failure.ts';
 import type { MemoryBudget, Tenant } from './memory-budget.ts';
 import type { EngineMetrics } from './metrics.ts';
@@ -14,13 +14,19 @@ import type { RestartPolicy } from './replicas/restart-policy.ts';
 
 export interface ModelLoaderDependencies {
   model: Model;
-  layout: Layout;
+  /** What the model can run on. */
+  accelerator(): Promise<Accelerator>;
+  layout(machine: Omit<MachineShape, 'cores'>): Layout;
   contextLength(directory: string): number;
   /** What the model will take, before it is loaded. */
-  estimateBytes(facts: Omit<MemoryFacts, 'layout'>): Promise<number>;
+  estimateBytes(facts: MemoryFacts): Promise<number>;
+  /** The same for the memory of GPUs. */
+  estimateVideoBytes(facts: MemoryFacts): Promise<number>;
   loadTimeoutMs: number;
   weights: Weights;
   memory: MemoryBudget;
+  /** Memory of the GPUs. */
+  videoMemory(accelerator: Accelerator): MemoryBudget;
   policy: RestartPolicy;
   startProcess(spec: LoadSpec): EngineProcess;
   preparation: ChatPreparation | undefined;
@@ -31,12 +37,16 @@ export interface ModelLoaderDependencies {
 
 export interface LoadedModel {
   set: ReplicaSet;
+  layout: Layout;
+  device: ComputeDevice | undefined;
   engine: EngineModel;
   loadMs: number;
 }
 
 export interface LoadOptions {
   tenant: Tenant;
+  /** The same model as the budget for the memory of GPUs sees it. */
+  videoTenant: Tenant;
   signal: AbortSignal;
   /** The processes crashed too often, some time after they had loaded. */
   onGiveUp(error: ApiError, cooldownMs: number): void;
@@ -44,8 +54,8 @@ export interface LoadOptions {
 
 /** From nothing to running processes: weights, room in memory, then the processes themselves. Throws a `LoadError`. */
 export async function loadModel(dependencies: ModelLoaderDependencies, options: LoadOptions): Promise<LoadedModel> {
-  const { model, layout, clock, logger, metrics } = dependencies;
-  const { tenant, signal, onGiveUp } = options;
+  const { model, clock, logger, metrics } = dependencies;
+  const { signal, onGiveUp } = options;
   const name = modelName(model);
   const startedAt = clock.now();
   const { directory } = await LoadError.during('weights', dependencies.weights.ensure(model, { signal }));
@@ -55,10 +65,15 @@ export async function loadModel(dependencies: ModelLoaderDependencies, options: 
     const catalog = model.entry.contextLength;
     logger.warn({ model: name, contextLength, catalog }, 'the catalog has a longer context than the weights');
   }
-  const needBytes = await dependencies.estimateBytes({ directory, contextLength });
-  await LoadError.during('memory', dependencies.memory.reserve(tenant, needBytes, patience));
+  const accelerator = await dependencies.accelerator();
+  const layout = dependencies.layout({ accelerator, contextLength });
+  await LoadError.during(
+    'memory',
+    reserve(dependencies, options, { accelerator, layout, directory, contextLength, patience }),
+  );
   signal.throwIfAborted();
-  const spec = { ...loadSpecOf(model, layout, directory), contextLength };
+  const { backend } = accelerator;
+  const spec = { ...loadSpecOf(model, layout, directory), contextLength, backend };
   const set = createReplicaSet({
     slug: model.entry.slug,
     name,
@@ -72,14 +87,33 @@ export async function loadModel(dependencies: ModelLoaderDependencies, options: 
   });
   const stop = () => void set.close(0);
   signal.addEventListener('abort', stop, { once: true });
-  const { engine, loadMs } = await LoadError.during('start', set.ready);
+  const { engine, loadMs, device } = await LoadError.during('start', set.ready);
   signal.removeEventListener('abort', stop);
   metrics.loaded(name, loadMs / 1000);
-  logger.info({ model: name, loadMs, totalMs: clock.now() - startedAt, ...layout }, 'model loaded');
-  return { set, engine: withPreparedChat(engine, dependencies.preparation), loadMs };
+  logger.info({ model: name, loadMs, totalMs: clock.now() - startedAt, ...layout, device }, 'model loaded');
+  return { set, layout, device, engine: withPreparedChat(engine, dependencies.preparation), loadMs };
 }
 
-function loadSpecOf({ entry, version }: Model, layout: Layout, directory: string): LoadSpec {
+interface Room extends Omit<MemoryFacts, 'videoShare'> {
+  accelerator: Accelerator;
+  patience: AbortSignal;
+}
+
+/** Sets memory aside: on GPUs as much as there is, the rest of the model on this machine. */
+async function reserve(
+  { memory, videoMemory, estimateBytes, estimateVideoBytes }: ModelLoaderDependencies,
+  { tenant, videoTenant }: LoadOptions,
+  { accelerator, patience, ...facts }: Room,
+): Promise<void> {
+  let videoShare = 0;
+  if (accelerator.memoryBytes > 0) {
+    const videoBytes = await estimateVideoBytes({ ...facts, videoShare: 1 });
+    if (videoBytes > 0) videoShare = (await videoMemory(accelerator).reserveUpTo(videoTenant, videoBytes)) / videoBytes;
+  }
+  await memory.reserve(tenant, await estimateBytes({ ...facts, videoShare }), patience);
+}
+
+function loadSpecOf({ entry, version }: Model, layout: Layout, directory: string): Omit<LoadSpec, 'backend'> {
   return {
     slug: entry.slug,
     version: version.version,

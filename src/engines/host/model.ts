@@ -1,4 +1,5 @@
 import type { ModelEntry, ModelVersion } from '../../domain/model.ts';
+import type { ComputeDevice } from '../engine.ts';
 
 export interface Model {
   entry: ModelEntry;
@@ -21,6 +22,8 @@ export interface ModelReport {
   reason?: string;
   pids: readonly number[];
   memoryBytes: number;
+  /** What it runs on; null when it is not loaded. */
+  device: ComputeDevice | null;
   /** Milliseconds since 1970. */
   loadedAt: number | null;
   loadMs: number | null;

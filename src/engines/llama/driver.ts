@@ -1,7 +1,15 @@
 import { join } from 'node:path';
 import { type Static, Type } from 'typebox';
 import type { EngineTask } from '../../domain/model.ts';
-import { count, type Driver, ENCODER_PLACES, fileName, PROCESS_BYTES, totalFileBytes } from '../driver.ts';
+import {
+  count,
+  type Driver,
+  ENCODER_PLACES,
+  fileName,
+  type MemoryFacts,
+  PROCESS_BYTES,
+  totalFileBytes,
+} from '../driver.ts';
 import { type GgufHeader, readGgufHeader } from './gguf-header.ts';
 
 /** llama.cpp's number for it. */
@@ -13,7 +21,14 @@ export type LlamaOptions = Static<typeof options>;
 
 const settings = {
   llamaThreads: count(0, 'Threads for llama models; 0: cores minus one'),
-  llamaSequences: count(4, 'Sequences a llama model decodes side by side', 1),
+  llamaSequences: count(
+    0,
+    'Sequences a llama model decodes side by side; 0: 4, and up to 32 on a GPU with room for them',
+  ),
+  llamaGpu: Type.Enum(['auto', 'off', 'cuda', 'vulkan', 'metal'], {
+    default: 'auto',
+    description: 'What llama models run on; auto: a GPU backend that passes its test, else the processor',
+  }),
 };
 const settingsObject = Type.Object(settings);
 type LlamaSettings = Static<typeof settingsObject>;
@@ -26,6 +41,13 @@ const WEIGHTS_FACTOR = 1.15;
  */
 const CACHE_BYTES_PER_TOKEN = 32 * 1024;
 
+const SEQUENCES = 4;
+const MAX_GPU_SEQUENCES = 32;
+/** Of the memory of GPUs, for the keys and values of one model's sequences. */
+const CACHE_SHARE = 0.25;
+/** Memory of a process that uses a GPU: its driver maps more than the processor's runtime does. */
+const GPU_PROCESS_BYTES = 512 * 1024 * 1024;
+
 /** Where node-llama-cpp looks for the system's libraries and for GPU drivers. */
 const LIBRARIES = ['/lib', '/lib64', '/usr', '/opt/cuda', '/opt/rocm', '/etc/os-release'];
 
@@ -35,6 +57,17 @@ function taskOf({ architecture, poolingType }: GgufHeader): EngineTask {
   return poolingType !== undefined || architecture.includes('bert') ? 'embedding' : 'chat';
 }
 
+/** A GPU decodes many sequences in the time of one, so it has as many as fit. */
+function gpuSequences(videoBytes: number, contextLength: number): number {
+  const fitting = Math.floor((videoBytes * CACHE_SHARE) / (contextLength * CACHE_BYTES_PER_TOKEN));
+  return Math.max(SEQUENCES, Math.min(MAX_GPU_SEQUENCES, fitting));
+}
+
+async function modelBytes(model: string, { directory, layout, contextLength }: MemoryFacts): Promise<number> {
+  const weightsBytes = await totalFileBytes(directory, [model, `${model}_data`]);
+  return weightsBytes * WEIGHTS_FACTOR + contextLength * layout.parallelSequences * CACHE_BYTES_PER_TOKEN;
+}
+
 /** GGUF models. */
 export const llama = {
   name: 'llama',
@@ -42,16 +75,18 @@ export const llama = {
   settings,
   local: {
     module: new URL('./load.ts', import.meta.url),
+    accelerators: new URL('./backend/accelerators.ts', import.meta.url),
     preparation: new URL('./compile/chat-preparation.ts', import.meta.url),
     recognise(fileNames) {
       const model = fileNames.find((name) => name.endsWith('.gguf'));
       return model === undefined ? undefined : { model };
     },
     files: ({ options: { model } }) => [model],
-    layout({ task }, { llamaThreads, llamaSequences }, cores) {
+    layout({ task }, { llamaThreads, llamaSequences }, { cores, accelerator, contextLength }) {
       // ggml's threads spin at barriers: without a spare core they wait for each other all the time.
       const threads = llamaThreads || Math.max(1, cores - 1);
-      const parallelSequences = task === 'chat' ? llamaSequences : 1;
+      const sequences = accelerator.memoryBytes > 0 ? gpuSequences(accelerator.memoryBytes, contextLength) : SEQUENCES;
+      const parallelSequences = task === 'chat' ? llamaSequences || sequences : 1;
       return { processes: 1, threads, parallelSequences, places: task === 'chat' ? parallelSequences : ENCODER_PLACES };
     },
     facts({ options: { model } }, directory) {
@@ -59,11 +94,12 @@ export const llama = {
       const { contextLength, embeddingLength: dimensions } = header ?? {};
       return { contextLength, dimensions, task: header && taskOf(header) };
     },
-    async memoryBytes({ options: { model } }, { directory, layout, contextLength }) {
-      const weightsBytes = await totalFileBytes(directory, [model, `${model}_data`]);
-      const cacheBytes = contextLength * layout.parallelSequences * CACHE_BYTES_PER_TOKEN;
-      return layout.processes * (PROCESS_BYTES + weightsBytes * WEIGHTS_FACTOR + cacheBytes);
+    async memoryBytes({ options: { model } }, facts) {
+      const here = (await modelBytes(model, facts)) * (1 - facts.videoShare);
+      const runtimeBytes = PROCESS_BYTES + (facts.videoShare > 0 ? GPU_PROCESS_BYTES : 0);
+      return facts.layout.processes * (runtimeBytes + here);
     },
+    videoBytes: ({ options: { model } }, facts) => modelBytes(model, facts),
     // node-llama-cpp tries a native library in a child process before it loads it.
     rights: () => ({ readable: LIBRARIES, childProcesses: true }),
   },

@@ -1,10 +1,10 @@
 import { randomInt, randomUUID } from 'node:crypto';
 import path from 'node:path';
-import { getLlama, type Llama, LlamaLogLevel, type LlamaModel } from 'node-llama-cpp';
+import { getLlama, type Llama, type LlamaGpuType, LlamaLogLevel, type LlamaModel } from 'node-llama-cpp';
 import type { EngineTask } from '../../domain/model.ts';
 import { errors } from '../../errors/errors.ts';
 import type { LoadSpec } from '../driver.ts';
-import type { EngineModel } from '../engine.ts';
+import type { ComputeDevice, EngineModel } from '../engine.ts';
 import { createChatCapability } from './chat.ts';
 import { SEEDS } from './decoding/sampling.ts';
 import type { LlamaOptions } from './driver.ts';
@@ -15,7 +15,7 @@ import { createRerankCapability } from './rerank.ts';
 export async function load(spec: LoadSpec<LlamaOptions>): Promise<EngineModel> {
   const { task, options } = spec.engine;
   const llama = await getLlama({
-    gpu: 'auto',
+    gpu: spec.backend === 'cpu' ? false : (spec.backend as LlamaGpuType),
     build: 'never',
     // 0: a context keeps the number of threads it was given, which a reproducible result depends on.
     maxThreads: 0,
@@ -23,9 +23,16 @@ export async function load(spec: LoadSpec<LlamaOptions>): Promise<EngineModel> {
     logLevel: LlamaLogLevel.error,
   });
   try {
-    const model = await llama.loadModel({ modelPath: path.join(spec.directory, options.model) });
+    const before = await llama.getVramState();
+    const model = await llama.loadModel({
+      modelPath: path.join(spec.directory, options.model),
+      // As many layers as fit beside the contexts; the others stay on the processor.
+      gpuLayers: { fitContext: { contextSize: spec.contextLength * spec.parallelSequences } },
+    });
+    const capabilities = await capability(task, model, spec);
     return {
-      ...(await capability(task, model, spec)),
+      ...capabilities,
+      device: await deviceOf(llama, model, before.used),
       countTokens: async (text) => model.tokenize(text, false).length,
       [Symbol.asyncDispose]: () => release(llama, model),
     };
@@ -57,6 +64,19 @@ async function capability(
     default:
       throw new Error(`the llama driver has no task '${task}'`);
   }
+}
+
+/** `usedBefore`: memory of the GPUs that was in use before the model was loaded. */
+async function deviceOf(llama: Llama, model: LlamaModel, usedBefore: number): Promise<ComputeDevice> {
+  const { used } = await llama.getVramState();
+  const { gpuLayers } = model;
+  return {
+    backend: gpuLayers > 0 && llama.gpu !== false ? llama.gpu : 'cpu',
+    names: gpuLayers > 0 ? await llama.getGpuDeviceNames() : [],
+    gpuLayers,
+    layers: model.fileInsights.totalLayers,
+    videoBytes: gpuLayers > 0 ? Math.max(0, used - usedBefore) : 0,
+  };
 }
 
 async function release(llama: Llama, model: LlamaModel): Promise<void> {

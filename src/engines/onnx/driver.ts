@@ -86,7 +86,7 @@ export const onnx = {
       task === 'transcription' && decoder !== undefined
         ? [model, decoder, tokenizer, 'config.json', 'generation_config.json']
         : [model, tokenizer],
-    layout({ task }, { onnxProcesses, onnxThreads }, cores) {
+    layout({ task }, { onnxProcesses, onnxThreads }, { cores }) {
       const transcribes = task === 'transcription';
       const processes = onnxProcesses || (transcribes ? 1 : Math.min(cores, MAX_PROCESSES));
       const threads = onnxThreads || Math.max(1, Math.floor(cores / processes));

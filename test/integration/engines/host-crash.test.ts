@@ -39,7 +39,7 @@ describe('a crash of an engine process', () => {
     expect(await Promise.all(elsewhere)).toHaveLength(20);
     await until(async () => (await bed.registry.list())[0]?.pids.length === 2);
     expect(alive(victim)).toBe(false);
-    expect(bed.registry.status('test/echo@2026-01-01')).toEqual({ status: 'ready' });
+    expect(bed.registry.status('test/echo@2026-01-01')).toMatchObject({ status: 'ready' });
   });
 
   it('is retried once on another process', async () => {

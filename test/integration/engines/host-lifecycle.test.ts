@@ -27,7 +27,7 @@ describe('a cold model', () => {
     client.abort();
     await gone;
     await bed.registry.warm([bed.model]);
-    expect(bed.registry.status('test/echo@2026-01-01')).toEqual({ status: 'ready' });
+    expect(bed.registry.status('test/echo@2026-01-01')).toMatchObject({ status: 'ready', device: { backend: 'cpu' } });
   });
 
   it('whose weights cannot be had is unavailable for a while, then tried again', async () => {

@@ -77,6 +77,7 @@ async function load(message: Extract<ToEngine, { type: 'load' }>): Promise<void>
       type: 'ready',
       capabilities: CAPABILITIES.filter((name) => model[name] !== undefined),
       loadMs: performance.now() - startedAt,
+      device: model.device,
     });
   } catch (error) {
     channel.write({ type: 'failed', error: toWireError(error) });

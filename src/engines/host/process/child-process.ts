@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import type { Logger } from '../../../ports/logger.ts';
+import { childEnvironment } from './child-environment.ts';
 import { forEachLine } from './output-lines.ts';
 
 export interface ChildOptions {
@@ -15,14 +16,12 @@ export interface ChildOptions {
 }
 
 const ENTRY = fileURLToPath(new URL('../child/main.ts', import.meta.url));
-/** Keys and tokens in the server's environment stay in the server. */
-const PASSED_ON = /^(PATH|HOME|LANG|LC_[A-Z]+|TZ|TMPDIR|LD_LIBRARY_PATH|CUDA_VISIBLE_DEVICES|SystemRoot)$/;
 
 /** Starts Node with `child/main.ts` and a pipe to it. Its output goes to the log. */
 export function spawnChild({ flags, environment, logger, model }: ChildOptions): { child: ChildProcess; pipe: Socket } {
   const child = spawn(process.execPath, [...flags, ENTRY, String(process.pid)], {
     stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
-    env: Object.fromEntries(Object.entries(environment).filter(([name]) => PASSED_ON.test(name))),
+    env: childEnvironment(environment),
   });
   const facts = { model, pid: child.pid };
   if (child.stdout !== null) forEachLine(child.stdout, (line) => logger.debug(facts, `engine: ${line}`));

@@ -1,5 +1,6 @@
 import type { Logger } from '../../../ports/logger.ts';
 import type { EngineRights, LoadSpec } from '../../driver.ts';
+import type { ComputeDevice } from '../../engine.ts';
 import { createFrameChannel } from '../wire/frames.ts';
 import { type CapabilityName, type FromEngine, fromWireError, type ToEngine } from '../wire/messages.ts';
 import { describeExit, spawnChild } from './child-process.ts';
@@ -25,6 +26,7 @@ export interface EngineProcessOptions {
 export interface LoadedFacts {
   capabilities: readonly CapabilityName[];
   loadMs: number;
+  device: ComputeDevice | undefined;
 }
 
 /** One engine process, seen from the server. */
@@ -123,7 +125,7 @@ export function startEngineProcess(options: EngineProcessOptions): EngineProcess
     switch (message.type) {
       case 'ready':
         clearTimeout(loadTimer);
-        ready.resolve({ capabilities: message.capabilities, loadMs: message.loadMs });
+        ready.resolve({ capabilities: message.capabilities, loadMs: message.loadMs, device: message.device });
         return;
       case 'failed':
         ready.reject(fromWireError(message.error));

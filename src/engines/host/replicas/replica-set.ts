@@ -2,7 +2,7 @@ import type { ApiError } from '../../../errors/api-error.ts';
 import { errors } from '../../../errors/errors.ts';
 import type { Clock } from '../../../ports/clock.ts';
 import type { Logger } from '../../../ports/logger.ts';
-import type { EngineModel } from '../../engine.ts';
+import type { ComputeDevice, EngineModel } from '../../engine.ts';
 import type { EngineMetrics } from '../metrics.ts';
 import type { EngineProcess } from '../process/engine-process.ts';
 import { Dispatcher } from './dispatcher.ts';
@@ -24,29 +24,35 @@ export interface ReplicaSetOptions {
   onGiveUp(error: ApiError, cooldownMs: number): void;
 }
 
+export interface ReadySet {
+  engine: EngineModel;
+  loadMs: number;
+  device: ComputeDevice | undefined;
+}
+
 /** The processes of one model behind one `EngineModel`. */
 export interface ReplicaSet {
   /** Resolves when the first process has loaded; the others join as they come. Rejects when none can load. */
-  readonly ready: Promise<{ engine: EngineModel; loadMs: number }>;
+  readonly ready: Promise<ReadySet>;
   processes(): readonly EngineProcess[];
   close(graceMs: number): Promise<void>;
 }
 
 export function createReplicaSet(options: ReplicaSetOptions): ReplicaSet {
   const { slug, name, metrics } = options;
-  const ready = Promise.withResolvers<{ engine: EngineModel; loadMs: number }>();
+  const ready = Promise.withResolvers<ReadySet>();
   ready.promise.catch(() => {});
   let joined = false;
 
   const supervisor = new Supervisor({
     ...options,
-    onJoined(process, { capabilities, loadMs }) {
+    onJoined(process, { capabilities, loadMs, device }) {
       dispatcher.add(process);
       if (joined) return;
       joined = true;
       const close = () => closeSet(0);
       const engine = createReplicatedEngine({ name, capabilities, dispatcher, metrics, close });
-      ready.resolve({ engine, loadMs });
+      ready.resolve({ engine, loadMs, device });
     },
     onLeft: (process) => dispatcher.remove(process),
     onLoadFailed(error) {

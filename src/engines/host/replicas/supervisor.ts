@@ -4,8 +4,7 @@ import type { Clock } from '../../../ports/clock.ts';
 import type { Logger } from '../../../ports/logger.ts';
 import type { EngineMetrics } from '../metrics.ts';
 import { EngineCrash } from '../process/engine-crash.ts';
-import type { EngineProcess } from '../process/engine-process.ts';
-import type { CapabilityName } from '../wire/messages.ts';
+import type { EngineProcess, LoadedFacts } from '../process/engine-process.ts';
 import type { RestartPolicy } from './restart-policy.ts';
 
 export interface SupervisorOptions {
@@ -18,7 +17,7 @@ export interface SupervisorOptions {
   clock: Clock;
   logger: Logger;
   metrics: EngineMetrics;
-  onJoined(process: EngineProcess, loaded: { capabilities: readonly CapabilityName[]; loadMs: number }): void;
+  onJoined(process: EngineProcess, loaded: LoadedFacts): void;
   onLeft(process: EngineProcess): void;
   /** No process could load the model. The supervisor has stopped. */
   onLoadFailed(error: Error): void;
@@ -98,7 +97,7 @@ export class Supervisor {
     });
   }
 
-  #joined(process: EngineProcess, loaded: { capabilities: readonly CapabilityName[]; loadMs: number }): void {
+  #joined(process: EngineProcess, loaded: LoadedFacts): void {
     if (this.#stopped) return;
     this.#options.onJoined(process, loaded);
     if (this.#everReady) return;

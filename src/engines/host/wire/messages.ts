@@ -2,7 +2,7 @@ import { ApiError } from '../../../errors/api-error.ts';
 import type { Field, FieldText } from '../../../errors/fields.ts';
 import type { ErrorCode } from '../../../errors/kinds.ts';
 import type { LoadSpec } from '../../driver.ts';
-import type { CallContext, ChatEvent, ChatRequest, TokenUsage } from '../../engine.ts';
+import type { CallContext, ChatEvent, ChatRequest, ComputeDevice, TokenUsage } from '../../engine.ts';
 import type { LongText } from './long-texts.ts';
 
 /** Messages between the server and an engine process. Both ends are of one build, so there is no version. */
@@ -61,7 +61,7 @@ export type WireError =
   | { kind: 'other'; message: string; stack?: string | undefined };
 
 export type FromEngine =
-  | { type: 'ready'; capabilities: readonly CapabilityName[]; loadMs: number }
+  | { type: 'ready'; capabilities: readonly CapabilityName[]; loadMs: number; device: ComputeDevice | undefined }
   | { type: 'failed'; error: WireError }
   /** Vectors and scores are the body. */
   | { type: 'result'; id: number; value: unknown }

@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox';
 import { isoTimeOrNull } from '../../../domain/dates.ts';
 import { MODALITIES } from '../../../domain/model.ts';
-import type { CatalogModel } from '../../../services/catalog.ts';
+import type { CatalogModel, Serving } from '../../../services/catalog.ts';
 
 const nullable = (
   schema: ReturnType<typeof Type.Number> | ReturnType<typeof Type.String> | ReturnType<typeof Type.Integer>,
@@ -46,6 +46,18 @@ export const Model = Type.Object({
   status_reason: Type.Optional(
     Type.String({ description: 'Why it is unavailable; only for keys with the scope admin' }),
   ),
+  device: Type.Optional(
+    Type.Object(
+      {
+        backend: Type.String({ description: 'cpu, or what drives the GPUs, such as cuda' }),
+        gpus: Type.Array(Type.String()),
+        gpu_layers: Type.Integer({ description: 'Layers of the model that are on GPUs' }),
+        layers: Type.Integer(),
+        vram_bytes: Type.Integer({ description: 'Memory of GPUs that it takes' }),
+      },
+      { description: 'What it runs on while it is loaded here; only for keys with the scope admin' },
+    ),
+  ),
   languages: Type.Array(Type.String()),
   license: Type.String(),
   aliases: Type.Array(Type.String(), { description: 'Other names under which requests may ask for this model' }),
@@ -60,7 +72,15 @@ export const ModelQuery = Type.Object({
   status: Type.Optional(Type.Enum([...STATUSES], { description: 'Only models in this state' })),
 });
 
-/** `forOperators`: with the reason why a model is unavailable, which may name hosts and paths. */
+const wireDevice = ({ backend, names, gpuLayers, layers, videoBytes }: NonNullable<Serving['device']>) => ({
+  backend,
+  gpus: [...names],
+  gpu_layers: gpuLayers,
+  layers,
+  vram_bytes: videoBytes,
+});
+
+/** `forOperators`: with what a model runs on, and why it is unavailable, which may name hosts and paths. */
 export function toWire(
   { entry, version, serving, aliases }: CatalogModel,
   { forOperators = false }: { forOperators?: boolean } = {},
@@ -99,6 +119,7 @@ export function toWire(
     hosting: 'shared',
     status: serving.status,
     ...(forOperators && serving.reason !== undefined && { status_reason: serving.reason }),
+    ...(forOperators && serving.device !== undefined && { device: wireDevice(serving.device) }),
     languages: [...entry.languages],
     license: entry.license,
     aliases: [...aliases],

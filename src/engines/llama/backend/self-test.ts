@@ -1,0 +1,34 @@
+import { getLlama, type LlamaGpuType, LlamaLogLevel } from 'node-llama-cpp';
+import type { SelfTestResult } from './self-test-run.ts';
+
+/**
+ * Entry of a throwaway process: decodes a few tokens of a tiny model with one backend of llama.cpp. Arguments: the backend and the
+ * model's path. The last line of standard output is the result.
+ */
+
+const PROMPT_TOKENS = 40;
+const NEW_TOKENS = 2;
+
+async function decode(gpu: LlamaGpuType, modelPath: string): Promise<SelfTestResult> {
+  const llama = await getLlama({
+    gpu,
+    build: 'never',
+    progressLogs: false,
+    vramPadding: 0,
+    logLevel: LlamaLogLevel.error,
+  });
+  const model = await llama.loadModel({ modelPath, gpuLayers: 'max', ignoreMemorySafetyChecks: true });
+  const context = await model.createContext({ contextSize: 256, threads: 1, ignoreMemorySafetyChecks: true });
+  const prompt = model.tokenize('x'.repeat(PROMPT_TOKENS));
+  let tokens = 0;
+  for await (const _ of context.getSequence().evaluate(prompt, { temperature: 0, yieldEogToken: true })) {
+    if (++tokens === NEW_TOKENS) break;
+  }
+  const names = await llama.getGpuDeviceNames();
+  const { total } = await llama.getVramState();
+  return { names, memoryBytes: total };
+}
+
+const [, , backend = 'cpu', modelPath = ''] = process.argv;
+const result = await decode(backend === 'cpu' ? false : (backend as LlamaGpuType), modelPath);
+process.stdout.write(`\n${JSON.stringify(result)}\n`, () => process.exit(0));

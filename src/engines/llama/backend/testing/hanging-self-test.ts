@@ -1,0 +1,2 @@
+/** Never ends. */
+setInterval(() => {}, 1_000);
