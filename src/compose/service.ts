@@ -32,13 +32,14 @@ import { createUsage } from '../services/usage.ts';
 import { createAddedModels } from './added-models.ts';
 import { createBackgroundJobs } from './background-jobs.ts';
 import { reportUnusedKey } from './configured-key.ts';
+import { createConsoleBundle } from './console-bundle.ts';
 import { composeEngines } from './engines.ts';
 import { composeFiles } from './files.ts';
 import { claimIdentity } from './identity.ts';
 import { composeInference } from './inference.ts';
 import { checkNamedModels } from './named-models.ts';
 import { shutDown } from './shutdown.ts';
-import { allUpstreams, catalogEntries, openConfiguredStore, prepareDataDir, VERSION } from './storage.ts';
+import { allUpstreams, catalogEntries, openConfiguredStore, prepareDataDir, ROOT, VERSION } from './storage.ts';
 import { certificateFiles } from './tls.ts';
 import { type Environment, openWeights, storedModel } from './weights.ts';
 
@@ -219,6 +220,12 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     inference,
     temporaryDirectory,
     maxInlineAudioBytes: config.audio.maxInlineBytes,
+    console: createConsoleBundle({
+      sources: join(ROOT, 'console'),
+      lockFile: join(ROOT, 'package-lock.json'),
+      cache: join(config.dataDir, 'console'),
+      logger,
+    }),
     unready: () => unreadyReasons(store, space),
   });
 

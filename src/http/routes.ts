@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import type { AudioSource } from '../audio/reader.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import type { Clock } from '../ports/clock.ts';
+import type { ConsoleBundle } from '../ports/console-bundle.ts';
 import type { AccountErasure } from '../services/access/account-erasure.ts';
 import type { AccountsService } from '../services/access/accounts.ts';
 import type { AuthenticationService } from '../services/access/authentication.ts';
@@ -24,6 +25,7 @@ import { adminModelRoutes } from './endpoints/admin/models/route.ts';
 import { batchRoutes } from './endpoints/batches/route.ts';
 import { chatRoutes } from './endpoints/chat/route.ts';
 import { completionRoutes } from './endpoints/completions/route.ts';
+import { consoleRoutes } from './endpoints/console/route.ts';
 import { embeddingRoutes } from './endpoints/embeddings/route.ts';
 import { fileRoutes } from './endpoints/files/route.ts';
 import { ownKeyRoutes } from './endpoints/keys/route.ts';
@@ -61,6 +63,7 @@ export interface RouteDependencies {
   transcriptions: TranscriptionsService<AudioSource>;
   temporaryDirectory: string;
   maxInlineAudioBytes: number;
+  console: ConsoleBundle;
   unready(): Promise<string[]>;
 }
 
@@ -85,6 +88,7 @@ export async function registerRoutes(server: FastifyInstance, dependencies: Rout
   const backoff = createKeyBackoff(clock);
   const authenticated = { authentication, sessions, clock, backoff, metrics };
   await server.register(systemRoutes, { metrics, settings, unready });
+  await server.register(consoleRoutes, { bundle: dependencies.console });
   await server.register(signInRoutes, {
     prefix: '/v1',
     sessions,
