@@ -8,7 +8,7 @@ const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null
 const price = nullable(Type.Number({ minimum: 0 }));
 const date = Type.String(patternInWords('^\\d{4}-\\d{2}-\\d{2}$', 'a date such as 2026-11-15'));
 const sha256 = Type.String(patternInWords('^[0-9a-f]{64}$', 'a SHA-256 in 64 small hexadecimal digits'));
-patternInWords(FILE_NAME, 'a relative path such as onnx/model.onnx, of letters, digits, dots, _ and -');
+patternInWords(FILE_NAME, 'a relative path such as onnx/model.onnx, whose names do not begin with a dot');
 
 /** The other fields are those of the driver, which checks them itself. */
 const Engine = Type.Object({ driver: Type.String(), task: Type.String() });

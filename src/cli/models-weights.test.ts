@@ -47,6 +47,20 @@ describe('baobab models', () => {
     expect(lines).toEqual(['acme/here@2026-01-31: already here, 250.0 kB']);
   });
 
+  it('does not call a file verified that has no checksum', async () => {
+    const path = join(scratch.directory, 'own.gguf');
+    await writeFile(path, WEIGHTS);
+    const model = { slug: 'acme/own', version: '2026-01-31', source: { kind: 'file' as const, path } };
+    for (let run = 0; run < 2; run += 1) await verifyWeights({ ...context(), models: [model] });
+    await verifyWeights({ ...context(), named: true });
+    expect(lines).toEqual([
+      'acme/own@2026-01-31: not verified: no checksum known of own.gguf; recorded now, so that later damage is found',
+      'acme/own@2026-01-31: files verified: 1',
+      'acme/nowhere@2026-01-31: nothing to verify: its weights are not here',
+      'acme/here@2026-01-31: nothing to verify: its weights are not here',
+    ]);
+  });
+
   it('verifies and removes', async () => {
     const { store } = context();
     const { directory } = await store.pull(HERE);

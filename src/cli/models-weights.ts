@@ -1,4 +1,4 @@
-import type { StoredModel, WeightsStore } from '../models/store.ts';
+import type { StoredModel, VerifiedFile, WeightsStore } from '../models/store.ts';
 import { WeightsError } from '../models/weights-error.ts';
 import type { Clock } from '../ports/clock.ts';
 import { formatBytes, formatDuration, type ProgressView } from './progress.ts';
@@ -7,6 +7,8 @@ import { formatBytes, formatDuration, type ProgressView } from './progress.ts';
 export interface WeightsCommandContext {
   store: WeightsStore;
   models: readonly StoredModel[];
+  /** The operator named these models, so each gets a line. */
+  named?: boolean | undefined;
   progress: ProgressView;
   clock: Clock;
   print(text: string): void;
@@ -39,19 +41,34 @@ export async function pullWeights({ store, models, progress, clock, signal }: We
   return failed;
 }
 
+function verificationText(files: readonly VerifiedFile[]): string {
+  const named = (status: VerifiedFile['status']) => files.filter((file) => file.status === status);
+  const verified = named('ok').length;
+  const unknown = named('unknown').map(({ as }) => as);
+  return [
+    ...named('missing').map(({ as }) => `${as} is missing`),
+    ...named('mismatch').map(({ as }) => `${as} was changed and is removed`),
+    ...(verified > 0 ? [`files verified: ${verified}`] : []),
+    ...(unknown.length > 0
+      ? [`not verified: no checksum known of ${unknown.join(', ')}; recorded now, so that later damage is found`]
+      : []),
+  ].join(', ');
+}
+
 /** Returns how many models have missing or changed files. Models that are not installed do not count. */
-export async function verifyWeights({ store, models, print, signal }: WeightsCommandContext): Promise<number> {
+export async function verifyWeights(context: WeightsCommandContext): Promise<number> {
+  const { store, models, named, print, signal } = context;
   let failed = 0;
   for (const model of models) {
-    if (store.state(model).status !== 'present') continue;
+    const { status, reason } = store.state(model);
+    if (status !== 'present') {
+      if (named) print(`${labelOf(model)}: nothing to verify: ${reason ?? 'its weights are not here'}`);
+      continue;
+    }
     try {
       const files = await store.verify(model, { signal });
-      const broken = files.filter(({ status }) => status !== 'ok');
-      if (broken.length > 0) failed += 1;
-      const found = broken.map(
-        ({ as, status }) => `${as} ${status === 'missing' ? 'is missing' : 'was changed and is removed'}`,
-      );
-      print(`${labelOf(model)}: ${found.length === 0 ? `files verified: ${files.length}` : found.join(', ')}`);
+      if (files.some(({ status }) => status === 'missing' || status === 'mismatch')) failed += 1;
+      print(`${labelOf(model)}: ${verificationText(files)}`);
     } catch (error) {
       if (!(error instanceof WeightsError)) throw error;
       failed += 1;

@@ -186,7 +186,8 @@ export const modelsCommand: Command = {
       const all = entries
         .filter((entry) => entry.versions.some(({ source }) => source !== undefined))
         .map(({ slug }) => slug);
-      const failed = await verifyWeights({ ...common, models: choose(entries, names.length > 0 ? names : all, false) });
+      const named = names.length > 0;
+      const failed = await verifyWeights({ ...common, named, models: choose(entries, named ? names : all, false) });
       if (failed > 0)
         throw new CommandFailed(`${failed} have missing or changed files; 'baobab models pull' fetches them again`);
     }

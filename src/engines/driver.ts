@@ -171,8 +171,9 @@ export interface DriverModule {
   load(spec: LoadSpec): Promise<EngineModel>;
 }
 
-/** A file of the model, by its name inside the model's directory. */
-export const FILE_NAME = '^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*$';
+/** A file of the model, by its name inside the model's directory. No part begins with a dot, so none is `..`. */
+const NAME_PART = String.raw`[^./\\\u0000-\u001f][^/\\\u0000-\u001f]*`;
+export const FILE_NAME = `^${NAME_PART}(/${NAME_PART})*$`;
 export const fileName = Type.String({ pattern: FILE_NAME });
 
 /** A setting that is 0 when it is chosen from the cores, or has a default of its own. */

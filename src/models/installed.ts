@@ -14,7 +14,8 @@ export interface InstalledWeights {
 
 export interface VerifiedFile {
   as: string;
-  status: 'ok' | 'mismatch' | 'missing';
+  /** `unknown`: the catalog has no checksum and none was recorded before. It is recorded now. */
+  status: 'ok' | 'mismatch' | 'missing' | 'unknown';
 }
 
 type Presence = { condition: 'whole' | 'touched' | 'absent'; bytes: number };

@@ -25,6 +25,8 @@ export const LOCKS_NAME = '.locks';
 
 /** No leading dot, so that no name is `..` or one of the store's own files. */
 const SEGMENT = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$/;
+/** Files of other programs may have spaces and letters of any language in their names. */
+const FILE_SEGMENT = /^[^./\\\p{C}][^/\\\p{C}]{0,199}$/u;
 
 export function modelPaths(storeDirectory: string, model: { slug: string; version: string }): ModelPaths {
   const segments = [...model.slug.split('/'), model.version];
@@ -44,7 +46,7 @@ export function modelPaths(storeDirectory: string, model: { slug: string; versio
 /** A path inside `directory`. Refuses names that would leave it. */
 export function placeInside(directory: string, as: string): string {
   const segments = as.split('/');
-  if (segments.length > 8 || !segments.every((segment) => SEGMENT.test(segment))) {
+  if (segments.length > 8 || !segments.every((segment) => FILE_SEGMENT.test(segment))) {
     throw new WeightsError('invalid', `'${as}' is not a usable file name inside a model's directory`);
   }
   return join(directory, ...segments);

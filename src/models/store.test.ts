@@ -264,6 +264,45 @@ describe('weights store', () => {
       expect(await scratch.store(UNREACHABLE).ensure(local(path))).toEqual({ directory: scratch.directory });
     });
 
+    it('records the checksum of a file that has none in the catalog, and finds damage later', async () => {
+      const path = join(scratch.directory, 'My Model (1).gguf');
+      await writeFile(path, WEIGHTS);
+      const model = local(path);
+      const store = scratch.store(UNREACHABLE);
+      const as = 'My Model (1).gguf';
+      const time = new Date('2026-01-31T00:00:00Z');
+      await utimes(path, time, time);
+      expect(await store.verify(model)).toEqual([{ as, status: 'unknown' }]);
+      expect(await store.verify(model)).toEqual([{ as, status: 'ok' }]);
+      const damaged = Buffer.from(WEIGHTS);
+      damaged.writeUInt8(damaged.readUInt8(7) ^ 1, 7);
+      await writeFile(path, damaged);
+      await utimes(path, time, time);
+      await expect(store.verify(model)).rejects.toThrow(
+        /is damaged: it has sha256 \w+ instead of \w+, which was recorded/,
+      );
+      // The owner may replace it: that has a time of its own.
+      await writeFile(path, randomBytes(1_000));
+      expect(await store.verify(model)).toEqual([{ as, status: 'unknown' }]);
+      await store.ensure(model);
+      expect(await store.verify(model)).toEqual([{ as, status: 'ok' }]);
+    });
+
+    it('counts and records the model files of a directory, in its folders too', async () => {
+      const folder = join(scratch.directory, 'own');
+      await mkdir(join(folder, 'onnx'), { recursive: true });
+      await writeFile(join(folder, 'onnx', 'model.onnx'), WEIGHTS);
+      await writeFile(join(folder, 'tokenizer.json'), '{}');
+      await writeFile(join(folder, 'holiday photo.jpg'), 'not a model');
+      const store = scratch.store(UNREACHABLE);
+      expect(store.state(local(folder))).toMatchObject({ status: 'present', bytesOnDisk: WEIGHTS.length + 2 });
+      await store.ensure(local(folder));
+      expect(await store.verify(local(folder))).toEqual([
+        { as: 'tokenizer.json', status: 'ok' },
+        { as: 'onnx/model.onnx', status: 'ok' },
+      ]);
+    });
+
     it('refuses other content and leaves the file to its owner', async () => {
       const path = join(scratch.directory, 'chat.gguf');
       await writeFile(path, WEIGHTS);

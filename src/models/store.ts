@@ -13,7 +13,7 @@ import {
   uninstall,
   type VerifiedFile,
 } from './installed.ts';
-import { readManifest, writeManifest } from './manifest.ts';
+import { type Manifest, type ManifestFile, readManifest, writeManifest } from './manifest.ts';
 import { acquireLock } from './model-lock.ts';
 import { type ModelPaths, modelPaths, type StoredModel } from './model-paths.ts';
 import type { PullProgress } from './progress-meter.ts';
@@ -106,14 +106,29 @@ export function createWeightsStore(dependencies: WeightsStoreDependencies): Weig
     const local = createLocalSource(model.source, bundledDirectory);
     const previous = await readManifest(paths.directory);
     const files = await local.verify(previous, signal);
-    const manifest = { format: 1 as const, slug: model.slug, version: model.version, inPlace: local.directory, files };
-    if (JSON.stringify(previous) !== JSON.stringify(manifest)) {
-      // Only saves the next start from hashing again.
-      await writeManifest(paths.directory, manifest).catch((error: unknown) =>
-        logger.warn({ model: model.slug, error }, 'failed to record the verification of weights'),
-      );
-    }
+    await recordInPlace(model, { previous, directory: local.directory, files });
     return { directory: local.directory };
+  }
+
+  async function recordInPlace(
+    { slug, version }: StoredModel,
+    { previous, directory, files }: { previous: Manifest | null; directory: string; files: ManifestFile[] },
+  ): Promise<void> {
+    const manifest: Manifest = { format: 1, slug, version, inPlace: directory, files };
+    if (JSON.stringify(previous) === JSON.stringify(manifest)) return;
+    // Without it the next start hashes again.
+    await writeManifest(modelPaths(root, { slug, version }).directory, manifest).catch((error: unknown) =>
+      logger.warn({ model: slug, error }, 'failed to record the verification of weights'),
+    );
+  }
+
+  async function recheckInPlace(model: StoredModel, signal: AbortSignal): Promise<VerifiedFile[]> {
+    if (model.source.kind !== 'file') throw new TypeError('Only file sources are used in place');
+    const local = createLocalSource(model.source, bundledDirectory);
+    const previous = await readManifest(pathsOf(model).directory);
+    const { files, results } = await local.recheck(previous, signal);
+    await recordInPlace(model, { previous, directory: local.directory, files });
+    return results;
   }
 
   /** True when the installed files may be used. Files whose times changed are hashed again first. */
@@ -259,11 +274,7 @@ export function createWeightsStore(dependencies: WeightsStoreDependencies): Weig
       const paths = pathsOf(model);
       await using _lock = await acquireLock(paths.lock, signal);
       states.delete(paths.id);
-      if (model.source.kind !== 'file') return rehash(paths, signal);
-      await uninstall(paths);
-      const { directory } = await useInPlace(model, signal);
-      const manifest = await readManifest(paths.directory);
-      return (manifest?.inPlace === directory ? manifest.files : []).map(({ as }) => ({ as, status: 'ok' as const }));
+      return model.source.kind === 'file' ? recheckInPlace(model, signal) : rehash(paths, signal);
     },
 
     list: () => listInstalled(root),

@@ -1,11 +1,14 @@
-import { statSync } from 'node:fs';
-import { readdir } from 'node:fs/promises';
+import { readdirSync, statSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import type { SourceSpec, WeightFile } from '../../domain/model.ts';
 import { digestOfFile } from '../file-content.ts';
+import type { VerifiedFile } from '../installed.ts';
 import { conditionOf, describeFile, type Manifest, type ManifestFile } from '../manifest.ts';
 import { placeInside, resolveLocalPath } from '../model-paths.ts';
 import { WeightsError } from '../weights-error.ts';
+
+/** In a directory whose files are not listed. */
+const MODEL_FILE = /\.(onnx|onnx_data|gguf|json|txt|model)$/;
 
 type FileSource = Extract<SourceSpec, { kind: 'file' }>;
 
@@ -15,8 +18,13 @@ export interface LocalSource {
   /** Null: nothing is missing. */
   problem(): string | null;
   totalBytes(): number;
-  /** Hashes what has a known sha256 and was not verified before in its present state. */
+  /**
+   * Hashes what was not hashed before in its present state. A file without a sha256 in the catalog may change: its checksum is
+   * recorded, so that `recheck` finds damage.
+   */
   verify(previous: Manifest | null, signal: AbortSignal): Promise<ManifestFile[]>;
+  /** Hashes every file again. Throws for one that is damaged. */
+  recheck(previous: Manifest | null, signal: AbortSignal): Promise<{ files: ManifestFile[]; results: VerifiedFile[] }>;
 }
 
 export function createLocalSource(spec: FileSource, bundledDirectory: string): LocalSource {
@@ -44,46 +52,74 @@ export function createLocalSource(spec: FileSource, bundledDirectory: string): L
     return null;
   }
 
-  async function filesToVerify(): Promise<readonly WeightFile[]> {
+  const namesIn = (folder: string, kind: 'isFile' | 'isDirectory'): string[] =>
+    readdirSync(folder, { withFileTypes: true })
+      .filter((entry) => entry[kind]() && !entry.name.startsWith('.'))
+      .map(({ name }) => name);
+
+  /** Of a directory without a list: what a model consists of, and not everything that its owner keeps there. */
+  function modelFiles(): readonly WeightFile[] {
     const named = namedFiles();
-    if (named.length > 0) return named;
-    const entries = await readdir(directory, { withFileTypes: true });
-    return entries.filter((entry) => entry.isFile() && !entry.name.startsWith('.')).map(({ name }) => ({ as: name }));
+    if (named.length > 0 || found === undefined) return named;
+    const inner = namesIn(directory, 'isDirectory').flatMap((folder) =>
+      namesIn(`${directory}/${folder}`, 'isFile').map((name) => `${folder}/${name}`),
+    );
+    return [...namesIn(directory, 'isFile'), ...inner].filter((name) => MODEL_FILE.test(name)).map((as) => ({ as }));
   }
+
+  async function hash({ as, sha256 }: WeightFile, signal: AbortSignal): Promise<ManifestFile> {
+    const { sha256: actual } = await digestOfFile(placeInside(directory, as), signal);
+    if (sha256 !== undefined && actual !== sha256) {
+      throw new WeightsError('mismatch', `${as} in ${directory} has sha256 ${actual} instead of ${sha256}`);
+    }
+    return describeFile(directory, as, actual);
+  }
+
+  function usableFiles(): readonly WeightFile[] {
+    const trouble = problem();
+    if (trouble !== null) throw new WeightsError('absent', `The weights cannot be used: ${trouble}`);
+    return modelFiles();
+  }
+
+  const recordOf = (previous: Manifest | null, as: string): ManifestFile | undefined =>
+    previous?.inPlace === directory ? previous.files.find((file) => file.as === as && file.sha256 !== '') : undefined;
 
   return {
     directory,
     problem,
-
     totalBytes: () =>
-      namedFiles().reduce(
+      modelFiles().reduce(
         (sum, { as }) => sum + (statSync(placeInside(directory, as), { throwIfNoEntry: false })?.size ?? 0),
         0,
       ),
-
     async verify(previous, signal) {
-      const trouble = problem();
-      if (trouble !== null) throw new WeightsError('absent', `The weights cannot be used: ${trouble}`);
       const verified: ManifestFile[] = [];
-      for (const { as, sha256 } of await filesToVerify()) {
-        const record = previous?.inPlace === directory ? previous.files.find((file) => file.as === as) : undefined;
-        if (
-          record !== undefined &&
-          record.sha256 === (sha256 ?? '') &&
-          conditionOf(directory, record) === 'unchanged'
-        ) {
-          verified.push(record);
-          continue;
-        }
-        if (sha256 !== undefined) {
-          const { sha256: actual } = await digestOfFile(placeInside(directory, as), signal);
-          if (actual !== sha256) {
-            throw new WeightsError('mismatch', `${as} in ${directory} has sha256 ${actual} instead of ${sha256}`);
-          }
-        }
-        verified.push(await describeFile(directory, as, sha256 ?? ''));
+      for (const file of usableFiles()) {
+        const record = recordOf(previous, file.as);
+        const isKnown = record !== undefined && (file.sha256 ?? record.sha256) === record.sha256;
+        verified.push(isKnown && conditionOf(directory, record) === 'unchanged' ? record : await hash(file, signal));
       }
       return verified;
+    },
+    async recheck(previous, signal) {
+      const files: ManifestFile[] = [];
+      const results: VerifiedFile[] = [];
+      for (const file of usableFiles()) {
+        const { as } = file;
+        const record = recordOf(previous, as);
+        // A new time means that the owner replaced the file, and there is nothing to compare it with.
+        const isComparable = record !== undefined && conditionOf(directory, record) === 'unchanged';
+        const now = await hash(file, signal);
+        if (file.sha256 === undefined && isComparable && record.sha256 !== now.sha256) {
+          throw new WeightsError(
+            'mismatch',
+            `${as} in ${directory} is damaged: it has sha256 ${now.sha256} instead of ${record.sha256}, which was recorded when it was first used`,
+          );
+        }
+        files.push(now);
+        results.push({ as, status: file.sha256 !== undefined || isComparable ? 'ok' : 'unknown' });
+      }
+      return { files, results };
     },
   };
 }
