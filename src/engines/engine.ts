@@ -121,11 +121,15 @@ export interface ChatMessage {
   content: string;
   name?: string | undefined;
   toolCalls?: readonly ToolCall[] | undefined;
+  /** On an assistant message: what the model thought before it answered. */
+  reasoning?: string | undefined;
   /** On a tool message: which call it answers. */
   toolCallId?: string | undefined;
 }
 
 export type ToolChoice = 'none' | 'auto' | 'required' | { name: string };
+
+export type ReasoningEffort = 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | 'max';
 
 export type OutputFormat =
   | { type: 'text' }
@@ -153,6 +157,8 @@ export interface ChatRequest extends SamplingOptions {
   toolChoice?: ToolChoice | undefined;
   parallelToolCalls?: boolean | undefined;
   format?: OutputFormat | undefined;
+  /** How much a reasoning model should think. Undefined: as it likes. */
+  reasoningEffort?: ReasoningEffort | undefined;
   /** The client gets the answer in one piece when it is complete. Otherwise events are wanted as they come. */
   wholeAnswer?: boolean | undefined;
   /** What the driver made of the request before it reached the engine process; only the driver knows its shape. */
@@ -171,7 +177,8 @@ export type ChatEvent =
   | { type: 'text-delta'; text: string; logprobs?: readonly TokenLogprob[] }
   | { type: 'reasoning-delta'; text: string }
   | { type: 'tool-call-delta'; index: number; id?: string; name?: string; argumentsDelta: string }
-  | { type: 'end'; reason: 'stop' | 'length' | 'tool_calls'; usage: TokenUsage };
+  /** `stopSequence`: the one of the request that ended the answer, where the engine says so. */
+  | { type: 'end'; reason: 'stop' | 'length' | 'tool_calls'; usage: TokenUsage; stopSequence?: string };
 
 /**
  * One choice per call: `n` choices are n calls. When the signal fires or the consumer returns early, generation stops within
@@ -184,6 +191,8 @@ export interface ChatGeneration extends AsyncIterable<ChatEvent> {
 
 export interface ChatCapability {
   generate(request: ChatRequest, context: CallContext): ChatGeneration;
+  /** The tokens of the prompt as the model would read it, with its template and tools. Undefined: this engine cannot tell. */
+  countTokens?(request: ChatRequest, context: CallContext): Promise<number>;
 }
 
 // --- transcription ---

@@ -23,6 +23,8 @@ export type ChatSink = (choice: number, event: ChatEvent) => void | Promise<void
 export interface ChatService {
   /** Resolves with the usage when every choice has ended and the usage is durable. */
   generate(call: InferenceCall, command: ChatCommand, sink: ChatSink): Promise<TokenUsage>;
+  /** The tokens of the prompt with the model's own tokenizer and template. Takes part in the request limits and costs nothing. */
+  countTokens(call: InferenceCall, command: ChatCommand): Promise<number>;
 }
 
 /** Few answers without a limit are longer. */
@@ -134,6 +136,15 @@ export function createChat({ inference }: { inference: InferenceService }): Chat
         const usage = addUp(generations.map((each) => each.usageSoFar()));
         await settle(consumption(usage), details());
         return usage;
+      });
+    },
+
+    async countTokens(call, command) {
+      const model = inference.resolve(call, command.model, 'chat');
+      checkPromptSize(model.entry, command.request);
+      return inference.run(call, { model, estimate: { tokens: 0, used: {} } }, async ({ engine, context }) => {
+        if (engine.chat === undefined) throw errors.modelUnavailable(model.entry.slug, 'its engine cannot chat');
+        return (await engine.chat.countTokens?.(command.request, context)) ?? estimatePromptTokens(command.request);
       });
     },
   };

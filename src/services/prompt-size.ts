@@ -12,8 +12,8 @@ const callCharacters = (calls: ChatMessage['toolCalls'] = []): number =>
 
 const messageCharacters = (messages: readonly ChatMessage[]): number =>
   messages.reduce(
-    (sum, { content, name = '', toolCallId = '', toolCalls }) =>
-      sum + content.length + name.length + toolCallId.length + callCharacters(toolCalls),
+    (sum, { content, name = '', reasoning = '', toolCallId = '', toolCalls }) =>
+      sum + content.length + name.length + reasoning.length + toolCallId.length + callCharacters(toolCalls),
     0,
   );
 

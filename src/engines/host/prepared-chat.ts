@@ -30,6 +30,10 @@ export function withPreparedChat(engine: EngineModel, preparation: ChatPreparati
 
 function preparedChat(chat: ChatCapability, preparation: ChatPreparation): ChatCapability {
   return {
+    ...(chat.countTokens && {
+      countTokens: async (request, context) =>
+        chat.countTokens?.(await preparation.prepare(request, context), context) ?? 0,
+    }),
     generate(request: ChatRequest, context: CallContext): ChatGeneration {
       let generation: ChatGeneration | undefined;
       async function* events(): AsyncGenerator<ChatEvent, void, void> {

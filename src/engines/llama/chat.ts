@@ -3,7 +3,7 @@ import { collectGarbage } from '../../runtime/garbage-collection.ts';
 import type { LoadSpec } from '../driver.ts';
 import type { ChatCapability } from '../engine.ts';
 import { createBatching } from './decoding/batching.ts';
-import { createGeneration, type GenerationDependencies } from './decoding/generation.ts';
+import { countPromptTokens, createGeneration, type GenerationDependencies } from './decoding/generation.ts';
 import { createGrammarStates } from './decoding/grammar-states.ts';
 import { createSlotPool } from './decoding/slots.ts';
 import { createChatTemplate } from './prompt/chat-template.ts';
@@ -74,7 +74,10 @@ export async function createChatCapability({
     newCallId,
     afterGeneration: createCollectionCounter(),
   };
-  return { generate: (request, call) => createGeneration(dependencies, request, call) };
+  return {
+    generate: (request, call) => createGeneration(dependencies, request, call),
+    countTokens: (request, { signal }) => countPromptTokens({ dependencies, request, signal }),
+  };
 }
 
 function createCollectionCounter(): () => void {

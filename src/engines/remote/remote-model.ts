@@ -2,7 +2,7 @@ import type { EngineTask } from '../../domain/model.ts';
 import { errors } from '../../errors/errors.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { Logger } from '../../ports/logger.ts';
-import type { EngineModel } from '../engine.ts';
+import type { ChatRequest, EngineModel } from '../engine.ts';
 import { createRemoteChat, type RemoteChat } from './chat/capability.ts';
 import { createRemoteEmbedding, type RemoteEmbedding } from './embedding/capability.ts';
 import { createRemoteRerank, type RemoteRerank } from './rerank/capability.ts';
@@ -92,11 +92,11 @@ export function createRemoteModel(options: RemoteModelOptions): RemoteModel {
     logger,
     onChecked: router.wake,
   });
-  const countTokens = createTokenCounter({ slug, contextLength, upstreams });
+  const counter = createTokenCounter({ slug, contextLength, upstreams });
 
   const callsIn = (region: string | undefined): RemoteCalls => ({
-    countTokens: (text) => countTokens(text, region),
-    ...capability(task, router.route(region)),
+    countTokens: (text) => counter.text(text, region),
+    ...capability(task, router.route(region), (request) => counter.chat(request, region)),
     async [Symbol.asyncDispose]() {},
   });
   const anywhere = callsIn(undefined);
@@ -123,10 +123,14 @@ export function createRemoteModel(options: RemoteModelOptions): RemoteModel {
   };
 }
 
-function capability(task: RemoteTask, route: Route): Omit<RemoteCalls, 'countTokens' | typeof Symbol.asyncDispose> {
+function capability(
+  task: RemoteTask,
+  route: Route,
+  countTokens: (request: ChatRequest) => Promise<number>,
+): Omit<RemoteCalls, 'countTokens' | typeof Symbol.asyncDispose> {
   switch (task) {
     case 'chat':
-      return { chat: createRemoteChat(route) };
+      return { chat: { ...createRemoteChat(route), countTokens } };
     case 'embedding':
       return { embedding: createRemoteEmbedding(route) };
     case 'cross-encoder':

@@ -1,8 +1,9 @@
 import type { FieldPath } from '../../errors/fields.ts';
-import type { CallContext } from '../engine.ts';
+import type { CallContext, ChatRequest } from '../engine.ts';
+import { wireMessage, wireTool } from './chat/request.ts';
 import type { Upstream, UpstreamKind } from './routing/upstream.ts';
 import { createUpstreamCall, type UpstreamCall } from './routing/upstream-call.ts';
-import { estimateTokens } from './token-estimate.ts';
+import { estimatePromptTokens, estimateTokens } from './token-estimate.ts';
 
 const COUNT_TIMEOUT_MS = 2_000;
 
@@ -38,24 +39,68 @@ export interface TokenCounterOptions {
   upstreams: readonly Upstream[];
 }
 
-/** Counts the tokens of a text at an upstream, or estimates them. Needs no slot: counting is light, and callers do it before they queue. */
+/** Counts tokens at an upstream, or estimates them. Needs no slot: counting is light, and callers do it before they queue. */
 export function createTokenCounter({ slug, contextLength, upstreams }: TokenCounterOptions) {
-  return async (text: string, region: string | undefined): Promise<number> => {
+  async function count(
+    region: string | undefined,
+    estimate: () => number,
+    ask: (call: UpstreamCall) => Promise<number | undefined>,
+  ): Promise<number> {
     const upstream = upstreams.find(
       (each) =>
         canCountTokens(each.settings.kind) && each.available() && (region === undefined || each.region === region),
     );
-    if (upstream === undefined) return estimateTokens(text);
+    if (upstream === undefined) return estimate();
     const context = internalContext(COUNT_TIMEOUT_MS);
     const call = createUpstreamCall({ upstream, context, slug, contextLength, onRelease() {} });
     try {
-      return (await countAtUpstream(call, [text], ['inputs']))?.[0] ?? estimateTokens(text);
+      return (await ask(call)) ?? estimate();
     } catch {
-      return estimateTokens(text);
+      return estimate();
     } finally {
       call.release();
     }
+  }
+
+  return {
+    text: (text: string, region: string | undefined) =>
+      count(
+        region,
+        () => estimateTokens(text),
+        async (call) => (await countAtUpstream(call, [text], ['inputs']))?.[0],
+      ),
+    chat: (request: ChatRequest, region: string | undefined) =>
+      count(
+        region,
+        () => estimatePromptTokens(request),
+        (call) => countChatAtUpstream(call, request),
+      ),
   };
+}
+
+/** The tokens of a chat as the upstream's template writes it. Undefined if it cannot count. */
+async function countChatAtUpstream(
+  call: UpstreamCall,
+  { prompt, tools = [] }: ChatRequest,
+): Promise<number | undefined> {
+  if (!('messages' in prompt)) return undefined;
+  const { kind } = call.upstream.settings;
+  const ask = async (route: string, body: object): Promise<unknown> =>
+    (await call.fetchJson({ base: 'root', route, body: JSON.stringify(body), field: ['messages'] })).json;
+  const chat = {
+    messages: prompt.messages.map((message) => wireMessage(message, kind)),
+    ...(tools.length > 0 && { tools: tools.map(wireTool) }),
+  };
+  if (kind === 'vllm') {
+    const answer = await ask('/tokenize', { model: call.upstream.model, ...chat, add_generation_prompt: true });
+    const tokens = property(answer, 'count');
+    return typeof tokens === 'number' ? tokens : undefined;
+  }
+  if (kind !== 'llama-server') return undefined;
+  const written = property(await ask('/apply-template', chat), 'prompt');
+  if (typeof written !== 'string') return undefined;
+  const answer = await ask('/tokenize', { content: written, add_special: true, parse_special: true });
+  return arrayOf(property(answer, 'tokens'))?.length;
 }
 
 /** For calls that no client's request makes. */

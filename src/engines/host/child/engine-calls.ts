@@ -64,6 +64,11 @@ export function createEngineCalls(model: EngineModel, channel: FrameChannel<From
       }
       case 'countTokens':
         return { value: await model.countTokens(call.text) };
+      case 'countChatTokens': {
+        const { logitBias: _, ...request } = call.request;
+        const prompt = joinPrompt(request.prompt, call.longTexts, body);
+        return { value: await supported(supported(model.chat).countTokens)({ ...request, prompt }, context) };
+      }
     }
   }
 

@@ -24,6 +24,7 @@ export interface EngineMethods {
   generate(request: ChatRequest, context: CallContext): ChatGeneration;
   transcribe(request: TranscriptionRequest, context: CallContext): Promise<TranscriptionResult>;
   countTokens(text: string, context: CallContext): Promise<number>;
+  countChatTokens(request: ChatRequest, context: CallContext): Promise<number>;
 }
 
 /** Turns each method into a frame, and the frame of the answer into its result. */
@@ -72,6 +73,14 @@ export function createEngineMethods(calls: PendingCalls): EngineMethods {
 
     async countTokens(text, context) {
       const { value } = await calls.request({ method: 'countTokens', text }, context);
+      return value as number;
+    },
+
+    async countChatTokens({ logitBias: _, ...rest }, context) {
+      const split = await splitPrompt(rest.prompt);
+      const request = { ...rest, prompt: split?.prompt ?? rest.prompt };
+      const call: CallBody = { method: 'countChatTokens', request, longTexts: split?.longTexts ?? [] };
+      const { value } = await calls.request(call, context, split && { payload: split.body });
       return value as number;
     },
   };

@@ -109,5 +109,7 @@ function createChat({ name, dispatcher, metrics }: ReplicatedEngineOptions): Cha
       });
       return { usageSoFar, [Symbol.asyncIterator]: () => iterator };
     },
+    countTokens: (request, context) =>
+      dispatcher.run(context, LIGHT_WEIGHT, (process) => process.countChatTokens(request, context)),
   };
 }

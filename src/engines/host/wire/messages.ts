@@ -36,7 +36,8 @@ export type CallBody =
       wordTimestamps?: boolean | undefined;
       task?: 'transcribe' | 'translate' | undefined;
     }
-  | { method: 'countTokens'; text: string };
+  | { method: 'countTokens'; text: string }
+  | { method: 'countChatTokens'; request: WireChatRequest; longTexts: readonly LongText[] };
 
 export type ToEngine =
   /** `module`: address of the driver's module. */

@@ -16,6 +16,7 @@ import { createGrammarSwitch, type GrammarStates, type GrammarSwitch } from './g
 import { outputBudget } from './limits.ts';
 import { tokenLogprob } from './logprobs.ts';
 import { createOutput, type Output, type OutputStep } from './output.ts';
+import { createReasoningSplit, type ReasoningSplit } from './reasoning.ts';
 import { checkBias, samplingOptions, temperatureOf } from './sampling.ts';
 import type { AcquiredSlot, SlotPool } from './slots.ts';
 
@@ -90,40 +91,43 @@ async function produce(production: Production): Promise<void> {
   const { dependencies, accountId, channel, signal, usage } = production;
   if (signal.aborted) throw errors.clientCancelled();
   const plan = await prepare(production);
-  const { tokens, reproducible, output } = plan;
+  const { tokens, reproducible, output, reasoning } = plan;
   const acquired = await dependencies.slots.acquire({ accountId, tokens, reproducible, signal });
   let cut = false;
+  let stopSequence: string | undefined;
   let keep = false;
   try {
     usage.promptTokens = tokens.length;
     usage.cachedTokens = acquired.cachedTokens;
     await channel.push({ type: 'start', promptTokens: tokens.length, cachedTokens: acquired.cachedTokens });
-    ({ cut } = await decode(production, plan, acquired));
+    ({ cut, stopSequence } = await decode(production, plan, acquired));
     keep = true;
   } finally {
     await acquired.release({ keep: keep || signal.aborted });
   }
-  for (const event of output.finish()) await channel.push(event);
+  for (const event of [...reasoning.take(output.finish()), ...reasoning.finish()]) await channel.push(event);
   const reason = output.callsComplete ? 'tool_calls' : cut ? 'length' : 'stop';
-  await channel.push({ type: 'end', reason, usage: { ...usage } });
+  await channel.push({ type: 'end', reason, usage: { ...usage }, ...(stopSequence !== undefined && { stopSequence }) });
 }
 
 interface GenerationPlan {
   tokens: Token[];
   maxTokens: number;
   output: Output;
+  reasoning: ReasoningSplit;
   grammar: GrammarSwitch;
   /** The same request always gives the same text, with or without a cached prefix. */
   reproducible: boolean;
 }
 
-/** Checks everything that can be refused before any work is done. */
-async function prepare({ dependencies, request, signal }: Production): Promise<GenerationPlan> {
-  const { vocabulary, grammars, contextLength } = dependencies;
-  checkBias(request.logitBias, vocabulary.size);
+type PromptSource = Pick<Production, 'dependencies' | 'request' | 'signal'>;
+
+/** The tokens of a prompt, and how its answer will be read. */
+async function readPrompt({ dependencies, request, signal }: PromptSource, maxTokens: number) {
+  const { vocabulary } = dependencies;
   const { calls: plan, format } = grammarsOf(request);
-  const param = 'messages' in request.prompt ? 'messages' : 'prompt';
-  const limit = { param, tokens: contextLength - 1, signal };
+  const param: 'messages' | 'prompt' = 'messages' in request.prompt ? 'messages' : 'prompt';
+  const limit = { param, tokens: maxTokens, signal };
   const rendered = renderPrompt(dependencies, { ...request, tools: plan && request.tools }, plan, limit);
   const syntax = rendered?.syntax ?? GENERIC_SYNTAX;
   const forms = plan && callForms(plan.tools, syntax);
@@ -139,6 +143,22 @@ async function prepare({ dependencies, request, signal }: Production): Promise<G
     newCallId: dependencies.newCallId,
   });
   const tokens = await promptTokens(dependencies, request.prompt, { rendered, lead: output.lead }, limit);
+  return { tokens, param, output, format, calls, syntax, rendered };
+}
+
+/** Counts also prompts that are too long, up to this many times the context. */
+const COUNTED_CONTEXTS = 8;
+
+export async function countPromptTokens(source: PromptSource): Promise<number> {
+  return (await readPrompt(source, source.dependencies.contextLength * COUNTED_CONTEXTS)).tokens.length;
+}
+
+/** Checks everything that can be refused before any work is done. */
+async function prepare({ dependencies, request, signal }: Production): Promise<GenerationPlan> {
+  const { vocabulary, grammars, contextLength } = dependencies;
+  checkBias(request.logitBias, vocabulary.size);
+  const prompt = await readPrompt({ dependencies, request, signal }, contextLength - 1);
+  const { tokens, param, output, format, calls, syntax, rendered } = prompt;
   if (tokens.length === 0) throw errors.invalidParameter(param, `'${param}' is empty; send at least one character.`);
   const maxTokens = outputBudget({
     param,
@@ -158,6 +178,7 @@ async function prepare({ dependencies, request, signal }: Production): Promise<G
     tokens,
     maxTokens,
     output,
+    reasoning: createReasoningSplit(textGrammar === undefined && !calls?.forced ? rendered?.thinking : undefined),
     grammar,
     reproducible: request.seed !== undefined || temperatureOf(request) === 0,
   };
@@ -170,9 +191,9 @@ const grammarsOf = (request: ChatRequest) =>
 /** Generates until the model, a stop sequence or the token limit ends it. `cut`: it was the limit. */
 async function decode(
   { dependencies, request, channel, signal, usage }: Production,
-  { tokens, maxTokens, output, grammar, reproducible }: GenerationPlan,
+  { tokens, maxTokens, output, reasoning, grammar, reproducible }: GenerationPlan,
   { slot, cachedTokens }: AcquiredSlot,
-): Promise<{ cut: boolean }> {
+): Promise<{ cut: boolean; stopSequence?: string | undefined }> {
   const { model, vocabulary, batching, chunkTokens, tokenizer, randomSeed } = dependencies;
   const generated: number[] = [];
   const temperature = temperatureOf(request);
@@ -207,8 +228,8 @@ async function decode(
       // A grammar matches a control token by its text, so inside a grammar it is text.
       const bytes = control !== undefined && grammar.state ? Buffer.from(control) : vocabulary.bytes(token);
       const read = output.push({ bytes, control, logprob });
-      for (const event of read.events) await channel.push(event);
-      if (read.done) return { cut: false };
+      for (const event of reasoning.take(read.events)) await channel.push(event);
+      if (read.done) return { cut: false, stopSequence: read.stopSequence };
       await grammar.follow(output.callGrammar);
       replacement = replacementTokens(tokenizer, token, read);
       // Inserted text counts as generated and must fit.
@@ -223,7 +244,7 @@ async function decode(
 
 function renderPrompt(
   { template }: GenerationDependencies,
-  { prompt, tools }: Pick<ChatRequest, 'prompt' | 'tools'>,
+  { prompt, tools, reasoningEffort, format }: ChatRequest,
   plan: CallPlan | undefined,
   limit: PromptLimit,
 ): RenderedPrompt | undefined {
@@ -235,6 +256,8 @@ function renderPrompt(
     tools,
     fits: plan && ((syntax) => callForms(plan.tools, syntax) !== undefined),
     forcesCall: plan?.forced,
+    // A grammar begins with the first token and leaves no room for thoughts.
+    thinks: reasoningEffort !== 'none' && (format === undefined || format.type === 'text') ? undefined : false,
   });
 }
 

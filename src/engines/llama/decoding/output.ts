@@ -29,6 +29,8 @@ export interface OutputStep {
   events: readonly ChatEvent[];
   /** Generation is over. */
   done: boolean;
+  /** The stop sequence of the request that ended it. */
+  stopSequence?: string;
   /** Text to put into the context after the token just read. */
   insert?: PromptPart[];
   /** The part of that token to keep, if it goes beyond the opening of a call. */
@@ -110,7 +112,7 @@ export function createOutput(options: OutputOptions): Output {
       return enter(events, decoder.open(mark), without(step.stop.rest));
     }
     textDone = true;
-    return { events, done: true };
+    return { events, done: true, stopSequence: step.stop.sequence };
   };
 
   return {

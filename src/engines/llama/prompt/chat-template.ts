@@ -18,7 +18,12 @@ export interface RenderInput {
   fits?: ((syntax: CallSyntax) => boolean) | undefined;
   /** The answer will begin with a call. */
   forcesCall?: boolean | undefined;
+  /** False: a model that thinks before it answers should not, if its template can say so. */
+  thinks?: false | undefined;
 }
+
+/** How the answer of a model that thinks begins: it opens its thoughts itself, or the prompt has opened them already. */
+export type Thinking = 'opens' | 'opened';
 
 export interface RenderedPrompt {
   parts: PromptPart[];
@@ -26,6 +31,8 @@ export interface RenderedPrompt {
   syntax: CallSyntax;
   /** Calls in the messages. */
   callsBefore: number;
+  /** Undefined: the template knows no thoughts. */
+  thinking: Thinking | undefined;
 }
 
 export interface ChatTemplate {
@@ -58,12 +65,20 @@ const CLOSE = '\u{F0BAB}';
 const MARKER = new RegExp(`${OPEN}(\\d+)${CLOSE}`, 'u');
 const MARKER_CHARACTERS = new RegExp(`[${OPEN}${CLOSE}]`, 'gu');
 
-type Run = (messages: readonly TemplateMessage[], tools?: readonly TemplateTool[]) => string;
+type Run = (messages: readonly TemplateMessage[], tools?: readonly TemplateTool[], thinks?: false) => string;
+
+/** Ends a prompt that has opened the thoughts of the answer. */
+const OPENED_THOUGHTS = /<think>\s*$/;
 
 export function createChatTemplate(options: ChatTemplateOptions): ChatTemplate {
   const { source = GENERIC_TEMPLATE, toolSource, controlTexts, endTexts } = options;
   const run = createRun(source, options);
   const runWithTools = toolSource === undefined ? run : createRun(toolSource, options);
+  const knowsThoughts = source.includes('think>');
+  const thinkingAfter = (prompt: string): Thinking | undefined => {
+    if (!knowsThoughts) return undefined;
+    return OPENED_THOUGHTS.test(prompt) ? 'opened' : 'opens';
+  };
   const controlPattern =
     controlTexts.length > 0 ? new RegExp(controlTexts.map(escapePattern).join('|'), 'gu') : undefined;
   const takesSystem = attempt(() =>
@@ -79,17 +94,22 @@ export function createChatTemplate(options: ChatTemplateOptions): ChatTemplate {
     endTexts,
   });
 
-  const renderNative = ({ messages, tools, fits, forcesCall }: RenderInput): RenderedPrompt | undefined => {
+  const renderNative = ({ messages, tools, fits, forcesCall, thinks }: RenderInput): RenderedPrompt | undefined => {
     if (!support || (!tools && !messages.some(usesTools)) || fits?.(support.syntax) === false) return undefined;
     const guard = createEscape(controlPattern);
     const callNumbers = numberCalls(messages);
     const turns = prepare(nativeMessages(messages, { ...support, callNumbers }).map((turn) => guard.value(turn)));
     const definitions = tools?.map((tool) => guard.value(nativeTool(tool)));
-    const text = attempt(() => runOrMerge(runWithTools, turns, definitions));
+    const text = attempt(() => runOrMerge(runWithTools, turns, { tools: definitions, thinks }));
     if (text === undefined) return undefined;
     const { withoutCalls, syntax } = support;
     const cut = forcesCall && text.endsWith(withoutCalls) ? withoutCalls.length : 0;
-    return { parts: guard.split(text.slice(0, text.length - cut)), syntax, callsBefore: callNumbers.size };
+    return {
+      parts: guard.split(text.slice(0, text.length - cut)),
+      syntax,
+      callsBefore: callNumbers.size,
+      thinking: thinkingAfter(text),
+    };
   };
 
   return {
@@ -100,7 +120,13 @@ export function createChatTemplate(options: ChatTemplateOptions): ChatTemplate {
       const guard = createEscape(controlPattern);
       const turns = prepare(genericMessages(input.messages, input.tools).map((turn) => guard.value(turn)));
       try {
-        return { parts: guard.split(runOrMerge(run, turns)), syntax: GENERIC_SYNTAX, callsBefore: 0 };
+        const text = runOrMerge(run, turns, { thinks: input.thinks });
+        return {
+          parts: guard.split(text),
+          syntax: GENERIC_SYNTAX,
+          callsBefore: 0,
+          thinking: thinkingAfter(text),
+        };
       } catch (error) {
         const reason = error instanceof Error ? error.message : String(error);
         throw errors.invalidParameter(
@@ -114,10 +140,11 @@ export function createChatTemplate(options: ChatTemplateOptions): ChatTemplate {
 
 function createRun(source: string, { bosToken, eosToken }: ChatTemplateOptions): Run {
   const template = new Template(source);
-  return (messages, tools) =>
+  return (messages, tools, thinks) =>
     template.render({
       messages,
       ...(tools ? { tools } : {}),
+      ...(thinks === false ? { enable_thinking: false } : {}),
       add_generation_prompt: true,
       bos_token: bosToken,
       eos_token: eosToken,
@@ -136,9 +163,17 @@ function attempt<T>(work: () => T): T | undefined {
  * Some templates require that user and assistant take turns, so consecutive messages of one role are merged. Others fail without
  * `tools`.
  */
-function runOrMerge(run: Run, messages: readonly TemplateMessage[], tools?: readonly TemplateTool[]): string {
+function runOrMerge(
+  run: Run,
+  messages: readonly TemplateMessage[],
+  { tools, thinks }: { tools?: readonly TemplateTool[] | undefined; thinks?: false | undefined },
+): string {
   const merged = mergeNeighbours(messages);
-  return attempt(() => run(messages, tools)) ?? attempt(() => run(merged, tools)) ?? run(merged, tools ?? []);
+  return (
+    attempt(() => run(messages, tools, thinks)) ??
+    attempt(() => run(merged, tools, thinks)) ??
+    run(merged, tools ?? [], thinks)
+  );
 }
 
 /** For templates without a system role: instructions go in front of the first user message. */

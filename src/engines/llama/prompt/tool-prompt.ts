@@ -39,7 +39,7 @@ export function nativeMessages(messages: readonly ChatMessage[], form: NativeFor
   };
   const turns = singleCalls ? oneCallAtATime(messages) : messages;
   return turns.map((message) => {
-    const { role, content, toolCallId, toolCalls = [] } = message;
+    const { role, content, reasoning, toolCallId, toolCalls = [] } = message;
     const name = message.name ?? functionNames.get(toolCallId ?? '');
     const calls = toolCalls.map((call) => ({
       id: idOf(call.id),
@@ -50,6 +50,7 @@ export function nativeMessages(messages: readonly ChatMessage[], form: NativeFor
       role,
       content,
       ...(name === undefined ? {} : { name }),
+      ...(reasoning === undefined ? {} : { reasoning_content: reasoning }),
       ...(toolCallId === undefined ? {} : { tool_call_id: idOf(toolCallId) }),
       ...(calls.length === 0 ? {} : { tool_calls: calls }),
     };
@@ -93,7 +94,11 @@ function genericMessage(message: ChatMessage): TemplateMessage {
   const calls = (message.toolCalls ?? []).map((call) =>
     genericCall(call.name, JSON.stringify(parsedArguments(call.arguments))),
   );
-  return { role: message.role, content: [message.content, ...calls].filter((part) => part !== '').join('\n') };
+  return {
+    role: message.role,
+    content: [message.content, ...calls].filter((part) => part !== '').join('\n'),
+    ...(message.reasoning === undefined ? {} : { reasoning_content: message.reasoning }),
+  };
 }
 
 const genericCall = (name: string, json: string) => {

@@ -7,6 +7,7 @@ export interface TemplateMessage {
   role: string;
   content: string;
   name?: string;
+  reasoning_content?: string;
   tool_call_id?: string;
   tool_calls?: readonly TemplateCall[];
 }

@@ -16,6 +16,8 @@ interface WireChoice {
   message?: WireDelta;
   text?: string;
   finish_reason?: string | null;
+  /** vLLM: the stop sequence, or the id of a token. */
+  stop_reason?: string | number | null;
   logprobs?: WireLogprobs | null;
 }
 interface WireDelta {
@@ -59,6 +61,7 @@ export interface ChatChunks {
   /** Whether the upstream reported how much of the prompt was cached. */
   readonly cachedIsCounted: boolean;
   readonly reason: EndReason | undefined;
+  readonly stopSequence: string | undefined;
   readonly done: boolean;
 }
 
@@ -69,6 +72,7 @@ export function createChatChunks(estimatedPromptTokens: number): ChatChunks {
   let promptIsCounted = false;
   let cachedIsCounted = false;
   let reason: EndReason | undefined;
+  let stopSequence: string | undefined;
   let done = false;
   let toolCalls = 0;
 
@@ -131,6 +135,7 @@ export function createChatChunks(estimatedPromptTokens: number): ChatChunks {
     // One delta is about one token. The upstream's own counts replace this as soon as it sends them.
     if (!completionIsCounted && out.length > before) usage.completionTokens += logprobs?.length || 1;
     if (choice.finish_reason) reason = endReason(choice.finish_reason, toolCalls > 0);
+    if (typeof choice.stop_reason === 'string') stopSequence = choice.stop_reason;
   };
 
   const readChunk = (chunk: WireChunk, out: ChatEvent[]): unknown => {
@@ -156,6 +161,9 @@ export function createChatChunks(estimatedPromptTokens: number): ChatChunks {
     },
     get reason() {
       return reason;
+    },
+    get stopSequence() {
+      return stopSequence;
     },
     get done() {
       return done;

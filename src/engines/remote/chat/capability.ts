@@ -94,7 +94,8 @@ async function* run(
       usage.promptTokens = await countPrompt(request, call, estimatedPromptTokens);
     }
     call.upstream.learned.reportsCachedTokens = reader.chunks.cachedIsCounted;
-    yield { type: 'end', reason: reader.chunks.reason ?? 'stop', usage: { ...usage } };
+    const { reason = 'stop', stopSequence } = reader.chunks;
+    yield { type: 'end', reason, usage: { ...usage }, ...(stopSequence !== undefined && { stopSequence }) };
   } catch (error) {
     if (!(error instanceof UpstreamFailure)) throw error;
     failure = error;

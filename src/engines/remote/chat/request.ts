@@ -16,7 +16,7 @@ export function chatBody(request: ChatRequest, upstream: Upstream, accountId: st
   const body: Record<string, unknown> = {
     model: upstream.model,
     ...(isChat
-      ? { messages: prompt.messages.map(wireMessage) }
+      ? { messages: prompt.messages.map((message) => wireMessage(message, upstream.settings.kind)) }
       : { prompt: 'text' in prompt ? prompt.text : prompt.tokens }),
     temperature: request.temperature,
     top_p: request.topP,
@@ -26,6 +26,7 @@ export function chatBody(request: ChatRequest, upstream: Upstream, accountId: st
     presence_penalty: request.presencePenalty,
     logit_bias: request.logitBias === undefined ? undefined : Object.fromEntries(request.logitBias),
     response_format: wireFormat(request.format, upstream.settings.kind),
+    ...(isChat && thinkingFields(request, upstream.settings.kind)),
     ...(isStreamed(request, upstream) && { stream: true, ...usageOptions(upstream) }),
     cache_salt: upstream.settings.kind === 'vllm' ? cacheSalt(accountId) : undefined,
   };
@@ -51,7 +52,20 @@ function usageOptions({ settings }: Upstream): Record<string, unknown> {
   return settings.kind === 'llama-server' ? { ...options, timings_per_token: true } : options;
 }
 
-function wireMessage(message: ChatMessage): Record<string, unknown> {
+/** These take a model's earlier thoughts, and switches of its template. */
+const runsTemplates = (kind: UpstreamKind): boolean => kind === 'vllm' || kind === 'llama-server' || kind === 'baobab';
+
+function thinkingFields({ reasoningEffort }: ChatRequest, kind: UpstreamKind): object {
+  if (reasoningEffort === undefined) return {};
+  return {
+    reasoning_effort: reasoningEffort,
+    ...(runsTemplates(kind) &&
+      kind !== 'baobab' &&
+      reasoningEffort === 'none' && { chat_template_kwargs: { enable_thinking: false } }),
+  };
+}
+
+export function wireMessage(message: ChatMessage, kind: UpstreamKind): Record<string, unknown> {
   const calls = message.toolCalls?.map((call) => ({
     id: call.id,
     type: 'function',
@@ -62,6 +76,7 @@ function wireMessage(message: ChatMessage): Record<string, unknown> {
     // Some chat templates print an empty string as an empty answer before the calls.
     content: calls !== undefined && calls.length > 0 && message.content === '' ? null : message.content,
     name: message.name,
+    reasoning_content: runsTemplates(kind) ? message.reasoning : undefined,
     tool_calls: calls,
     tool_call_id: message.toolCallId,
   };
@@ -78,7 +93,7 @@ function toolFields({ tools = [], toolChoice, parallelToolCalls }: ChatRequest, 
   };
 }
 
-function wireTool({ name, description, parameters, extra }: ToolDefinition): Record<string, unknown> {
+export function wireTool({ name, description, parameters, extra }: ToolDefinition): Record<string, unknown> {
   return {
     type: 'function',
     function: { ...extra, name, description, parameters: parameters ?? { type: 'object', properties: {} } },
