@@ -31,6 +31,7 @@ import { fileRoutes } from './endpoints/files/route.ts';
 import { ownKeyRoutes } from './endpoints/keys/route.ts';
 import { modelRoutes } from './endpoints/models/route.ts';
 import { rerankRoutes } from './endpoints/rerank/route.ts';
+import { responseRoutes } from './endpoints/responses/route.ts';
 import { sessionRoutes, signInRoutes } from './endpoints/sessions/route.ts';
 import type { MetricsAccessSettings } from './endpoints/system/metrics-access.ts';
 import { systemRoutes } from './endpoints/system/route.ts';
@@ -107,6 +108,7 @@ export async function registerRoutes(server: FastifyInstance, dependencies: Rout
       await api.register(rerankRoutes, { rerank });
       await api.register(chatRoutes, { chat, clock });
       await api.register(completionRoutes, { chat, clock });
+      await api.register(responseRoutes, { chat, clock });
       await api.register(transcriptionRoutes, {
         transcriptions: dependencies.transcriptions,
         files: dependencies.files,

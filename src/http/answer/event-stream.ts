@@ -11,8 +11,8 @@ export interface EventStream {
   write(text: string): void | Promise<void>;
   /** Stops the stream before anything was sent. */
   stop(): void;
-  /** Sends an error event and ends, without `[DONE]`. */
-  fail(error: ApiError): Promise<void>;
+  /** Sends an error event and ends, without `[DONE]`. `text`: the event in the shape of the endpoint. */
+  fail(error: ApiError, text?: string): Promise<void>;
   /** Stores the answer for replays, then sends the last text. */
   end(text: string): Promise<void>;
 }
@@ -82,10 +82,10 @@ export function openEventStream(reply: FastifyReply): EventStream {
       return draining;
     },
     stop,
-    async fail(error) {
+    async fail(error, text = `data: ${JSON.stringify(error.toBody())}\n\n`) {
       stop();
       await run?.abandon();
-      if (!raw.destroyed) raw.end(`data: ${JSON.stringify(error.toBody())}\n\n`);
+      if (!raw.destroyed) raw.end(text);
     },
     async end(text) {
       stop();

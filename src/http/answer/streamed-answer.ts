@@ -1,15 +1,17 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { ApiError } from '../../errors/api-error.ts';
 import { reasonOf, toApiError } from './error-answer.ts';
 import { type EventStream, openEventStream } from './event-stream.ts';
 
 /**
  * Streams an answer: `produce` writes its events and returns the last text. An error before the first event is a plain answer,
- * after it an error event.
+ * after it an error event, which `failureText` writes where the endpoint has a shape of its own.
  */
 export async function streamedAnswer(
   request: FastifyRequest,
   reply: FastifyReply,
   produce: (events: EventStream) => Promise<string>,
+  failureText?: (failure: ApiError) => string,
 ): Promise<FastifyReply> {
   const events = openEventStream(reply);
   try {
@@ -27,7 +29,7 @@ export async function streamedAnswer(
       const { code, message, cause } = failure;
       request.log.error({ code, reason: reasonOf(cause) ?? message }, 'a stream failed, sent an error event');
     }
-    await events.fail(failure);
+    await events.fail(failure, failureText?.(failure));
   }
   return reply;
 }

@@ -34,7 +34,7 @@ export function samplingOf(body: Omit<ChatCompletionBody, 'messages'> | Completi
 }
 
 /** Fields that are sent to an engine in one piece, and a limit far above what real requests have. */
-const WHOLE_FIELDS = ['tools', 'tool_choice', 'response_format', 'stop', 'logit_bias'] as const;
+const WHOLE_FIELDS = ['tools', 'tool_choice', 'response_format', 'text', 'stop', 'logit_bias'] as const;
 const MAX_FIELD_LENGTH = 1_048_576;
 
 export function refuseOversized(body: Partial<Record<(typeof WHOLE_FIELDS)[number], unknown>>): void {

@@ -29,6 +29,7 @@ function messageOf(message: MessageBody, index: number): ChatMessage {
     role: role === 'developer' ? 'system' : role,
     content: textOf(message.content, `${path}.content`),
     name: message.name ?? undefined,
+    reasoning: role === 'assistant' ? (message.reasoning_content ?? undefined) : undefined,
     toolCalls: message.tool_calls?.map((call) => ({ id: call.id, ...call.function })),
     toolCallId: message.tool_call_id ?? undefined,
   };
@@ -93,6 +94,7 @@ export function chatCommand(body: ChatCompletionBody): ChatCommand {
     })),
     toolChoice: toolChoiceOf(body),
     parallelToolCalls: body.parallel_tool_calls ?? undefined,
+    reasoningEffort: body.reasoning_effort ?? undefined,
     format: formatOf(body.response_format),
     logprobs: body.logprobs ? { top: body.top_logprobs ?? 0 } : undefined,
   };

@@ -1,0 +1,81 @@
+import type { ChatMessage, ToolCall } from '../../../engines/engine.ts';
+import { errors } from '../../../errors/errors.ts';
+import { contentText } from './content.ts';
+import { openReasoning } from './reasoning.ts';
+import type { InputItemBody } from './schema.ts';
+import { customArguments } from './tools.ts';
+
+/** An assistant turn is one inner message, and several items here: reasoning, a text and calls. */
+interface Turn {
+  role: 'assistant';
+  content: string;
+  reasoning?: string;
+  toolCalls?: ToolCall[];
+}
+
+const isTurn = (message: ChatMessage | Turn | undefined): message is Turn => message?.role === 'assistant';
+
+function required(item: InputItemBody, field: 'call_id' | 'name', path: string): string {
+  const value = item[field];
+  if (!value) throw errors.missingParameter(`${path}.${field}`);
+  return value;
+}
+
+/** Items as the messages of a chat. Items of hosted tools are skipped: no tool of that kind runs here. */
+export function messagesOf(items: readonly InputItemBody[], param = 'input'): ChatMessage[] {
+  const messages: (ChatMessage | Turn)[] = [];
+  const turn = (): Turn => {
+    const last = messages.at(-1);
+    if (isTurn(last)) return last;
+    const created: Turn = { role: 'assistant', content: '' };
+    messages.push(created);
+    return created;
+  };
+  const call = (item: InputItemBody, argumentsText: string, path: string): void => {
+    const id = required(item, 'call_id', path);
+    const owner = turn();
+    owner.toolCalls ??= [];
+    owner.toolCalls.push({ id, name: required(item, 'name', path), arguments: argumentsText });
+  };
+
+  for (const [index, item] of items.entries()) {
+    const path = `${param}[${index}]`;
+    switch (item.type ?? 'message') {
+      case 'message': {
+        if (!item.role) throw errors.missingParameter(`${path}.role`);
+        if (item.content === null || item.content === undefined) throw errors.missingParameter(`${path}.content`);
+        const content = contentText(item.content, `${path}.content`);
+        if (item.role === 'assistant') {
+          const owner = turn();
+          owner.content = owner.content === '' ? content : `${owner.content}\n\n${content}`;
+        } else messages.push({ role: item.role === 'user' ? 'user' : 'system', content });
+        break;
+      }
+      case 'reasoning': {
+        const owner = turn();
+        owner.reasoning = [owner.reasoning, openReasoning(item, path)].filter((text) => text).join('\n\n');
+        break;
+      }
+      case 'function_call':
+        call(item, item.arguments || '{}', path);
+        break;
+      case 'custom_tool_call':
+        call(item, customArguments(item.input ?? ''), path);
+        break;
+      case 'function_call_output':
+      case 'custom_tool_call_output':
+        messages.push({
+          role: 'tool',
+          toolCallId: required(item, 'call_id', path),
+          content: contentText(item.output, `${path}.output`),
+        });
+        break;
+      case 'item_reference':
+        throw errors.invalidParameter(`${path}.id`, `There is no stored item '${(item.id ?? '').slice(0, 100)}'.`);
+      default:
+        break;
+    }
+  }
+  // Reasoning alone, with no text and no call, is a turn that was cut off.
+  return messages.filter((each) => !isTurn(each) || each.content !== '' || (each.toolCalls?.length ?? 0) > 0);
+}
