@@ -13,6 +13,7 @@ import type { Batching } from './batching.ts';
 import { type Channel, createChannel } from './channel.ts';
 import { evaluate } from './evaluation.ts';
 import { createGrammarSwitch, type GrammarStates, type GrammarSwitch } from './grammar-states.ts';
+import { createGrammarTime } from './grammar-time.ts';
 import { outputBudget } from './limits.ts';
 import { tokenLogprob } from './logprobs.ts';
 import { createOutput, type Output, type OutputStep } from './output.ts';
@@ -197,6 +198,7 @@ async function decode(
   const { model, vocabulary, batching, chunkTokens, tokenizer, randomSeed } = dependencies;
   const generated: number[] = [];
   const temperature = temperatureOf(request);
+  const grammarTime = createGrammarTime(request, () => performance.now());
   const steps = evaluate({
     slot,
     tokens,
@@ -207,7 +209,11 @@ async function decode(
     alone: request.seed !== undefined || (reproducible && dependencies.greedyRunsAlone),
     sampling: {
       ...samplingOptions({ request, model, generated, maxTokens, randomSeed }),
-      grammarEvaluationState: () => grammar.state,
+      // Called when the model has been evaluated and a token is about to be chosen.
+      grammarEvaluationState: () => {
+        if (grammar.state !== undefined) grammarTime.begin();
+        return grammar.state;
+      },
     },
     probabilities: request.logprobs !== undefined,
     signal,
@@ -216,6 +222,7 @@ async function decode(
     let replacement: Token[] | undefined;
     while (true) {
       const step = await steps.next(replacement);
+      grammarTime.end();
       if (step.done) return { cut: false };
       const { token, probabilities } = step.value;
       generated.push(token);
