@@ -18,6 +18,8 @@ import { createSqlRepositories } from './sql/shared/repositories.ts';
 import { openSqlite, type SqliteOptions } from './sql/sqlite/database.ts';
 import { MIGRATIONS as SQLITE_MIGRATIONS } from './sql/sqlite/migrations/index.ts';
 
+export { findDamage, type LedgerSums, ledgerSums, snapshotSqlite } from './sql/sqlite/snapshot.ts';
+
 /** Everything that is stored, apart from the bytes of files. */
 export interface Store {
   readonly accounts: AccountRepository;

@@ -35,6 +35,14 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: 'List, watch and cancel batches',
     load: async () => (await import('./batches.ts')).batchesCommand,
   },
+  backup: {
+    summary: 'Copy the data directory, also while the server runs',
+    load: async () => (await import('./backup.ts')).backupCommand,
+  },
+  restore: {
+    summary: 'Fill an empty data directory from a backup',
+    load: async () => (await import('./backup.ts')).restoreCommand,
+  },
   config: {
     summary: 'Show the effective configuration, secrets masked',
     load: async () => (await import('./config.ts')).configCommand,
