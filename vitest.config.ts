@@ -30,7 +30,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'unit',
-          include: ['src/**/*.test.ts'],
+          include: ['src/**/*.test.ts', 'console/**/*.test.ts'],
           // One worker for many files: starting one for each takes longer than most of them run.
           isolate: false,
         },

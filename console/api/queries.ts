@@ -1,0 +1,102 @@
+import { useQuery } from '../app/query.ts';
+import type { Range } from '../app/range.ts';
+import { may, useAccountFilter, useSession } from '../app/session.ts';
+import { call } from './client.ts';
+import type { Account, Engine, Key, List, Model, OwnKey, PerformanceReport, UsageReport } from './types.ts';
+
+const MINUTE_MS = 60_000;
+
+export interface UsageFilters {
+  groupBy: string;
+  model?: string | undefined;
+  key?: string | undefined;
+  region?: string | undefined;
+}
+
+/** Parameters of GET /v1/usage for a view. */
+export function usageQuery(range: Range, bucket: string, filters: UsageFilters, account: string | undefined) {
+  return {
+    start: range.start,
+    end: range.end,
+    bucket,
+    time_zone: range.zone === 'UTC' ? undefined : range.zone,
+    group_by: filters.groupBy,
+    model: filters.model,
+    key: filters.key,
+    region: filters.region,
+    account,
+  };
+}
+
+export function useUsage(range: Range, bucket: string, filters: UsageFilters, enabled = true) {
+  const query = usageQuery(range, bucket, filters, useAccountFilter());
+  return useQuery<UsageReport>({
+    key: ['usage', query],
+    fetch: (signal) => call('/v1/usage', { query, signal }),
+    enabled,
+    refetchMs: MINUTE_MS,
+  });
+}
+
+export function usePerformance(range: Range, bucket: string, filters: { model?: string; key?: string } = {}) {
+  const account = useAccountFilter();
+  const query = {
+    start: range.start,
+    end: range.end,
+    bucket,
+    time_zone: range.zone === 'UTC' ? undefined : range.zone,
+    account,
+    ...filters,
+  };
+  return useQuery<PerformanceReport>({
+    key: ['performance', query],
+    fetch: (signal) => call('/v1/performance', { query, signal }),
+    refetchMs: MINUTE_MS,
+  });
+}
+
+export function useModels() {
+  return useQuery<List<Model>>({ key: ['models'], fetch: (signal) => call('/v1/models', { signal }) });
+}
+
+export function useOwnKey() {
+  return useQuery<OwnKey>({
+    key: ['own-key'],
+    fetch: (signal) => call('/v1/keys/me', { signal }),
+    refetchMs: MINUTE_MS,
+  });
+}
+
+/** Where the session manages keys: those of all accounts, or of its own. */
+export function keysPath(admin: boolean): string {
+  return admin ? '/v1/admin/keys' : '/v1/keys';
+}
+
+export function useKeys() {
+  const session = useSession();
+  const admin = may(session, 'admin');
+  const account = useAccountFilter();
+  const query = { account: account === '*' ? undefined : account };
+  return useQuery<List<Key>>({
+    key: ['keys', query],
+    fetch: (signal) => call(keysPath(admin), { query, signal }),
+    enabled: may(session, 'keys'),
+  });
+}
+
+export function useAccounts() {
+  return useQuery<List<Account>>({
+    key: ['accounts'],
+    fetch: (signal) => call('/v1/admin/accounts', { signal }),
+    enabled: may(useSession(), 'admin'),
+  });
+}
+
+export function useEngines() {
+  return useQuery<List<Engine>>({
+    key: ['engines'],
+    fetch: (signal) => call('/v1/admin/engines', { signal }),
+    enabled: may(useSession(), 'admin'),
+    refetchMs: 10_000,
+  });
+}

@@ -1,0 +1,81 @@
+import { useEffect, useState } from 'preact/hooks';
+import { ApiFailure, onSignedOut } from '../api/client.ts';
+import { closeEvents, openEvents } from '../api/events.ts';
+import type { Session } from '../api/types.ts';
+import { Failure, Toasts } from '../components/feedback.tsx';
+import { Skeleton } from '../components/page.tsx';
+import { queryClient } from './query.ts';
+import { currentSession, SessionContext } from './session.ts';
+import { Shell } from './shell.tsx';
+import { SignIn } from './sign-in.tsx';
+
+type State =
+  | { kind: 'checking' }
+  | { kind: 'signed-out'; ended: boolean }
+  | { kind: 'signed-in'; session: Session }
+  | { kind: 'failed'; error: unknown };
+
+export function App() {
+  const [state, setState] = useState<State>({ kind: 'checking' });
+
+  const check = () => {
+    setState({ kind: 'checking' });
+    currentSession()
+      .then((session) => setState({ kind: 'signed-in', session }))
+      .catch((error: unknown) => {
+        const refused = error instanceof ApiFailure && (error.status === 401 || error.status === 403);
+        setState(refused ? { kind: 'signed-out', ended: false } : { kind: 'failed', error });
+      });
+  };
+  useEffect(() => {
+    check();
+    onSignedOut(() => {
+      setState((before) => (before.kind === 'signed-in' ? { kind: 'signed-out', ended: true } : before));
+    });
+  }, []);
+
+  const signedIn = state.kind === 'signed-in';
+  useEffect(() => {
+    if (!signedIn) return;
+    openEvents();
+    return () => {
+      closeEvents();
+      // Nothing of one session may show up in the next.
+      queryClient.clear();
+    };
+  }, [signedIn]);
+
+  return (
+    <>
+      {state.kind === 'checking' && <Waiting />}
+      {state.kind === 'failed' && (
+        <main class="page">
+          <Failure error={state.error} onRetry={check} />
+        </main>
+      )}
+      {state.kind === 'signed-out' && (
+        <SignIn ended={state.ended} onSignedIn={(session) => setState({ kind: 'signed-in', session })} />
+      )}
+      {state.kind === 'signed-in' && (
+        <SessionContext.Provider value={state.session}>
+          <Shell onSignedOut={() => setState({ kind: 'signed-out', ended: false })} />
+        </SessionContext.Provider>
+      )}
+      <Toasts />
+    </>
+  );
+}
+
+function Waiting() {
+  return (
+    <div class="frame">
+      <div class="rail" />
+      <main class="content">
+        <div class="page">
+          <div class="skeleton skeleton-title" />
+          <Skeleton height={320} />
+        </div>
+      </main>
+    </div>
+  );
+}

@@ -1,0 +1,40 @@
+import type { ComponentType } from 'preact';
+import type { Session } from '../api/types.ts';
+import type { IconName } from '../components/icon.tsx';
+import { texts } from '../texts/en.ts';
+import { may } from './session.ts';
+
+export interface PageEntry {
+  path: string;
+  title: string;
+  icon: IconName;
+  /** After `g`, goes to the page. */
+  letter: string;
+  /** Scope that the page needs. */
+  scope?: string;
+  operators?: boolean;
+  load: () => Promise<{ default: ComponentType }>;
+}
+
+/** Every page. Each is a script of its own that is loaded on the first visit. */
+export const PAGES: readonly PageEntry[] = [
+  {
+    path: '/',
+    title: texts.nav.overview,
+    icon: 'overview',
+    letter: 'o',
+    load: () => import('../pages/overview/overview.tsx'),
+  },
+  {
+    path: '/usage',
+    title: texts.nav.usage,
+    icon: 'usage',
+    letter: 'u',
+    load: () => import('../pages/usage/usage.tsx'),
+  },
+  { path: '/keys', title: texts.nav.keys, icon: 'keys', letter: 'k', load: () => import('../pages/keys/keys.tsx') },
+];
+
+export function pagesFor(session: Session): PageEntry[] {
+  return PAGES.filter(({ operators }) => !operators || may(session, 'admin'));
+}

@@ -1,0 +1,140 @@
+import { call } from '../api/client.ts';
+import { useAccounts } from '../api/queries.ts';
+import { Select } from '../components/controls.tsx';
+import { toastFailure } from '../components/feedback.tsx';
+import { Icon, type IconName, Mark } from '../components/icon.tsx';
+import { texts } from '../texts/en.ts';
+import type { PageEntry } from './pages.ts';
+import { useQuery } from './query.ts';
+import { keptSearch } from './range.ts';
+import { changeSearch, href, usePlace } from './router.ts';
+import { ALL_ACCOUNTS, may, signOut, useAccountFilter, useSession } from './session.ts';
+import { paletteKeys } from './shortcuts.tsx';
+import { applyTheme, type Theme, useTheme } from './theme.ts';
+
+const NEXT_THEME: Record<Theme, Theme> = { system: 'light', light: 'dark', dark: 'system' };
+
+export interface RailProps {
+  pages: PageEntry[];
+  narrow: boolean;
+  connected: boolean;
+  onFind: () => void;
+  onSignedOut: () => void;
+  onToggle?: () => void;
+}
+
+export function Rail({ pages, narrow, connected, onFind, onSignedOut, onToggle }: RailProps) {
+  const { path, search } = usePlace();
+  const { theme } = useTheme();
+  const link = ({ path: target, title, icon }: PageEntry) => (
+    <a
+      key={target}
+      class="rail-link"
+      href={href(target, keptSearch(search))}
+      aria-current={target === path ? 'page' : undefined}
+      title={narrow ? title : undefined}
+    >
+      <Icon name={icon} />
+      <span class="rail-label">{title}</span>
+    </a>
+  );
+  const leave = () => signOut().then(onSignedOut).catch(toastFailure);
+  const operators = pages.filter((page) => page.operators);
+  return (
+    <div class="rail">
+      <a class="brand" href={href('/')}>
+        <Mark />
+        <span class="rail-label">{texts.product}</span>
+      </a>
+      {!narrow && <AccountSwitcher />}
+      <RailButton icon="search" label={texts.nav.find} hint={paletteKeys()} onClick={onFind} />
+      <nav aria-label={texts.nav.main}>
+        {pages.filter((page) => !page.operators).map(link)}
+        {operators.length > 0 && (
+          <>
+            <div class="rail-line" />
+            {operators.map(link)}
+          </>
+        )}
+      </nav>
+      <div class="rail-foot">
+        <a class="rail-link" href="/docs">
+          <Icon name="reference" />
+          <span class="rail-label">{texts.nav.reference}</span>
+        </a>
+        <RailButton icon="theme" label={texts.nav.themes[theme]} onClick={() => applyTheme(NEXT_THEME[theme])} />
+        {onToggle && (
+          <RailButton icon="panel" label={narrow ? texts.nav.expand : texts.nav.collapse} onClick={onToggle} />
+        )}
+        <RailButton icon="out" label={texts.nav.signOut} onClick={leave} />
+        <Health connected={connected} />
+      </div>
+    </div>
+  );
+}
+
+interface RailButtonProps {
+  icon: IconName;
+  label: string;
+  hint?: string;
+  onClick: () => void;
+}
+
+function RailButton({ icon, label, hint, onClick }: RailButtonProps) {
+  return (
+    <button type="button" class="rail-link" aria-label={label} title={label} onClick={onClick}>
+      <Icon name={icon} />
+      <span class="rail-label">{label}</span>
+      {hint && <kbd>{hint}</kbd>}
+    </button>
+  );
+}
+
+function AccountSwitcher() {
+  const session = useSession();
+  const account = useAccountFilter();
+  const accounts = useAccounts();
+  if (!may(session, 'admin')) {
+    return (
+      <div class="switcher switcher-name truncate" title={session.account.id}>
+        <span class="muted">{texts.nav.account}</span> <span class="strong">{session.account.name}</span>
+      </div>
+    );
+  }
+  const options = (accounts.data?.data ?? [])
+    .filter(({ status }) => status !== 'deleted')
+    .map(({ id, name }) => ({ value: id, label: name }));
+  return (
+    <div class="switcher">
+      <Select
+        inline
+        label={texts.nav.account}
+        options={[{ value: ALL_ACCOUNTS, label: texts.nav.allAccounts }, ...options]}
+        value={account ?? ALL_ACCOUNTS}
+        onValue={(value) => changeSearch({ account: value === ALL_ACCOUNTS ? undefined : value })}
+      />
+    </div>
+  );
+}
+
+function Health({ connected }: { connected: boolean }) {
+  const session = useSession();
+  const health = useQuery({
+    key: ['health'],
+    fetch: async (signal) => {
+      await call('/readyz', { signal });
+      return true;
+    },
+    refetchMs: 15_000,
+  });
+  const ok = connected && !health.isError;
+  const text = !connected ? texts.nav.unknown : health.isError ? texts.nav.unhealthy : texts.nav.healthy;
+  return (
+    <div class="health" title={`${text}, ${session.version}`}>
+      <span class={`dot ${ok ? 'dot-good' : connected ? 'dot-bad' : 'dot-warn'}`} />
+      <span class="rail-label">
+        {text} · {session.version}
+      </span>
+    </div>
+  );
+}

@@ -1,0 +1,42 @@
+import { createContext } from 'preact';
+import { useContext } from 'preact/hooks';
+import { call, setCsrfToken } from '../api/client.ts';
+import type { Session } from '../api/types.ts';
+import { usePlace } from './router.ts';
+
+export const SessionContext = createContext<Session | undefined>(undefined);
+
+export function useSession(): Session {
+  const session = useContext(SessionContext);
+  if (session === undefined) throw new Error('no session: this part is drawn only for people who are signed in');
+  return session;
+}
+
+export const may = (session: Session, scope: string): boolean =>
+  session.scopes.includes(scope) || (scope === 'keys' && session.scopes.includes('admin'));
+
+export async function currentSession(): Promise<Session> {
+  const session = await call<Session>('/v1/sessions/current', { keepSession: true });
+  setCsrfToken(session.csrf_token ?? undefined);
+  return session;
+}
+
+export async function signIn(key: string): Promise<Session> {
+  const session = await call<Session>('/v1/sessions', { method: 'POST', body: { key }, keepSession: true });
+  setCsrfToken(session.csrf_token ?? undefined);
+  return session;
+}
+
+export async function signOut(): Promise<void> {
+  await call('/v1/sessions/current', { method: 'DELETE', keepSession: true });
+  setCsrfToken(undefined);
+}
+
+export const ALL_ACCOUNTS = '*';
+
+/** The account that an operator looks at: `*` for all by default. Undefined for members, who have only their own. */
+export function useAccountFilter(): string | undefined {
+  const session = useSession();
+  const { search } = usePlace();
+  return may(session, 'admin') ? (search.get('account') ?? ALL_ACCOUNTS) : undefined;
+}

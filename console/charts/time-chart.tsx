@@ -1,0 +1,222 @@
+import { useEffect, useRef, useState } from 'preact/hooks';
+import uPlot from 'uplot';
+import { useTheme } from '../app/theme.ts';
+import { full } from '../format/numbers.ts';
+import { type Bucket, bucketLabel } from '../format/times.ts';
+import { addBuckets } from '../format/zones.ts';
+import { texts } from '../texts/en.ts';
+import { colorVariable, resolveColor } from './colors.ts';
+import { timeLabels } from './time-axis.ts';
+
+export interface Series {
+  id: string;
+  label: string;
+  /** One for each time; null where there is no value. */
+  values: (number | null)[];
+  /** Position in the fixed order of hues; -1 for what is left over. */
+  hue: number;
+}
+
+export interface TimeChartProps {
+  label: string;
+  /** Starts of the buckets, in seconds. */
+  times: number[];
+  series: Series[];
+  kind: 'bars' | 'lines';
+  fromMs: number;
+  toMs: number;
+  zone: string;
+  bucket: Bucket;
+  height?: number;
+  format: (value: number) => string;
+  exact?: (value: number) => string;
+  onZoom?: (fromMs: number, toMs: number) => void;
+  onSeries?: (id: string) => void;
+}
+
+const SYNC_KEY = 'page';
+const TIP_WIDTH = 240;
+const MIN_ZOOM_PX = 8;
+
+/** Bars are stacked: each is drawn from zero up to the sum of those below it, the tallest first. */
+function stack(series: Series[]): (number | null)[][] {
+  const sums: number[] = [];
+  return series.map(({ values }) =>
+    values.map((value, index) => {
+      const sum = (sums[index] ?? 0) + (value ?? 0);
+      sums[index] = sum;
+      return sum;
+    }),
+  );
+}
+
+interface Tip {
+  index: number;
+  left: number;
+}
+
+export function TimeChart(props: TimeChartProps) {
+  const { times, series, kind, fromMs, toMs, zone, bucket, height = 200, format, exact = full } = props;
+  const holder = useRef<HTMLDivElement>(null);
+  const [tip, setTip] = useState<Tip>();
+  const { dark } = useTheme();
+  const zoom = useRef(props.onZoom);
+  zoom.current = props.onZoom;
+
+  useEffect(() => {
+    const element = holder.current;
+    if (!element) return;
+    const drawn = kind === 'bars' ? stack(series).toReversed() : series.map(({ values }) => values);
+    const ordered = kind === 'bars' ? series.toReversed() : series;
+    const [muted, line] = [resolveColor('--muted'), resolveColor('--line')];
+    const axis = { stroke: muted, font: '12px system-ui, sans-serif', ticks: { show: false } };
+    // The last bucket may end after the range: its bar is drawn whole.
+    const lastEndMs = addBuckets((times.at(-1) ?? 0) * 1000, bucket, 1, zone);
+    let hovered = false;
+    const chart = new uPlot(
+      {
+        width: element.clientWidth,
+        height,
+        padding: [8, 8, 0, 0],
+        legend: { show: false },
+        tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), zone),
+        cursor: {
+          sync: { key: SYNC_KEY, scales: ['x', null] },
+          drag: { x: true, y: false, setScale: false },
+          points: { show: kind === 'lines' },
+          y: false,
+        },
+        scales: {
+          x: { time: true, range: () => [fromMs / 1000, Math.max(toMs, lastEndMs) / 1000] },
+          y: { range: (_chart, _min, max) => [0, max > 0 ? max * 1.08 : 1] },
+        },
+        axes: [
+          {
+            ...axis,
+            grid: { show: false },
+            space: 72,
+            size: 34,
+            gap: 10,
+            values: (_chart, splits, _axis, _space, step) => timeLabels(splits, step, zone),
+          },
+          {
+            ...axis,
+            grid: { stroke: line, width: 1 },
+            size: (_chart, labels) => 14 + Math.max(4, ...(labels ?? []).map((label) => label.length)) * 7,
+            space: 36,
+            values: (_chart, splits) => splits.map((value) => format(value)),
+          },
+        ],
+        series: [
+          {},
+          ...ordered.map(({ hue, label }) => {
+            const color = resolveColor(colorVariable(hue));
+            return kind === 'bars'
+              ? {
+                  label,
+                  stroke: color,
+                  fill: color,
+                  width: 0,
+                  points: { show: false },
+                  paths: uPlot.paths.bars?.({ size: [0.82, 48], align: 1 }) as uPlot.Series.PathBuilder,
+                }
+              : { label, stroke: color, width: 1.75, spanGaps: false, points: { show: times.length < 3, size: 5 } };
+          }),
+        ],
+        hooks: {
+          setCursor: [
+            (plot) => {
+              const { idx, left = 0 } = plot.cursor;
+              setTip(hovered && idx !== null && idx !== undefined ? { index: idx, left } : undefined);
+            },
+          ],
+          setSelect: [
+            (plot) => {
+              const { left, width } = plot.select;
+              plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+              if (width < MIN_ZOOM_PX) return;
+              zoom.current?.(plot.posToVal(left, 'x') * 1000, plot.posToVal(left + width, 'x') * 1000);
+            },
+          ],
+        },
+      },
+      [times, ...drawn] as uPlot.AlignedData,
+      element,
+    );
+    const enter = () => {
+      hovered = true;
+    };
+    const leave = () => {
+      hovered = false;
+      setTip(undefined);
+    };
+    chart.over.addEventListener('mouseenter', enter);
+    chart.over.addEventListener('mouseleave', leave);
+    const resize = new ResizeObserver(() => {
+      if (element.clientWidth > 0 && element.clientWidth !== chart.width)
+        chart.setSize({ width: element.clientWidth, height });
+    });
+    resize.observe(element);
+    return () => {
+      resize.disconnect();
+      chart.destroy();
+    };
+  }, [times, series, kind, fromMs, toMs, zone, bucket, height, format, dark]);
+
+  const tipTime = tip === undefined ? undefined : times[tip.index];
+  const tipLeft =
+    tip === undefined
+      ? 0
+      : tip.left > (holder.current?.clientWidth ?? 0) / 2
+        ? tip.left - TIP_WIDTH + 32
+        : tip.left + 72;
+  return (
+    <figure class="chart" aria-label={props.label}>
+      <div ref={holder} class="chart-plot" style={{ height: `${height}px` }} />
+      {tip !== undefined && tipTime !== undefined && (
+        <div
+          class="chart-tip"
+          style={{ transform: `translate(${tipLeft}px, 8px)`, minWidth: '180px' }}
+          aria-hidden="true"
+        >
+          <div class="muted">{bucketLabel(tipTime * 1000, bucket, zone)}</div>
+          {series
+            .filter(({ values }) => values[tip.index] !== null && (series.length < 4 || values[tip.index] !== 0))
+            .toReversed()
+            .map(({ id, label, hue, values }) => (
+              <div key={id} class="chart-tip-row">
+                <span class="swatch" style={{ background: `var(${colorVariable(hue)})` }} />
+                <span class="truncate">{label}</span>
+                <span class="mono">{exact(values[tip.index] ?? 0)}</span>
+              </div>
+            ))}
+        </div>
+      )}
+      {series.length > 1 && <Legend series={series} {...(props.onSeries ? { onSeries: props.onSeries } : {})} />}
+    </figure>
+  );
+}
+
+function Legend({ series, onSeries }: { series: Series[]; onSeries?: (id: string) => void }) {
+  return (
+    <div class="legend">
+      {series.map(({ id, label, hue }) => {
+        const content = (
+          <>
+            <span class="swatch" style={{ background: `var(${colorVariable(hue)})` }} />
+            <span class="truncate">{label}</span>
+          </>
+        );
+        return onSeries && hue >= 0 ? (
+          <button key={id} type="button" title={texts.charts.filter(label)} onClick={() => onSeries(id)}>
+            {content}
+          </button>
+        ) : (
+          <span key={id} class="legend-item">
+            {content}
+          </span>
+        );
+      })}
+    </div>
+  );
+}

@@ -1,0 +1,30 @@
+import { describe, expect, it } from 'vitest';
+import { bytes, compact, full, money, moneyExact, percent } from './numbers.ts';
+
+describe('numbers', () => {
+  it('shortens from ten thousand on', () => {
+    expect([0, 7.25, 999, 1234, 9999, 12_345, 1_234_567, 2e9].map(compact)).toEqual([
+      ...['0', '7.25', '999', '1,230', '10,000', '12.3 k', '1.23 M', '2 B'],
+    ]);
+  });
+
+  it('keeps every digit where it is asked to', () => {
+    expect(full(1_234_567)).toBe('1,234,567');
+  });
+
+  it('gives money as many digits as it needs', () => {
+    expect([0, 0.000016, 0.00306, 0.5, 12.4, 1204.51, 0.000000001].map(money)).toEqual([
+      ...['$0.00', '$0.000016', '$0.00306', '$0.50', '$12.40', '$1,204.51', '$0.000000001'],
+    ]);
+  });
+
+  it('writes exact money to the nano-dollar', () => {
+    expect(moneyExact(18.358064101)).toBe('$18.358064101');
+    expect(moneyExact(-0.5)).toBe('−$0.50');
+  });
+
+  it('writes shares and sizes', () => {
+    expect([0, 0.004, 0.123].map(percent)).toEqual(['0 %', '0.4 %', '12 %']);
+    expect([12, 1234, 270_000_000].map(bytes)).toEqual(['12 B', '1.23 kB', '270 MB']);
+  });
+});

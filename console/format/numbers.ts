@@ -1,0 +1,63 @@
+const exact = new Intl.NumberFormat('en', { maximumFractionDigits: 9 });
+const short = new Intl.NumberFormat('en', { maximumSignificantDigits: 3 });
+
+const STEPS: readonly [number, string][] = [
+  [1e12, ' T'],
+  [1e9, ' B'],
+  [1e6, ' M'],
+  [1e4, ' k'],
+];
+const SMALLEST_SHORTENED = 1e4;
+
+/** 1 234 567 as "1.23 M". Numbers under ten thousand stay exact. */
+export function compact(value: number): string {
+  const size = Math.abs(value);
+  if (size < SMALLEST_SHORTENED) return short.format(size < 1000 ? value : Math.round(value));
+  for (const [step, suffix] of STEPS) {
+    if (size >= step || step === SMALLEST_SHORTENED) {
+      const divisor = step === SMALLEST_SHORTENED ? 1e3 : step;
+      return `${short.format(value / divisor)}${suffix}`;
+    }
+  }
+  return exact.format(value);
+}
+
+/** Every digit, with thousands separated. */
+export function full(value: number): string {
+  return exact.format(value);
+}
+
+/** Share of 0 to 1: "0.4 %", "12 %". */
+export function percent(share: number): string {
+  const value = share * 100;
+  return `${value !== 0 && value < 10 ? value.toFixed(1) : value.toFixed(0)} %`;
+}
+
+/** Dollars with as many digits as they need, down to the nano-dollar: "$0.000016", "$12.40", "$1,204.51". */
+export function money(usd: number): string {
+  if (usd === 0) return '$0.00';
+  const size = Math.abs(usd);
+  const digits = size >= 1 ? 2 : Math.min(9, Math.max(2, Math.ceil(-Math.log10(size)) + 2));
+  const text = new Intl.NumberFormat('en', { minimumFractionDigits: 2, maximumFractionDigits: digits }).format(size);
+  return `${usd < 0 ? '−' : ''}$${text}`;
+}
+
+/** To the nano-dollar, the unit of the ledger. */
+export function moneyExact(usd: number): string {
+  const text = new Intl.NumberFormat('en', { minimumFractionDigits: 2, maximumFractionDigits: 9 }).format(
+    Math.abs(usd),
+  );
+  return `${usd < 0 ? '−' : ''}$${text}`;
+}
+
+const BYTE_UNITS = ['B', 'kB', 'MB', 'GB', 'TB'];
+
+export function bytes(count: number): string {
+  let value = count;
+  let unit = 0;
+  while (value >= 1000 && unit < BYTE_UNITS.length - 1) {
+    value /= 1000;
+    unit += 1;
+  }
+  return `${unit === 0 ? value : value.toPrecision(3)} ${BYTE_UNITS[unit]}`;
+}

@@ -1,0 +1,83 @@
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+/** "840 ms", "12.4 s", "3 min", "2 h 5 min", "4 days". */
+export function duration(ms: number): string {
+  if (ms < 1) return ms === 0 ? '0 ms' : '< 1 ms';
+  if (ms < SECOND) return `${Math.round(ms)} ms`;
+  if (ms < 100 * SECOND) return `${(ms / SECOND).toFixed(1)} s`;
+  if (ms < HOUR) return `${Math.round(ms / MINUTE)} min`;
+  if (ms < 2 * DAY) {
+    const minutes = Math.round((ms % HOUR) / MINUTE);
+    return `${Math.floor(ms / HOUR)} h${minutes > 0 ? ` ${minutes} min` : ''}`;
+  }
+  return `${Math.round(ms / DAY)} days`;
+}
+
+const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto' });
+const UNITS: readonly [Intl.RelativeTimeFormatUnit, number][] = [
+  ['year', 365 * DAY],
+  ['month', 30 * DAY],
+  ['day', DAY],
+  ['hour', HOUR],
+  ['minute', MINUTE],
+  ['second', SECOND],
+];
+
+/** "3 minutes ago", "in 12 days". */
+export function ago(iso: string, nowMs: number): string {
+  const distance = Date.parse(iso) - nowMs;
+  for (const [unit, size] of UNITS) {
+    if (Math.abs(distance) >= size || unit === 'second') return relative.format(Math.trunc(distance / size), unit);
+  }
+  return iso;
+}
+
+const formatters = new Map<string, Intl.DateTimeFormat>();
+function formatter(timeZone: string, options: Intl.DateTimeFormatOptions): Intl.DateTimeFormat {
+  const key = `${timeZone} ${JSON.stringify(options)}`;
+  const known = formatters.get(key) ?? new Intl.DateTimeFormat('en-GB', { timeZone, ...options });
+  formatters.set(key, known);
+  return known;
+}
+
+export function dateTime(iso: string | number, timeZone: string): string {
+  return formatter(timeZone, {
+    day: 'numeric',
+    month: 'short',
+    year: 'numeric',
+    hour: '2-digit',
+    minute: '2-digit',
+    second: '2-digit',
+  }).format(new Date(iso));
+}
+
+export function shortTime(iso: string | number, timeZone: string): string {
+  return formatter(timeZone, {
+    day: 'numeric',
+    month: 'short',
+    hour: '2-digit',
+    minute: '2-digit',
+    second: '2-digit',
+  }).format(new Date(iso));
+}
+
+export function date(iso: string | number, timeZone: string): string {
+  return formatter(timeZone, { day: 'numeric', month: 'short', year: 'numeric' }).format(new Date(iso));
+}
+
+export type Bucket = 'hour' | 'day' | 'month';
+
+/** A bucket by its start, in the time zone that cut it. */
+export function bucketLabel(iso: string | number, bucket: Bucket, timeZone: string): string {
+  const options: Record<Bucket, Intl.DateTimeFormatOptions> = {
+    hour: { day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' },
+    day: { weekday: 'short', day: 'numeric', month: 'short', year: 'numeric' },
+    month: { month: 'long', year: 'numeric' },
+  };
+  return formatter(timeZone, options[bucket]).format(new Date(iso));
+}
+
+export const localTimeZone = (): string => Intl.DateTimeFormat().resolvedOptions().timeZone;

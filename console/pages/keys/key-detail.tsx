@@ -1,0 +1,133 @@
+import { useState } from 'preact/hooks';
+import { ApiFailure, call } from '../../api/client.ts';
+import { keysPath } from '../../api/queries.ts';
+import type { Key, NewKey } from '../../api/types.ts';
+import { queryClient } from '../../app/query.ts';
+import { useNow } from '../../app/range.ts';
+import { href } from '../../app/router.ts';
+import { may, useSession } from '../../app/session.ts';
+import { Button, Copyable, LinkButton } from '../../components/controls.tsx';
+import { Meter, toast, toastFailure } from '../../components/feedback.tsx';
+import { Sheet } from '../../components/overlay.tsx';
+import { money, moneyExact } from '../../format/numbers.ts';
+import { ago, dateTime } from '../../format/times.ts';
+import { texts } from '../../texts/en.ts';
+import { RevokeKey, RotateKey } from './end-key.tsx';
+import { KeyRights, KeyStatus, keyState } from './key-parts.tsx';
+import { LimitFields, type Limits, limitsOf, limitsToWire, type WireLimits } from './limit-fields.tsx';
+
+export interface KeyDetailProps {
+  keyRecord: Key;
+  spend: number;
+  onClose: () => void;
+  onRotated: (key: NewKey) => void;
+}
+
+export function KeyDetail({ keyRecord: key, spend, onClose, onRotated }: KeyDetailProps) {
+  const admin = may(useSession(), 'admin');
+  const now = useNow();
+  const [limits, setLimits] = useState<Limits>(limitsOf(key));
+  const [asking, setAsking] = useState<'revoke' | 'rotate'>();
+  const [error, setError] = useState<ApiFailure>();
+  const active = keyState(key, now) === 'active';
+  const changed = JSON.stringify(limits) !== JSON.stringify(limitsOf(key));
+  const path = `${keysPath(admin)}/${key.id}`;
+
+  const change = async (body: WireLimits) => {
+    await call(path, { method: 'POST', body });
+    await queryClient.invalidateQueries({ queryKey: ['keys'] });
+  };
+  const save = async () => {
+    const before = limitsToWire(limitsOf(key));
+    setError(undefined);
+    try {
+      await change(limitsToWire(limits));
+      const undo = () => {
+        setLimits(limitsOf(before));
+        change(before).catch(toastFailure);
+      };
+      toast(texts.keys.saved(key.name), { action: { label: texts.common.undo, run: undo } });
+    } catch (failure) {
+      if (failure instanceof ApiFailure) setError(failure);
+      else toastFailure(failure);
+    }
+  };
+  const budget = key.monthly_budget_usd;
+  const list = (values: string[]) => (values.length === 0 ? texts.common.all : values.join(', '));
+  return (
+    <Sheet
+      title={key.name}
+      about={<Copyable text={key.id} />}
+      onClose={onClose}
+      {...(active
+        ? {
+            foot: (
+              <>
+                <Button tone="danger" icon="trash" onClick={() => setAsking('revoke')}>
+                  {texts.keys.revoke}
+                </Button>
+                <Button icon="rotate" onClick={() => setAsking('rotate')}>
+                  {texts.keys.rotate}
+                </Button>
+                <Button tone="primary" disabled={!changed} onClick={() => void save()}>
+                  {texts.common.save}
+                </Button>
+              </>
+            ),
+          }
+        : {})}
+    >
+      <div class="stack">
+        <dl class="details">
+          <dt>{texts.keys.columns.status}</dt>
+          <dd>
+            <KeyStatus keyRecord={key} now={now} />
+          </dd>
+          <dt>{texts.keys.columns.key}</dt>
+          <dd class="mono">{key.prefix}…</dd>
+          <dt>{texts.keys.columns.used}</dt>
+          <dd>
+            {key.last_used_at === null
+              ? texts.common.never
+              : `${ago(key.last_used_at, now)}, ${dateTime(key.last_used_at, 'UTC')} UTC`}
+          </dd>
+          <dt>{texts.keys.createdAt}</dt>
+          <dd>{dateTime(key.created_at, 'UTC')} UTC</dd>
+          <dt>{texts.keys.expiry}</dt>
+          <dd>{key.expires_at === null ? texts.common.never : `${dateTime(key.expires_at, 'UTC')} UTC`}</dd>
+          <dt>{texts.keys.columns.scopes}</dt>
+          <dd>
+            <KeyRights keyRecord={key} />
+          </dd>
+          <dt>{texts.keys.models}</dt>
+          <dd>{list(key.allowed_models)}</dd>
+          <dt>{texts.keys.regions}</dt>
+          <dd>{list(key.allowed_regions)}</dd>
+          <dt>{texts.keys.addresses}</dt>
+          <dd>{list(key.allowed_addresses)}</dd>
+          <dt>{texts.keys.columns.spend}</dt>
+          <dd class="mono">
+            {moneyExact(spend)}
+            {budget !== null && ` ${texts.common.of} ${money(budget)}`}
+          </dd>
+        </dl>
+        {budget !== null && <Meter share={budget > 0 ? spend / budget : 1} label={texts.keys.budget} />}
+        <div class="row row-wrap">
+          <LinkButton size="small" icon="usage" href={href('/usage', { key: key.id, group: 'model' })}>
+            {texts.keys.usageOf}
+          </LinkButton>
+          <LinkButton size="small" icon="requests" href={href('/requests', { key: key.id })}>
+            {texts.keys.requestsOf}
+          </LinkButton>
+        </div>
+        {active && <LimitFields limits={limits} onChange={setLimits} error={error} />}
+      </div>
+      {asking === 'revoke' && (
+        <RevokeKey keyRecord={key} path={path} onClose={() => setAsking(undefined)} onDone={onClose} />
+      )}
+      {asking === 'rotate' && (
+        <RotateKey keyRecord={key} path={path} onClose={() => setAsking(undefined)} onDone={onRotated} />
+      )}
+    </Sheet>
+  );
+}

@@ -1,0 +1,95 @@
+import type { UsageFigures } from '../../api/types.ts';
+import { colorVariable } from '../../charts/colors.ts';
+import { type Group, type GroupTotal, type Metric, metricValue } from '../../charts/grouping.ts';
+import type { Series } from '../../charts/time-chart.tsx';
+import { type Column, Table } from '../../components/table.tsx';
+import { full, moneyExact, percent } from '../../format/numbers.ts';
+import { duration } from '../../format/times.ts';
+import { texts } from '../../texts/en.ts';
+
+/** The columns of usage, with the exact numbers of the ledger. */
+export function usageColumns<T extends UsageFigures>(totals: UsageFigures): Column<T>[] {
+  const { figures } = texts;
+  const count = (id: string, label: string, value: (row: UsageFigures) => number, wide = false): Column<T> => ({
+    id,
+    label,
+    number: true,
+    wide,
+    cell: (row) => full(value(row)),
+    sortBy: value,
+    foot: full(value(totals)),
+  });
+  return [
+    {
+      id: 'cost',
+      label: figures.spend,
+      number: true,
+      cell: (row) => moneyExact(row.cost_usd),
+      sortBy: (row) => row.cost_usd,
+      foot: moneyExact(totals.cost_usd),
+    },
+    count('requests', figures.requests, (row) => row.requests),
+    count('prompt', figures.prompt, (row) => row.prompt_tokens, true),
+    count('completion', figures.completion, (row) => row.completion_tokens, true),
+    count('cached', figures.cached, (row) => row.cache_read_tokens, true),
+    {
+      id: 'audio',
+      label: figures.audio,
+      number: true,
+      wide: true,
+      cell: (row) => (row.audio_seconds === 0 ? '0 s' : duration(row.audio_seconds * 1000)),
+      sortBy: (row) => row.audio_seconds,
+      foot: totals.audio_seconds === 0 ? '0 s' : duration(totals.audio_seconds * 1000),
+    },
+  ];
+}
+
+export interface GroupTableProps {
+  rows: GroupTotal[];
+  totals: UsageFigures;
+  group: Group;
+  series: Series[];
+  metric: Metric;
+  onOpen: (id: string) => void;
+}
+
+export function GroupTable({ rows, totals, group, series, metric, onOpen }: GroupTableProps) {
+  const hues = new Map(series.map(({ id, hue }) => [id, hue]));
+  const whole = metricValue(totals, metric);
+  const columns: Column<GroupTotal>[] = [
+    {
+      id: 'name',
+      label: texts.usage.groups[group] ?? '',
+      sortBy: ({ label }) => label,
+      cell: ({ id, label }) =>
+        group === '' ? (
+          texts.common.total
+        ) : (
+          <span class="row">
+            <span class="swatch" style={{ background: `var(${colorVariable(hues.get(id) ?? -1)})` }} />
+            <button type="button" class="row-button" title={id} onClick={() => onOpen(id)}>
+              {label}
+            </button>
+          </span>
+        ),
+      foot: texts.common.total,
+    },
+    ...usageColumns<GroupTotal>(totals),
+    {
+      id: 'share',
+      label: texts.usage.share,
+      number: true,
+      cell: (row) => percent(whole > 0 ? metricValue(row, metric) / whole : 0),
+      foot: '',
+    },
+  ];
+  return (
+    <Table
+      label={texts.usage.byGroup(texts.usage.groups[group] ?? '')}
+      columns={columns}
+      rows={rows}
+      rowKey={({ id }) => id}
+      initialSort={metric === 'tokens' ? '-prompt' : `-${metric}`}
+    />
+  );
+}

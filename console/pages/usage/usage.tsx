@@ -1,0 +1,173 @@
+import { useMemo } from 'preact/hooks';
+import { address } from '../../api/client.ts';
+import { usageQuery, useUsage } from '../../api/queries.ts';
+import { setCustomRange, useRange } from '../../app/range.ts';
+import { changeSearch, usePlace } from '../../app/router.ts';
+import { may, useAccountFilter, useSession } from '../../app/session.ts';
+import { type Group, groupSeries, groupTotals, type Metric, metricValue } from '../../charts/grouping.ts';
+import { TimeChart } from '../../charts/time-chart.tsx';
+import { LinkButton, optionsOf, Segments, Select } from '../../components/controls.tsx';
+import { Empty, Failure } from '../../components/feedback.tsx';
+import { Card, Page, Skeleton } from '../../components/page.tsx';
+import { FilterChip, RangeFilter } from '../../components/range-filter.tsx';
+import { compact, full, money, moneyExact } from '../../format/numbers.ts';
+import { bucketStarts } from '../../format/zones.ts';
+import { texts } from '../../texts/en.ts';
+import { GroupTable } from './group-table.tsx';
+import { PeriodTable } from './period-table.tsx';
+
+const FILTERS = ['model', 'key', 'region'] as const;
+
+function readGroup(value: string | null): Group {
+  if (value === 'none') return '';
+  return value === 'key' || value === 'region' || value === 'account' ? value : 'model';
+}
+
+export default function Usage() {
+  const session = useSession();
+  const account = useAccountFilter();
+  const { search } = usePlace();
+  const range = useRange('30d');
+  const metric = (search.get('metric') ?? 'cost') as Metric;
+  const group = readGroup(search.get('group'));
+  const view = search.get('view') ?? 'group';
+  const filters = {
+    groupBy: group,
+    model: search.get('model') ?? undefined,
+    key: search.get('key') ?? undefined,
+    region: search.get('region') ?? undefined,
+  };
+  const usage = useUsage(range, range.bucket, filters);
+  const starts = useMemo(
+    () => bucketStarts(range.fromMs, range.toMs, range.bucket, range.zone),
+    [range.fromMs, range.toMs, range.bucket, range.zone],
+  );
+  const times = useMemo(() => starts.map((start) => start / 1000), [starts]);
+  const buckets = usage.data?.buckets;
+  const series = useMemo(
+    () => groupSeries(buckets ?? [], { group, metric, startsMs: starts }),
+    [buckets, group, metric, starts],
+  );
+  const totals = useMemo(() => groupTotals(buckets ?? [], group), [buckets, group]);
+  const groups = may(session, 'admin') ? ['', 'model', 'key', 'region', 'account'] : ['', 'model', 'key', 'region'];
+  const total = usage.data && metricValue(usage.data.totals, metric);
+  const show = metric === 'cost' ? money : compact;
+  const exact = metric === 'cost' ? moneyExact : full;
+  const exportPath = address('/v1/usage', {
+    ...usageQuery(range, range.bucket, filters, account),
+    format: 'csv',
+  });
+  // A key is known by its id in the address; people know its name.
+  const nameOf = (filter: string, value: string) =>
+    filter === 'key' ? (buckets?.find(({ key }) => key === value)?.key_name ?? value) : value;
+
+  const filterSeries = (id: string) => {
+    if (group === '') return;
+    changeSearch({ [group]: id, group: group === 'model' ? 'key' : 'model' });
+  };
+
+  return (
+    <Page
+      title={texts.usage.title}
+      about={texts.usage.about}
+      action={
+        <LinkButton href={exportPath} icon="download" download={`usage-${range.start.slice(0, 10)}.csv`}>
+          {texts.usage.export}
+        </LinkButton>
+      }
+      filters={
+        <>
+          <Select
+            inline
+            label={texts.usage.metric}
+            options={optionsOf(texts.usage.metrics)}
+            value={metric}
+            onValue={(value) => changeSearch({ metric: value === 'cost' ? undefined : value })}
+          />
+          <Select
+            inline
+            label={texts.usage.groupBy}
+            options={groups.map((value) => ({
+              value,
+              label:
+                value === '' ? (texts.usage.groups[''] ?? '') : texts.usage.byGroup(texts.usage.groups[value] ?? ''),
+            }))}
+            value={group}
+            onValue={(value) => changeSearch({ group: value === '' ? 'none' : value })}
+          />
+          <RangeFilter range={range} buckets />
+          {FILTERS.map((filter) => {
+            const value = filters[filter];
+            return value === undefined ? null : (
+              <FilterChip
+                key={filter}
+                name={texts.usage.groups[filter] ?? filter}
+                value={nameOf(filter, value)}
+                onRemove={() => changeSearch({ [filter]: undefined })}
+              />
+            );
+          })}
+        </>
+      }
+    >
+      {usage.isError && !usage.data && <Failure error={usage.error} onRetry={() => void usage.refetch()} />}
+      {usage.isPending && <Skeleton height={420} />}
+      {usage.data && usage.data.buckets.length === 0 && (
+        <Empty icon="usage" title={texts.usage.empty}>
+          <p>{texts.usage.emptyHint}</p>
+        </Empty>
+      )}
+      {usage.data && usage.data.buckets.length > 0 && (
+        <div class="stack">
+          <Card
+            title={texts.usage.metrics[metric] ?? metric}
+            aside={<span class="chart-zone">{texts.charts.zone(range.zone)}</span>}
+          >
+            <p class="headline" title={exact(total ?? 0)}>
+              {show(total ?? 0)}
+            </p>
+            <TimeChart
+              label={texts.usage.metrics[metric] ?? metric}
+              times={times}
+              series={series}
+              kind="bars"
+              fromMs={range.fromMs}
+              toMs={range.toMs}
+              zone={range.zone}
+              bucket={range.bucket}
+              height={280}
+              format={show}
+              exact={exact}
+              onZoom={setCustomRange}
+              onSeries={filterSeries}
+            />
+          </Card>
+          <Segments
+            label={texts.common.table}
+            value={view}
+            onValue={(value) => changeSearch({ view: value === 'group' ? undefined : value, sort: undefined })}
+            options={[
+              {
+                value: 'group',
+                label: group === '' ? texts.common.total : texts.usage.byGroup(texts.usage.groups[group] ?? ''),
+              },
+              { value: 'time', label: texts.usage.byTime },
+            ]}
+          />
+          {view === 'time' ? (
+            <PeriodTable buckets={usage.data.buckets} totals={usage.data.totals} group={group} range={range} />
+          ) : (
+            <GroupTable
+              rows={totals}
+              totals={usage.data.totals}
+              group={group}
+              series={series}
+              metric={metric}
+              onOpen={filterSeries}
+            />
+          )}
+        </div>
+      )}
+    </Page>
+  );
+}
