@@ -12,6 +12,8 @@ import { systemClock as clock } from '../runtime/clock.ts';
 import type { CatalogService } from '../services/catalog.ts';
 import { createChat } from '../services/chat.ts';
 import { createEmbeddings } from '../services/embeddings.ts';
+import type { FilesService } from '../services/files/files.ts';
+import { createImages } from '../services/images.ts';
 import { createInference } from '../services/inference.ts';
 import { createInteractiveLoad } from '../services/interactive-load.ts';
 import { createLimits } from '../services/limits.ts';
@@ -42,6 +44,7 @@ export interface InferenceOptions {
   identity: ProcessIdentity;
   catalog: CatalogService;
   fleet: Fleet;
+  files: FilesService;
   metrics: Metrics;
   temporaryDirectory: string;
   logger: Logger;
@@ -51,7 +54,7 @@ export type InferenceParts = ReturnType<typeof composeInference>;
 
 /** Everything between a validated request and an engine: limits, metering and one service for each task. */
 export function composeInference(options: InferenceOptions) {
-  const { config, store, identity, catalog, fleet, metrics, temporaryDirectory, logger } = options;
+  const { config, store, identity, catalog, fleet, files, metrics, temporaryDirectory, logger } = options;
   const { ownerId, leaseMs } = identity;
   const counters = createMemoryCounters();
   const load = createInteractiveLoad(clock);
@@ -72,14 +75,15 @@ export function composeInference(options: InferenceOptions) {
     batchLimitFactor: config.batches.limitFactor,
     clock,
   });
+  const images = createImages({ files, settings: config.images });
   const admissions: LeaseHolder = { renewLeases: () => counters.renew(ownerId, { now: clock.now(), leaseMs }) };
   return {
     inference,
     load,
     admissions,
-    embeddings: createEmbeddings({ inference }),
+    embeddings: createEmbeddings({ inference, images }),
     rerank: createRerank({ inference }),
-    chat: createChat({ inference }),
+    chat: createChat({ inference, images }),
     transcriptions: createTranscriptions({
       inference,
       windowed: createWindowedTranscription({

@@ -126,6 +126,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     identity,
     catalog,
     fleet,
+    files,
     metrics,
     temporaryDirectory,
     logger,

@@ -212,6 +212,17 @@ export const ConfigSchema = Type.Object(
       },
       'Transcription',
     ),
+    images: section(
+      {
+        maxPerRequest: count(16, 'Images in one request'),
+        maxBytes: count(20_971_520, 'Images of one request together', 1),
+        allowedHosts: Type.Array(Type.String({ minLength: 1 }), {
+          default: [],
+          description: 'Hosts such as images.example from which engines may fetch images; none by default',
+        }),
+      },
+      'Images in chats and embeddings',
+    ),
     batches: section(
       {
         concurrency: count(32, 'Most batch lines that run at a time; fewer while there are interactive requests', 1),

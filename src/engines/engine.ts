@@ -55,11 +55,33 @@ export interface EngineLease extends Disposable {
   readonly region: string;
 }
 
+// --- images ---
+
+export type ImageDetail = 'auto' | 'low' | 'high';
+
+/** Only models whose catalog entry says `vision` get images. */
+export interface ImageInput {
+  /** A data URL, or an address on a host that the operator allows. */
+  url: string;
+  detail?: ImageDetail | undefined;
+  /** An estimate, for engines that do not report the tokens of a prompt. */
+  tokens: number;
+}
+
+/** An image of a message. */
+export interface PlacedImage extends ImageInput {
+  /** How many characters of the message's text come before it. */
+  at: number;
+}
+
 // --- embedding ---
 
-export interface EmbeddingRequest {
-  /** Text, or token ids of this model's own vocabulary without special tokens. */
-  inputs: readonly (string | readonly number[])[];
+/** Text, or token ids of this model's own vocabulary without special tokens. */
+export type TextInput = string | readonly number[];
+export type EmbeddingInput = TextInput | ImageInput;
+
+export interface EmbeddingRequest<Input = EmbeddingInput> {
+  inputs: readonly Input[];
   /** Cut to the leading dimensions and normalised again. */
   dimensions?: number | undefined;
 }
@@ -119,6 +141,8 @@ export type ChatRole = 'system' | 'user' | 'assistant' | 'tool';
 export interface ChatMessage {
   role: ChatRole;
   content: string;
+  /** In the order of their places. */
+  images?: readonly PlacedImage[] | undefined;
   name?: string | undefined;
   toolCalls?: readonly ToolCall[] | undefined;
   /** On an assistant message: what the model thought before it answered. */

@@ -4,16 +4,26 @@ import { testModel } from '../../test/fixtures/engine-bed.ts';
 import type { ChatEvent, ChatRequest, TokenUsage } from '../engines/engine.ts';
 import { ApiError } from '../errors/api-error.ts';
 import { createChat } from './chat.ts';
-import type { InferenceCall, InferenceService } from './inference.ts';
+import type { ImagesService } from './images.ts';
+import type { InferenceCall, InferenceEstimate, InferenceService } from './inference.ts';
 
 const { entry, version } = testModel('acme/chat');
-const call = { signal: new AbortController().signal } as InferenceCall;
+const call = { signal: new AbortController().signal, principal: { account: { id: 'a' } } } as InferenceCall;
+/** Every image has 414 tokens. */
+const images: ImagesService = {
+  check: async (_accountId, references) =>
+    references.map(({ source }) => ({
+      tokens: 414,
+      load: async () => ({ url: 'url' in source ? source.url : '', tokens: 414 }),
+    })),
+};
 const prompt = { messages: [{ role: 'user' as const, content: 'Hi' }] };
 
 /** An engine with one token for each answer, which counts how many run at once. */
 function setUp(answer: (request: ChatRequest) => void = () => {}, afterText = () => {}) {
   const seen = { running: 0, most: 0, started: 0 };
   const settled: unknown[] = [];
+  const estimates: InferenceEstimate[] = [];
   const usage: TokenUsage = { promptTokens: 3, completionTokens: 1, cachedTokens: 0 };
   async function* events(request: ChatRequest): AsyncGenerator<ChatEvent> {
     seen.started += 1;
@@ -31,12 +41,13 @@ function setUp(answer: (request: ChatRequest) => void = () => {}, afterText = ()
   const inference: InferenceService = {
     resolve: (_call, reference) => ({
       reference,
-      entry: { ...entry, maxOutputTokens: 256 },
+      entry: { ...entry, maxOutputTokens: 256, capabilities: { ...entry.capabilities, vision: true } },
       version,
       regionPin: undefined,
     }),
-    run: (_call, _request, work) =>
-      work({
+    run: (_call, { estimate }, work) => {
+      estimates.push(estimate);
+      return work({
         engine: {
           countTokens: async () => 0,
           chat: {
@@ -47,12 +58,13 @@ function setUp(answer: (request: ChatRequest) => void = () => {}, afterText = ()
         context: { requestId: 'req', accountId: 'a', keyId: 'k', priority: 'interactive', signal: call.signal },
         elapsedMs: () => 0,
         settle: async (used) => void settled.push(used),
-      }),
+      });
+    },
     limitStatus: async () => undefined,
     checkRights() {},
     idle: async () => {},
   };
-  return { chat: createChat({ inference }), seen, settled };
+  return { chat: createChat({ inference, images }), seen, settled, estimates };
 }
 
 describe('choices', () => {
@@ -149,5 +161,30 @@ describe('refusals', () => {
       param: 'prompt',
     });
     expect(seen.started).toBe(0);
+  });
+});
+
+describe('images', () => {
+  it('are put into their messages, and their tokens are estimated', async () => {
+    const requests: ChatRequest[] = [];
+    const { chat, estimates } = setUp((request) => requests.push(request));
+    const image = { source: { url: 'data:a' }, message: 0, at: 2, field: 'messages[0].content[1]' };
+    const command = { model: 'acme/chat', choices: 1, request: { prompt, maxTokens: 4 } };
+    await chat.generate(call, command, () => {});
+    await chat.generate(call, { ...command, images: [image, { ...image, source: { url: 'data:b' } }] }, () => {});
+    expect(requests[1]?.prompt).toEqual({
+      messages: [
+        {
+          role: 'user',
+          content: 'Hi',
+          images: [
+            { url: 'data:a', tokens: 414, at: 2 },
+            { url: 'data:b', tokens: 414, at: 2 },
+          ],
+        },
+      ],
+    });
+    const [without, both] = estimates.map(({ used }) => used.promptTokens ?? 0);
+    expect((both ?? 0) - (without ?? 0)).toBe(828);
   });
 });

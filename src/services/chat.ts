@@ -4,6 +4,7 @@ import { cancellation } from '../errors/cancellation.ts';
 import { errors } from '../errors/errors.ts';
 import { fieldText } from '../errors/fields.ts';
 import type { ResolvedModel } from './catalog.ts';
+import type { CheckedImage, ImageReference, ImagesService } from './images.ts';
 import type { InferenceCall, InferenceEstimate, InferenceService } from './inference.ts';
 import { checkPromptSize, estimatePromptTokens } from './prompt-size.ts';
 
@@ -12,6 +13,15 @@ export interface ChatCommand {
   /** Number of independent answers. */
   choices: number;
   request: ChatRequest;
+  /** Images of the messages, in order. They are put into `request` when it is admitted. */
+  images?: readonly PlacedReference[] | undefined;
+}
+
+export interface PlacedReference extends ImageReference {
+  /** Index of the message. */
+  message: number;
+  /** How many characters of the message's text come before it. */
+  at: number;
 }
 
 /** Keeps one request from taking all slots of a small engine. */
@@ -34,15 +44,40 @@ const UNBOUNDED_ANSWER_TOKENS = 1_024;
  * Used until the engine has counted. The prompt is estimated from its characters. Few clients use all of `maxTokens`, so the token
  * limit takes a quarter of it; a budget must hold even if they do.
  */
-function estimateOf({ request, choices }: ChatCommand, { entry }: ResolvedModel): InferenceEstimate {
-  const promptTokens = estimatePromptTokens(request);
+function estimateOf(
+  { request, choices }: ChatCommand,
+  { entry }: ResolvedModel,
+  images: readonly CheckedImage[],
+): InferenceEstimate {
+  const promptTokens = images.reduce((sum, { tokens }) => sum + tokens, estimatePromptTokens(request));
   const longest = entry.maxOutputTokens ?? entry.contextLength;
   const completionTokens = Math.min(request.maxTokens ?? UNBOUNDED_ANSWER_TOKENS, longest) * choices;
   return { tokens: promptTokens + Math.ceil(completionTokens / 4), used: { promptTokens, completionTokens } };
 }
 
-function checkCapabilities({ entry }: ResolvedModel, { request }: ChatCommand): void {
+/** The request with the content of its images. */
+async function withImages(
+  { request, images = [] }: ChatCommand,
+  checked: readonly CheckedImage[],
+): Promise<ChatRequest> {
+  if (checked.length === 0 || !('messages' in request.prompt)) return request;
+  const loaded = await Promise.all(checked.map(({ load }) => load()));
+  const messages = request.prompt.messages.map((message, index) => {
+    const own = images.flatMap(({ message: owner, at }, i) => {
+      const image = loaded[i];
+      return owner === index && image !== undefined ? [{ ...image, at }] : [];
+    });
+    return own.length === 0 ? message : { ...message, images: own };
+  });
+  return { ...request, prompt: { messages } };
+}
+
+function checkCapabilities({ entry }: ResolvedModel, { request, images = [] }: ChatCommand): void {
   const { capabilities, slug } = entry;
+  const [image] = images;
+  if (image !== undefined && !capabilities.vision) {
+    throw errors.unsupportedParameter(image.field, `The model '${slug}' takes text only, no images.`);
+  }
   if (request.tools !== undefined && request.tools.length > 0 && !capabilities.tools) {
     throw errors.unsupportedParameter(['tools'], `The model '${slug}' cannot call tools.`);
   }
@@ -77,17 +112,25 @@ const consumption = ({ promptTokens, completionTokens, cachedTokens }: TokenUsag
   cacheReadTokens: Math.min(cachedTokens, promptTokens),
 });
 
-export function createChat({ inference }: { inference: InferenceService }): ChatService {
+export interface ChatDependencies {
+  inference: InferenceService;
+  images: ImagesService;
+}
+
+export function createChat({ inference, images }: ChatDependencies): ChatService {
   return {
     async generate(call, command, sink) {
       const model = inference.resolve(call, command.model, 'chat');
-      const { choices, request } = command;
+      const { choices } = command;
       checkCapabilities(model, command);
-      checkPromptSize(model.entry, request);
-      return inference.run(call, { model, estimate: estimateOf(command, model) }, async (session) => {
+      checkPromptSize(model.entry, command.request);
+      const { images: given = [] } = command;
+      const checked = given.length === 0 ? [] : await images.check(call.principal.account.id, given);
+      return inference.run(call, { model, estimate: estimateOf(command, model, checked) }, async (session) => {
         const { engine, context, settle, elapsedMs } = session;
         const { chat } = engine;
         if (chat === undefined) throw errors.modelUnavailable(model.entry.slug, 'its engine cannot chat');
+        const request = await withImages(command, checked);
         // If one choice fails, the others are stopped.
         const stop = new AbortController();
         const signal = AbortSignal.any([context.signal, stop.signal]);

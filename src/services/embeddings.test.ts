@@ -2,6 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { createEmbeddings } from './embeddings.ts';
 import type { InferenceCall, InferenceService, InferenceSession } from './inference.ts';
 
+const noImages = { check: async () => [] };
+
 /** A session whose ledger row ends as the test says. */
 function setUp(settled: Promise<unknown>) {
   const engine = {
@@ -13,7 +15,7 @@ function setUp(settled: Promise<unknown>) {
     run: (_call: unknown, _request: unknown, work: (session: InferenceSession) => Promise<unknown>) => work(session),
   } as unknown as InferenceService;
   const command = { model: 'acme/one', inputs: ['x'], dimensions: undefined };
-  const { embed } = createEmbeddings({ inference });
+  const { embed } = createEmbeddings({ inference, images: noImages });
   return <Answer>(write: () => Answer | Promise<Answer>) =>
     embed({} as InferenceCall, command, write).then(({ answer }) => answer);
 }

@@ -1,14 +1,20 @@
 import { isHopelesslyLong } from '../domain/text-size.ts';
-import type { EmbeddingResult } from '../engines/engine.ts';
+import type { EmbeddingInput, EmbeddingResult, ImageInput } from '../engines/engine.ts';
 import { errors } from '../errors/errors.ts';
 import { fieldText } from '../errors/fields.ts';
+import type { CheckedImage, ImageReference, ImagesService } from './images.ts';
 import type { InferenceCall, InferenceService } from './inference.ts';
 
 export const MAX_EMBEDDING_INPUTS = 2048;
 
+/** Text, token ids, or an image. */
+type CommandInput = string | readonly number[] | ImageReference;
+
+const isImage = (input: CommandInput): input is ImageReference => typeof input === 'object' && 'source' in input;
+
 export interface EmbeddingCommand {
   model: string;
-  inputs: readonly (string | readonly number[])[];
+  inputs: readonly CommandInput[];
   dimensions: number | undefined;
 }
 
@@ -25,7 +31,7 @@ export interface EmbeddingsService {
 }
 
 /** Limits count four characters as a token until the engine has counted. */
-const estimateTokens = (input: string | readonly number[]): number =>
+const estimateTokens = (input: Exclude<CommandInput, ImageReference>): number =>
   typeof input === 'string' ? Math.ceil(input.length / 4) + 2 : input.length + 2;
 
 /** Engines add tokens of their own and report exact numbers; inputs this far above the limit are not sent to them. */
@@ -34,6 +40,7 @@ const HOPELESS_EXCESS = 2;
 /** Just tokenizing such inputs would delay the requests of others. */
 function refuseTooLong(inputs: EmbeddingCommand['inputs'], contextLength: number): void {
   inputs.forEach((input, index) => {
+    if (isImage(input)) return;
     if (typeof input === 'string') {
       if (isHopelesslyLong(input.length, contextLength))
         throw errors.contextFarTooLong(['inputs', index], contextLength);
@@ -43,7 +50,19 @@ function refuseTooLong(inputs: EmbeddingCommand['inputs'], contextLength: number
   });
 }
 
-export function createEmbeddings({ inference }: { inference: InferenceService }): EmbeddingsService {
+/** The inputs with the content of the images, which come in the same order. */
+async function withImages(inputs: readonly CommandInput[], images: readonly CheckedImage[]): Promise<EmbeddingInput[]> {
+  const loaded = await Promise.all(images.map(({ load }) => load()));
+  let next = 0;
+  return inputs.map((input) => (isImage(input) ? (loaded[next++] as ImageInput) : input));
+}
+
+export interface EmbeddingsDependencies {
+  inference: InferenceService;
+  images: ImagesService;
+}
+
+export function createEmbeddings({ inference, images }: EmbeddingsDependencies): EmbeddingsService {
   return {
     async embed(call, { model: reference, inputs, dimensions }, write) {
       const model = inference.resolve(call, reference, 'embedding');
@@ -66,11 +85,20 @@ export function createEmbeddings({ inference }: { inference: InferenceService })
           );
         }
       }
-      const tokens = inputs.reduce((sum, input) => sum + estimateTokens(input), 0);
+      const references = inputs.filter(isImage);
+      const [image] = references;
+      if (image !== undefined && !model.entry.capabilities.vision) {
+        throw errors.unsupportedParameter(image.field, `The model '${model.entry.slug}' takes text only, no images.`);
+      }
+      const checked = image === undefined ? [] : await images.check(call.principal.account.id, references);
+      const tokens = inputs.reduce<number>(
+        (sum, input) => sum + (isImage(input) ? 0 : estimateTokens(input)),
+        checked.reduce((sum, { tokens: each }) => sum + each, 0),
+      );
       const estimate = { tokens, used: { promptTokens: tokens } };
       return inference.run(call, { model, estimate }, async ({ engine, context, settle }) => {
         if (engine.embedding === undefined) throw errors.modelUnavailable(model.entry.slug, 'its engine cannot embed');
-        const result = await engine.embedding.embed({ inputs, dimensions }, context);
+        const result = await engine.embedding.embed({ inputs: await withImages(inputs, checked), dimensions }, context);
         const promptTokens = result.tokens.reduce((sum, tokens) => sum + tokens, 0);
         const settled = settle({ promptTokens }, { region: result.servedRegion });
         const answer = write(result, promptTokens);

@@ -22,6 +22,7 @@ const defaults = {
   budgetWarningPercent: 80,
 };
 const unlimited = { rpm: null, tpm: null, concurrency: null, monthlyBudgetNanoUsd: null };
+const noImages = { check: async () => [] };
 const NOTHING_ESTIMATED = { tokens: 0, used: {} };
 
 /** A model of any modality. A completion token is 1 000 nano-dollars, a prompt token 1, a second of audio 1 000. */
@@ -175,7 +176,7 @@ describe('estimates', () => {
       key: { monthlyBudgetNanoUsd: 250_000 },
       engine: { chat: { generate } as unknown as NonNullable<EngineModel['chat']> },
     });
-    const chat = createChat({ inference });
+    const chat = createChat({ inference, images: noImages });
     const ask = (maxTokens: number) =>
       chat.generate(
         call(),
@@ -204,7 +205,7 @@ describe('estimates', () => {
       key: { monthlyBudgetNanoUsd: 60_000 },
       engine: { chat: { generate: generate as never } },
     });
-    const chat = createChat({ inference });
+    const chat = createChat({ inference, images: noImages });
     const toolCalls = [{ id: 'call', name: 'look', arguments: 'x'.repeat(100_000) }];
     const prompt = { messages: [{ role: 'assistant' as const, content: '', toolCalls }] };
     const ask = () =>

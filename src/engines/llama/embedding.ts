@@ -1,7 +1,7 @@
 import type { LlamaEmbeddingContext, LlamaModel, Token } from 'node-llama-cpp';
 import { errors } from '../../errors/errors.ts';
 import type { LoadSpec } from '../driver.ts';
-import type { EmbeddingCapability } from '../engine.ts';
+import type { EmbeddingCapability, EmbeddingRequest, TextInput } from '../engine.ts';
 import { createTokenizerSlice } from './prompt/tokenizer-slice.ts';
 
 /** GGUF embedding models. One input at a time: llama.cpp gains nothing from batches of such inputs on a CPU. */
@@ -13,7 +13,7 @@ export async function createEmbeddingCapability(model: LlamaModel, spec: LoadSpe
     threads: spec.threads,
   });
   return {
-    async embed({ inputs, dimensions = model.embeddingVectorSize }, { signal }) {
+    async embed({ inputs, dimensions = model.embeddingVectorSize }: EmbeddingRequest<TextInput>, { signal }) {
       const slice = createTokenizerSlice(signal);
       const tokens: number[] = [];
       for (const [index, input] of inputs.entries()) {

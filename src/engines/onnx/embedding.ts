@@ -1,6 +1,6 @@
 import { errors } from '../../errors/errors.ts';
 import { type FieldPath, fieldText } from '../../errors/fields.ts';
-import type { EmbeddingCapability } from '../engine.ts';
+import type { EmbeddingCapability, EmbeddingRequest, TextInput } from '../engine.ts';
 import { type Encoder, joined, mapInSlices } from './encoder.ts';
 import { pool } from './pooling.ts';
 
@@ -21,7 +21,7 @@ export function createEmbedding({ spec, tokenizer, batcher }: Encoder): Embeddin
   };
 
   return {
-    async embed({ inputs, dimensions = spec.dimensions ?? 0 }, { signal, priority }) {
+    async embed({ inputs, dimensions = spec.dimensions ?? 0 }: EmbeddingRequest<TextInput>, { signal, priority }) {
       const sequences = await mapInSlices(inputs, signal, idsOf);
       const vectors = new Float32Array(inputs.length * dimensions);
       await batcher.submit({

@@ -1,4 +1,4 @@
-import type { CallContext } from '../engine.ts';
+import type { CallContext, EmbeddingInput } from '../engine.ts';
 import type { UpstreamFailure } from './failure/failure.ts';
 import type { Upstream } from './routing/upstream.ts';
 import { estimateTokens } from './token-estimate.ts';
@@ -9,8 +9,6 @@ export interface InputSlice<T> {
   items: readonly T[];
 }
 
-type Input = string | readonly number[];
-
 /** Concurrent calls of one request, so that a large one leaves room for others. */
 const CONCURRENT_CALLS = 8;
 /** TEI takes bodies of 2 MB; a character may be three bytes. */
@@ -18,16 +16,29 @@ const MAX_SLICE_CHARACTERS = 600_000;
 /** A token id and its comma. */
 const CHARACTERS_PER_TOKEN_ID = 7;
 
-const charactersOf = (input: Input): number =>
-  typeof input === 'string' ? input.length : input.length * CHARACTERS_PER_TOKEN_ID;
+const isImage = (input: EmbeddingInput): boolean => typeof input === 'object' && 'url' in input;
 
-function split<T extends Input>({ start, items }: InputSlice<T>, maxItems: number): InputSlice<T>[] {
+function charactersOf(input: EmbeddingInput): number {
+  if (typeof input === 'string') return input.length;
+  return 'url' in input ? input.url.length : input.length * CHARACTERS_PER_TOKEN_ID;
+}
+
+function estimateOf(input: EmbeddingInput): number {
+  if (typeof input === 'string') return estimateTokens(input);
+  return 'url' in input ? input.tokens : input.length;
+}
+
+function split<T extends EmbeddingInput>({ start, items }: InputSlice<T>, maxItems: number): InputSlice<T>[] {
   const slices: InputSlice<T>[] = [];
   let from = 0;
   let characters = 0;
   for (const [i, item] of items.entries()) {
     const size = charactersOf(item);
-    if (i > from && (i - from >= maxItems || characters + size > MAX_SLICE_CHARACTERS)) {
+    const previous = items[i - 1];
+    const isFull = i - from >= maxItems || characters + size > MAX_SLICE_CHARACTERS;
+    // An image is sent alone, because vLLM takes one in a call.
+    const isApart = isImage(item) || (previous !== undefined && isImage(previous));
+    if (i > from && (isFull || isApart)) {
       slices.push({ start: start + from, items: items.slice(from, i) });
       from = i;
       characters = 0;
@@ -39,7 +50,7 @@ function split<T extends Input>({ start, items }: InputSlice<T>, maxItems: numbe
 }
 
 /** For an upstream that refused the slice as too large. */
-export function halve<T extends Input>(slice: InputSlice<T>, maxItems: number): InputSlice<T>[] {
+export function halve<T extends EmbeddingInput>(slice: InputSlice<T>, maxItems: number): InputSlice<T>[] {
   return split(slice, Math.min(maxItems, Math.ceil(slice.items.length / 2)));
 }
 
@@ -53,7 +64,7 @@ export function learnInputLimit({ learned }: Upstream, { detail }: UpstreamFailu
  * Splits the inputs into slices that every upstream takes and runs a few at a time. `run` returns smaller slices if one was
  * still too large. The first failure stops the others.
  */
-export async function runSplit<T extends Input>(
+export async function runSplit<T extends EmbeddingInput>(
   items: readonly T[],
   maxInputsPerCall: number,
   context: CallContext,
@@ -81,14 +92,13 @@ export async function runSplit<T extends Input>(
 }
 
 /** Upstreams report only the sum of tokens. It is divided by length, and the shares add up to it exactly. */
-export function divideTokens<T extends Input>(
+export function divideTokens<T extends EmbeddingInput>(
   total: number | undefined,
   { start, items }: InputSlice<T>,
   tokens: number[],
 ): void {
   if (total === undefined) {
-    for (const [i, item] of items.entries())
-      tokens[start + i] = typeof item === 'string' ? estimateTokens(item) : item.length;
+    for (const [i, item] of items.entries()) tokens[start + i] = estimateOf(item);
     return;
   }
   const whole = items.reduce((sum, item) => sum + charactersOf(item), 0) || 1;

@@ -1,4 +1,4 @@
-import type { ChatRequest } from '../engine.ts';
+import type { ChatMessage, ChatRequest } from '../engine.ts';
 
 /** English text has about four characters to a token. Used only where the upstream gives no count. */
 const CHARACTERS_PER_TOKEN = 4;
@@ -13,6 +13,9 @@ export function estimatePromptTokens({ prompt, tools }: ChatRequest): number {
   const toolTokens = tools === undefined || tools.length === 0 ? 0 : estimateTokens(JSON.stringify(tools));
   return prompt.messages.reduce((sum, message) => {
     const calls = message.toolCalls?.reduce((n, call) => n + estimateTokens(call.name + call.arguments), 0) ?? 0;
-    return sum + TOKENS_PER_MESSAGE + estimateTokens(message.content) + calls;
+    return sum + TOKENS_PER_MESSAGE + estimateTokens(message.content) + calls + imageTokens(message);
   }, toolTokens);
 }
+
+export const imageTokens = ({ images = [] }: ChatMessage): number =>
+  images.reduce((sum, { tokens }) => sum + tokens, 0);

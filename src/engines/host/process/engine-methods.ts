@@ -6,6 +6,7 @@ import type {
   EmbeddingResult,
   RerankRequest,
   RerankResult,
+  TextInput,
   TranscriptionRequest,
   TranscriptionResult,
 } from '../../engine.ts';
@@ -19,7 +20,7 @@ export type VectorPlace = (dimensions: number) => Float32Array;
 
 /** What an engine process can be asked. */
 export interface EngineMethods {
-  embed(request: EmbeddingRequest, context: CallContext, place?: VectorPlace): Promise<EmbeddingResult>;
+  embed(request: EmbeddingRequest<TextInput>, context: CallContext, place?: VectorPlace): Promise<EmbeddingResult>;
   rerank(request: RerankRequest, context: CallContext): Promise<RerankResult>;
   generate(request: ChatRequest, context: CallContext): ChatGeneration;
   transcribe(request: TranscriptionRequest, context: CallContext): Promise<TranscriptionResult>;

@@ -7,6 +7,7 @@ import type {
   RerankCapability,
 } from '../../engine.ts';
 import type { EngineMetrics } from '../metrics.ts';
+import { refuseImages, textInputs } from '../text-only.ts';
 import type { CapabilityName } from '../wire/messages.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { EXCLUSIVE_WEIGHT, LIGHT_WEIGHT } from './placement.ts';
@@ -54,10 +55,11 @@ export function createReplicatedEngine(options: ReplicatedEngineOptions): Engine
 function createEmbedding({ name, dispatcher, metrics }: ReplicatedEngineOptions): EmbeddingCapability {
   return {
     async embed(request, context) {
-      const total = request.inputs.length;
+      const inputs = textInputs(request.inputs);
+      const total = inputs.length;
       let vectors: Float32Array | undefined;
-      const parts = await dispatcher.runChunks(request.inputs, context, (process, { start, end }, own) =>
-        process.embed({ ...request, inputs: request.inputs.slice(start, end) }, own, (dimensions) => {
+      const parts = await dispatcher.runChunks(inputs, context, (process, { start, end }, own) =>
+        process.embed({ ...request, inputs: inputs.slice(start, end) }, own, (dimensions) => {
           vectors ??= new Float32Array(total * dimensions);
           return vectors.subarray(start * dimensions, end * dimensions);
         }),
@@ -95,6 +97,7 @@ function createRerank({ name, dispatcher, metrics }: ReplicatedEngineOptions): R
 function createChat({ name, dispatcher, metrics }: ReplicatedEngineOptions): ChatCapability {
   return {
     generate(request, context) {
+      refuseImages(request);
       let current: ChatGeneration | undefined;
       const usageSoFar = () => current?.usageSoFar() ?? { promptTokens: 0, completionTokens: 0, cachedTokens: 0 };
       const iterator = dispatcher.stream(context, {

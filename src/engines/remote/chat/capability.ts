@@ -5,7 +5,7 @@ import { UpstreamFailure } from '../failure/failure.ts';
 import type { CachedTokensEstimate } from '../routing/prefix-memory.ts';
 import type { Route } from '../routing/router.ts';
 import type { UpstreamCall } from '../routing/upstream-call.ts';
-import { estimatePromptTokens } from '../token-estimate.ts';
+import { estimatePromptTokens, imageTokens } from '../token-estimate.ts';
 import { countAtUpstream } from '../upstream-tokenizer.ts';
 import { type ChatChunks, createChatChunks } from './answer.ts';
 import { chatBody, isStreamed } from './request.ts';
@@ -158,9 +158,11 @@ async function fillContext(route: Route, request: ChatRequest, call: UpstreamCal
 async function countPrompt(request: ChatRequest, call: UpstreamCall, estimate: number): Promise<number> {
   const { prompt } = request;
   if ('tokens' in prompt) return prompt.tokens.length;
-  const text = 'text' in prompt ? prompt.text : prompt.messages.map((message) => message.content).join('\n');
+  const messages = 'text' in prompt ? [] : prompt.messages;
+  const text = 'text' in prompt ? prompt.text : messages.map((message) => message.content).join('\n');
   try {
-    return (await countAtUpstream(call, [text], fieldOf(request)))?.[0] ?? estimate;
+    const counted = (await countAtUpstream(call, [text], fieldOf(request)))?.[0];
+    return counted === undefined ? estimate : messages.reduce((sum, message) => sum + imageTokens(message), counted);
   } catch {
     return estimate;
   }

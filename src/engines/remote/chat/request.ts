@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { ChatMessage, ChatRequest, ToolChoice, ToolDefinition } from '../../engine.ts';
+import type { ChatMessage, ChatRequest, ImageInput, ToolChoice, ToolDefinition } from '../../engine.ts';
 import type { Upstream, UpstreamKind } from '../routing/upstream.ts';
 
 /**
@@ -74,13 +74,31 @@ export function wireMessage(message: ChatMessage, kind: UpstreamKind): Record<st
   return {
     role: message.role,
     // Some chat templates print an empty string as an empty answer before the calls.
-    content: calls !== undefined && calls.length > 0 && message.content === '' ? null : message.content,
+    content: calls !== undefined && calls.length > 0 && message.content === '' ? null : wireContent(message),
     name: message.name,
     reasoning_content: runsTemplates(kind) ? message.reasoning : undefined,
     tool_calls: calls,
     tool_call_id: message.toolCallId,
   };
 }
+
+function wireContent({ content, images = [] }: ChatMessage): unknown {
+  if (images.length === 0) return content;
+  const parts: object[] = [];
+  let from = 0;
+  const addText = (to: number): void => {
+    if (to > from) parts.push({ type: 'text', text: content.slice(from, to) });
+    from = Math.max(from, to);
+  };
+  for (const image of images) {
+    addText(image.at);
+    parts.push(wireImage(image));
+  }
+  addText(content.length);
+  return parts;
+}
+
+export const wireImage = ({ url, detail }: ImageInput): object => ({ type: 'image_url', image_url: { url, detail } });
 
 /** llama-server knows the choices 'none', 'auto' and 'required' only: to force one tool, it gets that one alone. */
 function toolFields({ tools = [], toolChoice, parallelToolCalls }: ChatRequest, kind: UpstreamKind): object {

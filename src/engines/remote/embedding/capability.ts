@@ -22,7 +22,7 @@ export function createRemoteEmbedding(route: Route): RemoteEmbedding {
   const embedSlice = async ({ start, items }: Slice, call: UpstreamCall): Promise<Embedded | undefined> => {
     const field = items.length === 1 ? ['inputs', start] : ['inputs'];
     try {
-      const answer = await call.fetchJson({ ...embeddingRequest(items, call.upstream), field });
+      const answer = await call.fetchJson({ ...embeddingRequest(items, call.upstream, field), field });
       const embedded = readEmbeddings(answer, call.upstream.settings.kind, items.length);
       if (embedded === undefined) throw call.malformed('the answer lacks the vectors that were asked for');
       return embedded;

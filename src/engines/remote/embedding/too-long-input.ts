@@ -19,7 +19,7 @@ export async function nameTooLongInput(
   }
   const texts = items.map((item) => (typeof item === 'string' ? item : ''));
   const counts = await countAtUpstream(call, texts, ['inputs']).catch(() => undefined);
-  const sizes = items.map((item, i) => (typeof item === 'string' ? (counts?.[i] ?? 0) : item.length));
+  const sizes = items.map((item, i) => (Array.isArray(item) ? item.length : (counts?.[i] ?? 0)));
   const tooLong = sizes.findIndex((size) => size > contextLength);
   if (tooLong !== -1) return errors.contextTooLong(['inputs', start + tooLong], sizes[tooLong] ?? 0, contextLength);
   // TEI does not count a text that has too many characters.

@@ -112,8 +112,8 @@ describe('a chat request', () => {
       'response_format.json_schema.schema',
     ],
     [
-      'an image',
-      { messages: [{ role: 'user' as const, content: [{ type: 'image_url' as const }] }] },
+      'sound',
+      { messages: [{ role: 'user' as const, content: [{ type: 'input_audio' as const }] }] },
       422,
       'messages[0].content[0]',
     ],

@@ -1,37 +1,56 @@
 import type { ChatMessage, ChatRequest, OutputFormat, ToolChoice } from '../../../engines/engine.ts';
 import { errors } from '../../../errors/errors.ts';
-import type { ChatCommand } from '../../../services/chat.ts';
+import type { ChatCommand, PlacedReference } from '../../../services/chat.ts';
+import type { ImageReference } from '../../../services/images.ts';
 import { refuseOversized, samplingOf } from '../../generation/request.ts';
 import type { ChatCompletionBody, MessageBody } from './schema.ts';
 
-function textOf(content: MessageBody['content'], path: string): string {
-  if (content === null || content === undefined) return '';
-  if (typeof content === 'string') return content;
-  return content
-    .map((part, index) => {
-      if (part.type === 'text') return part.text;
-      throw errors.unsupportedParameter(
-        `${path}[${index}]`,
-        `'${path}[${index}]' is of type '${part.type}', but this model takes text only.`,
-      );
-    })
-    .join('');
+type Part = Exclude<MessageBody['content'], string | null | undefined>[number];
+
+/** Text and images of a message. Images keep their places by the number of characters before them. */
+function contentOf({ content, role }: MessageBody, message: number): { text: string; images: PlacedReference[] } {
+  if (content === null || content === undefined) return { text: '', images: [] };
+  if (typeof content === 'string') return { text: content, images: [] };
+  const images: PlacedReference[] = [];
+  let text = '';
+  for (const [index, part] of content.entries()) {
+    const field = `messages[${message}].content[${index}]`;
+    if (part.type === 'text') text += part.text;
+    else images.push({ ...imageOf(part, role, field), field, message, at: text.length });
+  }
+  return { text, images };
 }
 
-function messageOf(message: MessageBody, index: number): ChatMessage {
+function imageOf(part: Part, role: MessageBody['role'], field: string): Pick<ImageReference, 'source' | 'detail'> {
+  if (part.type !== 'image_url' && part.type !== 'file') {
+    throw errors.unsupportedParameter(field, `'${field}' is of type '${part.type}', which no model here takes.`);
+  }
+  if (role !== 'user' && role !== 'tool') {
+    throw errors.unsupportedParameter(field, `'${field}' is an image in a message of the role '${role}'.`);
+  }
+  return part.type === 'file'
+    ? { source: { fileId: part.file.file_id } }
+    : { source: { url: part.image_url.url }, detail: part.image_url.detail ?? undefined };
+}
+
+function messageOf(message: MessageBody, index: number): { message: ChatMessage; images: PlacedReference[] } {
   const path = `messages[${index}]`;
   const { role } = message;
   const hasCalls = message.tool_calls !== null && message.tool_calls !== undefined && message.tool_calls.length > 0;
   const empty = message.content === null || message.content === undefined;
   if (empty && !(role === 'assistant' && hasCalls)) throw errors.missingParameter(`${path}.content`);
   if (role === 'tool' && !message.tool_call_id) throw errors.missingParameter(`${path}.tool_call_id`);
+  const { text, images } = contentOf(message, index);
   return {
-    role: role === 'developer' ? 'system' : role,
-    content: textOf(message.content, `${path}.content`),
-    name: message.name ?? undefined,
-    reasoning: role === 'assistant' ? (message.reasoning_content ?? undefined) : undefined,
-    toolCalls: message.tool_calls?.map((call) => ({ id: call.id, ...call.function })),
-    toolCallId: message.tool_call_id ?? undefined,
+    message: {
+      role: role === 'developer' ? 'system' : role,
+      content: text,
+      name: message.name ?? undefined,
+      reasoning: role === 'assistant' ? (message.reasoning_content ?? undefined) : undefined,
+      toolCalls: message.tool_calls?.map((call) => ({ id: call.id, ...call.function })),
+      toolCallId: message.tool_call_id ?? undefined,
+    },
+    images,
   };
 }
 
@@ -83,9 +102,10 @@ export function chatCommand(body: ChatCompletionBody): ChatCommand {
   if (body.top_logprobs && !body.logprobs) {
     throw errors.invalidParameter('top_logprobs', "'top_logprobs' needs 'logprobs' to be true.");
   }
+  const messages = body.messages.map(messageOf);
   const request: ChatRequest = {
     ...samplingOf(body),
-    prompt: { messages: body.messages.map(messageOf) },
+    prompt: { messages: messages.map(({ message }) => message) },
     tools: body.tools?.map(({ function: { name, description, parameters, ...extra } }) => ({
       name,
       description: description ?? undefined,
@@ -98,5 +118,5 @@ export function chatCommand(body: ChatCompletionBody): ChatCommand {
     format: formatOf(body.response_format),
     logprobs: body.logprobs ? { top: body.top_logprobs ?? 0 } : undefined,
   };
-  return { model: body.model, choices: body.n ?? 1, request };
+  return { model: body.model, choices: body.n ?? 1, request, images: messages.flatMap(({ images }) => images) };
 }

@@ -4,8 +4,19 @@ import { optional } from '../../body/optional.ts';
 import { samplingFields, Usage } from '../../generation/schema.ts';
 
 const TextPart = Type.Object({ type: Type.Literal('text'), text: Type.String() });
-const OtherPart = Type.Object({ type: Type.Enum(['image_url', 'input_audio', 'file', 'refusal']) });
-const Content = Type.Union([Type.String(), Type.Array(Type.Union([TextPart, OtherPart]))]);
+const ImagePart = Type.Object({
+  type: Type.Literal('image_url'),
+  image_url: Type.Object({
+    url: Type.String({ minLength: 1, description: 'A data URL such as data:image/png;base64,…' }),
+    detail: optional(Type.Enum(['auto', 'low', 'high']), 'Passed on to the engine'),
+  }),
+});
+const FilePart = Type.Object({
+  type: Type.Literal('file'),
+  file: Type.Object({ file_id: Type.String({ minLength: 1, description: 'An image uploaded with purpose `vision`' }) }),
+});
+const OtherPart = Type.Object({ type: Type.Enum(['input_audio', 'refusal']) });
+const Content = Type.Union([Type.String(), Type.Array(Type.Union([TextPart, ImagePart, FilePart, OtherPart]))]);
 
 const ToolCall = Type.Object({
   id: Type.String(),
@@ -33,7 +44,7 @@ const byRole = {
 const Message = Type.Object(
   {
     role: Type.Enum(['system', 'developer', 'user', 'assistant', 'tool']),
-    content: optional(Content, 'A text, or parts of type text'),
+    content: optional(Content, 'A text, or parts: texts, and images on models with `vision`'),
     name: optional(Type.String(), 'Who speaks'),
     reasoning_content: optional(Type.String(), 'Of an assistant: what it thought'),
     tool_calls: optional(Type.Array(ToolCall), 'Of an assistant: the calls that it made'),

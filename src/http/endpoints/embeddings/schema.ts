@@ -3,11 +3,19 @@ import { optional } from '../../body/optional.ts';
 
 const text = Type.String({ minLength: 1 });
 const tokens = Type.Array(Type.Integer({ minimum: 0 }), { minItems: 1 });
+const part = Type.Union([
+  text,
+  Type.Object({ text }, { additionalProperties: false }),
+  Type.Object(
+    { image: Type.String({ minLength: 1, description: 'A data URL, or the id of a file with purpose `vision`' }) },
+    { additionalProperties: false },
+  ),
+]);
 
 export const EmbeddingRequest = Type.Object({
   model: Type.String({ minLength: 1, description: 'Slug of an embedding model, with an optional pin' }),
-  input: Type.Union([text, Type.Array(text, { minItems: 1 }), tokens, Type.Array(tokens, { minItems: 1 })], {
-    description: 'Up to 2048 texts, or arrays of token ids',
+  input: Type.Union([text, Type.Array(part, { minItems: 1 }), tokens, Type.Array(tokens, { minItems: 1 })], {
+    description: 'Up to 2048 texts, arrays of token ids, or on models with `vision` also images',
   }),
   dimensions: optional(Type.Integer({ minimum: 1 }), 'Shortens the vectors, on models that allow it'),
   encoding_format: optional(

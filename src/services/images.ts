@@ -1,0 +1,150 @@
+import {
+  estimateImageTokens,
+  IMAGE_HEAD_BYTES,
+  type ImageHead,
+  readImageHead,
+  UNKNOWN_IMAGE_TOKENS,
+} from '../domain/image.ts';
+import type { ImageDetail, ImageInput } from '../engines/engine.ts';
+import { errors } from '../errors/errors.ts';
+import type { Field } from '../errors/fields.ts';
+import type { FilesService } from './files/files.ts';
+
+/** An image as the client named it. */
+export interface ImageReference {
+  source: { url: string } | { fileId: string };
+  detail?: ImageDetail | undefined;
+  field: Field;
+}
+
+/** A checked image. Files are read only when `load` is called, after the request was admitted. */
+export interface CheckedImage {
+  tokens: number;
+  load(): Promise<ImageInput>;
+}
+
+export interface ImagesService {
+  /** Checks number, size, type and place of the images of one request. Throws the error for the client. */
+  check(accountId: string, references: readonly ImageReference[]): Promise<CheckedImage[]>;
+}
+
+export interface ImagesSettings {
+  maxPerRequest: number;
+  /** Of all images of one request together. */
+  maxBytes: number;
+  /** Engines may fetch images from these hosts. */
+  allowedHosts: readonly string[];
+}
+
+export interface ImagesDependencies {
+  files: Pick<FilesService, 'get' | 'open'>;
+  settings: ImagesSettings;
+}
+
+/** A small file can hold an image that fills the memory of the engine that decodes it. */
+const MAX_PIXELS = 64_000_000;
+const DATA_URL = /^data:([^,;]{0,80})(;base64)?,/i;
+const ACCEPTED = 'PNG, JPEG, GIF and WebP images are accepted';
+
+export function createImages({ files, settings }: ImagesDependencies): ImagesService {
+  const allowedHosts = new Set(settings.allowedHosts.map((host) => host.toLowerCase()));
+
+  function checkHead(head: Uint8Array, field: Field): ImageHead {
+    const image = readImageHead(head);
+    if (image === undefined) {
+      throw errors.unsupportedParameter(field, `The image cannot be read: ${ACCEPTED}.`);
+    }
+    const pixels = image.width * image.height;
+    if (pixels === 0 || pixels > MAX_PIXELS) {
+      throw errors.validationFailed(
+        field,
+        `The image is ${image.width} × ${image.height} pixels; 1 to ${MAX_PIXELS} pixels are accepted.`,
+      );
+    }
+    return image;
+  }
+
+  function checkDataUrl(url: string, field: Field): { bytes: number; tokens: number } {
+    const [head, , isBase64] = DATA_URL.exec(url.slice(0, 100)) ?? [];
+    if (head === undefined || isBase64 === undefined) {
+      throw errors.invalidParameter(field, "A data URL must look like 'data:image/png;base64,…'.");
+    }
+    const characters = url.length - head.length;
+    const start = Buffer.from(url.slice(head.length, head.length + Math.ceil(IMAGE_HEAD_BYTES / 3) * 4), 'base64');
+    return { bytes: Math.floor((characters * 3) / 4), tokens: estimateImageTokens(checkHead(start, field)) };
+  }
+
+  function checkAddress(url: string, field: Field): void {
+    const parsed = URL.canParse(url) ? new URL(url) : undefined;
+    if (parsed?.protocol !== 'https:' && parsed?.protocol !== 'http:') {
+      throw errors.invalidParameter(field, "An image is a data URL such as 'data:image/png;base64,…'.");
+    }
+    if (!allowedHosts.has(parsed.hostname)) {
+      throw errors.unsupportedParameter(
+        field,
+        `Images are not fetched from '${parsed.hostname.slice(0, 100)}'. Send the image as a data URL.`,
+      );
+    }
+  }
+
+  async function checkFile(accountId: string, fileId: string, field: Field) {
+    const file = await files.get(accountId, fileId, field);
+    if (file.purpose !== 'vision') {
+      throw errors.invalidParameter(
+        field,
+        `The file '${file.id}' has the purpose '${file.purpose}'; upload images with 'vision'.`,
+      );
+    }
+    const head = await read(file, { start: 0, end: Math.min(file.bytes, IMAGE_HEAD_BYTES) - 1 });
+    return { file, image: checkHead(head, field) };
+  }
+
+  async function read(...[file, range]: Parameters<FilesService['open']>): Promise<Buffer> {
+    if (file.bytes === 0) return Buffer.alloc(0);
+    const parts: Buffer[] = [];
+    for await (const part of await files.open(file, range)) parts.push(part);
+    return Buffer.concat(parts);
+  }
+
+  return {
+    async check(accountId, references) {
+      const { maxPerRequest, maxBytes } = settings;
+      const [first] = references;
+      if (first !== undefined && references.length > maxPerRequest) {
+        throw errors.validationFailed(
+          first.field,
+          `The request has ${references.length} images; at most ${maxPerRequest} are accepted.`,
+        );
+      }
+      let bytes = 0;
+      const count = (more: number, field: Field): void => {
+        bytes += more;
+        if (bytes <= maxBytes) return;
+        throw errors.validationFailed(field, `The images of the request are larger than ${maxBytes} bytes together.`);
+      };
+      const checked: CheckedImage[] = [];
+      for (const { source, detail, field } of references) {
+        if ('fileId' in source) {
+          const { file, image } = await checkFile(accountId, source.fileId, field);
+          count(file.bytes, field);
+          const tokens = estimateImageTokens(image);
+          const load = async (): Promise<ImageInput> => {
+            const content = (await read(file)).toString('base64');
+            return { url: `data:${image.mediaType};base64,${content}`, detail, tokens };
+          };
+          checked.push({ tokens, load });
+          continue;
+        }
+        const { url } = source;
+        let tokens = UNKNOWN_IMAGE_TOKENS;
+        if (/^data:/i.test(url)) {
+          const inline = checkDataUrl(url, field);
+          count(inline.bytes, field);
+          tokens = inline.tokens;
+        } else checkAddress(url, field);
+        checked.push({ tokens, load: async () => ({ url, detail, tokens }) });
+      }
+      return checked;
+    },
+  };
+}
