@@ -29,6 +29,7 @@ const BENCHMARKS: Record<string, Benchmark> = {
   gateway: { about: 'what the service adds in front of an engine', quick: ['--quick'] },
   'noisy-neighbour': { about: 'two tenants while a third attacks', quick: ['--quick'] },
   usage: { about: 'the usage report over a million requests', quick: ['200000'] },
+  counters: { about: 'what counters in Redis add to a request', quick: ['--rounds', '3', '--requests', '300'] },
   batches: { about: 'batch lines against single requests', quick: ['--lines', '2000', '--turns', '1'] },
   transcription: { about: 'whisper against transformers.js', quick: ['--models', 'tiny', '--rounds', '1'] },
   engines: {

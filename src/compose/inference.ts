@@ -1,4 +1,3 @@
-import { createMemoryCounters } from '../adapters/counters/memory.ts';
 import type { Store } from '../adapters/store.ts';
 import { createAudioReader } from '../audio/reader.ts';
 import type { ResolvedConfig } from '../config/load.ts';
@@ -6,6 +5,7 @@ import type { Fleet } from '../engines/fleet.ts';
 import { createPlaces, type Places } from '../engines/places.ts';
 import { createLedgerMetrics } from '../metrics/ledger-metrics.ts';
 import type { Metrics } from '../metrics/metrics.ts';
+import type { Counters } from '../ports/counters.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { ProcessIdentity } from '../ports/process-identity.ts';
 import { systemClock as clock } from '../runtime/clock.ts';
@@ -42,6 +42,7 @@ export interface InferenceOptions {
   config: ResolvedConfig;
   store: Store;
   identity: ProcessIdentity;
+  counters: Counters;
   catalog: CatalogService;
   fleet: Fleet;
   files: FilesService;
@@ -54,9 +55,8 @@ export type InferenceParts = ReturnType<typeof composeInference>;
 
 /** Everything between a validated request and an engine: limits, metering and one service for each task. */
 export function composeInference(options: InferenceOptions) {
-  const { config, store, identity, catalog, fleet, files, metrics, temporaryDirectory, logger } = options;
+  const { config, store, identity, counters, catalog, fleet, files, metrics, temporaryDirectory, logger } = options;
   const { ownerId, leaseMs } = identity;
-  const counters = createMemoryCounters();
   const load = createInteractiveLoad(clock);
   const inference = createInference({
     catalog,

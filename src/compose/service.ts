@@ -33,6 +33,7 @@ import { createAddedModels } from './added-models.ts';
 import { createBackgroundJobs } from './background-jobs.ts';
 import { reportUnusedKey } from './configured-key.ts';
 import { createConsoleBundle } from './console-bundle.ts';
+import { openCounters } from './counters.ts';
 import { composeEngines } from './engines.ts';
 import { composeFiles } from './files.ts';
 import { claimIdentity } from './identity.ts';
@@ -88,6 +89,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
       onError: (error) => logger.error({ err: error }, 'the ledger does not take rows, they wait in its journal'),
     },
   });
+  const { counters, degraded, closeCounters } = await openCounters({ config, identity, metrics, logger });
   const temporaryDirectory = join(config.dataDir, 'tmp');
   // Left over from a previous process.
   await rm(temporaryDirectory, { recursive: true, force: true });
@@ -124,6 +126,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     config,
     store,
     identity,
+    counters,
     catalog,
     fleet,
     files,
@@ -228,6 +231,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
       logger,
     }),
     unready: () => unreadyReasons(store, space),
+    degraded,
   });
 
   await background.prepare();
@@ -245,6 +249,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
       const { drainTimeoutMs } = config.http;
       await shutDown({ server, control, runner, inference, fleet, background, drainTimeoutMs, logger });
       await weights[Symbol.asyncDispose]();
+      await closeCounters();
       await store.close();
       release();
     },

@@ -88,7 +88,11 @@ describe('where a setting comes from', () => {
               : path.at(-1) === 'hfEndpoint'
                 ? 'http://127.0.0.1:9'
                 : 'a-0123456789-long-value');
-      const content = path.at(-1) === 'storeFile' ? 'postgres://127.0.0.1/baobab' : text;
+      const addresses: Record<string, string> = {
+        storeFile: 'postgres://127.0.0.1/baobab',
+        countersFile: 'redis://127.0.0.1',
+      };
+      const content = addresses[path.at(-1) ?? ''] ?? text;
       if (path.at(-1)?.endsWith('File')) writeFileSync(join(directory, text), content);
       const expected = path.at(-1)?.endsWith('Dir') ? join(directory, text) : parseText(schema, text);
       const short = { BAOBAB_HTTP_HEADERS_TIMEOUT_MS: '100' };
@@ -103,9 +107,13 @@ describe('where a setting comes from', () => {
 
   it('reads secrets from the environment and from files, and never from flags', () => {
     const secrets = SETTINGS.filter(({ schema }) => isSecret(schema)).toReversed();
-    expect(secrets.map(({ key }) => key)).toEqual(['models.hf_token', 'metrics.token', 'api_key', 'store']);
+    expect(secrets.map(({ key }) => key)).toEqual(['models.hf_token', 'metrics.token', 'api_key', 'counters', 'store']);
+    const addresses: Record<string, string> = {
+      store: 'postgres://user:secret@127.0.0.1/baobab',
+      counters: 'redis://:secret@127.0.0.1',
+    };
     for (const { path, key, variable, flag } of secrets) {
-      const value = key === 'store' ? 'postgres://user:secret@127.0.0.1/baobab' : 'bao-0123456789-secret';
+      const value = addresses[key] ?? 'bao-0123456789-secret';
       writeFileSync(join(directory, 'key.txt'), ` ${value}\n`);
       const read = (config: unknown) =>
         path.reduce<unknown>((place, name) => (place as Record<string, unknown>)[name], config);
@@ -274,6 +282,30 @@ describe('what stops the start', () => {
         'BAOBAB_STORE: store: must be an address such as postgres://user:password@127.0.0.1:5432/baobab',
       ]);
     }
+  });
+
+  it('counters that are not an address of Redis, without showing it', () => {
+    const wrong = [
+      'http://u:hunter2@127.0.0.1',
+      'hunter2',
+      'redis://',
+      'redis://a,b',
+      'redis://a/x',
+      'redis+sentinel://a',
+    ];
+    for (const counters of wrong) {
+      const [line = '', ...more] = problems({ env: { BAOBAB_COUNTERS: counters } });
+      expect(line).toMatch(/^BAOBAB_COUNTERS: counters: must be an address such as redis:/);
+      expect(line).not.toContain('hunter2');
+      expect(more).toEqual([]);
+    }
+    const right = [
+      'redis://127.0.0.1',
+      'rediss://u:p@r:6380/2',
+      'redis+sentinel://:p@a:1,b:2/main/1',
+      'redis://[::1]:6379',
+    ];
+    for (const counters of right) expect(problems({ env: { BAOBAB_COUNTERS: counters } })).toEqual([]);
   });
 
   it('a first key that is too short, without showing it', () => {

@@ -5,6 +5,7 @@ import { isAddressRange } from '../runtime/addresses.ts';
 import { inOrderOfLines, readYaml } from '../validation/document.ts';
 import { snake } from '../validation/names.ts';
 import { problemsOf } from '../validation/problems.ts';
+import { partAddressProblems } from './part-addresses.ts';
 import { type Config, ConfigSchema } from './schema.ts';
 import { isSecret, readSecretFiles } from './secret-files.ts';
 import { parseText, SETTINGS, type Setting } from './settings.ts';
@@ -97,13 +98,6 @@ function addressProblems(values: unknown, locate: (path: readonly string[]) => s
   });
 }
 
-/** The message does not repeat the address: it may contain a password. */
-function storeProblems(values: unknown, locate: (path: readonly string[]) => string): string[] {
-  const { store } = values as Partial<Config>;
-  if (typeof store !== 'string' || (/^postgres(ql)?:\/\/./.test(store) && URL.canParse(store))) return [];
-  return [`${locate(['store'])}: store: must be an address such as postgres://user:password@127.0.0.1:5432/baobab`];
-}
-
 function proxyProblems(values: unknown, locate: (path: readonly string[]) => string): string[] {
   const { trustedProxies } = (values as Partial<Config>).http ?? {};
   return (Array.isArray(trustedProxies) ? trustedProxies : []).flatMap((text, index) => {
@@ -170,7 +164,7 @@ export function loadConfig({ args, env, workingDirectory }: ConfigSources): Load
     ...problemsOf(ConfigSchema, complete, locate),
     ...timeoutProblems(complete, locate),
     ...addressProblems(complete, locate),
-    ...storeProblems(complete, locate),
+    ...partAddressProblems(complete, locate),
     ...proxyProblems(complete, locate),
   ];
   problems.push(...inOrderOfLines(file, found));

@@ -77,6 +77,10 @@ export const ConfigSchema = Type.Object(
       'store',
       'Address of a PostgreSQL database, postgres://user:password@host:5432/baobab; SQLite in data_dir by default',
     ),
+    ...secret(
+      'counters',
+      'Address of a Redis or Valkey for limits and budgets, redis://:password@host:6379 or redis+sentinel://host:26379/name; in memory by default',
+    ),
     ...secret('apiKey', 'The first key, set on an empty store instead of a random one', {
       minLength: 16,
       maxLength: 200,

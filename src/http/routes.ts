@@ -66,6 +66,8 @@ export interface RouteDependencies {
   maxInlineAudioBytes: number;
   console: ConsoleBundle;
   unready(): Promise<string[]>;
+  /** What works only in part, although requests are answered. */
+  degraded(): string[];
 }
 
 /** Adds every endpoint with the services that it needs. */
@@ -83,12 +85,13 @@ export async function registerRoutes(server: FastifyInstance, dependencies: Rout
     usage,
     clock,
     unready,
+    degraded,
   } = dependencies;
   const { sessions, version, region } = dependencies;
   const facts = { version, region };
   const backoff = createKeyBackoff(clock);
   const authenticated = { authentication, sessions, clock, backoff, metrics };
-  await server.register(systemRoutes, { metrics, settings, unready });
+  await server.register(systemRoutes, { metrics, settings, unready, degraded });
   await server.register(consoleRoutes, { bundle: dependencies.console });
   await server.register(signInRoutes, {
     prefix: '/v1',

@@ -1,19 +1,31 @@
-import type { AdmissionDemand, ConcurrencyDemand, Counters } from '../../ports/counters.ts';
+import type {
+  AdmissionAnswer,
+  AdmissionDemand,
+  ConcurrencyDemand,
+  Counters,
+  RateBucket,
+  RateLevels,
+  RateQuery,
+} from '../../ports/counters.ts';
 import { BudgetCounters } from './budget-counters.ts';
 import { HeldAdmission, Owners } from './owners.ts';
-import { canTake, levelsOf, RateBuckets, takeFrom } from './rate-buckets.ts';
+import { canTake, type FirstLevel, levelsOf, RateBuckets, takeFrom } from './rate-buckets.ts';
 
 export interface MemoryCounters extends Counters {
   /** Entries held now. */
   readonly size: number;
+  admit(demand: AdmissionDemand): AdmissionAnswer;
+  levels(query: RateQuery): RateLevels;
+  /** Every known bucket with its level. */
+  buckets(now: number): Iterable<RateBucket & { level: number }>;
 }
 
 /** From this size on, entries that are as good as absent are removed. */
 const SWEEP_FROM = 1_024;
 
 /** Counters of one process. JavaScript runs a call to its end, so each one is atomic by itself. */
-export function createMemoryCounters(): MemoryCounters {
-  const rates = new RateBuckets();
+export function createMemoryCounters(options: { firstLevel?: FirstLevel } = {}): MemoryCounters {
+  const rates = new RateBuckets(options.firstLevel);
   const budgets = new BudgetCounters();
   const owners = new Owners();
   const running = new Map<string, number>();
@@ -117,6 +129,8 @@ export function createMemoryCounters(): MemoryCounters {
         tokens: levelsOf(rates.refilled(tokens, now), tokens.amount, false),
       };
     },
+
+    buckets: (now) => rates.levels(now),
 
     openBudget: async (budget) => budgets.open(budget),
   };

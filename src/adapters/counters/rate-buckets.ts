@@ -11,13 +11,21 @@ import {
 import type { RateBucket, RateDemand, RateLevel } from '../../ports/counters.ts';
 
 /** A bucket with the size that was demanded last. */
-interface SizedBucket extends TokenBucket {
+export interface SizedBucket extends TokenBucket {
   perMinute: number;
 }
+
+/** The level of a bucket that is not known yet; undefined: full. */
+export type FirstLevel = (bucket: RateBucket, now: number) => number | undefined;
 
 /** The token buckets of all keys and accounts. */
 export class RateBuckets {
   readonly #buckets = new Map<string, SizedBucket>();
+  readonly #firstLevel: FirstLevel | undefined;
+
+  constructor(firstLevel?: FirstLevel) {
+    this.#firstLevel = firstLevel;
+  }
 
   get size(): number {
     return this.#buckets.size;
@@ -32,6 +40,14 @@ export class RateBuckets {
     for (const rate of buckets) take(this.#bucket(rate, now), rate.perMinute, amount);
   }
 
+  /** Every known bucket with its level now. */
+  *levels(now: number): Generator<RateBucket & { level: number }> {
+    for (const [id, bucket] of this.#buckets) {
+      refill(bucket, bucket.perMinute, now);
+      yield { id, perMinute: bucket.perMinute, level: bucket.level };
+    }
+  }
+
   /** Removes full buckets: a new one would be the same. */
   sweep(now: number): void {
     for (const [id, bucket] of this.#buckets) {
@@ -40,7 +56,8 @@ export class RateBuckets {
     }
   }
 
-  #bucket({ id, perMinute }: RateBucket, now: number): SizedBucket {
+  #bucket(rate: RateBucket, now: number): SizedBucket {
+    const { id, perMinute } = rate;
     const known = this.#buckets.get(id);
     if (known !== undefined) {
       known.perMinute = perMinute;
@@ -48,6 +65,8 @@ export class RateBuckets {
       return known;
     }
     const bucket = { ...fullBucket(perMinute, now), perMinute };
+    const level = this.#firstLevel?.(rate, now);
+    if (level !== undefined) bucket.level = Math.min(bucket.level, level);
     this.#buckets.set(id, bucket);
     return bucket;
   }

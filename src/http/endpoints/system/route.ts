@@ -10,11 +10,13 @@ export interface SystemDependencies {
   settings: MetricsAccessSettings;
   /** Why the service cannot take requests yet; empty when it can. */
   unready(): Promise<string[]>;
+  /** What works only in part, although requests are answered. */
+  degraded(): string[];
 }
 
 /** Health, metrics and the API reference, without a key. */
 export const systemRoutes: FastifyPluginAsyncTypebox<SystemDependencies> = async (server, dependencies) => {
-  const { metrics, settings, unready } = dependencies;
+  const { metrics, settings, unready, degraded } = dependencies;
   const mayReadMetrics = createMetricsAccess(settings);
   const tags = ['Operation'];
 
@@ -31,7 +33,10 @@ export const systemRoutes: FastifyPluginAsyncTypebox<SystemDependencies> = async
     async () => ({ status: 'ok' as const }),
   );
 
-  const Readiness = Type.Object({ status: Type.Enum(['ready', 'not ready']), reasons: Type.Array(Type.String()) });
+  const Readiness = Type.Object({
+    status: Type.Enum(['ready', 'degraded', 'not ready']),
+    reasons: Type.Array(Type.String()),
+  });
   server.get(
     '/readyz',
     {
@@ -39,8 +44,10 @@ export const systemRoutes: FastifyPluginAsyncTypebox<SystemDependencies> = async
     },
     async (_request, reply) => {
       const reasons = await unready();
-      const status = reasons.length === 0 ? ('ready' as const) : ('not ready' as const);
-      return reply.status(reasons.length === 0 ? 200 : 503).send({ status, reasons });
+      if (reasons.length > 0) return reply.status(503).send({ status: 'not ready' as const, reasons });
+      const shortcomings = degraded();
+      const status = shortcomings.length === 0 ? ('ready' as const) : ('degraded' as const);
+      return reply.send({ status, reasons: shortcomings });
     },
   );
 

@@ -1,0 +1,24 @@
+-- owner, admissions with what they hold, budgets to close, buckets with this process's share of their level
+-- Puts in what a process holds after the counters were lost or out of reach. Returns {1}, {-1}: lost.
+if is_lost() then return { -1 } end
+local owner = argument()
+for _ = 1, number() do
+  local id, held = argument(), argument()
+  if redis.call('HSETNX', root .. 'held:' .. owner, id, held) == 1 then
+    local admission = cjson.decode(held)
+    for _, counter in ipairs(admission.c) do add_running(counter, 1) end
+    for _, budget in ipairs(admission.b) do
+      local key = root .. 'budget:' .. budget[1]
+      redis.call('HINCRBY', key, 'reserved', integer(budget[2]))
+      if redis.call('PTTL', key) < 0 then redis.call('PEXPIRE', key, integer(BUDGET_MS)) end
+    end
+  end
+end
+for _ = 1, number() do close_budget(argument()) end
+for _ = 1, number() do
+  local id, per_minute, share = argument(), number(), number()
+  local level, updated = 0, now
+  if redis.call('EXISTS', root .. 'bucket:' .. id) == 1 then level, updated = level_of(id, per_minute) end
+  set_level(id, per_minute, math.min(per_minute * PARTS - 1, level + share), updated)
+end
+return { 1 }

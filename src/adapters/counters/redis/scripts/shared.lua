@@ -1,0 +1,101 @@
+-- Comes before every other script.
+--
+-- KEYS[1]  hash: generation, run_id of the server, ready_at, last fence
+-- KEYS[2]  start of the names of all other keys; contains the generation
+-- ARGV[1]  generation that the caller knows
+-- ARGV[2]  time in milliseconds, or '' for the time of this server
+--
+-- <root>owners         sorted set: owner, end of its lease
+-- <root>held:<owner>   hash: admission, what it holds as JSON {c: counters, b: [[budget, reserved]], x: chargeable budgets}
+-- <root>running        hash: concurrency counter, running requests
+-- <root>bucket:<id>    '<level> <time>'; absent: full. Levels count sixty-thousandths, see domain/token-bucket.ts
+-- <root>budget:<id>    hash: open, fence, spent, reserved
+local meta, root = KEYS[1], KEYS[2]
+local now = tonumber(ARGV[2])
+if now == nil then
+  local time = redis.call('TIME')
+  now = time[1] * 1000 + math.floor(time[2] / 1000)
+end
+
+local PARTS = 60000
+local DAY_MS = 86400000
+-- Longer than the month of a budget.
+local BUDGET_MS = 40 * DAY_MS
+
+local position = 2
+local function argument()
+  position = position + 1
+  return ARGV[position]
+end
+local function number()
+  return tonumber(argument())
+end
+
+-- Lua would write large numbers with an exponent.
+local function integer(value)
+  return string.format('%.0f', value)
+end
+
+-- The data was lost or belongs to an earlier run of the server: the caller has to join again.
+local function is_lost()
+  return redis.call('HGET', meta, 'generation') ~= ARGV[1]
+end
+
+local function extend_lease(owner, lease_ms)
+  redis.call('ZADD', root .. 'owners', 'GT', integer(now + lease_ms), owner)
+end
+
+local function next_fence()
+  return redis.call('HINCRBY', meta, 'fence', 1)
+end
+
+local function level_of(id, per_minute)
+  local capacity = per_minute * PARTS
+  local stored = redis.call('GET', root .. 'bucket:' .. id)
+  if not stored then return capacity, now end
+  local level, updated = string.match(stored, '^(%S+) (%S+)$')
+  level, updated = tonumber(level), tonumber(updated)
+  return math.min(capacity, level + math.max(0, now - updated) * per_minute), math.max(now, updated)
+end
+
+local function set_level(id, per_minute, level, updated)
+  local key, missing = root .. 'bucket:' .. id, per_minute * PARTS - level
+  if missing <= 0 then
+    redis.call('DEL', key)
+  else
+    local ttl = math.ceil(missing / per_minute) + 1000
+    redis.call('SET', key, integer(level) .. ' ' .. integer(updated), 'PX', integer(ttl))
+  end
+end
+
+local function add_running(id, change)
+  if redis.call('HINCRBY', root .. 'running', id, change) <= 0 then redis.call('HDEL', root .. 'running', id) end
+end
+
+local function add_reserved(id, nano_usd)
+  local key = root .. 'budget:' .. id
+  if redis.call('EXISTS', key) == 1 then redis.call('HINCRBY', key, 'reserved', integer(nano_usd)) end
+end
+
+local function close_budget(id)
+  local key = root .. 'budget:' .. id
+  if redis.call('EXISTS', key) == 1 then redis.call('HSET', key, 'open', '0', 'fence', next_fence()) end
+end
+
+-- Gives back what an owner holds. Whether its requests were billed is known to the ledger only, so their budgets are closed.
+local function end_owner(owner)
+  local key = root .. 'held:' .. owner
+  local held = redis.call('HGETALL', key)
+  for index = 2, #held, 2 do
+    local admission = cjson.decode(held[index])
+    for _, id in ipairs(admission.c) do add_running(id, -1) end
+    for _, budget in ipairs(admission.b) do add_reserved(budget[1], -budget[2]) end
+    for _, id in ipairs(admission.x) do close_budget(id) end
+  end
+  redis.call('DEL', key)
+  redis.call('ZREM', root .. 'owners', owner)
+end
+
+local function end_expired_owners()
+  for _, owner in ipairs(redis.call('ZRANGEBYSCORE', root .. 'owners', '-inf', integer(now))) do end_owner(owner) end
+end

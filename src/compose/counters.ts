@@ -1,0 +1,48 @@
+import { createMemoryCounters } from '../adapters/counters/memory.ts';
+import { openRedisCounters } from '../adapters/counters/redis/counters.ts';
+import type { ResolvedConfig } from '../config/load.ts';
+import { createCountersMetrics } from '../metrics/counters-metrics.ts';
+import type { Metrics } from '../metrics/metrics.ts';
+import type { Counters } from '../ports/counters.ts';
+import type { Logger } from '../ports/logger.ts';
+import type { ProcessIdentity } from '../ports/process-identity.ts';
+import { systemClock as clock } from '../runtime/clock.ts';
+
+export interface CountersParts {
+  counters: Counters;
+  /** What the operator should know while requests are still answered. */
+  degraded(): string[];
+  closeCounters(): Promise<void>;
+}
+
+export interface CountersOptions {
+  config: ResolvedConfig;
+  identity: ProcessIdentity;
+  metrics: Metrics;
+  logger: Logger;
+}
+
+/** Limits and budgets: in this process, or in Redis for all servers together. */
+export async function openCounters({ config, identity, metrics, logger }: CountersOptions): Promise<CountersParts> {
+  if (config.counters === undefined) {
+    return { counters: createMemoryCounters(), degraded: () => [], closeCounters: async () => {} };
+  }
+  const counters = await openRedisCounters({
+    url: config.counters,
+    owner: identity.ownerId,
+    leaseMs: identity.leaseMs,
+    now: clock.now,
+    onChange({ shared, replicas, error }) {
+      if (shared) logger.info({ replicas }, 'Redis answers again, limits are shared by all servers');
+      else logger.warn({ err: error, replicas }, "Redis does not answer, enforcing this server's share of every limit");
+    },
+    onWarning: (text) => logger.warn({}, text),
+  });
+  createCountersMetrics(metrics.registry, counters.status);
+  return {
+    counters,
+    degraded: () =>
+      counters.status().shared ? [] : ['Redis does not answer: this server enforces its share of every limit'],
+    closeCounters: counters.close,
+  };
+}

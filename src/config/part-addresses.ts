@@ -1,0 +1,34 @@
+import type { Config } from './schema.ts';
+
+type Locate = (path: readonly string[]) => string;
+
+interface PartAddress {
+  name: 'store' | 'counters';
+  isValid(text: string): boolean;
+  example: string;
+}
+
+const ADDRESSES: readonly PartAddress[] = [
+  {
+    name: 'store',
+    isValid: (text) => /^postgres(ql)?:\/\/./.test(text) && URL.canParse(text),
+    example: 'postgres://user:password@127.0.0.1:5432/baobab',
+  },
+  {
+    name: 'counters',
+    isValid: (text) =>
+      /^rediss?:\/\/([^@/]*@)?[^/?@,]+(\/\d*)?(\?.*)?$/.test(text) ||
+      /^rediss?\+sentinel:\/\/([^@/]*@)?[^/?@]+\/[^/?]+(\/\d*)?(\?.*)?$/.test(text),
+    example: 'redis://:password@127.0.0.1:6379 or redis+sentinel://host1:26379,host2:26379/mymaster',
+  },
+];
+
+/** Addresses of the parts that servers share. Messages do not repeat them: they may contain a password. */
+export function partAddressProblems(values: unknown, locate: Locate): string[] {
+  const settings = values as Partial<Config>;
+  return ADDRESSES.flatMap(({ name, isValid, example }) => {
+    const text = settings[name];
+    if (typeof text !== 'string' || isValid(text)) return [];
+    return [`${locate([name])}: ${name}: must be an address such as ${example}`];
+  });
+}
