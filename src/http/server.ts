@@ -91,6 +91,11 @@ export async function createServer(dependencies: ServerDependencies): Promise<Fa
   }).withTypeProvider<TypeBoxTypeProvider>();
 
   const connections = watchConnections(server.server, settings);
+  // With the host localhost, Fastify opens a second listener of its own.
+  server.addHook('onRequest', (request, _reply, done) => {
+    connections.track(request.raw.socket);
+    done();
+  });
   server.addHook('preClose', async () => connections.drain());
   if (certificate !== undefined) {
     const watch = watchCertificate(server.server as unknown as TlsServer, { files: certificate, logger });
@@ -109,7 +114,7 @@ export async function createServer(dependencies: ServerDependencies): Promise<Fa
     idempotency: dependencies.idempotency,
     inference: dependencies.inference,
   });
-  await server.register(largeAnswers);
+  await server.register(largeAnswers, settings);
   await server.register(swagger, openApi(dependencies.version));
   server.setNotFoundHandler(notFound);
   await registerRoutes(server, dependencies);
