@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { type IncomingMessage, request } from 'node:http';
 import { networkInterfaces } from 'node:os';
 import { expect, it } from 'vitest';
 import { type HttpBed, startHttpBed } from './bed.ts';
@@ -24,9 +26,37 @@ it('shows metrics to programs on this machine only by default', async () => {
     ['x-forwarded-for', '203.0.113.9'],
     ['forwarded', 'for=203.0.113.9'],
     ['via', '1.1 proxy'],
+    ['x-forwarded-proto', 'https'],
+    ['x-forwarded-server', 'proxy'],
+    ['x-original-forwarded-for', '203.0.113.9'],
+    ['x-real-ip', '203.0.113.9'],
+    ['true-client-ip', '203.0.113.9'],
+    ['cf-connecting-ip', '203.0.113.9'],
+    ['cdn-loop', 'cloudflare'],
+    ['x-amzn-trace-id', 'Root=1'],
   ] as const) {
     expect([name, await status(bed, { [name]: value })]).toEqual([name, 404]);
   }
+});
+
+it('hides metrics from a proxy on this machine that only keeps the name of the host', async () => {
+  await using bed = await startHttpBed();
+  const statusFor = async (host: string) => {
+    const sent = request(new URL('/metrics', bed.address), { headers: { host } });
+    sent.end();
+    const [answer] = (await once(sent, 'response')) as [IncomingMessage];
+    answer.resume();
+    return answer.statusCode;
+  };
+  const hosts = [
+    'localhost',
+    'LOCALHOST:8080',
+    '127.0.0.1:8080',
+    '[::1]:8080',
+    'api.example.org',
+    'localhost.example.org',
+  ];
+  expect(await Promise.all(hosts.map(statusFor))).toEqual([200, 200, 200, 200, 404, 404]);
 });
 
 it('shows metrics to everyone if they are public', async () => {

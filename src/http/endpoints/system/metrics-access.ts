@@ -7,15 +7,27 @@ export interface MetricsAccessSettings {
   metricsToken?: string | undefined;
 }
 
-const PROXY_HEADERS = ['forwarded', 'x-forwarded-for', 'x-forwarded-host', 'x-real-ip', 'via'];
+/** Headers that proxies and content delivery networks add. */
+const PROXY_HEADER =
+  /^(forwarded|via|cdn-loop|true-client-ip|client-ip|fastly-client-ip|fly-client-ip|remote-addr|x-(forwarded|original|real|client|cluster|envoy|amzn|azure|akamai|vercel|appengine|cloud-trace)($|-).*|cf-.*)$/;
 
 const isLoopback = (address = ''): boolean => /^(::1$|127\.|::ffff:127\.)/.test(address);
 
+/** `localhost` or a loopback address, with or without a port. */
+const isLoopbackHost = (host = ''): boolean => /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?$/i.test(host);
+
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
 
-/** Whether the request was sent by a program on this machine, not by a proxy on it that serves others. */
+/**
+ * Whether a program on this machine sent the request for itself. Proxies on this machine usually keep the client's Host or add a
+ * header. One that does neither cannot be told apart.
+ */
 function isLocal({ headers, socket }: FastifyRequest): boolean {
-  return isLoopback(socket.remoteAddress) && PROXY_HEADERS.every((name) => headers[name] === undefined);
+  return (
+    isLoopback(socket.remoteAddress) &&
+    isLoopbackHost(headers.host) &&
+    !Object.keys(headers).some((name) => PROXY_HEADER.test(name))
+  );
 }
 
 /** Decides who may read `/metrics`: with a token only those who send it, otherwise programs on this machine or everyone. */
