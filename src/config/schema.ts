@@ -111,7 +111,11 @@ export const ConfigSchema = Type.Object(
         headersTimeoutMs: count(15_000, 'A client must send its head within this time', 100),
         requestTimeoutMs: count(300_000, 'A client must send its whole request within this time', 100),
         keepAliveTimeoutMs: count(75_000, 'Close idle connections after this time'),
-        writeTimeoutMs: count(30_000, 'Close a connection whose client reads less than 256 kB of its answer in this time', 100),
+        writeTimeoutMs: count(
+          30_000,
+          'Close a connection whose client reads less than 256 kB of its answer in this time',
+          100,
+        ),
         drainTimeoutMs: count(30_000, 'Time for running requests at shutdown'),
         trustedProxies: Type.Array(Type.String(), {
           default: [],
