@@ -2,6 +2,7 @@ import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
 import { call, setCsrfToken } from '../api/client.ts';
 import type { Session } from '../api/types.ts';
+import { texts } from '../texts/en.ts';
 import { usePlace } from './router.ts';
 
 export const SessionContext = createContext<Session | undefined>(undefined);
@@ -40,3 +41,7 @@ export function useAccountFilter(): string | undefined {
   const { search } = usePlace();
   return may(session, 'admin') ? (search.get('account') ?? ALL_ACCOUNTS) : undefined;
 }
+
+/** Files and batches belong to the account of the key, also for operators who look at others. */
+export const ownAccount = (about: string, session: Session): string =>
+  may(session, 'admin') ? `${about} ${texts.nav.ofAccount(session.account.name)}` : about;

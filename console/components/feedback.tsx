@@ -54,8 +54,15 @@ export function Empty({ icon, title, children, action }: EmptyProps) {
   );
 }
 
-export function Meter({ share, label }: { share: number; label: string }) {
-  const tone = share >= 1 ? 'meter meter-bad' : share >= 0.8 ? 'meter meter-warn' : 'meter';
+export interface MeterProps {
+  share: number;
+  label: string;
+  /** Progress of work: full is good. Otherwise it is a budget, and full is bad. */
+  progress?: boolean;
+}
+
+export function Meter({ share, label, progress = false }: MeterProps) {
+  const tone = progress || share < 0.8 ? 'meter' : share >= 1 ? 'meter meter-bad' : 'meter meter-warn';
   const width = `${Math.min(100, Math.max(share > 0 ? 1 : 0, share * 100))}%`;
   return (
     <div class={tone}>

@@ -20,6 +20,9 @@ export function Dialog({ class: name, labelledBy, label, onClose, children }: Di
     const dialog = element.current;
     if (!dialog) return;
     dialog.showModal();
+    // The browser would take the first button. A form starts at its first field, everything else at its title.
+    const field = dialog.querySelector<HTMLElement>('form input, [role=combobox], .modal-body input');
+    (field ?? dialog.querySelector<HTMLElement>('h2'))?.focus();
     return () => dialog.close();
   }, []);
   useEffect(() => {
@@ -65,7 +68,9 @@ export function Sheet({ title, about, foot, onClose, children }: SheetProps) {
     <Dialog class="sheet" labelledBy={id} onClose={onClose}>
       <header class="sheet-head">
         <div class="grow">
-          <h2 id={id}>{title}</h2>
+          <h2 id={id} tabIndex={-1}>
+            {title}
+          </h2>
           {about && <div class="muted small">{about}</div>}
         </div>
         <Button tone="quiet" icon="close" label={texts.common.close} onClick={onClose} />
@@ -88,7 +93,9 @@ export function Modal({ title, foot, onClose, children }: ModalProps) {
   return (
     <Dialog class="modal" labelledBy={id} onClose={onClose}>
       <div class="modal-body">
-        <h2 id={id}>{title}</h2>
+        <h2 id={id} tabIndex={-1}>
+          {title}
+        </h2>
         {children}
         <div class="modal-foot">{foot}</div>
       </div>

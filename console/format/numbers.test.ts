@@ -4,7 +4,7 @@ import { bytes, compact, full, money, moneyExact, percent } from './numbers.ts';
 describe('numbers', () => {
   it('shortens from ten thousand on', () => {
     expect([0, 7.25, 999, 1234, 9999, 12_345, 1_234_567, 2e9].map(compact)).toEqual([
-      ...['0', '7.25', '999', '1,230', '10,000', '12.3 k', '1.23 M', '2 B'],
+      ...['0', '7.25', '999', '1,234', '9,999', '12.3 k', '1.23 M', '2 B'],
     ]);
   });
 

@@ -12,7 +12,7 @@ const SMALLEST_SHORTENED = 1e4;
 /** 1 234 567 as "1.23 M". Numbers under ten thousand stay exact. */
 export function compact(value: number): string {
   const size = Math.abs(value);
-  if (size < SMALLEST_SHORTENED) return short.format(size < 1000 ? value : Math.round(value));
+  if (size < SMALLEST_SHORTENED) return size < 1000 ? short.format(value) : full(Math.round(value));
   for (const [step, suffix] of STEPS) {
     if (size >= step || step === SMALLEST_SHORTENED) {
       const divisor = step === SMALLEST_SHORTENED ? 1e3 : step;

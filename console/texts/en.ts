@@ -1,4 +1,8 @@
-/** Every text of the console. A translation is a file beside this one with the same shape. */
+import { engines, models } from './en/models.ts';
+import { accounts, system } from './en/operators.ts';
+import { batches, files } from './en/storage.ts';
+
+/** Every text of the console. A translation has the same shape: copy this file and its folder. */
 export const texts = {
   product: 'Baobab',
   errors: {
@@ -66,6 +70,7 @@ export const texts = {
     find: 'Find',
     account: 'Account',
     allAccounts: 'All accounts',
+    ofAccount: (name: string) => `Of the account ${name}.`,
     signOut: 'Sign out',
     healthy: 'Healthy',
     unhealthy: 'Not ready',
@@ -245,6 +250,10 @@ export const texts = {
     key: 'Key',
     region: 'Region',
     findId: 'Request id',
+    anyModel: 'Any model',
+    anyEndpoint: 'Any endpoint',
+    older: 'Show older',
+    shown: (count: string) => `${count} shown`,
     emptyTitle: 'No requests yet',
     emptyText: 'Send one with a key of this account. It shows up here as soon as it ends.',
     detail: 'Request',
@@ -278,6 +287,12 @@ export const texts = {
       504: 'The engine took too long.',
     } as Record<number, string>,
   },
+  models,
+  engines,
+  files,
+  batches,
+  accounts,
+  system,
   playground: {
     title: 'Playground',
     open: 'Open the playground',

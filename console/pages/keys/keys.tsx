@@ -1,39 +1,21 @@
 import { useState } from 'preact/hooks';
-import { useAccounts, useKeys, useUsage } from '../../api/queries.ts';
+import { useAccounts, useKeys } from '../../api/queries.ts';
 import type { Key, NewKey } from '../../api/types.ts';
-import { type Range, useNow } from '../../app/range.ts';
+import { useNow } from '../../app/range.ts';
 import { changeSearch, useParameter, usePlace } from '../../app/router.ts';
 import { may, useAccountFilter, useSession } from '../../app/session.ts';
-import { groupTotals } from '../../charts/grouping.ts';
 import { Button, optionsOf, Segments } from '../../components/controls.tsx';
 import { Empty, Failure } from '../../components/feedback.tsx';
 import { Page } from '../../components/page.tsx';
 import { type Column, Table, TableSkeleton } from '../../components/table.tsx';
 import { full, money, moneyExact } from '../../format/numbers.ts';
 import { ago, date, dateTime } from '../../format/times.ts';
-import { bucketStart } from '../../format/zones.ts';
 import { texts } from '../../texts/en.ts';
+import { useMonthlySpend } from '../monthly-spend.ts';
 import { CreateKey } from './create-key.tsx';
 import { KeyDetail } from './key-detail.tsx';
 import { KeyModels, KeyRights, KeyStatus, keyState } from './key-parts.tsx';
 import { SecretSheet } from './secret-sheet.tsx';
-
-/** Spend of each key in this calendar month, UTC, like its budget. */
-function useKeySpend(): Map<string, number> {
-  const now = useNow();
-  const start = bucketStart(now, 'month', 'UTC');
-  const month: Range = {
-    name: 'month',
-    fromMs: start,
-    toMs: now,
-    start: new Date(start).toISOString(),
-    end: undefined,
-    zone: 'UTC',
-    bucket: 'month',
-  };
-  const usage = useUsage(month, 'month', { groupBy: 'key' }, may(useSession(), 'usage'));
-  return new Map(groupTotals(usage.data?.buckets ?? [], 'key').map(({ id, cost_usd }) => [id, cost_usd]));
-}
 
 export default function Keys() {
   const session = useSession();
@@ -41,7 +23,7 @@ export default function Keys() {
   const keys = useKeys();
   const accounts = useAccounts();
   const account = useAccountFilter();
-  const spend = useKeySpend();
+  const spend = useMonthlySpend('key');
   const now = useNow();
   const [show, setShow] = useParameter('show', 'active');
   const [find, setFind] = useParameter('find');

@@ -1,0 +1,30 @@
+import { texts } from '../texts/en.ts';
+import { ApiFailure, unsafeHeaders } from './client.ts';
+import type { StoredFile } from './types.ts';
+
+export type Purpose = 'batch' | 'transcription';
+
+/** fetch reports no progress of an upload, so this uses the older interface. */
+export function upload(file: File, purpose: Purpose, onProgress: (share: number) => void): Promise<StoredFile> {
+  const form = new FormData();
+  // The purpose comes first: the server reads the form as a stream.
+  form.set('purpose', purpose);
+  form.set('file', file);
+  return new Promise((resolve, reject) => {
+    const request = new XMLHttpRequest();
+    request.open('POST', '/v1/files');
+    for (const [name, value] of Object.entries(unsafeHeaders())) request.setRequestHeader(name, value);
+    request.responseType = 'json';
+    request.upload.onprogress = ({ loaded, total }) => onProgress(total > 0 ? loaded / total : 0);
+    request.onerror = () => reject(new ApiFailure(0, texts.errors.unreachable));
+    request.onload = () => {
+      if (request.status === 200) return resolve(request.response as StoredFile);
+      const message = (request.response as { error?: { message?: string } } | null)?.error?.message;
+      reject(new ApiFailure(request.status, message ?? texts.errors.status(request.status)));
+    };
+    request.send(form);
+  });
+}
+
+export const purposeOf = (file: File): Purpose =>
+  /\.(jsonl|ndjson|json)$/i.test(file.name) ? 'batch' : 'transcription';

@@ -1,0 +1,60 @@
+import type { ApiFailure } from '../../api/client.ts';
+import type { Account } from '../../api/types.ts';
+import { TextField } from '../../components/controls.tsx';
+import { texts } from '../../texts/en.ts';
+import { emptyLimits, LimitFields, type Limits, limitsOf, limitsToWire } from '../keys/limit-fields.tsx';
+
+export interface AccountDraft {
+  limits: Limits;
+  retentionDays: string;
+  zeroRetention: boolean;
+}
+
+export const emptyDraft: AccountDraft = { limits: emptyLimits, retentionDays: '', zeroRetention: false };
+
+export const draftOf = (account: Account): AccountDraft => ({
+  limits: limitsOf(account),
+  retentionDays: account.file_retention_days === null ? '' : String(account.file_retention_days),
+  zeroRetention: account.zero_retention,
+});
+
+export const draftToWire = ({ limits, retentionDays, zeroRetention }: AccountDraft) => ({
+  ...limitsToWire(limits),
+  file_retention_days: retentionDays.trim() === '' ? null : Number(retentionDays),
+  zero_retention: zeroRetention,
+});
+
+export interface AccountFieldsProps {
+  draft: AccountDraft;
+  onChange: (draft: AccountDraft) => void;
+  error?: ApiFailure | undefined;
+}
+
+export function AccountFields({ draft, onChange, error }: AccountFieldsProps) {
+  const { accounts } = texts;
+  return (
+    <>
+      <LimitFields limits={draft.limits} onChange={(limits) => onChange({ ...draft, limits })} error={error} />
+      <TextField
+        label={accounts.retention}
+        hint={accounts.retentionHint}
+        type="number"
+        min={1}
+        error={error?.param === 'file_retention_days' ? error.message : undefined}
+        value={draft.retentionDays}
+        onValue={(retentionDays) => onChange({ ...draft, retentionDays })}
+      />
+      <label class="check">
+        <input
+          type="checkbox"
+          checked={draft.zeroRetention}
+          onChange={(event) => onChange({ ...draft, zeroRetention: event.currentTarget.checked })}
+        />
+        <span>
+          {accounts.zeroRetention}
+          <span class="field-hint"> {accounts.zeroRetentionHint}</span>
+        </span>
+      </label>
+    </>
+  );
+}

@@ -1,0 +1,154 @@
+import { useState } from 'preact/hooks';
+import { ApiFailure, call } from '../../api/client.ts';
+import type { Account } from '../../api/types.ts';
+import { queryClient } from '../../app/query.ts';
+import { href } from '../../app/router.ts';
+import { Button, Copyable, LinkButton, TextField } from '../../components/controls.tsx';
+import { Meter, toast, toastFailure } from '../../components/feedback.tsx';
+import { Modal, Sheet } from '../../components/overlay.tsx';
+import { money, moneyExact } from '../../format/numbers.ts';
+import { dateTime } from '../../format/times.ts';
+import { texts } from '../../texts/en.ts';
+import { type AccountDraft, AccountFields, draftOf, draftToWire } from './account-fields.tsx';
+import { AccountStatus } from './accounts.tsx';
+
+export interface AccountSheetProps {
+  account: Account;
+  spend: number;
+  onClose: () => void;
+}
+
+const refresh = () => queryClient.invalidateQueries({ queryKey: ['accounts'] });
+
+export function AccountSheet({ account, spend, onClose }: AccountSheetProps) {
+  const [draft, setDraft] = useState<AccountDraft>(draftOf(account));
+  const [error, setError] = useState<ApiFailure>();
+  const [removing, setRemoving] = useState(false);
+  const { accounts } = texts;
+  const path = `/v1/admin/accounts/${account.id}`;
+  const changed = JSON.stringify(draft) !== JSON.stringify(draftOf(account));
+
+  const change = async (body: object) => {
+    await call(path, { method: 'POST', body });
+    await refresh();
+  };
+  const save = async () => {
+    const before = draftOf(account);
+    setError(undefined);
+    try {
+      await change(draftToWire(draft));
+      const undo = () => {
+        setDraft(before);
+        change(draftToWire(before)).catch(toastFailure);
+      };
+      toast(accounts.saved(account.name), { action: { label: texts.common.undo, run: undo } });
+    } catch (failure) {
+      if (failure instanceof ApiFailure) setError(failure);
+      else toastFailure(failure);
+    }
+  };
+  // Suspending can be undone, so it offers that instead of a question.
+  const setSuspended = async (suspended: boolean) => {
+    try {
+      await call(`${path}/${suspended ? 'suspend' : 'resume'}`, { method: 'POST' });
+      await refresh();
+      toast(
+        suspended ? accounts.suspended(account.name) : accounts.resumed(account.name),
+        suspended ? { action: { label: texts.common.undo, run: () => void setSuspended(false) } } : {},
+      );
+    } catch (failure) {
+      toastFailure(failure);
+    }
+  };
+  const budget = account.monthly_budget_usd;
+  const deleted = account.status === 'deleted';
+  return (
+    <Sheet
+      title={account.name}
+      about={<Copyable text={account.id} />}
+      onClose={onClose}
+      {...(deleted
+        ? {}
+        : {
+            foot: (
+              <>
+                <Button tone="danger" icon="trash" onClick={() => setRemoving(true)}>
+                  {accounts.remove}
+                </Button>
+                <Button onClick={() => void setSuspended(account.status === 'active')}>
+                  {account.status === 'active' ? accounts.suspend : accounts.resume}
+                </Button>
+                <Button tone="primary" disabled={!changed} onClick={() => void save()}>
+                  {texts.common.save}
+                </Button>
+              </>
+            ),
+          })}
+    >
+      <div class="stack">
+        <dl class="details numbers">
+          <dt>{accounts.columns.status}</dt>
+          <dd>
+            <AccountStatus account={account} />
+          </dd>
+          <dt>{accounts.columns.created}</dt>
+          <dd>{dateTime(account.created_at, 'UTC')} UTC</dd>
+          <dt>{accounts.columns.spend}</dt>
+          <dd class="mono">
+            {moneyExact(spend)}
+            {budget !== null && ` ${texts.common.of} ${money(budget)}`}
+          </dd>
+          {account.aliases.length > 0 && (
+            <>
+              <dt>{accounts.aliases}</dt>
+              <dd>{account.aliases.map(({ name, model }) => `${name} → ${model}`).join(', ')}</dd>
+            </>
+          )}
+        </dl>
+        {budget !== null && <Meter share={budget > 0 ? spend / budget : 1} label={texts.keys.budget} />}
+        <div class="row row-wrap">
+          <LinkButton size="small" icon="usage" href={href('/usage', { account: account.id })}>
+            {accounts.usageOf}
+          </LinkButton>
+          <LinkButton size="small" icon="keys" href={href('/keys', { account: account.id })}>
+            {accounts.keysOf}
+          </LinkButton>
+        </div>
+        {!deleted && <AccountFields draft={draft} onChange={setDraft} error={error} />}
+      </div>
+      {removing && <RemoveAccount account={account} path={path} onClose={() => setRemoving(false)} />}
+    </Sheet>
+  );
+}
+
+function RemoveAccount({ account, path, onClose }: { account: Account; path: string; onClose: () => void }) {
+  const [typed, setTyped] = useState('');
+  const { accounts } = texts;
+  const remove = async () => {
+    try {
+      await call(path, { method: 'DELETE' });
+      await refresh();
+      toast(accounts.removed(account.name));
+    } catch (error) {
+      toastFailure(error);
+    }
+    onClose();
+  };
+  return (
+    <Modal
+      title={accounts.removeTitle(account.name)}
+      onClose={onClose}
+      foot={
+        <>
+          <Button onClick={onClose}>{texts.common.cancel}</Button>
+          <Button tone="danger-filled" disabled={typed !== account.name} onClick={() => void remove()}>
+            {accounts.remove}
+          </Button>
+        </>
+      }
+    >
+      <p>{accounts.removeText}</p>
+      <TextField label={accounts.removeConfirm(account.name)} value={typed} onValue={setTyped} />
+    </Modal>
+  );
+}

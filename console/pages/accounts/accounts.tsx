@@ -1,0 +1,141 @@
+import { useAccounts, useKeys } from '../../api/queries.ts';
+import type { Account } from '../../api/types.ts';
+import { useNow } from '../../app/range.ts';
+import { changeSearch, useParameter, usePlace } from '../../app/router.ts';
+import { Button, optionsOf, Segments } from '../../components/controls.tsx';
+import { Badge, Empty, Failure } from '../../components/feedback.tsx';
+import { Page } from '../../components/page.tsx';
+import { Table, TableSkeleton } from '../../components/table.tsx';
+import { compact, full, money, moneyExact } from '../../format/numbers.ts';
+import { ago, dateTime } from '../../format/times.ts';
+import { texts } from '../../texts/en.ts';
+import { useMonthlySpend } from '../monthly-spend.ts';
+import { AccountSheet } from './account-sheet.tsx';
+import { CreateAccount } from './create-account.tsx';
+
+const TONES = { active: 'good', suspended: 'warn', deleted: 'bad' } as const;
+
+export function AccountStatus({ account: { status } }: { account: Account }) {
+  return <Badge tone={TONES[status]}>{texts.accounts.statuses[status]}</Badge>;
+}
+
+export default function Accounts() {
+  const { search } = usePlace();
+  const accounts = useAccounts();
+  const keys = useKeys();
+  const spend = useMonthlySpend('account');
+  const now = useNow();
+  const [show, setShow] = useParameter('show', 'current');
+  const all = accounts.data?.data ?? [];
+  const rows = all.filter(({ status }) => (status === 'deleted') === (show === 'deleted'));
+  const open = all.find(({ id }) => id === search.get('open'));
+  const keyCount = (id: string) =>
+    (keys.data?.data ?? []).filter((key) => key.account_id === id && key.revoked_at === null).length;
+  const limit = (value: number | null) => (value === null ? '–' : compact(value));
+  const { columns } = texts.accounts;
+  return (
+    <Page
+      title={texts.accounts.title}
+      about={texts.accounts.about}
+      action={
+        <Button tone="primary" icon="plus" onClick={() => changeSearch({ new: 'account' })}>
+          {texts.accounts.create}
+        </Button>
+      }
+      filters={
+        <Segments label={columns.status} options={optionsOf(texts.accounts.show)} value={show} onValue={setShow} />
+      }
+    >
+      {accounts.isError && !accounts.data && <Failure error={accounts.error} onRetry={() => void accounts.refetch()} />}
+      {accounts.isPending && <TableSkeleton />}
+      {accounts.data && rows.length === 0 && (
+        <Empty icon="accounts" title={texts.accounts.emptyTitle}>
+          <p>{texts.accounts.emptyText}</p>
+        </Empty>
+      )}
+      {rows.length > 0 && (
+        <Table
+          label={texts.accounts.title}
+          rows={rows}
+          rowKey={({ id }) => id}
+          selected={open?.id}
+          onOpen={({ id }) => changeSearch({ open: id })}
+          initialSort="-spend"
+          foot={texts.common.count(full(rows.length))}
+          columns={[
+            {
+              id: 'name',
+              label: columns.name,
+              sortBy: ({ name }) => name.toLowerCase(),
+              cell: ({ id, name }) => (
+                <button type="button" class="row-button" title={id} onClick={() => changeSearch({ open: id })}>
+                  {name}
+                </button>
+              ),
+            },
+            {
+              id: 'status',
+              label: columns.status,
+              sortBy: ({ status }) => status,
+              cell: (account) => <AccountStatus account={account} />,
+            },
+            {
+              id: 'spend',
+              label: columns.spend,
+              number: true,
+              sortBy: ({ id }) => spend.get(id) ?? 0,
+              cell: ({ id, monthly_budget_usd: budget }) => (
+                <span title={moneyExact(spend.get(id) ?? 0)}>
+                  {money(spend.get(id) ?? 0)}
+                  {budget !== null && <span class="muted"> / {money(budget)}</span>}
+                </span>
+              ),
+            },
+            {
+              id: 'keys',
+              label: columns.keys,
+              number: true,
+              wide: true,
+              sortBy: ({ id }) => keyCount(id),
+              cell: ({ id }) => full(keyCount(id)),
+            },
+            {
+              id: 'rpm',
+              label: columns.rpm,
+              number: true,
+              wide: true,
+              sortBy: ({ rpm }) => rpm ?? 0,
+              cell: ({ rpm }) => limit(rpm),
+            },
+            {
+              id: 'tpm',
+              label: columns.tpm,
+              number: true,
+              wide: true,
+              sortBy: ({ tpm }) => tpm ?? 0,
+              cell: ({ tpm }) => limit(tpm),
+            },
+            {
+              id: 'created',
+              label: columns.created,
+              wide: true,
+              sortBy: (account) => account.created_at,
+              cell: (account) => (
+                <span title={dateTime(account.created_at, 'UTC')}>{ago(account.created_at, now)}</span>
+              ),
+            },
+          ]}
+        />
+      )}
+      {search.get('new') === 'account' && <CreateAccount onClose={() => changeSearch({ new: undefined })} />}
+      {open && (
+        <AccountSheet
+          key={open.id}
+          account={open}
+          spend={spend.get(open.id) ?? 0}
+          onClose={() => changeSearch({ open: undefined })}
+        />
+      )}
+    </Page>
+  );
+}

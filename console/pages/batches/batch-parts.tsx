@@ -1,0 +1,33 @@
+import type { Batch } from '../../api/types.ts';
+import { Badge, type BadgeTone, Meter } from '../../components/feedback.tsx';
+import { full } from '../../format/numbers.ts';
+import { texts } from '../../texts/en.ts';
+
+const TONES: Record<string, BadgeTone> = {
+  completed: 'good',
+  failed: 'bad',
+  expired: 'warn',
+  in_progress: 'info',
+  finalizing: 'info',
+};
+
+export const isRunning = ({ status }: Batch): boolean => ['validating', 'in_progress', 'finalizing'].includes(status);
+
+export const endedAt = ({ completed_at, failed_at, cancelled_at }: Batch): number | undefined =>
+  completed_at ?? failed_at ?? cancelled_at ?? undefined;
+
+export function BatchStatus({ batch: { status } }: { batch: Batch }) {
+  return <Badge tone={TONES[status] ?? 'plain'}>{texts.batches.statuses[status] ?? status}</Badge>;
+}
+
+export function BatchProgress({ batch }: { batch: Batch }) {
+  const { total, completed, failed } = batch.request_counts;
+  const done = completed + failed;
+  if (total === 0) return <span class="muted">–</span>;
+  return (
+    <div class="weights">
+      <span class="small numbers">{texts.batches.counts(full(done), full(total))}</span>
+      <Meter progress share={done / total} label={texts.batches.columns.progress} />
+    </div>
+  );
+}

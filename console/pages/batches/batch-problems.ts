@@ -1,0 +1,32 @@
+export interface LineProblem {
+  name: string;
+  code: string;
+  message: string;
+}
+
+interface ErrorLine {
+  custom_id?: string;
+  error?: { code?: string; message?: string } | null;
+  response?: { status_code?: number; body?: { error?: { code?: string; message?: string } } } | null;
+}
+
+/** Reads the error file of a batch: one JSON object a line, perhaps cut off at the end. */
+export function parseProblems(text: string, most: number): LineProblem[] {
+  const problems: LineProblem[] = [];
+  for (const line of text.split('\n')) {
+    if (line.trim() === '') continue;
+    if (problems.length === most) break;
+    try {
+      const { custom_id: name = '–', error, response } = JSON.parse(line) as ErrorLine;
+      const found = error ?? response?.body?.error;
+      problems.push({
+        name,
+        code: found?.code ?? String(response?.status_code ?? ''),
+        message: found?.message ?? '',
+      });
+    } catch {
+      // The last line of a text that was cut.
+    }
+  }
+  return problems;
+}

@@ -1,0 +1,163 @@
+import { useState } from 'preact/hooks';
+import { call, send } from '../../api/client.ts';
+import type { Batch } from '../../api/types.ts';
+import { queryClient, useQuery } from '../../app/query.ts';
+import { Button, Copyable, LinkButton } from '../../components/controls.tsx';
+import { Failure, toast, toastFailure } from '../../components/feedback.tsx';
+import { Modal, Sheet } from '../../components/overlay.tsx';
+import { full } from '../../format/numbers.ts';
+import { dateTime, duration } from '../../format/times.ts';
+import { texts } from '../../texts/en.ts';
+import { BatchProgress, BatchStatus, endedAt, isRunning } from './batch-parts.tsx';
+import { parseProblems } from './batch-problems.ts';
+
+const MOST_PROBLEMS = 200;
+const MOST_BYTES = 500_000;
+
+export function BatchSheet({ batch, onClose }: { batch: Batch; onClose: () => void }) {
+  const [asking, setAsking] = useState(false);
+  const { batches } = texts;
+  const end = endedAt(batch);
+  const time = (seconds: number) => `${dateTime(seconds * 1000, 'UTC')} UTC`;
+  const file = (id: string) => `/v1/files/${id}/content`;
+  return (
+    <Sheet
+      title={batches.columns.id}
+      about={<Copyable text={batch.id} />}
+      onClose={onClose}
+      foot={
+        <>
+          {isRunning(batch) && (
+            <Button tone="danger" icon="stop" onClick={() => setAsking(true)}>
+              {batches.cancel}
+            </Button>
+          )}
+          {batch.error_file_id && (
+            <LinkButton href={file(batch.error_file_id)} icon="download" download={`${batch.id}-errors.jsonl`}>
+              {batches.errors}
+            </LinkButton>
+          )}
+          {batch.output_file_id && (
+            <LinkButton
+              href={file(batch.output_file_id)}
+              icon="download"
+              tone="primary"
+              download={`${batch.id}-results.jsonl`}
+            >
+              {batches.results}
+            </LinkButton>
+          )}
+        </>
+      }
+    >
+      <div class="stack">
+        <BatchProgress batch={batch} />
+        <dl class="details numbers">
+          <dt>{batches.columns.status}</dt>
+          <dd>
+            <BatchStatus batch={batch} />
+          </dd>
+          <dt>{batches.columns.endpoint}</dt>
+          <dd>
+            <code>{batch.endpoint}</code>
+          </dd>
+          <dt>{batches.input}</dt>
+          <dd>
+            <Copyable text={batch.input_file_id} />
+          </dd>
+          <dt>{batches.columns.created}</dt>
+          <dd>{time(batch.created_at)}</dd>
+          {end === undefined ? (
+            <>
+              <dt>{batches.expires}</dt>
+              <dd>{time(batch.expires_at)}</dd>
+            </>
+          ) : (
+            <>
+              <dt>{batches.columns.took}</dt>
+              <dd>{duration((end - batch.created_at) * 1000)}</dd>
+            </>
+          )}
+          {Object.entries(batch.metadata ?? {}).map(([name, value]) => (
+            <div key={name} class="shortcut">
+              <dt>{name}</dt>
+              <dd>{value}</dd>
+            </div>
+          ))}
+        </dl>
+        <Problems batch={batch} />
+      </div>
+      {asking && <CancelBatch batch={batch} onClose={() => setAsking(false)} />}
+    </Sheet>
+  );
+}
+
+/** Problems of the input file, or of single lines from the error file. */
+function Problems({ batch }: { batch: Batch }) {
+  const { batches } = texts;
+  const errorFile = batch.error_file_id;
+  const lines = useQuery({
+    key: ['batch-errors', errorFile],
+    fetch: async (signal) => {
+      const response = await send(`/v1/files/${errorFile}/content`, { signal });
+      return parseProblems((await response.text()).slice(0, MOST_BYTES), MOST_PROBLEMS);
+    },
+    enabled: typeof errorFile === 'string',
+    keep: false,
+  });
+  const input = (batch.errors?.data ?? []).map(({ line, code, message }) => ({
+    name: line === null ? '–' : `${batches.line} ${line}`,
+    code,
+    message,
+  }));
+  const problems = [...input, ...(lines.data ?? [])];
+  if (lines.isError) return <Failure error={lines.error} />;
+  if (problems.length === 0 && isRunning(batch)) return null;
+  return (
+    <section class="stack-tight">
+      <h3>{batches.problems}</h3>
+      {problems.length === 0 && !lines.isFetching && <p class="muted small">{batches.noProblems}</p>}
+      {problems.map(({ name, code, message }, index) => (
+        <div key={index} class="attempt">
+          <div class="spread">
+            <span class="mono strong">{name}</span>
+            <code class="bad">{code}</code>
+          </div>
+          <div class="small">{message}</div>
+        </div>
+      ))}
+      {problems.length >= MOST_PROBLEMS && <p class="muted small">{batches.firstProblems(MOST_PROBLEMS)}</p>}
+    </section>
+  );
+}
+
+function CancelBatch({ batch, onClose }: { batch: Batch; onClose: () => void }) {
+  const { batches } = texts;
+  const { completed, failed, total } = batch.request_counts;
+  const cancel = async () => {
+    try {
+      await call(`/v1/batches/${batch.id}/cancel`, { method: 'POST' });
+      await queryClient.invalidateQueries({ queryKey: ['batches'] });
+      toast(batches.cancelled(batch.id));
+    } catch (error) {
+      toastFailure(error);
+    }
+    onClose();
+  };
+  return (
+    <Modal
+      title={batches.cancelTitle}
+      onClose={onClose}
+      foot={
+        <>
+          <Button onClick={onClose}>{batches.keep}</Button>
+          <Button tone="danger-filled" onClick={() => void cancel()}>
+            {batches.cancel}
+          </Button>
+        </>
+      }
+    >
+      <p>{batches.cancelText(full(completed + failed), full(total))}</p>
+    </Modal>
+  );
+}

@@ -1,0 +1,83 @@
+import { useState } from 'preact/hooks';
+import { call } from '../../api/client.ts';
+import type { Batch, List, StoredFile } from '../../api/types.ts';
+import { queryClient, useQuery } from '../../app/query.ts';
+import { changeSearch, href, usePlace } from '../../app/router.ts';
+import { Button, LinkButton, optionsOf, Select } from '../../components/controls.tsx';
+import { toast } from '../../components/feedback.tsx';
+import { Sheet } from '../../components/overlay.tsx';
+import { bytes } from '../../format/numbers.ts';
+import { texts } from '../../texts/en.ts';
+
+const ENDPOINTS = ['/v1/chat/completions', '/v1/embeddings', '/v1/rerank'];
+
+export function CreateBatch({ onClose }: { onClose: () => void }) {
+  const { search } = usePlace();
+  const files = useQuery<List<StoredFile>>({
+    key: ['files', 'batch'],
+    fetch: (signal) => call('/v1/files', { query: { limit: 100, purpose: 'batch' }, signal }),
+  });
+  const [chosen, setChosen] = useState(search.get('file') ?? '');
+  const [endpoint, setEndpoint] = useState(ENDPOINTS[0] ?? '');
+  const [window, setWindow] = useState('24h');
+  const [error, setError] = useState<string>();
+  const [busy, setBusy] = useState(false);
+  const { batches } = texts;
+  const inputs = files.data?.data ?? [];
+  const input = chosen || inputs[0]?.id || '';
+
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    setBusy(true);
+    setError(undefined);
+    try {
+      const body = { input_file_id: input, endpoint, completion_window: window };
+      const batch = await call<Batch>('/v1/batches', { method: 'POST', body });
+      await queryClient.invalidateQueries({ queryKey: ['batches'] });
+      toast(batches.created(batch.id));
+      changeSearch({ new: undefined, file: undefined, batch: batch.id });
+    } catch (failure) {
+      setError(failure instanceof Error ? failure.message : String(failure));
+      setBusy(false);
+    }
+  };
+  return (
+    <Sheet title={batches.sheetTitle} onClose={onClose}>
+      <form class="stack" onSubmit={submit}>
+        {files.data && inputs.length === 0 ? (
+          <div class="notice row spread">
+            {batches.noInput}
+            <LinkButton href={href('/files')} icon="upload" size="small">
+              {texts.files.upload}
+            </LinkButton>
+          </div>
+        ) : (
+          <Select
+            label={batches.input}
+            options={inputs.map((file) => ({ value: file.id, label: `${file.filename} (${bytes(file.bytes)})` }))}
+            value={input}
+            onValue={setChosen}
+          />
+        )}
+        <Select
+          label={batches.endpoint}
+          options={ENDPOINTS.map((value) => ({ value, label: value }))}
+          value={endpoint}
+          onValue={setEndpoint}
+        />
+        <Select label={batches.window} options={optionsOf(batches.windows)} value={window} onValue={setWindow} />
+        {error && (
+          <p class="notice notice-bad" role="alert">
+            {error}
+          </p>
+        )}
+        <div class="row form-end">
+          <Button onClick={onClose}>{texts.common.cancel}</Button>
+          <Button type="submit" tone="primary" disabled={busy || input === ''}>
+            {batches.create}
+          </Button>
+        </div>
+      </form>
+    </Sheet>
+  );
+}

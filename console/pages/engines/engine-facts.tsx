@@ -1,0 +1,84 @@
+import type { ComponentChildren } from 'preact';
+import type { Engine } from '../../api/types.ts';
+import { useNow } from '../../app/range.ts';
+import { Badge, type BadgeTone } from '../../components/feedback.tsx';
+import { bytes, compact, full } from '../../format/numbers.ts';
+import { ago, duration } from '../../format/times.ts';
+import { texts } from '../../texts/en.ts';
+import { WeightsState } from './weights.tsx';
+
+const TONES: Record<Engine['status'], BadgeTone> = {
+  ready: 'good',
+  loading: 'info',
+  cold: 'plain',
+  unavailable: 'bad',
+};
+
+export function EngineStatus({ engine: { status, reason } }: { engine: Engine }) {
+  return (
+    <span title={reason ?? undefined}>
+      <Badge tone={TONES[status]}>{texts.engines.statuses[status]}</Badge>
+    </span>
+  );
+}
+
+export const speed = ({ tokens_per_second: rate }: Engine): string =>
+  `${compact(rate.input)} / ${compact(rate.output)}`;
+
+export function EngineFacts({ engine }: { engine: Engine }) {
+  const now = useNow();
+  const { engines } = texts;
+  const rows: [string, ComponentChildren][] = [
+    [engines.columns.status, <EngineStatus key="status" engine={engine} />],
+    [engines.columns.driver, engine.driver],
+    ...(engine.reason ? [[engines.reason, engine.reason] as [string, ComponentChildren]] : []),
+    ...(engine.weights
+      ? [
+          [engines.columns.weights, <WeightsState key="weights" weights={engine.weights} />] as [
+            string,
+            ComponentChildren,
+          ],
+        ]
+      : []),
+    ...(engine.processes > 0
+      ? ([
+          [engines.columns.memory, bytes(engine.memory_bytes)],
+          [engines.processes, `${engine.processes} (${engine.process_ids.join(', ')})`],
+          [engines.loaded, engine.loaded_at === null ? '–' : ago(engine.loaded_at, now)],
+          [engines.loadTime, engine.load_ms === null ? '–' : duration(engine.load_ms)],
+        ] as [string, ComponentChildren][])
+      : []),
+    [engines.columns.queue, engines.queueOf(full(engine.in_flight), full(engine.queue_depth))],
+    [engines.columns.speed, speed(engine)],
+  ];
+  return (
+    <>
+      <dl class="details numbers">
+        {rows.map(([label, value]) => (
+          <div key={label} class="shortcut">
+            <dt>{label}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+      </dl>
+      {engine.upstreams.map((upstream) => (
+        <div key={upstream.address} class="attempt">
+          <div class="spread">
+            <span class="mono">{upstream.address}</span>
+            <Badge tone={upstream.healthy ? 'good' : 'bad'}>
+              {upstream.healthy ? engines.healthy : engines.unhealthy}
+            </Badge>
+          </div>
+          <div class="small muted">
+            {upstream.kind} · {upstream.region} · {engines.inFlight(upstream.in_flight, upstream.max_concurrency)}
+            {' · '}
+            {engines.breaker(upstream.breaker)}
+          </div>
+          {(upstream.problem ?? upstream.last_error) && (
+            <div class="small bad">{upstream.problem ?? upstream.last_error}</div>
+          )}
+        </div>
+      ))}
+    </>
+  );
+}

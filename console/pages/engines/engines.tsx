@@ -1,0 +1,157 @@
+import { useEngines } from '../../api/queries.ts';
+import type { Engine } from '../../api/types.ts';
+import { changeSearch, useParameter, usePlace } from '../../app/router.ts';
+import { optionsOf, Segments } from '../../components/controls.tsx';
+import { Empty, Failure } from '../../components/feedback.tsx';
+import { Sheet } from '../../components/overlay.tsx';
+import { Page } from '../../components/page.tsx';
+import { Table, TableSkeleton } from '../../components/table.tsx';
+import { bytes, full } from '../../format/numbers.ts';
+import { texts } from '../../texts/en.ts';
+import { EngineActions } from './engine-actions.tsx';
+import { EngineFacts, EngineStatus, speed } from './engine-facts.tsx';
+import { LiveEngines } from './live-engines.tsx';
+import { WeightsState } from './weights.tsx';
+
+const nameOf = ({ model, version }: Engine) => `${model}@${version}`;
+const ORDER: Engine['status'][] = ['ready', 'loading', 'unavailable', 'cold'];
+
+export default function Engines() {
+  const engines = useEngines();
+  const { search } = usePlace();
+  const [show, setShow] = useParameter('show', 'all');
+  const all = engines.data?.data ?? [];
+  const rows = all.filter(
+    ({ status, processes }) =>
+      show === 'all' || (show === 'running' ? processes > 0 || status === 'loading' : status === 'unavailable'),
+  );
+  const sum = (value: (engine: Engine) => number) => all.reduce((total, engine) => total + value(engine), 0);
+  const open = all.find((engine) => nameOf(engine) === search.get('engine'));
+  const { columns } = texts.engines;
+  const figures: [string, string, string][] = [
+    [
+      texts.engines.loadedNow,
+      full(all.filter(({ status }) => status === 'ready').length),
+      `${texts.common.of} ${full(all.length)}`,
+    ],
+    [columns.memory, bytes(sum((engine) => engine.memory_bytes)), texts.engines.memoryHint],
+    [texts.engines.running, full(sum((engine) => engine.in_flight)), texts.engines.runningHint],
+    [texts.engines.queued, full(sum((engine) => engine.queue_depth)), texts.engines.queuedHint],
+    [
+      texts.engines.upstreams,
+      full(sum((engine) => engine.upstreams.filter(({ healthy }) => healthy).length)),
+      `${texts.common.of} ${full(sum((engine) => engine.upstreams.length))} ${texts.engines.healthy.toLowerCase()}`,
+    ],
+    [
+      texts.engines.problems,
+      full(all.filter(({ status }) => status === 'unavailable').length),
+      texts.engines.problemsHint,
+    ],
+  ];
+  return (
+    <Page
+      title={texts.engines.title}
+      about={texts.engines.about}
+      filters={
+        <Segments label={columns.status} options={optionsOf(texts.engines.show)} value={show} onValue={setShow} />
+      }
+    >
+      <LiveEngines />
+      {engines.isError && !engines.data && <Failure error={engines.error} onRetry={() => void engines.refetch()} />}
+      {engines.isPending && <TableSkeleton />}
+      {engines.data && (
+        <div class="stack">
+          <dl class="figures">
+            {figures.map(([label, value, note]) => (
+              <div key={label} class="figure">
+                <dt>{label}</dt>
+                <dd>{value}</dd>
+                <dd class="figure-note">{note}</dd>
+              </div>
+            ))}
+          </dl>
+          {rows.length === 0 && (
+            <Empty icon="engines" title={texts.engines.emptyTitle}>
+              <p>{texts.engines.emptyText}</p>
+            </Empty>
+          )}
+          {rows.length > 0 && (
+            <Table
+              label={texts.engines.title}
+              rows={rows}
+              rowKey={nameOf}
+              selected={open && nameOf(open)}
+              onOpen={(engine) => changeSearch({ engine: nameOf(engine) })}
+              initialSort="status"
+              columns={[
+                {
+                  id: 'model',
+                  label: columns.model,
+                  sortBy: nameOf,
+                  cell: (engine) => (
+                    <button type="button" class="row-button" onClick={() => changeSearch({ engine: nameOf(engine) })}>
+                      {engine.model}
+                      <span class="muted">@{engine.version}</span>
+                    </button>
+                  ),
+                },
+                {
+                  id: 'status',
+                  label: columns.status,
+                  sortBy: ({ status }) => ORDER.indexOf(status),
+                  cell: (engine) => <EngineStatus engine={engine} />,
+                },
+                {
+                  id: 'driver',
+                  label: columns.driver,
+                  wide: true,
+                  sortBy: ({ driver }) => driver,
+                  cell: ({ driver }) => driver,
+                },
+                {
+                  id: 'weights',
+                  label: columns.weights,
+                  wide: true,
+                  cell: ({ weights, upstreams }) =>
+                    weights ? <WeightsState weights={weights} /> : texts.engines.upstreamsOf(upstreams.length),
+                },
+                {
+                  id: 'memory',
+                  label: columns.memory,
+                  number: true,
+                  sortBy: (engine) => engine.memory_bytes,
+                  cell: (engine) => (engine.memory_bytes > 0 ? bytes(engine.memory_bytes) : '–'),
+                },
+                {
+                  id: 'queue',
+                  label: columns.queue,
+                  number: true,
+                  wide: true,
+                  sortBy: (engine) => engine.queue_depth + engine.in_flight,
+                  cell: (engine) => `${full(engine.in_flight)} / ${full(engine.queue_depth)}`,
+                },
+                {
+                  id: 'speed',
+                  label: columns.speed,
+                  number: true,
+                  wide: true,
+                  sortBy: (engine) => engine.tokens_per_second.output,
+                  cell: (engine) => (engine.processes > 0 || engine.upstreams.length > 0 ? speed(engine) : '–'),
+                },
+                { id: 'actions', label: '', wide: true, cell: (engine) => <EngineActions engine={engine} small /> },
+              ]}
+            />
+          )}
+        </div>
+      )}
+      {open && (
+        <Sheet title={nameOf(open)} onClose={() => changeSearch({ engine: undefined })}>
+          <div class="stack">
+            <EngineFacts engine={open} />
+            <EngineActions engine={open} />
+          </div>
+        </Sheet>
+      )}
+    </Page>
+  );
+}

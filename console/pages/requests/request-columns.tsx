@@ -1,0 +1,90 @@
+import type { RequestEntry } from '../../api/types.ts';
+import { changeSearch } from '../../app/router.ts';
+import { Badge, type BadgeTone } from '../../components/feedback.tsx';
+import type { Column } from '../../components/table.tsx';
+import { compact, full, money, moneyExact } from '../../format/numbers.ts';
+import { dateTime, duration, shortTime } from '../../format/times.ts';
+import { texts } from '../../texts/en.ts';
+
+function statusTone(status: number): BadgeTone {
+  if (status < 400) return 'good';
+  if (status === 499) return 'plain';
+  return status >= 500 ? 'bad' : 'warn';
+}
+
+export function Status({ entry: { status, code } }: { entry: Pick<RequestEntry, 'status' | 'code'> }) {
+  return (
+    <span title={code ?? undefined}>
+      <Badge tone={statusTone(status)}>
+        <span class="mono">{status}</span>
+      </Badge>
+    </span>
+  );
+}
+
+const { columns } = texts.requests;
+
+export function requestColumns(zone: string): Column<RequestEntry>[] {
+  return [
+    {
+      id: 'time',
+      label: `${columns.time} (${zone})`,
+      cell: ({ id, time }) => (
+        <button
+          type="button"
+          class="row-button numbers"
+          title={dateTime(time, zone)}
+          onClick={() => changeSearch({ request: id })}
+        >
+          {shortTime(time, zone)}
+        </button>
+      ),
+    },
+    { id: 'status', label: columns.status, cell: (entry) => <Status entry={entry} /> },
+    {
+      id: 'model',
+      label: columns.model,
+      cell: ({ model, endpoint }) => (
+        <span class="truncate" title={model ?? endpoint}>
+          {model ?? <span class="muted">{texts.requests.noModel}</span>}
+        </span>
+      ),
+    },
+    {
+      id: 'key',
+      label: columns.key,
+      wide: true,
+      cell: ({ key, key_name }) => (
+        <span class="truncate" dir="auto" title={key}>
+          {key_name ?? key}
+        </span>
+      ),
+    },
+    {
+      id: 'tokens',
+      label: columns.tokens,
+      number: true,
+      wide: true,
+      cell: ({ prompt_tokens: prompt, completion_tokens: completion, audio_seconds: audio }) => (
+        <span title={`${full(prompt)} / ${full(completion)}`}>
+          {audio > 0 ? duration(audio * 1000) : `${compact(prompt)} / ${compact(completion)}`}
+        </span>
+      ),
+    },
+    {
+      id: 'cost',
+      label: columns.cost,
+      number: true,
+      cell: ({ cost_usd: cost }) => <span title={moneyExact(cost)}>{money(cost)}</span>,
+    },
+    { id: 'duration', label: columns.duration, number: true, cell: ({ duration_ms: ms }) => duration(ms) },
+    {
+      id: 'first',
+      label: columns.first,
+      number: true,
+      wide: true,
+      cell: ({ first_token_ms: ms }) => (ms === null ? '–' : duration(ms)),
+    },
+    { id: 'region', label: columns.region, wide: true, cell: ({ region }) => region ?? '–' },
+  ];
+}

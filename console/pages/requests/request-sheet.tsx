@@ -1,0 +1,125 @@
+import type { ComponentChildren } from 'preact';
+import { call } from '../../api/client.ts';
+import { useAccounts } from '../../api/queries.ts';
+import type { Attempt, RequestDetail, RequestEntry } from '../../api/types.ts';
+import { useQuery } from '../../app/query.ts';
+import { href } from '../../app/router.ts';
+import { Copyable } from '../../components/controls.tsx';
+import { Badge, Failure } from '../../components/feedback.tsx';
+import { Sheet } from '../../components/overlay.tsx';
+import { Skeleton } from '../../components/page.tsx';
+import { full, moneyExact } from '../../format/numbers.ts';
+import { dateTime, duration } from '../../format/times.ts';
+import { texts } from '../../texts/en.ts';
+import { Status } from './request-columns.tsx';
+
+export interface RequestSheetProps {
+  id: string;
+  /** The row of the list, shown until the detail arrives. */
+  known: RequestEntry | undefined;
+  zone: string;
+  onClose: () => void;
+}
+
+export function RequestSheet({ id, known, zone, onClose }: RequestSheetProps) {
+  const detail = useQuery<RequestDetail>({
+    key: ['request', id],
+    fetch: (signal) => call(`/v1/requests/${encodeURIComponent(id)}`, { signal }),
+    keep: false,
+  });
+  const entry = detail.data ?? known;
+  return (
+    <Sheet title={texts.requests.detail} about={<Copyable text={id} />} onClose={onClose}>
+      <div class="stack">
+        {detail.isError && <Failure error={detail.error} onRetry={() => void detail.refetch()} />}
+        {entry ? <Facts entry={entry} zone={zone} /> : !detail.isError && <Skeleton height={320} />}
+        {detail.data && <Attempts attempts={detail.data.attempts} />}
+      </div>
+    </Sheet>
+  );
+}
+
+function Facts({ entry, zone }: { entry: RequestEntry; zone: string }) {
+  const accounts = useAccounts();
+  const { requests, figures } = texts;
+  const { columns } = requests;
+  const account = accounts.data?.data.find(({ id }) => id === entry.account_id);
+  const why = entry.status >= 400 ? requests.explain[entry.status] : undefined;
+  const rows: [string, ComponentChildren][] = [
+    [columns.status, <Status key="status" entry={entry} />],
+    ...(entry.code ? [[requests.code, <code key="code">{entry.code}</code>] as [string, ComponentChildren]] : []),
+    [columns.time, `${dateTime(entry.time, zone)} ${zone}`],
+    [columns.endpoint, <code key="endpoint">{entry.endpoint}</code>],
+    [
+      columns.model,
+      entry.model ? (
+        <a key="model" href={href('/models', { model: entry.model })}>
+          {entry.model}
+          {entry.version && <span class="muted">@{entry.version}</span>}
+        </a>
+      ) : (
+        requests.noModel
+      ),
+    ],
+    [
+      columns.key,
+      <a key="key" href={href('/keys', { key: entry.key, show: 'all' })}>
+        {entry.key_name ?? entry.key}
+      </a>,
+    ],
+    ...(account ? [[requests.account, account.name] as [string, string]] : []),
+    [columns.region, entry.region ?? '–'],
+    [columns.duration, duration(entry.duration_ms)],
+    [columns.first, entry.first_token_ms === null ? '–' : duration(entry.first_token_ms)],
+    [figures.prompt, full(entry.prompt_tokens)],
+    [requests.cached, full(entry.cache_read_tokens)],
+    [figures.completion, full(entry.completion_tokens)],
+    ...(entry.audio_seconds > 0 ? [[figures.audio, `${full(entry.audio_seconds)} s`] as [string, string]] : []),
+    [columns.cost, moneyExact(entry.cost_usd)],
+  ];
+  return (
+    <>
+      {why && (
+        <div class={entry.status >= 500 ? 'notice notice-bad' : 'notice notice-warn'}>
+          <span class="strong">{requests.why}.</span> {why}
+        </div>
+      )}
+      {entry.replayed && <Badge tone="info">{requests.replayed}</Badge>}
+      <dl class="details numbers">
+        {rows.map(([label, value]) => (
+          <div key={label} class="shortcut">
+            <dt>{label}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+      </dl>
+    </>
+  );
+}
+
+function Attempts({ attempts }: { attempts: Attempt[] }) {
+  const { requests } = texts;
+  return (
+    <section class="stack-tight">
+      <h3>{requests.attempts}</h3>
+      {attempts.length === 0 && <p class="muted small">{requests.attemptsNone}</p>}
+      <ol class="stack-tight">
+        {attempts.map((attempt, index) => (
+          <li key={index} class="attempt">
+            <div class="spread">
+              <span class="mono">{attempt.upstream}</span>
+              <span class="row">
+                <span class="mono small">{duration(attempt.duration_ms)}</span>
+                <Badge tone={attempt.outcome === 'ok' ? 'good' : 'bad'}>{attempt.outcome}</Badge>
+              </span>
+            </div>
+            <div class="small muted">
+              {attempt.region}
+              {attempt.detail && ` · ${attempt.detail}`}
+            </div>
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}

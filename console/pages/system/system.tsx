@@ -1,0 +1,138 @@
+import type { ComponentChildren } from 'preact';
+import { call } from '../../api/client.ts';
+import type { SystemReport } from '../../api/types.ts';
+import { useQuery } from '../../app/query.ts';
+import { useNow } from '../../app/range.ts';
+import { useParameter } from '../../app/router.ts';
+import { Badge, Failure, Meter } from '../../components/feedback.tsx';
+import { Card, Page, Skeleton } from '../../components/page.tsx';
+import { Table } from '../../components/table.tsx';
+import { bytes, full } from '../../format/numbers.ts';
+import { dateTime, duration } from '../../format/times.ts';
+import { texts } from '../../texts/en.ts';
+import { flatten } from './settings.ts';
+
+export default function System() {
+  const system = useQuery<SystemReport>({
+    key: ['system'],
+    fetch: (signal) => call('/v1/admin/system', { signal }),
+    refetchMs: 10_000,
+  });
+  return (
+    <Page title={texts.system.title} about={texts.system.about}>
+      {system.isError && !system.data && <Failure error={system.error} onRetry={() => void system.refetch()} />}
+      {system.isPending && <Skeleton height={420} />}
+      {system.data && <Report report={system.data} />}
+    </Page>
+  );
+}
+
+function Report({ report }: { report: SystemReport }) {
+  const now = useNow();
+  const [find, setFind] = useParameter('find');
+  const { system } = texts;
+  const { runtime, disk } = report;
+  const used = runtime.memory_bytes - runtime.free_memory_bytes;
+  const settings = flatten(report.configuration).filter(({ name }) => name.includes(find.toLowerCase().trim()));
+  return (
+    <div class="stack">
+      <div class="grid-2">
+        <Card
+          title={system.health}
+          aside={<Badge tone={report.ready ? 'good' : 'bad'}>{report.ready ? system.ready : system.notReady}</Badge>}
+        >
+          <div class="stack">
+            {report.reasons.map((reason) => (
+              <p key={reason} class="notice notice-bad">
+                {reason}
+              </p>
+            ))}
+            {disk.low && <p class="notice notice-bad">{system.diskLow}</p>}
+            <div class="stack-tight">
+              <div class="spread small">
+                <span class="muted">{system.memory}</span>
+                <span class="mono">{`${bytes(used)} ${texts.common.of} ${bytes(runtime.memory_bytes)}`}</span>
+              </div>
+              <Meter share={used / runtime.memory_bytes} label={system.memory} />
+            </div>
+            <Facts
+              rows={[
+                [system.process, bytes(runtime.process_memory_bytes)],
+                [system.disk, `${bytes(disk.free_bytes)}, ${system.diskReserve(bytes(disk.reserve_bytes))}`],
+                [
+                  system.uptime,
+                  <span key="uptime" title={dateTime(report.started_at, 'UTC')}>
+                    {duration(now - Date.parse(report.started_at))}
+                  </span>,
+                ],
+              ]}
+            />
+          </div>
+        </Card>
+        <Card title={system.version}>
+          <div class="stack">
+            <Facts
+              rows={[
+                [texts.product, report.version],
+                [system.region, report.region],
+                [system.store, report.store.kind],
+                [system.node, runtime.node],
+                [system.platform, `${runtime.platform} ${runtime.arch}`],
+                [system.cpus, full(runtime.cpus)],
+              ]}
+            />
+            <div class="row row-wrap small">
+              <a href="/metrics">{system.metrics}</a>
+              <a href="/docs">{system.reference}</a>
+              <a href="/openapi.json">{system.openapi}</a>
+            </div>
+            <p class="small muted">{system.logs}</p>
+          </div>
+        </Card>
+      </div>
+      <section class="stack-tight">
+        <div class="spread">
+          <div>
+            <h2>{system.configuration}</h2>
+            <p class="small muted">{system.configurationHint}</p>
+          </div>
+          <input
+            class="input input-find"
+            type="search"
+            aria-label={system.find}
+            placeholder={system.find}
+            value={find}
+            onInput={(event) => setFind(event.currentTarget.value)}
+          />
+        </div>
+        <Table
+          label={system.configuration}
+          rows={settings}
+          rowKey={({ name }) => name}
+          columns={[
+            {
+              id: 'setting',
+              label: system.setting,
+              sortBy: ({ name }) => name,
+              cell: ({ name }) => <code>{name}</code>,
+            },
+            { id: 'value', label: system.value, cell: ({ value }) => <code class="setting-value">{value}</code> },
+          ]}
+        />
+      </section>
+    </div>
+  );
+}
+
+function Facts({ rows }: { rows: [string, ComponentChildren][] }) {
+  return (
+    <dl class="details numbers">
+      {rows.map(([label, value]) => (
+        <div key={label} class="shortcut">
+          <dt>{label}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
