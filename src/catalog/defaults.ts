@@ -99,7 +99,7 @@ function driverOf(
 }
 
 /** Names of the files that a source is known to have. */
-function fileNames(source: unknown): string[] {
+export function fileNames(source: unknown): string[] {
   if (!isFields(source)) return [];
   const listed = Array.isArray(source.files) ? source.files : [];
   const named = listed.flatMap((file: unknown) => (isFields(file) && typeof file.as === 'string' ? [file.as] : []));

@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import { POOLINGS, type Pooling } from '../catalog/adding/pooling.ts';
 import { AddError } from '../catalog/adding/reference.ts';
 import { addModel, removeModel } from '../compose/added-models.ts';
 import { askCatalogReload } from '../control/client.ts';
@@ -13,6 +14,7 @@ export const ADD_OPTIONS = {
   modality: text,
   'context-length': text,
   dimensions: text,
+  pooling: text,
   name: text,
   'upstream-key-file': text,
 } as const;
@@ -23,6 +25,14 @@ function modalityOption(given: string | undefined): Modality | undefined {
   const found = MODALITIES.find((each) => each === given);
   if (given !== undefined && found === undefined) {
     throw new OptionError(`--modality must be one of ${MODALITIES.join(', ')}, not '${given}'`);
+  }
+  return found;
+}
+
+function poolingOption(given: string | undefined): Pooling | undefined {
+  const found = POOLINGS.find((each) => each === given);
+  if (given !== undefined && found === undefined) {
+    throw new OptionError(`--pooling must be one of ${POOLINGS.join(', ')}, not '${given}'`);
   }
   return found;
 }
@@ -43,21 +53,24 @@ export async function addToCatalog(source: string, values: AddValues, context: C
     modality: modalityOption(values.modality),
     contextLength: integerOption('context-length', values['context-length']),
     dimensions: integerOption('dimensions', values.dimensions),
+    pooling: poolingOption(values.pooling),
     name: values.name,
     apiKeyFile: keyFile === undefined ? undefined : resolve(keyFile),
   };
   warn?.(`looking at ${source}`);
   try {
-    const { entry, upstream } = await addModel(source, options, { config, env });
+    const { entry, upstream, notes = [] } = await addModel(source, options, { config, env });
     const facts = [
       entry.modality,
       entry.context_length === undefined ? '' : `context ${entry.context_length}`,
       entry.dimensions === undefined ? '' : `${entry.dimensions} dimensions`,
+      entry.engine === undefined ? '' : `pooling ${(entry.engine as { pooling: Pooling }).pooling}`,
       upstream === undefined ? '' : `${upstream.kind} at ${upstream.url}`,
     ];
     print(
       `added ${entry.slug} (${facts.filter((fact) => fact !== '').join(', ')}); ${await announce(context, 'the running server serves it now')}`,
     );
+    for (const note of notes) print(`note: ${note}`);
     if ((entry.source as { kind?: string } | undefined)?.kind === 'hf') {
       print(`its weights are fetched when it is first used, or now with 'baobab models pull ${entry.slug}'`);
     }

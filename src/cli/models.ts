@@ -104,7 +104,7 @@ export const modelsCommand: Command = {
     'pull <slug>[@version]… | --all-starter',
     'add hf:Qwen/Qwen3-4B-GGUF:Q4_K_M | ./my.gguf | ./onnx-folder | http://host:8000/v1\n' +
       '    [--slug provider/name] [--modality chat|embedding|rerank|audio] [--context-length N] [--dimensions N]\n' +
-      "    [--name NAME] [--upstream-key-file FILE]    describe a model and serve it; --name is the upstream's name",
+      "    [--pooling mean|cls|last] [--name NAME] [--upstream-key-file FILE]    describe a model and serve it; --name is the upstream's name",
     'remove <slug>[@version]…            its weights, and its entry if it was added',
     'verify [<slug>[@version]…]          hash the files again',
     'deprecate <slug>[@version] --on YYYY-MM-DD',

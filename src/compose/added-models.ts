@@ -23,22 +23,32 @@ export interface AddContext {
 /** Looks at the model, writes its catalog entry and, for an upstream, where it runs. Throws `AddError`. */
 export async function addModel(source: string, options: AddOptions, context: AddContext): Promise<ModelDraft> {
   const { config } = context;
-  const { entry, upstream } = await inspect(source, options, context);
+  const found = await inspect(source, options, context);
+  const entries = catalogEntries(config);
+  const { entry, upstream, notes } = named(found, (slug) => entries.some((each) => each.slug === slug));
   const { slug, modality } = entry;
   // The day of the addition is its version, so that a later addition can be told from it.
-  const draft = { entry: { ...entry, created: new Date(clock.now()).toISOString().slice(0, 10) }, upstream };
+  const draft = { entry: { ...entry, created: new Date(clock.now()).toISOString().slice(0, 10) }, upstream, notes };
   const folders = addedFolders(config.dataDir);
   if (isAdded(folders, slug)) {
     throw new AddError(
       `${slug} was added already; 'baobab models remove ${slug}' removes it, and --slug gives another name`,
     );
   }
-  const known = catalogEntries(config).find((entry) => entry.slug === slug);
+  const known = entries.find((each) => each.slug === slug);
   if (known !== undefined && (draft.upstream === undefined || known.modality !== modality)) {
     throw new AddError(`the catalog has a model ${slug} already; add --slug with another name such as local/model`);
   }
   await writeDraft(folders, draft, known !== undefined);
   return draft;
+}
+
+/** The catalog has most well-known models; another file of one of them gets the longer name. */
+function named(draft: ModelDraft, isTaken: (slug: string) => boolean): ModelDraft {
+  const { entry, longSlug, notes = [] } = draft;
+  if (longSlug === undefined || !isTaken(entry.slug) || isTaken(longSlug)) return draft;
+  const note = `the catalog has another model ${entry.slug}, so this one is ${longSlug}`;
+  return { ...draft, entry: { ...entry, slug: longSlug }, notes: [...notes, note] };
 }
 
 async function inspect(source: string, options: AddOptions, { config, env, signal }: AddContext): Promise<ModelDraft> {
@@ -51,7 +61,7 @@ async function inspect(source: string, options: AddOptions, { config, env, signa
   const { fetch: send, close } = createProxyFetch(env);
   try {
     const { hfEndpoint: endpoint, hfToken: token } = config.models;
-    return await draftHubModel(location, options, { endpoint, token, fetch: send, signal });
+    return await draftHubModel(location, options, { endpoint, token, fetch: send, signal, drivers });
   } finally {
     await close();
   }

@@ -34,6 +34,8 @@ export interface LocalRuntime<Options = Values, Settings = Values> {
   readonly accelerators?: URL;
   /** Facts that the weights themselves hold. Cheap; undefined fields are not known. */
   facts?(engine: EngineSpec<Options>, directory: string): WeightFacts;
+  /** The same for weights that are not here yet. */
+  previewFacts?(preview: WeightsPreview): WeightFacts;
   /** An estimate, to decide before the model loads. Once it is loaded, measured memory counts. */
   memoryBytes(engine: EngineSpec<Options>, model: MemoryFacts): Promise<number>;
   /** The same for the memory of GPUs, if the whole model is there. */
@@ -133,6 +135,14 @@ export interface WeightFacts {
   dimensions?: number | undefined;
   /** What the model was made for. */
   task?: EngineTask | undefined;
+}
+
+/** What can be read of weights before they are fetched. */
+export interface WeightsPreview {
+  /** The first bytes of the file of the weights. */
+  beginning?: Buffer | undefined;
+  /** Their config.json. */
+  config?: Readonly<Record<string, unknown>> | undefined;
 }
 
 export interface MemoryFacts {

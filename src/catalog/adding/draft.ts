@@ -1,4 +1,5 @@
-import type { Modality } from '../../domain/model.ts';
+import { type Modality, TASKS_OF_MODALITY } from '../../domain/model.ts';
+import type { Pooling } from './pooling.ts';
 
 /** Answers of the operator to what cannot be found out, and corrections of what was. */
 export interface AddOptions {
@@ -6,6 +7,8 @@ export interface AddOptions {
   modality?: Modality | undefined;
   contextLength?: number | undefined;
   dimensions?: number | undefined;
+  /** Of an embedding model in ONNX. */
+  pooling?: Pooling | undefined;
   /** The upstream's name for the model, where it serves several. */
   name?: string | undefined;
   /** A file with the key that the upstream wants. */
@@ -14,12 +17,22 @@ export interface AddOptions {
 
 /** A model as it will be written, with the names of the files. */
 export interface ModelDraft {
+  /** What was assumed, for the operator. */
+  notes?: readonly string[] | undefined;
+  /** A longer name, for when the catalog has another model under the slug. */
+  longSlug?: string | undefined;
   entry: { slug: string; modality: Modality } & Record<string, unknown>;
   upstream?: ({ model: string; url: string; kind: string; name: string } & Record<string, unknown>) | undefined;
 }
 
-/** As exported by the usual tools, the fastest first. */
-export const ONNX_MODELS = ['onnx/model_quantized.onnx', 'onnx/model.onnx', 'model_quantized.onnx', 'model.onnx'];
+/** Of an ONNX model that is not complete. */
+export const ONNX_FILES =
+  "model.onnx or model_quantized.onnx, or Whisper's encoder_model.onnx and decoder_model_merged.onnx, in it or in its folder onnx";
+
+export const modalityOfTask = (task: string | undefined): Modality | undefined =>
+  (Object.keys(TASKS_OF_MODALITY) as Modality[]).find((each) =>
+    (TASKS_OF_MODALITY[each] as readonly string[]).includes(task ?? ''),
+  );
 
 const RERANK = /rerank|ranker|cross-encoder/i;
 const EMBEDDING = /embed|\bbge\b|bge-|\be5\b|e5-|\bgte\b|gte-|minilm|nomic/i;

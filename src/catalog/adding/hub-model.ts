@@ -1,5 +1,8 @@
+import { basename } from 'node:path';
 import type { Modality } from '../../domain/model.ts';
-import { type AddOptions, type ModelDraft, modalityFromName, ONNX_MODELS, withoutUndefined } from './draft.ts';
+import type { Driver, WeightsPreview } from '../../engines/driver.ts';
+import { type AddOptions, type ModelDraft, modalityFromName, modalityOfTask, withoutUndefined } from './draft.ts';
+import { choosePooling, POOLING_FILE } from './pooling.ts';
 import { AddError, type ModelLocation, slugFrom } from './reference.ts';
 
 export interface HubConnection {
@@ -7,7 +10,11 @@ export interface HubConnection {
   token?: string | undefined;
   fetch: typeof fetch;
   signal?: AbortSignal | undefined;
+  drivers: readonly Driver[];
 }
+
+type HubLocation = Extract<ModelLocation, { kind: 'hub' }>;
+type Fields = Record<string, unknown>;
 
 /** What the hub says of a repository, as far as it is used. */
 interface HubModel {
@@ -29,44 +36,75 @@ const PIPELINES: Readonly<Record<string, Modality>> = {
   'automatic-speech-recognition': 'audio',
 };
 
-async function ask(hub: HubConnection, path: string): Promise<unknown> {
+/** Metadata of GGUF files comes before the vocabulary, well within this. */
+const BEGINNING_BYTES = 256 * 1024;
+
+async function send(hub: HubConnection, path: string, headers: Record<string, string> = {}): Promise<Response> {
   const address = `${hub.endpoint.replace(/\/$/, '')}${path}`;
   const signal = AbortSignal.any([AbortSignal.timeout(TIMEOUT_MS), ...(hub.signal ? [hub.signal] : [])]);
   let answer: Response;
   try {
-    const headers = hub.token === undefined ? {} : { authorization: `Bearer ${hub.token}` };
-    answer = await hub.fetch(address, { headers, signal });
+    const authorization = hub.token === undefined ? {} : { authorization: `Bearer ${hub.token}` };
+    answer = await hub.fetch(address, { headers: { ...authorization, ...headers }, signal });
   } catch (error) {
     const { cause, message } = error as Error;
     throw new AddError(`${address} cannot be reached: ${(cause as Error | undefined)?.message ?? message}`);
   }
-  if (answer.ok) return answer.json();
+  if (answer.ok) return answer;
   await answer.body?.cancel();
   const hint = [401, 403].includes(answer.status) ? '; it may not exist, or need a token in models.hf_token' : '';
   throw new AddError(`${address} answered ${answer.status}${hint}`);
 }
 
+const ask = async (hub: HubConnection, path: string): Promise<Fields> =>
+  (await (await send(hub, path)).json()) as Fields;
+
+/** The first bytes of a file. A server may send all of it, of which the rest is not read. */
+async function beginningOf(hub: HubConnection, path: string): Promise<Buffer> {
+  const { body } = await send(hub, path, { range: `bytes=0-${BEGINNING_BYTES - 1}` });
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of body ?? []) {
+    chunks.push(chunk);
+    bytes += chunk.byteLength;
+    if (bytes >= BEGINNING_BYTES) break;
+  }
+  return Buffer.concat(chunks);
+}
+
 /** A model of a Hugging Face hub, with the revision pinned to the commit that is current now. */
 export async function draftHubModel(
-  location: Extract<ModelLocation, { kind: 'hub' }>,
+  location: HubLocation,
   options: AddOptions,
   hub: HubConnection,
 ): Promise<ModelDraft> {
+  const { drivers } = hub;
   const { repo } = location;
   const path = `/api/models/${repo}/revision/${encodeURIComponent(location.revision)}?blobs=true`;
   const model = (await ask(hub, path)) as HubModel;
   const { sha, siblings = [] } = model;
   if (sha === undefined) throw new AddError(`the hub gives no commit for ${repo}`);
-  const ggufs = siblings.filter(({ rfilename }) => rfilename.endsWith('.gguf'));
-  const files = ggufs.length > 0 ? [chooseGguf(ggufs, location)] : chooseOnnx(siblings, repo);
-  const isGguf = ggufs.length > 0;
-  const config = isGguf ? {} : ((await ask(hub, `/${repo}/resolve/${sha}/config.json`)) as Record<string, unknown>);
-  const modality = options.modality ?? modalityOf(model, repo, config);
-  const [provider = '', name = ''] = repo.split('/');
-  const dimensions = options.dimensions ?? (modality === 'embedding' ? integer(config.hidden_size) : undefined);
-  if (modality === 'embedding' && dimensions === undefined) {
+  const at = (file: string) => `/${repo}/resolve/${sha}/${file.split('/').map(encodeURIComponent).join('/')}`;
+  const has = (file: string) => siblings.some(({ rfilename }) => rfilename === file);
+
+  const ggufs = siblings.filter(({ rfilename }) => isGguf(rfilename));
+  const { files, preview } =
+    ggufs.length > 0
+      ? await chooseGguf(ggufs, location, (file) => beginningOf(hub, at(file)))
+      : await chooseOnnx(siblings, { repo, drivers, read: (file) => ask(hub, at(file)) });
+  const facts = drivers.map(({ local }) => local?.previewFacts?.(preview) ?? {}).find(({ task }) => task !== undefined);
+
+  const modality = options.modality ?? modalityOfTask(facts?.task) ?? modalityOf(model, repo);
+  const isEmbedding = modality === 'embedding';
+  const dimensions = options.dimensions ?? (isEmbedding ? facts?.dimensions : undefined);
+  if (isEmbedding && dimensions === undefined) {
     throw new AddError('the hub does not say how long its vectors are; add --dimensions 768 with the right number');
   }
+  const pooling =
+    isEmbedding && ggufs.length === 0
+      ? choosePooling(repo, options.pooling, has(POOLING_FILE) ? await ask(hub, at(POOLING_FILE)) : undefined)
+      : undefined;
+  const [provider = '', name = ''] = repo.split('/');
   const languages = [model.cardData?.language ?? []].flat();
   return {
     entry: withoutUndefined({
@@ -75,15 +113,15 @@ export async function draftHubModel(
       description: `${repo}, added with models add`,
       license: model.cardData?.license,
       languages: languages.length > 0 ? languages : undefined,
-      context_length: options.contextLength ?? model.gguf?.context_length ?? integer(config.max_position_embeddings),
+      context_length: options.contextLength ?? facts?.contextLength ?? model.gguf?.context_length,
       dimensions,
+      engine: pooling?.engine,
       source: { kind: 'hf', repo, revision: sha, files: files.map(fileEntry) },
     }),
+    notes: pooling?.notes,
+    longSlug: options.slug === undefined ? slugFrom(provider, longName(files[0], name)) : undefined,
   };
 }
-
-const integer = (value: unknown): number | undefined =>
-  typeof value === 'number' && Number.isInteger(value) && value > 0 ? value : undefined;
 
 /** Weights keep their name; their folder is dropped only for GGUF, whose driver wants one file. */
 function fileEntry({ rfilename, size, lfs }: HubFile) {
@@ -91,7 +129,23 @@ function fileEntry({ rfilename, size, lfs }: HubFile) {
   return withoutUndefined({ as, path: rfilename, sha256: lfs?.sha256, bytes: lfs?.size ?? size });
 }
 
-function chooseGguf(files: readonly HubFile[], { file, repo }: Extract<ModelLocation, { kind: 'hub' }>): HubFile {
+/** A GGUF file is named after the model and its quantization. */
+const longName = (file: HubFile | undefined, name: string): string =>
+  file?.rfilename.endsWith('.gguf') === true ? basename(file.rfilename, '.gguf') : `${name}-onnx`;
+
+/** Parts of vision models that llama.cpp loads beside the model. */
+const isGguf = (name: string): boolean => name.endsWith('.gguf') && !/(^|\/)mmproj/i.test(name);
+
+interface Choice {
+  files: HubFile[];
+  preview: WeightsPreview;
+}
+
+async function chooseGguf(
+  files: readonly HubFile[],
+  { file, repo }: HubLocation,
+  read: (file: string) => Promise<Buffer>,
+): Promise<Choice> {
   const names = files.map(({ rfilename }) => rfilename);
   const whole = files.filter(({ rfilename }) => !/-\d{5}-of-\d{5}\.gguf$/.test(rfilename));
   const wanted = file?.toLowerCase() ?? 'q4_k_m';
@@ -99,30 +153,35 @@ function chooseGguf(files: readonly HubFile[], { file, repo }: Extract<ModelLoca
     whole.find(({ rfilename }) => rfilename.toLowerCase() === wanted) ??
     whole.find(({ rfilename }) => rfilename.toLowerCase().endsWith(`${wanted}.gguf`)) ??
     (file === undefined && whole.length === 1 ? whole[0] : undefined);
-  if (found !== undefined) return found;
+  if (found !== undefined) return { files: [found], preview: { beginning: await read(found.rfilename) } };
   const what =
     file === undefined ? 'more than one GGUF file; add one of them after a colon' : `no whole file '${file}'`;
   throw new AddError(`${repo} has ${what}. It has: ${names.join(', ')}`);
 }
 
-function chooseOnnx(files: readonly HubFile[], repo: string): HubFile[] {
-  const find = (name: string) => files.find(({ rfilename }) => rfilename === name);
-  const model = ONNX_MODELS.map(find).find((file) => file !== undefined);
-  const tokenizer = find('tokenizer.json');
-  if (model === undefined || tokenizer === undefined) {
+/** Small files beside the weights, which some tasks need. */
+const BESIDE = ['config.json', 'generation_config.json', 'tokenizer_config.json', 'preprocessor_config.json'];
+
+async function chooseOnnx(
+  files: readonly HubFile[],
+  { repo, drivers, read }: { repo: string; drivers: readonly Driver[]; read(file: string): Promise<Fields> },
+): Promise<Choice> {
+  const names = files.map(({ rfilename }) => rfilename);
+  const engine = drivers.find(({ name }) => name === 'onnx')?.local?.recognise?.(names);
+  if (engine === undefined || !names.includes('tokenizer.json')) {
     throw new AddError(
       `${repo} has neither GGUF files nor an ONNX model with tokenizer.json. Serve it with vLLM and add that address`,
     );
   }
-  const data = find(`${model.rfilename}_data`);
-  return [model, tokenizer, ...(data === undefined ? [] : [data])];
+  const weights = [engine.model, engine.decoder].filter((name) => typeof name === 'string');
+  const wanted = [...weights, ...weights.map((name) => `${name}_data`), 'tokenizer.json', ...BESIDE];
+  return {
+    files: files.filter(({ rfilename }) => wanted.includes(rfilename)),
+    preview: { config: names.includes('config.json') ? await read('config.json') : undefined },
+  };
 }
 
-function modalityOf({ pipeline_tag, gguf }: HubModel, repo: string, config: Record<string, unknown>): Modality {
-  const architectures = Array.isArray(config.architectures) ? config.architectures.map(String) : [];
-  if (architectures.some((each) => each.endsWith('ForSequenceClassification'))) return 'rerank';
+function modalityOf({ pipeline_tag }: HubModel, repo: string): Modality {
   const guess = modalityFromName(repo);
-  if (guess !== 'chat') return guess;
-  if (gguf?.architecture?.includes('bert')) return 'embedding';
-  return PIPELINES[pipeline_tag ?? ''] ?? guess;
+  return guess === 'chat' ? (PIPELINES[pipeline_tag ?? ''] ?? guess) : guess;
 }

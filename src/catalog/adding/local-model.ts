@@ -1,17 +1,19 @@
-import { statSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
-import { type Modality, TASKS_OF_MODALITY } from '../../domain/model.ts';
 import type { Driver } from '../../engines/driver.ts';
-import { factsOf } from '../defaults.ts';
-import { type AddOptions, type ModelDraft, modalityFromName, ONNX_MODELS, withoutUndefined } from './draft.ts';
+import { factsOf, fileNames } from '../defaults.ts';
+import {
+  type AddOptions,
+  type ModelDraft,
+  modalityFromName,
+  modalityOfTask,
+  ONNX_FILES,
+  withoutUndefined,
+} from './draft.ts';
+import { choosePooling, POOLING_FILE } from './pooling.ts';
 import { AddError, slugFrom } from './reference.ts';
 
 const exists = (path: string) => statSync(path, { throwIfNoEntry: false })?.isFile() === true;
-
-const modalityOf = (task: string | undefined): Modality | undefined =>
-  (Object.keys(TASKS_OF_MODALITY) as Modality[]).find((each) =>
-    (TASKS_OF_MODALITY[each] as readonly string[]).includes(task ?? ''),
-  );
 
 /** A GGUF file, or a folder with an ONNX model and its tokenizer. */
 export function draftLocalModel(path: string, options: AddOptions, drivers: readonly Driver[]): ModelDraft {
@@ -34,13 +36,25 @@ function draftGguf(path: string, options: AddOptions, drivers: readonly Driver[]
 }
 
 function draftOnnx(path: string, options: AddOptions, drivers: readonly Driver[]): ModelDraft {
-  const model = ONNX_MODELS.find((each) => exists(`${path}/${each}`));
-  if (model === undefined) throw new AddError(`${path} has none of ${ONNX_MODELS.join(', ')}`);
+  const source = { kind: 'file', path };
+  const engine = drivers.find(({ name }) => name === 'onnx')?.local?.recognise?.(fileNames(source));
+  if (engine === undefined) throw new AddError(`${path} has no ${ONNX_FILES}`);
   if (!exists(`${path}/tokenizer.json`)) throw new AddError(`${path} has no tokenizer.json`);
-  const engine = { driver: 'onnx', task: 'embedding', model, tokenizer: 'tokenizer.json' };
-  const facts = factsOf({ engine, source: { kind: 'file', path } }, drivers);
+  const facts = factsOf({ engine: { ...engine, driver: 'onnx' }, source }, drivers);
+  const task = facts.task ?? (engine.decoder === undefined ? undefined : 'transcription');
   const name = basename(path) || basename(dirname(path));
-  return { entry: entryOf({ slug: slugFrom('local', name), name, facts, options }, { kind: 'file', path }) };
+  const entry = entryOf({ slug: slugFrom('local', name), name, facts: { ...facts, task }, options }, source);
+  if (entry.modality !== 'embedding') return { entry };
+  const { engine: pooling, notes } = choosePooling(name, options.pooling, readJson(`${path}/${POOLING_FILE}`));
+  return { entry: withoutUndefined({ ...entry, engine: pooling }), notes };
+}
+
+function readJson(path: string): Record<string, unknown> | undefined {
+  try {
+    return JSON.parse(readFileSync(path, 'utf8'));
+  } catch {
+    return undefined;
+  }
 }
 
 interface Found {
@@ -51,7 +65,7 @@ interface Found {
 }
 
 function entryOf({ slug, name, facts, options }: Found, source: object): ModelDraft['entry'] {
-  const modality = options.modality ?? modalityOf(facts.task) ?? modalityFromName(name);
+  const modality = options.modality ?? modalityOfTask(facts.task) ?? modalityFromName(name);
   const dimensions = options.dimensions ?? (modality === 'embedding' ? facts.dimensions : undefined);
   if (modality === 'embedding' && dimensions === undefined) {
     throw new AddError(`the length of its vectors is not in the weights; add --dimensions 384 with the right number`);

@@ -35,6 +35,7 @@ export function slugFrom(provider: string, name: string): string {
       .toLowerCase()
       .replace(/[^a-z0-9._-]+/g, '-')
       .replace(/^[^a-z0-9]+/, '')
-      .slice(0, 90);
+      .slice(0, 90)
+      .replace(/[^a-z0-9]+$/, '');
   return `${part(provider) || 'local'}/${part(name) || 'model'}`;
 }

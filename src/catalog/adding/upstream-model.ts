@@ -15,7 +15,7 @@ interface ListedModel {
   /** vLLM. */
   max_model_len?: number;
   /** llama-server. */
-  meta?: { n_ctx_train?: number; n_embd?: number };
+  meta?: { n_ctx?: number; n_ctx_train?: number; n_embd?: number };
   /** Another Baobab. */
   modality?: string;
   context_length?: number;
@@ -75,6 +75,7 @@ async function listModels(url: string, { call }: Client): Promise<ListedModel[]>
   if (answer.status === 401 || answer.status === 403) {
     throw new AddError(`${url} wants a key; put it into a file and add --upstream-key-file FILE`);
   }
+  if (answer.status === 503) throw new AddError(`${url} is not ready (503): wait until it has loaded its model`);
   const { data } = isJson(answer.json) ? answer.json : {};
   return Array.isArray(data) ? data.filter((each): each is ListedModel => typeof each?.id === 'string') : [];
 }
@@ -112,10 +113,30 @@ async function factsOf(model: ListedModel, { probe }: Client): Promise<Facts> {
     return { kind: 'vllm', contextLength: model.max_model_len };
   }
   if ((await probe('/api/version')) !== undefined) return ollamaFacts(await probe('/api/show', { model: model.id }));
-  if (model.owned_by === 'llamacpp' || (await probe('/props')) !== undefined) {
-    return { kind: 'llama-server', contextLength: number(model.meta?.n_ctx_train), dimensions: model.meta?.n_embd };
+  const props = await probe('/props');
+  if (model.owned_by === 'llamacpp' || props !== undefined) {
+    const settings = isJson(props?.default_generation_settings) ? props.default_generation_settings : {};
+    // Of one request; the model itself may have been made for more.
+    const contextLength = number(settings.n_ctx) ?? number(model.meta?.n_ctx) ?? number(model.meta?.n_ctx_train);
+    return { kind: 'llama-server', contextLength, dimensions: model.meta?.n_embd };
   }
   return { kind: 'openai' };
+}
+
+/** Servers with one model, which refuse a request for vectors unless they were started for it. */
+const SINGLE_MODEL_KINDS: readonly Facts['kind'][] = ['vllm', 'llama-server'];
+
+/** llama-server names a model by the path of its file. */
+function shownName(id: string): string {
+  const name = id.replace(/\.gguf$/i, '');
+  return name !== id || id.startsWith('/') ? (name.split(/[/\\]/).at(-1) ?? name) : id;
+}
+
+/** The slug of a name such as `Qwen/Qwen3-4B`, `llama3.2:1b` or `/srv/models/My Model.gguf`. */
+function slugOf(id: string): string {
+  const name = shownName(id);
+  const [provider, ...rest] = name.includes('/') ? name.split('/') : ['local', name];
+  return slugFrom(provider ?? 'local', rest.join('-'));
 }
 
 async function vectorLength(url: string, name: string, { call }: Client): Promise<number | undefined> {
@@ -148,13 +169,12 @@ export async function draftUpstreamModel(
   const isTei = info !== undefined && typeof info.model_id === 'string' && 'model_type' in info;
   const model = isTei ? { id: String(info.model_id) } : choose(await listModels(url, upstream), url, options.name);
   const facts = isTei ? teiFacts(info) : await factsOf(model, upstream);
-  const modality = options.modality ?? facts.modality ?? modalityFromName(model.id);
-  const [provider, ...rest] = model.id.includes('/') ? model.id.split('/') : ['local', model.id];
-  const slug = options.slug ?? slugFrom(provider ?? 'local', rest.join('-'));
-  const dimensions =
-    modality === 'embedding'
-      ? (options.dimensions ?? (await vectorLength(url, model.id, upstream)) ?? facts.dimensions)
-      : undefined;
+  const named = options.modality ?? facts.modality ?? modalityFromName(model.id);
+  const mayEmbed = options.modality === undefined && SINGLE_MODEL_KINDS.includes(facts.kind) && named === 'chat';
+  const found = named === 'embedding' || mayEmbed ? await vectorLength(url, model.id, upstream) : undefined;
+  const modality = mayEmbed && found !== undefined ? 'embedding' : named;
+  const slug = options.slug ?? slugOf(model.id);
+  const dimensions = modality === 'embedding' ? (options.dimensions ?? found ?? facts.dimensions) : undefined;
   if (modality === 'embedding' && dimensions === undefined) {
     throw new AddError(`${url} does not say how long its vectors are; add --dimensions 768 with the right number`);
   }
@@ -162,7 +182,8 @@ export async function draftUpstreamModel(
     entry: withoutUndefined({
       slug,
       modality,
-      description: `${model.id} on ${new URL(url).host}, added with models add`,
+      // Every client can read it, so it has neither hosts nor paths.
+      description: `${shownName(model.id)}, served by ${facts.kind === 'openai' ? 'an upstream' : facts.kind}`,
       context_length: options.contextLength ?? facts.contextLength,
       dimensions,
     }),

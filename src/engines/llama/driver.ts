@@ -9,8 +9,9 @@ import {
   type MemoryFacts,
   PROCESS_BYTES,
   totalFileBytes,
+  type WeightFacts,
 } from '../driver.ts';
-import { type GgufHeader, readGgufHeader } from './gguf-header.ts';
+import { type GgufHeader, parseGgufHeader, readGgufHeader } from './gguf-header.ts';
 
 /** llama.cpp's number for it. */
 const RANKING = 4;
@@ -57,6 +58,12 @@ function taskOf({ architecture, poolingType }: GgufHeader): EngineTask {
   return poolingType !== undefined || architecture.includes('bert') ? 'embedding' : 'chat';
 }
 
+const factsOf = (header: GgufHeader | undefined): WeightFacts => ({
+  contextLength: header?.contextLength,
+  dimensions: header?.embeddingLength,
+  task: header && taskOf(header),
+});
+
 /** A GPU decodes many sequences in the time of one, so it has as many as fit. */
 function gpuSequences(videoBytes: number, contextLength: number): number {
   const fitting = Math.floor((videoBytes * CACHE_SHARE) / (contextLength * CACHE_BYTES_PER_TOKEN));
@@ -89,11 +96,8 @@ export const llama = {
       const parallelSequences = task === 'chat' ? llamaSequences || sequences : 1;
       return { processes: 1, threads, parallelSequences, places: task === 'chat' ? parallelSequences : ENCODER_PLACES };
     },
-    facts({ options: { model } }, directory) {
-      const header = readGgufHeader(join(directory, model));
-      const { contextLength, embeddingLength: dimensions } = header ?? {};
-      return { contextLength, dimensions, task: header && taskOf(header) };
-    },
+    facts: ({ options: { model } }, directory) => factsOf(readGgufHeader(join(directory, model))),
+    previewFacts: ({ beginning }) => factsOf(beginning && parseGgufHeader(beginning)),
     async memoryBytes({ options: { model } }, facts) {
       const here = (await modelBytes(model, facts)) * (1 - facts.videoShare);
       const runtimeBytes = PROCESS_BYTES + (facts.videoShare > 0 ? GPU_PROCESS_BYTES : 0);

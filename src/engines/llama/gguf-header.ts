@@ -22,16 +22,18 @@ const UNSIGNED_64 = 10;
 
 class GgufError extends Error {}
 
-/** Reads a file forwards; what is skipped is not read. */
-function createCursor(descriptor: number) {
-  let chunk = Buffer.alloc(0);
+/** Up to so many bytes from a position; fewer at the end. */
+type Read = (position: number, bytes: number) => Buffer;
+
+/** Reads forwards; what is skipped is not read. */
+function createCursor(read: Read) {
+  let chunk: Buffer = Buffer.alloc(0);
   let start = 0;
   let position = 0;
 
   function take(bytes: number): Buffer {
     if (position < start || position + bytes > start + chunk.length) {
-      const buffer = Buffer.alloc(Math.max(bytes, CHUNK_BYTES));
-      chunk = buffer.subarray(0, readSync(descriptor, buffer, 0, buffer.length, position));
+      chunk = read(position, Math.max(bytes, CHUNK_BYTES));
       start = position;
       if (chunk.length < bytes) throw new GgufError('The file is cut off');
     }
@@ -86,12 +88,25 @@ export function readGgufHeader(path: string): GgufHeader | undefined {
     return undefined;
   }
   try {
-    return parse(createCursor(descriptor));
+    return tryParse((position, bytes) => {
+      const buffer = Buffer.alloc(bytes);
+      return buffer.subarray(0, readSync(descriptor, buffer, 0, bytes, position));
+    });
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** The same from the first bytes of a file, for one that is not here yet. Undefined when they are too few. */
+export const parseGgufHeader = (beginning: Buffer): GgufHeader | undefined =>
+  tryParse((position, bytes) => beginning.subarray(position, position + bytes));
+
+function tryParse(read: Read): GgufHeader | undefined {
+  try {
+    return parse(createCursor(read));
   } catch (error) {
     if (error instanceof GgufError) return undefined;
     throw error;
-  } finally {
-    closeSync(descriptor);
   }
 }
 

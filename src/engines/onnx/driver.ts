@@ -2,7 +2,15 @@ import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type Static, Type } from 'typebox';
 import type { EngineTask } from '../../domain/model.ts';
-import { count, type Driver, ENCODER_PLACES, fileName, PROCESS_BYTES, totalFileBytes } from '../driver.ts';
+import {
+  count,
+  type Driver,
+  ENCODER_PLACES,
+  fileName,
+  PROCESS_BYTES,
+  totalFileBytes,
+  type WeightFacts,
+} from '../driver.ts';
 
 const encoder = {
   /** Of Whisper: the encoder. */
@@ -49,7 +57,9 @@ const positions = (value: unknown): number | undefined => {
   return count !== undefined && count % 512 === 2 ? count - 2 : count;
 };
 
-function readConfig(directory: string): Readonly<Record<string, unknown>> | undefined {
+type Config = Readonly<Record<string, unknown>>;
+
+function readConfig(directory: string): Config | undefined {
   try {
     return JSON.parse(readFileSync(join(directory, 'config.json'), 'utf8'));
   } catch {
@@ -57,14 +67,26 @@ function readConfig(directory: string): Readonly<Record<string, unknown>> | unde
   }
 }
 
-/** As exported by the usual tools, the fastest first. */
-const MODEL_FILES = ['model_quantized.onnx', 'model.onnx', 'onnx/model_quantized.onnx', 'onnx/model.onnx'];
+/** As exported by the usual tools, the fastest first; in the folder itself or in `onnx/`. */
+const MODEL_FILES = ['model_quantized.onnx', 'model.onnx'];
+const WHISPER_ENCODERS = ['encoder_model_quantized.onnx', 'encoder_model.onnx', 'encoder.onnx'];
+const WHISPER_DECODERS = ['decoder_model_merged_quantized.onnx', 'decoder_model_merged.onnx', 'decoder.onnx'];
 
-function taskOf({ architectures, model_type: type }: Readonly<Record<string, unknown>>): EngineTask {
+function taskOf({ architectures, model_type: type }: Config): EngineTask {
   if (type === 'whisper') return 'transcription';
   const ranks =
     Array.isArray(architectures) && architectures.some((each) => `${each}`.endsWith('ForSequenceClassification'));
   return ranks ? 'cross-encoder' : 'embedding';
+}
+
+function factsOf(config: Config | undefined): WeightFacts {
+  if (config === undefined) return {};
+  return {
+    // Whisper's limit is that of its answer.
+    contextLength: positions(config.max_position_embeddings ?? config.max_target_positions),
+    dimensions: positive(config.hidden_size),
+    task: taskOf(config),
+  };
 }
 
 export const onnx = {
@@ -79,8 +101,13 @@ export const onnx = {
   local: {
     module: new URL('./load.ts', import.meta.url),
     recognise(fileNames) {
-      const model = MODEL_FILES.find((name) => fileNames.includes(name));
-      return model === undefined ? undefined : { model, tokenizer: 'tokenizer.json' };
+      const find = (names: readonly string[]) =>
+        [...names, ...names.map((name) => `onnx/${name}`)].find((name) => fileNames.includes(name));
+      const tokenizer = 'tokenizer.json';
+      const model = find(MODEL_FILES);
+      if (model !== undefined) return { model, tokenizer };
+      const [encoder, decoder] = [find(WHISPER_ENCODERS), find(WHISPER_DECODERS)];
+      return encoder === undefined || decoder === undefined ? undefined : { model: encoder, decoder, tokenizer };
     },
     files: ({ task, options: { model, decoder, tokenizer } }) =>
       task === 'transcription' && decoder !== undefined
@@ -92,14 +119,9 @@ export const onnx = {
       const threads = onnxThreads || Math.max(1, Math.floor(cores / processes));
       return { processes, threads, parallelSequences: 1, places: transcribes ? TRANSCRIPTION_PLACES : ENCODER_PLACES };
     },
-    facts({ options: { model } }, directory) {
-      const config = readConfig(directory) ?? readConfig(join(directory, dirname(model)));
-      return {
-        contextLength: positions(config?.max_position_embeddings),
-        dimensions: positive(config?.hidden_size),
-        task: config && taskOf(config),
-      };
-    },
+    facts: ({ options: { model } }, directory) =>
+      factsOf(readConfig(directory) ?? readConfig(join(directory, dirname(model)))),
+    previewFacts: ({ config }) => factsOf(config),
     async memoryBytes({ task, options: { model, decoder } }, { directory, layout }) {
       const files = [model, `${model}_data`, ...(decoder === undefined ? [] : [decoder])];
       const weightsBytes = await totalFileBytes(directory, files);

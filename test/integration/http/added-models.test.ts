@@ -1,9 +1,11 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { startLocalServer } from '../../../src/catalog/adding/testing/local-server.ts';
 import { modelsCommand } from '../../../src/cli/models.ts';
 import { loadConfig } from '../../../src/config/load.ts';
+import { ggufFile } from '../../../src/engines/llama/testing/gguf-file.ts';
 import { type FakeUpstream, startFakeUpstream } from '../../fixtures/fake-upstream.ts';
 import { type HttpBed, startHttpBed } from './bed.ts';
 
@@ -47,6 +49,25 @@ it('serves an upstream that a command adds, without a restart, until it is remov
     'removed acme/added from the catalog; the running server has stopped serving it',
   );
   expect(await chat('acme/added')).toBe(404);
+});
+
+it('adds the hub model of the README, beside the one that the catalog has', async () => {
+  const repo = 'Qwen/Qwen3-4B-GGUF';
+  const file = 'Qwen3-4B-Q4_K_M.gguf';
+  const commit = 'c'.repeat(40);
+  const hub = await startLocalServer({
+    [`/api/models/${repo}/revision/main?blobs=true`]: { sha: commit, siblings: [{ rfilename: file, size: 9 }] },
+    [`/${repo}/resolve/${commit}/${file}`]: ggufFile({
+      'general.architecture': 'qwen3',
+      'qwen3.context_length': 40_960,
+    }),
+  });
+  const printed = await models('add', `hf:${repo}:Q4_K_M`, '--models-hf-endpoint', hub.address);
+  hub.close();
+  expect(printed).toMatch(/^added qwen\/qwen3-4b-q4_k_m \(chat, context 40960\); the running server serves it now$/m);
+  expect(printed).toContain('the catalog has another model qwen/qwen3-4b, so this one is qwen/qwen3-4b-q4_k_m');
+  expect(await readFile(join(dataDir, 'catalog/qwen/qwen3-4b-q4_k_m.yaml'), 'utf8')).toContain(`revision: ${commit}`);
+  await models('remove', 'qwen/qwen3-4b-q4_k_m');
 });
 
 it('adds and removes models over the admin API', async () => {

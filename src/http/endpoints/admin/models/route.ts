@@ -25,6 +25,11 @@ const NewModel = Type.Object(
     modality: Type.Optional(Type.Enum([...MODALITIES], { description: 'Found out by default' })),
     context_length: Type.Optional(Type.Integer({ minimum: 1, description: 'Found out by default' })),
     dimensions: Type.Optional(Type.Integer({ minimum: 1, description: 'Of the vectors; found out by default' })),
+    pooling: Type.Optional(
+      Type.Enum(['mean', 'cls', 'last'], {
+        description: 'How an ONNX embedding model makes one vector of many; found out or `mean` by default',
+      }),
+    ),
     name: Type.Optional(Type.String({ minLength: 1, description: 'The name that the upstream has for the model' })),
   },
   CLOSED,

@@ -1,0 +1,18 @@
+import { describe, expect, it } from 'vitest';
+import { parseLocation } from './reference.ts';
+
+describe('a location', () => {
+  it.each([
+    ['hf:Qwen/Qwen3-4B-GGUF:Q4_K_M', { kind: 'hub', repo: 'Qwen/Qwen3-4B-GGUF', revision: 'main', file: 'Q4_K_M' }],
+    ['hf:a/b@v1', { kind: 'hub', repo: 'a/b', revision: 'v1', file: undefined }],
+    ['./my.gguf', { kind: 'path', path: '/srv/models/my.gguf' }],
+    ['http://host:8000/v1/', { kind: 'upstream', url: 'http://host:8000/v1' }],
+    ['http://host:8000', { kind: 'upstream', url: 'http://host:8000/v1' }],
+  ])('%s is understood', (text, expected) => {
+    expect(parseLocation(text, '/srv/models')).toEqual(expected);
+  });
+
+  it('of a wrong form is refused with an example', () => {
+    expect(() => parseLocation('hf:only-a-name', '/')).toThrow('hf:Qwen/Qwen3-4B-GGUF:Q4_K_M');
+  });
+});

@@ -1,0 +1,94 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { type LocalServer, startLocalServer } from './testing/local-server.ts';
+import { draftUpstreamModel } from './upstream-model.ts';
+
+const open: LocalServer[] = [];
+afterEach(() => {
+  for (const server of open.splice(0)) server.close();
+});
+
+async function serve(answers: Record<string, unknown>): Promise<string> {
+  const server = await startLocalServer(answers);
+  open.push(server);
+  return `${server.address}/v1`;
+}
+
+describe('an upstream', () => {
+  const listed = (...data: object[]) => ({ '/v1/models': { object: 'list', data } });
+
+  it.each([
+    ['vllm', listed({ id: 'Qwen/Qwen3-4B', owned_by: 'vllm', max_model_len: 32_768 }), 'qwen/qwen3-4b', 32_768],
+    [
+      'llama-server',
+      { ...listed({ id: 'tiny', owned_by: 'llamacpp', meta: { n_ctx_train: 2048 } }), '/props': {} },
+      'local/tiny',
+      2048,
+    ],
+    [
+      'ollama',
+      {
+        ...listed({ id: 'llama3.2:1b', owned_by: 'library' }),
+        '/api/version': { version: '0.9' },
+        '/api/show': { capabilities: ['completion'], model_info: { 'llama.context_length': 131_072 } },
+      },
+      'local/llama3.2-1b',
+      131_072,
+    ],
+  ])('%s is recognised', async (kind, answers, slug, contextLength) => {
+    const url = await serve(answers);
+    const { entry, upstream } = await draftUpstreamModel(url, {}, { fetch });
+    expect(entry).toMatchObject({ slug, modality: 'chat', context_length: contextLength });
+    expect(upstream).toMatchObject({ model: slug, url, kind });
+  });
+
+  it('tei is recognised, with the length of its vectors', async () => {
+    const url = await serve({
+      '/info': { model_id: 'BAAI/bge-m3', model_type: { embedding: { pooling: 'cls' } }, max_input_length: 8192 },
+      '/v1/embeddings': { data: [{ embedding: [0, 0, 0] }] },
+    });
+    const { entry, upstream } = await draftUpstreamModel(url, {}, { fetch });
+    expect(entry).toMatchObject({ slug: 'baai/bge-m3', modality: 'embedding', dimensions: 3, context_length: 8192 });
+    expect(upstream).toMatchObject({ kind: 'tei', name: 'BAAI/bge-m3' });
+  });
+
+  it('with several models wants a name, and lists them', async () => {
+    const url = await serve(listed({ id: 'a' }, { id: 'b' }));
+    await expect(draftUpstreamModel(url, {}, { fetch })).rejects.toThrow('add --name with one of: a, b');
+    expect((await draftUpstreamModel(url, { name: 'b' }, { fetch })).upstream).toMatchObject({
+      name: 'b',
+      kind: 'openai',
+    });
+  });
+
+  it('that cannot be reached is named', async () => {
+    await expect(draftUpstreamModel('http://127.0.0.1:9/v1', {}, { fetch })).rejects.toThrow('http://127.0.0.1:9/v1');
+  });
+
+  it('llama-server has the context of one request, and a slug without the path of its file', async () => {
+    const url = await serve({
+      ...listed({ id: '/srv/models/Tiny Chat.gguf', owned_by: 'llamacpp', meta: { n_ctx_train: 8192, n_embd: 576 } }),
+      '/props': { default_generation_settings: { n_ctx: 2048 } },
+      '/v1/embeddings': 501,
+    });
+    const { entry, upstream } = await draftUpstreamModel(url, {}, { fetch });
+    expect(entry).toMatchObject({ slug: 'local/tiny-chat', modality: 'chat', context_length: 2048 });
+    expect(entry.description).toBe('Tiny Chat, served by llama-server');
+    expect(upstream).toMatchObject({ kind: 'llama-server', name: '/srv/models/Tiny Chat.gguf' });
+  });
+
+  it('that answers with vectors is an embedding model, whatever its name', async () => {
+    const url = await serve({
+      ...listed({ id: 'acme/secret', owned_by: 'vllm', max_model_len: 512 }),
+      '/v1/embeddings': { data: [{ embedding: [0, 0, 0, 0] }] },
+    });
+    expect((await draftUpstreamModel(url, {}, { fetch })).entry).toMatchObject({
+      modality: 'embedding',
+      dimensions: 4,
+    });
+  });
+
+  it('that still loads its model is not taken for an empty one', async () => {
+    const url = await serve({ '/v1/models': 503 });
+    await expect(draftUpstreamModel(url, {}, { fetch })).rejects.toThrow('is not ready (503)');
+  });
+});
