@@ -48,11 +48,21 @@ function explain(name: string, error: unknown, usage: string): { text: string; e
   return undefined;
 }
 
+/** A reader such as `head` may close the pipe early. The rest of the output has no use then. */
+function endWithReader(): void {
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error;
+    process.exit(0);
+  });
+}
+
 /** Runs a command and returns the exit code. */
 export async function runCommand(
   [name, ...args]: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
 ): Promise<number> {
+  // A server goes on without anyone who reads its output.
+  if (name !== 'serve') endWithReader();
   const print = (text: string) => process.stdout.write(`${printable(text)}\n`);
   const printError = (text: string) => process.stderr.write(`${printable(text)}\n`);
   if (name === undefined || name === 'help' || name === '--help' || name === '-h') {
