@@ -36,6 +36,12 @@ export const UpstreamSchema = Type.Object(
     ...secret('apiKey', 'Sent as a bearer token to this upstream'),
     region: Type.Optional(Type.String({ description: 'Region of the upstream; that of this server by default' })),
     maxConcurrency: count(64, 'Requests at a time', 1),
+    weight: Type.Optional(
+      Type.Number({
+        exclusiveMinimum: 0,
+        description: 'Share of the requests, compared with other upstreams of the model; max_concurrency by default',
+      }),
+    ),
     connectTimeoutMs: count(5_000, 'Until connected', 1),
     firstByteTimeoutMs: count(60_000, 'Until the answer begins', 1),
     totalTimeoutMs: count(600_000, 'Until the answer ends', 1),

@@ -232,3 +232,40 @@ describe('disposal', () => {
     await upstream(0).until(() => upstream(0).connections() === 0);
   });
 });
+
+describe('conversations at several upstreams', () => {
+  const conversation = (name: string) => ({
+    prompt: { messages: [{ role: 'user' as const, content: `${name}: ${'a long start '.repeat(100)}` }] },
+  });
+
+  it('stay at the upstream whose prefix cache has their start', async () => {
+    await start({ upstreams: [{}, {}, {}], model: { contextLength: 4_096 } });
+    for (let i = 0; i < 5; i++) await collect(bench.chat(conversation('one')));
+    expect(served().toSorted()).toEqual([0, 0, 5]);
+    for (let i = 0; i < 30; i++) await collect(bench.chat(conversation(`conversation ${i}`)));
+    expect(served().every((count) => count > 3)).toBe(true);
+  });
+
+  it('go elsewhere when that one has more than its share or is down', async () => {
+    await start({ upstreams: [{}, {}], model: { contextLength: 4_096 } });
+    for (const fake of bench.upstreams) fake.behaviour.stallAfterChunks = 3;
+    const open = await Promise.all(Array.from({ length: 10 }, () => untilText(bench.chat(conversation('one')))));
+    const inFlight = bench.model.health().map((each) => each.inFlight);
+    expect(Math.max(...inFlight)).toBeLessThanOrEqual(7);
+    expect(Math.min(...inFlight)).toBeGreaterThanOrEqual(3);
+    await Promise.all(open.map((iterator) => iterator.return?.()));
+  });
+});
+
+describe('retries', () => {
+  it('are bounded to a share of the requests when every upstream fails', async () => {
+    await start({ upstreams: [{}, {}] });
+    const failure = answerJson(429, { error: 'Model is overloaded', error_type: 'Overloaded' });
+    for (const fake of bench.upstreams) fake.script.push(...Array.from({ length: 500 }, () => failure));
+    const requests = 100;
+    for (let i = 0; i < requests; i++) await collect(bench.chat(hello)).catch(() => {});
+    const sent = served().reduce((sum, count) => sum + count, 0);
+    expect(sent).toBeGreaterThan(requests);
+    expect(sent).toBeLessThanOrEqual(requests + 20 + requests * 0.2);
+  });
+});

@@ -2,6 +2,7 @@ import { errors } from '../../../errors/errors.ts';
 import type { FieldPath } from '../../../errors/fields.ts';
 import type { CallContext, ChatCapability, ChatEvent, ChatGeneration, ChatRequest, TokenUsage } from '../../engine.ts';
 import { UpstreamFailure } from '../failure/failure.ts';
+import { prefixKey } from '../routing/affinity.ts';
 import type { CachedTokensEstimate } from '../routing/prefix-memory.ts';
 import type { Route } from '../routing/router.ts';
 import type { UpstreamCall } from '../routing/upstream-call.ts';
@@ -82,7 +83,9 @@ async function* run(
     }
   };
 
-  const [{ reader, events: firstEvents }, call] = await route.open(context, attempt);
+  const [{ reader, events: firstEvents }, call] = await route.open(context, attempt, () =>
+    prefixKey(context.accountId, request),
+  );
   const { usage } = reader.chunks;
   let failure: UpstreamFailure | undefined;
   try {

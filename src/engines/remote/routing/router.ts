@@ -5,6 +5,8 @@ import type { Logger } from '../../../ports/logger.ts';
 import type { CallContext } from '../../engine.ts';
 import { createFairQueue } from '../../queue.ts';
 import { UpstreamFailure } from '../failure/failure.ts';
+import { chooseByPrefix } from './affinity.ts';
+import { createRetryBudget } from './retry-budget.ts';
 import type { Upstream } from './upstream.ts';
 import { createUpstreamCall, type UpstreamCall } from './upstream-call.ts';
 
@@ -21,6 +23,8 @@ interface RequestHistory {
   tried: Set<Upstream>;
   /** The first upstream where it failed in a way that it may have caused. */
   failedAt: Upstream | undefined;
+  /** Requests with the same one share the start of their prompts. */
+  prefix: string | undefined;
 }
 
 type Attempt<T> = (call: UpstreamCall) => Promise<T>;
@@ -30,12 +34,15 @@ export interface Route {
   readonly slug: string;
   readonly contextLength: number;
   /**
-   * Runs `attempt` at the least loaded upstream. While it fails in a way that another upstream may not, tries the next one.
-   * Rejects with the client's error. `run` releases the call when the attempt has succeeded.
+   * Runs `attempt` at the least loaded upstream. While it fails in a way that another upstream may not, tries the next one, as far as
+   * the model's retry budget goes. Rejects with the client's error. `run` releases the call when the attempt has succeeded.
    */
   run<T>(context: CallContext, attempt: Attempt<T>): Promise<[T, Upstream]>;
-  /** The same, but the caller releases the call. */
-  open<T>(context: CallContext, attempt: Attempt<T>): Promise<[T, UpstreamCall]>;
+  /**
+   * The same, but the caller releases the call. Requests with the same `prefix` go to the same upstream as far as its load allows, so
+   * that its prefix cache helps.
+   */
+  open<T>(context: CallContext, attempt: Attempt<T>, prefix?: () => string | undefined): Promise<[T, UpstreamCall]>;
   /** How many inputs every upstream takes in one call. */
   maxInputsPerCall(): number;
 }
@@ -63,6 +70,7 @@ export function createRouter(dependencies: RouterDependencies): Router {
     timeoutMs: queue.timeoutMs,
     retryAfterSeconds: () => RETRY_AFTER_SECONDS,
   });
+  const retries = createRetryBudget();
   // Where the search for the least loaded upstream starts, so that equally loaded ones take turns.
   let turn = 0;
 
@@ -125,17 +133,16 @@ export function createRouter(dependencies: RouterDependencies): Router {
     region: string | undefined,
     history: RequestHistory,
   ): UpstreamCall | undefined => {
-    let best: Upstream | undefined;
-    let candidates = 0;
+    const candidates: Upstream[] = [];
     for (let i = 0; i < upstreams.length; i++) {
       const upstream = upstreams[(turn + i) % upstreams.length];
       if (upstream === undefined || history.tried.has(upstream)) continue;
       if (!upstream.available(context.accountId)) continue;
       if (region !== undefined && upstream.region !== region) continue;
-      candidates += 1;
-      if (upstream.hasRoom() && (best === undefined || upstream.load() < best.load())) best = upstream;
+      candidates.push(upstream);
     }
-    if (candidates === 0) throw noneAvailable(region);
+    if (candidates.length === 0) throw noneAvailable(region);
+    const best = (history.prefix && chooseByPrefix(history.prefix, candidates)) || leastLoaded(candidates);
     if (best === undefined) return undefined;
     turn = (best.index + 1) % upstreams.length;
     return begin(best, context, history);
@@ -145,8 +152,15 @@ export function createRouter(dependencies: RouterDependencies): Router {
     context: CallContext,
     region: string | undefined,
     attempt: Attempt<T>,
+    prefix?: () => string | undefined,
   ): Promise<[T, UpstreamCall]> => {
-    const history: RequestHistory = { tried: new Set(), failedAt: undefined };
+    retries.add();
+    // With one upstream there is nothing to choose.
+    const history = {
+      tried: new Set<Upstream>(),
+      failedAt: undefined,
+      prefix: upstreams.length > 1 ? prefix?.() : undefined,
+    };
     let resets = 0;
     let last: UpstreamFailure | undefined;
     for (let attempts = 0; attempts < MAX_ATTEMPTS; attempts++) {
@@ -173,6 +187,7 @@ export function createRouter(dependencies: RouterDependencies): Router {
         call.release(error);
         if (!RETRIED.has(error.kind)) throw error.apiError;
         last = error;
+        if (!retries.take()) break;
         // The other side may have closed a kept-alive connection just then: the same upstream gets a second try.
         if (error.kind !== 'reset' || ++resets > 1) history.tried.add(call.upstream);
       }
@@ -185,7 +200,7 @@ export function createRouter(dependencies: RouterDependencies): Router {
     route: (region) => ({
       slug,
       contextLength,
-      open: (context, attempt) => open(context, region, attempt),
+      open: (context, attempt, prefix) => open(context, region, attempt, prefix),
       async run(context, attempt) {
         const [value, call] = await open(context, region, attempt);
         call.release();
@@ -196,4 +211,13 @@ export function createRouter(dependencies: RouterDependencies): Router {
     waiting: waiting.waiting,
     wake: waiting.wake,
   };
+}
+
+/** Of those with room. */
+function leastLoaded(candidates: readonly Upstream[]): Upstream | undefined {
+  let best: Upstream | undefined;
+  for (const upstream of candidates) {
+    if (upstream.hasRoom() && (best === undefined || upstream.load() < best.load())) best = upstream;
+  }
+  return best;
 }

@@ -33,6 +33,8 @@ export interface Upstream {
   readonly learned: Learned;
   /** For upstreams that report cached tokens only at the end of a stream. */
   readonly prefixes: PrefixMemory | undefined;
+  /** Its share of the requests, compared with the others of its model. */
+  readonly weight: number;
   inFlight: number;
   /** Takes requests: of this account, or of accounts in general. */
   available(accountId?: string): boolean;
@@ -85,6 +87,7 @@ export function createUpstream(dependencies: UpstreamDependencies): Upstream {
     connectTimeoutMs: settings.connectTimeoutMs,
   });
   const breaker = createBreaker(clock);
+  const weight = settings.weight ?? settings.maxConcurrency;
   let lastError: string | undefined;
 
   const problem = (): string | undefined => {
@@ -110,11 +113,12 @@ export function createUpstream(dependencies: UpstreamDependencies): Upstream {
       reportsCachedTokens: undefined,
     },
     prefixes: settings.kind === 'vllm' ? createPrefixMemory() : undefined,
+    weight,
     inFlight: 0,
     alive: true,
     available: (accountId) => upstream.alive && breaker.allows(accountId),
     hasRoom: () => upstream.inFlight < settings.maxConcurrency,
-    load: () => upstream.inFlight / settings.maxConcurrency,
+    load: () => upstream.inFlight / weight,
     path: (where, route) => (where === 'api' ? apiPath : rootPath) + route,
     transport,
     authorization: settings.apiKey === undefined ? {} : { authorization: `Bearer ${settings.apiKey}` },
