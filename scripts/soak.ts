@@ -18,7 +18,7 @@ import { startFakeUpstream } from '../test/fixtures/fake-upstream.ts';
 import { accountsOf, differences, readCounters, readLedger, readMetrics, readUsage } from './soak/books.ts';
 import { createClients, MODELS } from './soak/clients.ts';
 import { INSPECTOR_ENV, residentAtRestMb } from './soak/collection.ts';
-import { createSightings } from './soak/sightings.ts';
+import { createReceipts } from './soak/receipts.ts';
 
 const { values } = parseArgs({
   options: {
@@ -58,11 +58,11 @@ await writeFile(
 await using server = await startServer({ args: ['--config', config], env: INSPECTOR_ENV });
 const { address, apiKey, dataDir } = server;
 const pid = server.process.pid ?? 0;
-const sightings = createSightings();
+const receipts = createReceipts();
 server.process.once('exit', (code, signal) => {
   if (elapsed() < totalMs) console.log(`the server ended with ${signal ?? code}:\n${server.output().slice(-3_000)}`);
 });
-const clients = createClients({ address, apiKey, sightings, batchDiscountPercent: DISCOUNT_PERCENT });
+const clients = createClients({ address, apiKey, receipts, batchDiscountPercent: DISCOUNT_PERCENT });
 
 /** Each with its share of the load. */
 const MIX: [() => Promise<void>, number][] = [
@@ -100,7 +100,7 @@ async function client(): Promise<void> {
   while (elapsed() < totalMs) {
     await gate;
     busy += 1;
-    await choose()().catch((error) => sightings.problem(String(error)));
+    await choose()().catch((error) => receipts.problem(String(error)));
     busy -= 1;
     await sleep(Math.random() * 2 * pauseMs);
   }
@@ -114,7 +114,7 @@ async function compareAll(): Promise<string[]> {
   const counted = readCounters(await readMetrics(address));
   const sum = [...accounts.values()].reduce((total, { costNanoUsd }) => total + costNanoUsd, 0);
   return [
-    ...sightings.compare(ledger),
+    ...receipts.compare(ledger),
     ...differences('ledger', accounts, 'usage', reported),
     ...differences('ledger', accounts, 'Prometheus', counted),
     ...(sum === totals.costNanoUsd ? [] : [`totals: ledger ${sum}, usage ${totals.costNanoUsd} nano-USD`]),
@@ -122,7 +122,7 @@ async function compareAll(): Promise<string[]> {
 }
 
 /** Pauses all clients, waits until no request is running, and compares. Measures memory if requested. */
-async function check({ weigh }: { weigh: boolean }): Promise<string[]> {
+async function check({ measureMemory }: { measureMemory: boolean }): Promise<string[]> {
   const { promise, resolve } = Promise.withResolvers<void>();
   gate = promise;
   while (busy > 0) await sleep(50);
@@ -133,7 +133,7 @@ async function check({ weigh }: { weigh: boolean }): Promise<string[]> {
     found = await compareAll();
   }
   upstream.requests.length = 0;
-  if (weigh) atRestMb.push(await residentAtRestMb(server));
+  if (measureMemory) atRestMb.push(await residentAtRestMb(server));
   resolve();
   return found;
 }
@@ -180,7 +180,7 @@ const sampling = (async () => {
   while (elapsed() < totalMs) {
     await sample().then(
       (taken) => samples.push(taken),
-      (error) => sightings.problem(`a sample could not be taken: ${error}`),
+      (error) => receipts.problem(`failed to measure memory: ${error}`),
     );
     await sleep(totalMs / SAMPLES);
   }
@@ -188,8 +188,8 @@ const sampling = (async () => {
 let found: string[] = [];
 for (let round = 1; round < CHECKS && found.length === 0; round += 1) {
   await sleep(Math.max(0, (totalMs * round) / CHECKS - elapsed()));
-  found = await check({ weigh: round === 1 });
-  const { whole, part, lost } = sightings.counts;
+  found = await check({ measureMemory: round === 1 });
+  const { whole, part, lost } = receipts.counts;
   const last = samples.at(-1);
   console.log(
     `${(elapsed() / 60_000).toFixed(1)} min: ${whole} answered, ${part + lost} cancelled, ${found.length} differences; ` +
@@ -199,22 +199,22 @@ for (let round = 1; round < CHECKS && found.length === 0; round += 1) {
 }
 await running;
 await sampling;
-if (found.length === 0) found = await check({ weigh: true });
+if (found.length === 0) found = await check({ measureMemory: true });
 for (const text of found.slice(0, 20)) console.log(`  ${text}`);
 
 const growth: string[] = [];
-const compare = (kind: string, [early = Number.NaN, late = Number.NaN]: readonly number[], decides: boolean) => {
+const compare = (kind: string, [early = Number.NaN, late = Number.NaN]: readonly number[], isChecked: boolean) => {
   // Ten percent, or twenty units: garbage collections are not regular.
   const isFlat = late <= Math.max(early * 1.1, early + 20);
-  if (decides && !isFlat) growth.push(kind);
-  const note = decides ? '' : ' (decides nothing)';
+  if (isChecked && !isFlat) growth.push(kind);
+  const note = isChecked ? '' : ' (not checked)';
   console.log(`${kind}: ${early.toFixed(0)} after the first minutes, ${late.toFixed(0)} at the end${note}`);
 };
 compare('server at rest, MB', atRestMb, true);
 for (const kind of ['serverInUseMb', 'heapMb', 'enginesMb', 'handles', 'descriptors'] as const)
   compare(kind, [between(0.1, 0.25, kind), between(0.85, 1.1, kind)], true);
 compare('serverMb', [between(0.1, 0.25, 'serverMb'), between(0.85, 1.1, 'serverMb')], false);
-const { whole, part, lost } = sightings.counts;
+const { whole, part, lost } = receipts.counts;
 const passed = found.length === 0 && growth.length === 0;
 console.log(
   `${passed ? 'PASSED' : 'FAILED'}: ${whole} answers and ${part + lost} cancelled streams in ${values.minutes} minutes, ` +

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import OpenAI, { toFile } from 'openai';
 import { type Dispatcher, Pool } from 'undici';
-import type { Seen, Sightings } from './sightings.ts';
+import type { Receipts, Received } from './receipts.ts';
 
 export const MODELS = {
   local: 'sentence-transformers/all-minilm-l6-v2',
@@ -13,7 +13,7 @@ export const MODELS = {
 export interface ClientOptions {
   address: string;
   apiKey: string;
-  sightings: Sightings;
+  receipts: Receipts;
   batchDiscountPercent: number;
   random?: () => number;
 }
@@ -24,7 +24,7 @@ interface WireUsage {
   cache_read_tokens?: number;
 }
 
-const seen = (model: string, usage: WireUsage, discountPercent = 0): Seen => ({
+const seen = (model: string, usage: WireUsage, discountPercent = 0): Received => ({
   model,
   promptTokens: usage.prompt_tokens,
   completionTokens: usage.completion_tokens ?? 0,
@@ -40,7 +40,7 @@ const WORDS = 'river market morning teacher quiet harvest letter bridge window s
 export function createClients({
   address,
   apiKey,
-  sightings,
+  receipts,
   batchDiscountPercent,
   random = Math.random,
 }: ClientOptions) {
@@ -63,8 +63,8 @@ export function createClients({
     const answer = await post(path, body);
     const json = (await answer.body.json()) as { usage: WireUsage };
     if (answer.statusCode !== 200)
-      return sightings.problem(`${path} answered ${answer.statusCode} ${JSON.stringify(json)}`);
-    sightings.whole(idOf(answer), seen(body.model, json.usage));
+      return receipts.problem(`${path} answered ${answer.statusCode} ${JSON.stringify(json)}`);
+    receipts.whole(idOf(answer), seen(body.model, json.usage));
   }
 
   const chatBody = (stream: boolean) => ({
@@ -99,12 +99,12 @@ export function createClients({
         }
         if (pieces >= cancelAfter && !done) leaving.abort();
       }
-      if (!done || usage === undefined) return sightings.problem(`${requestId}: a stream without its end`);
-      sightings.whole(requestId, seen(MODELS.chat, usage));
+      if (!done || usage === undefined) return receipts.problem(`${requestId}: a stream without its end`);
+      receipts.whole(requestId, seen(MODELS.chat, usage));
     } catch (error) {
       if (!leaving.signal.aborted) throw error;
-      if (requestId === undefined) sightings.lost();
-      else sightings.part(requestId, pieces);
+      if (requestId === undefined) receipts.lost();
+      else receipts.part(requestId, pieces);
     }
   }
 
@@ -138,9 +138,9 @@ export function createClients({
       const first = answers.filter(({ replayed }) => !replayed);
       const texts = new Set(answers.map((answer) => answer.text));
       if (first.length !== 1 || texts.size !== 1)
-        return sightings.problem(`an idempotency key ran ${first.length} times and gave ${texts.size} answers`);
+        return receipts.problem(`an idempotency key ran ${first.length} times and gave ${texts.size} answers`);
       const { usage } = JSON.parse(answers[0]?.text ?? '{}') as { usage: WireUsage };
-      sightings.whole(first[0]?.id ?? '', seen(MODELS.embedding, usage));
+      receipts.whole(first[0]?.id ?? '', seen(MODELS.embedding, usage));
     },
 
     /** Neither is billed. */
@@ -153,7 +153,7 @@ export function createClients({
       for (const answer of await Promise.all(wrong)) {
         await answer.body.dump();
         if (answer.statusCode < 400 || answer.statusCode >= 500)
-          sightings.problem(`a bad request got ${answer.statusCode}`);
+          receipts.problem(`a bad request got ${answer.statusCode}`);
       }
     },
 
@@ -165,7 +165,7 @@ export function createClients({
         headers: { authorization: `Bearer ${apiKey}` },
       });
       await answer.body.dump({ limit: Number.POSITIVE_INFINITY });
-      if (answer.statusCode !== 200) sightings.problem(`usage answered ${answer.statusCode}`);
+      if (answer.statusCode !== 200) receipts.problem(`usage answered ${answer.statusCode}`);
     },
 
     async batch(): Promise<void> {
@@ -195,9 +195,9 @@ export function createClients({
         .map((line) => JSON.parse(line));
       const names = new Set(results.map((result) => result.custom_id));
       if (names.size !== lines.length)
-        sightings.problem(`a batch of ${lines.length} lines has ${names.size} results (${batch.status})`);
+        receipts.problem(`a batch of ${lines.length} lines has ${names.size} results (${batch.status})`);
       for (const { response } of results) {
-        sightings.whole(response.request_id, seen(model, response.body.usage, batchDiscountPercent));
+        receipts.whole(response.request_id, seen(model, response.body.usage, batchDiscountPercent));
       }
       for (const id of [file.id, batch.output_file_id, batch.error_file_id]) if (id) await openai.files.delete(id);
     },

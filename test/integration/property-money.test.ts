@@ -15,7 +15,7 @@ import {
   readUsage,
 } from '../../scripts/soak/books.ts';
 import { createClients, MODELS } from '../../scripts/soak/clients.ts';
-import { createSightings, type Sightings } from '../../scripts/soak/sightings.ts';
+import { createReceipts, type Receipts } from '../../scripts/soak/receipts.ts';
 import { API_KEY, type RunningServer, startServer } from '../acceptance/start-server.ts';
 import { type FakeUpstream, startFakeUpstream } from '../fixtures/fake-upstream.ts';
 
@@ -63,7 +63,7 @@ it('bills what clients saw, once, through cancels, retries and kills; ledger, us
     fc.asyncProperty(fc.array(round, { minLength: 2, maxLength: 3 }), async (rounds) => {
       await using directory = await mkdtempDisposable(join(tmpdir(), 'baobab-property-'));
       let server = await startLife(directory.path);
-      const sightings = createSightings();
+      const receipts = createReceipts();
       const retried: { key: string; words: number }[] = [];
       let billedInEarlierLives: LedgerLine[] = [];
       try {
@@ -71,9 +71,9 @@ it('bills what clients saw, once, through cancels, retries and kills; ledger, us
           const { address } = server;
           // A client that leaves a stream gets no answer: its row may not be written yet when the server is killed.
           const left = new Map<string, number>();
-          const seen: Sightings =
-            killAfterMs === null ? sightings : { ...sightings, part: (id, least) => void left.set(id, least) };
-          const clients = createClients({ address, apiKey: API_KEY, sightings: seen, batchDiscountPercent: 0 });
+          const seen: Receipts =
+            killAfterMs === null ? receipts : { ...receipts, part: (id, least) => void left.set(id, least) };
+          const clients = createClients({ address, apiKey: API_KEY, receipts: seen, batchDiscountPercent: 0 });
           const unanswered: (typeof retried)[number][] = [];
           const run = async (kind: (typeof KINDS)[number]) => {
             if (kind !== 'retried') return clients[kind]();
@@ -91,7 +91,7 @@ it('bills what clients saw, once, through cancels, retries and kills; ledger, us
             if (status === 'fulfilled') continue;
             expect(killAfterMs, 'a request broke off although the server was not killed').not.toBeNull();
             // An idempotent one is three requests, of which one may have been billed.
-            sightings.lost();
+            receipts.lost();
           }
           await clients.close().catch(() => {});
           if (killAfterMs !== null) {
@@ -99,7 +99,7 @@ it('bills what clients saw, once, through cancels, retries and kills; ledger, us
             billedInEarlierLives = readLedger(server.dataDir);
             for (const { requestId } of billedInEarlierLives) {
               const least = left.get(requestId);
-              if (least !== undefined) sightings.part(requestId, least);
+              if (least !== undefined) receipts.part(requestId, least);
             }
             for (const request of unanswered) expect(await askOnce(server.address, request)).toBe(true);
           } else expect(unanswered).toEqual([]);
@@ -113,7 +113,7 @@ it('bills what clients saw, once, through cancels, retries and kills; ledger, us
               const before = new Set(billedInEarlierLives.map(({ billingId }) => billingId));
               const inThisLife = ledger.filter(({ billingId }) => !before.has(billingId));
               return [
-                ...sightings.compare(ledger.filter((line) => !isRetried(line))),
+                ...receipts.compare(ledger.filter((line) => !isRetried(line))),
                 ...(words.sort().join() === retried.map((each) => each.words).join() ? [] : [`retried: ${words}`]),
                 ...differences(
                   'ledger',

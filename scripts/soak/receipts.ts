@@ -1,7 +1,7 @@
 import { type LedgerLine, priceOf } from './books.ts';
 
 /** What a client received for one request. */
-export interface Seen {
+export interface Received {
   model: string;
   promptTokens: number;
   completionTokens: number;
@@ -9,8 +9,8 @@ export interface Seen {
   discountPercent: number;
 }
 
-export interface Sightings {
-  whole(requestId: string, seen: Seen): void;
+export interface Receipts {
+  whole(requestId: string, seen: Received): void;
   /** Cancelled by the client: billed for at least what it received, and at most once. */
   part(requestId: string, leastCompletionTokens: number): void;
   /** Cancelled before its id was known: may or may not be billed. */
@@ -21,13 +21,13 @@ export interface Sightings {
   compare(ledger: readonly LedgerLine[]): string[];
 }
 
-export function createSightings(): Sightings {
-  const whole = new Map<string, Seen>();
+export function createReceipts(): Receipts {
+  const whole = new Map<string, Received>();
   const part = new Map<string, number>();
   const problems: string[] = [];
   let lost = 0;
 
-  function compareWhole(line: LedgerLine, seen: Seen): string[] {
+  function compareWhole(line: LedgerLine, seen: Received): string[] {
     const received = { ...seen };
     const { model, promptTokens, completionTokens, cacheReadTokens, discountPercent } = line;
     const billed = { model, promptTokens, completionTokens, cacheReadTokens, discountPercent };
