@@ -8,6 +8,7 @@ import type {
   ModelLifecycleRepository,
   RevisionRepository,
 } from '../ports/repositories.ts';
+import type { RequestLog } from '../ports/request-log.ts';
 import type { SessionRepository } from '../ports/sessions.ts';
 import { StoreUnavailableError } from '../ports/store-errors.ts';
 import type { UsageReader } from '../ports/usage.ts';
@@ -32,6 +33,7 @@ export interface Store {
   readonly files: FileRepository;
   readonly batches: BatchRepository;
   readonly sessions: SessionRepository;
+  readonly requests: RequestLog;
   /** Waits for what is running. */
   close(): Promise<void>;
 }

@@ -7,11 +7,14 @@ import type { CatalogService } from '../services/catalog.ts';
 import type { FileRetentionSchedule } from '../services/files/file-retention-schedule.ts';
 import type { Idempotency } from '../services/idempotency.ts';
 import type { ProcessLeases } from '../services/process-leases.ts';
+import type { RequestRecorder } from '../services/requests/request-recorder.ts';
+import type { RequestRetention } from '../services/requests/request-retention.ts';
 
 /** Changes that another process makes to keys or models are seen after this time at most. */
 const REFRESH_MS = 250;
 const FLUSH_USES_MS = 5_000;
 const SWEEP_MS = 60_000;
+const REQUEST_SWEEP_MS = 600_000;
 
 export interface BackgroundJobsDependencies {
   authentication: AuthenticationService;
@@ -20,6 +23,7 @@ export interface BackgroundJobsDependencies {
   idempotency: Idempotency;
   leases: ProcessLeases;
   runner: BatchRunner;
+  requests: { retention: Pick<RequestRetention, 'sweep'>; recorder: Pick<RequestRecorder, 'flush'> };
   fileRetention: FileRetentionSchedule;
   accountErasure: AccountErasure;
   logger: Logger;
@@ -36,8 +40,18 @@ export interface BackgroundJobs {
 
 /** Work that no request asks for. */
 export function createBackgroundJobs(dependencies: BackgroundJobsDependencies): BackgroundJobs {
-  const { authentication, sessions, catalog, idempotency, leases, runner, fileRetention, accountErasure, logger } =
-    dependencies;
+  const {
+    authentication,
+    sessions,
+    requests,
+    catalog,
+    idempotency,
+    leases,
+    runner,
+    fileRetention,
+    accountErasure,
+    logger,
+  } = dependencies;
   const timers: NodeJS.Timeout[] = [];
 
   const every = (ms: number, job: () => Promise<unknown>, failure: string) =>
@@ -62,6 +76,7 @@ export function createBackgroundJobs(dependencies: BackgroundJobsDependencies): 
       every(FLUSH_USES_MS, authentication.flushUses, 'failed to write the times of last use of keys');
       every(SWEEP_MS, sweepIdempotency, 'failed to remove expired idempotency keys');
       every(SWEEP_MS, sessions.removeExpired, 'failed to remove expired sessions');
+      every(REQUEST_SWEEP_MS, requests.retention.sweep, 'failed to remove old requests');
       fileRetention.start();
       accountErasure.start();
       leases.start();
@@ -74,6 +89,7 @@ export function createBackgroundJobs(dependencies: BackgroundJobsDependencies): 
       await accountErasure.stop();
       await fileRetention.stop();
       leases.stop();
+      await requests.recorder.flush();
       // On a full disk, for example. Everything else must still be closed.
       await authentication
         .flushUses()

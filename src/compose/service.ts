@@ -39,6 +39,7 @@ import { composeFiles } from './files.ts';
 import { claimIdentity } from './identity.ts';
 import { composeInference } from './inference.ts';
 import { checkNamedModels } from './named-models.ts';
+import { composeRequests } from './requests.ts';
 import { shutDown } from './shutdown.ts';
 import { allUpstreams, catalogEntries, openConfiguredStore, prepareDataDir, ROOT, VERSION } from './storage.ts';
 import { certificateFiles } from './tls.ts';
@@ -161,6 +162,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     identity,
     randomId: randomUUID,
   });
+  const requests = composeRequests({ config, store, logger });
   const accountErasure = createAccountErasure({
     accounts: store.accounts,
     keys: store.keys,
@@ -168,6 +170,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     files: store.files,
     retention,
     idempotency,
+    requests: requests.retention,
     onCancel: runner.wake,
     clock,
     logger,
@@ -184,6 +187,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
       logger,
     }),
     runner,
+    requests,
     fileRetention: schedule,
     accountErasure,
     logger,
@@ -221,6 +225,9 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     batches: createBatches({ batches: store.batches, files, settings: config.batches, clock, onChange: runner.wake }),
     usage: createUsage({ usage: store.usage, clock }),
     idempotency,
+    requests: requests.sink,
+    requestList: requests.list,
+    performance: requests.performance,
     inference,
     temporaryDirectory,
     maxInlineAudioBytes: config.audio.maxInlineBytes,

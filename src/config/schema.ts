@@ -203,6 +203,13 @@ export const ConfigSchema = Type.Object(
       },
       'Files store',
     ),
+    requests: section(
+      {
+        retentionDays: count(30, 'GET /v1/requests lists requests for this time; 0: none are kept'),
+        maxPerAccount: count(1_000_000, 'Requests kept for each account; the oldest are removed. 0: no limit'),
+      },
+      'List of requests',
+    ),
     disk: section(
       {
         reserveBytes: count(

@@ -1,6 +1,7 @@
 import { errors } from '../errors/errors.ts';
 import { type FieldPath, fieldText } from '../errors/fields.ts';
 import { DAY_MS, parseTimestamp } from './dates.ts';
+import { parseTimeZone } from './time-zone.ts';
 
 export const BUCKETS = ['hour', 'day', 'month'] as const;
 export type Bucket = (typeof BUCKETS)[number];
@@ -46,13 +47,33 @@ export function bucketBounds(bucket: Bucket, index: number): { start: number; en
 
 /** Reads a request for usage. By default it ends just after now, so that an answer finished this very moment is counted. */
 export function parseUsageWindow(text: UsageWindowText, now: number): UsageWindow {
+  const times = parseUsageTimes(text, now);
+  return { ...times, bucket: parseBucket(text.bucket), groupBy: parseGroupBy(text.groupBy) };
+}
+
+/** The start and end of a report. */
+export function parseUsageTimes(
+  text: Pick<UsageWindowText, 'start' | 'end'>,
+  now: number,
+): Pick<UsageWindow, 'start' | 'end'> {
   if (text.start === undefined || text.start === '') throw errors.missingParameter(['start']);
   const start = parseTime(text.start, ['start']);
   const end = text.end === undefined ? Math.max(now, start) + 1 : parseTime(text.end, ['end']);
   if (end <= start) {
     throw errors.invalidParameter(['end'], fieldText`${['end']} is exclusive and must be later than ${['start']}.`);
   }
-  return { start, end, bucket: parseBucket(text.bucket), groupBy: parseGroupBy(text.groupBy) };
+  return { start, end };
+}
+
+/** The name of a time zone; UTC by default. */
+export function parseTimeZoneField(text: string | undefined): string {
+  if (text === undefined || text === '') return 'UTC';
+  const zone = parseTimeZone(text);
+  if (zone !== undefined) return zone;
+  throw errors.invalidParameter(
+    ['timeZone'],
+    fieldText`${['timeZone']} must be the name of a time zone such as Africa/Nairobi or UTC.`,
+  );
 }
 
 function parseBucket(text: string | undefined): Bucket {
@@ -76,5 +97,5 @@ function parseGroupBy(text: string | undefined): Grouping[] {
 }
 
 /** A plus that was not escaped in a query string arrives as a space. */
-const parseTime = (text: string, field: FieldPath): number =>
+export const parseTime = (text: string, field: FieldPath): number =>
   parseTimestamp(text.replace(/(T[\d:.]+) (\d{2}:?\d{2})$/i, '$1+$2'), field);

@@ -15,6 +15,20 @@ export interface CallContext {
   /** Waiting requests take turns by account and key. */
   readonly keyId: string;
   readonly priority: Priority;
+  /** Called for each call to an upstream that has ended. */
+  readonly onAttempt?: ((attempt: UpstreamAttempt) => void) | undefined;
+}
+
+/** How one call to one upstream ended. */
+export interface UpstreamAttempt {
+  /** Host and port. */
+  upstream: string;
+  region: string;
+  /** `ok`, or the kind of failure. */
+  outcome: string;
+  durationMs: number;
+  /** What the upstream said, for operators. */
+  detail: string | null;
 }
 
 export interface TokenUsage {

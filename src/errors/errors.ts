@@ -59,6 +59,8 @@ export const errors = {
       field,
     }),
   batchNotFound: (id: string) => new ApiError('batch_not_found', `There is no batch '${shown(id)}'.`),
+  requestNotFound: (id: string) =>
+    new ApiError('request_not_found', `There is no request '${shown(id)}', or it is too old to be listed.`),
   unsupportedPurpose: (purpose: string, accepted: readonly string[]) =>
     new ApiError(
       'unsupported_purpose',

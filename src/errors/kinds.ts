@@ -18,6 +18,7 @@ export const KINDS = {
   model_not_found: { status: 404, type: 'not_found_error' },
   file_not_found: { status: 404, type: 'not_found_error' },
   batch_not_found: { status: 404, type: 'not_found_error' },
+  request_not_found: { status: 404, type: 'not_found_error' },
   unknown_endpoint: { status: 404, type: 'not_found_error' },
   region_unavailable: { status: 409, type: 'conflict_error' },
   body_too_large: { status: 413, type: 'invalid_request_error' },

@@ -2,6 +2,7 @@ import type { Server as TlsServer } from 'node:tls';
 import swagger from '@fastify/swagger';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify';
+import type { RequestSink } from '../ports/request-log.ts';
 import { createAddressList } from '../runtime/addresses.ts';
 import { createId } from '../runtime/ids.ts';
 import type { Idempotency } from '../services/idempotency.ts';
@@ -42,6 +43,8 @@ export interface ServerDependencies extends RouteDependencies {
   settings: HttpSettings;
   logger: FastifyBaseLogger;
   idempotency: Idempotency;
+  /** Gets the requests that have ended. */
+  requests: RequestSink;
   inference: Pick<InferenceService, 'limitStatus' | 'checkRights'>;
 }
 
@@ -53,7 +56,7 @@ function trustedProxies({ trustedProxies: ranges }: HttpSettings): false | ((add
 }
 
 export async function createServer(dependencies: ServerDependencies): Promise<FastifyInstance> {
-  const { settings, logger, metrics } = dependencies;
+  const { settings, logger, metrics, requests } = dependencies;
   const listener = {
     IncomingMessage: WholeBodyMessage,
     maxHeaderSize: settings.headerLimitBytes,
@@ -85,7 +88,7 @@ export async function createServer(dependencies: ServerDependencies): Promise<Fa
     clientErrorHandler: (error, socket) => answerParserError(error, socket, { ...settings, logger }),
     // Raised before any hook runs.
     frameworkErrors: (error, request, reply) => {
-      observe(request, reply, metrics);
+      observe(request, reply, { metrics, requests });
       sendError(error, request, reply);
     },
   }).withTypeProvider<TypeBoxTypeProvider>();
@@ -108,7 +111,7 @@ export async function createServer(dependencies: ServerDependencies): Promise<Fa
   server.addContentTypeParser('application/json', jsonBodyReader(settings.bodyLimitBytes));
 
   await server.register(errorHandler);
-  await server.register(requestLog, { metrics });
+  await server.register(requestLog, { metrics, requests });
   await server.register(cors, { origins: settings.corsOrigins });
   await server.register(idempotencyKeys, {
     idempotency: dependencies.idempotency,

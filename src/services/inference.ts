@@ -31,9 +31,17 @@ export interface InferenceCall {
   /** Called once, when the limits have admitted or refused the request and before any work. */
   onDecided?: ((facts: AdmissionFacts) => void) | undefined;
   /** Called with what is billed, also for a partial answer. */
-  onSettled?: ((used: Consumption) => void) | undefined;
+  onSettled?: ((used: Consumption, billed: BillingFacts) => void) | undefined;
+  /** Called for each call to an upstream that has ended. */
+  onAttempt?: CallContext['onAttempt'];
   /** Called when everything about the request has ended. A cancelled one ends after its client has left. */
   onEnded?: (() => void) | undefined;
+}
+
+export interface BillingFacts {
+  region: string;
+  costNanoUsd: number;
+  firstTokenMs: number | null;
 }
 
 export interface ModelLimitStatus extends LimitStatus {
@@ -139,12 +147,13 @@ export function createInference(dependencies: InferenceDependencies): InferenceS
       estimatedCostNanoUsd: costNanoUsd(consumptionOf(estimate.used), model.entry.pricing, call.discountPercent),
     });
 
-  const contextOf = ({ requestId, signal, principal, priority }: InferenceCall): CallContext => ({
+  const contextOf = ({ requestId, signal, principal, priority, onAttempt }: InferenceCall): CallContext => ({
     requestId,
     signal,
     accountId: principal.account.id,
     keyId: principal.key.id,
     priority,
+    onAttempt,
   });
 
   // One async function from the limits to the ledger: another one would add a promise to every request.
@@ -173,7 +182,13 @@ export function createInference(dependencies: InferenceDependencies): InferenceS
       const { status = 200 } = details;
       limitTokens = details.limitTokens ?? used.promptTokens + used.completionTokens;
       if (!isWhole(status) && call.wholeAnswersOnly) return Promise.resolve(undefined);
-      call.onSettled?.(used);
+      const region = details.region ?? leaseRegion;
+      const { discountPercent, onSettled } = call;
+      onSettled?.(used, {
+        region,
+        costNanoUsd: costNanoUsd(used, entry.pricing, discountPercent),
+        firstTokenMs: details.firstTokenMs ?? null,
+      });
       return metering.record({
         billingId: isWhole(status) ? (call.billingId ?? call.requestId) : call.requestId,
         requestId: call.requestId,
@@ -181,11 +196,11 @@ export function createInference(dependencies: InferenceDependencies): InferenceS
         keyId: call.principal.key.id,
         model: entry.slug,
         version: version.version,
-        region: details.region ?? leaseRegion,
+        region,
         endpoint: call.endpoint,
         used,
         pricing: entry.pricing,
-        discountPercent: call.discountPercent,
+        discountPercent,
         status,
         durationMs: clock.now() - startedAt,
         firstTokenMs: details.firstTokenMs,

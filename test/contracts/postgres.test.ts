@@ -15,6 +15,7 @@ import { idempotencyContract } from './idempotency.ts';
 import { account, apiKey } from './key-fixtures.ts';
 import { ledgerContract, ledgerRow } from './ledger.ts';
 import { repositoriesContract } from './repositories.ts';
+import { requestLogContract } from './request-log.ts';
 import { sessionsContract } from './sessions.ts';
 
 if (postgresMissing !== undefined) console.warn(postgresMissing);
@@ -39,6 +40,7 @@ describe.skipIf(postgresMissing !== undefined)('postgres', () => {
   ledgerContract('postgres', open);
   idempotencyContract('postgres', open);
   sessionsContract('postgres', open);
+  requestLogContract('postgres', open);
   filesContract('postgres', open);
   batchesContract('postgres', open);
 

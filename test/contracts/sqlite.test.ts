@@ -13,6 +13,7 @@ import { idempotencyContract } from './idempotency.ts';
 import { account, apiKey } from './key-fixtures.ts';
 import { ledgerContract, ledgerRow } from './ledger.ts';
 import { repositoriesContract } from './repositories.ts';
+import { requestLogContract } from './request-log.ts';
 import { sessionsContract } from './sessions.ts';
 
 let directory: string;
@@ -41,6 +42,7 @@ ledgerContract('sqlite behind a journal', () =>
 );
 idempotencyContract('sqlite', open);
 sessionsContract('sqlite', open);
+requestLogContract('sqlite', open);
 
 describe('sqlite store', () => {
   it('keeps data across opens and sees writes of other processes', async () => {

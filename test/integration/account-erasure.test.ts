@@ -73,9 +73,10 @@ describe('a deleted account', () => {
       files: (await bed.store.files.list(id, { limit: 100, order: 'asc' })).length,
       batches: (await bed.store.batches.list({ accountId: id, limit: 100 })).length,
       answers: (await bed.store.idempotency.stored(id)).items,
+      requests: (await bed.store.requests.list({ accountId: id }, { limit: 100 })).length,
     };
   };
-  const nothing = { files: 0, batches: 0, answers: 0 };
+  const nothing = { files: 0, batches: 0, answers: 0, requests: 0 };
 
   function erasure(): AccountErasure {
     const { store, retention } = bed;
@@ -83,6 +84,7 @@ describe('a deleted account', () => {
       ...store,
       retention,
       idempotency,
+      requests: { eraseAccount: (id) => store.requests.removeBeyond(id, 0) },
       onCancel: runner.wake,
       clock: { now: bed.now },
       logger: { info() {}, error: (facts, text) => console.error(text, facts) },

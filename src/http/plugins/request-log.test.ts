@@ -2,6 +2,7 @@ import { EventEmitter } from 'node:events';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { expect, it } from 'vitest';
 import { createMetrics } from '../../metrics/metrics.ts';
+import type { RequestEntry } from '../../ports/request-log.ts';
 import { inferenceCall } from '../request/inference-call.ts';
 import { createRunningRequests } from '../request/running-requests.ts';
 import { observe } from './request-log.ts';
@@ -10,6 +11,7 @@ function setUp() {
   const lines: Record<string, unknown>[] = [];
   const raw = Object.assign(new EventEmitter(), { writableFinished: false, destroyed: false });
   const server = { running: createRunningRequests() };
+  const listed: RequestEntry[] = [];
   const log = {
     level: 'info',
     levelVal: 30,
@@ -18,27 +20,34 @@ function setUp() {
   };
   const request = {
     ...{ id: 'req_1', ip: '127.0.0.1', method: 'POST', url: '/v1/chat/completions', headers: {} },
-    ...{ routeOptions: { url: '/v1/chat/completions', config: {} }, server, log },
+    ...{ routeOptions: { url: '/v1/chat/completions', config: { scope: 'chat' } }, server, log },
   } as unknown as FastifyRequest;
   const reply = { raw, request, statusCode: 200, header: () => reply } as unknown as FastifyReply;
-  observe(request, reply, createMetrics());
-  request.record.principal = { key: { id: 'key_1' } } as never;
+  observe(request, reply, { metrics: createMetrics(), requests: { record: (entry) => listed.push(entry) } });
+  request.record.principal = { account: { id: 'acct_1' }, key: { id: 'key_1' } } as never;
   const facts = {
     ...{ slug: 'acme/one', version: '2026-11-15', deprecatedAt: null },
     requests: { limit: 1, remaining: 1, resetMs: 0 },
     tokens: { limit: 1, remaining: 1, resetMs: 0 },
   };
-  return { lines, raw, call: inferenceCall(request, reply, '/v1/chat/completions'), facts };
+  return { lines, listed, raw, call: inferenceCall(request, reply, '/v1/chat/completions'), facts };
 }
 
 it('logs a cancelled request with its tokens, once they are known', () => {
-  const { lines, raw, call, facts } = setUp();
+  const { lines, listed, raw, call, facts } = setUp();
   call.onDecided?.(facts);
   raw.emit('close');
   expect(lines).toEqual([]);
-  call.onSettled?.({ promptTokens: 9, completionTokens: 3, cacheReadTokens: 0, audioSeconds: 0 });
+  expect(listed).toEqual([]);
+  call.onSettled?.(
+    { promptTokens: 9, completionTokens: 3, cacheReadTokens: 0, audioSeconds: 0 },
+    { region: 'local', costNanoUsd: 5, firstTokenMs: null },
+  );
   call.onEnded?.();
   expect(lines).toMatchObject([{ status: 499, promptTokens: 9, completionTokens: 3, code: 'client_cancelled' }]);
+  expect(listed).toMatchObject([
+    { status: 499, model: 'acme/one', costNanoUsd: 5, region: 'local', completionTokens: 3 },
+  ]);
 });
 
 it('logs at once when nothing runs any more', () => {

@@ -1,13 +1,18 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import plugin from 'fastify-plugin';
+import { INFERENCE_SCOPES } from '../../domain/scopes.ts';
 import { errors } from '../../errors/errors.ts';
 import type { Metrics } from '../../metrics/metrics.ts';
+import type { RequestSink } from '../../ports/request-log.ts';
+import { entryOf } from '../request/request-entry.ts';
 import { writesLevel } from '../request/request-logger.ts';
 import { createRecord } from '../request/request-record.ts';
 import { createRunningRequests } from '../request/running-requests.ts';
 
 export interface RequestLogOptions {
   metrics: Metrics;
+  /** Gets the requests that run models. */
+  requests: RequestSink;
 }
 
 const QUIET_ROUTES = new Set(['/healthz', '/readyz', '/metrics']);
@@ -15,7 +20,7 @@ const QUIET_ROUTES = new Set(['/healthz', '/readyz', '/metrics']);
 const MAX_PATH_LENGTH = 300;
 
 /** Request id, access log and metrics: one line and one count for each request, also if the client disconnects. */
-export function observe(request: FastifyRequest, reply: FastifyReply, metrics: Metrics): void {
+export function observe(request: FastifyRequest, reply: FastifyReply, { metrics, requests }: RequestLogOptions): void {
   // Read once: Fastify builds this object on every access.
   const { url = 'unknown', config } = request.routeOptions;
   // Read now: a closed socket no longer knows it.
@@ -36,9 +41,13 @@ export function observe(request: FastifyRequest, reply: FastifyReply, metrics: M
     metrics.requests.inc({ method, route: url, status: String(status), model: record.model ?? '' });
     metrics.requestSeconds.observe({ method, route: url }, seconds);
     const level = QUIET_ROUTES.has(url) ? 'debug' : 'info';
-    if (!writesLevel(request.log, level)) return;
-    const path = request.url.split('?')[0]?.slice(0, MAX_PATH_LENGTH);
-    const write = () =>
+    const isLogged = writesLevel(request.log, level);
+    const isListed = INFERENCE_SCOPES.some((scope) => scope === config?.scope) && record.principal !== undefined;
+    if (!isLogged && !isListed) return;
+    const write = () => {
+      if (isListed) requests.record(entryOf(request, { endpoint: url, status, durationMs: seconds * 1000 }));
+      if (!isLogged) return;
+      const path = request.url.split('?')[0]?.slice(0, MAX_PATH_LENGTH);
       request.log[level](
         {
           client,
@@ -55,17 +64,18 @@ export function observe(request: FastifyRequest, reply: FastifyReply, metrics: M
         },
         'request',
       );
+    };
     // What a cancelled request has used is known only when its engine has stopped.
     if (!isWhole && record.isRunning) record.onEnded = write;
     else write();
   });
 }
 
-export const requestLog = plugin<RequestLogOptions>(async (server, { metrics }) => {
+export const requestLog = plugin<RequestLogOptions>(async (server, options) => {
   server.decorateRequest('record');
   server.decorate('running', createRunningRequests());
   server.addHook('onRequest', (request, reply, done) => {
-    observe(request, reply, metrics);
+    observe(request, reply, options);
     done();
   });
 });

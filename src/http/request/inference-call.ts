@@ -5,6 +5,9 @@ import type { LimitStatus } from '../../services/limits.ts';
 import { goDuration } from './go-duration.ts';
 import { disconnectSignal, principalOf } from './request-record.ts';
 
+/** A large request may be split into many calls; the first ones are recorded. */
+const MAX_ATTEMPTS = 16;
+
 const headersOf = <K extends 'requests' | 'tokens'>(kind: K) => ({
   kind,
   limit: `x-ratelimit-limit-${kind}`,
@@ -66,12 +69,24 @@ export function inferenceCall(request: FastifyRequest, reply: FastifyReply, endp
     billingId: request.idempotentRun?.billingId,
     onDecided: (facts) => {
       request.record.model = facts.slug;
+      request.record.version = facts.version;
       request.record.isRunning = true;
       setHeaders(reply, facts);
     },
-    onSettled: ({ promptTokens, completionTokens }) => {
-      request.record.promptTokens ??= promptTokens;
-      request.record.completionTokens ??= completionTokens;
+    onSettled(used, { region, costNanoUsd, firstTokenMs }) {
+      const { record } = request;
+      record.promptTokens ??= used.promptTokens;
+      record.completionTokens ??= used.completionTokens;
+      record.cacheReadTokens = used.cacheReadTokens;
+      record.audioSeconds = used.audioSeconds;
+      record.region = region;
+      record.costNanoUsd = costNanoUsd;
+      record.firstTokenMs = firstTokenMs;
+    },
+    onAttempt(attempt) {
+      const { record } = request;
+      record.attempts ??= [];
+      if (record.attempts.length < MAX_ATTEMPTS) record.attempts.push(attempt);
     },
     onEnded: () => {
       request.record.isRunning = false;

@@ -1,6 +1,7 @@
 import type { FastifyContextConfig, FastifyReply, FastifyRequest } from 'fastify';
 import type { Principal } from '../../domain/principal.ts';
 import { errors } from '../../errors/errors.ts';
+import type { UpstreamAttempt } from '../../ports/request-log.ts';
 import type { Session } from '../../ports/sessions.ts';
 import { NOT_LISTED, type RunningRequests, type Stoppable } from './running-requests.ts';
 
@@ -13,8 +14,17 @@ export interface RequestRecord extends Stoppable {
   /** Set when it was sent with the cookie of a session. */
   session: Session | undefined;
   model: string | undefined;
+  version: string | undefined;
   promptTokens: number | undefined;
   completionTokens: number | undefined;
+  cacheReadTokens: number;
+  audioSeconds: number;
+  /** Where it was served. */
+  region: string | undefined;
+  costNanoUsd: number;
+  firstTokenMs: number | null;
+  /** Calls to upstreams; undefined without one. */
+  attempts: UpstreamAttempt[] | undefined;
   errorCode: string | undefined;
   replayed: boolean;
   /** Aborts when the client disconnects or the service stops before the answer has ended; created on first use. */
@@ -41,8 +51,15 @@ export const createRecord = (startedAt: number, config: RequestRecord['config'] 
   principal: undefined,
   session: undefined,
   model: undefined,
+  version: undefined,
   promptTokens: undefined,
   completionTokens: undefined,
+  cacheReadTokens: 0,
+  audioSeconds: 0,
+  region: undefined,
+  costNanoUsd: 0,
+  firstTokenMs: null,
+  attempts: undefined,
   errorCode: undefined,
   replayed: false,
   disconnect: undefined,

@@ -7,6 +7,7 @@ import type { Logger } from '../../ports/logger.ts';
 import type { AccountRepository, KeyRepository } from '../../ports/repositories.ts';
 import type { FileRetention } from '../files/file-retention.ts';
 import type { Idempotency } from '../idempotency.ts';
+import type { RequestRetention } from '../requests/request-retention.ts';
 
 /** Removes the content of deleted accounts: batches, files and stored answers. The ledger stays for billing. */
 export interface AccountErasure {
@@ -25,6 +26,7 @@ export interface AccountErasureDependencies {
   files: FileRepository;
   retention: Pick<FileRetention, 'removeDiscarded'>;
   idempotency: Pick<Idempotency, 'eraseAccount'>;
+  requests: Pick<RequestRetention, 'eraseAccount'>;
   /** Called when batches were cancelled. */
   onCancel(): void;
   clock: Clock;
@@ -40,7 +42,7 @@ const SETTLE_MS = 3_600_000;
 const PAGE = 100;
 
 export function createAccountErasure(dependencies: AccountErasureDependencies): AccountErasure {
-  const { accounts, keys, batches, files, retention, idempotency, onCancel, clock, logger } = dependencies;
+  const { accounts, keys, batches, files, retention, idempotency, requests, onCancel, clock, logger } = dependencies;
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> | undefined;
   let lookAgain = false;
@@ -84,8 +86,9 @@ export function createAccountErasure(dependencies: AccountErasureDependencies): 
       batches: await eraseBatches(account.id),
       files: await eraseFiles(account.id),
       answers: await idempotency.eraseAccount(account.id),
+      requests: await requests.eraseAccount(account.id),
     };
-    const total = found.batches + found.files + found.answers;
+    const total = found.batches + found.files + found.answers + found.requests;
     if (total > 0) logger.info({ account: account.id, ...found }, 'erasing the content of a deleted account');
     else if (clock.now() - (account.deletedAt ?? 0) >= SETTLE_MS) {
       await accounts.update(account.id, { erasedAt: clock.now() });

@@ -1,10 +1,8 @@
 import { bucketIndex } from '../../../domain/usage-window.ts';
 import type { Ledger, LedgerRow } from '../../../ports/ledger.ts';
 import type { BulkTarget, PlainValue, SqlDatabase } from './database.ts';
+import { createSeriesIds } from './series.ts';
 import type { LedgerTable } from './tables.ts';
-
-/** Series ids kept in memory. A forgotten one costs a round trip. */
-const KNOWN_SERIES = 10_000;
 
 type Values = readonly PlainValue[];
 
@@ -55,36 +53,10 @@ const valuesOf = (row: LedgerRow, pricing: string, seriesId: number): Values => 
   seriesId,
 ];
 
-const seriesName = (row: LedgerRow): string => `${row.accountId}\n${row.keyId}\n${row.model}\n${row.region}`;
-
-export function sqlLedger({ read, write, insertNew }: SqlDatabase): Ledger {
-  /** By name. The id of a series never changes. */
-  let known = new Map<string, number>();
+export function sqlLedger(database: SqlDatabase): Ledger {
+  const seriesIds = createSeriesIds(database);
   /** Prices are objects of the catalog, so each is serialized once. */
   const texts = new WeakMap<LedgerRow['pricing'], string>();
-
-  /** An id is used only after it is durable. */
-  async function learnSeries(rows: readonly LedgerRow[], numbers: Map<string, number>): Promise<void> {
-    for (const row of new Map(rows.map((each) => [seriesName(each), each])).values()) {
-      const { accountId, keyId, model, region } = row;
-      const [, found] = await write([
-        read
-          .insertInto('ledger_series')
-          .values({ account_id: accountId, key_id: keyId, model, region })
-          .onConflict((conflict) => conflict.columns(['account_id', 'key_id', 'model', 'region']).doNothing()),
-        read
-          .selectFrom('ledger_series')
-          .select('id')
-          .where('account_id', '=', accountId)
-          .where('key_id', '=', keyId)
-          .where('model', '=', model)
-          .where('region', '=', region),
-      ]);
-      const [series] = found.rows;
-      if (series === undefined) throw new Error('the ledger series that was just written is missing');
-      numbers.set(seriesName(row), series.id);
-    }
-  }
 
   function pricingText(pricing: LedgerRow['pricing']): string {
     const found = texts.get(pricing);
@@ -95,13 +67,10 @@ export function sqlLedger({ read, write, insertNew }: SqlDatabase): Ledger {
   }
 
   async function append(rows: readonly LedgerRow[]): Promise<readonly boolean[]> {
-    if (known.size > KNOWN_SERIES) known = new Map();
-    const numbers = known;
-    const unknown = rows.filter((row) => !numbers.has(seriesName(row)));
-    if (unknown.length > 0) await learnSeries(unknown, numbers);
-    return insertNew(
+    const idOf = await seriesIds(rows);
+    return database.insertNew(
       LEDGER,
-      rows.map((row) => valuesOf(row, pricingText(row.pricing), numbers.get(seriesName(row)) as number)),
+      rows.map((row) => valuesOf(row, pricingText(row.pricing), idOf(row))),
     );
   }
 

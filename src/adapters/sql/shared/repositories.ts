@@ -6,6 +6,7 @@ import { sqlIdempotency } from './idempotency.ts';
 import { sqlKeys } from './keys.ts';
 import { sqlLedger } from './ledger.ts';
 import { sqlModelLifecycles } from './model-lifecycles.ts';
+import { sqlRequestLog } from './request-log.ts';
 import { sqlRevisions } from './revisions.ts';
 import { sqlSessions } from './sessions.ts';
 import { sqlUsage } from './usage.ts';
@@ -22,4 +23,5 @@ export const createSqlRepositories = (database: SqlDatabase) => ({
   files: sqlFiles(database),
   batches: sqlBatches(database),
   sessions: sqlSessions(database),
+  requests: sqlRequestLog(database),
 });

@@ -173,6 +173,33 @@ export interface SessionsTable {
   expires_at_ms: number;
 }
 
+export interface RequestLogTable {
+  id: string;
+  time_ms: number;
+  /** The time in units of five minutes. */
+  five_minutes: number;
+  account_id: string;
+  /** Of `ledger_series`; its model and region are empty where they were not known. */
+  series_id: number;
+  version: string | null;
+  endpoint: string;
+  status: number;
+  code: string | null;
+  prompt_tokens: number;
+  completion_tokens: number;
+  cache_read_tokens: number;
+  audio_seconds: number;
+  cost_nano_usd: number;
+  duration_ms: number;
+  /** See `domain/latency.ts`. */
+  duration_bin: number;
+  first_token_ms: number | null;
+  first_token_bin: number | null;
+  /** 0 or 1. */
+  replayed: number;
+  attempts: string | null;
+}
+
 export interface Tables {
   accounts: AccountsTable;
   api_keys: ApiKeysTable;
@@ -187,4 +214,5 @@ export interface Tables {
   batches: BatchesTable;
   batch_lines: BatchLinesTable;
   sessions: SessionsTable;
+  request_log: RequestLogTable;
 }

@@ -100,7 +100,15 @@ export function createRouter(dependencies: RouterDependencies): Router {
       onRelease(failure) {
         upstream.inFlight -= 1;
         recordOutcome(upstream, failure, context, history);
-        upstream.recorder.finished(failure?.kind ?? 'ok', (performance.now() - startedAt) / 1000);
+        const durationMs = performance.now() - startedAt;
+        upstream.recorder.finished(failure?.kind ?? 'ok', durationMs / 1000);
+        context.onAttempt?.({
+          upstream: upstream.address,
+          region: upstream.region,
+          outcome: failure?.kind ?? 'ok',
+          durationMs: Math.round(durationMs),
+          detail: failure?.detail ?? null,
+        });
         waiting.wake();
       },
     });

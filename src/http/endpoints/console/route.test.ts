@@ -13,7 +13,7 @@ const files = new Map<string, ConsoleFile>([
 let server: FastifyInstance;
 beforeAll(async () => {
   server = Fastify();
-  await server.register(requestLog, { metrics: createMetrics() });
+  await server.register(requestLog, { metrics: createMetrics(), requests: { record() {} } });
   await server.register(consoleRoutes, { bundle: { files: async () => files } });
 });
 afterAll(() => server.close());

@@ -1,6 +1,5 @@
 import { Type } from 'typebox';
-
-export const PERFORMANCE_BUCKETS = ['five_minutes', 'hour', 'day', 'month'] as const;
+import { PERFORMANCE_BUCKETS } from '../../../domain/zoned-bucket.ts';
 
 const time = { anyOf: [{ format: 'date-time' }, { format: 'date' }] };
 

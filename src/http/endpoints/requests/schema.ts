@@ -60,7 +60,9 @@ export const RequestList = Type.Object({
 });
 
 export const AttemptShape = Type.Object({
-  upstream: Type.String({ description: 'Host and port' }),
+  upstream: Type.Union([Type.String(), Type.Null()], {
+    description: 'Host and port; only for keys with the scope `admin`, like `detail`',
+  }),
   region: Type.String(),
   outcome: Type.String({ description: '`ok`, or the kind of failure' }),
   detail: nullableText,

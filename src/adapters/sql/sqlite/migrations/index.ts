@@ -17,6 +17,7 @@ import * as accountRetention from './0022-account-retention.ts';
 import * as accountConcurrency from './0023-account-concurrency.ts';
 import * as accountAliases from './0024-account-aliases.ts';
 import * as sessions from './0025-sessions.ts';
+import * as requestLog from './0026-request-log.ts';
 
 /**
  * Run in the order of their names, forwards only. Numbers only sort: 0003 to 0009 never existed. A released migration is never
@@ -41,4 +42,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0023-account-concurrency': accountConcurrency,
   '0024-account-aliases': accountAliases,
   '0025-sessions': sessions,
+  '0026-request-log': requestLog,
 };

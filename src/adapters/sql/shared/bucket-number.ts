@@ -1,0 +1,30 @@
+import { type RawBuilder, sql } from 'kysely';
+import { DAY_MS } from '../../../domain/dates.ts';
+import type { OffsetSpan } from '../../../domain/time-zone.ts';
+import { FIVE_MINUTES_MS, HOUR_MS, hourShift, type ZonedBucket } from '../../../domain/zoned-bucket.ts';
+
+/** By how much a time is shifted, which depends on the span that it is in. */
+function shiftAt(time: RawBuilder<number>, spans: readonly { until: number; shift: number }[]): RawBuilder<number> {
+  const [first, ...others] = spans;
+  if (first === undefined) return sql<number>`0`;
+  if (others.length === 0) return sql<number>`${sql.lit(first.shift)}`;
+  const cases = spans
+    .slice(0, -1)
+    .map(({ until, shift }) => sql`when ${time} < ${sql.lit(until)} then ${sql.lit(shift)}`);
+  return sql<number>`case ${sql.join(cases, sql` `)} else ${sql.lit(spans.at(-1)?.shift ?? 0)} end`;
+}
+
+/** The number of the bucket that a time is in, see `zonedBucketStart`. `time` is in milliseconds since 1970. */
+export function bucketNumber(
+  time: RawBuilder<number>,
+  bucket: ZonedBucket,
+  offsets: readonly OffsetSpan[],
+): RawBuilder<number> {
+  if (bucket === 'five_minutes') return sql<number>`(${time}) / ${sql.lit(FIVE_MINUTES_MS)}`;
+  const shifts = offsets.map(({ until, offsetMs }) => ({
+    until,
+    shift: bucket === 'day' ? offsetMs : -hourShift(offsetMs),
+  }));
+  const unit = bucket === 'day' ? DAY_MS : HOUR_MS;
+  return sql<number>`((${time}) + (${shiftAt(time, shifts)})) / ${sql.lit(unit)}`;
+}

@@ -1,0 +1,265 @@
+import { type Kysely, sql } from 'kysely';
+import { latencyBin } from '../../../domain/latency.ts';
+import type {
+  LatencyQuery,
+  RequestEntry,
+  RequestFilter,
+  RequestLog,
+  UpstreamAttempt,
+} from '../../../ports/request-log.ts';
+import { bucketNumber } from './bucket-number.ts';
+import type { BulkTarget, PlainValue, SqlDatabase } from './database.ts';
+import { createSeriesIds } from './series.ts';
+import type { RequestLogTable, Tables } from './tables.ts';
+
+const FIVE_MINUTES_MS = 300_000;
+/** Rows removed in one transaction, so that other writes do not wait long. */
+const REMOVE_ROWS = 2_000;
+
+const COLUMNS = [
+  'id',
+  'time_ms',
+  'five_minutes',
+  'account_id',
+  'series_id',
+  'version',
+  'endpoint',
+  'status',
+  'code',
+  'prompt_tokens',
+  'completion_tokens',
+  'cache_read_tokens',
+  'audio_seconds',
+  'cost_nano_usd',
+  'duration_ms',
+  'duration_bin',
+  'first_token_ms',
+  'first_token_bin',
+  'replayed',
+  'attempts',
+] as const satisfies readonly (keyof RequestLogTable)[];
+
+const REQUEST_LOG: BulkTarget<'request_log'> = { table: 'request_log', columns: COLUMNS, uniqueColumn: 'id' };
+
+type StoredAttempt = readonly [string, string, string, number, string | null];
+
+const attemptsText = (attempts: readonly UpstreamAttempt[]): string | null =>
+  attempts.length === 0
+    ? null
+    : JSON.stringify(
+        attempts.map(
+          ({ upstream, region, outcome, durationMs, detail }): StoredAttempt => [
+            upstream,
+            region,
+            outcome,
+            durationMs,
+            detail,
+          ],
+        ),
+      );
+
+const attemptsOf = (text: string | null): UpstreamAttempt[] =>
+  text === null
+    ? []
+    : (JSON.parse(text) as StoredAttempt[]).map(([upstream, region, outcome, durationMs, detail]) => ({
+        upstream,
+        region,
+        outcome,
+        durationMs,
+        detail,
+      }));
+
+/** In the order of the columns. */
+const valuesOf = (entry: RequestEntry, seriesId: number): readonly PlainValue[] => [
+  entry.id,
+  entry.time,
+  Math.floor(entry.time / FIVE_MINUTES_MS),
+  entry.accountId,
+  seriesId,
+  entry.version,
+  entry.endpoint,
+  entry.status,
+  entry.code,
+  entry.promptTokens,
+  entry.completionTokens,
+  entry.cacheReadTokens,
+  entry.audioSeconds,
+  entry.costNanoUsd,
+  entry.durationMs,
+  latencyBin(entry.durationMs),
+  entry.firstTokenMs,
+  entry.firstTokenMs === null ? null : latencyBin(entry.firstTokenMs),
+  entry.replayed ? 1 : 0,
+  attemptsText(entry.attempts),
+];
+
+const seriesOf = ({ accountId, keyId, model, region }: RequestEntry) => ({
+  accountId,
+  keyId,
+  model: model ?? '',
+  region: region ?? '',
+});
+
+type Row = RequestLogTable & { key_id: string; model: string; region: string };
+
+const toEntry = (row: Row): RequestEntry => ({
+  id: row.id,
+  time: row.time_ms,
+  accountId: row.account_id,
+  keyId: row.key_id,
+  endpoint: row.endpoint,
+  model: row.model === '' ? null : row.model,
+  version: row.version,
+  region: row.region === '' ? null : row.region,
+  status: row.status,
+  code: row.code,
+  promptTokens: row.prompt_tokens,
+  completionTokens: row.completion_tokens,
+  cacheReadTokens: row.cache_read_tokens,
+  audioSeconds: row.audio_seconds,
+  costNanoUsd: row.cost_nano_usd,
+  durationMs: row.duration_ms,
+  firstTokenMs: row.first_token_ms,
+  replayed: row.replayed === 1,
+  attempts: attemptsOf(row.attempts),
+});
+
+type SeriesFilter = Pick<RequestFilter, 'accountId' | 'keyId' | 'model' | 'region'>;
+
+const seriesIn = (db: Kysely<Tables>, { accountId, keyId, model, region }: SeriesFilter) =>
+  db
+    .selectFrom('ledger_series')
+    .select('id')
+    .$if(accountId !== undefined, (query) => query.where('account_id', '=', accountId ?? ''))
+    .$if(keyId !== undefined, (query) => query.where('key_id', '=', keyId ?? ''))
+    .$if(model !== undefined, (query) => query.where('model', '=', model ?? ''))
+    .$if(region !== undefined, (query) => query.where('region', '=', region ?? ''));
+
+export function requestListQuery(
+  db: Kysely<Tables>,
+  filter: RequestFilter,
+  { limit, before }: Parameters<RequestLog['list']>[1],
+) {
+  const { accountId, start, end, status, endpoint, id, ...series } = filter;
+  const bySeries = Object.values(series).some((each) => each !== undefined);
+  return (
+    db
+      .selectFrom('request_log')
+      .innerJoin('ledger_series', 'ledger_series.id', 'request_log.series_id')
+      .selectAll('request_log')
+      .select(['ledger_series.key_id', 'ledger_series.model', 'ledger_series.region'])
+      .$if(accountId !== undefined, (query) => query.where('request_log.account_id', '=', accountId ?? ''))
+      .$if(bySeries, (query) => query.where('series_id', 'in', seriesIn(db, { accountId, ...series })))
+      .$if(start !== undefined, (query) => query.where('time_ms', '>=', start ?? 0))
+      .$if(end !== undefined, (query) => query.where('time_ms', '<', end ?? 0))
+      .$if(endpoint !== undefined, (query) => query.where('endpoint', '=', endpoint ?? ''))
+      .$if(id !== undefined, (query) => query.where('request_log.id', '=', id ?? ''))
+      .$if(status !== undefined, (query) =>
+        query.where('status', '>=', status?.[0] ?? 0).where('status', '<=', status?.[1] ?? 0),
+      )
+      // As a literal, so that the index of failed requests is used.
+      .$if(status !== undefined && status[0] >= 400, (query) => query.where(sql<boolean>`status >= 400`))
+      .$if(before !== undefined, (query) =>
+        query.where(({ or, and, eb }) =>
+          and([
+            eb('time_ms', '<=', before?.time ?? 0),
+            or([eb('time_ms', '<', before?.time ?? 0), eb('request_log.id', '<', before?.id ?? '')]),
+          ]),
+        ),
+      )
+      .orderBy('time_ms', 'desc')
+      .orderBy('request_log.id', 'desc')
+      .limit(limit)
+  );
+}
+
+function inWindow(db: Kysely<Tables>, query: LatencyQuery) {
+  const { start, end, accountId, keyId, model } = query;
+  return db
+    .selectFrom('request_log')
+    .where('series_id', 'in', seriesIn(db, { accountId, keyId, model }))
+    .where('five_minutes', '>=', Math.floor(start / FIVE_MINUTES_MS))
+    .where('five_minutes', '<=', Math.floor((end - 1) / FIVE_MINUTES_MS));
+}
+
+const sumAsNumber = (column: string) => sql<number>`cast(sum(${sql.ref(column)}) as bigint)`;
+
+export function sqlRequestLog(database: SqlDatabase): RequestLog {
+  const { read, report, write, insertNew } = database;
+  const seriesIds = createSeriesIds(database);
+
+  async function remove(ids: ReturnType<typeof oldest>): Promise<number> {
+    const [{ changes }] = await write([read.deleteFrom('request_log').where('id', 'in', ids)]);
+    return changes;
+  }
+  const oldest = () => read.selectFrom('request_log').select('id').orderBy('time_ms').limit(REMOVE_ROWS);
+
+  return {
+    async append(entries) {
+      const series = entries.map(seriesOf);
+      const idOf = await seriesIds(series);
+      await insertNew(
+        REQUEST_LOG,
+        entries.map((entry, index) => valuesOf(entry, idOf(series[index] ?? seriesOf(entry)))),
+      );
+    },
+    async list(filter, page) {
+      const rows = await requestListQuery(report, filter, page).execute();
+      return rows.map(toEntry);
+    },
+    async latencies(query) {
+      const time = sql<number>`cast(five_minutes as bigint) * ${sql.lit(FIVE_MINUTES_MS)}`;
+      const bucket = bucketNumber(time, query.bucket, query.offsets).as('bucket');
+      // The inner query counts rows in the order of the index `request_log_latency`; the outer one sees only the counts.
+      const durations = inWindow(report, query)
+        .groupBy(['series_id', 'five_minutes', 'status', 'duration_bin'])
+        .select(['five_minutes', 'status', 'duration_bin'])
+        .select((of) => of.fn.countAll<number>().as('requests'))
+        .as('counts');
+      const firstTokens = inWindow(report, query)
+        .where('first_token_bin', 'is not', null)
+        .groupBy(['series_id', 'five_minutes', 'status', 'duration_bin', 'first_token_bin'])
+        .select(['five_minutes', 'first_token_bin'])
+        .select((of) => of.fn.countAll<number>().as('requests'))
+        .as('counts');
+      const [byDuration, byFirstToken] = await Promise.all([
+        report
+          .selectFrom(durations)
+          .select(['status', 'duration_bin', bucket, sumAsNumber('requests').as('requests')])
+          .groupBy(['bucket', 'status', 'duration_bin'])
+          .execute(),
+        report
+          .selectFrom(firstTokens)
+          .select(['first_token_bin', bucket, sumAsNumber('requests').as('requests')])
+          .groupBy(['bucket', 'first_token_bin'])
+          .execute(),
+      ]);
+      return {
+        durations: byDuration.map((row) => ({
+          bucket: Number(row.bucket),
+          status: row.status,
+          bin: row.duration_bin,
+          count: Number(row.requests),
+        })),
+        firstTokens: byFirstToken.map((row) => ({
+          bucket: Number(row.bucket),
+          bin: row.first_token_bin ?? 0,
+          count: Number(row.requests),
+        })),
+      };
+    },
+    removeOlder: (than) => remove(oldest().where('time_ms', '<', than)),
+    async removeBeyond(accountId, newest) {
+      const first = await report
+        .selectFrom('request_log')
+        .select('time_ms')
+        .where('account_id', '=', accountId)
+        .orderBy('time_ms', 'desc')
+        .offset(newest)
+        .limit(1)
+        .executeTakeFirst();
+      if (first === undefined) return 0;
+      return remove(oldest().where('account_id', '=', accountId).where('time_ms', '<=', first.time_ms));
+    },
+  };
+}

@@ -1,0 +1,43 @@
+import type { Static } from 'typebox';
+import { isoTime } from '../../../domain/dates.ts';
+import { usdNumber } from '../../../domain/money.ts';
+import type { NamedRequest } from '../../../services/requests/requests.ts';
+import type { RequestDetail, RequestEntryShape } from './schema.ts';
+
+export const requestToWire = (entry: NamedRequest): Static<typeof RequestEntryShape> => ({
+  id: entry.id,
+  object: 'request',
+  time: isoTime(entry.time),
+  account_id: entry.accountId,
+  key: entry.keyId,
+  key_name: entry.keyName,
+  endpoint: entry.endpoint,
+  model: entry.model,
+  version: entry.version,
+  region: entry.region,
+  status: entry.status,
+  code: entry.code,
+  prompt_tokens: entry.promptTokens,
+  completion_tokens: entry.completionTokens,
+  cache_read_tokens: entry.cacheReadTokens,
+  audio_seconds: entry.audioSeconds,
+  cost_usd: usdNumber(BigInt(entry.costNanoUsd)),
+  duration_ms: entry.durationMs,
+  first_token_ms: entry.firstTokenMs,
+  replayed: entry.replayed,
+});
+
+/** `forOperators`: with the addresses of upstreams and what they said. */
+export const requestDetailToWire = (
+  entry: NamedRequest,
+  { forOperators }: { forOperators: boolean },
+): Static<typeof RequestDetail> => ({
+  ...requestToWire(entry),
+  attempts: entry.attempts.map(({ upstream, region, outcome, detail, durationMs }) => ({
+    upstream: forOperators ? upstream : null,
+    region,
+    outcome,
+    detail: forOperators ? detail : null,
+    duration_ms: durationMs,
+  })),
+});

@@ -1,0 +1,70 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import { Type } from 'typebox';
+import type { AccountsService } from '../../../services/access/accounts.ts';
+import type { RequestsService } from '../../../services/requests/requests.ts';
+import { commonErrors } from '../../answer/error-schema.ts';
+import { chosenAccount } from '../../request/account-choice.ts';
+import { principalOf } from '../../request/request-record.ts';
+import { requestDetailToWire, requestToWire } from './answer.ts';
+import { cursorOf, filterOf, positionOf } from './request.ts';
+import { RequestDetail, RequestList, RequestsQuery } from './schema.ts';
+
+export interface RequestsDependencies {
+  requests: RequestsService;
+  accounts: Pick<AccountsService, 'find'>;
+}
+
+const DEFAULT_LIMIT = 50;
+
+export const requestRoutes: FastifyPluginAsyncTypebox<RequestsDependencies> = async (
+  server,
+  { requests, accounts },
+) => {
+  const config = { scope: 'usage' as const };
+  const tags = ['Usage'];
+
+  server.get(
+    '/requests',
+    {
+      config,
+      schema: {
+        summary: 'List requests that ran models or were refused, newest first',
+        description:
+          'Of the last 30 days, unless the operator keeps them longer or shorter. Prompts and answers are not kept. Lines of batches are not listed.',
+        tags,
+        querystring: RequestsQuery,
+        response: { 200: RequestList, ...commonErrors },
+      },
+    },
+    async (request) => {
+      const { limit = DEFAULT_LIMIT, after, account } = request.query;
+      const filter = filterOf(request.query, await chosenAccount(request, accounts, account));
+      const { entries, next } = await requests.list(filter, { limit, before: positionOf(after) });
+      return {
+        object: 'list' as const,
+        data: entries.map(requestToWire),
+        has_more: next !== undefined,
+        next_cursor: next === undefined ? null : cursorOf(next),
+      };
+    },
+  );
+
+  server.get(
+    '/requests/:id',
+    {
+      config,
+      schema: {
+        summary: 'Retrieve a request with the upstreams that were tried',
+        tags,
+        params: Type.Object({ id: Type.String({ description: 'Value of `X-Request-ID`' }) }),
+        response: { 200: RequestDetail, ...commonErrors },
+      },
+    },
+    async (request) => {
+      const { account, key } = principalOf(request);
+      const forOperators = key.scopes.includes('admin');
+      const entry = await requests.get(request.params.id, forOperators ? undefined : account.id);
+      return requestDetailToWire(entry, { forOperators });
+    },
+  );
+};

@@ -1,0 +1,98 @@
+import type { Consumption } from '../domain/pricing.ts';
+import type { OffsetSpan } from '../domain/time-zone.ts';
+
+/** One call to one upstream for a request. */
+export interface UpstreamAttempt {
+  /** Host and port. */
+  upstream: string;
+  region: string;
+  /** `ok`, or the kind of failure. */
+  outcome: string;
+  durationMs: number;
+  /** What the upstream said, for operators. */
+  detail: string | null;
+}
+
+/** A request that has ended. Never holds prompts or answers. */
+export interface RequestEntry extends Consumption {
+  id: string;
+  /** When it ended, in milliseconds since 1970. */
+  time: number;
+  accountId: string;
+  keyId: string;
+  endpoint: string;
+  /** Null: refused before it was known. */
+  model: string | null;
+  version: string | null;
+  region: string | null;
+  status: number;
+  /** Of the error. */
+  code: string | null;
+  costNanoUsd: number;
+  durationMs: number;
+  firstTokenMs: number | null;
+  /** It got the stored answer of an earlier idempotent request. */
+  replayed: boolean;
+  attempts: readonly UpstreamAttempt[];
+}
+
+export interface RequestFilter {
+  /** Undefined: all accounts. */
+  accountId?: string | undefined;
+  /** Milliseconds since 1970, inclusive. */
+  start?: number | undefined;
+  /** Exclusive. */
+  end?: number | undefined;
+  model?: string | undefined;
+  keyId?: string | undefined;
+  region?: string | undefined;
+  endpoint?: string | undefined;
+  /** Lowest and highest. */
+  status?: readonly [number, number] | undefined;
+  id?: string | undefined;
+}
+
+/** The last entry of a page. */
+export interface RequestPosition {
+  time: number;
+  id: string;
+}
+
+export interface LatencyQuery {
+  accountId?: string | undefined;
+  model?: string | undefined;
+  keyId?: string | undefined;
+  start: number;
+  end: number;
+  bucket: 'five_minutes' | 'hour' | 'day';
+  /** Of the time zone. */
+  offsets: readonly OffsetSpan[];
+}
+
+/** How many requests of one bucket took so long. */
+export interface LatencyCount {
+  /** Its number, see `zonedBucketStart`. */
+  bucket: number;
+  /** See `domain/latency.ts`. */
+  bin: number;
+  count: number;
+}
+
+/** The requests of the last weeks, also those that failed and cost nothing. The ledger, not this, is what bills are made from. */
+export interface RequestLog {
+  append(entries: readonly RequestEntry[]): Promise<void>;
+  /** Newest first, those before the position. */
+  list(filter: RequestFilter, page: { limit: number; before?: RequestPosition | undefined }): Promise<RequestEntry[]>;
+  latencies(
+    query: LatencyQuery,
+  ): Promise<{ durations: (LatencyCount & { status: number })[]; firstTokens: LatencyCount[] }>;
+  /** Removes some entries that are older, and says how many. */
+  removeOlder(than: number): Promise<number>;
+  /** Removes some entries of an account beyond its newest, and says how many. */
+  removeBeyond(accountId: string, newest: number): Promise<number>;
+}
+
+/** Where requests are recorded when they end. */
+export interface RequestSink {
+  record(entry: RequestEntry): void;
+}

@@ -1,0 +1,39 @@
+import type { Clock } from '../../ports/clock.ts';
+import type { AccountRepository } from '../../ports/repositories.ts';
+import type { RequestLog } from '../../ports/request-log.ts';
+
+export interface RequestRetention {
+  /** Removes old requests, and of each account those beyond its newest. */
+  sweep(): Promise<void>;
+  /** Removes all requests of an account, and says how many. */
+  eraseAccount(accountId: string): Promise<number>;
+}
+
+export interface RequestRetentionDependencies {
+  log: Pick<RequestLog, 'removeOlder' | 'removeBeyond'>;
+  accounts: Pick<AccountRepository, 'list'>;
+  settings: { retentionDays: number; maxPerAccount: number };
+  clock: Clock;
+}
+
+const DAY_MS = 86_400_000;
+
+/** Removes group by group, so that other writes need not wait long. */
+async function untilNone(remove: () => Promise<number>): Promise<number> {
+  let total = 0;
+  for (let removed = await remove(); removed > 0; removed = await remove()) total += removed;
+  return total;
+}
+
+export function createRequestRetention(dependencies: RequestRetentionDependencies): RequestRetention {
+  const { log, accounts, settings, clock } = dependencies;
+  return {
+    async sweep() {
+      const oldest = clock.now() - settings.retentionDays * DAY_MS;
+      await untilNone(() => log.removeOlder(oldest));
+      if (settings.maxPerAccount === 0) return;
+      for (const { id } of await accounts.list()) await untilNone(() => log.removeBeyond(id, settings.maxPerAccount));
+    },
+    eraseAccount: (accountId) => untilNone(() => log.removeBeyond(accountId, 0)),
+  };
+}
