@@ -7,7 +7,9 @@ export const PerformanceQuery = Type.Object(
   {
     start: Type.Optional(Type.String({ description: 'Inclusive', documented: time })),
     end: Type.Optional(Type.String({ description: 'Exclusive; now by default', documented: time })),
-    bucket: Type.Optional(Type.String({ documented: { enum: PERFORMANCE_BUCKETS, default: 'hour' } })),
+    bucket: Type.Optional(
+      Type.String({ description: 'In the time zone', documented: { enum: PERFORMANCE_BUCKETS, default: 'hour' } }),
+    ),
     time_zone: Type.Optional(Type.String({ description: 'IANA name; UTC by default' })),
     model: Type.Optional(Type.String({ minLength: 1, description: 'Only this slug' })),
     key: Type.Optional(Type.String({ minLength: 1, description: 'Only this key, by id' })),

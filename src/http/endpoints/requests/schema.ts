@@ -4,13 +4,13 @@ const nullableText = Type.Union([Type.String(), Type.Null()]);
 const time = { anyOf: [{ format: 'date-time' }, { format: 'date' }] };
 
 export const RequestsQuery = Type.Object({
-  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 200, default: 50 })),
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 200, default: 50, description: 'Requests on a page' })),
   after: Type.Optional(Type.String({ minLength: 1, description: '`next_cursor` of the page before' })),
   start: Type.Optional(Type.String({ description: 'Inclusive', documented: time })),
   end: Type.Optional(Type.String({ description: 'Exclusive', documented: time })),
   model: Type.Optional(Type.String({ minLength: 1, description: 'Slug' })),
   key: Type.Optional(Type.String({ minLength: 1, description: 'Id of the key' })),
-  region: Type.Optional(Type.String({ minLength: 1 })),
+  region: Type.Optional(Type.String({ minLength: 1, description: 'Where it was served' })),
   endpoint: Type.Optional(Type.String({ minLength: 1, description: 'Such as `/v1/embeddings`' })),
   status: Type.Optional(
     Type.String({
@@ -18,7 +18,7 @@ export const RequestsQuery = Type.Object({
       documented: { pattern: '^([1-5][0-9]{2}|[1-5]xx|error)$' },
     }),
   ),
-  request_id: Type.Optional(Type.String({ minLength: 1 })),
+  request_id: Type.Optional(Type.String({ minLength: 1, description: 'Value of `X-Request-ID`' })),
   account: Type.Optional(
     Type.String({
       minLength: 1,
