@@ -75,7 +75,7 @@ async function measure(): Promise<void> {
     contextLength: 4096,
     ownRegion: 'local',
     clock: systemClock,
-    metrics: { addUpstream: () => ({ finished() {}, retried() {} }), addQueue() {} },
+    metrics: { addUpstream: () => ({ finished() {}, retried() {}, removed() {} }), addQueue() {} },
     logger: { info() {}, warn: (fields, text) => console.error(text, fields) },
     upstreams: [
       {

@@ -31,6 +31,12 @@ export const UpstreamSchema = Type.Object(
   {
     model: Type.String({ description: 'Slug in the catalog, with an optional pin' }),
     url: Type.String({ description: 'Base address including /v1, for example http://127.0.0.1:8000/v1' }),
+    discover: Type.Optional(
+      Type.Enum(['dns', 'srv'], {
+        description:
+          'Several servers behind one address: dns, every address of the host; srv, the targets of its SRV record',
+      }),
+    ),
     kind: Type.Enum(['openai', 'vllm', 'tei', 'llama-server', 'ollama', 'baobab'], { default: 'openai' }),
     name: Type.Optional(Type.String({ description: "The upstream's name for the model; the slug by default" })),
     ...secret('apiKey', 'Sent as a bearer token to this upstream'),

@@ -25,7 +25,7 @@ function outcomeLabel(outcome: Outcome): 'ok' | 'rejected' | 'failed' | 'cancell
 
 /** Upstreams as Prometheus metrics. Counts are kept here and written out on collection, so that requests stay cheap. */
 export function createUpstreamMetrics(registry: Registry): UpstreamMetrics {
-  const upstreams: Upstream[] = [];
+  const upstreams = new Set<Upstream>();
   const queues = new Map<string, () => number>();
   const registers = [registry];
   const labelNames = ['model', 'upstream'] as const;
@@ -77,6 +77,7 @@ export function createUpstreamMetrics(registry: Registry): UpstreamMetrics {
     labelNames,
     registers,
     collect() {
+      this.reset();
       for (const { labels, health } of upstreams) this.set(labels, health().healthy ? 1 : 0);
     },
   });
@@ -86,6 +87,7 @@ export function createUpstreamMetrics(registry: Registry): UpstreamMetrics {
     labelNames: [...labelNames, 'state'] as const,
     registers,
     collect() {
+      this.reset();
       for (const { labels, health } of upstreams) {
         const { breaker } = health();
         for (const state of BREAKER_STATES) this.set({ ...labels, state }, state === breaker ? 1 : 0);
@@ -98,6 +100,7 @@ export function createUpstreamMetrics(registry: Registry): UpstreamMetrics {
     labelNames,
     registers,
     collect() {
+      this.reset();
       for (const { labels, health } of upstreams) this.set(labels, health().inFlight);
     },
   });
@@ -114,7 +117,7 @@ export function createUpstreamMetrics(registry: Registry): UpstreamMetrics {
   return {
     addUpstream(labels, health) {
       const upstream: Upstream = { labels, health, outcomes: new Map([['ok', 0]]), retries: 0 };
-      upstreams.push(upstream);
+      upstreams.add(upstream);
       const latency = seconds.labels(labels);
       return {
         finished(outcome, elapsed) {
@@ -123,6 +126,9 @@ export function createUpstreamMetrics(registry: Registry): UpstreamMetrics {
         },
         retried() {
           upstream.retries += 1;
+        },
+        removed() {
+          upstreams.delete(upstream);
         },
       };
     },

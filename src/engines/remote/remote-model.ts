@@ -6,7 +6,9 @@ import type { ChatRequest, EngineModel } from '../engine.ts';
 import { createRemoteChat, type RemoteChat } from './chat/capability.ts';
 import { createRemoteEmbedding, type RemoteEmbedding } from './embedding/capability.ts';
 import { createRemoteRerank, type RemoteRerank } from './rerank/capability.ts';
-import { startHealthChecks } from './routing/health-check.ts';
+import { type Resolver, systemResolver } from './routing/discovery.ts';
+import { createHealthChecks } from './routing/health-check.ts';
+import { createUpstreamPool } from './routing/pool.ts';
 import { createRouter, type Route } from './routing/router.ts';
 import { createUpstream, type UpstreamSettings, upstreamAddresses } from './routing/upstream.ts';
 import type { UpstreamHealth } from './routing/upstream-health.ts';
@@ -50,12 +52,16 @@ export interface RemoteModelOptions {
   /** How many requests may wait while all upstreams are full, and for how long. */
   queue?: { places: number; timeoutMs: number };
   healthIntervalMs?: number;
+  /** For upstreams that DNS names. */
+  resolver?: Resolver;
+  discoveryIntervalMs?: number;
   metrics: UpstreamMetrics;
   /** Never shown to clients or in logs, beside the upstreams' own keys. */
   secrets?: readonly string[];
 }
 
 const HEALTH_INTERVAL_MS = 5_000;
+const DISCOVERY_INTERVAL_MS = 5_000;
 
 /** A model that other servers run. It lives in the server process because all it does is wait for the network. */
 export function createRemoteModel(options: RemoteModelOptions): RemoteModel {
@@ -63,36 +69,45 @@ export function createRemoteModel(options: RemoteModelOptions): RemoteModel {
   if (options.upstreams.length === 0) throw new Error(`The model '${slug}' has no upstreams.`);
   const modelName = `${slug}@${options.version}`;
   const addresses = upstreamAddresses(options.upstreams);
-  const upstreams = options.upstreams.map((settings, index) =>
-    createUpstream({
-      index,
-      settings,
-      slug,
-      modelName,
-      address: addresses[index] ?? '',
-      ownRegion: options.ownRegion,
-      clock,
-      metrics,
-      secrets: options.secrets ?? [],
-    }),
-  );
   const router = createRouter({
     slug,
     contextLength,
-    upstreams,
+    members: () => pool.members(),
     logger,
     queue: options.queue ?? { places: 256, timeoutMs: 120_000 },
   });
   metrics.addQueue(modelName, router.waiting);
-  const checks = startHealthChecks({
-    upstreams,
+  const checks = createHealthChecks({
     slug,
     intervalMs: options.healthIntervalMs ?? HEALTH_INTERVAL_MS,
     random: options.random ?? Math.random,
     logger,
     onChecked: router.wake,
   });
-  const counter = createTokenCounter({ slug, contextLength, upstreams });
+  const pool = createUpstreamPool({
+    slug,
+    upstreams: options.upstreams,
+    create: (settings, index, endpoint) =>
+      createUpstream({
+        index,
+        settings,
+        endpoint,
+        slug,
+        modelName,
+        address: endpoint?.address ?? addresses[index] ?? '',
+        ownRegion: options.ownRegion,
+        clock,
+        metrics,
+        secrets: options.secrets ?? [],
+      }),
+    resolver: options.resolver ?? systemResolver,
+    intervalMs: options.discoveryIntervalMs ?? DISCOVERY_INTERVAL_MS,
+    logger,
+    onJoin: checks.add,
+    onLeave: checks.remove,
+  });
+  const { members } = pool;
+  const counter = createTokenCounter({ slug, contextLength, members });
 
   const callsIn = (region: string | undefined): RemoteCalls => ({
     countTokens: (text) => counter.text(text, region),
@@ -104,13 +119,13 @@ export function createRemoteModel(options: RemoteModelOptions): RemoteModel {
 
   return {
     ...anywhere,
-    health: () => upstreams.map((upstream) => upstream.health()),
-    isHealthy: () => upstreams.some((upstream) => upstream.available()),
+    health: () => members().map((upstream) => upstream.health()),
+    isHealthy: () => members().some((upstream) => upstream.available()),
     waiting: router.waiting,
     regions: router.regions,
     inRegion(region) {
       if (region === undefined) return anywhere;
-      const known = upstreams.some((upstream) => upstream.region === region);
+      const known = options.upstreams.some((upstream) => (upstream.region ?? options.ownRegion) === region);
       if (!known) throw errors.regionUnavailable(slug, region, router.regions());
       const calls = pinned.get(region) ?? callsIn(region);
       pinned.set(region, calls);
@@ -118,7 +133,7 @@ export function createRemoteModel(options: RemoteModelOptions): RemoteModel {
     },
     async [Symbol.asyncDispose]() {
       checks.stop();
-      await Promise.all(upstreams.map((upstream) => upstream.close()));
+      await pool.close();
     },
   };
 }

@@ -36,17 +36,17 @@ export async function countAtUpstream(
 export interface TokenCounterOptions {
   slug: string;
   contextLength: number;
-  upstreams: readonly Upstream[];
+  members(): readonly Upstream[];
 }
 
 /** Counts tokens at an upstream, or estimates them. Needs no slot: counting is light, and callers do it before they queue. */
-export function createTokenCounter({ slug, contextLength, upstreams }: TokenCounterOptions) {
+export function createTokenCounter({ slug, contextLength, members }: TokenCounterOptions) {
   async function count(
     region: string | undefined,
     estimate: () => number,
     ask: (call: UpstreamCall) => Promise<number | undefined>,
   ): Promise<number> {
-    const upstream = upstreams.find(
+    const upstream = members().find(
       (each) =>
         canCountTokens(each.settings.kind) && each.available() && (region === undefined || each.region === region),
     );

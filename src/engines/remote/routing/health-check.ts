@@ -75,7 +75,6 @@ async function checkName(
 }
 
 export interface HealthCheckOptions {
-  upstreams: readonly Upstream[];
   slug: string;
   intervalMs: number;
   random(): number;
@@ -84,15 +83,21 @@ export interface HealthCheckOptions {
   onChecked(): void;
 }
 
-/** Checks every upstream again and again until stopped. */
-export function startHealthChecks({ upstreams, slug, intervalMs, random, logger, onChecked }: HealthCheckOptions): {
+export interface HealthChecks {
+  /** Checks an upstream now, and again and again. */
+  add(upstream: Upstream): void;
+  remove(upstream: Upstream): void;
   stop(): void;
-} {
+}
+
+export function createHealthChecks({ slug, intervalMs, random, logger, onChecked }: HealthCheckOptions): HealthChecks {
   const stopped = new AbortController();
+  const checked = new Set<Upstream>();
   const timers = new Map<Upstream, NodeJS.Timeout>();
 
   /** Their names are checked again until they are right. */
-  const nameIsDue = new Set(upstreams);
+  const nameIsDue = new Set<Upstream>();
+  const isOver = (upstream: Upstream) => stopped.signal.aborted || !checked.has(upstream);
 
   const recheckName = async (upstream: Upstream, list: string | undefined): Promise<void> => {
     const before = upstream.nameProblem;
@@ -108,7 +113,7 @@ export function startHealthChecks({ upstreams, slug, intervalMs, random, logger,
     let { problem, list } = await check(upstream, stopped.signal);
     // Check twice before requests are kept away: after this machine was suspended, the first check only ran out of time.
     if (problem !== undefined && upstream.alive) ({ problem, list } = await check(upstream, stopped.signal));
-    if (stopped.signal.aborted) return;
+    if (isOver(upstream)) return;
     const alive = problem === undefined;
     if (alive !== upstream.alive) {
       upstream.alive = alive;
@@ -122,7 +127,7 @@ export function startHealthChecks({ upstreams, slug, intervalMs, random, logger,
     }
     if (problem !== undefined) upstream.noteError(problem);
     else if (nameIsDue.has(upstream)) await recheckName(upstream, list);
-    if (stopped.signal.aborted) return;
+    if (isOver(upstream)) return;
     onChecked();
     // Spread, so that checks of many models do not run at the same moment.
     const timer = setTimeout(() => void checkAndRepeat(upstream), intervalMs * (0.8 + 0.4 * random()));
@@ -130,8 +135,18 @@ export function startHealthChecks({ upstreams, slug, intervalMs, random, logger,
     timers.set(upstream, timer);
   };
 
-  for (const upstream of upstreams) void checkAndRepeat(upstream);
   return {
+    add(upstream) {
+      checked.add(upstream);
+      nameIsDue.add(upstream);
+      void checkAndRepeat(upstream);
+    },
+    remove(upstream) {
+      checked.delete(upstream);
+      nameIsDue.delete(upstream);
+      clearTimeout(timers.get(upstream));
+      timers.delete(upstream);
+    },
     stop() {
       stopped.abort();
       for (const timer of timers.values()) clearTimeout(timer);

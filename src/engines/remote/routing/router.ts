@@ -13,7 +13,7 @@ import { createUpstreamCall, type UpstreamCall } from './upstream-call.ts';
 export interface RouterDependencies {
   slug: string;
   contextLength: number;
-  upstreams: readonly Upstream[];
+  members(): readonly Upstream[];
   logger: Pick<Logger, 'warn'>;
   queue: { places: number; timeoutMs: number };
 }
@@ -57,6 +57,8 @@ export interface Router {
 }
 
 const MAX_ATTEMPTS = 3;
+/** While no upstream is known. */
+const MOST_INPUTS = 256;
 /** When the queue is full. */
 const RETRY_AFTER_SECONDS = 1;
 const RETRIED = new Set<UpstreamFailure['kind']>(['busy', 'reset', 'broken', 'timeout']);
@@ -64,7 +66,7 @@ const RETRIED = new Set<UpstreamFailure['kind']>(['busy', 'reset', 'broken', 'ti
 const BREAKER_FAILURES = new Set<UpstreamFailure['kind']>(['reset', 'broken', 'timeout']);
 
 export function createRouter(dependencies: RouterDependencies): Router {
-  const { slug, contextLength, upstreams, logger, queue } = dependencies;
+  const { slug, contextLength, members, logger, queue } = dependencies;
   const waiting = createFairQueue<UpstreamCall>({
     length: queue.places,
     timeoutMs: queue.timeoutMs,
@@ -75,7 +77,11 @@ export function createRouter(dependencies: RouterDependencies): Router {
   let turn = 0;
 
   const regions = (): string[] => [
-    ...new Set(upstreams.filter((upstream) => upstream.available()).map((upstream) => upstream.region)),
+    ...new Set(
+      members()
+        .filter((upstream) => upstream.available())
+        .map((upstream) => upstream.region),
+    ),
   ];
 
   const noneAvailable = (region: string | undefined): ApiError => {
@@ -141,6 +147,7 @@ export function createRouter(dependencies: RouterDependencies): Router {
     region: string | undefined,
     history: RequestHistory,
   ): UpstreamCall | undefined => {
+    const upstreams = members();
     const candidates: Upstream[] = [];
     for (let i = 0; i < upstreams.length; i++) {
       const upstream = upstreams[(turn + i) % upstreams.length];
@@ -152,7 +159,7 @@ export function createRouter(dependencies: RouterDependencies): Router {
     if (candidates.length === 0) throw noneAvailable(region);
     const best = (history.prefix && chooseByPrefix(history.prefix, candidates)) || leastLoaded(candidates);
     if (best === undefined) return undefined;
-    turn = (best.index + 1) % upstreams.length;
+    turn = (upstreams.indexOf(best) + 1) % upstreams.length;
     return begin(best, context, history);
   };
 
@@ -167,7 +174,7 @@ export function createRouter(dependencies: RouterDependencies): Router {
     const history = {
       tried: new Set<Upstream>(),
       failedAt: undefined,
-      prefix: upstreams.length > 1 ? prefix?.() : undefined,
+      prefix: members().length > 1 ? prefix?.() : undefined,
     };
     let resets = 0;
     let last: UpstreamFailure | undefined;
@@ -214,7 +221,7 @@ export function createRouter(dependencies: RouterDependencies): Router {
         call.release();
         return [value, call.upstream];
       },
-      maxInputsPerCall: () => Math.min(...upstreams.map((upstream) => upstream.learned.maxInputsPerCall)),
+      maxInputsPerCall: () => Math.min(MOST_INPUTS, ...members().map(({ learned }) => learned.maxInputsPerCall)),
     }),
     waiting: waiting.waiting,
     wake: waiting.wake,

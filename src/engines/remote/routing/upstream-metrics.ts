@@ -14,6 +14,8 @@ export interface UpstreamRecorder {
   finished(outcome: 'ok' | FailureKind, seconds: number): void;
   /** This upstream was called because an earlier attempt had failed. */
   retried(): void;
+  /** The upstream is no longer used. */
+  removed(): void;
 }
 
 export interface UpstreamMetrics {

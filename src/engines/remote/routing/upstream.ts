@@ -3,6 +3,7 @@ import type { Clock } from '../../../ports/clock.ts';
 import { createSecretScrubber } from '../../../runtime/secret-scrubber.ts';
 import { createTransport, type Transport } from '../transport/transport.ts';
 import { type Breaker, createBreaker } from './breaker.ts';
+import { type Endpoint, fixedLookup } from './discovery.ts';
 import { createPrefixMemory, type PrefixMemory } from './prefix-memory.ts';
 import type { UpstreamHealth } from './upstream-health.ts';
 import type { UpstreamMetrics, UpstreamRecorder } from './upstream-metrics.ts';
@@ -65,6 +66,8 @@ const SPARE_CONNECTIONS = 2;
 export interface UpstreamDependencies {
   index: number;
   settings: UpstreamSettings;
+  /** If DNS named it. */
+  endpoint?: Endpoint | undefined;
   slug: string;
   /** `slug@version`, for metrics. */
   modelName: string;
@@ -78,16 +81,17 @@ export interface UpstreamDependencies {
 
 export function createUpstream(dependencies: UpstreamDependencies): Upstream {
   const { index, settings, slug, modelName, address, ownRegion, clock, metrics } = dependencies;
-  const base = new URL(settings.url);
+  const base = dependencies.endpoint?.origin ?? new URL(settings.url);
   const apiPath = base.pathname.replace(/\/+$/, '');
   const rootPath = apiPath.replace(/\/v1$/, '');
   const transport = createTransport({
     origin: base,
     maxStreams: settings.maxConcurrency + SPARE_CONNECTIONS,
     connectTimeoutMs: settings.connectTimeoutMs,
+    lookup: dependencies.endpoint?.ip === undefined ? undefined : fixedLookup(dependencies.endpoint.ip),
   });
   const breaker = createBreaker(clock);
-  const weight = settings.weight ?? settings.maxConcurrency;
+  const weight = settings.weight ?? dependencies.endpoint?.weight ?? settings.maxConcurrency;
   let lastError: string | undefined;
 
   const problem = (): string | undefined => {
@@ -97,11 +101,12 @@ export function createUpstream(dependencies: UpstreamDependencies): Upstream {
     return `requests of ${paused === 1 ? 'one account' : `${paused} accounts`} fail: ${lastError}`;
   };
 
+  const recorder = metrics.addUpstream({ model: modelName, upstream: address }, () => upstream.health());
   const upstream: Upstream = {
     index,
     settings,
     address,
-    recorder: metrics.addUpstream({ model: modelName, upstream: address }, () => upstream.health()),
+    recorder,
     nameProblem: undefined,
     model: settings.name ?? slug,
     region: settings.region ?? ownRegion,
@@ -138,7 +143,10 @@ export function createUpstream(dependencies: UpstreamDependencies): Upstream {
       problem: problem(),
       lastError,
     }),
-    close: transport.close,
+    close() {
+      recorder.removed();
+      return transport.close();
+    },
   };
   return upstream;
 }

@@ -1,4 +1,4 @@
-import { connect as connectTcp, isIP, type Socket } from 'node:net';
+import { connect as connectTcp, isIP, type LookupFunction, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import type { AnswerHead } from './answer-head.ts';
 import { type AnswerSink, createAnswerParser } from './answer-parser.ts';
@@ -6,6 +6,7 @@ import { type AnswerSink, createAnswerParser } from './answer-parser.ts';
 export interface ConnectionOptions {
   origin: URL;
   connectTimeoutMs: number;
+  lookup?: LookupFunction | undefined;
   parseHead(text: string): AnswerHead;
   /** An answer is complete, and the connection can be used again within `keepMs`. */
   onIdle(connection: Connection, keepMs: number): void;
@@ -104,6 +105,7 @@ export function openConnection(options: ConnectionOptions): Connection {
     noDelay: true,
     keepAlive: true,
     keepAliveInitialDelay: TCP_KEEP_ALIVE_MS,
+    ...(options.lookup && { lookup: options.lookup }),
     onread: {
       buffer,
       callback(length: number) {

@@ -45,10 +45,8 @@ const SWEEP_MS = 4_000;
 export function createExchangeClient({
   origin,
   connectTimeoutMs,
-}: {
-  origin: URL;
-  connectTimeoutMs: number;
-}): ExchangeClient {
+  lookup,
+}: Pick<ConnectionOptions, 'origin' | 'connectTimeoutMs' | 'lookup'>): ExchangeClient {
   const all = new Set<Connection>();
   /** The most recently used connection is last. */
   const idle: { connection: Connection; until: number }[] = [];
@@ -59,6 +57,7 @@ export function createExchangeClient({
   const connectionOptions: ConnectionOptions = {
     origin,
     connectTimeoutMs,
+    lookup,
     parseHead: createHeadParser(),
     onIdle(connection, keepMs) {
       idle.push({ connection, until: performance.now() + keepMs });

@@ -1,3 +1,4 @@
+import type { LookupFunction } from 'node:net';
 import { Pool } from 'undici';
 import type { HttpRequest } from './exchange.ts';
 
@@ -24,6 +25,7 @@ export interface StreamClientOptions {
   origin: string;
   connections: number;
   connectTimeoutMs: number;
+  lookup?: LookupFunction | undefined;
 }
 
 /** For each stream; past it undici stops reading from the socket until the consumer catches up. */
@@ -31,12 +33,17 @@ const READ_AHEAD_BYTES = 16 * 1024;
 const ignore = (): void => {};
 
 /** Reads answers as they arrive, with back pressure. */
-export function createStreamClient({ origin, connections, connectTimeoutMs }: StreamClientOptions): StreamClient {
+export function createStreamClient({
+  origin,
+  connections,
+  connectTimeoutMs,
+  lookup,
+}: StreamClientOptions): StreamClient {
   const pool = new Pool(origin, {
     connections,
     pipelining: 1,
     allowH2: false,
-    connect: { timeout: connectTimeoutMs },
+    connect: { timeout: connectTimeoutMs, ...(lookup && { lookup }) },
     // Calls have their own timers. These would cut off long pauses inside an answer.
     headersTimeout: 0,
     bodyTimeout: 0,

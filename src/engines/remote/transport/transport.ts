@@ -1,3 +1,4 @@
+import type { LookupFunction } from 'node:net';
 import { createExchangeClient, type ExchangeClient } from './exchange.ts';
 import { createStreamClient, type StreamClient } from './stream-client.ts';
 
@@ -17,11 +18,13 @@ export interface TransportOptions {
   origin: URL;
   maxStreams: number;
   connectTimeoutMs: number;
+  /** Finds the address of the host; the system's by default. */
+  lookup?: LookupFunction | undefined;
 }
 
-export function createTransport({ origin, maxStreams, connectTimeoutMs }: TransportOptions): Transport {
-  const exchanges = createExchangeClient({ origin, connectTimeoutMs });
-  const streams = createStreamClient({ origin: origin.origin, connections: maxStreams, connectTimeoutMs });
+export function createTransport({ origin, maxStreams, connectTimeoutMs, lookup }: TransportOptions): Transport {
+  const exchanges = createExchangeClient({ origin, connectTimeoutMs, lookup });
+  const streams = createStreamClient({ origin: origin.origin, connections: maxStreams, connectTimeoutMs, lookup });
   return {
     exchange: exchanges.send,
     stream: streams.stream,
