@@ -46,6 +46,13 @@ export const PAGES: readonly PageEntry[] = [
     letter: 'm',
     load: () => import('../pages/models/models.tsx'),
   },
+  {
+    path: '/playground',
+    title: texts.nav.playground,
+    icon: 'playground',
+    letter: 'p',
+    load: () => import('../pages/playground/playground.tsx'),
+  },
   { path: '/keys', title: texts.nav.keys, icon: 'keys', letter: 'k', load: () => import('../pages/keys/keys.tsx') },
   {
     path: '/files',

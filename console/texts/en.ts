@@ -1,5 +1,6 @@
 import { engines, models } from './en/models.ts';
 import { accounts, system } from './en/operators.ts';
+import { playground } from './en/playground.ts';
 import { batches, files } from './en/storage.ts';
 
 /** Every text of the console. A translation has the same shape: copy this file and its folder. */
@@ -293,10 +294,7 @@ export const texts = {
   batches,
   accounts,
   system,
-  playground: {
-    title: 'Playground',
-    open: 'Open the playground',
-  },
+  playground,
   keys: {
     title: 'Keys',
     about: 'Secrets of your account, each with its own rights and limits.',

@@ -1,0 +1,81 @@
+import { useState } from 'preact/hooks';
+import { useModels } from '../../api/queries.ts';
+import type { Modality } from '../../api/types.ts';
+import { changeSearch, usePlace } from '../../app/router.ts';
+import { Button, CodeBlock, optionsOf, Segments } from '../../components/controls.tsx';
+import { Empty, Failure } from '../../components/feedback.tsx';
+import { Sheet } from '../../components/overlay.tsx';
+import { Page, Skeleton } from '../../components/page.tsx';
+import { texts } from '../../texts/en.ts';
+import { LANGUAGES, type Language } from '../snippets.ts';
+import { Chat } from './chat.tsx';
+import { Embeddings } from './embeddings.tsx';
+import { Rerank } from './rerank.tsx';
+import { Transcription } from './transcription.tsx';
+
+const MODES: readonly Modality[] = ['chat', 'embedding', 'rerank', 'audio'];
+const PARTS = { chat: Chat, embedding: Embeddings, rerank: Rerank, audio: Transcription };
+
+/** Writes the request on screen in a language. */
+export type WriteCode = (language: Language) => string;
+
+export default function Playground() {
+  const { search } = usePlace();
+  const models = useModels();
+  const [code, setCode] = useState<WriteCode>();
+  const all = models.data?.data ?? [];
+  const asked = search.get('mode') ?? all.find(({ id }) => id === search.get('model'))?.modality;
+  const mode = MODES.find((each) => each === asked) ?? 'chat';
+  const usable = all.filter(({ modality, status }) => modality === mode && status !== 'unavailable');
+  const chosen = usable.find(({ id }) => id === search.get('model'));
+  const model = chosen ?? usable.find(({ status }) => status === 'ready') ?? usable[0];
+  const Part = PARTS[mode];
+  return (
+    <Page
+      title={texts.playground.title}
+      about={texts.playground.about}
+      filters={
+        <Segments
+          label={texts.playground.mode}
+          options={optionsOf(texts.playground.modes)}
+          value={mode}
+          onValue={(value) => changeSearch({ mode: value, model: undefined, with: undefined })}
+        />
+      }
+    >
+      {models.isError && !models.data && <Failure error={models.error} onRetry={() => void models.refetch()} />}
+      {models.isPending && <Skeleton height={420} />}
+      {models.data && !model && (
+        <Empty icon="models" title={texts.playground.noModel}>
+          <p>{texts.playground.noModelHint}</p>
+        </Empty>
+      )}
+      {model && <Part key={mode} models={usable} model={model} onCode={(write) => setCode(() => write)} />}
+      {code && <CodeSheet write={code} onClose={() => setCode(undefined)} />}
+    </Page>
+  );
+}
+
+function CodeSheet({ write, onClose }: { write: WriteCode; onClose: () => void }) {
+  const [language, setLanguage] = useState<Language>('curl');
+  return (
+    <Sheet
+      title={texts.playground.codeTitle}
+      about={texts.playground.codeHint}
+      onClose={onClose}
+      foot={<Button onClick={onClose}>{texts.common.close}</Button>}
+    >
+      <CodeBlock
+        head={
+          <Segments
+            label={texts.keys.snippets}
+            options={optionsOf(LANGUAGES)}
+            value={language}
+            onValue={(value) => setLanguage(value as Language)}
+          />
+        }
+        code={write(language)}
+      />
+    </Sheet>
+  );
+}

@@ -1,0 +1,185 @@
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { call } from '../../api/client.ts';
+import { useNow } from '../../app/range.ts';
+import { changeSearch } from '../../app/router.ts';
+import { Button, TextField } from '../../components/controls.tsx';
+import { Failure } from '../../components/feedback.tsx';
+import { Card } from '../../components/page.tsx';
+import { bytes } from '../../format/numbers.ts';
+import { duration } from '../../format/times.ts';
+import { texts } from '../../texts/en.ts';
+import { costOf } from './cost.ts';
+import { useDraft } from './drafts.ts';
+import { ModelSelect, type PartProps, RunBar, Stats } from './parts.tsx';
+import { useRecorder } from './recorder.ts';
+import { useRun } from './run.ts';
+import { transcriptionSnippet } from './transcription-snippet.ts';
+import { peaksOf, Waveform } from './waveform.tsx';
+import { type Word, Words } from './words.tsx';
+
+interface TranscriptionAnswer {
+  text: string;
+  language?: string;
+  duration?: number;
+  words?: Word[];
+  usage?: { seconds: number };
+}
+
+export function Transcription({ models, model, onCode }: PartProps) {
+  const { playground } = texts;
+  const [draft, change] = useDraft('audio', { language: '', prompt: '' });
+  const [file, setFile] = useState<File>();
+  const [peaks, setPeaks] = useState<number[]>();
+  const [time, setTime] = useState(0);
+  const run = useRun<TranscriptionAnswer>();
+  const chooser = useRef<HTMLInputElement>(null);
+  const audio = useRef<HTMLAudioElement>(null);
+  const now = useNow(500);
+  const source = useMemo(() => (file ? URL.createObjectURL(file) : undefined), [file]);
+  useEffect(() => () => void (source && URL.revokeObjectURL(source)), [source]);
+
+  const take = (next: File | undefined) => {
+    if (!next) return;
+    setFile(next);
+    setTime(0);
+    setPeaks(undefined);
+    // Not every format that the server reads can be decoded here: then there is no waveform.
+    peaksOf(next).then(setPeaks, () => setPeaks(undefined));
+  };
+  const recorder = useRecorder(take);
+  const seek = (seconds: number, play = false) => {
+    if (!audio.current) return;
+    audio.current.currentTime = seconds;
+    setTime(seconds);
+    if (play) void audio.current.play();
+  };
+  const start = () => {
+    if (!file) return;
+    const form = new FormData();
+    form.set('model', model.id);
+    if (draft.language.trim() !== '') form.set('language', draft.language.trim());
+    if (draft.prompt.trim() !== '') form.set('prompt', draft.prompt.trim());
+    form.set('response_format', 'verbose_json');
+    form.append('timestamp_granularities[]', 'word');
+    form.set('file', file);
+    run.start((signal) => call<TranscriptionAnswer>('/v1/audio/transcriptions', { method: 'POST', form, signal }));
+  };
+  // Between two events of the player the time goes on: words light up without a delay.
+  useEffect(() => {
+    let frame = 0;
+    const follow = () => {
+      if (audio.current && !audio.current.paused) setTime(audio.current.currentTime);
+      frame = requestAnimationFrame(follow);
+    };
+    frame = requestAnimationFrame(follow);
+    return () => cancelAnimationFrame(frame);
+  }, []);
+
+  const answer = run.result?.value;
+  const length = audio.current?.duration;
+  const seconds = answer?.usage?.seconds ?? Math.ceil(answer?.duration ?? 0);
+  return (
+    <div class="play-two">
+      <div class="stack">
+        <ModelSelect
+          label={playground.model}
+          models={models}
+          value={model.id}
+          onValue={(id) => changeSearch({ model: id })}
+        />
+        <div class="field">
+          <span class="field-label">{playground.audio}</span>
+          <div class="row row-wrap">
+            <input
+              ref={chooser}
+              class="hidden-visually"
+              type="file"
+              accept="audio/*,video/webm"
+              tabIndex={-1}
+              aria-label={playground.chooseAudio}
+              onChange={(event) => take(event.currentTarget.files?.[0])}
+            />
+            <Button icon="upload" onClick={() => chooser.current?.click()}>
+              {playground.chooseAudio}
+            </Button>
+            {recorder.since === undefined ? (
+              <Button icon="mic" onClick={recorder.start}>
+                {playground.record}
+              </Button>
+            ) : (
+              <Button tone="danger" icon="stop" onClick={recorder.stop}>
+                {playground.stopRecording(duration(Math.max(0, now - recorder.since)))}
+              </Button>
+            )}
+          </div>
+          <span class="field-hint">{file ? `${file.name}, ${bytes(file.size)}` : playground.audioHint}</span>
+        </div>
+        {peaks && (
+          <Waveform peaks={peaks} share={length ? time / length : 0} onSeek={(share) => seek(share * (length ?? 0))} />
+        )}
+        {source && (
+          // The transcript is its caption.
+          <audio
+            ref={audio}
+            class="player"
+            controls
+            src={source}
+            onTimeUpdate={(event) => setTime(event.currentTarget.currentTime)}
+          >
+            <track kind="captions" />
+          </audio>
+        )}
+        <div class="fields-2">
+          <TextField
+            label={playground.language}
+            hint={playground.languageHint}
+            maxLength={3}
+            value={draft.language}
+            onValue={(language) => change({ language })}
+          />
+          <TextField
+            label={playground.prompt}
+            hint={playground.promptHint}
+            value={draft.prompt}
+            onValue={(prompt) => change({ prompt })}
+          />
+        </div>
+        <RunBar
+          running={run.running}
+          disabled={!file}
+          label={playground.transcribe}
+          onRun={start}
+          onStop={run.stop}
+          onCode={() =>
+            onCode((language) =>
+              transcriptionSnippet(language, {
+                origin: location.origin,
+                model: model.id,
+                file: file?.name ?? 'speech.wav',
+                language: draft.language.trim(),
+                prompt: draft.prompt.trim(),
+              }),
+            )
+          }
+        />
+        {run.error !== undefined && <Failure error={run.error} onRetry={start} />}
+      </div>
+      {answer && run.result && (
+        <Card title={playground.transcript}>
+          <div class="stack">
+            {answer.words && answer.words.length > 0 ? (
+              <Words words={answer.words} time={time} onSeek={(at) => seek(at, true)} />
+            ) : (
+              <p dir="auto">{answer.text}</p>
+            )}
+            <Stats cost={costOf(model, { seconds })} ms={run.result.ms}>
+              <span>{duration(seconds * 1000)}</span>
+              {answer.language && <span>{playground.detected(answer.language)}</span>}
+            </Stats>
+            <p class="small muted">{playground.transcriptHint}</p>
+          </div>
+        </Card>
+      )}
+    </div>
+  );
+}
