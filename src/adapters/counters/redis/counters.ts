@@ -114,6 +114,8 @@ export async function openRedisCounters(options: RedisCountersOptions): Promise<
     // Levels are kept by Redis unless the counters are new.
     const buckets = generation === lastGeneration ? [] : [...share.buckets(now())];
     await Promise.all([ready, putIn(counters, { admissions: unknownToRedis(), budgets, buckets })]);
+    // By now the others have joined too.
+    replicas = await counters.renew(nameOf(options.owner), { now: now(), leaseMs });
     lastGeneration = generation;
     for (const id of budgets) charged.delete(id);
     mode = { kind: 'shared', counters };
@@ -131,7 +133,6 @@ export async function openRedisCounters(options: RedisCountersOptions): Promise<
         if (attempt > 0) await delay(RETRY_MS, undefined, { signal: closing.signal });
         const entered = await join();
         counters = entered.counters;
-        replicas = Math.max(1, entered.joined.replicas);
         if (mode.kind !== 'alone') return;
         await handOver(counters, entered.joined, mode.share);
         return;
@@ -239,7 +240,7 @@ export async function openRedisCounters(options: RedisCountersOptions): Promise<
     renew: (owner, lease) =>
       attempt(
         async (counters) => {
-          replicas = Math.max(1, await counters.renew(nameOf(owner), lease));
+          replicas = await counters.renew(nameOf(owner), lease);
         },
         (share) => share.renew(owner, lease),
       ),
