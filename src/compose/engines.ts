@@ -1,5 +1,4 @@
 import type { ResolvedConfig } from '../config/load.ts';
-import { secretsOf } from '../config/secrets.ts';
 import type { ModelEntry } from '../domain/model.ts';
 import { parseReference } from '../domain/slug.ts';
 import { drivers } from '../engines/drivers.ts';
@@ -9,6 +8,7 @@ import { errors } from '../errors/errors.ts';
 import type { WeightsStore } from '../models/store.ts';
 import type { Logger } from '../ports/logger.ts';
 import { systemClock as clock } from '../runtime/clock.ts';
+import type { Scrub } from '../runtime/secret-scrubber.ts';
 import { machineFile } from './accelerators.ts';
 import { allUpstreams } from './storage.ts';
 import { type Environment, storedModel } from './weights.ts';
@@ -20,6 +20,8 @@ export interface EngineOptions {
   metrics: EngineMetrics;
   upstreamMetrics: UpstreamMetrics;
   logger: Logger;
+  /** Hides the secrets of the server. */
+  scrub: Scrub;
   env: Environment;
 }
 
@@ -68,7 +70,7 @@ export function composeEngines(options: EngineOptions): { fleet: Fleet; warm(): 
       logger,
       clock,
       metrics: options.upstreamMetrics,
-      secrets: secretsOf({ ...config, upstreams: allUpstreams(config) }),
+      scrub: options.scrub,
       queue: { places: config.engines.queueLength, timeoutMs: config.engines.queueTimeoutSeconds * 1000 },
     },
   });

@@ -17,6 +17,7 @@ import { createMetrics } from '../metrics/metrics.ts';
 import { createUpstreamMetrics } from '../metrics/upstream-metrics.ts';
 import type { DiskSpace } from '../ports/disk-space.ts';
 import { systemClock as clock } from '../runtime/clock.ts';
+import { createKnownSecrets } from '../runtime/secret-scrubber.ts';
 import { createAccountErasure } from '../services/access/account-erasure.ts';
 import { createAccounts } from '../services/access/accounts.ts';
 import { createAuthentication } from '../services/access/authentication.ts';
@@ -76,7 +77,8 @@ const modelsWithWeights = (entries: readonly ModelEntry[]) =>
 /** Builds every part in the order in which they need each other, then opens the port. */
 export async function startService(config: ResolvedConfig, options: StartOptions): Promise<Service> {
   const { env, onFirstKey, locate = () => 'configuration' } = options;
-  const logger = createLogger({ ...config.log, secrets: secretsOf(config) });
+  const secrets = createKnownSecrets(secretsOf({ ...config, upstreams: allUpstreams(config) }));
+  const logger = createLogger({ ...config.log, scrub: secrets.scrub });
   const metrics = createMetrics();
   const entries = catalogEntries(config);
   checkNamedModels(config, entries, locate);
@@ -113,6 +115,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     metrics: createEngineMetrics(metrics.registry),
     upstreamMetrics: createUpstreamMetrics(metrics.registry),
     logger,
+    scrub: secrets.scrub,
     env,
   });
   const catalog = await createCatalog({
@@ -195,7 +198,9 @@ export async function startService(config: ResolvedConfig, options: StartOptions
 
   async function reloadCatalog(): Promise<void> {
     const replaced = catalogEntries(config);
-    await fleet.replace(replaced, allUpstreams(config));
+    const upstreams = allUpstreams(config);
+    secrets.add(secretsOf(upstreams));
+    await fleet.replace(replaced, upstreams);
     await catalog.replaceEntries(replaced);
     logger.info({ models: replaced.length }, 'read the catalog again');
     void weights.probe(modelsWithWeights(replaced));

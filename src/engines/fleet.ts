@@ -44,7 +44,7 @@ export interface FleetOptions {
     entry: ModelEntry,
     version: ModelVersion,
   ): { servable: boolean; reason?: string | undefined; remedy?: string | undefined };
-  remote: Pick<RemoteModelOptions, 'logger' | 'clock' | 'queue' | 'metrics' | 'secrets'>;
+  remote: Pick<RemoteModelOptions, 'logger' | 'clock' | 'queue' | 'metrics' | 'scrub'>;
 }
 
 const taskOf = (version: ModelVersion): RemoteModelOptions['task'] =>

@@ -1,11 +1,12 @@
 import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
+import { createSecretScrubber } from '../runtime/secret-scrubber.ts';
 import { createLogger, prettyLine } from './logger.ts';
 
 function capture(format: 'auto' | 'json' | 'pretty', isTTY = false) {
   const out = Object.assign(new PassThrough(), { isTTY });
   return {
-    logger: createLogger({ level: 'info', format, secrets: ['sk-"configured'] }, out),
+    logger: createLogger({ level: 'info', format, scrub: createSecretScrubber(['sk-"configured']) }, out),
     read: () => String(out.read() ?? ''),
   };
 }

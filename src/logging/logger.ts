@@ -1,12 +1,12 @@
 import pino, { type DestinationStream, type Logger } from 'pino';
 import { printable, printableLine } from '../domain/control-characters.ts';
-import { createSecretScrubber } from '../runtime/secret-scrubber.ts';
+import type { Scrub } from '../runtime/secret-scrubber.ts';
 
 export interface LogSettings {
   level: string;
   format: 'auto' | 'json' | 'pretty';
-  /** Hidden wherever they turn up. */
-  secrets?: readonly string[] | undefined;
+  /** Hides secrets wherever they turn up. */
+  scrub?: Scrub | undefined;
 }
 
 const LEVELS: Record<number, string> = { 10: 'trace', 20: 'debug', 30: 'info', 40: 'warn', 50: 'error', 60: 'fatal' };
@@ -63,7 +63,7 @@ export function createLogger(settings: LogSettings, out?: NodeJS.WritableStream 
       censor: '[hidden]',
     },
     // The text of errors comes from many places, upstreams among them.
-    hooks: { streamWrite: createSecretScrubber(settings.secrets ?? []) },
+    hooks: { streamWrite: settings.scrub ?? ((line) => line) },
   };
   if (forPeople) return pino(options, destination(out ?? process.stderr, prettyLine));
   return pino(options, destination(out ?? pino.destination({ fd: 2, sync: true })));

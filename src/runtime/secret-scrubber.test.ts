@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createSecretScrubber } from './secret-scrubber.ts';
+import { createKnownSecrets, createSecretScrubber } from './secret-scrubber.ts';
 
 describe('the secret scrubber', () => {
   const scrub = createSecretScrubber(['sk-"quoted" key', 'sk-plain-1', 'sk-plain-12', undefined, 'none']);
@@ -17,4 +17,12 @@ describe('the secret scrubber', () => {
   it('leaves placeholders alone', () => {
     expect(scrub('none of them')).toBe('none of them');
   });
+});
+
+it('hides secrets that become known later', () => {
+  const secrets = createKnownSecrets(['sk-first-1']);
+  const { scrub } = secrets;
+  expect(scrub('sk-first-1 sk-second-2')).toBe('[hidden] sk-second-2');
+  secrets.add(['sk-second-2']);
+  expect(scrub('sk-first-1 sk-second-2')).toBe('[hidden] [hidden]');
 });

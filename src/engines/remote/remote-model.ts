@@ -2,6 +2,7 @@ import type { EngineTask } from '../../domain/model.ts';
 import { errors } from '../../errors/errors.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { Logger } from '../../ports/logger.ts';
+import type { Scrub } from '../../runtime/secret-scrubber.ts';
 import type { ChatRequest, EngineModel } from '../engine.ts';
 import { createRemoteChat, type RemoteChat } from './chat/capability.ts';
 import { createRemoteEmbedding, type RemoteEmbedding } from './embedding/capability.ts';
@@ -56,8 +57,8 @@ export interface RemoteModelOptions {
   resolver?: Resolver;
   discoveryIntervalMs?: number;
   metrics: UpstreamMetrics;
-  /** Never shown to clients or in logs, beside the upstreams' own keys. */
-  secrets?: readonly string[];
+  /** Hides the secrets of the server in errors of upstreams. The upstreams' own keys are always hidden. */
+  scrub?: Scrub;
 }
 
 const HEALTH_INTERVAL_MS = 5_000;
@@ -98,7 +99,7 @@ export function createRemoteModel(options: RemoteModelOptions): RemoteModel {
         ownRegion: options.ownRegion,
         clock,
         metrics,
-        secrets: options.secrets ?? [],
+        scrub: options.scrub ?? ((text) => text),
       }),
     resolver: options.resolver ?? systemResolver,
     intervalMs: options.discoveryIntervalMs ?? DISCOVERY_INTERVAL_MS,

@@ -10,6 +10,7 @@ import { estimatePromptTokens, imageTokens } from '../token-estimate.ts';
 import { countAtUpstream } from '../upstream-tokenizer.ts';
 import { type ChatChunks, createChatChunks } from './answer.ts';
 import { chatBody, isStreamed } from './request.ts';
+import { createEventScrubber } from './scrubbed-events.ts';
 import { type ChatReader, createStreamReader, createWholeReader } from './stream.ts';
 
 export interface RemoteGeneration extends ChatGeneration {
@@ -87,12 +88,15 @@ async function* run(
     prefixKey(context.accountId, request),
   );
   const { usage } = reader.chunks;
+  const { credentials } = call.upstream;
+  const scrubber = credentials.length > 0 ? createEventScrubber(credentials) : undefined;
   let failure: UpstreamFailure | undefined;
   try {
     yield { type: 'start', promptTokens: usage.promptTokens, cachedTokens: usage.cachedTokens };
     for (let events = firstEvents; events !== undefined; events = await reader.read()) {
-      for (const event of events) yield event;
+      for (const event of scrubber?.push(events) ?? events) yield event;
     }
+    if (scrubber !== undefined) yield* scrubber.end();
     if (!reader.chunks.promptIsCounted) {
       usage.promptTokens = await countPrompt(request, call, estimatedPromptTokens);
     }

@@ -152,7 +152,7 @@ export function createUpstreamCall(dependencies: UpstreamCallDependencies): Upst
         abort = exchange.abort;
         const { status, headers, text } = await exchange.answer;
         if (!isGood(status)) throw errorAnswer(status, headers, text, request.field);
-        const json = parseJson(text);
+        const json = parseJson(upstream.scrubAnswer(text));
         if (json === undefined) throw call.malformed('an answer is not JSON');
         return { json, headers };
       } catch (error) {

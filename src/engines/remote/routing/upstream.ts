@@ -1,6 +1,6 @@
 import type { UpstreamConfig } from '../../../config/schema.ts';
 import type { Clock } from '../../../ports/clock.ts';
-import { createSecretScrubber } from '../../../runtime/secret-scrubber.ts';
+import { createSecretScrubber, type Scrub } from '../../../runtime/secret-scrubber.ts';
 import { createTransport, type Transport } from '../transport/transport.ts';
 import { type Breaker, createBreaker } from './breaker.ts';
 import { type Endpoint, fixedLookup } from './discovery.ts';
@@ -45,8 +45,12 @@ export interface Upstream {
   path(base: 'api' | 'root', route: string): string;
   readonly transport: Transport;
   readonly authorization: Record<string, string>;
-  /** Hides secrets in a text of the upstream. */
-  scrub(text: string): string;
+  /** Hides all secrets in an error of the upstream. */
+  readonly scrub: Scrub;
+  /** What is sent to the upstream and must not come back in an answer. */
+  readonly credentials: readonly string[];
+  /** Hides the credentials in an answer. */
+  readonly scrubAnswer: Scrub;
   noteError(message: string): void;
   /** Result of the last health check; true before the first one, so that requests need not wait for it. */
   alive: boolean;
@@ -74,7 +78,8 @@ export interface UpstreamDependencies {
   /** Differs between the upstreams of one model. */
   address: string;
   metrics: UpstreamMetrics;
-  secrets: readonly string[];
+  /** Hides the secrets of the server. */
+  scrub: Scrub;
   ownRegion: string;
   clock: Clock;
 }
@@ -92,6 +97,8 @@ export function createUpstream(dependencies: UpstreamDependencies): Upstream {
   });
   const breaker = createBreaker(clock);
   const weight = settings.weight ?? dependencies.endpoint?.weight ?? settings.maxConcurrency;
+  const credentials = [settings.apiKey].filter((key) => key !== undefined && isCredential(key)) as string[];
+  const scrubOwn = createSecretScrubber([settings.apiKey]);
   let lastError: string | undefined;
 
   const problem = (): string | undefined => {
@@ -127,7 +134,9 @@ export function createUpstream(dependencies: UpstreamDependencies): Upstream {
     path: (where, route) => (where === 'api' ? apiPath : rootPath) + route,
     transport,
     authorization: settings.apiKey === undefined ? {} : { authorization: `Bearer ${settings.apiKey}` },
-    scrub: createSecretScrubber([settings.apiKey, ...dependencies.secrets]),
+    scrub: (text) => dependencies.scrub(scrubOwn(text)),
+    credentials,
+    scrubAnswer: createSecretScrubber(credentials),
     noteError(message) {
       lastError = message;
     },
@@ -150,6 +159,12 @@ export function createUpstream(dependencies: UpstreamDependencies): Upstream {
   };
   return upstream;
 }
+
+/**
+ * Servers without authentication get a placeholder, such as `ollama` or `not-needed`. It is a word that answers may contain, so it is
+ * not hidden in them.
+ */
+const isCredential = (key: string): boolean => key.length >= 16 || (key.length >= 8 && /\d/.test(key));
 
 /** Host and port of each upstream. Those of one model that share them are numbered. */
 export function upstreamAddresses(settings: readonly Pick<UpstreamSettings, 'url'>[]): string[] {
