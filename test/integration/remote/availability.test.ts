@@ -118,6 +118,9 @@ describe('an account whose requests make upstreams fail', () => {
 
   it.each<[string, FakeHandler]>([
     ['500', answerJson(500, { error: { message: 'CUDA error', code: 500 } })],
+    ['503', answerJson(503, { error: { message: 'overloaded by this prompt' } })],
+    ['403', answerJson(403, { error: { message: 'the filter refused the prompt' } })],
+    ['404', answerJson(404, { error: { message: 'no such adapter' } })],
     ['resets', hangUp],
     ['rubbish', (_request, response) => void response.writeHead(200).end('data: <html>\n\n')],
   ])('is paused alone after %s', async (_name, handler) => {

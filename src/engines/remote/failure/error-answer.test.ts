@@ -230,9 +230,10 @@ describe('other answers', () => {
     [502, false],
     [504, false],
     [424, false],
-    [503, true],
+    [503, false],
     [401, true],
-    [404, true],
+    [403, false],
+    [404, false],
   ])('blames the upstream alone for %i: %s', (status, isUpstreamFault) => {
     expect(failed(status, {}).isUpstreamFault).toBe(isUpstreamFault);
   });

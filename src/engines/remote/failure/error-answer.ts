@@ -63,6 +63,10 @@ const TOO_MUCH_OUTPUT = /^'?max_(completion_)?tokens\b.* (too large|cannot be gr
 /** llama-server, when the answer does not follow the format of the model's template. */
 const UNPARSED_OUTPUT = /does not match the expected .*format|failed to parse (?:input|output) at pos/i;
 
+const SETUP_STATUSES = new Set([401, 402, 403, 404, 405]);
+/** A request may cause these too: a filter in front of the upstream refuses its text, or a gateway does not know a name in it. */
+const REQUEST_STATUSES = new Set([403, 404]);
+
 function contextError(error: UpstreamError, request: RefusedRequest): ApiError {
   const inTokens = !/\d characters/.test(error.message);
   const numberIn = (pattern: RegExp) =>
@@ -173,10 +177,11 @@ export function failureFromAnswer(
   }
   // TEI answers 424 when its backend failed.
   if (status >= 500 || status === 424) {
-    return new UpstreamFailure('broken', unavailable('its upstream failed'), detail, status === 503);
+    return new UpstreamFailure('broken', unavailable('its upstream failed'), detail);
   }
-  if (status === 401 || status === 402 || status === 403 || status === 404 || status === 405) {
-    return new UpstreamFailure('broken', unavailable('its upstream is not set up correctly'), detail, true);
+  if (SETUP_STATUSES.has(status)) {
+    const isUpstreamFault = !REQUEST_STATUSES.has(status);
+    return new UpstreamFailure('broken', unavailable('its upstream is not set up correctly'), detail, isUpstreamFault);
   }
   const own = REQUEST_CODES.find((code) => code === error.code);
   if (status >= 400 && own !== undefined && error.message !== '') {
