@@ -21,7 +21,7 @@ function bar(value: bigint, largest: bigint): string {
 type Bucket = UsageBucket & { account?: string };
 
 const GROUP_COLUMNS: Record<string, (bucket: Bucket) => string> = {
-  account: ({ account }) => account ?? '',
+  account: ({ account, accountName }) => account ?? accountName ?? '',
   model: ({ model }) => model ?? '',
   region: ({ region }) => region ?? '',
   key: ({ keyId, keyName }) => keyName ?? keyId ?? '',

@@ -77,6 +77,7 @@ export function offsetSpans(zone: string, start: number, end: number): OffsetSpa
 
 /** When the clocks of the zone show this time. `local` is written as if it were UTC. After a gap, the first time that exists. */
 export function zonedTime(zone: string, local: number): number {
+  if (zone === 'UTC') return local;
   const guess = local - offsetAt(zone, local);
   const time = local - offsetAt(zone, guess);
   // In a gap, both guesses miss: the later one is after it.

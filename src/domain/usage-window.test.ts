@@ -22,6 +22,7 @@ describe('usage window', () => {
       end: NOW + 1,
       bucket: 'day',
       groupBy: [],
+      timeZone: 'UTC',
     });
   });
 
@@ -82,7 +83,7 @@ describe('usage window', () => {
       code: 'invalid_parameter',
       param: 'bucket',
     });
-    for (const groupBy of ['model,account', 'model,,key', 'model,', ',']) {
+    for (const groupBy of ['model,colour', 'model,,key', 'model,', ',']) {
       expect(problem({ start: '2026-11-01', groupBy })).toMatchObject({ code: 'invalid_parameter', param: 'groupBy' });
     }
     for (const bucket of ['', 'DAY']) {

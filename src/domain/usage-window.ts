@@ -1,12 +1,12 @@
 import { errors } from '../errors/errors.ts';
 import { type FieldPath, fieldText } from '../errors/fields.ts';
 import { DAY_MS, parseTimestamp } from './dates.ts';
-import { parseTimeZone } from './time-zone.ts';
+import { parseTimeZone, zonedTime } from './time-zone.ts';
 
 export const BUCKETS = ['hour', 'day', 'month'] as const;
 export type Bucket = (typeof BUCKETS)[number];
 
-export const GROUPINGS = ['model', 'region', 'key'] as const;
+export const GROUPINGS = ['model', 'region', 'key', 'account'] as const;
 export type Grouping = (typeof GROUPINGS)[number];
 
 export interface UsageWindow {
@@ -16,6 +16,8 @@ export interface UsageWindow {
   end: number;
   bucket: Bucket;
   groupBy: readonly Grouping[];
+  /** IANA name of the time zone of the buckets; UTC by default. */
+  timeZone?: string | undefined;
 }
 
 export interface UsageWindowText {
@@ -24,6 +26,7 @@ export interface UsageWindowText {
   bucket?: string | undefined;
   /** Comma-separated. */
   groupBy?: string | undefined;
+  timeZone?: string | undefined;
 }
 
 const HOUR_MS = 3_600_000;
@@ -47,18 +50,20 @@ export function bucketBounds(bucket: Bucket, index: number): { start: number; en
 
 /** Reads a request for usage. By default it ends just after now, so that an answer finished this very moment is counted. */
 export function parseUsageWindow(text: UsageWindowText, now: number): UsageWindow {
-  const times = parseUsageTimes(text, now);
-  return { ...times, bucket: parseBucket(text.bucket), groupBy: parseGroupBy(text.groupBy) };
+  const timeZone = parseTimeZoneField(text.timeZone);
+  const times = parseUsageTimes(text, now, timeZone);
+  return { ...times, bucket: parseBucket(text.bucket), groupBy: parseGroupBy(text.groupBy), timeZone };
 }
 
-/** The start and end of a report. */
+/** The start and end of a report. Times that name no zone are those of the report. */
 export function parseUsageTimes(
   text: Pick<UsageWindowText, 'start' | 'end'>,
   now: number,
+  timeZone: string,
 ): Pick<UsageWindow, 'start' | 'end'> {
   if (text.start === undefined || text.start === '') throw errors.missingParameter(['start']);
-  const start = parseTime(text.start, ['start']);
-  const end = text.end === undefined ? Math.max(now, start) + 1 : parseTime(text.end, ['end']);
+  const start = parseTime(text.start, ['start'], timeZone);
+  const end = text.end === undefined ? Math.max(now, start) + 1 : parseTime(text.end, ['end'], timeZone);
   if (end <= start) {
     throw errors.invalidParameter(['end'], fieldText`${['end']} is exclusive and must be later than ${['start']}.`);
   }
@@ -97,5 +102,8 @@ function parseGroupBy(text: string | undefined): Grouping[] {
 }
 
 /** A plus that was not escaped in a query string arrives as a space. */
-export const parseTime = (text: string, field: FieldPath): number =>
-  parseTimestamp(text.replace(/(T[\d:.]+) (\d{2}:?\d{2})$/i, '$1+$2'), field);
+export function parseTime(text: string, field: FieldPath, timeZone = 'UTC'): number {
+  const written = text.replace(/(T[\d:.]+) (\d{2}:?\d{2})$/i, '$1+$2');
+  const time = parseTimestamp(written, field);
+  return /(Z|[+-]\d{2}:?\d{2})$/i.test(written.slice(10)) ? time : zonedTime(timeZone, time);
+}

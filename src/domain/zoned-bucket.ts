@@ -38,3 +38,11 @@ export const zonedMonthBounds = (month: number, zone: string) => ({
   start: zonedTime(zone, Date.UTC(Math.floor(month / 12), month % 12, 1)),
   end: zonedTime(zone, Date.UTC(Math.floor((month + 1) / 12), (month + 1) % 12, 1)),
 });
+
+/** Where a bucket of a usage report begins and ends. */
+export function usageBucketBounds(
+  { bucket, timeZone = 'UTC' }: { bucket: 'hour' | 'day' | 'month'; timeZone?: string | undefined },
+  index: number,
+): { start: number; end: number } {
+  return bucket === 'month' ? zonedMonthBounds(index, timeZone) : zonedBucketBounds(bucket, index, timeZone);
+}

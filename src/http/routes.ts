@@ -127,7 +127,7 @@ export async function registerRoutes(server: FastifyInstance, dependencies: Rout
       await api.register(fileRoutes, { files: dependencies.files });
       await api.register(batchRoutes, { batches: dependencies.batches });
       await api.register(modelRoutes, { catalog });
-      await api.register(usageRoutes, { usage });
+      await api.register(usageRoutes, { usage, accounts });
       await api.register(requestRoutes, { requests: dependencies.requestList, accounts });
       await api.register(performanceRoutes, { performance: dependencies.performance, accounts });
       await api.register(ownKeyRoutes, { ownKey: dependencies.ownKey });

@@ -1,20 +1,29 @@
 import type { Consumption } from '../domain/pricing.ts';
 import type { UsageWindow } from '../domain/usage-window.ts';
 
-export interface UsageQuery extends UsageWindow {
-  accountId: string;
+/** Only what matches all of them. Undefined: everything. */
+export interface UsageFilter {
+  accountId?: string | undefined;
+  model?: string | undefined;
+  region?: string | undefined;
+  keyId?: string | undefined;
+}
+
+export interface UsageQuery extends UsageWindow, UsageFilter {
   /** Rows to return at most. */
   limit: number;
 }
 
 export interface UsageRow extends Consumption {
-  /** Number of the bucket, see `bucketBounds`. */
+  /** Number of the bucket, see `usageBucketBounds`. */
   index: number;
   /** Present when grouped by it. */
   model?: string;
   region?: string;
   keyId?: string;
   keyName?: string | null;
+  accountId?: string;
+  accountName?: string | null;
   requests: number;
   /** A sum may exceed what a number holds exactly. */
   costNanoUsd: bigint;

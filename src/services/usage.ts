@@ -1,8 +1,9 @@
 import type { Consumption } from '../domain/pricing.ts';
-import { bucketBounds, parseUsageWindow, type UsageWindow, type UsageWindowText } from '../domain/usage-window.ts';
+import { parseUsageWindow, type UsageWindow, type UsageWindowText } from '../domain/usage-window.ts';
+import { usageBucketBounds } from '../domain/zoned-bucket.ts';
 import { errors } from '../errors/errors.ts';
 import type { Clock } from '../ports/clock.ts';
-import type { UsageReader, UsageRow } from '../ports/usage.ts';
+import type { UsageFilter, UsageReader, UsageRow } from '../ports/usage.ts';
 
 export interface UsageSums extends Consumption {
   requests: number;
@@ -18,7 +19,11 @@ export interface UsageBucket extends UsageSums {
   region?: string;
   keyId?: string;
   keyName?: string | null;
+  accountId?: string;
+  accountName?: string | null;
 }
+
+export type UsageRequest = UsageWindowText & Omit<UsageFilter, 'accountId'>;
 
 export interface UsageReport {
   window: UsageWindow;
@@ -27,8 +32,8 @@ export interface UsageReport {
 }
 
 export interface UsageService {
-  /** Throws 400 for invalid requests and 422 when the report would be too large. */
-  report(accountId: string, request: UsageWindowText): Promise<UsageReport>;
+  /** Of one account, or of all. Throws 400 for invalid requests and 422 when the report would be too large. */
+  report(accountId: string | undefined, request: UsageRequest): Promise<UsageReport>;
 }
 
 export interface UsageDependencies {
@@ -42,7 +47,9 @@ export function createUsage({ usage, clock, maxBuckets = 10_000 }: UsageDependen
   return {
     async report(accountId, request) {
       const window = parseUsageWindow(request, clock.now());
-      const rows = await usage.query({ ...window, accountId, limit: maxBuckets + 1 });
+      const { model, region, keyId } = request;
+      const filter = { accountId, model, region, keyId };
+      const rows = await usage.query({ ...window, ...filter, limit: maxBuckets + 1 });
       if (rows.length > maxBuckets) throw tooManyBuckets(window, rows, maxBuckets);
       return { window, buckets: rows.map((row) => toBucket(window, row)), totals: sumOf(rows) };
     },
@@ -50,7 +57,7 @@ export function createUsage({ usage, clock, maxBuckets = 10_000 }: UsageDependen
 }
 
 function toBucket(window: UsageWindow, { index, ...row }: UsageRow): UsageBucket {
-  const { start, end } = bucketBounds(window.bucket, index);
+  const { start, end } = usageBucketBounds(window, index);
   return { start: isoTime(start), end: isoTime(end), ...row };
 }
 
@@ -78,7 +85,7 @@ function sumOf(rows: readonly UsageRow[]): UsageSums {
 
 /** Rows are in order of time, so everything before the bucket of the last one fits. */
 function tooManyBuckets(window: UsageWindow, rows: readonly UsageRow[], maxBuckets: number) {
-  const firstThatDoesNotFit = bucketBounds(window.bucket, rows.at(-1)?.index ?? 0).start;
+  const firstThatDoesNotFit = usageBucketBounds(window, rows.at(-1)?.index ?? 0).start;
   const what = `This report would have more than ${maxBuckets} buckets.`;
   if (firstThatDoesNotFit <= window.start) {
     return errors.validationFailed(['groupBy'], `${what} Group by fewer fields: a single ${window.bucket} has more.`);

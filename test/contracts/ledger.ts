@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Bucket, bucketIndex, type Grouping } from '../../src/domain/usage-window.ts';
+import { usageBucketBounds } from '../../src/domain/zoned-bucket.ts';
 import type { Ledger, LedgerRow } from '../../src/ports/ledger.ts';
 import type { AccountRepository, KeyRepository } from '../../src/ports/repositories.ts';
 import type { UsageQuery, UsageReader, UsageRow } from '../../src/ports/usage.ts';
@@ -39,7 +40,7 @@ export const ledgerRow = (changes: Partial<LedgerRow> = {}): LedgerRow => ({
   ...changes,
 });
 
-const GROUP_FIELDS = { model: 'model', region: 'region', key: 'keyId' } as const;
+const GROUP_FIELDS = { model: 'model', region: 'region', key: 'keyId', account: 'accountId' } as const;
 
 /** The report as one would add it up by hand, for an account whose keys have no names. */
 export function expectedReport(all: readonly LedgerRow[], query: Omit<UsageQuery, 'limit'>): UsageRow[] {
@@ -218,6 +219,63 @@ export function ledgerContract(name: string, open: () => Promise<LedgerUnderTest
         ),
         { numRuns: 60 },
       );
+    });
+
+    it('adds up the hours, days and months of a time zone', async () => {
+      const times = [
+        // 2026-10-31 23:50 and 2026-11-01 00:10 in Kolkata, and 01:30 twice in New York, where the clocks go back.
+        Date.UTC(2026, 9, 31, 18, 20),
+        Date.UTC(2026, 9, 31, 18, 40),
+        Date.UTC(2026, 10, 1, 5, 30),
+        Date.UTC(2026, 10, 1, 6, 30),
+      ];
+      const accountId = freshAccount();
+      await store.ledger.append(times.map((time) => ledgerRow({ accountId, time, costNanoUsd: 7 })));
+      const starts = async (timeZone: string, bucket: Bucket) => {
+        const window = { start: Date.UTC(2026, 9, 1), end: Date.UTC(2026, 11, 1), bucket, timeZone };
+        const rows = await store.usage.query(query(accountId, window));
+        expect(rows.every(({ requests, costNanoUsd }) => costNanoUsd === BigInt(requests * 7))).toBe(true);
+        return rows.map(({ index, requests }) => {
+          const { start } = usageBucketBounds(window, index);
+          return `${new Date(start).toISOString().slice(5, 16)} ${requests}`;
+        });
+      };
+      expect(await starts('Asia/Kolkata', 'hour')).toEqual([
+        '10-31T17:30 1',
+        '10-31T18:30 1',
+        '11-01T05:30 1',
+        '11-01T06:30 1',
+      ]);
+      expect(await starts('Asia/Kolkata', 'day')).toEqual(['10-30T18:30 1', '10-31T18:30 3']);
+      expect(await starts('Asia/Kolkata', 'month')).toEqual(['09-30T18:30 1', '10-31T18:30 3']);
+      expect(await starts('America/New_York', 'hour')).toEqual(['10-31T18:00 2', '11-01T05:00 1', '11-01T06:00 1']);
+      expect(await starts('America/New_York', 'day')).toEqual(['10-31T04:00 2', '11-01T04:00 2']);
+      expect(await starts('America/New_York', 'month')).toEqual(['10-01T04:00 2', '11-01T04:00 2']);
+      expect(await starts('UTC', 'day')).toEqual(['10-31T00:00 2', '11-01T00:00 2']);
+    });
+
+    it('filters, and groups by account', async () => {
+      const [one, other] = [freshAccount(), freshAccount()];
+      await store.ledger.append([
+        ledgerRow({ accountId: one, model: 'acme/rare' }),
+        ledgerRow({ accountId: one, model: 'acme/rare', region: 'eu-9' }),
+        ledgerRow({ accountId: other, model: 'acme/rare', keyId: 'key_9' }),
+      ]);
+      const all = { ...query(one), accountId: undefined, model: 'acme/rare' };
+      const found = async (changes: Partial<UsageQuery>) =>
+        (await store.usage.query({ ...all, groupBy: ['account'], ...changes })).map((row) => [
+          row.accountId,
+          row.requests,
+        ]);
+      expect(await found({})).toEqual([
+        [one, 2],
+        [other, 1],
+      ]);
+      expect(await found({ region: 'eu-9' })).toEqual([[one, 1]]);
+      expect(await found({ keyId: 'key_9' })).toEqual([[other, 1]]);
+      expect(await found({ accountId: other })).toEqual([[other, 1]]);
+      const [named] = await store.usage.query({ ...query('acct_1', { groupBy: ['account'] }) });
+      if (named !== undefined) expect(named.accountName).toBe('first');
     });
 
     it('names the keys of the account', async () => {

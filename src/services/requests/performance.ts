@@ -104,9 +104,9 @@ class Sums {
 export function createPerformance({ log, recorder, clock }: PerformanceDependencies): PerformanceService {
   return {
     async report(accountId, { start: startText, end: endText, bucket: bucketText, timeZone, model, keyId }) {
-      const { start, end } = parseUsageTimes({ start: startText, end: endText }, clock.now());
-      const bucket = parseBucket(bucketText);
       const zone = parseTimeZoneField(timeZone);
+      const { start, end } = parseUsageTimes({ start: startText, end: endText }, clock.now(), zone);
+      const bucket = parseBucket(bucketText);
       if ((end - start) / LENGTH_MS[bucket] > MAX_BUCKETS) {
         throw errors.validationFailed(
           ['end'],

@@ -13,13 +13,31 @@ export const UsageQuery = Type.Object(
     end: Type.Optional(
       Type.String({ description: 'Exclusive and later than `start`; now by default', documented: time }),
     ),
-    bucket: Type.Optional(Type.String({ description: 'In UTC', documented: { enum: BUCKETS, default: 'day' } })),
+    bucket: Type.Optional(
+      Type.String({ description: 'In the time zone', documented: { enum: BUCKETS, default: 'day' } }),
+    ),
     group_by: Type.Optional(
       Type.String({
         description: `Comma-separated: any of ${GROUPINGS.join(', ')}`,
         documented: { pattern: `^(${group}(,${group})*)?$` },
       }),
     ),
+    time_zone: Type.Optional(
+      Type.String({
+        description: 'IANA name such as `Africa/Nairobi`, for buckets and for times that name no zone',
+        documented: { default: 'UTC' },
+      }),
+    ),
+    model: Type.Optional(Type.String({ minLength: 1, description: 'Only this slug' })),
+    region: Type.Optional(Type.String({ minLength: 1, description: 'Only this region' })),
+    key: Type.Optional(Type.String({ minLength: 1, description: 'Only this key, by id' })),
+    account: Type.Optional(
+      Type.String({
+        minLength: 1,
+        description: 'Id or name of another account, `*` for all; only for keys with the scope `admin`',
+      }),
+    ),
+    format: Type.Optional(Type.Enum(['json', 'csv'], { description: 'Or send `Accept: text/csv`', default: 'json' })),
   },
   { documented: { required: ['start'] } },
 );
@@ -40,6 +58,8 @@ const Bucket = Type.Object({
   region: Type.Optional(Type.String()),
   key: Type.Optional(Type.String()),
   key_name: Type.Optional(Type.Union([Type.String(), Type.Null()])),
+  account: Type.Optional(Type.String()),
+  account_name: Type.Optional(Type.Union([Type.String(), Type.Null()])),
   ...sums,
 });
 
@@ -59,13 +79,14 @@ export const sumsToWire = (used: UsageSums) => ({
 });
 
 export function bucketToWire(bucket: UsageBucket): Static<typeof Bucket> {
-  const { start, end, model, region, keyId, keyName } = bucket;
+  const { start, end, model, region, keyId, keyName, accountId, accountName } = bucket;
   return {
     start,
     end,
     ...(model === undefined ? {} : { model }),
     ...(region === undefined ? {} : { region }),
     ...(keyId === undefined ? {} : { key: keyId, key_name: keyName ?? null }),
+    ...(accountId === undefined ? {} : { account: accountId, account_name: accountName ?? null }),
     ...sumsToWire(bucket),
   };
 }
