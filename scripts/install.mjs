@@ -1,12 +1,13 @@
 // Plain JavaScript for any Node from 20 on: it runs before anything is installed.
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 const stampPath = join(root, 'node_modules', '.baobab-installed');
+const lockFilePath = join(root, '.baobab-install.lock');
 
 /** The Node version that this project pins. */
 export const pinnedNode = join(root, 'node_modules', '.bin', process.platform === 'win32' ? 'node.cmd' : 'node');
@@ -29,6 +30,37 @@ export function isCompleteLock(lockText) {
   );
 }
 
+const LOCK_POLL_MS = 200;
+
+function isRunning(pid) {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return error.code === 'EPERM';
+  }
+}
+
+/** One install at a time: a command may be started while the server still installs, and two of them destroy each other's files. */
+function lockInstall() {
+  let isWaiting = false;
+  for (;;) {
+    try {
+      writeFileSync(lockFilePath, String(process.pid), { flag: 'wx' });
+      process.once('exit', () => rmSync(lockFilePath, { force: true }));
+      return;
+    } catch (error) {
+      if (error.code !== 'EEXIST') throw error;
+    }
+    const owner = existsSync(lockFilePath) ? Number(readFileSync(lockFilePath, 'utf8')) : 0;
+    // It was killed. An empty file belongs to a process that is just writing it.
+    if (owner > 0 && !isRunning(owner)) rmSync(lockFilePath, { force: true });
+    else if (!isWaiting) process.stderr.write('baobab: waiting for another process that installs the dependencies…\n');
+    isWaiting = true;
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LOCK_POLL_MS);
+  }
+}
+
 /**
  * Installs the dependencies when the lock file has changed since the last install. `wanted` is 'run' (what the service needs)
  * or 'develop' (tests and tools too, which includes the former).
@@ -41,11 +73,20 @@ export function ensureInstalled(wanted) {
   const lockText = readFileSync(join(root, 'package-lock.json'), 'utf8');
   const lock = createHash('sha256').update(lockText).digest('hex');
   const platform = `${process.platform}-${process.arch}`;
-  const [stampedLock, stampedPlatform, stampedFor] = existsSync(stampPath)
-    ? readFileSync(stampPath, 'utf8').trim().split(' ')
-    : [];
-  const enough = stampedFor === wanted || stampedFor === 'develop';
-  if (stampedLock === lock && stampedPlatform === platform && enough) return;
+  const isInstalled = () => {
+    const [stampedLock, stampedPlatform, stampedFor] = existsSync(stampPath)
+      ? readFileSync(stampPath, 'utf8').trim().split(' ')
+      : [];
+    const enough = stampedFor === wanted || stampedFor === 'develop';
+    return stampedLock === lock && stampedPlatform === platform && enough;
+  };
+  if (isInstalled()) return;
+  lockInstall();
+  // Another process may have installed them meanwhile.
+  if (isInstalled()) {
+    rmSync(lockFilePath, { force: true });
+    return;
+  }
 
   // Omitting the tools would remove them from a developer's tree.
   const scope = wanted === 'develop' || existsSync(join(root, 'node_modules', 'vitest')) ? 'develop' : 'run';
@@ -76,4 +117,5 @@ export function ensureInstalled(wanted) {
     );
   }
   writeFileSync(stampPath, `${lock} ${platform} ${scope}\n`);
+  rmSync(lockFilePath, { force: true });
 }
