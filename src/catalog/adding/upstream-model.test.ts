@@ -41,6 +41,15 @@ describe('an upstream', () => {
     expect(upstream).toMatchObject({ model: slug, url, kind });
   });
 
+  it.each([
+    ['llama-server', listed({ id: 'm', owned_by: 'llamacpp', architecture: { input_modalities: ['text', 'image'] } })],
+    ['ollama', { ...listed({ id: 'm' }), '/api/version': {}, '/api/show': { capabilities: ['completion', 'vision'] } }],
+    ['baobab', listed({ id: 'a/m', modality: 'chat', context_length: 8, capabilities: { vision: true } })],
+  ])('%s tells that its model takes images', async (kind, answers) => {
+    const { entry, upstream } = await draftUpstreamModel(await serve(answers), {}, { fetch });
+    expect([upstream?.kind, entry.capabilities]).toEqual([kind, { vision: true }]);
+  });
+
   it('tei is recognised, with the length of its vectors', async () => {
     const url = await serve({
       '/info': { model_id: 'BAAI/bge-m3', model_type: { embedding: { pooling: 'cls' } }, max_input_length: 8192 },

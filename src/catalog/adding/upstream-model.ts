@@ -16,8 +16,10 @@ interface ListedModel {
   max_model_len?: number;
   /** llama-server. */
   meta?: { n_ctx?: number; n_ctx_train?: number; n_embd?: number };
+  architecture?: { input_modalities?: readonly string[] };
   /** Another Baobab. */
   modality?: string;
+  capabilities?: { vision?: boolean };
   context_length?: number;
   dimensions?: number | null;
 }
@@ -27,6 +29,7 @@ interface Facts {
   modality?: Modality | undefined;
   contextLength?: number | undefined;
   dimensions?: number | undefined;
+  vision?: boolean | undefined;
 }
 
 type Json = Record<string, unknown>;
@@ -99,6 +102,7 @@ function ollamaFacts(shown: Json | undefined): Facts {
     modality: abilities.includes('embedding') ? 'embedding' : abilities.includes('completion') ? 'chat' : undefined,
     contextLength: value('.context_length'),
     dimensions: value('.embedding_length'),
+    vision: abilities.includes('vision'),
   };
 }
 
@@ -106,8 +110,9 @@ function ollamaFacts(shown: Json | undefined): Facts {
 async function factsOf(model: ListedModel, { probe }: Client): Promise<Facts> {
   const modality = MODALITIES.find((each) => each === model.modality);
   if (modality !== undefined) {
-    const { context_length: contextLength, dimensions } = model;
-    return { kind: 'baobab', modality, contextLength, dimensions: dimensions ?? undefined };
+    const { context_length: contextLength, dimensions, capabilities } = model;
+    const vision = capabilities?.vision;
+    return { kind: 'baobab', modality, contextLength, dimensions: dimensions ?? undefined, vision };
   }
   if (model.owned_by === 'vllm' || model.max_model_len !== undefined) {
     return { kind: 'vllm', contextLength: model.max_model_len };
@@ -118,7 +123,8 @@ async function factsOf(model: ListedModel, { probe }: Client): Promise<Facts> {
     const settings = isJson(props?.default_generation_settings) ? props.default_generation_settings : {};
     // Of one request; the model itself may have been made for more.
     const contextLength = number(settings.n_ctx) ?? number(model.meta?.n_ctx) ?? number(model.meta?.n_ctx_train);
-    return { kind: 'llama-server', contextLength, dimensions: model.meta?.n_embd };
+    const vision = model.architecture?.input_modalities?.includes('image');
+    return { kind: 'llama-server', contextLength, dimensions: model.meta?.n_embd, vision };
   }
   return { kind: 'openai' };
 }
@@ -186,6 +192,7 @@ export async function draftUpstreamModel(
       description: `${shownName(model.id)}, served by ${facts.kind === 'openai' ? 'an upstream' : facts.kind}`,
       context_length: options.contextLength ?? facts.contextLength,
       dimensions,
+      capabilities: facts.vision === true ? { vision: true } : undefined,
     }),
     upstream: withoutUndefined({
       model: slug,
