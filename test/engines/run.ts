@@ -1,0 +1,103 @@
+/**
+ * Puts real engines behind Baobab and prints what works: `npm run test:engines [-- engine…] [--record]`. Engines that this machine
+ * cannot have are left out with the reason. `--record` replaces the fixtures that `npm test` replays.
+ */
+import { parseArgs } from 'node:util';
+import { allFeatures } from './features/all.ts';
+import { type Feature, type FeatureContext, NotSupported } from './features/feature.ts';
+import { removeRecordings, writeRecording } from './fixtures.ts';
+import type { EngineUnderTest, ServedModel } from './launch/engine.ts';
+import { engines } from './launch/engines.ts';
+import type { RunningProcess } from './launch/process.ts';
+import { startRecorder } from './recorder.ts';
+import { startTestService } from './service.ts';
+import { printTable, type Results } from './table.ts';
+
+const FIRST_PORT = 18_180;
+const { values, positionals } = parseArgs({ allowPositionals: true, options: { record: { type: 'boolean' } } });
+const say = (text: string): void => void process.stderr.write(`${text}\n`);
+
+async function checkModel(
+  engine: EngineUnderTest,
+  version: string,
+  model: ServedModel,
+  port: number,
+  results: Results,
+) {
+  const engineAddress = `http://127.0.0.1:${port}`;
+  let running: RunningProcess = model.start(port);
+  try {
+    await running.ready(`${engineAddress}${engine.healthPath}`);
+    await using recorder = await startRecorder(port);
+    await using service = await startTestService({ ...model, kind: engine.kind, url: recorder.url });
+    const context = (requests: Parameters<typeof writeRecording>[0]['requests']): FeatureContext => ({
+      service,
+      model,
+      engineAddress,
+      async ask(path, body) {
+        const answer = await service.post(path, body);
+        requests.push({ path, body, status: answer.status, answer: answer.text });
+        return answer;
+      },
+      async restart(whileDown) {
+        await running.kill();
+        await whileDown();
+        running = model.start(port);
+        await running.ready(`${engineAddress}${engine.healthPath}`);
+        return running;
+      },
+    });
+    for (const feature of allFeatures.filter(({ task }) => task === model.task)) {
+      recorder.exchanges.length = 0;
+      const requests: Parameters<typeof writeRecording>[0]['requests'] = [];
+      const result = await checkFeature(feature, context(requests));
+      say(`  ${feature.name}: ${result}`);
+      results.set(feature.name, result);
+      if (!values.record || requests.length === 0) continue;
+      const { task, name, contextLength, dimensions, vision } = model;
+      writeRecording({
+        engine: engine.name,
+        version,
+        feature: feature.name,
+        model: { task, kind: engine.kind, name, contextLength, dimensions, vision },
+        requests,
+        exchanges: [...recorder.exchanges],
+      });
+    }
+  } finally {
+    await running.kill();
+  }
+}
+
+async function checkFeature(feature: Feature, context: FeatureContext): Promise<string> {
+  try {
+    return (await feature.check(context)) ?? 'yes';
+  } catch (error) {
+    const { message } = error as Error;
+    return error instanceof NotSupported ? `no: ${message}` : `WRONG: ${message.replaceAll(/\s+/g, ' ').slice(0, 400)}`;
+  }
+}
+
+const columns = new Map<string, Results>();
+const absent: string[] = [];
+let port = FIRST_PORT;
+for (const engine of engines.filter(({ name }) => positionals.length === 0 || positionals.includes(name))) {
+  say(engine.name);
+  try {
+    const { version, models } = await engine.prepare();
+    const results: Results = new Map();
+    if (values.record) removeRecordings(engine.name);
+    for (const model of models) await checkModel(engine, version, model, port++, results);
+    columns.set(`${engine.name} ${version}`, results);
+  } catch (error) {
+    const reason = (error as Error).message.trim();
+    say(`  left out: ${reason}`);
+    absent.push(`${engine.name}: ${reason.split('\n')[0]}`);
+  }
+}
+process.stdout.write(printTable(allFeatures, columns, absent));
+process.exitCode = [...columns.values()].some((results) =>
+  [...results.values()].some((each) => each.startsWith('WRONG')),
+)
+  ? 1
+  : 0;
