@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { ResolvedConfig } from '../config/load.ts';
 import { drivers } from '../engines/drivers.ts';
-import { type Accelerators, openDriverAccelerators } from '../engines/registry.ts';
+import { type Accelerators, createMachineFacts, openDriverAccelerators } from '../engines/registry.ts';
 import type { Environment } from './weights.ts';
 
 export const machineFile = (config: Pick<ResolvedConfig, 'dataDir'>) => join(config.dataDir, 'machine.json');
@@ -18,7 +18,7 @@ export async function openAccelerators(
   // The whole environment: a build needs the variables of compilers.
   return openDriverAccelerators(module, {
     settings: config.engines,
-    machineFile: machineFile(config),
+    facts: createMachineFacts(machineFile(config), logger),
     environment: env,
     logger,
   });

@@ -32,6 +32,8 @@ export interface LocalRuntime<Options = Values, Settings = Values> {
   layout(engine: EngineSpec<Options>, settings: Settings, machine: MachineShape): Layout;
   /** A module with the exports of `AcceleratorModule`. Absent when its models run on the processor only. */
   readonly accelerators?: URL;
+  /** Absent when its layout needs no measurement. */
+  readonly trials?: LayoutTrials;
   /** Facts that the weights themselves hold. Cheap; undefined fields are not known. */
   facts?(engine: EngineSpec<Options>, directory: string): WeightFacts;
   /** The same for weights that are not here yet. */
@@ -113,16 +115,52 @@ export interface MachineFacts {
 
 export interface MachineShape {
   cores: number;
+  /** Fewer than `cores` where the processor runs two threads on one core. */
+  physicalCores: number;
+  /** For all engine processes. */
+  memoryBytes: number;
   accelerator: Accelerator;
   /** Of the model. */
   contextLength: number;
+  directory: string;
+  /** The fastest layout that a trial on this machine has found. */
+  measured?: LayoutShape | undefined;
 }
 
-/** How a model is spread over the machine. */
-export interface Layout {
+export interface LayoutShape {
   processes: number;
   /** Of each process. */
   threads: number;
+}
+
+/** Measures how fast a model is in several layouts. */
+export interface LayoutTrials {
+  /** A module with the exports of `LayoutTrialModule`. */
+  readonly module: URL;
+  /** The layouts to compare; less than two: there is nothing to find out. */
+  candidates(engine: EngineSpec, settings: Values, machine: MachineShape): readonly LayoutShape[];
+}
+
+/** Loaded in the server process, so it does its work in processes of its own. */
+export interface LayoutTrialModule {
+  /** Identifies runtime and batch shape: a result holds until it changes. */
+  fingerprint(): string;
+  measure(options: LayoutTrialOptions): Promise<readonly MeasuredLayout[]>;
+}
+
+export interface LayoutTrialOptions {
+  engine: EngineSpec;
+  directory: string;
+  candidates: readonly LayoutShape[];
+  environment: Readonly<Record<string, string | undefined>>;
+}
+
+export interface MeasuredLayout extends LayoutShape {
+  tokensPerSecond: number;
+}
+
+/** How a model is spread over the machine. */
+export interface Layout extends LayoutShape {
   parallelSequences: number;
   /** Requests that may work at once; the others wait in the fair queue. */
   places: number;

@@ -5,24 +5,55 @@ import { llama } from './llama/driver.ts';
 import { onnx } from './onnx/driver.ts';
 
 const automatic = { onnxProcesses: 0, onnxThreads: 0, llamaThreads: 0, llamaSequences: 0, llamaGpu: 'auto' } as const;
-const onCores = (cores: number) => ({ cores, accelerator: PROCESSOR, contextLength: 2048 });
+const onCores = (cores: number) => ({
+  cores,
+  physicalCores: cores,
+  memoryBytes: 64e9,
+  accelerator: PROCESSOR,
+  contextLength: 2048,
+  directory: '/nowhere',
+});
 const onnxModel = (task: EngineTask) => ({
   driver: 'onnx',
   task,
   options: { model: 'model.onnx', tokenizer: 'tokenizer.json' },
 });
+const embedding = onnxModel('embedding');
 const chat = { driver: 'llama', task: 'chat', options: { model: 'model.gguf' } } as const;
 
 describe('the layout of a model', () => {
-  it('of onnx gives an encoder one process with one thread for each core, and threads beyond eight processes', () => {
-    expect(onnx.local.layout(onnxModel('embedding'), automatic, onCores(2))).toMatchObject({
-      processes: 2,
-      threads: 1,
-    });
-    expect(onnx.local.layout(onnxModel('embedding'), automatic, onCores(32))).toMatchObject({
-      processes: 8,
-      threads: 4,
-    });
+  it('of onnx gives an encoder one process with one thread for each core, and places for all of them', () => {
+    expect(onnx.local.layout(embedding, automatic, onCores(2))).toMatchObject({ processes: 2, threads: 1, places: 64 });
+    const large = { processes: 32, threads: 1, places: 1024 };
+    expect(onnx.local.layout(embedding, automatic, onCores(32))).toMatchObject(large);
+  });
+
+  it('of onnx has more threads where the memory is small', () => {
+    const small = { ...onCores(16), memoryBytes: 2.4e9 };
+    expect(onnx.local.layout(embedding, automatic, small)).toMatchObject({ processes: 8, threads: 2 });
+    const tiny = { ...small, memoryBytes: 1 };
+    expect(onnx.local.layout(embedding, automatic, tiny)).toMatchObject({ processes: 1, threads: 16 });
+  });
+
+  it('of onnx follows what was measured on this machine, unless it is configured', () => {
+    const machine = { ...onCores(16), measured: { processes: 4, threads: 4 } };
+    expect(onnx.local.layout(embedding, automatic, machine)).toMatchObject({ processes: 4, threads: 4 });
+    const configured = { ...automatic, onnxProcesses: 2 };
+    expect(onnx.local.layout(embedding, configured, machine)).toMatchObject({ processes: 2, threads: 8 });
+  });
+
+  it('of onnx is measured on machines with several cores, unless it is configured', () => {
+    const { candidates } = onnx.local.trials;
+    expect(candidates(embedding, automatic, onCores(16))).toEqual([
+      { processes: 16, threads: 1 },
+      { processes: 8, threads: 2 },
+      { processes: 4, threads: 4 },
+    ]);
+    const twoThreadsPerCore = { ...onCores(8), physicalCores: 4 };
+    expect(candidates(embedding, automatic, twoThreadsPerCore)).toContainEqual({ processes: 4, threads: 1 });
+    expect(candidates(embedding, automatic, onCores(2))).toEqual([]);
+    expect(candidates(onnxModel('transcription'), automatic, onCores(16))).toEqual([]);
+    expect(candidates(embedding, { ...automatic, onnxThreads: 1 }, onCores(16))).toEqual([]);
   });
 
   it('of onnx gives whisper one process with all cores, and lets several requests take turns', () => {
@@ -30,8 +61,9 @@ describe('the layout of a model', () => {
     expect(layout).toMatchObject({ processes: 1, threads: 4, places: 16 });
   });
 
-  it('of llama leaves a core to the rest', () => {
-    expect(llama.local.layout(chat, automatic, onCores(8))).toMatchObject({ processes: 1, threads: 7, places: 4 });
+  it('of llama uses every core once', () => {
+    const machine = { ...onCores(16), physicalCores: 8 };
+    expect(llama.local.layout(chat, automatic, machine)).toMatchObject({ processes: 1, threads: 8, places: 4 });
     expect(llama.local.layout(chat, automatic, onCores(1))).toMatchObject({ threads: 1 });
   });
 
@@ -56,7 +88,7 @@ describe('the layout of a model', () => {
       llamaSequences: 8,
       llamaGpu: 'auto',
     } as const;
-    expect(onnx.local.layout(onnxModel('embedding'), settings, onCores(2))).toMatchObject({ processes: 3, threads: 2 });
+    expect(onnx.local.layout(embedding, settings, onCores(2))).toMatchObject({ processes: 3, threads: 2 });
     expect(llama.local.layout(chat, settings, onCores(2))).toMatchObject({
       threads: 5,
       parallelSequences: 8,

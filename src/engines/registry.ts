@@ -1,14 +1,18 @@
-import { availableParallelism, totalmem } from 'node:os';
+import { totalmem } from 'node:os';
 import { errors } from '../errors/errors.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Logger } from '../ports/logger.ts';
-import { type Accelerator, type Accelerators, type Driver, PROCESSOR } from './driver.ts';
+import { type Processor, readProcessor } from '../runtime/processor.ts';
+import { type Accelerator, type Accelerators, type Driver, type MachineShape, PROCESSOR } from './driver.ts';
 import type { CallContext, ComputeDevice } from './engine.ts';
 import { openDriverAccelerators } from './host/accelerators.ts';
+import { createLayoutChoice } from './host/layout-choice.ts';
+import { createMachineFacts } from './host/machine-facts.ts';
 import { createMemoryBudget, type MemoryBudget } from './host/memory-budget.ts';
 import type { EngineMetrics } from './host/metrics.ts';
 import { type Model, type ModelReport, type ModelStatus, modelName, type Weights } from './host/model.ts';
 import { ModelHost, type ModelLease } from './host/model-host.ts';
+import type { ModelShape } from './host/model-loader.ts';
 import { lazyPreparation } from './host/prepared-chat.ts';
 import { childEnvironment } from './host/process/child-environment.ts';
 import { startEngineProcess } from './host/process/engine-process.ts';
@@ -16,6 +20,7 @@ import { createRestartPolicy, RESTARTS, type RestartSettings } from './host/repl
 
 export type { Accelerators } from './driver.ts';
 export { openDriverAccelerators } from './host/accelerators.ts';
+export { createMachineFacts } from './host/machine-facts.ts';
 export { type EngineMetrics, noMetrics } from './host/metrics.ts';
 export type { Model, ModelReport, ModelStatus, Weights } from './host/model.ts';
 export type { ModelLease } from './host/model-host.ts';
@@ -51,6 +56,8 @@ export interface EngineRegistryDependencies {
   restarts?: RestartSettings;
   /** Keeps what was found out about this machine. */
   machineFile?: string | undefined;
+  /** The real one by default. */
+  processor?: Processor;
 }
 
 export interface EngineRegistry {
@@ -81,9 +88,10 @@ const RUNAWAY = 1.25;
 
 export function createEngineRegistry(dependencies: EngineRegistryDependencies): EngineRegistry {
   const { settings, clock, logger, metrics } = dependencies;
-  const cores = availableParallelism();
+  const processor = dependencies.processor ?? readProcessor();
   const runtimes = new Map(dependencies.drivers.map(({ name, local }) => [name, local]));
   const hosts = new Map<string, ModelHost>();
+  const models = new Map<Model, ModelHost>();
   const keptWarm = new Set<string>();
   const budgetBytes = settings.memoryBudgetMb > 0 ? settings.memoryBudgetMb * 1024 * 1024 : machineBytes() * 0.75;
   const memory = createMemoryBudget(budgetBytes, () => hosts.values());
@@ -94,6 +102,8 @@ export function createEngineRegistry(dependencies: EngineRegistryDependencies): 
     ),
   );
 
+  const facts = createMachineFacts(dependencies.machineFile, logger);
+  const environment = childEnvironment(dependencies.environment);
   const accelerators = new Map<string, Promise<Accelerators>>();
 
   /** What the models of a driver run on. Found out when the first of them is loaded. */
@@ -103,12 +113,7 @@ export function createEngineRegistry(dependencies: EngineRegistryDependencies): 
     if (module === undefined) return PROCESSOR;
     const opened =
       accelerators.get(driver) ??
-      openDriverAccelerators(module, {
-        settings: dependencies.driverSettings,
-        machineFile: dependencies.machineFile,
-        environment: childEnvironment(dependencies.environment),
-        logger,
-      });
+      openDriverAccelerators(module, { settings: dependencies.driverSettings, facts, environment, logger });
     accelerators.set(driver, opened);
     return await (await opened).choose();
   }
@@ -121,6 +126,24 @@ export function createEngineRegistry(dependencies: EngineRegistryDependencies): 
   }
 
   const runtimeOf = ({ version }: Model) => runtimes.get(version.engine.driver);
+  const layouts = createLayoutChoice({ facts, processor, runtimeOf, environment, logger });
+  const machineOf = (shape: ModelShape): MachineShape => ({ ...processor, ...shape, memoryBytes: budgetBytes });
+
+  /** Measures the layouts of idle models, and loads a model again that would be clearly faster in another one. */
+  async function improveLayouts(): Promise<void> {
+    for (const [model, host] of models) {
+      const placement = host.placement();
+      const runtime = runtimeOf(model);
+      if (placement === undefined || runtime?.trials === undefined) continue;
+      if ([...hosts.values()].some((each) => each.busy())) return;
+      const { layout: current, shape } = placement;
+      const settings = dependencies.driverSettings;
+      const better = await layouts.improve(model, runtime, { machine: machineOf(shape), current, settings });
+      if (better === undefined || !host.idle()) continue;
+      await host.evict();
+      await host.warm();
+    }
+  }
 
   function hostOf(model: Model): ModelHost {
     const name = modelName(model);
@@ -132,7 +155,10 @@ export function createEngineRegistry(dependencies: EngineRegistryDependencies): 
     const host = new ModelHost({
       model,
       accelerator: () => acceleratorOf(model),
-      layout: (shape) => runtime.layout(engine, dependencies.driverSettings, { ...shape, cores }),
+      layout: async (shape) => {
+        const measured = await layouts.measured(model);
+        return runtime.layout(engine, dependencies.driverSettings, { ...machineOf(shape), measured });
+      },
       // More than the weights were made for would only take memory and give worse answers.
       contextLength: (directory) =>
         Math.min(
@@ -165,6 +191,7 @@ export function createEngineRegistry(dependencies: EngineRegistryDependencies): 
       metrics,
     });
     hosts.set(name, host);
+    models.set(model, host);
     return host;
   }
 
@@ -194,6 +221,7 @@ export function createEngineRegistry(dependencies: EngineRegistryDependencies): 
     try {
       await unloadIdle();
       await guardMemory();
+      await improveLayouts();
     } catch (error) {
       logger.error({ err: error }, 'engine sweep failed');
     } finally {
@@ -216,6 +244,7 @@ export function createEngineRegistry(dependencies: EngineRegistryDependencies): 
     async keepOnly(names) {
       const removed = [...hosts.values()].filter((host) => !names.has(host.name));
       for (const host of removed) hosts.delete(host.name);
+      for (const [model, host] of models) if (removed.includes(host)) models.delete(model);
       await Promise.all(removed.map((host) => host.close(REMOVED_GRACE_MS)));
     },
     async close(drainMs) {

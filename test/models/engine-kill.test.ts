@@ -81,7 +81,7 @@ describe('killing a process of a real encoder', () => {
       }
       expect(await Promise.all(elsewhere)).toHaveLength(10);
       expect(await back).toBeLessThan(10_000);
-      expect(registry.status(first?.model ?? '')).toEqual({ status: 'ready' });
+      expect(registry.status(first?.model ?? '')).toMatchObject({ status: 'ready' });
     } finally {
       await registry.close(0);
     }

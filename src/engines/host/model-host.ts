@@ -1,11 +1,12 @@
 import { ApiError } from '../../errors/api-error.ts';
 import { errors } from '../../errors/errors.ts';
+import type { Layout } from '../driver.ts';
 import type { CallContext, ComputeDevice, EngineModel } from '../engine.ts';
 import { createPlaces, type Permit, type Places } from '../places.ts';
 import { describeFailure } from './load-failure.ts';
 import type { Tenant } from './memory-budget.ts';
 import { type ModelReport, type ModelStatus, modelName } from './model.ts';
-import { loadModel, type ModelLoaderDependencies } from './model-loader.ts';
+import { loadModel, type ModelLoaderDependencies, type ModelShape } from './model-loader.ts';
 import type { EngineProcess } from './process/engine-process.ts';
 import { totalBytes } from './process/process-memory.ts';
 import type { ReplicaSet } from './replicas/replica-set.ts';
@@ -25,7 +26,16 @@ export interface ModelHostOptions extends ModelLoaderDependencies {
 type State =
   | { phase: 'cold' }
   | { phase: 'loading'; abort: AbortController; done: Promise<void> }
-  | { phase: 'ready'; set: ReplicaSet; engine: EngineModel; device: ComputeDevice; loadedAt: number; loadMs: number }
+  | {
+      phase: 'ready';
+      set: ReplicaSet;
+      layout: Layout;
+      shape: ModelShape;
+      engine: EngineModel;
+      device: ComputeDevice;
+      loadedAt: number;
+      loadMs: number;
+    }
   | { phase: 'unloading'; set: ReplicaSet; done: Promise<void> }
   /** `reason` is for operators. */
   | { phase: 'unavailable'; error: ApiError; reason: string; until: number };
@@ -142,7 +152,7 @@ export class ModelHost implements Tenant {
 
   async #load(signal: AbortSignal): Promise<void> {
     const { clock, metrics } = this.#options;
-    const { layout, ...loaded } = await loadModel(this.#options, {
+    const loaded = await loadModel(this.#options, {
       tenant: this,
       videoTenant: this.videoTenant,
       signal,
@@ -154,7 +164,7 @@ export class ModelHost implements Tenant {
     const { device = ON_PROCESSOR } = loaded;
     this.#state = { phase: 'ready', ...loaded, device, loadedAt: this.#lastUsedAt };
     metrics.device(this.name, device);
-    this.#places.setCapacity(layout.places);
+    this.#places.setCapacity(loaded.layout.places);
   }
 
   #loadFailed(error: unknown): void {
@@ -257,6 +267,12 @@ export class ModelHost implements Tenant {
     };
   }
 
+  /** Requests use it or wait for it, or it is on its way in or out. */
+  busy(): boolean {
+    const { phase } = this.#state;
+    return phase === 'loading' || phase === 'unloading' || this.#places.inUse() > 0 || this.#places.waiting() > 0;
+  }
+
   idle(): boolean {
     return this.#state.phase === 'ready' && this.#places.inUse() === 0 && this.#places.waiting() === 0;
   }
@@ -270,6 +286,12 @@ export class ModelHost implements Tenant {
   processes(): readonly EngineProcess[] {
     const state = this.#state;
     return state.phase === 'ready' || state.phase === 'unloading' ? state.set.processes() : [];
+  }
+
+  /** Its place on the machine while it is loaded. */
+  placement(): { layout: Layout; shape: ModelShape } | undefined {
+    const state = this.#state;
+    return state.phase === 'ready' ? { layout: state.layout, shape: state.shape } : undefined;
   }
 
   status(): { status: ModelStatus; reason?: string; device?: ComputeDevice } {

@@ -16,7 +16,7 @@ export interface ModelLoaderDependencies {
   model: Model;
   /** What the model can run on. */
   accelerator(): Promise<Accelerator>;
-  layout(machine: Omit<MachineShape, 'cores'>): Layout;
+  layout(model: ModelShape): Promise<Layout>;
   contextLength(directory: string): number;
   /** What the model will take, before it is loaded. */
   estimateBytes(facts: MemoryFacts): Promise<number>;
@@ -35,9 +35,13 @@ export interface ModelLoaderDependencies {
   metrics: EngineMetrics;
 }
 
+/** The part of a machine's shape that depends on the model. */
+export type ModelShape = Pick<MachineShape, 'accelerator' | 'contextLength' | 'directory'>;
+
 export interface LoadedModel {
   set: ReplicaSet;
   layout: Layout;
+  shape: ModelShape;
   device: ComputeDevice | undefined;
   engine: EngineModel;
   loadMs: number;
@@ -66,7 +70,7 @@ export async function loadModel(dependencies: ModelLoaderDependencies, options: 
     logger.warn({ model: name, contextLength, catalog }, 'the catalog has a longer context than the weights');
   }
   const accelerator = await dependencies.accelerator();
-  const layout = dependencies.layout({ accelerator, contextLength });
+  const layout = await dependencies.layout({ accelerator, contextLength, directory });
   await LoadError.during(
     'memory',
     reserve(dependencies, options, { accelerator, layout, directory, contextLength, patience }),
@@ -91,7 +95,14 @@ export async function loadModel(dependencies: ModelLoaderDependencies, options: 
   signal.removeEventListener('abort', stop);
   metrics.loaded(name, loadMs / 1000);
   logger.info({ model: name, loadMs, totalMs: clock.now() - startedAt, ...layout, device }, 'model loaded');
-  return { set, layout, device, engine: withPreparedChat(engine, dependencies.preparation), loadMs };
+  return {
+    set,
+    layout,
+    shape: { accelerator, contextLength, directory },
+    device,
+    engine: withPreparedChat(engine, dependencies.preparation),
+    loadMs,
+  };
 }
 
 interface Room extends Omit<MemoryFacts, 'videoShare'> {

@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import type { LlamaModel, Token } from 'node-llama-cpp';
 import { collectGarbage } from '../../runtime/garbage-collection.ts';
 import type { LoadSpec } from '../driver.ts';
@@ -6,6 +7,7 @@ import { createBatching } from './decoding/batching.ts';
 import { countPromptTokens, createGeneration, type GenerationDependencies } from './decoding/generation.ts';
 import { createGrammarStates } from './decoding/grammar-states.ts';
 import { createSlotPool } from './decoding/slots.ts';
+import { createThreadGovernor } from './decoding/thread-governor.ts';
 import { createChatTemplate } from './prompt/chat-template.ts';
 import { createPromptTokenizer } from './prompt/prompt.ts';
 import { createVocabulary } from './prompt/vocabulary.ts';
@@ -41,7 +43,16 @@ export async function createChatCapability({
 }: ChatOptions): Promise<ChatCapability> {
   const processor = model.gpuLayers > 0 ? 'gpu' : 'cpu';
   const chunkTokens = CHUNK_TOKENS[processor];
-  const batching = createBatching({ lonePromptTokens: LONE_PROMPT_TOKENS[processor], sharedPromptTokens: chunkTokens });
+  const governor = createThreadGovernor(spec.threads);
+  const steadyThreads = Math.min(spec.threads, Math.max(1, availableParallelism() - 1));
+  const batching = createBatching({
+    lonePromptTokens: LONE_PROMPT_TOKENS[processor],
+    sharedPromptTokens: chunkTokens,
+    onBatch(alone) {
+      // The number of threads changes results a little, so reproducible work always has the same. It leaves a core to other programs.
+      model.llama.maxThreads = alone ? steadyThreads : governor.threads();
+    },
+  });
   const context = await model.createContext({
     contextSize: spec.contextLength,
     sequences: spec.parallelSequences,

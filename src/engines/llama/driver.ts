@@ -21,7 +21,7 @@ const options = Type.Object(fields);
 export type LlamaOptions = Static<typeof options>;
 
 const settings = {
-  llamaThreads: count(0, 'Threads for llama models; 0: cores minus one'),
+  llamaThreads: count(0, 'Threads for llama models; 0: one for each core'),
   llamaSequences: count(
     0,
     'Sequences a llama model decodes side by side; 0: 4, and up to 32 on a GPU with room for them',
@@ -49,8 +49,8 @@ const CACHE_SHARE = 0.25;
 /** Memory of a process that uses a GPU: its driver maps more than the processor's runtime does. */
 const GPU_PROCESS_BYTES = 512 * 1024 * 1024;
 
-/** Where node-llama-cpp looks for the system's libraries and for GPU drivers. */
-const LIBRARIES = ['/lib', '/lib64', '/usr', '/opt/cuda', '/opt/rocm', '/etc/os-release'];
+/** Where node-llama-cpp looks for the system's libraries and for GPU drivers, and how busy the processor is. */
+const READABLE = ['/lib', '/lib64', '/usr', '/opt/cuda', '/opt/rocm', '/etc/os-release', '/proc/stat'];
 
 /** Encoders name a way of pooling; rerankers the one that ranks. */
 function taskOf({ architecture, poolingType }: GgufHeader): EngineTask {
@@ -89,9 +89,9 @@ export const llama = {
       return model === undefined ? undefined : { model };
     },
     files: ({ options: { model } }) => [model],
-    layout({ task }, { llamaThreads, llamaSequences }, { cores, accelerator, contextLength }) {
-      // ggml's threads spin at barriers: without a spare core they wait for each other all the time.
-      const threads = llamaThreads || Math.max(1, cores - 1);
+    layout({ task }, { llamaThreads, llamaSequences }, { physicalCores, accelerator, contextLength }) {
+      // A second thread on a core only competes with the first.
+      const threads = llamaThreads || physicalCores;
       const sequences = accelerator.memoryBytes > 0 ? gpuSequences(accelerator.memoryBytes, contextLength) : SEQUENCES;
       const parallelSequences = task === 'chat' ? llamaSequences || sequences : 1;
       return { processes: 1, threads, parallelSequences, places: task === 'chat' ? parallelSequences : ENCODER_PLACES };
@@ -105,6 +105,6 @@ export const llama = {
     },
     videoBytes: ({ options: { model } }, facts) => modelBytes(model, facts),
     // node-llama-cpp tries a native library in a child process before it loads it.
-    rights: () => ({ readable: LIBRARIES, childProcesses: true }),
+    rights: () => ({ readable: READABLE, childProcesses: true }),
   },
 } satisfies Driver<LlamaOptions, LlamaSettings>;

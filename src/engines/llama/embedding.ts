@@ -2,6 +2,7 @@ import type { LlamaEmbeddingContext, LlamaModel, Token } from 'node-llama-cpp';
 import { errors } from '../../errors/errors.ts';
 import type { LoadSpec } from '../driver.ts';
 import type { EmbeddingCapability, EmbeddingRequest, TextInput } from '../engine.ts';
+import { createThreadGovernor } from './decoding/thread-governor.ts';
 import { createTokenizerSlice } from './prompt/tokenizer-slice.ts';
 
 /** GGUF embedding models. One input at a time: llama.cpp gains nothing from batches of such inputs on a CPU. */
@@ -12,6 +13,7 @@ export async function createEmbeddingCapability(model: LlamaModel, spec: LoadSpe
     batchSize: spec.contextLength,
     threads: spec.threads,
   });
+  const governor = createThreadGovernor(spec.threads);
   return {
     async embed({ inputs, dimensions = model.embeddingVectorSize }: EmbeddingRequest<TextInput>, { signal }) {
       const slice = createTokenizerSlice(signal);
@@ -23,6 +25,7 @@ export async function createEmbeddingCapability(model: LlamaModel, spec: LoadSpe
       const vectors = new Float32Array(inputs.length * dimensions);
       for (const [index, input] of inputs.entries()) {
         if (signal.aborted) throw errors.clientCancelled();
+        model.llama.maxThreads = governor.threads();
         const { vector } = await context.getEmbeddingFor(asInput(input));
         vectors.set(unitVector(vector, dimensions), index * dimensions);
       }

@@ -17,8 +17,8 @@ export async function load(spec: LoadSpec<LlamaOptions>): Promise<EngineModel> {
   const llama = await getLlama({
     gpu: spec.backend === 'cpu' ? false : (spec.backend as LlamaGpuType),
     build: 'never',
-    // 0: a context keeps the number of threads it was given, which a reproducible result depends on.
-    maxThreads: 0,
+    // Lowered before each evaluation to what is of use at that moment.
+    maxThreads: spec.threads,
     progressLogs: false,
     logLevel: LlamaLogLevel.error,
   });

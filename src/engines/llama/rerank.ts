@@ -2,6 +2,7 @@ import type { LlamaModel } from 'node-llama-cpp';
 import { errors } from '../../errors/errors.ts';
 import type { LoadSpec } from '../driver.ts';
 import type { RerankCapability } from '../engine.ts';
+import { createThreadGovernor } from './decoding/thread-governor.ts';
 import { createTokenizerSlice } from './prompt/tokenizer-slice.ts';
 
 /** GGUF models with a ranking head: query and document are read together. */
@@ -11,6 +12,7 @@ export async function createRerankCapability(model: LlamaModel, spec: LoadSpec):
     batchSize: spec.contextLength,
     threads: spec.threads,
   });
+  const governor = createThreadGovernor(spec.threads);
   return {
     async rerank({ query, documents }, { signal }) {
       const slice = createTokenizerSlice(signal);
@@ -24,6 +26,7 @@ export async function createRerankCapability(model: LlamaModel, spec: LoadSpec):
       }
       for (const [index, document] of documents.entries()) {
         if (signal.aborted) throw errors.clientCancelled();
+        model.llama.maxThreads = governor.threads();
         scores[index] = await context.rank(query, document);
       }
       return { scores, tokens };

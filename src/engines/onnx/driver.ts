@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type Static, Type } from 'typebox';
 import type { EngineTask } from '../../domain/model.ts';
@@ -7,6 +7,8 @@ import {
   type Driver,
   ENCODER_PLACES,
   fileName,
+  type LayoutShape,
+  type MachineShape,
   PROCESS_BYTES,
   totalFileBytes,
   type WeightFacts,
@@ -38,8 +40,12 @@ const settings = {
 const settingsObject = Type.Object(settings);
 type OnnxSettings = Static<typeof settingsObject>;
 
-/** Each process holds the weights once more; beyond this, threads are the better use of cores. */
-const MAX_PROCESSES = 8;
+/** Each process holds the weights once more. Where that takes more of the memory than this, processes have several threads. */
+const MEMORY_SHARE = 0.4;
+/** With fewer cores one thread for each process was the fastest in every measurement. */
+const MIN_TRIAL_CORES = 4;
+/** Requests that a process can combine into full batches. */
+const PLACES_PER_PROCESS = 32;
 /** One window runs at a time, but requests take turns window by window: an hour of audio must not block a short clip. */
 const TRANSCRIPTION_PLACES = 16;
 
@@ -89,6 +95,25 @@ function factsOf(config: Config | undefined): WeightFacts {
   };
 }
 
+const processBytes = ({ model }: OnnxOptions, directory: string): number => {
+  const sizes = [model, `${model}_data`].map(
+    (file) => statSync(join(directory, file), { throwIfNoEntry: false })?.size ?? 0,
+  );
+  return PROCESS_BYTES + sizes.reduce((sum, size) => sum + size, 0) * WEIGHTS_FACTOR;
+};
+
+/** Layouts that use the whole processor, those with the most processes first: 16 cores as 16 × 1, 8 × 2 and 4 × 4. */
+function layouts(options: OnnxOptions, { cores, physicalCores, memoryBytes, directory }: MachineShape): LayoutShape[] {
+  const most = Math.max(1, Math.floor((memoryBytes * MEMORY_SHARE) / processBytes(options, directory)));
+  const shapes = [1, 2, 4].map((threads) => ({ processes: Math.floor(cores / threads), threads }));
+  const halved = physicalCores < cores ? [{ processes: physicalCores, threads: 1 }] : [];
+  return [...shapes, ...halved].filter(({ processes }) => processes >= 1 && processes <= most);
+}
+
+function guess(options: OnnxOptions, machine: MachineShape): LayoutShape {
+  return layouts(options, machine)[0] ?? { processes: 1, threads: machine.cores };
+}
+
 export const onnx = {
   name: 'onnx',
   tasks: {
@@ -113,11 +138,25 @@ export const onnx = {
       task === 'transcription' && decoder !== undefined
         ? [model, decoder, tokenizer, 'config.json', 'generation_config.json']
         : [model, tokenizer],
-    layout({ task }, { onnxProcesses, onnxThreads }, { cores }) {
-      const transcribes = task === 'transcription';
-      const processes = onnxProcesses || (transcribes ? 1 : Math.min(cores, MAX_PROCESSES));
-      const threads = onnxThreads || Math.max(1, Math.floor(cores / processes));
-      return { processes, threads, parallelSequences: 1, places: transcribes ? TRANSCRIPTION_PLACES : ENCODER_PLACES };
+    layout({ task, options }, { onnxProcesses, onnxThreads }, machine) {
+      if (task === 'transcription') {
+        const processes = onnxProcesses || 1;
+        const threads = onnxThreads || Math.max(1, Math.floor(machine.cores / processes));
+        return { processes, threads, parallelSequences: 1, places: TRANSCRIPTION_PLACES };
+      }
+      const best = machine.measured ?? guess(options, machine);
+      const processes = onnxProcesses || best.processes;
+      const chosen = processes === best.processes ? best.threads : Math.max(1, Math.floor(machine.cores / processes));
+      const places = Math.max(ENCODER_PLACES, PLACES_PER_PROCESS * processes);
+      return { processes, threads: onnxThreads || chosen, parallelSequences: 1, places };
+    },
+    trials: {
+      module: new URL('./layout/trials.ts', import.meta.url),
+      candidates({ task, options }, { onnxProcesses, onnxThreads }, machine) {
+        if (task === 'transcription' || onnxProcesses !== 0 || onnxThreads !== 0) return [];
+        if (machine.cores < MIN_TRIAL_CORES) return [];
+        return layouts(options as OnnxOptions, machine);
+      },
     },
     facts: ({ options: { model } }, directory) =>
       factsOf(readConfig(directory) ?? readConfig(join(directory, dirname(model)))),

@@ -16,6 +16,11 @@ describe('chunks', () => {
     expect(shape(Array(32).fill('short'), 8)).toEqual([8, 8, 8, 8]);
   });
 
+  it('are more when the inputs are long, down to about 500 tokens each', () => {
+    expect(shape(Array(64).fill('x'.repeat(500)), 16)).toHaveLength(15);
+    expect(shape(Array(3).fill('x'.repeat(20_000)), 16)).toEqual([1, 1, 1]);
+  });
+
   it('hold 256 inputs or about 65 000 characters', () => {
     expect(shape(Array(1_024).fill('short'), 2)).toEqual([256, 256, 256, 256]);
     expect(shape(Array(8).fill('x'.repeat(32_768)), 1)).toEqual([2, 2, 2, 2]);

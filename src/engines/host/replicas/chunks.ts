@@ -15,8 +15,8 @@ export interface Chunk {
 const CHUNK_INPUTS = 256;
 /** About 16 000 tokens: one or two seconds of a core for a small encoder, with enough inputs to sort by length. */
 const CHUNK_CHARS = 65_536;
-/** Fewer are not worth a second process. */
-const MIN_INPUTS = 8;
+/** Less is not worth another process: 8 short inputs, or about 500 tokens, which are two batches. */
+const MIN_WEIGHT = 1 / 32;
 /** Average length of a token. */
 const CHARS_PER_TOKEN = 4;
 
@@ -27,7 +27,7 @@ export function weightOf(input: string | readonly number[]): number {
 
 export function splitInputs(inputs: readonly (string | readonly number[])[], processes: number): Chunk[] {
   const total = inputs.reduce((sum, input) => sum + weightOf(input), 0);
-  const parts = Math.max(1, Math.ceil(total), Math.min(processes, Math.floor(inputs.length / MIN_INPUTS)));
+  const parts = Math.max(1, Math.ceil(total), Math.min(processes, inputs.length, Math.floor(total / MIN_WEIGHT)));
   const share = total / parts;
   const chunks: Chunk[] = [];
   let start = 0;

@@ -1,8 +1,9 @@
 import { getLlama, type LlamaGpuType } from 'node-llama-cpp';
 
 /** Entry of the process that builds llama.cpp. Argument: the backend. */
+const [, , backend = 'cuda'] = process.argv;
 const llama = await getLlama({
-  gpu: (process.argv[2] ?? 'cuda') as LlamaGpuType,
+  gpu: backend === 'cpu' ? false : (backend as LlamaGpuType),
   build: 'forceRebuild',
   progressLogs: true,
 });

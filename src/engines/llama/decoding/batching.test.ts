@@ -10,7 +10,7 @@ const item = (tokens: number, evaluationPriority: BatchItem['evaluationPriority'
 
 /** Work of the sequence of this number. */
 const shared = (sequenceId: number, tokens = 1) => item(tokens, sharedBy(sequenceId));
-const batching = () => createBatching({ lonePromptTokens: 128, sharedPromptTokens: 64 });
+const batching = () => createBatching({ lonePromptTokens: 128, sharedPromptTokens: 64, onBatch() {} });
 const next = (items: BatchItem[], { strategy } = batching()) => {
   const batch = strategy({ items, size: 256 });
   expect(batch.every((share) => share.processAmount === share.item.tokens.length)).toBe(true);
@@ -57,5 +57,20 @@ describe('createBatching', () => {
     expect(lengths.indexOf(2)).toBe(64);
     ends[0]?.();
     expect(next(three.slice(0, 2), patient)).toHaveLength(2);
+  });
+
+  it('says before each batch whether its work is reproducible, and nothing of batches that wait', () => {
+    const batches: boolean[] = [];
+    const { strategy, share } = createBatching({
+      lonePromptTokens: 128,
+      sharedPromptTokens: 64,
+      onBatch: (alone) => batches.push(alone),
+    });
+    strategy({ items: [item(1, ALONE), shared(0)], size: 256 });
+    strategy({ items: [shared(0)], size: 256 });
+    share();
+    share();
+    expect(strategy({ items: [shared(0)], size: 256 })).toEqual([]);
+    expect(batches).toEqual([true, false]);
   });
 });

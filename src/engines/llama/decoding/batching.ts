@@ -30,9 +30,11 @@ export interface BatchingOptions {
   lonePromptTokens: number;
   /** Prompt tokens evaluated at once when other sequences are running. */
   sharedPromptTokens: number;
+  /** Called before a batch is computed. `alone`: with reproducible work. */
+  onBatch(alone: boolean): void;
 }
 
-export function createBatching({ lonePromptTokens, sharedPromptTokens }: BatchingOptions): Batching {
+export function createBatching({ lonePromptTokens, sharedPromptTokens, onBatch }: BatchingOptions): Batching {
   let sharers = 0;
   let waited = 0;
   return {
@@ -44,10 +46,14 @@ export function createBatching({ lonePromptTokens, sharedPromptTokens }: Batchin
     strategy({ items }) {
       const [oldest] = items;
       if (oldest === undefined) return [];
-      if (oldest.evaluationPriority === ALONE) return [whole(oldest)];
+      if (oldest.evaluationPriority === ALONE) {
+        onBatch(true);
+        return [whole(oldest)];
+      }
       const late = items.length < sharers && waited < MAX_EMPTY_BATCHES;
       waited = late ? waited + 1 : 0;
       if (late) return [];
+      onBatch(false);
       const alike = items
         .filter((item) => item.evaluationPriority !== ALONE && item.tokens.length === oldest.tokens.length)
         .sort((a, b) => a.evaluationPriority - b.evaluationPriority);
