@@ -21,6 +21,7 @@ const TINYLLAMA = 'tinyllama/tinyllama-1.1b-chat';
 const BENCHMARKS: Record<string, Benchmark> = {
   embeddings: { about: 'embeddings over HTTP against the raw runtime and transformers.js', quick: ['--quick'] },
   chat: { about: 'chat over HTTP against node-llama-cpp', quick: ['--quick'] },
+  'embedding-layouts': { about: 'embeddings on all cores against onnxruntime in every layout', quick: ['--quick'] },
   remote: {
     about: 'what the remote engine adds to 200 streams',
     node: ['--expose-gc'],
