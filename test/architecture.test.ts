@@ -108,6 +108,7 @@ const ONLY_IN: Record<string, RegExp> = {
   // SQLite's file lock also guards the data directory and downloads of weights.
   'node:sqlite': /^(adapters\/(sql\/sqlite\/|data-dir-lock\.ts$)|models\/model-lock\.ts$)/,
   pg: /^adapters\//,
+  '@aws-sdk/': /^adapters\/blobs\//,
   '@redis/client': /^adapters\/counters\/redis\//,
   'onnxruntime-node': /^engines\/onnx\//,
   'node-llama-cpp': /^engines\/llama\//,

@@ -1,7 +1,4 @@
-import { join } from 'node:path';
-import { createDiskBlobStore } from '../adapters/blobs/disk.ts';
 import { createDiskSpace } from '../adapters/blobs/disk-space.ts';
-import { createReservedBlobStore } from '../adapters/blobs/reserved.ts';
 import type { Store } from '../adapters/store.ts';
 import type { ResolvedConfig } from '../config/load.ts';
 import type { BlobStore } from '../ports/blobs.ts';
@@ -12,6 +9,8 @@ import { systemClock as clock } from '../runtime/clock.ts';
 import { createFileRetention, type FileRetention } from '../services/files/file-retention.ts';
 import { createFileRetentionSchedule, type FileRetentionSchedule } from '../services/files/file-retention-schedule.ts';
 import { createFiles, type FilesService } from '../services/files/files.ts';
+import { openBlobs } from './blobs.ts';
+import type { Environment } from './weights.ts';
 
 const SWEEP_MS = 60_000;
 
@@ -21,18 +20,18 @@ export interface FileParts {
   files: FilesService;
   retention: FileRetention;
   schedule: FileRetentionSchedule;
+  closeBlobs(): void;
 }
 
 /** Blobs, the records of files, and their removal. */
-export function composeFiles(options: {
+export async function composeFiles(options: {
   config: ResolvedConfig;
   store: Store;
   identity: ProcessIdentity;
   logger: Logger;
-}): FileParts {
-  const { config, store, identity, logger } = options;
-  const { startedAt } = identity;
-  const disk = createDiskBlobStore({ directory: join(config.dataDir, 'blobs'), now: clock.now });
+  env: Environment;
+}): Promise<FileParts> {
+  const { config, store, identity, logger, env } = options;
   const { reserveBytes } = config.disk;
   const space = createDiskSpace({
     directory: config.dataDir,
@@ -43,13 +42,14 @@ export function composeFiles(options: {
       else logger.info(bytes, 'the disk has space again, accepting uploads and batches');
     },
   });
-  const blobs = createReservedBlobStore(disk, space);
+  const { blobs, orphansBefore, removeInterrupted, closeBlobs } = await openBlobs({ config, identity, space, env });
   const stopping = new AbortController();
-  const retention = createFileRetention({ files: store.files, blobs, clock, startedAt, signal: stopping.signal });
+  const retention = createFileRetention({ files: store.files, blobs, clock, orphansBefore, signal: stopping.signal });
   return {
     blobs,
     space,
     retention,
+    closeBlobs,
     files: createFiles({
       files: store.files,
       accounts: store.accounts,
@@ -61,7 +61,7 @@ export function composeFiles(options: {
     }),
     schedule: createFileRetentionSchedule({
       retention,
-      removeInterrupted: () => disk.sweepTemporary(clock.now() - startedAt),
+      removeInterrupted,
       everyMs: SWEEP_MS,
       logger,
       stopping,

@@ -39,6 +39,7 @@ import { composeEngines } from './engines.ts';
 import { composeFiles } from './files.ts';
 import { claimIdentity } from './identity.ts';
 import { composeInference } from './inference.ts';
+import { mixtureWarnings } from './mixtures.ts';
 import { checkNamedModels } from './named-models.ts';
 import { composeRequests } from './requests.ts';
 import { shutDown } from './shutdown.ts';
@@ -85,6 +86,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
 
   const certificate = await certificateFiles(config, locate);
 
+  for (const warning of mixtureWarnings(config)) logger.warn({}, warning);
   await prepareDataDir(config);
   const { identity, release } = await claimIdentity(config);
   const store = await openConfiguredStore(config, {
@@ -96,7 +98,13 @@ export async function startService(config: ResolvedConfig, options: StartOptions
   const temporaryDirectory = join(config.dataDir, 'tmp');
   // Left over from a previous process.
   await rm(temporaryDirectory, { recursive: true, force: true });
-  const { blobs, space, files, retention, schedule } = composeFiles({ config, store, identity, logger });
+  const { blobs, space, files, retention, schedule, closeBlobs } = await composeFiles({
+    config,
+    store,
+    identity,
+    logger,
+    env,
+  });
   createDiskMetrics(metrics.registry, space.status);
 
   const accounts = createAccounts({ accounts: store.accounts, clock });
@@ -262,6 +270,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
       await shutDown({ server, control, runner, inference, fleet, background, drainTimeoutMs, logger });
       await weights[Symbol.asyncDispose]();
       await closeCounters();
+      closeBlobs();
       await store.close();
       release();
     },

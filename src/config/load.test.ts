@@ -78,6 +78,7 @@ describe('where a setting comes from', () => {
       if (isSecret(schema)) continue;
       const { type, minimum, enum: choices } = schema as { type?: string; minimum?: number; enum?: string[] };
       const text =
+        { blobs: 's3://bucket/prefix', blobsEndpoint: 'http://127.0.0.1:9' }[path.join('.')] ??
         choices?.at(-1) ??
         (type === 'integer'
           ? String(minimum ?? 1)
@@ -95,7 +96,7 @@ describe('where a setting comes from', () => {
       const content = addresses[path.at(-1) ?? ''] ?? text;
       if (path.at(-1)?.endsWith('File')) writeFileSync(join(directory, text), content);
       const expected = path.at(-1)?.endsWith('Dir') ? join(directory, text) : parseText(schema, text);
-      const short = { BAOBAB_HTTP_HEADERS_TIMEOUT_MS: '100' };
+      const short = { BAOBAB_HTTP_HEADERS_TIMEOUT_MS: '100', BAOBAB_BLOBS: 's3://bucket' };
       const read = (config: unknown) =>
         path.reduce<unknown>((place, name) => (place as Record<string, unknown>)[name], config);
       const fromVariable = load({ env: { ...short, [variable]: text } }).config;
@@ -306,6 +307,19 @@ describe('what stops the start', () => {
       'redis://[::1]:6379',
     ];
     for (const counters of right) expect(problems({ env: { BAOBAB_COUNTERS: counters } })).toEqual([]);
+  });
+
+  it('blobs that are not an address of a bucket', () => {
+    const given = (env: Record<string, string>) => problems({ env });
+    for (const BAOBAB_BLOBS of ['bucket', 's3://', 's3://UPPER', 's3://b', 's3://bucket/../x', 'https://bucket']) {
+      expect(given({ BAOBAB_BLOBS })).toEqual(['BAOBAB_BLOBS: blobs: must be an address such as s3://bucket/prefix']);
+    }
+    const [line] = given({ BAOBAB_BLOBS: 's3://bucket', BAOBAB_BLOBS_ENDPOINT: 'http://u:hunter2@127.0.0.1:9000' });
+    expect(line).toMatch(/^BAOBAB_BLOBS_ENDPOINT: blobs_endpoint: must be an address such as/);
+    expect(line).not.toContain('hunter2');
+    expect(given({ BAOBAB_BLOBS_ENDPOINT: 'http://127.0.0.1:9000' })).toEqual([
+      'BAOBAB_BLOBS_ENDPOINT: blobs_endpoint: needs blobs, such as s3://bucket/prefix',
+    ]);
   });
 
   it('a first key that is too short, without showing it', () => {

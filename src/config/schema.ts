@@ -93,6 +93,18 @@ export const ConfigSchema = Type.Object(
       'counters',
       'Address of a Redis or Valkey for limits and budgets, redis://:password@host:6379 or redis+sentinel://host:26379/name; in memory by default',
     ),
+    blobs: Type.Optional(
+      Type.String({
+        description: 'Bucket for files and stored answers, s3://bucket/prefix; the disk of data_dir by default',
+      }),
+    ),
+    blobsEndpoint: Type.Optional(
+      Type.String({ description: 'Address of an S3 server other than AWS, for example http://127.0.0.1:9000' }),
+    ),
+    blobsPresignedDownloads: Type.Boolean({
+      default: false,
+      description: 'Answer downloads of files with a redirect to S3, which the client must be able to reach',
+    }),
     ...secret('apiKey', 'The first key, set on an empty store instead of a random one', {
       minLength: 16,
       maxLength: 200,

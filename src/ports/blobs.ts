@@ -20,6 +20,8 @@ export interface BlobStore {
   /** Undefined when there is no such blob. */
   get(key: string, range?: ByteRange): Promise<Readable | undefined>;
   stat(key: string): Promise<BlobInfo | undefined>;
+  /** An address that anyone can download the blob from for a while, under this name. Absent where there is none. */
+  link?(key: string, filename: string): Promise<string>;
   /** Deleting a missing blob is not an error. */
   delete(key: string): Promise<void>;
   /** In no particular order, without loading the listing into memory. */

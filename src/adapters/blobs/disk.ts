@@ -3,9 +3,8 @@ import type { Dir } from 'node:fs';
 import { type FileHandle, mkdir, open, opendir, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { BlobInfo, BlobStore } from '../../ports/blobs.ts';
+import { requireBlobKey } from './keys.ts';
 
-/** No empty segment and none that starts with a dot, so that a key cannot leave the directory or hit the temporary files. */
-const KEY = /^[\w-][\w.-]*(?:\/[\w-][\w.-]*)*$/;
 const TEMPORARY = '.temporary';
 
 export interface DiskBlobStore extends BlobStore {
@@ -21,10 +20,7 @@ export interface DiskBlobOptions {
 
 export function createDiskBlobStore({ directory, now }: DiskBlobOptions): DiskBlobStore {
   const temporaryDirectory = join(directory, TEMPORARY);
-  const pathOf = (key: string) => {
-    if (!KEY.test(key)) throw new RangeError(`'${key}' is not a blob key`);
-    return join(directory, key);
-  };
+  const pathOf = (key: string) => join(directory, requireBlobKey(key));
 
   return {
     async put(key, source) {

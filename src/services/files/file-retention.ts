@@ -8,7 +8,7 @@ export interface FileRetention {
   removeDiscarded(): Promise<number>;
   /** Discards expired files, then calls `removeDiscarded`. */
   sweep(): Promise<{ expired: number; removed: number }>;
-  /** Removes content without a record, left by a crash before this server's start. */
+  /** Removes content without a record, left by a crash. */
   removeOrphans(): Promise<number>;
 }
 
@@ -16,8 +16,8 @@ export interface FileRetentionDependencies {
   files: FileRepository;
   blobs: BlobStore;
   clock: Clock;
-  /** When this server started. Content written later may still get its record. */
-  startedAt: number;
+  /** Content written later may still get its record. Milliseconds since 1970. */
+  orphansBefore: number;
   signal: AbortSignal;
 }
 
@@ -25,7 +25,7 @@ export interface FileRetentionDependencies {
 const STEP = 200;
 
 export function createFileRetention(dependencies: FileRetentionDependencies): FileRetention {
-  const { files, blobs, clock, startedAt, signal } = dependencies;
+  const { files, blobs, clock, orphansBefore, signal } = dependencies;
 
   async function removeDiscarded(): Promise<number> {
     let removed = 0;
@@ -64,7 +64,7 @@ export function createFileRetention(dependencies: FileRetentionDependencies): Fi
       let step: string[] = [];
       for await (const { key, modifiedAt } of blobs.list(FILE_BLOBS)) {
         if (signal.aborted) return removed;
-        if (modifiedAt >= startedAt) continue;
+        if (modifiedAt >= orphansBefore) continue;
         step.push(key);
         if (step.length < STEP) continue;
         removed += await removeUnknown(step);

@@ -46,6 +46,8 @@ export interface FilesService {
   get(accountId: string, id: string, field?: Field): Promise<StoredFile>;
   list(accountId: string, query: FileQuery): Promise<FilePage>;
   open(file: StoredFile, range?: ByteRange): Promise<Readable>;
+  /** Where clients can download it without this server; undefined when they cannot. */
+  link(file: StoredFile): Promise<string | undefined>;
   /** The file is gone for clients when this resolves. Its content is removed when no job reads it. */
   remove(accountId: string, id: string): Promise<void>;
   /** Keeps the content until `detach`, even when the file is deleted or expires. Throws 404 when it is gone. */
@@ -192,6 +194,8 @@ export function createFiles(dependencies: FilesDependencies): FilesService {
       if (content === undefined) throw errors.fileNotFound(file.id);
       return content;
     },
+
+    link: async (file) => blobs.link?.(file.blobKey, file.filename),
 
     async remove(accountId, id) {
       if (!(await files.discard(accountId, id, clock.now()))) throw errors.fileNotFound(id.slice(0, 100));

@@ -12,6 +12,7 @@ import { attachmentHeader } from './attachment-header.ts';
 import { parseByteRange } from './byte-range.ts';
 import {
   DeletedFile,
+  Elsewhere,
   File,
   FileFormFields,
   FileList,
@@ -124,10 +125,12 @@ export const fileRoutes: FastifyPluginAsyncTypebox<{ files: FilesService }> = as
       summary: 'Download the bytes of a file, whole or one range of them',
       tags: TAGS,
       params: FileParams,
-      response: { 200: WholeContent, 206: PartialContent, ...commonErrors, 416: ErrorResponse },
+      response: { 200: WholeContent, 206: PartialContent, 302: Elsewhere, ...commonErrors, 416: ErrorResponse },
     },
     handler: async (request, reply) => {
       const file = await files.get(principalOf(request).account.id, request.params.file_id);
+      const link = request.method === 'GET' ? await files.link(file) : undefined;
+      if (link !== undefined) return reply.header('cache-control', 'no-store').redirect(link, 302);
       const etag = `"${file.sha256}"`;
       const condition = request.headers['if-range'];
       const wanted = condition === undefined || condition === etag ? request.headers.range : undefined;

@@ -61,6 +61,12 @@ const contentHeaders = {
 };
 
 export const WholeContent = { description: 'The whole file', headers: contentHeaders, content: bytes };
+/** With `blobs_presigned_downloads`. */
+export const Elsewhere = {
+  description: 'The file is downloaded from another address',
+  headers: { Location: header('Valid for five minutes') },
+  content: bytes,
+};
 export const PartialContent = {
   description: 'The range that was asked for',
   headers: { ...contentHeaders, 'Content-Range': header('Which bytes these are, and of how many') },

@@ -1,0 +1,210 @@
+import { createHash } from 'node:crypto';
+import { Readable } from 'node:stream';
+import {
+  AbortMultipartUploadCommand,
+  DeleteObjectCommand,
+  GetObjectCommand,
+  HeadBucketCommand,
+  HeadObjectCommand,
+  ListMultipartUploadsCommand,
+  ListObjectsV2Command,
+  S3Client,
+  S3ServiceException,
+} from '@aws-sdk/client-s3';
+import { Upload } from '@aws-sdk/lib-storage';
+import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
+import type { BlobStore } from '../../ports/blobs.ts';
+import { StorageFullError, StoreUnavailableError } from '../../ports/store-errors.ts';
+import { requireBlobKey } from './keys.ts';
+
+export interface S3BlobStore extends BlobStore {
+  /** Removes the parts of interrupted uploads. Returns how many uploads. */
+  sweepTemporary(olderThanMs: number): Promise<number>;
+  close(): void;
+}
+
+export interface S3BlobOptions {
+  bucket: string;
+  /** Start of all keys, without a slash at its end; may be empty. */
+  prefix: string;
+  /** Of a server other than AWS. */
+  endpoint?: string | undefined;
+  region: string;
+  /** Gives links for downloads. */
+  withLinks: boolean;
+  /** Milliseconds since 1970. */
+  now: () => number;
+}
+
+/** An upload holds up to three parts in memory. */
+const PART_BYTES = 8_388_608;
+const PARTS_AT_ONCE = 2;
+const CONNECT_TIMEOUT_MS = 5_000;
+/** Without any byte. */
+const SILENCE_TIMEOUT_MS = 60_000;
+const LINK_SECONDS = 300;
+const FULL = new Set(['QuotaExceeded', 'XMinioStorageFull', 'InsufficientStorage', 'StorageFull']);
+
+/** Opens the store and checks that the bucket can be used. Credentials are those of the AWS SDK: variables, profile or machine role. */
+export async function openS3BlobStore(options: S3BlobOptions): Promise<S3BlobStore> {
+  const { bucket, endpoint, region, withLinks, now } = options;
+  const Bucket = bucket;
+  const start = options.prefix === '' ? '' : `${options.prefix}/`;
+  const client = new S3Client({
+    region,
+    // Servers other than AWS seldom have a host name for each bucket.
+    ...(endpoint !== undefined && { endpoint, forcePathStyle: true }),
+    maxAttempts: 4,
+    requestHandler: {
+      connectionTimeout: CONNECT_TIMEOUT_MS,
+      socketTimeout: SILENCE_TIMEOUT_MS,
+      httpsAgent: { maxSockets: 256 },
+    },
+  });
+  const keyOf = (key: string) => start + requireBlobKey(key);
+
+  try {
+    await client.send(new HeadBucketCommand({ Bucket }));
+  } catch (error) {
+    client.destroy();
+    throw bucketProblem(error, options);
+  }
+
+  return {
+    async put(key, source) {
+      const Key = keyOf(key);
+      const hash = createHash('sha256');
+      let bytes = 0;
+      async function* counted(): AsyncGenerator<Uint8Array> {
+        for await (const chunk of source) {
+          hash.update(chunk);
+          bytes += chunk.length;
+          yield chunk;
+        }
+      }
+      // One request for what fits in a part. A failure aborts an upload in parts, so nothing is left.
+      const Body = Readable.from(counted());
+      const upload = new Upload({
+        client,
+        params: { Bucket, Key, Body },
+        partSize: PART_BYTES,
+        queueSize: PARTS_AT_ONCE,
+      });
+      try {
+        await upload.done();
+      } catch (cause) {
+        if (!(cause instanceof S3ServiceException) || !FULL.has(cause.name)) throw cause;
+        throw new StorageFullError('The bucket is full.', { cause });
+      } finally {
+        // Ends the source too when S3 fails.
+        Body.destroy();
+      }
+      return { bytes, sha256: hash.digest('hex') };
+    },
+
+    async get(key, range) {
+      const Range = range && `bytes=${range.start}-${range.end}`;
+      const answer = await unlessAbsent(
+        client.send(new GetObjectCommand({ Bucket, Key: keyOf(key), ...(Range && { Range }) })),
+      );
+      return answer?.Body as Readable | undefined;
+    },
+
+    async stat(key) {
+      const found = await unlessAbsent(client.send(new HeadObjectCommand({ Bucket, Key: keyOf(key) })));
+      return found && { key, bytes: found.ContentLength ?? 0, modifiedAt: found.LastModified?.getTime() ?? 0 };
+    },
+
+    ...(withLinks && {
+      link: (key: string, filename: string) => {
+        const ResponseContentDisposition = `attachment; filename*=UTF-8''${encodeURIComponent(filename)}`;
+        const command = new GetObjectCommand({
+          Bucket,
+          Key: keyOf(key),
+          ResponseContentDisposition,
+          ResponseContentType: 'application/octet-stream',
+        });
+        return getSignedUrl(client, command, { expiresIn: LINK_SECONDS });
+      },
+    }),
+
+    async delete(key) {
+      await client.send(new DeleteObjectCommand({ Bucket, Key: keyOf(key) }));
+    },
+
+    async *list(prefix) {
+      let ContinuationToken: string | undefined;
+      do {
+        const page = await client.send(
+          new ListObjectsV2Command({ Bucket, Prefix: start + prefix, ...(ContinuationToken && { ContinuationToken }) }),
+        );
+        for (const { Key, Size = 0, LastModified } of page.Contents ?? []) {
+          // Some servers list directories.
+          if (Key === undefined || Key.endsWith('/')) continue;
+          yield { key: Key.slice(start.length), bytes: Size, modifiedAt: LastModified?.getTime() ?? 0 };
+        }
+        ContinuationToken = page.NextContinuationToken;
+      } while (ContinuationToken !== undefined);
+    },
+
+    async sweepTemporary(olderThanMs) {
+      const limit = now() - olderThanMs;
+      let removed = 0;
+      let marker: { KeyMarker?: string; UploadIdMarker?: string } | undefined = {};
+      while (marker !== undefined) {
+        const page: Awaited<ReturnType<typeof listUploads>> = await listUploads(client, {
+          Bucket,
+          Prefix: start,
+          ...marker,
+        });
+        for (const { Key, UploadId, Initiated } of page.Uploads ?? []) {
+          if ((Initiated?.getTime() ?? 0) > limit) continue;
+          await unlessAbsent(client.send(new AbortMultipartUploadCommand({ Bucket, Key, UploadId })));
+          removed += 1;
+        }
+        const { NextKeyMarker, NextUploadIdMarker } = page;
+        marker = page.IsTruncated
+          ? {
+              ...(NextKeyMarker && { KeyMarker: NextKeyMarker }),
+              ...(NextUploadIdMarker && { UploadIdMarker: NextUploadIdMarker }),
+            }
+          : undefined;
+      }
+      return removed;
+    },
+
+    close: () => client.destroy(),
+  };
+}
+
+const listUploads = (client: S3Client, input: ConstructorParameters<typeof ListMultipartUploadsCommand>[0]) =>
+  client.send(new ListMultipartUploadsCommand(input));
+
+async function unlessAbsent<T>(work: Promise<T>): Promise<T | undefined> {
+  try {
+    return await work;
+  } catch (error) {
+    if (error instanceof S3ServiceException && error.$metadata.httpStatusCode === 404) return undefined;
+    throw error;
+  }
+}
+
+/** Tells the operator why the bucket cannot be used. Contains no credentials. */
+function bucketProblem(error: unknown, { bucket, endpoint = 'AWS', region }: S3BlobOptions): Error {
+  const problem = (text: string) => new StoreUnavailableError(text, { cause: error });
+  const { name, message, code } = error as NodeJS.ErrnoException;
+  const status = error instanceof S3ServiceException ? error.$metadata.httpStatusCode : undefined;
+  if (name === 'CredentialsProviderError') {
+    return problem(
+      'There are no credentials for S3. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile or a role.',
+    );
+  }
+  if (status === 404) return problem(`S3 (${endpoint}) has no bucket '${bucket}'. Create it, or correct blobs.`);
+  if (status === 403 || status === 401) {
+    return problem(
+      `S3 (${endpoint}) refuses the bucket '${bucket}'. Check the credentials and the rights of their user.`,
+    );
+  }
+  if (status === 301) return problem(`The bucket '${bucket}' is in another region than ${region}. Set AWS_REGION.`);
+  return problem(`S3 (${endpoint}) cannot be used: ${code ?? ''} ${message || name}.`.replace(':  ', ': '));
+}

@@ -1,0 +1,57 @@
+import { join } from 'node:path';
+import { createDiskBlobStore } from '../adapters/blobs/disk.ts';
+import { createReservedBlobStore } from '../adapters/blobs/reserved.ts';
+import { openS3BlobStore } from '../adapters/blobs/s3.ts';
+import type { ResolvedConfig } from '../config/load.ts';
+import type { BlobStore } from '../ports/blobs.ts';
+import type { DiskSpace } from '../ports/disk-space.ts';
+import type { ProcessIdentity } from '../ports/process-identity.ts';
+import { systemClock as clock } from '../runtime/clock.ts';
+import type { Environment } from './weights.ts';
+
+export interface BlobParts {
+  blobs: BlobStore;
+  /** Blobs without a record that are older than this were left by a crash. Milliseconds since 1970. */
+  orphansBefore: number;
+  removeInterrupted(): Promise<number>;
+  closeBlobs(): void;
+}
+
+export interface BlobsOptions {
+  config: ResolvedConfig;
+  identity: ProcessIdentity;
+  space: DiskSpace;
+  env: Environment;
+}
+
+/** Uploads of other servers may be under way: no request takes longer. Clocks differ by less. */
+const UPLOAD_MS = 86_400_000;
+
+/** Bytes of files, batches and stored answers: on the disk of this server, or in S3 for all servers. */
+export async function openBlobs({ config, identity, space, env }: BlobsOptions): Promise<BlobParts> {
+  const { startedAt } = identity;
+  if (config.blobs === undefined) {
+    const disk = createDiskBlobStore({ directory: join(config.dataDir, 'blobs'), now: clock.now });
+    return {
+      blobs: createReservedBlobStore(disk, space),
+      orphansBefore: startedAt,
+      removeInterrupted: () => disk.sweepTemporary(clock.now() - startedAt),
+      closeBlobs: () => {},
+    };
+  }
+  const { hostname, pathname } = new URL(config.blobs);
+  const s3 = await openS3BlobStore({
+    bucket: hostname,
+    prefix: pathname.replace(/^\/|\/$/g, ''),
+    endpoint: config.blobsEndpoint,
+    region: env.AWS_REGION ?? env.AWS_DEFAULT_REGION ?? 'us-east-1',
+    withLinks: config.blobsPresignedDownloads,
+    now: clock.now,
+  });
+  return {
+    blobs: s3,
+    orphansBefore: startedAt - UPLOAD_MS,
+    removeInterrupted: () => s3.sweepTemporary(UPLOAD_MS),
+    closeBlobs: s3.close,
+  };
+}
