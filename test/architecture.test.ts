@@ -73,7 +73,7 @@ const MAY_IMPORT: Record<string, Arrows> = {
   models: { code: ['errors', 'runtime'], types: ['domain', 'ports'] },
   audio: { code: ['errors', 'runtime'], types: ['engines/places', 'engines/engine'] },
   control: { code: ['runtime'] },
-  logging: { code: ['domain', 'runtime'] },
+  logging: { code: ['domain', 'errors', 'runtime'] },
   metrics: { code: ['runtime'], types: ['engines/fleet', 'engines/registry', 'services'] },
   'engines/engine': { code: [], types: ['domain'] },
   'engines/queue': { code: ['errors'], types: ['engines/engine'] },

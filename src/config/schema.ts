@@ -239,7 +239,7 @@ export const ConfigSchema = Type.Object(
     ),
     idempotency: section(
       {
-        quotaKeys: count(1_000_000, 'Idempotency keys of each account within 24 hours; 0: no limit'),
+        quotaKeys: count(200_000, 'Idempotency keys of each account within 24 hours; 0: no limit'),
         quotaBytes: count(1_073_741_824, 'Stored answers of each account; larger ones are not replayed; 0: no limit'),
       },
       'Idempotency keys',

@@ -1,4 +1,5 @@
 import { type Field, type FieldPath, type FieldText, fieldName, textOf } from './fields.ts';
+import { maskKeys } from './key-mask.ts';
 import { type ErrorCode, KINDS } from './kinds.ts';
 
 export interface ErrorDetails {
@@ -64,6 +65,6 @@ export class ApiError extends Error {
   }
 
   toBody(): ErrorBody {
-    return { error: { message: this.message, type: this.type, code: this.code, param: this.param } };
+    return { error: { message: maskKeys(this.message), type: this.type, code: this.code, param: this.param } };
   }
 }

@@ -1,5 +1,6 @@
 import pino, { type DestinationStream, type Logger } from 'pino';
 import { printable, printableLine } from '../domain/control-characters.ts';
+import { maskKeys } from '../errors/key-mask.ts';
 import type { Scrub } from '../runtime/secret-scrubber.ts';
 
 export interface LogSettings {
@@ -30,11 +31,6 @@ export function prettyLine(line: string): string {
       : `\n  ${printable((err as { stack?: string; message?: string }).stack ?? JSON.stringify(err))}`;
   return `${clock} ${(LEVELS[Number(level)] ?? String(level)).padEnd(5)} ${printableLine(String(msg ?? ''))}${shown === '' ? '' : `  ${shown}`}${trouble}\n`;
 }
-
-const KEY = /bao_sk_\w+/g;
-
-/** Hides API keys wherever they are in a line, such as in a path or in an error of a library. */
-const maskKeys = (line: string): string => (line.includes('bao_sk_') ? line.replace(KEY, 'bao_sk_[hidden]') : line);
 
 const destination = (out: { write(line: string): unknown }, format = (line: string) => line): DestinationStream => ({
   write: (line) => out.write(format(maskKeys(line))),

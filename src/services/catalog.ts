@@ -53,8 +53,8 @@ type AliasOwner = Pick<Account, 'aliases'>;
 
 export interface CatalogService {
   list(filter?: CatalogFilter, account?: AliasOwner): CatalogModel[];
-  /** By slug with an optional pin, or by alias. Throws 404 for unknown and retired models. */
-  get(reference: string, account?: AliasOwner): CatalogModel;
+  /** By slug with an optional pin, or by alias. Throws 404 for unknown and retired models, and for those that a key may not use. */
+  get(reference: string, account?: AliasOwner, allowedModels?: readonly string[]): CatalogModel;
   /** Checks rights, modality and region, in that order, and returns what an inference call needs. */
   resolve(
     reference: string,
@@ -175,8 +175,9 @@ export async function createCatalog(dependencies: CatalogDependencies): Promise<
       }
       return found;
     },
-    get(text, account) {
+    get(text, account, allowedModels = []) {
       const { entry, version } = findByName(text, account);
+      if (!isAllowedModel(allowedModels, entry)) throw errors.modelNotFound(text);
       return describe(entry, version, account);
     },
     resolve(reference, { modality, regionPin, principal }) {

@@ -178,7 +178,17 @@ describe('changes of keys and accounts over HTTP', () => {
     expect(ids).toContain(CHAT);
     expect(ids).toContain(EMBEDDING);
     expect(ids.every((id) => id === CHAT || id.startsWith('baai/'))).toBe(true);
+    expect((await bed.fetch(`/v1/models/${CHAT}`, { key: secret })).status).toBe(200);
     const all = await list(undefined);
+    const hidden = all.find(({ id }) => !ids.includes(id))?.id ?? '';
+    const answers = await Promise.all(
+      [hidden, 'acme/unknown'].map(async (id) => {
+        const answer = await bed.fetch(`/v1/models/${id}`, { key: secret });
+        return (await answer.text()).replaceAll(id, '');
+      }),
+    );
+    expect(answers[0]).toBe(answers[1]);
+    expect(answers[0]).toContain('model_not_found');
     expect(all.length).toBeGreaterThan(ids.length);
     for (const status of ['ready', 'cold', 'unavailable']) {
       const expected = all.filter((model) => model.status === status).map(({ id }) => id);

@@ -42,7 +42,8 @@ export const modelRoutes: FastifyPluginAsyncTypebox<{ catalog: CatalogService }>
     async (request) => {
       const reference = request.params['*'];
       const { key, account } = principalOf(request);
-      const wire = toWire(catalog.get(reference, account), { forOperators: key.scopes.includes('admin') });
+      const model = catalog.get(reference, account, key.allowedModels);
+      const wire = toWire(model, { forOperators: key.scopes.includes('admin') });
       return { ...wire, id: reference };
     },
   );
