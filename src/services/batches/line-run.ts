@@ -20,6 +20,8 @@ export interface LineExecutor {
 const MAX_WAIT_MS = 30_000;
 /** Pauses before a line is tried again that failed with a server error. */
 const SERVER_ERROR_WAITS_MS = [1_000, 5_000];
+/** Lines of a suspended account wait until it is resumed or the batch expires. */
+const SUSPENDED_WAIT_MS = 2_000;
 
 export interface LineRunDependencies {
   executor: LineExecutor;
@@ -62,6 +64,7 @@ export function createLineRun(dependencies: LineRunDependencies): LineRun {
   /** The pause before the next attempt. Undefined: the failure is the result. */
   function retryAfterMs(failure: ApiError, serverErrors: number): number | undefined {
     if (failure.type === 'rate_limit_error') return Math.min(MAX_WAIT_MS, (failure.retryAfterSeconds ?? 1) * 1000);
+    if (failure.code === 'account_suspended') return SUSPENDED_WAIT_MS;
     return failure.status >= 500 ? SERVER_ERROR_WAITS_MS[serverErrors] : undefined;
   }
 

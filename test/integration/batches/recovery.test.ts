@@ -182,6 +182,24 @@ describe('batches that are interrupted', () => {
     });
   });
 
+  it('waits while the account is suspended, and goes on when it is resumed', async () => {
+    const { order, hold, release, atWork } = start();
+    const owner = await shared.bed.caller();
+    const { id } = owner.principal.account;
+    hold();
+    const batch = await order([...requests(8, 'held'), ...requests(10, 'late')], owner);
+    await expect.poll(atWork).toBe(8);
+    await shared.bed.store.accounts.update(id, { suspendedAt: shared.bed.now() });
+    shared.bed.advance(2_000);
+    release();
+    await expect
+      .poll(async () => (await shared.bed.store.batches.get(batch.id))?.counts)
+      .toMatchObject({ completed: 8 });
+    await shared.bed.store.accounts.update(id, { suspendedAt: null });
+    shared.bed.advance(2_000);
+    expect((await reached(batch, 'completed')).counts).toEqual({ total: 18, completed: 18, failed: 0 });
+  });
+
   it('retries after a full queue and after a server error', async () => {
     const { order, calls } = start();
     const batch = await order([request('a', 'busy'), request('b', 'broken'), request('c', 'fine')]);
