@@ -34,6 +34,8 @@ export interface Store {
   readonly batches: BatchRepository;
   readonly sessions: SessionRepository;
   readonly requests: RequestLog;
+  /** Removes deleted rows from the files of the database too. Call it after content was erased. */
+  purge(): Promise<void>;
   /** Waits for what is running. */
   close(): Promise<void>;
 }
@@ -85,6 +87,7 @@ async function openSqliteStore(settings: SqliteSettings, { journal }: StoreOptio
     ...repositories,
     ledger,
     usage,
+    purge: database.purge,
     async close() {
       await close().finally(() => database.close());
     },
@@ -94,5 +97,5 @@ async function openSqliteStore(settings: SqliteSettings, { journal }: StoreOptio
 /** Any number of processes may serve from it. A ledger row is durable in PostgreSQL before its request is answered. */
 async function openPostgresStore({ url }: PostgresSettings): Promise<Store> {
   const database = await openPostgres({ url, migrations: POSTGRES_MIGRATIONS });
-  return { ...createSqlRepositories(database), close: database.close };
+  return { ...createSqlRepositories(database), purge: database.purge, close: database.close };
 }

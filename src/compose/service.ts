@@ -182,6 +182,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     retention,
     idempotency,
     requests: requests.retention,
+    purge: store.purge,
     onCancel: runner.wake,
     clock,
     logger,

@@ -1,4 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Account } from '../../src/domain/principal.ts';
 import { type AccountErasure, createAccountErasure } from '../../src/services/access/account-erasure.ts';
@@ -47,7 +49,7 @@ describe('a deleted account', () => {
   const upload = ({ principal }: Caller, text: string) =>
     bed.files.upload(principal.account.id, { filename: 'a.jsonl', content: content(text), purpose: () => 'batch' });
 
-  async function storeAnswer({ principal }: Caller, bytes: number): Promise<void> {
+  async function storeAnswer({ principal }: Caller, body: Buffer): Promise<void> {
     const request = {
       accountId: principal.account.id,
       endpoint: 'POST /v1/embeddings',
@@ -58,7 +60,7 @@ describe('a deleted account', () => {
     };
     const run = await idempotency.begin(request);
     if (run.kind !== 'run') throw new Error('expected a new run');
-    await run.complete({ status: 200, headers: {}, body: Buffer.alloc(bytes) });
+    await run.complete({ status: 200, headers: {}, body });
   }
 
   async function orderBatch(caller: Caller) {
@@ -110,7 +112,7 @@ describe('a deleted account', () => {
     for (const caller of [gone, other]) {
       await upload(caller, 'kept');
       // One answer in the database, one in the blob store.
-      for (const bytes of [10, 100_000]) await storeAnswer(caller, bytes);
+      for (const bytes of [10, 100_000]) await storeAnswer(caller, Buffer.alloc(bytes));
       const batch = await orderBatch(caller);
       await expect.poll(async () => (await bed.store.batches.get(batch.id))?.status).toBe('completed');
     }
@@ -134,6 +136,20 @@ describe('a deleted account', () => {
     expect(key?.revokedAt).not.toBeNull();
   });
 
+  it('leaves nothing of its stored answers in the files of the database', async () => {
+    const secret = 'the answer of a deleted account';
+    await storeAnswer(gone, Buffer.from(secret.repeat(10)));
+    const found = async () => {
+      const names = (await readdir(bed.directory)).filter((name) => name.startsWith('baobab.sqlite'));
+      const contents = await Promise.all(names.map((name) => readFile(join(bed.directory, name))));
+      return contents.some((content) => content.includes(secret));
+    };
+    expect(await found()).toBe(true);
+    await accounts.delete(gone.principal.account);
+    erasure().start();
+    await expect.poll(found, { timeout: 10_000 }).toBe(false);
+  });
+
   it('has its running batches cancelled and then erased', async () => {
     hold = true;
     await orderBatch(gone);
@@ -153,7 +169,7 @@ describe('a deleted account', () => {
     await expect.poll(() => stored(gone)).toEqual(nothing);
     await first.stop();
     // A request that was running stores its answer late.
-    await storeAnswer(gone, 10);
+    await storeAnswer(gone, Buffer.alloc(10));
     const erasedAt = async () => (await bed.store.accounts.get(deleted.id))?.erasedAt;
     expect(await erasedAt()).toBeNull();
     bed.advance(HOUR_MS);

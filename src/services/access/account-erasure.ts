@@ -27,6 +27,8 @@ export interface AccountErasureDependencies {
   retention: Pick<FileRetention, 'removeDiscarded'>;
   idempotency: Pick<Idempotency, 'eraseAccount'>;
   requests: Pick<RequestRetention, 'eraseAccount'>;
+  /** Removes deleted rows from the files of the store. */
+  purge(): Promise<void>;
   /** Called when batches were cancelled. */
   onCancel(): void;
   clock: Clock;
@@ -42,7 +44,8 @@ const SETTLE_MS = 3_600_000;
 const PAGE = 100;
 
 export function createAccountErasure(dependencies: AccountErasureDependencies): AccountErasure {
-  const { accounts, keys, batches, files, retention, idempotency, requests, onCancel, clock, logger } = dependencies;
+  const { accounts, keys, batches, files, retention, idempotency, requests, purge, onCancel, clock, logger } =
+    dependencies;
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> | undefined;
   let lookAgain = false;
@@ -104,7 +107,10 @@ export function createAccountErasure(dependencies: AccountErasureDependencies): 
       if (stopped) break;
       if (account.deletedAt !== null && account.erasedAt === null) found += await erase(account);
     }
-    if (found > 0) await retention.removeDiscarded();
+    if (found > 0) {
+      await retention.removeDiscarded();
+      await purge();
+    }
     return found;
   }
 

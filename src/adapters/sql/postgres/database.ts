@@ -52,6 +52,8 @@ export async function openPostgres({ url, migrations }: PostgresOptions): Promis
         // The second of two equal ones is not new.
         return rows.map((row) => left.delete(row[place]));
       }),
+    // PostgreSQL vacuums by itself.
+    async purge() {},
     async close() {
       await Promise.all([reads, writes, reports].map((pool) => pool.end()));
     },

@@ -55,5 +55,7 @@ export interface SqlDatabase {
     target: BulkTarget<Name>,
     rows: readonly (readonly PlainValue[])[],
   ): Promise<readonly boolean[]>;
+  /** Removes deleted rows from the files of the database too, where the dialect leaves that to us. */
+  purge(): Promise<void>;
   close(): Promise<void>;
 }

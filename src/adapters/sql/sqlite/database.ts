@@ -46,6 +46,10 @@ export async function openSqlite(options: SqliteOptions): Promise<SqlDatabase> {
   const reader = thread('reader');
   let reporter: ThreadClient | undefined;
 
+  const startedReporter = (): ThreadClient => {
+    reporter ??= thread('reader');
+    return reporter;
+  };
   const over = (client: () => ThreadClient) =>
     new Kysely<Tables>({
       dialect: sqliteDialect({
@@ -59,16 +63,17 @@ export async function openSqlite(options: SqliteOptions): Promise<SqlDatabase> {
 
   return {
     read: over(() => reader),
-    report: over(() => {
-      reporter ??= thread('reader');
-      return reporter;
-    }),
+    report: over(startedReporter),
     write: async (statements) => (await writer.run(compile(statements))) as never,
     writeIf: async (statements, { guards = 1, urgent = false } = {}) =>
       (await writer.runIf(compile(statements), { guards, urgent })) as never,
     async insertNew(target, rows) {
       const changes = await writer.runEach({ sql: insertNewSql(target), json: JSON.stringify(rows) });
       return changes.map((count) => count > 0);
+    },
+    async purge() {
+      // Deleted rows are overwritten in the database file, but the write-ahead log still has them until it is emptied.
+      await startedReporter().run([{ sql: 'pragma wal_checkpoint(truncate)', parameters: [] }]);
     },
     async close() {
       await Promise.all([reader.close(), reporter?.close()]);

@@ -22,7 +22,7 @@ function connect(): Connection {
   connection.exec(
     options.role === 'reader'
       ? 'pragma query_only = on'
-      : `pragma journal_size_limit = 67108864; pragma cache_size = -${WRITER_CACHE_KIB}`,
+      : `pragma journal_size_limit = 67108864; pragma secure_delete = on; pragma cache_size = -${WRITER_CACHE_KIB}`,
   );
   opened = connection;
   if (options.role === 'writer') reserve.fill();
