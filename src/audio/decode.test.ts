@@ -108,14 +108,16 @@ describe('decodeAudio', () => {
   it('reports an internal error when the decoder cannot start', async () => {
     const node = process.execPath;
     for (const [instead, why] of [
-      ['/bin/false', 'it ended with 1'],
-      ['/none', 'it ended with null'],
+      ['/bin/false', /it ended with 1$/],
+      // 127: setpriv did not find it.
+      ['/none', /it ended with (null|127)$/],
     ] as const) {
       process.execPath = instead;
       try {
         const error = await decode(clip('apples.wav')).catch((thrown: unknown) => thrown);
         expect(error).not.toBeInstanceOf(ApiError);
-        expect(error).toMatchObject({ message: `the audio decoder did not start: ${why}` });
+        expect((error as Error).message).toMatch(/^the audio decoder did not start: /);
+        expect((error as Error).message).toMatch(why);
       } finally {
         process.execPath = node;
       }

@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { errors } from '../errors/errors.ts';
+import { withoutNewPrivileges } from '../runtime/no-new-privileges.ts';
 import { AT_WORK, type DecodeFailure, type DecoderArguments, REPORT_DESCRIPTOR } from './protocol.ts';
 
 export { SAMPLE_RATE } from './protocol.ts';
@@ -99,18 +100,15 @@ function start(args: DecoderArguments): ChildProcess {
     // The path may be a link, so both it and its target must be readable.
     join(source, '../node_modules'),
   ];
-  return spawn(
-    process.execPath,
-    [
-      '--permission',
-      ...readable.map((path) => `--allow-fs-read=${path}`),
-      '--no-warnings',
-      `--max-old-space-size=${HEAP_MEGABYTES}`,
-      entry,
-      JSON.stringify(args),
-    ],
-    { stdio: ['ignore', 'pipe', 'ignore', 'pipe'], env: {} },
-  );
+  const [program, programArguments] = withoutNewPrivileges(process.execPath, [
+    '--permission',
+    ...readable.map((path) => `--allow-fs-read=${path}`),
+    '--no-warnings',
+    `--max-old-space-size=${HEAP_MEGABYTES}`,
+    entry,
+    JSON.stringify(args),
+  ]);
+  return spawn(program, programArguments, { stdio: ['ignore', 'pipe', 'ignore', 'pipe'], env: {} });
 }
 
 /** Whole samples of a byte stream. The timeout runs only while the consumer waits, so a slow consumer causes none. */

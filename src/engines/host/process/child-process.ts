@@ -2,12 +2,15 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import type { Logger } from '../../../ports/logger.ts';
+import { withoutNewPrivileges } from '../../../runtime/no-new-privileges.ts';
 import { childEnvironment } from './child-environment.ts';
 import { forEachLine } from './output-lines.ts';
 
 export interface ChildOptions {
   /** For Node, such as those of its permission model. */
   flags: readonly string[];
+  /** It can never gain rights, where the system has a way to say so. */
+  restricted: boolean;
   /** Variables of the server. */
   environment: Readonly<Record<string, string | undefined>>;
   logger: Logger;
@@ -18,8 +21,15 @@ export interface ChildOptions {
 const ENTRY = fileURLToPath(new URL('../child/main.ts', import.meta.url));
 
 /** Starts Node with `child/main.ts` and a pipe to it. Its output goes to the log. */
-export function spawnChild({ flags, environment, logger, model }: ChildOptions): { child: ChildProcess; pipe: Socket } {
-  const child = spawn(process.execPath, [...flags, ENTRY, String(process.pid)], {
+export function spawnChild({ flags, restricted, environment, logger, model }: ChildOptions): {
+  child: ChildProcess;
+  pipe: Socket;
+} {
+  const nodeArguments = [...flags, ENTRY, String(process.pid)];
+  const [program, args] = restricted
+    ? withoutNewPrivileges(process.execPath, nodeArguments)
+    : [process.execPath, nodeArguments];
+  const child = spawn(program, args, {
     stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
     env: childEnvironment(environment),
   });

@@ -64,7 +64,7 @@ export function startEngineProcess(options: EngineProcessOptions): EngineProcess
   const libraryPath = environment.LD_LIBRARY_PATH;
   const { directory } = spec;
   const flags = rights === undefined ? [] : permissionFlags({ module, directory, rights, libraryPath });
-  const { child, pipe } = spawnChild({ flags, environment, logger, model });
+  const { child, pipe } = spawnChild({ flags, restricted: flags.length > 0, environment, logger, model });
   const facts = { model, pid: child.pid };
   const channel = createFrameChannel<ToEngine, FromEngine>(pipe, {
     placeBody: (message) => (message.type === 'result' ? calls.get(message.id)?.place?.(message.value) : undefined),

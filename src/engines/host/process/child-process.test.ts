@@ -1,0 +1,18 @@
+import { readFile } from 'node:fs/promises';
+import { expect, it } from 'vitest';
+import { noNewPrivileges } from '../../../runtime/no-new-privileges.ts';
+import { spawnChild } from './child-process.ts';
+
+const logger = { debug() {}, info() {}, warn() {}, error() {} };
+
+it('starts engine processes that can never gain rights, where the system offers that', async () => {
+  const { child } = spawnChild({ flags: [], restricted: true, environment: {}, logger, model: 'acme/model@1' });
+  const facts = async (file: string) => readFile(`/proc/${child.pid}/${file}`, 'utf8').catch(() => '');
+  const [setpriv] = noNewPrivileges();
+  if (setpriv !== undefined) {
+    // It becomes Node.
+    await expect.poll(() => facts('cmdline'), { timeout: 10_000 }).toMatch(/^[^\0]*node/);
+    expect(await facts('status')).toMatch(/NoNewPrivs:\s+1/);
+  }
+  child.kill('SIGKILL');
+});
