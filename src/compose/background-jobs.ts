@@ -1,4 +1,6 @@
 import type { Logger } from '../ports/logger.ts';
+import { systemClock as clock } from '../runtime/clock.ts';
+import { createRepeatedFailure } from '../runtime/repeated-failure.ts';
 import type { AccountErasure } from '../services/access/account-erasure.ts';
 import type { AuthenticationService } from '../services/access/authentication.ts';
 import type { SessionsService } from '../services/access/sessions.ts';
@@ -54,8 +56,18 @@ export function createBackgroundJobs(dependencies: BackgroundJobsDependencies): 
   } = dependencies;
   const timers: NodeJS.Timeout[] = [];
 
-  const every = (ms: number, job: () => Promise<unknown>, failure: string) =>
-    timers.push(setInterval(() => job().catch((error) => logger.error({ err: error }, failure)), ms));
+  /** Leaves out a turn while the last one is still running. */
+  const every = (ms: number, job: () => Promise<unknown>, text: string) => {
+    const failure = createRepeatedFailure({ logger, clock, text });
+    let isRunning = false;
+    const turn = async () => {
+      if (isRunning) return;
+      isRunning = true;
+      await job().then(failure.succeeded, failure.failed);
+      isRunning = false;
+    };
+    timers.push(setInterval(() => void turn(), ms));
+  };
 
   async function refresh(): Promise<void> {
     await authentication.refresh();

@@ -13,7 +13,7 @@ afterEach(() => {
 
 function setUp({ alone = true, holders }: { alone?: boolean; holders: Record<string, LeaseHolder> }) {
   const logged: object[] = [];
-  const logger = { error: (facts: object) => logged.push(facts) };
+  const logger = { error: (facts: object) => void logged.push(facts), info() {} };
   const leases = createProcessLeases({ identity: { ...identity, alone }, holders, clock, logger });
   return { leases, logged };
 }

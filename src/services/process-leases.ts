@@ -1,6 +1,7 @@
 import type { Clock } from '../ports/clock.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { ProcessIdentity } from '../ports/process-identity.ts';
+import { createRepeatedFailure } from '../runtime/repeated-failure.ts';
 
 /** A part of the service that owns work under leases of this process. */
 export interface LeaseHolder {
@@ -22,7 +23,7 @@ export interface ProcessLeasesDependencies {
   /** By name, for log lines. */
   holders: Readonly<Record<string, LeaseHolder>>;
   clock: Clock;
-  logger: Pick<Logger, 'error'>;
+  logger: Pick<Logger, 'info' | 'error'>;
 }
 
 /** Two renewals may fail before a lease is lost. */
@@ -32,13 +33,18 @@ const RENEWALS_PER_LEASE = 3;
 export function createProcessLeases({ identity, holders, clock, logger }: ProcessLeasesDependencies): ProcessLeases {
   let timer: NodeJS.Timeout | undefined;
 
-  async function renew(name: string, holder: LeaseHolder): Promise<void> {
-    try {
-      await holder.renewLeases(clock.now() + identity.leaseMs);
-    } catch (error) {
-      logger.error({ err: error, leases: name }, 'failed to renew leases, trying again before they expire');
-    }
-  }
+  const text = 'failed to renew leases, trying again before they expire';
+  const renewals = Object.entries(holders).map(([name, holder]) => {
+    const failure = createRepeatedFailure({ logger, clock, text, facts: { leases: name } });
+    return async () => {
+      try {
+        await holder.renewLeases(clock.now() + identity.leaseMs);
+        failure.succeeded();
+      } catch (error) {
+        failure.failed(error);
+      }
+    };
+  });
 
   return {
     async takeOver() {
@@ -47,7 +53,7 @@ export function createProcessLeases({ identity, holders, clock, logger }: Proces
     },
     start() {
       timer = setInterval(() => {
-        for (const [name, holder] of Object.entries(holders)) void renew(name, holder);
+        for (const renew of renewals) void renew();
       }, identity.leaseMs / RENEWALS_PER_LEASE);
       timer.unref();
     },

@@ -3,6 +3,7 @@ import type { DiskSpace } from '../../ports/disk-space.ts';
 import type { Logger } from '../../ports/logger.ts';
 import type { ProcessIdentity } from '../../ports/process-identity.ts';
 import { LeaseLostError } from '../../ports/store-errors.ts';
+import { createRepeatedFailure } from '../../runtime/repeated-failure.ts';
 import { type BatchJobDependencies, createBatchJob } from './batch-job.ts';
 import { createConcurrencyControl } from './concurrency-control.ts';
 import { createKeyAuthority, type KeyAuthorityDependencies } from './key-authority.ts';
@@ -153,6 +154,8 @@ export function createBatchRunner(dependencies: BatchRunnerDependencies): BatchR
     }
   }
 
+  const pollFailure = createRepeatedFailure({ logger, clock, text: 'failed to look for batches' });
+
   /** One poll at a time. A call during one causes another after it. */
   function wake(): void {
     pollAgain = true;
@@ -162,8 +165,9 @@ export function createBatchRunner(dependencies: BatchRunnerDependencies): BatchR
         pollAgain = false;
         try {
           await poll();
+          pollFailure.succeeded();
         } catch (error) {
-          logger.error({ err: error }, 'failed to look for batches');
+          pollFailure.failed(error);
         }
       }
       polling = undefined;
