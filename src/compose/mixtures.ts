@@ -10,7 +10,7 @@ export function mixtureWarnings({ store, counters, blobs }: ResolvedConfig): str
   }
   if (store !== undefined && blobs === undefined) {
     warnings.push(
-      'blobs are on this disk although the store can be shared: other servers cannot read files, batches and large stored answers. Set blobs: s3://bucket/prefix',
+      'blobs are on this disk although the store can be shared: other servers cannot read files and batches. Set blobs: s3://bucket/prefix',
     );
   }
   if (store === undefined && counters !== undefined) {

@@ -168,6 +168,8 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     repository: store.idempotency,
     blobs,
     space,
+    // Other servers cannot read this disk, so all stored answers go into the database.
+    inlineBytes: config.store !== undefined && config.blobs === undefined ? Number.MAX_SAFE_INTEGER : undefined,
     quota: { items: config.idempotency.quotaKeys, bytes: config.idempotency.quotaBytes },
     clock,
     identity,

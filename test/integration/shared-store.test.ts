@@ -95,6 +95,21 @@ describe.skipIf(postgresMissing !== undefined)('two servers on one PostgreSQL', 
     for (const server of servers) expect(server.output()).not.toContain(PASSWORD);
   });
 
+  it('replay large answers of each other', async () => {
+    await using directory = await mkdtempDisposable(join(tmpdir(), 'baobab-shared-'));
+    const { servers } = await startTwo(directory.path);
+    await using first = servers[0];
+    await using second = servers[1];
+    const body = { model: MODEL, input: Array.from({ length: 2_000 }, (_, index) => `text ${index}`) };
+    const key = randomUUID();
+    const answer = await post(first, '/v1/embeddings', body, { key });
+    const text = await answer.text();
+    expect([answer.status, text.length > 150_000]).toEqual([200, true]);
+    const replay = await post(second, '/v1/embeddings', body, { key });
+    expect([replay.status, replay.headers.get('idempotent-replayed')]).toEqual([200, 'true']);
+    expect(await replay.text()).toBe(text);
+  });
+
   it('bill every acknowledged request once when one of them is killed', async () => {
     await using directory = await mkdtempDisposable(join(tmpdir(), 'baobab-shared-'));
     const { store, servers } = await startTwo(directory.path);
