@@ -1,24 +1,11 @@
 import { stringify } from 'yaml';
-import { SECRET_NAMES } from '../config/secrets.ts';
+import { maskedConfig } from '../config/masked.ts';
 import { SETTINGS } from '../config/settings.ts';
-import { snake } from '../validation/names.ts';
 import type { Command } from './command.ts';
 import { parseOptions } from './options.ts';
 
 const at = (value: unknown, path: readonly string[]): unknown =>
   path.reduce<unknown>((place, name) => (place as Record<string, unknown> | undefined)?.[name], value);
-
-const MASK = '********';
-
-/** Keys as in the file. Hides secrets, also the user and password in an address. */
-function masked(value: unknown, name = ''): unknown {
-  if (Array.isArray(value)) return value.map((item) => masked(item));
-  if (typeof value === 'object' && value !== null) {
-    return Object.fromEntries(Object.entries(value).map(([key, child]) => [snake(key), masked(child, key)]));
-  }
-  if (SECRET_NAMES.has(name) && value !== undefined) return MASK;
-  return typeof value === 'string' ? value.replace(/(?<=:\/\/)[^/@]+(?=@)/, MASK) : value;
-}
 
 export const configCommand: Command = {
   usage: ['            the values in force, as YAML', '--settings  every setting with its variable, flag and default'],
@@ -35,6 +22,6 @@ export const configCommand: Command = {
     print(`# from ${configFile ?? 'defaults'}, the environment and flags`);
     const values: Record<string, unknown> = {};
     for (const [name] of Object.entries(config)) values[name] = at(config, [name]);
-    print(stringify(masked(values)).trimEnd());
+    print(stringify(maskedConfig(values)).trimEnd());
   },
 };

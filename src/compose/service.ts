@@ -14,11 +14,13 @@ import { createLogger } from '../logging/logger.ts';
 import { createDiskMetrics } from '../metrics/disk-metrics.ts';
 import { createEngineMetrics } from '../metrics/engine-metrics.ts';
 import { createMetrics } from '../metrics/metrics.ts';
+import { withTokenRates } from '../metrics/token-rates.ts';
 import { createUpstreamMetrics } from '../metrics/upstream-metrics.ts';
 import type { DiskSpace } from '../ports/disk-space.ts';
 import { systemClock as clock } from '../runtime/clock.ts';
 import { createKnownSecrets } from '../runtime/secret-scrubber.ts';
 import { createAccountErasure } from '../services/access/account-erasure.ts';
+import { createAccountKeys } from '../services/access/account-keys.ts';
 import { createAccounts } from '../services/access/accounts.ts';
 import { createAuthentication } from '../services/access/authentication.ts';
 import { createKeys, type IssuedKey } from '../services/access/keys.ts';
@@ -28,6 +30,7 @@ import { createBatches } from '../services/batches/batches.ts';
 import { createBatchRunner } from '../services/batches/runner.ts';
 import { createCatalog } from '../services/catalog.ts';
 import { createIdempotency } from '../services/idempotency.ts';
+import { createLiveFeed } from '../services/live/live-feed.ts';
 import { createProcessLeases } from '../services/process-leases.ts';
 import { createUsage } from '../services/usage.ts';
 import { createAddedModels } from './added-models.ts';
@@ -35,6 +38,7 @@ import { createBackgroundJobs } from './background-jobs.ts';
 import { reportUnusedKey } from './configured-key.ts';
 import { createConsoleBundle } from './console-bundle.ts';
 import { openCounters } from './counters.ts';
+import { createEngineControl } from './engine-control.ts';
 import { composeEngines } from './engines.ts';
 import { composeFiles } from './files.ts';
 import { claimIdentity } from './identity.ts';
@@ -44,6 +48,7 @@ import { checkNamedModels } from './named-models.ts';
 import { composeRequests } from './requests.ts';
 import { shutDown } from './shutdown.ts';
 import { allUpstreams, catalogEntries, openConfiguredStore, prepareDataDir, ROOT, VERSION } from './storage.ts';
+import { createSystem } from './system.ts';
 import { certificateFiles } from './tls.ts';
 import { type Environment, openWeights, storedModel } from './weights.ts';
 
@@ -116,11 +121,12 @@ export async function startService(config: ResolvedConfig, options: StartOptions
   const sessions = createSessions({ sessions: store.sessions, authentication, clock });
 
   const weights = openWeights(config, logger, env);
+  const { metrics: engineMetrics, rates } = withTokenRates(createEngineMetrics(metrics.registry), clock.now);
   const { fleet, warm } = composeEngines({
     config,
     entries,
     weights,
-    metrics: createEngineMetrics(metrics.registry),
+    metrics: engineMetrics,
     upstreamMetrics: createUpstreamMetrics(metrics.registry),
     logger,
     scrub: secrets.scrub,
@@ -217,6 +223,8 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     void weights.probe(modelsWithWeights(replaced));
   }
 
+  const unready = () => unreadyReasons(store, space);
+  const engines = createEngineControl({ fleet, weights, catalog, rates, logger });
   const server = await createServer({
     settings: { ...config.http, metricsToken: config.metrics.token, certificate },
     version: VERSION,
@@ -247,13 +255,24 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     inference,
     temporaryDirectory,
     maxInlineAudioBytes: config.audio.maxInlineBytes,
+    accountKeys: createAccountKeys({ keys }),
+    engines,
+    feed: createLiveFeed({
+      recorder: requests.recorder,
+      requests: requests.list,
+      batches: store.batches,
+      engines,
+      clock,
+      onError: (error) => logger.error({ err: error }, 'failed to send live events'),
+    }),
+    system: createSystem({ config, space, startedAt: clock.now(), unready }),
     console: createConsoleBundle({
       sources: join(ROOT, 'console'),
       lockFile: join(ROOT, 'package-lock.json'),
       cache: join(config.dataDir, 'console'),
       logger,
     }),
-    unready: () => unreadyReasons(store, space),
+    unready,
     degraded,
   });
 

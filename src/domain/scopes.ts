@@ -1,8 +1,9 @@
 export const INFERENCE_SCOPES = ['chat', 'embeddings', 'rerank', 'audio'] as const;
-export const SCOPES = [...INFERENCE_SCOPES, 'files', 'batches', 'models', 'usage', 'admin'] as const;
+export const SCOPES = [...INFERENCE_SCOPES, 'files', 'batches', 'models', 'usage', 'keys', 'admin'] as const;
 export type Scope = (typeof SCOPES)[number];
 
-export const DEFAULT_SCOPES: readonly Scope[] = SCOPES.filter((scope) => scope !== 'admin');
+/** A key that can create others or administer the service is made on purpose. */
+export const DEFAULT_SCOPES: readonly Scope[] = SCOPES.filter((scope) => scope !== 'keys' && scope !== 'admin');
 
 /** `inference` means all four inference scopes. Throws on an unknown name. */
 export function parseScopes(names: readonly string[]): Scope[] {

@@ -27,6 +27,10 @@ export interface Fleet {
   acquire(model: Model, context: CallContext, regionPin: string | undefined): EngineLease | Promise<EngineLease>;
   serving(entry: ModelEntry, version: ModelVersion): FleetServing;
   list(): Promise<FleetReport[]>;
+  /** Loads a model here. Never rejects: one that cannot load is `unavailable`. */
+  load(model: Model): Promise<void>;
+  /** Lets running requests end and frees the memory that a model takes here. */
+  unload(model: Model): Promise<void>;
   /** Serves these models with these upstreams from now on. Requests that run on a removed one may fail. */
   replace(entries: readonly ModelEntry[], upstreams: readonly Upstream[]): Promise<void>;
   close(drainMs: number): Promise<void>;
@@ -151,6 +155,8 @@ export function createFleet({ region, entries, upstreams, registry, weights, rem
         ...elsewhere.map(([name, model]) => remoteReport(name, model)),
       ];
     },
+    load: registry.load,
+    unload: registry.unload,
     async replace(newEntries, newUpstreams) {
       const dropped = configure(newEntries, newUpstreams);
       const names = new Set(

@@ -72,6 +72,10 @@ export interface EngineRegistry {
   list(): Promise<ModelReport[]>;
   /** Loads models and keeps them loaded when idle. Never rejects: a model that cannot load is `unavailable`. */
   warm(models: readonly Model[]): Promise<void>;
+  /** Loads a model without keeping it loaded when idle. Never rejects, like `warm`. */
+  load(model: Model): Promise<void>;
+  /** Lets running requests end, then frees the memory. Later requests load it again. */
+  unload(model: Model): Promise<void>;
   /** Unloads models that are gone from the catalog, by `slug@version`. */
   keepOnly(names: ReadonlySet<string>): Promise<void>;
   /** Running requests get this long to end. */
@@ -79,7 +83,7 @@ export interface EngineRegistry {
 }
 
 const SWEEP_MS = 5_000;
-/** For requests that run on a model while it is removed. */
+/** For requests that run on a model while it is removed or unloaded. */
 const REMOVED_GRACE_MS = 30_000;
 /** Of the memory of GPUs: the driver and other programs take some. */
 const VIDEO_SHARE = 0.92;
@@ -240,6 +244,12 @@ export function createEngineRegistry(dependencies: EngineRegistryDependencies): 
       const local = models.filter((model) => runtimeOf(model) !== undefined);
       for (const model of local) keptWarm.add(modelName(model));
       await Promise.all(local.map((model) => hostOf(model).warm()));
+    },
+    async load(model) {
+      if (runtimeOf(model) !== undefined) await hostOf(model).warm();
+    },
+    async unload(model) {
+      await hosts.get(modelName(model))?.unload(REMOVED_GRACE_MS);
     },
     async keepOnly(names) {
       const removed = [...hosts.values()].filter((host) => !names.has(host.name));

@@ -44,6 +44,20 @@ export const errors = {
     ),
   insufficientScope: (needed: string) =>
     new ApiError('insufficient_scope', `This API key lacks the scope '${needed}' that this endpoint needs.`),
+  keyBeyondRights: () =>
+    new ApiError(
+      'key_not_allowed',
+      'This key has rights that yours lacks. Ask an operator of this service to change it.',
+    ),
+  keyHasLimits: () =>
+    new ApiError(
+      'key_not_allowed',
+      'Your key has limits of its own, which more keys would go around. Ask an operator for a key without them.',
+    ),
+  tooManyStreams: () =>
+    new ApiError('concurrency_exceeded', 'Too many event streams of this key are open. Close some of them.', {
+      retryAfterSeconds: 5,
+    }),
   modelNotAllowed: (slug: string) =>
     new ApiError('model_not_allowed', `This API key may not use the model '${slug}'.`, { field: MODEL }),
   regionNotAllowed: (region: string) =>

@@ -13,6 +13,7 @@ export const KINDS = {
   address_not_allowed: { status: 403, type: 'permission_error' },
   csrf_token_invalid: { status: 403, type: 'permission_error' },
   insufficient_scope: { status: 403, type: 'permission_error' },
+  key_not_allowed: { status: 403, type: 'permission_error' },
   model_not_allowed: { status: 403, type: 'permission_error' },
   region_not_allowed: { status: 403, type: 'permission_error' },
   model_not_found: { status: 404, type: 'not_found_error' },

@@ -281,6 +281,10 @@ export class ModelHost implements Tenant {
     return this.#unload(0);
   }
 
+  unload(drainMs: number): Promise<void> {
+    return this.#unload(drainMs);
+  }
+
   // --- reports ---
 
   processes(): readonly EngineProcess[] {

@@ -6,6 +6,7 @@ export interface Stoppable {
 
 export interface RunningRequests {
   readonly size: number;
+  count(isCounted: (request: Stoppable) => boolean): number;
   add(request: Stoppable): void;
   remove(request: Stoppable): void;
   stopAll(reason: Error): void;
@@ -23,6 +24,7 @@ export function createRunningRequests(): RunningRequests {
     get size() {
       return requests.length;
     },
+    count: (isCounted) => requests.filter(isCounted).length,
     add(request) {
       request.index = requests.push(request) - 1;
     },

@@ -33,6 +33,19 @@ export const EngineShape = Type.Object({
   process_ids: Type.Array(Type.Integer()),
   processes: Type.Integer({ description: 'Engine processes that run' }),
   memory_bytes: Type.Integer(),
+  device: Type.Union(
+    [
+      Type.Object({
+        backend: Type.String({ description: '`cpu`, or what drives the GPUs, such as `cuda`' }),
+        names: Type.Array(Type.String(), { description: 'Of the GPUs' }),
+        gpu_layers: Type.Integer({ description: 'Layers of the model that are on GPUs' }),
+        layers: Type.Integer(),
+        video_bytes: Type.Integer(),
+      }),
+      Type.Null(),
+    ],
+    { description: 'What it runs on; null when it is not loaded on this server' },
+  ),
   loaded_at: nullable(Type.String()),
   load_ms: nullable(Type.Integer()),
   in_flight: Type.Integer(),

@@ -4,10 +4,8 @@ import type { AccountsService } from '../../../../services/access/accounts.ts';
 import type { AuthenticationService } from '../../../../services/access/authentication.ts';
 import type { KeysService } from '../../../../services/access/keys.ts';
 import { commonErrors } from '../../../answer/error-schema.ts';
-import { OPTIONAL_BODY } from '../../../openapi.ts';
 import { config, listOf, noSuch, someOf, tags } from '../admin-routes.ts';
-import { CLOSED } from '../schema.ts';
-import { IssuedKeyShape, KeyChanges, KeyShape, keyToWire, NewKey, rightsFromWire } from './schema.ts';
+import { IssuedKeyShape, KeyChanges, KeyShape, keyToWire, NewKey, Rotation, rightsFromWire } from './schema.ts';
 
 export interface AdminKeysDependencies {
   accounts: AccountsService;
@@ -96,19 +94,7 @@ export const adminKeyRoutes: FastifyPluginAsyncTypebox<AdminKeysDependencies> = 
         summary: 'Issue a new key with the same rights; the old one goes on for a while',
         tags,
         params: Id,
-        body: Type.Object(
-          {
-            grace_seconds: Type.Optional(
-              Type.Integer({
-                minimum: 0,
-                maximum: 86_400,
-                default: 86_400,
-                description: 'How long the old key goes on',
-              }),
-            ),
-          },
-          { ...CLOSED, documented: { [OPTIONAL_BODY]: true } },
-        ),
+        body: Rotation,
         response: { 200: IssuedKeyShape, ...commonErrors },
       },
       // All fields are optional, and so is the body.

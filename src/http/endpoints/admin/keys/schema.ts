@@ -2,6 +2,7 @@ import { type Static, Type } from 'typebox';
 import { isoTime, isoTimeOrNull, parseTimestamp } from '../../../../domain/dates.ts';
 import type { ApiKey, Changes, KeyRights } from '../../../../domain/principal.ts';
 import { parseScopes, SCOPES } from '../../../../domain/scopes.ts';
+import { OPTIONAL_BODY } from '../../../openapi.ts';
 import { CHANGES, CLOSED, limitFields, limitsFromWire, toUsd } from '../schema.ts';
 
 /** The rules that the service checks, in the words of a schema. */
@@ -24,7 +25,7 @@ const rights = {
   scopes: Type.Optional(
     Type.Array(Type.Enum([...SCOPES, 'inference']), {
       minItems: 1,
-      description: 'All but `admin` by default; `inference` means chat, embeddings, rerank and audio',
+      description: 'All but `keys` and `admin` by default; `inference` means chat, embeddings, rerank and audio',
     }),
   ),
   allowed_models: Type.Optional(
@@ -62,6 +63,15 @@ export const NewKey = Type.Object(
     ...rights,
   },
   CLOSED,
+);
+
+export const Rotation = Type.Object(
+  {
+    grace_seconds: Type.Optional(
+      Type.Integer({ minimum: 0, maximum: 86_400, default: 86_400, description: 'How long the old key goes on' }),
+    ),
+  },
+  { ...CLOSED, documented: { [OPTIONAL_BODY]: true } },
 );
 
 export const KeyShape = Type.Object({

@@ -1,0 +1,39 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import type { EngineControl } from '../../../../services/engine-control.ts';
+import { commonErrors } from '../../../answer/error-schema.ts';
+import { config, tags } from '../admin-routes.ts';
+import { engineToWire } from './answer.ts';
+import { EngineList, EngineShape, ModelReference } from './schema.ts';
+
+export const adminEngineRoutes: FastifyPluginAsyncTypebox<{ engines: EngineControl }> = async (server, { engines }) => {
+  server.get(
+    '/admin/engines',
+    {
+      config,
+      schema: {
+        summary: 'List every model with its engine processes, weights and upstreams on this server',
+        tags,
+        response: { 200: EngineList, ...commonErrors },
+      },
+    },
+    async () => ({ object: 'list' as const, data: (await engines.list()).map(engineToWire) }),
+  );
+
+  const schema = { tags, body: ModelReference, response: { 200: EngineShape, ...commonErrors } };
+
+  server.post(
+    '/admin/models/pull',
+    { config, schema: { ...schema, summary: 'Fetch the weights of a model; GET /v1/events tells how far it is' } },
+    async ({ body }) => engineToWire(await engines.pull(body.model)),
+  );
+  server.post(
+    '/admin/models/load',
+    { config, schema: { ...schema, summary: 'Load a model before its first request; answers at once' } },
+    async ({ body }) => engineToWire(await engines.load(body.model)),
+  );
+  server.post(
+    '/admin/models/unload',
+    { config, schema: { ...schema, summary: 'Unload a model when its running requests have ended' } },
+    async ({ body }) => engineToWire(await engines.unload(body.model)),
+  );
+};

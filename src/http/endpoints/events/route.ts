@@ -1,0 +1,100 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import { Type } from 'typebox';
+import { errors } from '../../../errors/errors.ts';
+import type { AccountsService } from '../../../services/access/accounts.ts';
+import type { AuthenticationService } from '../../../services/access/authentication.ts';
+import type { LiveFeed } from '../../../services/live/live-feed.ts';
+import { commonErrors } from '../../answer/error-schema.ts';
+import { streamedAnswer } from '../../answer/streamed-answer.ts';
+import { chosenAccount } from '../../request/account-choice.ts';
+import { disconnectSignal, principalOf, type RequestRecord } from '../../request/request-record.ts';
+import { eventText } from './answer.ts';
+import { EVENTS } from './schema.ts';
+
+export interface EventsDependencies {
+  feed: LiveFeed;
+  accounts: Pick<AccountsService, 'find'>;
+  authentication: Pick<AuthenticationService, 'authenticateKey'>;
+}
+
+const MAX_PER_KEY = 10;
+const MAX_STREAMS = 1_000;
+/** A client that has so much unread is disconnected. Browsers connect again and get the state anew. */
+const MAX_UNREAD_BYTES = 262_144;
+/** A revoked key is noticed after this time at most. */
+const CHECK_MS = 500;
+
+export const eventRoutes: FastifyPluginAsyncTypebox<EventsDependencies> = async (server, dependencies) => {
+  const { feed, accounts, authentication } = dependencies;
+  const streams = new Set<{ keyId: string; end(): void }>();
+  // Open streams must not hold up a shutdown.
+  server.addHook('preClose', async () => {
+    for (const { end } of [...streams]) end();
+  });
+
+  const inFlight = (accountId: string | undefined): number =>
+    server.running.count((request) => {
+      const { isRunning, principal } = request as RequestRecord;
+      return isRunning && (accountId === undefined || principal?.account.id === accountId);
+    });
+
+  server.get(
+    '/events',
+    {
+      config: { scope: 'usage', documented: { answers: ['text/event-stream'] } },
+      schema: {
+        summary: 'Follow counters, requests and batches live; for operators also engines',
+        description:
+          'Server-sent events: `event` is `counters`, `requests`, `batch` or `engine`, and `data` is JSON with the field of the same name below.',
+        tags: ['Usage'],
+        querystring: Type.Object({
+          account: Type.Optional(
+            Type.String({
+              minLength: 1,
+              description: 'Id or name of another account, `*` for all; only for keys with the scope `admin`',
+            }),
+          ),
+        }),
+        response: { 200: Type.Object(EVENTS), ...commonErrors },
+      },
+    },
+    async (request, reply) => {
+      const { account, key } = principalOf(request);
+      const accountId = await chosenAccount(request, accounts, request.query.account);
+      const ofKey = [...streams].filter(({ keyId }) => keyId === key.id).length;
+      if (ofKey >= MAX_PER_KEY || streams.size >= MAX_STREAMS) throw errors.tooManyStreams();
+
+      const { promise: ended, resolve: end } = Promise.withResolvers<void>();
+      const signal = disconnectSignal(reply);
+      signal.addEventListener('abort', () => end(), { once: true });
+      const stream = { keyId: key.id, end };
+      streams.add(stream);
+      const { session } = request.record;
+      const check = setInterval(() => {
+        if (session !== undefined && session.expiresAt <= Date.now()) end();
+        void Promise.resolve()
+          .then(() => authentication.authenticateKey(key.id))
+          .catch(() => end());
+      }, CHECK_MS);
+
+      await streamedAnswer(request, reply, async (events) => {
+        const unsubscribe = feed.subscribe({
+          accountId,
+          batchAccountId: accountId ?? account.id,
+          withEngines: key.scopes.includes('admin'),
+          send(event) {
+            if (signal.aborted) return;
+            if (reply.raw.writableLength > MAX_UNREAD_BYTES) reply.raw.destroy();
+            else void Promise.resolve(events.write(eventText(event, () => inFlight(accountId)))).catch(() => end());
+          },
+        });
+        await ended;
+        clearInterval(check);
+        streams.delete(stream);
+        unsubscribe();
+        return '';
+      });
+      return reply as never;
+    },
+  );
+};

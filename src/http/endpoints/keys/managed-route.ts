@@ -1,0 +1,105 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import { Type } from 'typebox';
+import type { AccountKeysService } from '../../../services/access/account-keys.ts';
+import type { AuthenticationService } from '../../../services/access/authentication.ts';
+import { commonErrors } from '../../answer/error-schema.ts';
+import { principalOf } from '../../request/request-record.ts';
+import { config as adminConfig, listOf, someOf } from '../admin/admin-routes.ts';
+import { IssuedKeyShape, KeyChanges, KeyShape, keyToWire, Rotation, rightsFromWire } from '../admin/keys/schema.ts';
+import { NewOwnKey } from './managed-schema.ts';
+
+export interface ManagedKeysDependencies {
+  accountKeys: AccountKeysService;
+  authentication: Pick<AuthenticationService, 'invalidate'>;
+}
+
+/** Keys of the caller's own account, for keys with the scope `keys`. */
+export const managedKeyRoutes: FastifyPluginAsyncTypebox<ManagedKeysDependencies> = async (
+  server,
+  { accountKeys, authentication },
+) => {
+  const config = { ...adminConfig, scope: 'keys' as const };
+  const withSecret = { ...config, secretField: 'secret' };
+  const tags = ['Keys'];
+  const params = Type.Object({ id: Type.String({ description: 'Id of the key, `key_…`' }) });
+  const response = { 200: KeyShape, ...commonErrors };
+  const issued = { 200: IssuedKeyShape, ...commonErrors };
+
+  server.get(
+    '/keys',
+    {
+      config,
+      schema: { summary: 'List the keys of the account', tags, response: { 200: listOf(KeyShape), ...commonErrors } },
+    },
+    async (request) => ({
+      object: 'list' as const,
+      data: (await accountKeys.list(principalOf(request))).map(keyToWire),
+    }),
+  );
+
+  server.post(
+    '/keys',
+    {
+      config: withSecret,
+      schema: {
+        summary: 'Create a key of the account, with at most the rights of the key that asks',
+        description:
+          'What is not sent is taken from the key that asks. A key that has limits of its own cannot create keys.',
+        tags,
+        body: NewOwnKey,
+        response: issued,
+      },
+    },
+    async (request) => {
+      const { body } = request;
+      const options = { ...rightsFromWire(body), name: body.name };
+      const { key, secret } = await accountKeys.create(principalOf(request), options);
+      return { ...keyToWire(key), secret };
+    },
+  );
+
+  server.post(
+    '/keys/:id',
+    { config, schema: { summary: 'Change a key of the account', tags, params, body: KeyChanges, response } },
+    async (request) => {
+      const changes = someOf(rightsFromWire(request.body), KeyChanges);
+      const key = await accountKeys.update(principalOf(request), request.params.id, changes);
+      authentication.invalidate();
+      return keyToWire(key);
+    },
+  );
+
+  server.post(
+    '/keys/:id/revoke',
+    { config, schema: { summary: 'Revoke a key of the account at once', tags, params, response } },
+    async (request) => {
+      const key = await accountKeys.revoke(principalOf(request), request.params.id);
+      authentication.invalidate();
+      return keyToWire(key);
+    },
+  );
+
+  server.post(
+    '/keys/:id/rotate',
+    {
+      config: withSecret,
+      schema: {
+        summary: 'Issue a new key with the same rights; the old one goes on for a while',
+        tags,
+        params,
+        body: Rotation,
+        response: issued,
+      },
+      // All fields are optional, and so is the body.
+      preValidation: async (request) => {
+        request.body ??= {};
+      },
+    },
+    async (request) => {
+      const graceMs = (request.body.grace_seconds ?? 86_400) * 1000;
+      const { key, secret } = await accountKeys.rotate(principalOf(request), request.params.id, graceMs);
+      authentication.invalidate();
+      return { ...keyToWire(key), secret };
+    },
+  );
+};

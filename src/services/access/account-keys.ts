@@ -1,0 +1,115 @@
+import type { ApiKey, Changes, KeyRights, Principal } from '../../domain/principal.ts';
+import { DEFAULT_SCOPES } from '../../domain/scopes.ts';
+import { matchesPattern } from '../../domain/slug.ts';
+import { errors } from '../../errors/errors.ts';
+import { type FieldPath, fieldText } from '../../errors/fields.ts';
+import type { IssuedKey, KeyOptions, KeysService } from './keys.ts';
+
+/** Keys that a member manages: only those of its own account, and never with more rights than its own key. */
+export interface AccountKeysService {
+  list(caller: Principal): Promise<ApiKey[]>;
+  create(caller: Principal, options: KeyOptions): Promise<IssuedKey>;
+  /** The three below throw 400 when the account has no such key. */
+  update(caller: Principal, id: string, changes: Changes<KeyRights>): Promise<ApiKey>;
+  revoke(caller: Principal, id: string): Promise<ApiKey>;
+  rotate(caller: Principal, id: string, graceMs: number): Promise<IssuedKey>;
+}
+
+type Rights = Pick<KeyRights, 'scopes' | 'allowedModels' | 'allowedRegions' | 'allowedAddresses' | 'expiresAt'>;
+
+const LIMITS = ['rpm', 'tpm', 'concurrency', 'monthlyBudgetNanoUsd'] as const;
+
+/** Empty lists allow everything. */
+const within = (list: readonly string[], own: readonly string[], covers: (one: string, mine: string) => boolean) =>
+  own.length === 0 || (list.length > 0 && list.every((one) => own.some((mine) => covers(one, mine))));
+
+const isSame = (one: string, other: string): boolean => one === other;
+
+/** The field in which rights exceed those of the caller's key. */
+function excess(rights: Rights, { key }: Principal): FieldPath | undefined {
+  // An operator can do more than any key.
+  if (key.scopes.includes('admin')) return undefined;
+  if (!rights.scopes.every((scope) => key.scopes.includes(scope))) return ['scopes'];
+  // A pattern such as a* is covered by the same pattern, and by one that matches it as a text.
+  if (!within(rights.allowedModels, key.allowedModels, matchesPattern)) return ['allowedModels'];
+  if (!within(rights.allowedRegions, key.allowedRegions, isSame)) return ['allowedRegions'];
+  if (!within(rights.allowedAddresses, key.allowedAddresses, isSame)) return ['allowedAddresses'];
+  const { expiresAt } = key;
+  if (expiresAt !== null && (rights.expiresAt === null || rights.expiresAt > expiresAt)) return ['expiresAt'];
+  return undefined;
+}
+
+function checkWithin(rights: Rights, caller: Principal): void {
+  const field = excess(rights, caller);
+  if (field === undefined) return;
+  throw errors.invalidParameter(field, fieldText`${field} must not go beyond the rights of the key that you use.`);
+}
+
+/** Keys share no limits: many keys could use more than this one may. */
+function checkUnlimited({ key }: Principal): void {
+  if (key.scopes.includes('admin') || LIMITS.every((limit) => key[limit] === null)) return;
+  throw errors.keyHasLimits();
+}
+
+export function createAccountKeys({ keys }: { keys: KeysService }): AccountKeysService {
+  async function find(caller: Principal, id: string): Promise<ApiKey> {
+    const found = (await keys.listKeys(caller.account.id)).find((key) => key.id === id);
+    if (found === undefined) throw errors.invalidParameter(['id'], `There is no key '${id}'.`);
+    return found;
+  }
+
+  /** A key with more rights than the caller's may only be managed by an operator. */
+  async function findManaged(caller: Principal, id: string): Promise<ApiKey> {
+    const key = await find(caller, id);
+    if (key.id !== caller.key.id && excess(key, caller) !== undefined) throw errors.keyBeyondRights();
+    return key;
+  }
+
+  const changed = <T>(key: T | undefined, id: string): T => {
+    if (key === undefined) throw errors.invalidParameter(['id'], `There is no key '${id}'.`);
+    return key;
+  };
+
+  return {
+    list: ({ account }) => keys.listKeys(account.id),
+    async create(caller, options) {
+      checkUnlimited(caller);
+      const { key, account } = caller;
+      // What is not chosen is taken from the caller's key.
+      const rights = {
+        scopes: options.scopes ?? DEFAULT_SCOPES.filter((scope) => key.scopes.includes(scope)),
+        allowedModels: options.allowedModels ?? key.allowedModels,
+        allowedRegions: options.allowedRegions ?? key.allowedRegions,
+        allowedAddresses: options.allowedAddresses ?? key.allowedAddresses,
+        expiresAt: options.expiresAt === undefined ? key.expiresAt : options.expiresAt,
+      };
+      checkWithin(rights, caller);
+      return keys.createKey(account, { ...options, ...rights });
+    },
+    async update(caller, id, changes) {
+      checkUnlimited(caller);
+      const key = await findManaged(caller, id);
+      checkWithin(
+        {
+          scopes: changes.scopes ?? key.scopes,
+          allowedModels: changes.allowedModels ?? key.allowedModels,
+          allowedRegions: changes.allowedRegions ?? key.allowedRegions,
+          allowedAddresses: changes.allowedAddresses ?? key.allowedAddresses,
+          expiresAt: changes.expiresAt === undefined ? key.expiresAt : changes.expiresAt,
+        },
+        caller,
+      );
+      return changed(await keys.updateKey(id, changes), id);
+    },
+    async revoke(caller, id) {
+      await findManaged(caller, id);
+      return changed(await keys.revokeKey(id), id);
+    },
+    async rotate(caller, id, graceMs) {
+      const key = await findManaged(caller, id);
+      // The new key of another one would be a way around the caller's own limits.
+      if (key.id !== caller.key.id) checkUnlimited(caller);
+      return changed(await keys.rotateKey(id, graceMs), id);
+    },
+  };
+}

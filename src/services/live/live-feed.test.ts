@@ -1,0 +1,96 @@
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { requestEntry } from '../../../test/contracts/request-log.ts';
+import type { RequestEntry } from '../../ports/request-log.ts';
+import { createLiveFeed, type LiveEvent, type LiveFeed, type Subscription } from './live-feed.ts';
+
+let end: (entry: RequestEntry) => void;
+let batches: object[];
+let engines: object[];
+let engineReads: number;
+let feed: LiveFeed;
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  batches = [];
+  engines = [];
+  engineReads = 0;
+  feed = createLiveFeed({
+    recorder: {
+      subscribe(listener) {
+        end = listener;
+        return () => {};
+      },
+    },
+    requests: { withNames: async (entries) => entries.map((entry) => ({ ...entry, keyName: 'name' })) },
+    batches: { list: async () => batches as never },
+    engines: {
+      list: async () => {
+        engineReads += 1;
+        return engines as never;
+      },
+    },
+    clock: { now: () => Date.now() },
+    onError(error) {
+      throw error;
+    },
+  });
+});
+afterEach(() => vi.useRealTimers());
+
+function follow(changes: Partial<Subscription> = {}) {
+  const events: LiveEvent[] = [];
+  const stop = feed.subscribe({
+    accountId: 'acct_1',
+    batchAccountId: 'acct_1',
+    withEngines: false,
+    send: (event) => events.push(event),
+    ...changes,
+  });
+  return { events, stop, kinds: () => events.map(({ kind }) => kind) };
+}
+
+it('sends the requests and counters of one account, or of all', async () => {
+  const [one, all] = [follow(), follow({ accountId: undefined })];
+  end(requestEntry('req_1'));
+  end(requestEntry('req_2', { accountId: 'acct_2', status: 500 }));
+  await vi.advanceTimersByTimeAsync(2_000);
+  const idsOf = ({ events }: typeof one) =>
+    events.flatMap((event) => (event.kind === 'requests' ? event.entries.map(({ id }) => id) : []));
+  expect(idsOf(one)).toEqual(['req_1']);
+  expect(idsOf(all)).toEqual(['req_2', 'req_1']);
+  expect(one.events.at(-1)).toMatchObject({ kind: 'counters', lastMinute: { requests: 1, errors: 0 } });
+  expect(all.events.at(-1)).toMatchObject({ kind: 'counters', lastMinute: { requests: 2, errors: 1 } });
+  await vi.advanceTimersByTimeAsync(62_000);
+  expect(all.events.at(-1)).toMatchObject({ lastMinute: { requests: 0 } });
+});
+
+it('sends a batch when it changes, and none that ended before', async () => {
+  const batch = { id: 'batch_1', status: 'in_progress', counts: { total: 2, completed: 0, failed: 0 } };
+  batches = [batch, { ...batch, id: 'batch_0', status: 'completed' }];
+  const { events } = follow();
+  const sent = () => events.flatMap((event) => (event.kind === 'batch' ? [event.batch] : []));
+  await vi.advanceTimersByTimeAsync(3_000);
+  expect(sent()).toEqual([batch]);
+  const done = { ...batch, status: 'completed' };
+  batches = [done];
+  await vi.advanceTimersByTimeAsync(3_000);
+  expect(sent()).toEqual([batch, done]);
+});
+
+it('looks at engines only for operators, and at nothing when nobody follows', async () => {
+  engines = [{ slug: 'acme/one', version: '1', status: 'cold' }];
+  const member = follow();
+  await vi.advanceTimersByTimeAsync(2_000);
+  expect(engineReads).toBe(0);
+  const operator = follow({ withEngines: true });
+  await vi.advanceTimersByTimeAsync(2_000);
+  engines = [{ slug: 'acme/one', version: '1', status: 'ready' }];
+  await vi.advanceTimersByTimeAsync(2_000);
+  expect(operator.kinds().filter((kind) => kind === 'engine')).toHaveLength(2);
+  expect(member.kinds()).not.toContain('engine');
+  operator.stop();
+  member.stop();
+  const reads = engineReads;
+  await vi.advanceTimersByTimeAsync(5_000);
+  expect(engineReads).toBe(reads);
+});

@@ -1,0 +1,79 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { EMBEDDING, type HttpBed, startHttpBed } from './bed.ts';
+
+let bed: HttpBed;
+beforeAll(async () => {
+  bed = await startHttpBed();
+});
+afterAll(() => bed[Symbol.asyncDispose]());
+
+interface LiveEvent {
+  name: string;
+  data: { data?: { id: string; account_id: string }[]; model?: string };
+}
+
+/** Reads events until one is the wanted one or the stream ends. */
+async function readUntil(answer: Response, isLast: (event: LiveEvent) => boolean): Promise<LiveEvent[]> {
+  const events: LiveEvent[] = [];
+  let text = '';
+  for await (const chunk of answer.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+    text += chunk;
+    const parts = text.split('\n\n');
+    text = parts.pop() ?? '';
+    for (const part of parts) {
+      const [, name = '', data = ''] = /^event: (\w+)\ndata: (.*)$/.exec(part) ?? [];
+      if (name === '') continue;
+      events.push({ name, data: JSON.parse(data) });
+    }
+    if (events.some(isLast)) break;
+  }
+  return events;
+}
+
+async function createMember(account: string): Promise<{ id: string; secret: string }> {
+  await bed.post('/v1/admin/accounts', { name: account });
+  return (await (await bed.post('/v1/admin/keys', { account, name: 'member' })).json()) as {
+    id: string;
+    secret: string;
+  };
+}
+
+describe('GET /v1/events', () => {
+  it('sends a member its own requests and nothing of others', async () => {
+    const [one, other] = [await createMember('one'), await createMember('other')];
+    const answer = await bed.fetch('/v1/events', { key: one.secret });
+    expect(answer.headers.get('content-type')).toContain('text/event-stream');
+    await bed.post('/v1/embeddings', { model: EMBEDDING, input: 'a' }, other.secret);
+    const own = await bed.post('/v1/embeddings', { model: EMBEDDING, input: 'a' }, one.secret);
+    const events = await readUntil(answer, ({ name }) => name === 'requests');
+    const listed = events.flatMap(({ data }) => data.data ?? []);
+    expect(listed.map(({ id }) => id)).toEqual([own.headers.get('x-request-id')]);
+    expect(events[0]).toMatchObject({ name: 'counters', data: { in_flight: 0, last_minute: {} } });
+    expect(events.some(({ name }) => name === 'engine')).toBe(false);
+    const refused = await bed.fetch('/v1/events?account=*', { key: one.secret });
+    expect(refused.status).toBe(403);
+  });
+
+  it('sends operators the engines', async () => {
+    const answer = await bed.fetch('/v1/events?account=*');
+    const isLast = ({ name, data }: LiveEvent) => name === 'engine' && data.model === EMBEDDING;
+    expect((await readUntil(answer, isLast)).some(isLast)).toBe(true);
+  });
+
+  it('ends when the key is revoked', async () => {
+    const member = await createMember('revoked');
+    const answer = await bed.fetch('/v1/events', { key: member.secret });
+    const startedAt = performance.now();
+    await bed.post(`/v1/admin/keys/${member.id}/revoke`, {});
+    await readUntil(answer, () => false);
+    expect(performance.now() - startedAt).toBeLessThan(5_000);
+  });
+
+  it('bounds the streams of a key', async () => {
+    const member = await createMember('many');
+    const streams = [];
+    for (let index = 0; index < 10; index += 1) streams.push(await bed.fetch('/v1/events', { key: member.secret }));
+    expect((await bed.fetch('/v1/events', { key: member.secret })).status).toBe(429);
+    for (const { body } of streams) await body?.cancel();
+  });
+});

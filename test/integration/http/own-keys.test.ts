@@ -1,0 +1,114 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { EMBEDDING, type HttpBed, startHttpBed } from './bed.ts';
+
+let bed: HttpBed;
+beforeAll(async () => {
+  bed = await startHttpBed();
+  await bed.post('/v1/admin/accounts', { name: 'team' });
+  await bed.post('/v1/admin/accounts', { name: 'others' });
+});
+afterAll(() => bed[Symbol.asyncDispose]());
+
+interface Key {
+  id: string;
+  name: string;
+  secret: string;
+  scopes: string[];
+  allowed_models: string[];
+  expires_at: string | null;
+  revoked_at: string | null;
+}
+type Refusal = { error: { code: string; param: string | null } };
+
+async function issue(body: object): Promise<Key> {
+  const answer = await bed.post('/v1/admin/keys', { account: 'team', name: 'key', ...body });
+  expect(answer.status).toBe(200);
+  return (await answer.json()) as Key;
+}
+async function send<T = Key>(path: string, body: object, key: Key): Promise<T> {
+  return (await (await bed.post(`/v1/keys${path}`, body, key.secret)).json()) as T;
+}
+const works = async ({ secret }: Key) =>
+  (await bed.post('/v1/embeddings', { model: EMBEDDING, input: 'a' }, secret)).status;
+
+const LEADER = ['embeddings', 'usage', 'keys'];
+
+describe('keys of the own account', () => {
+  it('can be listed, created, changed, rotated and revoked', async () => {
+    const leader = await issue({ name: 'leader', scopes: LEADER });
+    const created = await send('', { name: 'made' }, leader);
+    expect(created).toMatchObject({ name: 'made', scopes: ['embeddings', 'usage'] });
+    expect(await works(created)).toBe(200);
+    expect(await send(`/${created.id}`, { rpm: 5 }, leader)).toMatchObject({ rpm: 5 });
+    const rotated = await send(`/${created.id}/rotate`, { grace_seconds: 0 }, leader);
+    expect([await works(created), await works(rotated)]).toEqual([403, 200]);
+    const revoked = await send(`/${rotated.id}/revoke`, {}, leader);
+    expect(revoked.revoked_at).not.toBeNull();
+    expect(await works(rotated)).toBe(403);
+    const answer = await bed.fetch('/v1/keys', { key: leader.secret });
+    const { data } = (await answer.json()) as { data: Key[] };
+    expect(data.map(({ id }) => id)).toEqual(expect.arrayContaining([leader.id, created.id, rotated.id]));
+    expect(JSON.stringify(data)).not.toContain(leader.secret);
+  });
+
+  it('need the scope keys, which new keys do not have by themselves', async () => {
+    const member = await issue({});
+    expect(member.scopes).not.toContain('keys');
+    expect((await bed.fetch('/v1/keys', { key: member.secret })).status).toBe(403);
+    expect((await bed.fetch('/v1/keys')).status).toBe(200);
+  });
+
+  it('never get more rights than the key that asks', async () => {
+    const limited = await issue({
+      scopes: LEADER,
+      allowed_models: ['baai/*'],
+      allowed_regions: ['local'],
+      expires_at: '2099-01-01T00:00:00Z',
+    });
+    const param = async (body: object) => (await send<Refusal>('', { name: 'x', ...body }, limited)).error.param;
+    expect(await param({ scopes: ['admin'] })).toBe('scopes');
+    expect(await param({ scopes: ['chat'] })).toBe('scopes');
+    expect(await param({ allowed_models: [] })).toBe('allowed_models');
+    expect(await param({ allowed_models: ['*'] })).toBe('allowed_models');
+    expect(await param({ allowed_models: ['baai/*', 'qwen/*'] })).toBe('allowed_models');
+    expect(await param({ allowed_regions: ['eu-1'] })).toBe('allowed_regions');
+    expect(await param({ expires_at: null })).toBe('expires_at');
+    expect(await param({ expires_at: '2099-01-02T00:00:00Z' })).toBe('expires_at');
+    const narrower = await send('', { name: 'x', allowed_models: ['baai/bge-*'] }, limited);
+    expect(narrower).toMatchObject({ allowed_models: ['baai/bge-*'], expires_at: '2099-01-01T00:00:00.000Z' });
+    expect((await send<Refusal>(`/${narrower.id}`, { allowed_models: ['*'] }, limited)).error.param).toBe(
+      'allowed_models',
+    );
+  });
+
+  it('with more rights cannot be taken over or revoked', async () => {
+    const leader = await issue({ scopes: LEADER });
+    const wide = await issue({ scopes: ['chat', 'admin'] });
+    for (const path of ['', '/rotate', '/revoke']) {
+      const { error } = await send<Refusal>(`/${wide.id}${path}`, path === '' ? { name: 'mine' } : {}, leader);
+      expect(error.code).toBe('key_not_allowed');
+    }
+  });
+
+  it('cannot be created by a key with limits, which they would go around', async () => {
+    const capped = await issue({ scopes: LEADER, monthly_budget_usd: 1 });
+    const other = await issue({ scopes: ['embeddings'] });
+    expect((await send<Refusal>('', { name: 'x' }, capped)).error.code).toBe('key_not_allowed');
+    expect((await send<Refusal>(`/${other.id}/rotate`, {}, capped)).error.code).toBe('key_not_allowed');
+    expect((await send(`/${capped.id}/rotate`, {}, capped)).secret).toBeTypeOf('string');
+  });
+
+  it('are those of the own account only', async () => {
+    const leader = await issue({ scopes: LEADER });
+    const foreign = await issue({ account: 'others', name: 'foreign', scopes: ['embeddings'] });
+    const answer = await bed.fetch('/v1/keys', { key: leader.secret });
+    expect(await answer.text()).not.toContain(foreign.id);
+    for (const path of ['', '/rotate', '/revoke']) {
+      const { error } = await send<Refusal>(`/${foreign.id}${path}`, path === '' ? { name: 'mine' } : {}, leader);
+      expect(error).toMatchObject({ code: 'invalid_parameter' });
+    }
+    expect(await works(foreign)).toBe(200);
+    const sent = await bed.post('/v1/keys', { name: 'x', account: 'others' }, leader.secret);
+    expect(sent.status).toBe(400);
+  });
+});
