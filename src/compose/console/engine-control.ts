@@ -1,12 +1,12 @@
-import type { ModelEntry, ModelVersion } from '../domain/model.ts';
-import type { Fleet, FleetReport } from '../engines/fleet.ts';
-import { errors } from '../errors/errors.ts';
-import type { TokenRates } from '../metrics/token-rates.ts';
-import type { WeightsStore } from '../models/store.ts';
-import type { Logger } from '../ports/logger.ts';
-import type { CatalogService } from '../services/catalog.ts';
-import type { EngineControl, EngineReport, WeightsReport } from '../services/engine-control.ts';
-import { storedModel } from './weights.ts';
+import type { ModelEntry, ModelVersion } from '../../domain/model.ts';
+import type { Fleet, FleetReport } from '../../engines/fleet.ts';
+import { errors } from '../../errors/errors.ts';
+import type { TokenRates } from '../../metrics/token-rates.ts';
+import type { WeightsStore } from '../../models/store.ts';
+import type { Logger } from '../../ports/logger.ts';
+import type { CatalogService } from '../../services/catalog.ts';
+import type { EngineControl, EngineReport, WeightsReport } from '../../services/engine-control.ts';
+import { storedModel } from '../weights.ts';
 
 export interface EngineControlDependencies {
   fleet: Fleet;

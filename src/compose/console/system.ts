@@ -1,9 +1,9 @@
 import { availableParallelism, freemem, totalmem } from 'node:os';
-import type { ResolvedConfig } from '../config/load.ts';
-import { maskedConfig } from '../config/masked.ts';
-import type { DiskSpace } from '../ports/disk-space.ts';
-import type { SystemService } from '../services/system.ts';
-import { VERSION } from './storage.ts';
+import type { ResolvedConfig } from '../../config/load.ts';
+import { maskedConfig } from '../../config/masked.ts';
+import type { DiskSpace } from '../../ports/disk-space.ts';
+import type { SystemService } from '../../services/system.ts';
+import { VERSION } from '../storage.ts';
 
 export interface SystemDependencies {
   config: ResolvedConfig;

@@ -5,8 +5,8 @@ import { mkdir, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
-import type { ConsoleBundle, ConsoleFile } from '../ports/console-bundle.ts';
-import type { Logger } from '../ports/logger.ts';
+import type { ConsoleBundle, ConsoleFile } from '../../ports/console-bundle.ts';
+import type { Logger } from '../../ports/logger.ts';
 
 export interface ConsoleBundleOptions {
   /** The folder with the console's sources and `build.ts`. */
