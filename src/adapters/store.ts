@@ -1,6 +1,7 @@
 import type { BatchRepository } from '../ports/batches.ts';
 import type { FileRepository } from '../ports/files.ts';
 import type { IdempotencyRepository } from '../ports/idempotency.ts';
+import type { JobTurns } from '../ports/job-turns.ts';
 import type { Ledger } from '../ports/ledger.ts';
 import type {
   AccountRepository,
@@ -33,6 +34,7 @@ export interface Store {
   readonly files: FileRepository;
   readonly batches: BatchRepository;
   readonly sessions: SessionRepository;
+  readonly jobTurns: JobTurns;
   readonly requests: RequestLog;
   /** Removes deleted rows from the files of the database too. Call it after content was erased. */
   purge(): Promise<void>;

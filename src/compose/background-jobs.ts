@@ -11,6 +11,7 @@ import type { Idempotency } from '../services/idempotency.ts';
 import type { ProcessLeases } from '../services/process-leases.ts';
 import type { RequestRecorder } from '../services/requests/request-recorder.ts';
 import type { RequestRetention } from '../services/requests/request-retention.ts';
+import type { IsMyTurn } from './job-turns.ts';
 
 /** Changes that another process makes to keys or models are seen after this time at most. */
 const REFRESH_MS = 250;
@@ -28,6 +29,8 @@ export interface BackgroundJobsDependencies {
   requests: { retention: Pick<RequestRetention, 'sweep'>; recorder: Pick<RequestRecorder, 'flush'> };
   fileRetention: FileRetentionSchedule;
   accountErasure: AccountErasure;
+  /** See `compose/job-turns.ts`. */
+  isMyTurn: IsMyTurn;
   logger: Logger;
 }
 
@@ -52,6 +55,7 @@ export function createBackgroundJobs(dependencies: BackgroundJobsDependencies): 
     runner,
     fileRetention,
     accountErasure,
+    isMyTurn,
     logger,
   } = dependencies;
   const timers: NodeJS.Timeout[] = [];
@@ -68,6 +72,10 @@ export function createBackgroundJobs(dependencies: BackgroundJobsDependencies): 
     };
     timers.push(setInterval(() => void turn(), ms));
   };
+
+  /** For what one of all servers on the store does. */
+  const everyInTurn = (ms: number, name: string, job: () => Promise<unknown>, text: string) =>
+    every(ms, async () => (await isMyTurn(name, ms)) && job(), text);
 
   async function refresh(): Promise<void> {
     await authentication.refresh();
@@ -86,9 +94,9 @@ export function createBackgroundJobs(dependencies: BackgroundJobsDependencies): 
     start() {
       every(REFRESH_MS, refresh, 'failed to poll the store for changes');
       every(FLUSH_USES_MS, authentication.flushUses, 'failed to write the times of last use of keys');
-      every(SWEEP_MS, sweepIdempotency, 'failed to remove expired idempotency keys');
-      every(SWEEP_MS, sessions.removeExpired, 'failed to remove expired sessions');
-      every(REQUEST_SWEEP_MS, requests.retention.sweep, 'failed to remove old requests');
+      everyInTurn(SWEEP_MS, 'idempotency keys', sweepIdempotency, 'failed to remove expired idempotency keys');
+      everyInTurn(SWEEP_MS, 'sessions', sessions.removeExpired, 'failed to remove expired sessions');
+      everyInTurn(REQUEST_SWEEP_MS, 'requests', requests.retention.sweep, 'failed to remove old requests');
       fileRetention.start();
       accountErasure.start();
       leases.start();

@@ -10,6 +10,7 @@ import { createFileRetention, type FileRetention } from '../services/files/file-
 import { createFileRetentionSchedule, type FileRetentionSchedule } from '../services/files/file-retention-schedule.ts';
 import { createFiles, type FilesService } from '../services/files/files.ts';
 import { openBlobs } from './blobs.ts';
+import type { IsMyTurn } from './job-turns.ts';
 import type { Environment } from './weights.ts';
 
 const SWEEP_MS = 60_000;
@@ -28,10 +29,11 @@ export async function composeFiles(options: {
   config: ResolvedConfig;
   store: Store;
   identity: ProcessIdentity;
+  isMyTurn: IsMyTurn;
   logger: Logger;
   env: Environment;
 }): Promise<FileParts> {
-  const { config, store, identity, logger, env } = options;
+  const { config, store, identity, isMyTurn, logger, env } = options;
   const { reserveBytes } = config.disk;
   const space = createDiskSpace({
     directory: config.dataDir,
@@ -63,6 +65,7 @@ export async function composeFiles(options: {
       retention,
       removeInterrupted,
       everyMs: SWEEP_MS,
+      isMyTurn: () => isMyTurn('files', SWEEP_MS),
       logger,
       stopping,
     }),

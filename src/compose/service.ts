@@ -44,6 +44,7 @@ import { composeEngines } from './engines.ts';
 import { composeFiles } from './files.ts';
 import { claimIdentity } from './identity.ts';
 import { composeInference } from './inference.ts';
+import { createTurns } from './job-turns.ts';
 import { mixtureWarnings } from './mixtures.ts';
 import { checkNamedModels } from './named-models.ts';
 import { composeRequests } from './requests.ts';
@@ -99,6 +100,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
       onError: (error) => logger.error({ err: error }, 'the ledger does not take rows, they wait in its journal'),
     },
   });
+  const isMyTurn = createTurns(store, identity);
   const { counters, degraded, closeCounters } = await openCounters({ config, identity, metrics, logger });
   const temporaryDirectory = join(config.dataDir, 'tmp');
   // Left over from a previous process.
@@ -107,6 +109,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     config,
     store,
     identity,
+    isMyTurn,
     logger,
     env,
   });
@@ -210,6 +213,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     requests,
     fileRetention: schedule,
     accountErasure,
+    isMyTurn,
     logger,
   });
 

@@ -12,6 +12,7 @@ import { PASSWORD, type PostgresServer, postgresMissing, startPostgres } from '.
 import { batchesContract } from './batches.ts';
 import { filesContract } from './files.ts';
 import { idempotencyContract } from './idempotency.ts';
+import { jobTurnsContract } from './job-turns.ts';
 import { account, apiKey } from './key-fixtures.ts';
 import { ledgerContract, ledgerRow } from './ledger.ts';
 import { repositoriesContract } from './repositories.ts';
@@ -40,6 +41,7 @@ describe.skipIf(postgresMissing !== undefined)('postgres', () => {
   ledgerContract('postgres', open);
   idempotencyContract('postgres', open);
   sessionsContract('postgres', open);
+  jobTurnsContract('postgres', open);
   requestLogContract('postgres', open);
   filesContract('postgres', open);
   batchesContract('postgres', open);

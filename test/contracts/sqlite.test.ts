@@ -10,6 +10,7 @@ import { MIGRATIONS } from '../../src/adapters/sql/sqlite/migrations/index.ts';
 import { openStore } from '../../src/adapters/store.ts';
 import { BUCKETS } from '../../src/domain/usage-window.ts';
 import { idempotencyContract } from './idempotency.ts';
+import { jobTurnsContract } from './job-turns.ts';
 import { account, apiKey } from './key-fixtures.ts';
 import { ledgerContract, ledgerRow } from './ledger.ts';
 import { repositoriesContract } from './repositories.ts';
@@ -42,6 +43,7 @@ ledgerContract('sqlite behind a journal', () =>
 );
 idempotencyContract('sqlite', open);
 sessionsContract('sqlite', open);
+jobTurnsContract('sqlite', open);
 requestLogContract('sqlite', open);
 
 describe('sqlite store', () => {

@@ -13,12 +13,14 @@ export interface FileRetentionScheduleDependencies {
   /** Removes unfinished uploads from before this server's start. */
   removeInterrupted(): Promise<number>;
   everyMs: number;
+  /** Asked before each sweep: one of all servers on the store does it. */
+  isMyTurn(): Promise<boolean>;
   logger: Pick<Logger, 'info' | 'error'>;
   stopping: AbortController;
 }
 
 export function createFileRetentionSchedule(dependencies: FileRetentionScheduleDependencies): FileRetentionSchedule {
-  const { retention, removeInterrupted, everyMs, logger, stopping } = dependencies;
+  const { retention, removeInterrupted, everyMs, isMyTurn, logger, stopping } = dependencies;
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> = Promise.resolve();
 
@@ -38,7 +40,8 @@ export function createFileRetentionSchedule(dependencies: FileRetentionScheduleD
         interrupted: await removeInterrupted(),
         orphans: await retention.removeOrphans(),
       });
-      const sweep = () => step(() => retention.sweep(), 'removed expired and deleted files');
+      const sweep = () =>
+        step(async () => ((await isMyTurn()) ? retention.sweep() : {}), 'removed expired and deleted files');
       running = step(recover, 'removed files left behind by a crash').then(sweep);
       timer = setInterval(() => {
         running = running.then(sweep);

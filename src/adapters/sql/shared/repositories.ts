@@ -3,6 +3,7 @@ import { sqlBatches } from './batches.ts';
 import type { SqlDatabase } from './database.ts';
 import { sqlFiles } from './files.ts';
 import { sqlIdempotency } from './idempotency.ts';
+import { sqlJobTurns } from './job-turns.ts';
 import { sqlKeys } from './keys.ts';
 import { sqlLedger } from './ledger.ts';
 import { sqlModelLifecycles } from './model-lifecycles.ts';
@@ -24,4 +25,5 @@ export const createSqlRepositories = (database: SqlDatabase) => ({
   batches: sqlBatches(database),
   sessions: sqlSessions(database),
   requests: sqlRequestLog(database),
+  jobTurns: sqlJobTurns(database),
 });

@@ -166,6 +166,11 @@ export interface BatchLinesTable {
   bytes: number;
 }
 
+export interface JobTurnsTable {
+  job: string;
+  next_at_ms: number;
+}
+
 export interface SessionsTable {
   hash: string;
   key_id: string;
@@ -213,6 +218,7 @@ export interface Tables {
   file_attachments: FileAttachmentsTable;
   batches: BatchesTable;
   batch_lines: BatchLinesTable;
+  job_turns: JobTurnsTable;
   sessions: SessionsTable;
   request_log: RequestLogTable;
 }

@@ -2,10 +2,12 @@ import type { Migration } from 'kysely/migration';
 import * as initial from './0001-initial.ts';
 import * as sessions from './0002-sessions.ts';
 import * as requestLog from './0003-request-log.ts';
+import * as jobTurns from './0004-job-turns.ts';
 
 /** Run in the order of their names, forwards only. A released migration is never edited, and a new one sorts after all released ones. */
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0001-initial': initial,
   '0002-sessions': sessions,
   '0003-request-log': requestLog,
+  '0004-job-turns': jobTurns,
 };

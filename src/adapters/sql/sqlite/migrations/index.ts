@@ -18,6 +18,7 @@ import * as accountConcurrency from './0023-account-concurrency.ts';
 import * as accountAliases from './0024-account-aliases.ts';
 import * as sessions from './0025-sessions.ts';
 import * as requestLog from './0026-request-log.ts';
+import * as jobTurns from './0027-job-turns.ts';
 
 /**
  * Run in the order of their names, forwards only. Numbers only sort: 0003 to 0009 never existed. A released migration is never
@@ -43,4 +44,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0024-account-aliases': accountAliases,
   '0025-sessions': sessions,
   '0026-request-log': requestLog,
+  '0027-job-turns': jobTurns,
 };
