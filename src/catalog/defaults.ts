@@ -7,6 +7,7 @@ type Fields = Record<string, unknown>;
 
 /** The version and the day of models that give neither. It must not change between starts. */
 const UNKNOWN_DATE = '1970-01-01';
+const DATE = /^\d{4}-\d{2}-\d{2}$/;
 /** Where neither the file nor the weights give it. */
 const CONTEXT_LENGTHS: Record<Modality, number> = { chat: 4096, embedding: 512, rerank: 512, audio: 448 };
 /** Local and remote engines can do all of this; what a model cannot do is written in its file. */
@@ -32,7 +33,7 @@ export function withDefaults(value: unknown, drivers: readonly Driver[]): Comple
   const hasOneVersion = value.versions === undefined;
   const { engine, source, ...others } = value;
   const fields: Fields = hasOneVersion ? others : value;
-  const given = hasOneVersion ? [{ version: value.created ?? UNKNOWN_DATE, engine, source }] : value.versions;
+  const given = hasOneVersion ? [{ version: versionFrom(value.created), engine, source }] : value.versions;
   const versions = Array.isArray(given)
     ? given.map((version) => completeVersion(version, modalityOf(value), drivers))
     : given;
@@ -56,6 +57,10 @@ export function withDefaults(value: unknown, drivers: readonly Driver[]): Comple
   };
   return { value: withoutUndefined(completed), hasOneVersion };
 }
+
+/** A wrong date is reported once, where it was written. */
+const versionFrom = (created: unknown): string =>
+  typeof created === 'string' && DATE.test(created) ? created : UNKNOWN_DATE;
 
 /** What the weights of a version say, where they are on this machine already. */
 export function factsOf(version: unknown, drivers: readonly Driver[]): WeightFacts {
@@ -109,7 +114,8 @@ export function fileNames(source: unknown): string[] {
 /** The name of a single file; or those in a directory and in the directories in it, with `/` between. */
 function namesAt(source: Fields): string[] {
   const directory = directoryOf(source);
-  if (directory === undefined) return [];
+  // A path that is wrong is reported later; its ending still tells which driver is meant.
+  if (directory === undefined) return String(source.path).endsWith('.gguf') ? [basename(String(source.path))] : [];
   if (directory !== source.path) return [basename(String(source.path))];
   return entriesOf(directory).flatMap(({ name, isDirectory }) =>
     isDirectory ? entriesOf(join(directory, name)).map((inner) => `${name}/${inner.name}`) : [name],

@@ -106,6 +106,14 @@ describe('a catalog file', () => {
     ]);
   });
 
+  it('says only what is wrong, and nothing of fields that follow from it', () => {
+    const model = (fields: string) => problems(`slug: acme/tiny\nmodality: chat\n${fields}`);
+    expect(model('created: yesterday')).toEqual(['acme/tiny.yaml:3: created: must be a date such as 2026-11-15']);
+    expect(model('source: { kind: file, path: ~/tiny.gguf }')).toEqual([
+      "acme/tiny.yaml:3: source.path: must be an absolute path; '~' is not expanded",
+    ]);
+  });
+
   it('says the line where the YAML itself is broken', () => {
     expect(problems(`${MODEL}  bad: [`)[0]).toMatch(/^acme\/tiny\.yaml:2\d: /);
   });

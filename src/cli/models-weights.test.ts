@@ -55,7 +55,7 @@ describe('baobab models', () => {
     await verifyWeights({ ...context(), named: true });
     expect(lines).toEqual([
       'acme/own@2026-01-31: not verified: no checksum known of own.gguf; recorded now, so that later damage is found',
-      'acme/own@2026-01-31: files verified: 1',
+      'acme/own@2026-01-31: not verified: no checksum known of own.gguf; unchanged since it was first used',
       'acme/nowhere@2026-01-31: nothing to verify: its weights are not here',
       'acme/here@2026-01-31: nothing to verify: its weights are not here',
     ]);

@@ -44,13 +44,17 @@ export async function pullWeights({ store, models, progress, clock, signal }: We
 function verificationText(files: readonly VerifiedFile[]): string {
   const named = (status: VerifiedFile['status']) => files.filter((file) => file.status === status);
   const verified = named('ok').length;
-  const unknown = named('unknown').map(({ as }) => as);
+  const names = (status: VerifiedFile['status']) => named(status).map(({ as }) => as);
+  const [unknown, unchanged] = [names('unknown'), names('unchanged')];
   return [
     ...named('missing').map(({ as }) => `${as} is missing`),
     ...named('mismatch').map(({ as }) => `${as} was changed and is removed`),
     ...(verified > 0 ? [`files verified: ${verified}`] : []),
     ...(unknown.length > 0
       ? [`not verified: no checksum known of ${unknown.join(', ')}; recorded now, so that later damage is found`]
+      : []),
+    ...(unchanged.length > 0
+      ? [`not verified: no checksum known of ${unchanged.join(', ')}; unchanged since it was first used`]
       : []),
   ].join(', ');
 }

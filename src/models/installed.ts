@@ -14,8 +14,11 @@ export interface InstalledWeights {
 
 export interface VerifiedFile {
   as: string;
-  /** `unknown`: the catalog has no checksum and none was recorded before. It is recorded now. */
-  status: 'ok' | 'mismatch' | 'missing' | 'unknown';
+  /**
+   * Without a checksum in the catalog: `unknown` when it is hashed for the first time, which records its checksum, and
+   * `unchanged` when it is still the same.
+   */
+  status: 'ok' | 'mismatch' | 'missing' | 'unknown' | 'unchanged';
 }
 
 type Presence = { condition: 'whole' | 'touched' | 'absent'; bytes: number };

@@ -273,7 +273,7 @@ describe('weights store', () => {
       const time = new Date('2026-01-31T00:00:00Z');
       await utimes(path, time, time);
       expect(await store.verify(model)).toEqual([{ as, status: 'unknown' }]);
-      expect(await store.verify(model)).toEqual([{ as, status: 'ok' }]);
+      expect(await store.verify(model)).toEqual([{ as, status: 'unchanged' }]);
       const damaged = Buffer.from(WEIGHTS);
       damaged.writeUInt8(damaged.readUInt8(7) ^ 1, 7);
       await writeFile(path, damaged);
@@ -285,7 +285,7 @@ describe('weights store', () => {
       await writeFile(path, randomBytes(1_000));
       expect(await store.verify(model)).toEqual([{ as, status: 'unknown' }]);
       await store.ensure(model);
-      expect(await store.verify(model)).toEqual([{ as, status: 'ok' }]);
+      expect(await store.verify(model)).toEqual([{ as, status: 'unchanged' }]);
     });
 
     it('counts and records the model files of a directory, in its folders too', async () => {
@@ -298,8 +298,8 @@ describe('weights store', () => {
       expect(store.state(local(folder))).toMatchObject({ status: 'present', bytesOnDisk: WEIGHTS.length + 2 });
       await store.ensure(local(folder));
       expect(await store.verify(local(folder))).toEqual([
-        { as: 'tokenizer.json', status: 'ok' },
-        { as: 'onnx/model.onnx', status: 'ok' },
+        { as: 'tokenizer.json', status: 'unchanged' },
+        { as: 'onnx/model.onnx', status: 'unchanged' },
       ]);
     });
 

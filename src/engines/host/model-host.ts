@@ -172,7 +172,10 @@ export class ModelHost implements Tenant {
     const { clientError, reason, remedy } = describeFailure(this.slug, error);
     logger.error({ model: this.name, reason, remedy, retryInSeconds: forMs / 1000 }, 'model not loaded');
     logger.debug({ model: this.name, err: error }, 'stack of the failed load');
-    this.#becomeUnavailable(clientError, { forMs, reason: `${reason}. ${remedy}` });
+    const { code, text, field, shouldRetry } = clientError;
+    const retryAfterSeconds = shouldRetry ? forMs / 1000 : undefined;
+    const answer = new ApiError(code, text, { field, retryAfterSeconds, shouldRetry, cause: clientError.cause });
+    this.#becomeUnavailable(answer, { forMs, reason: `${reason}. ${remedy}` });
   }
 
   #becomeUnavailable(error: ApiError, { forMs, reason = error.message }: { forMs: number; reason?: string }): void {

@@ -36,8 +36,13 @@ export async function load(spec: LoadSpec<LlamaOptions>): Promise<EngineModel> {
       countTokens: async (text) => model.tokenize(text, false).length,
       [Symbol.asyncDispose]: () => release(llama, model),
     };
-  } catch (cause) {
+  } catch (error) {
     await llama.dispose();
+    // Messages of the library alone do not tell that the file is meant.
+    const detail = error instanceof Error ? error.message : String(error);
+    const cause = new Error(`${options.model} is damaged, of an unknown kind or too large: ${detail}`, {
+      cause: error,
+    });
     throw errors.modelUnavailable(spec.slug, 'its weights could not be loaded', cause);
   }
 }

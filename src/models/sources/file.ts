@@ -117,7 +117,8 @@ export function createLocalSource(spec: FileSource, bundledDirectory: string): L
           );
         }
         files.push(now);
-        results.push({ as, status: file.sha256 !== undefined || isComparable ? 'ok' : 'unknown' });
+        const withoutChecksum = isComparable ? 'unchanged' : 'unknown';
+        results.push({ as, status: file.sha256 === undefined ? withoutChecksum : 'ok' });
       }
       return { files, results };
     },
