@@ -30,9 +30,10 @@ describe('an upstream', () => {
         ...listed({ id: 'llama3.2:1b', owned_by: 'library' }),
         '/api/version': { version: '0.9' },
         '/api/show': { capabilities: ['completion'], model_info: { 'llama.context_length': 131_072 } },
+        '/api/ps': { models: [{ name: 'llama3.2:1b', context_length: 16_384 }] },
       },
       'local/llama3.2-1b',
-      131_072,
+      16_384,
     ],
   ])('%s is recognised', async (kind, answers, slug, contextLength) => {
     const url = await serve(answers);
@@ -48,6 +49,21 @@ describe('an upstream', () => {
   ])('%s tells that its model takes images', async (kind, answers) => {
     const { entry, upstream } = await draftUpstreamModel(await serve(answers), {}, { fetch });
     expect([upstream?.kind, entry.capabilities]).toEqual([kind, { vision: true }]);
+  });
+
+  it.each([
+    ['its own setting', 'num_ctx                        8192\ntop_k 40', 8192, 0],
+    ["Ollama's default, which is said", undefined, 4096, 1],
+  ])('of an Ollama model that is not loaded has the context of %s', async (_what, parameters, contextLength, notes) => {
+    const url = await serve({
+      ...listed({ id: 'llama3.2:1b', owned_by: 'library' }),
+      '/api/version': { version: '0.17.4' },
+      '/api/show': { capabilities: ['completion'], model_info: { 'llama.context_length': 131_072 }, parameters },
+      '/api/ps': { models: [] },
+    });
+    const draft = await draftUpstreamModel(url, {}, { fetch });
+    expect(draft.entry.context_length).toBe(contextLength);
+    expect(draft.notes).toHaveLength(notes);
   });
 
   it('tei is recognised, with the length of its vectors', async () => {

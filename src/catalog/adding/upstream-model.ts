@@ -30,6 +30,7 @@ interface Facts {
   contextLength?: number | undefined;
   dimensions?: number | undefined;
   vision?: boolean | undefined;
+  notes?: readonly string[] | undefined;
 }
 
 type Json = Record<string, unknown>;
@@ -93,14 +94,27 @@ function teiFacts(info: Json): Facts {
   return { kind: 'tei', modality, contextLength: number(info.max_input_length) };
 }
 
-function ollamaFacts(shown: Json | undefined): Facts {
+/** Of Ollama, unless `num_ctx` of the model or OLLAMA_CONTEXT_LENGTH says otherwise. It cuts longer prompts without a word. */
+const OLLAMA_CONTEXT = 4096;
+
+function ollamaFacts(id: string, shown: Json | undefined, loaded: Json | undefined): Facts {
   const info = isJson(shown?.model_info) ? shown.model_info : {};
   const value = (ending: string) => number(Object.entries(info).find(([name]) => name.endsWith(ending))?.[1]);
+  const models: Json[] = Array.isArray(loaded?.models) ? loaded.models : [];
+  const running = number(models.find(({ name }) => name === id)?.context_length);
+  const configured = number(Number(/^num_ctx\s+(\d+)/m.exec(String(shown?.parameters))?.[1]));
+  const most = value('.context_length') ?? OLLAMA_CONTEXT;
+  const isAssumed = running === undefined && configured === undefined && most > OLLAMA_CONTEXT;
   const abilities = Array.isArray(shown?.capabilities) ? shown.capabilities : [];
   return {
     kind: 'ollama',
     modality: abilities.includes('embedding') ? 'embedding' : abilities.includes('completion') ? 'chat' : undefined,
-    contextLength: value('.context_length'),
+    contextLength: Math.min(most, running ?? configured ?? OLLAMA_CONTEXT),
+    notes: isAssumed
+      ? [
+          `Ollama runs it with a context of ${OLLAMA_CONTEXT} tokens unless it is told otherwise; if yours is larger, add it with --context-length`,
+        ]
+      : [],
     dimensions: value('.embedding_length'),
     vision: abilities.includes('vision'),
   };
@@ -117,7 +131,9 @@ async function factsOf(model: ListedModel, { probe }: Client): Promise<Facts> {
   if (model.owned_by === 'vllm' || model.max_model_len !== undefined) {
     return { kind: 'vllm', contextLength: model.max_model_len };
   }
-  if ((await probe('/api/version')) !== undefined) return ollamaFacts(await probe('/api/show', { model: model.id }));
+  if ((await probe('/api/version')) !== undefined) {
+    return ollamaFacts(model.id, await probe('/api/show', { model: model.id }), await probe('/api/ps'));
+  }
   const props = await probe('/props');
   if (model.owned_by === 'llamacpp' || props !== undefined) {
     const settings = isJson(props?.default_generation_settings) ? props.default_generation_settings : {};
@@ -201,5 +217,6 @@ export async function draftUpstreamModel(
       name: model.id,
       api_key_file: options.apiKeyFile,
     }),
+    notes: options.contextLength === undefined ? facts.notes : [],
   };
 }
