@@ -70,6 +70,7 @@ async function startLlamaServer(): Promise<{ address: string; process: ChildProc
     stdio: ['ignore', 'ignore', process.env.SHOW ? 'inherit' : 'ignore'],
   });
   process.on('exit', () => child.kill('SIGKILL'));
+  process.on('SIGTERM', () => process.exit(1));
   const address = `http://127.0.0.1:${port}`;
   while (!(await isHealthy(address))) {
     if (child.exitCode !== null) throw new Error(`${command} ended with ${child.exitCode}; set SHOW=1 to see why`);

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# On the machine with the GPU: unpacks gpu-pack.tar.xz into /tmp/baobab-gpu, builds the addon with the documented command, and llama-server in the same
+# On the machine with the GPU: unpacks node-pack.tar.xz and gpu-pack.tar.xz into /tmp/baobab-gpu, builds the addon with the documented command, and llama-server in the same
 # build tree, so that both use the same CUDA objects.
-#   bench/gpu/build.sh <folder with gpu-pack.tar.xz>
+#   bench/gpu/build.sh <folder with the packs>     packs that are not there were unpacked before
 set -euo pipefail
 place=${PLACE:-/tmp/baobab-gpu}
 mkdir -p "$place"
-tar xJf "$1/gpu-pack.tar.xz" -C "$place"
+for pack in "$1"/*-pack.tar.xz; do tar xJf "$pack" -C "$place"; done
 # The library calls npm only to start cmake-js.
 cat >"$place/bin/npm" <<'NPM'
 #!/usr/bin/env bash
