@@ -101,6 +101,7 @@ async function* run(
       usage.promptTokens = await countPrompt(request, call, estimatedPromptTokens);
     }
     call.upstream.learned.reportsCachedTokens = reader.chunks.cachedIsCounted;
+    call.upstream.prefixes?.observe(usage.cachedTokens);
     const { reason = 'stop', stopSequence } = reader.chunks;
     yield { type: 'end', reason, usage: { ...usage }, ...(stopSequence !== undefined && { stopSequence }) };
   } catch (error) {

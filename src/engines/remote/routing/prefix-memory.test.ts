@@ -19,6 +19,22 @@ describe('the prefix memory', () => {
     expect(memory.estimator('a', text(''))(0)).toBe(0);
   });
 
+  it('learns the size of a block from what the upstream reports', () => {
+    const memory = createPrefixMemory();
+    memory.remember('a', text('x'.repeat(4_000)));
+    const estimate = memory.estimator('a', text('x'.repeat(4_000)));
+    expect(estimate(640)).toBe(624);
+    memory.observe(0);
+    expect(estimate(640)).toBe(624);
+    // A CPU build.
+    memory.observe(512);
+    memory.observe(384);
+    expect(estimate(640)).toBe(512);
+    expect(estimate(100)).toBe(0);
+    memory.observe(48);
+    expect(estimate(640)).toBe(624);
+  });
+
   it('keeps accounts apart', () => {
     const memory = createPrefixMemory();
     memory.remember('a', text('x'.repeat(400)));

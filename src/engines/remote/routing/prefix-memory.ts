@@ -1,7 +1,8 @@
 import type { ChatRequest } from '../../engine.ts';
 
-/** vLLM's default size of a cache block. */
-const BLOCK_TOKENS = 16;
+/** vLLM's size of a cache block: 16 tokens on GPUs, 128 on CPUs. */
+const SMALLEST_BLOCK_TOKENS = 16;
+const LARGEST_BLOCK_TOKENS = 128;
 const PROMPTS_OF_ONE_ACCOUNT = 4;
 const MAX_CHARACTERS = 8 * 1024 * 1024;
 
@@ -16,6 +17,8 @@ export interface PrefixMemory {
   estimator(accountId: string, request: ChatRequest): CachedTokensEstimate;
   /** The upstream has read the prompt. */
   remember(accountId: string, request: ChatRequest): void;
+  /** The upstream has reported cached tokens: always whole blocks, which tells their size. */
+  observe(cachedTokens: number): void;
 }
 
 /** The text that the prompt is made of, in the order of common chat templates. */
@@ -23,6 +26,8 @@ function promptText({ prompt, tools }: ChatRequest): string {
   if ('text' in prompt) return prompt.text;
   return 'tokens' in prompt ? prompt.tokens.join() : JSON.stringify(tools ?? []) + JSON.stringify(prompt.messages);
 }
+
+const commonDivisor = (a: number, b: number): number => (b === 0 ? a : commonDivisor(b, a % b));
 
 function commonLength(a: string, b: string): number {
   const longest = Math.min(a.length, b.length);
@@ -35,6 +40,10 @@ export function createPrefixMemory(): PrefixMemory {
   /** The account that was used last is at the end. */
   const accounts = new Map<string, readonly string[]>();
   let characters = 0;
+  /** The greatest common divisor of the cached tokens reported so far. */
+  let reportedBlock = 0;
+  const blockTokens = (): number =>
+    reportedBlock === 0 ? SMALLEST_BLOCK_TOKENS : Math.min(reportedBlock, LARGEST_BLOCK_TOKENS);
 
   const sizeOf = (prompts: readonly string[]): number => prompts.reduce((sum, { length }) => sum + length, 0);
 
@@ -53,8 +62,12 @@ export function createPrefixMemory(): PrefixMemory {
         const share = text.length === 0 ? 0 : common / text.length;
         // The last token is always computed, and only whole blocks are cached.
         const tokens = Math.min(promptTokens - 1, promptTokens * share);
-        return Math.max(0, Math.floor(tokens / BLOCK_TOKENS) * BLOCK_TOKENS);
+        const block = blockTokens();
+        return Math.max(0, Math.floor(tokens / block) * block);
       };
+    },
+    observe(cachedTokens) {
+      reportedBlock = commonDivisor(reportedBlock, cachedTokens);
     },
     remember(accountId, request) {
       const text = promptText(request);
