@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { createServer, type IncomingMessage, request as send } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
@@ -15,8 +16,8 @@ export interface Exchange {
 export interface Recorder extends AsyncDisposable {
   /** Base address with /v1, to be used in place of the engine's. */
   readonly url: string;
-  /** Of all requests but health checks, in the order in which they ended. */
-  readonly exchanges: Exchange[];
+  /** Takes what was recorded since the last call, in the order in which it ended. Health checks are not recorded. */
+  take(): Promise<Exchange[]>;
 }
 
 /** Headers that the remote driver reads. */
@@ -39,12 +40,19 @@ function parsed(text: string): unknown {
 /** A server in front of an engine that passes everything on as it comes and remembers it. */
 export async function startRecorder(enginePort: number): Promise<Recorder> {
   const exchanges: Exchange[] = [];
+  /** Answers end a moment after their last byte has reached the client. */
+  const running = new Set<Promise<unknown>>();
   const server = createServer(async (message, response) => {
     const body = await readAll(message);
     const { method = '', url: path = '' } = message;
     const onward = send({ host: '127.0.0.1', port: enginePort, method, path, headers: message.headers });
     onward.on('error', () => response.destroy());
-    response.on('close', () => onward.destroy());
+    const closed = once(response, 'close');
+    running.add(closed);
+    void closed.then(() => {
+      running.delete(closed);
+      onward.destroy();
+    });
     onward.on('response', async (answer) => {
       response.writeHead(answer.statusCode ?? 502, answer.headers);
       const parts: Buffer[] = [];
@@ -72,7 +80,10 @@ export async function startRecorder(enginePort: number): Promise<Recorder> {
   const { port } = server.address() as AddressInfo;
   return {
     url: `http://127.0.0.1:${port}/v1`,
-    exchanges,
+    async take() {
+      await Promise.all(running);
+      return exchanges.splice(0);
+    },
     async [Symbol.asyncDispose]() {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));

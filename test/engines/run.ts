@@ -8,22 +8,16 @@ import { type Feature, type FeatureContext, NotSupported } from './features/feat
 import { removeRecordings, writeRecording } from './fixtures.ts';
 import type { EngineUnderTest, ServedModel } from './launch/engine.ts';
 import { engines } from './launch/engines.ts';
-import type { RunningProcess } from './launch/process.ts';
+import { freePort, type RunningProcess } from './launch/process.ts';
 import { startRecorder } from './recorder.ts';
 import { startTestService } from './service.ts';
 import { printTable, type Results } from './table.ts';
 
-const FIRST_PORT = 18_180;
 const { values, positionals } = parseArgs({ allowPositionals: true, options: { record: { type: 'boolean' } } });
 const say = (text: string): void => void process.stderr.write(`${text}\n`);
 
-async function checkModel(
-  engine: EngineUnderTest,
-  version: string,
-  model: ServedModel,
-  port: number,
-  results: Results,
-) {
+async function checkModel(engine: EngineUnderTest, version: string, model: ServedModel, results: Results) {
+  const port = await freePort();
   const engineAddress = `http://127.0.0.1:${port}`;
   let running: RunningProcess = model.start(port);
   try {
@@ -47,8 +41,10 @@ async function checkModel(
         return running;
       },
     });
-    for (const feature of allFeatures.filter(({ task }) => task === model.task)) {
-      recorder.exchanges.length = 0;
+    for (const feature of allFeatures.filter(
+      ({ task, needsTools }) => task === model.task && (model.tools !== 'only' || needsTools),
+    )) {
+      await recorder.take();
       const requests: Parameters<typeof writeRecording>[0]['requests'] = [];
       const result = await checkFeature(feature, context(requests));
       say(`  ${feature.name}: ${result}`);
@@ -61,7 +57,7 @@ async function checkModel(
         feature: feature.name,
         model: { task, kind: engine.kind, name, contextLength, dimensions, vision },
         requests,
-        exchanges: [...recorder.exchanges],
+        exchanges: await recorder.take(),
       });
     }
   } finally {
@@ -80,14 +76,13 @@ async function checkFeature(feature: Feature, context: FeatureContext): Promise<
 
 const columns = new Map<string, Results>();
 const absent: string[] = [];
-let port = FIRST_PORT;
 for (const engine of engines.filter(({ name }) => positionals.length === 0 || positionals.includes(name))) {
   say(engine.name);
   try {
     const { version, models } = await engine.prepare();
     const results: Results = new Map();
     if (values.record) removeRecordings(engine.name);
-    for (const model of models) await checkModel(engine, version, model, port++, results);
+    for (const model of models) await checkModel(engine, version, model, results);
     columns.set(`${engine.name} ${version}`, results);
   } catch (error) {
     const reason = (error as Error).message.trim();

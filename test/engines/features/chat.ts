@@ -8,7 +8,7 @@ export const chatFeatures: readonly Feature[] = [
   feature('chat, whole, usage', async ({ ask }) => {
     const answer = jsonOf(await ask(CHAT, chatBody()));
     must(answer.usage.prompt_tokens > 0, 'no prompt tokens');
-    must(answer.usage.completion_tokens > 0 && answer.usage.completion_tokens <= 24, 'wrong completion tokens');
+    must(answer.usage.completion_tokens > 0 && answer.usage.completion_tokens <= 16, 'wrong completion tokens');
     return undefined;
   }),
   feature('chat, streamed, usage', async ({ ask }) => {

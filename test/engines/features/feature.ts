@@ -17,6 +17,7 @@ export interface FeatureContext {
 export interface Feature {
   name: string;
   task: Task;
+  needsTools?: boolean;
   /** Throws if the engine does not do it. Returns a note for the table where more is to be said than "yes". */
   check(context: FeatureContext): Promise<string | undefined>;
 }
@@ -63,7 +64,7 @@ export const choiceOf = (answer: WireAnswer): WireChoice => {
 export const chatBody = (more: object = {}): object => ({
   model: MODEL,
   messages: [{ role: 'user', content: 'Name three colours.' }],
-  max_tokens: 24,
+  max_tokens: 16,
   temperature: 0,
   seed: 1,
   ...more,

@@ -13,6 +13,8 @@ export interface ServedModel {
   contextLength: number;
   dimensions?: number;
   vision?: boolean;
+  /** Whether its chat template knows tools. `only`: nothing but tools is tried with it. */
+  tools: 'yes' | 'no' | 'only';
   /** Real weights, whose answers mean something. */
   hasSense: boolean;
   /** Starts the engine on this port of 127.0.0.1 with this model. */

@@ -14,21 +14,32 @@ export const llamaServer: EngineUnderTest = {
   kind: 'llama-server',
   healthPath: '/health',
   async prepare() {
-    const { directory } = await weights('huggingfacetb/smollm2-135m-instruct');
-    const file = join(directory, 'model.gguf');
+    const [small, coder] = await Promise.all(
+      ['huggingfacetb/smollm2-135m-instruct', 'qwen/qwen2.5-coder-1.5b-instruct'].map(weights),
+    );
     const python = await virtualEnvironment(join(CACHE, 'llama'), 'python3', [['xllamacpp']]);
     const version = await runProgram(python, ['-c', 'import xllamacpp; print(xllamacpp.__version__)']);
-    const model = (task: Task, contextLength: number): ServedModel => ({
+    const model = (task: Task, directory = '', given: Partial<ServedModel> = {}): ServedModel => ({
       task,
       name: 'model',
-      contextLength,
+      contextLength: SLOT_CONTEXT,
+      tools: 'no',
       hasSense: task === 'chat',
       start: (port) =>
-        startProgram(python, [SCRIPT, file, `${port}`, task, `${CONTEXT}`], join(CACHE, `llama-${task}.log`)),
+        startProgram(
+          python,
+          [SCRIPT, join(directory, 'model.gguf'), `${port}`, task, `${CONTEXT}`],
+          join(CACHE, `llama-${task}.log`),
+        ),
+      ...given,
     });
     return {
       version: version.trim(),
-      models: [model('chat', SLOT_CONTEXT), { ...model('embedding', CONTEXT), dimensions: 576 }],
+      models: [
+        model('chat', small?.directory),
+        model('chat', coder?.directory, { tools: 'only' }),
+        model('embedding', small?.directory, { contextLength: CONTEXT, dimensions: 576 }),
+      ],
     };
   },
 };

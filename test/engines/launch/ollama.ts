@@ -2,11 +2,10 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { weights } from '../../models/weights.ts';
 import { CACHE, type EngineUnderTest, type ServedModel, type Task } from './engine.ts';
-import { runProgram, startProgram } from './process.ts';
+import { freePort, runProgram, startProgram } from './process.ts';
 
 /** Ollama's program is found by `BAOBAB_OLLAMA`, in the cache, or on the PATH. */
 const PROGRAM = process.env.BAOBAB_OLLAMA ?? [join(CACHE, 'ollama', 'ollama')].find(existsSync) ?? 'ollama';
-const MAKER_PORT = 18_179;
 const CONTEXT = 1_024;
 
 export const ollama: EngineUnderTest = {
@@ -30,10 +29,11 @@ export const ollama: EngineUnderTest = {
     const { directory } = await weights('huggingfacetb/smollm2-135m-instruct');
     const recipe = join(folder, 'Modelfile');
     writeFileSync(recipe, `FROM ${join(directory, 'model.gguf')}\n`);
-    const maker = serve(MAKER_PORT, 'ollama-make.log');
+    const port = await freePort();
+    const maker = serve(port, 'ollama-make.log');
     try {
-      await maker.ready(`http://127.0.0.1:${MAKER_PORT}/api/version`);
-      await runProgram(PROGRAM, ['create', 'smollm2', '-f', recipe], environment(MAKER_PORT));
+      await maker.ready(`http://127.0.0.1:${port}/api/version`);
+      await runProgram(PROGRAM, ['create', 'smollm2', '-f', recipe], environment(port));
     } finally {
       await maker.kill();
     }
@@ -42,6 +42,7 @@ export const ollama: EngineUnderTest = {
       name: 'smollm2',
       contextLength: CONTEXT,
       hasSense: task === 'chat',
+      tools: 'no',
       ...(dimensions === undefined ? {} : { dimensions }),
       start: (port) => serve(port, `ollama-${task}.log`),
     });

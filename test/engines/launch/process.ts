@@ -1,5 +1,7 @@
 import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
@@ -16,11 +18,27 @@ export interface RunningProcess {
   kill(): Promise<void>;
 }
 
+/** Process groups that must not outlive this process. */
+const groups = new Set<number>();
+process.once('exit', () => {
+  for (const pid of groups) process.kill(-pid, 'SIGKILL');
+});
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
+
 /** Runs a program to its end and returns what it printed. */
 export async function runProgram(program: string, args: readonly string[], env: object = {}): Promise<string> {
   const options = { env: { ...process.env, ...env }, maxBuffer: 64 * 1024 * 1024, timeout: FETCH_TIMEOUT_MS };
   const { stdout } = await execute(program, [...args], options);
   return stdout;
+}
+
+/** A port that is free now. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  return port;
 }
 
 export const hasProgram = (program: string): Promise<boolean> =>
@@ -39,6 +57,8 @@ export function startProgram(program: string, args: readonly string[], log: stri
     detached: true,
   });
   closeSync(output);
+  const { pid } = child;
+  if (pid !== undefined) groups.add(pid);
   const ended = new Promise<void>((resolve) => {
     child.once('exit', () => resolve());
     child.once('error', () => resolve());
@@ -46,6 +66,7 @@ export function startProgram(program: string, args: readonly string[], log: stri
   let hasEnded = false;
   void ended.then(() => {
     hasEnded = true;
+    if (pid !== undefined) groups.delete(pid);
   });
 
   return {
@@ -60,7 +81,7 @@ export function startProgram(program: string, args: readonly string[], log: stri
       throw new Error(`${program} did not start: ${readFileSync(log, 'utf8').slice(-LOG_TAIL)}`);
     },
     async kill() {
-      if (!hasEnded && child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
+      if (!hasEnded && pid !== undefined) process.kill(-pid, 'SIGKILL');
       await ended;
     },
   };

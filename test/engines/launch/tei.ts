@@ -17,9 +17,10 @@ export const tei: EngineUnderTest = {
       throw new Error('no text-embeddings-router: set BAOBAB_TEI to its path');
     });
     if (!existsSync(join(MODELS, 'tiny-rerank'))) throw new Error('no tiny models: try vllm first, which makes them');
-    const model = (given: Omit<ServedModel, 'start' | 'hasSense'>): ServedModel => ({
+    const model = (given: Omit<ServedModel, 'start' | 'hasSense' | 'tools'>): ServedModel => ({
       ...given,
       hasSense: false,
+      tools: 'no',
       start: (port) =>
         startProgram(
           PROGRAM,

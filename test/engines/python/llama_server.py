@@ -16,6 +16,9 @@ params.n_parallel = 2
 params.use_jinja = True
 params.endpoint_metrics = True
 params.warmup = False
+# Threads of ggml spin: one is faster than two on a busy machine.
+params.cpuparams.n_threads = 1
+params.cpuparams_batch.n_threads = 1
 if task != "chat":
     params.embedding = True
     params.n_parallel = 1
