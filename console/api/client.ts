@@ -46,6 +46,10 @@ export async function failureOf(response: Response): Promise<ApiFailure> {
   });
 }
 
+/** The key behind the session is gone, or its account is. */
+export const endsSession = ({ status, code }: ApiFailure): boolean =>
+  status === 401 || (status === 403 && (code === 'key_revoked' || code === 'account_suspended'));
+
 export interface Call {
   method?: 'GET' | 'POST' | 'DELETE';
   query?: Record<string, string | number | undefined>;
@@ -80,8 +84,9 @@ export async function send(path: string, { method = 'GET', query, body, form, si
     throw new ApiFailure(0, texts.errors.unreachable);
   }
   if (response.ok) return response;
-  if (response.status === 401 && !keepSession) signedOut();
-  throw await failureOf(response);
+  const failure = await failureOf(response);
+  if (!keepSession && endsSession(failure)) signedOut();
+  throw failure;
 }
 
 export async function call<T>(path: string, options: Call = {}): Promise<T> {

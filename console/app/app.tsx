@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
-import { ApiFailure, onSignedOut } from '../api/client.ts';
+import { ApiFailure, endsSession, onSignedOut } from '../api/client.ts';
 import { closeEvents, openEvents } from '../api/events.ts';
 import type { Session } from '../api/types.ts';
 import { Failure, Toasts } from '../components/feedback.tsx';
@@ -23,7 +23,7 @@ export function App() {
     currentSession()
       .then((session) => setState({ kind: 'signed-in', session }))
       .catch((error: unknown) => {
-        const refused = error instanceof ApiFailure && (error.status === 401 || error.status === 403);
+        const refused = error instanceof ApiFailure && endsSession(error);
         setState(refused ? { kind: 'signed-out', ended: false } : { kind: 'failed', error });
       });
   };

@@ -82,7 +82,13 @@ interface RailButtonProps {
 
 function RailButton({ icon, label, hint, onClick }: RailButtonProps) {
   return (
-    <button type="button" class="rail-link" aria-label={label} title={label} onClick={onClick}>
+    <button
+      type="button"
+      class="rail-link"
+      aria-label={hint ? `${label} ${hint}` : label}
+      title={label}
+      onClick={onClick}
+    >
       <Icon name={icon} />
       <span class="rail-label">{label}</span>
       {hint && <kbd>{hint}</kbd>}

@@ -104,14 +104,14 @@ export default function Engines() {
                 {
                   id: 'driver',
                   label: columns.driver,
-                  wide: true,
+                  extra: true,
                   sortBy: ({ driver }) => driver,
                   cell: ({ driver }) => driver,
                 },
                 {
                   id: 'weights',
                   label: columns.weights,
-                  wide: true,
+                  extra: true,
                   cell: ({ weights, upstreams }) =>
                     weights ? <WeightsState weights={weights} /> : texts.engines.upstreamsOf(upstreams.length),
                 },

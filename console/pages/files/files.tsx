@@ -71,7 +71,7 @@ export default function Files() {
     {
       id: 'id',
       label: columns.id,
-      wide: true,
+      extra: true,
       cell: ({ id }) => (
         <span class="copyable">
           <code class="muted">{id.slice(0, 14)}…</code>

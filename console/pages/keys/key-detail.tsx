@@ -25,7 +25,7 @@ export interface KeyDetailProps {
 
 export function KeyDetail({ keyRecord: key, spend, onClose, onRotated }: KeyDetailProps) {
   const admin = may(useSession(), 'admin');
-  const now = useNow();
+  const now = Math.max(useNow(), Date.now());
   const [limits, setLimits] = useState<Limits>(limitsOf(key));
   const [asking, setAsking] = useState<'revoke' | 'rotate'>();
   const [error, setError] = useState<ApiFailure>();

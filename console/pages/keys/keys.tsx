@@ -24,7 +24,8 @@ export default function Keys() {
   const accounts = useAccounts();
   const account = useAccountFilter();
   const spend = useMonthlySpend('key');
-  const now = useNow();
+  // A key that has just ended must not count as active for the rest of the minute.
+  const now = Math.max(useNow(), Date.now());
   const [show, setShow] = useParameter('show', 'active');
   const [find, setFind] = useParameter('find');
   const [created, setCreated] = useState<NewKey>();
@@ -62,7 +63,7 @@ export default function Keys() {
     {
       id: 'key',
       label: texts.keys.columns.key,
-      wide: true,
+      extra: true,
       cell: ({ prefix }) => <code class="muted">{prefix}…</code>,
     },
     ...(account === '*'
@@ -77,7 +78,7 @@ export default function Keys() {
         ]
       : []),
     { id: 'scopes', label: texts.keys.columns.scopes, wide: true, cell: (key) => <KeyRights keyRecord={key} /> },
-    { id: 'models', label: texts.keys.columns.models, wide: true, cell: (key) => <KeyModels keyRecord={key} /> },
+    { id: 'models', label: texts.keys.columns.models, extra: true, cell: (key) => <KeyModels keyRecord={key} /> },
     {
       id: 'spend',
       label: texts.keys.columns.spend,
@@ -104,7 +105,7 @@ export default function Keys() {
     {
       id: 'expires',
       label: texts.keys.columns.expires,
-      wide: true,
+      extra: true,
       sortBy: ({ expires_at }) => (expires_at === null ? Number.POSITIVE_INFINITY : Date.parse(expires_at)),
       cell: ({ expires_at: expires }) =>
         expires === null ? <span class="muted">{texts.common.never}</span> : date(expires, 'UTC'),

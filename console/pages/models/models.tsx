@@ -164,6 +164,7 @@ export default function Models() {
               id: 'input',
               label: columns.input,
               number: true,
+              wide: true,
               sortBy: (model) => model.pricing.prompt_per_million ?? 0,
               cell: price('prompt_per_million'),
             },
@@ -179,7 +180,7 @@ export default function Models() {
               id: 'minute',
               label: columns.minute,
               number: true,
-              wide: true,
+              extra: true,
               cell: ({ pricing }) => (pricing.audio_per_minute === null ? '–' : money(pricing.audio_per_minute)),
             },
             {

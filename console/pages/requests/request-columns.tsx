@@ -82,9 +82,9 @@ export function requestColumns(zone: string): Column<RequestEntry>[] {
       id: 'first',
       label: columns.first,
       number: true,
-      wide: true,
+      extra: true,
       cell: ({ first_token_ms: ms }) => (ms === null ? '–' : duration(ms)),
     },
-    { id: 'region', label: columns.region, wide: true, cell: ({ region }) => region ?? '–' },
+    { id: 'region', label: columns.region, extra: true, cell: ({ region }) => region ?? '–' },
   ];
 }

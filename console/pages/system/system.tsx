@@ -91,7 +91,7 @@ function Report({ report }: { report: SystemReport }) {
         </Card>
       </div>
       <section class="stack-tight">
-        <div class="spread">
+        <div class="spread row-wrap">
           <div>
             <h2>{system.configuration}</h2>
             <p class="small muted">{system.configurationHint}</p>
