@@ -4,7 +4,7 @@ import type { ModelEntry } from '../domain/model.ts';
 import type { WeightsStore } from '../models/store.ts';
 import type { CatalogService } from '../services/catalog.ts';
 import { snakeKeys } from '../validation/names.ts';
-import { formatBytes } from './progress.ts';
+import { formatBytes, sayWhenSlow } from './progress.ts';
 import { table } from './table.ts';
 
 export interface ModelListContext {
@@ -17,6 +17,7 @@ export interface ModelListContext {
   upstreamModels: readonly string[];
   json: boolean;
   print(text: string): void;
+  warn?: ((text: string) => void) | undefined;
 }
 
 /** Lists every model with the state of its weights and, if a server is running, of its engine. */
@@ -26,7 +27,7 @@ export async function listModels(context: ModelListContext): Promise<void> {
   const stored = models.flatMap(({ entry, version }) =>
     version.source === undefined ? [] : [{ slug: entry.slug, version: version.version, source: version.source }],
   );
-  await store.probe(stored);
+  await sayWhenSlow('checking which weights can be fetched', store.probe(stored), context.warn ?? (() => {}));
   const rows = models.map(({ entry, version }) => {
     const weights = stored.find(({ slug }) => slug === entry.slug);
     const state = weights === undefined ? undefined : store.state(weights);

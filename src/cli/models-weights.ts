@@ -1,7 +1,7 @@
 import type { StoredModel, VerifiedFile, WeightsStore } from '../models/store.ts';
 import { WeightsError } from '../models/weights-error.ts';
 import type { Clock } from '../ports/clock.ts';
-import { formatBytes, formatDuration, type ProgressView } from './progress.ts';
+import { formatBytes, formatDuration, type ProgressView, sayWhenSlow } from './progress.ts';
 
 /** The actions of `baobab models` that work on weights. */
 export interface WeightsCommandContext {
@@ -12,6 +12,7 @@ export interface WeightsCommandContext {
   progress: ProgressView;
   clock: Clock;
   print(text: string): void;
+  warn?: ((text: string) => void) | undefined;
   signal: AbortSignal;
 }
 
@@ -61,16 +62,17 @@ function verificationText(files: readonly VerifiedFile[]): string {
 
 /** Returns how many models have missing or changed files. Models that are not installed do not count. */
 export async function verifyWeights(context: WeightsCommandContext): Promise<number> {
-  const { store, models, named, print, signal } = context;
+  const { store, models, named, print, warn = () => {}, signal } = context;
   let failed = 0;
   for (const model of models) {
-    const { status, reason } = store.state(model);
+    const { status, reason, bytesOnDisk } = store.state(model);
     if (status !== 'present') {
       if (named) print(`${labelOf(model)}: nothing to verify: ${reason ?? 'its weights are not here'}`);
       continue;
     }
     try {
-      const files = await store.verify(model, { signal });
+      const work = store.verify(model, { signal });
+      const files = await sayWhenSlow(`hashing ${formatBytes(bytesOnDisk)} of ${labelOf(model)}`, work, warn);
       if (files.some(({ status }) => status === 'missing' || status === 'mismatch')) failed += 1;
       print(`${labelOf(model)}: ${verificationText(files)}`);
     } catch (error) {

@@ -161,7 +161,7 @@ export const modelsCommand: Command = {
     const stop = new AbortController();
     process.once('SIGINT', () => stop.abort(new CommandFailed('interrupted; the next pull resumes here')));
     const progress = createProgressView(process.stderr, systemClock);
-    const common = { store, progress, clock: systemClock, print, signal: stop.signal };
+    const common = { store, progress, clock: systemClock, print, warn: context.warn, signal: stop.signal };
 
     if (action === 'list') {
       await mentionServerElsewhere(context);
@@ -173,6 +173,7 @@ export const modelsCommand: Command = {
         upstreamModels: allUpstreams(config).map(({ model }) => model),
         json: values.json === true,
         print,
+        warn: context.warn,
       });
     } else if (action === 'pull') {
       const models = choose(entries, names, starter);

@@ -1,5 +1,5 @@
-import { describe, expect, it } from 'vitest';
-import { createProgressView, formatBytes, formatDuration } from './progress.ts';
+import { describe, expect, it, vi } from 'vitest';
+import { createProgressView, formatBytes, formatDuration, sayWhenSlow } from './progress.ts';
 
 const HALF = {
   file: 'model.gguf',
@@ -59,4 +59,23 @@ describe('createProgressView', () => {
 it('writes sizes and durations for people', () => {
   expect([999, 1_500, 2_500_000, 3e9].map(formatBytes)).toEqual(['999 B', '1.5 kB', '2.5 MB', '3.00 GB']);
   expect([0.2, 61, 3_725].map(formatDuration)).toEqual(['1 s', '1 min 1 s', '1 h 2 min']);
+});
+
+describe('a slow step', () => {
+  it('says what it does after a second, and nothing when it is faster', async () => {
+    vi.useFakeTimers();
+    try {
+      const said: string[] = [];
+      const say = (text: string) => said.push(text);
+      expect(await sayWhenSlow('hashing', Promise.resolve(7), say)).toBe(7);
+      const { promise, resolve } = Promise.withResolvers<number>();
+      const slow = sayWhenSlow('checking', promise, say);
+      await vi.advanceTimersByTimeAsync(1_000);
+      expect(said).toEqual(['checking…']);
+      resolve(1);
+      await slow;
+    } finally {
+      vi.useRealTimers();
+    }
+  });
 });

@@ -48,6 +48,18 @@ export function createShareView(target: ProgressTarget, clock: Clock): ShareView
   };
 }
 
+const QUIET_MS = 1_000;
+
+/** Says what a command is doing when that takes longer than a second. */
+export async function sayWhenSlow<T>(text: string, work: Promise<T>, say: (text: string) => void): Promise<T> {
+  const timer = setTimeout(() => say(`${text}…`), QUIET_MS);
+  try {
+    return await work;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
 export function createProgressView(target: ProgressTarget, clock: Clock): ProgressView {
   const view = createShareView(target, clock);
   return {

@@ -81,6 +81,7 @@ export interface WeightsStore extends AsyncDisposable {
 }
 
 const STATE_MAX_AGE_MS = 5_000;
+const LOG_PROGRESS_EVERY_MS = 10_000;
 
 const explanation = (failure: WeightsError, model: StoredModel) => ({
   reason: failure.message,
@@ -141,6 +142,17 @@ export function createWeightsStore(dependencies: WeightsStoreDependencies): Weig
     return broken.length === 0;
   }
 
+  /** Large weights take minutes, and the log says how far they are. */
+  function pullLog({ slug, version }: StoredModel): (progress: PullProgress) => void {
+    let loggedAtMs = clock.now();
+    return ({ receivedBytes, totalBytes, secondsLeft }) => {
+      if (clock.now() - loggedAtMs < LOG_PROGRESS_EVERY_MS) return;
+      loggedAtMs = clock.now();
+      const left = secondsLeft === null ? {} : { secondsLeft: Math.ceil(secondsLeft) };
+      logger.info({ model: slug, version, receivedBytes, totalBytes, ...left }, 'pulling weights');
+    };
+  }
+
   async function runPull(model: StoredModel, report: (progress: PullProgress) => void): Promise<{ directory: string }> {
     const paths = pathsOf(model);
     const sources = remoteSources.of(model.source);
@@ -153,7 +165,12 @@ export function createWeightsStore(dependencies: WeightsStoreDependencies): Weig
         logger.info({ model: model.slug, version: model.version }, 'pulling weights');
         await sweepStaging(root, clock.now());
         const installed = await installedByHash(root);
-        const request = { model, paths, installed, signal: closing.signal, onProgress: report };
+        const log = pullLog(model);
+        const onProgress = (progress: PullProgress) => {
+          report(progress);
+          log(progress);
+        };
+        const request = { model, paths, installed, signal: closing.signal, onProgress };
         await pullFromFirst(sources, request, { clock, statFileSystem, logger });
         logger.info({ model: model.slug, version: model.version }, 'installed weights');
       }
