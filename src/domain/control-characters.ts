@@ -3,16 +3,12 @@
  * and invisible ones make two names look the same. Joiners stay: scripts and emoji need them.
  */
 const CONTROL =
-  /[\p{Cc}\u00ad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\u{e0000}-\u{e007f}]/u;
+  /[\p{Cc}\u00ad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb]/u;
 const ALL_CONTROLS = new RegExp(CONTROL, 'gu');
 
 export const hasControlCharacter = (text: string): boolean => CONTROL.test(text);
 
-const escaped = (character: string): string =>
-  Array.from({ length: character.length }, (_, at) => {
-    const code = character.charCodeAt(at).toString(16);
-    return `\\u${code.padStart(4, '0')}`;
-  }).join('');
+const escaped = (character: string): string => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
 
 /** For terminals and logs: control characters as JSON escapes. Line breaks stay. */
 export const printable = (text: string): string =>

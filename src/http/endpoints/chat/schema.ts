@@ -81,7 +81,7 @@ const ResponseFormat = Type.Union([
   }),
 ]);
 
-export const ChatCompletionRequest = Type.Object({
+const chatFields = {
   model: Type.String({ minLength: 1, description: 'Slug of a chat model, with an optional pin' }),
   messages: Type.Array(Message, { minItems: 1, description: 'The conversation so far' }),
   ...samplingFields,
@@ -110,7 +110,27 @@ export const ChatCompletionRequest = Type.Object({
   audio: optional(Type.Object({}), 'Not supported'),
   functions: optional(Type.Array(Type.Unknown()), "Not supported: use 'tools'"),
   web_search_options: optional(Type.Object({}), 'Not supported'),
-});
+};
+
+/** Rules between fields that the service checks, in the words of a schema. */
+const betweenFields = {
+  allOf: [
+    {
+      anyOf: [
+        { properties: { top_logprobs: { enum: [0, null] } } },
+        { required: ['logprobs'], properties: { logprobs: { const: true } } },
+      ],
+    },
+    {
+      anyOf: [
+        { properties: { tool_choice: { enum: ['none', 'auto', null] } } },
+        { required: ['tools'], properties: { tools: { type: 'array', minItems: 1 } } },
+      ],
+    },
+  ],
+};
+
+export const ChatCompletionRequest = Type.Object(chatFields, { documented: betweenFields });
 
 export type ChatCompletionBody = Static<typeof ChatCompletionRequest>;
 export type MessageBody = Static<typeof Message>;

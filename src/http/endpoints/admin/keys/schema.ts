@@ -6,7 +6,10 @@ import { OPTIONAL_BODY } from '../../../openapi.ts';
 import { CHANGES, CLOSED, limitFields, limitsFromWire, toUsd } from '../schema.ts';
 
 /** The rules that the service checks, in the words of a schema. */
-const plainText = { pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f\\u2028-\\u202e\\u2066-\\u2069]+$' };
+const plainText = {
+  pattern:
+    '^[^\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u115f\\u1160\\u180e\\u200b\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u206f\\u3164\\ufeff\\uffa0\\ufff9-\\ufffb]+$',
+};
 const addressRange = {
   anyOf: [
     { format: 'ipv4' },
