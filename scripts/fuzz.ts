@@ -1,0 +1,55 @@
+/**
+ * Fuzzes a server of its own with the OpenAPI document. Needs schemathesis 4: `pip install schemathesis`.
+ *
+ *   npm run fuzz [-- --examples 50] [-- --only '/v1/usage']
+ */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { startServer } from '../test/acceptance/start-server.ts';
+
+const { values } = parseArgs({
+  options: {
+    examples: { type: 'string', default: '50' },
+    /** A regular expression for paths. */
+    only: { type: 'string' },
+    schemathesis: { type: 'string', default: 'schemathesis' },
+  },
+});
+const FOLDER = join(import.meta.dirname, '../test/fuzz');
+
+/** Keys are rotated and revoked, in the end also the one that is used: the admin endpoints come last. */
+const PARTS =
+  values.only === undefined
+    ? [
+        ['--exclude-path-regex', '^/v1/admin'],
+        ['--include-path-regex', '^/v1/admin'],
+      ]
+    : [['--include-path-regex', values.only]];
+
+async function fuzz(address: string, key: string, filter: readonly string[]): Promise<number> {
+  const child = spawn(
+    values.schemathesis,
+    [
+      ...['--config-file', 'schemathesis.toml', 'run', `${address}/openapi.json`],
+      ...['-H', `Authorization: Bearer ${key}`],
+      ...['--phases', 'examples,coverage,fuzzing', '--max-examples', values.examples],
+      ...filter,
+    ],
+    // The configuration names its hooks relative to the working directory.
+    { stdio: 'inherit', cwd: FOLDER },
+  );
+  const failed = once(child, 'error').then(([error]) => {
+    throw new Error(`schemathesis cannot be started (pip install schemathesis): ${(error as Error).message}`);
+  });
+  const [code] = (await Promise.race([once(child, 'exit'), failed])) as [number | null];
+  return code ?? 1;
+}
+
+let worst = 0;
+for (const filter of PARTS) {
+  await using server = await startServer({ env: { BAOBAB_LOG_LEVEL: 'error' } });
+  worst = Math.max(worst, await fuzz(server.address, server.apiKey, filter));
+}
+process.exitCode = worst;
