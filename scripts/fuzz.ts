@@ -19,12 +19,13 @@ const { values } = parseArgs({
 });
 const FOLDER = join(import.meta.dirname, '../test/fuzz');
 
-/** Keys are rotated and revoked, in the end also the one that is used: the admin endpoints come last. */
+const KEY_PATHS = '^/v1/(admin|keys|sessions)';
+/** Keys are rotated and revoked, in the end also the one that is used: these endpoints come last. */
 const PARTS =
   values.only === undefined
     ? [
-        ['--exclude-path-regex', '^/v1/admin'],
-        ['--include-path-regex', '^/v1/admin'],
+        ['--exclude-path-regex', KEY_PATHS],
+        ['--include-path-regex', KEY_PATHS],
       ]
     : [['--include-path-regex', values.only]];
 

@@ -92,7 +92,7 @@ export const managedKeyRoutes: FastifyPluginAsyncTypebox<ManagedKeysDependencies
       },
       // All fields are optional, and so is the body.
       preValidation: async (request) => {
-        request.body ??= {};
+        if (request.body === undefined) request.body = {};
       },
     },
     async (request) => {

@@ -4,7 +4,7 @@ import { errors } from '../../../errors/errors.ts';
 import type { Clock } from '../../../ports/clock.ts';
 import type { AuthenticationService } from '../../../services/access/authentication.ts';
 import type { AuthenticationMethod, SessionsService } from '../../../services/access/sessions.ts';
-import { commonErrors } from '../../answer/error-schema.ts';
+import { commonErrors, ErrorResponse } from '../../answer/error-schema.ts';
 import { OPTIONAL_BODY } from '../../openapi.ts';
 import type { KeyBackoff } from '../../request/key-backoff.ts';
 import { principalOf } from '../../request/request-record.ts';
@@ -42,10 +42,10 @@ export const signInRoutes: FastifyPluginAsyncTypebox<SignInDependencies> = async
         tags,
         security: [{ key: [] }, {}],
         body: { ...SignIn, documented: { [OPTIONAL_BODY]: true } },
-        response: { 200: SessionShape, ...commonErrors },
+        response: { 200: SessionShape, ...commonErrors, 429: ErrorResponse },
       },
       preValidation: async (request) => {
-        request.body ??= {};
+        if (request.body === undefined) request.body = {};
       },
     },
     async (request, reply) => {
