@@ -1,4 +1,5 @@
 import type { ModelEntry, ModelVersion } from '../domain/model.ts';
+import { ApiError } from '../errors/api-error.ts';
 import { errors } from '../errors/errors.ts';
 import type { CallContext, ComputeDevice, EngineLease } from './engine.ts';
 import type { EngineRegistry, Model, ModelLease, ModelReport } from './registry.ts';
@@ -139,7 +140,8 @@ export function createFleet({ region, entries, upstreams, registry, weights, rem
       if (version.source === undefined) throw errors.modelNotServed(entry.slug, remedyOf(entry));
       if (!runsHere) throw errors.modelUnavailable(entry.slug, 'no upstream serves it at the moment');
       const lease = registry.acquire(model, context);
-      return lease instanceof Promise ? lease.then(here) : here(lease);
+      if (!(lease instanceof Promise)) return here(lease);
+      return elsewhere === undefined ? lease.then(here) : lease.then(here, (error) => notHereEither(entry.slug, error));
     },
     serving(entry, version) {
       const own = local(entry, version);
@@ -170,6 +172,12 @@ export function createFleet({ region, entries, upstreams, registry, weights, rem
       await Promise.all([...remotes.values()].map((model) => model[Symbol.asyncDispose]()));
     },
   };
+}
+
+/** An upstream may be back long before the weights can be fetched, so clients are told to try again soon. */
+function notHereEither(slug: string, error: unknown): never {
+  if (!(error instanceof ApiError) || error.code !== 'model_unavailable') throw error;
+  throw errors.modelUnavailable(slug, 'none of its upstreams is healthy', error);
 }
 
 function remoteReport(name: string, model: RemoteModel): FleetReport {
