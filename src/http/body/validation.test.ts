@@ -55,7 +55,7 @@ describe('messages', () => {
       { model: 'm', messages: [{ role: 'user', content: [{ type: 'smell' }] }] },
       'invalid_parameter',
       'messages[0].content[0].type',
-      /must be "text" or one of "image_url"/,
+      /must be "text" or "image_url" or "file"/,
     ],
     [
       'an unknown kind of format',
