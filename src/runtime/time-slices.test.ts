@@ -52,3 +52,33 @@ describe('work in time slices', () => {
     expect(counter.turns()).toBeGreaterThanOrEqual(2);
   });
 });
+
+describe('work in the background', () => {
+  /** Uses a quarter of a millisecond in every turn of the event loop, and counts the turns. */
+  function busyTurns() {
+    let turns = 0;
+    let next = setImmediate(function work() {
+      const until = performance.now() + 0.25;
+      while (performance.now() < until);
+      turns += 1;
+      next = setImmediate(work);
+    });
+    return {
+      turns: () => turns,
+      [Symbol.dispose]: () => clearImmediate(next),
+    };
+  }
+  const turnsOfOthers = async (background: boolean) => {
+    using others = busyTurns();
+    await Promise.all([1, 2].map(() => runInTimeSlices(busySteps(20), { background })));
+    return others.turns();
+  };
+
+  it('leaves the event loop to others for most of the time', async () => {
+    expect(await turnsOfOthers(true)).toBeGreaterThan(4 * (await turnsOfOthers(false)));
+  });
+
+  it('returns its result', async () => {
+    expect(await runInTimeSlices(busySteps(5), { background: true })).toBe('done');
+  });
+});

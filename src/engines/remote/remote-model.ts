@@ -75,6 +75,7 @@ export function createRemoteModel(options: RemoteModelOptions): RemoteModel {
     contextLength,
     members: () => pool.members(),
     logger,
+    clock,
     queue: options.queue ?? { places: 256, timeoutMs: 120_000 },
   });
   metrics.addQueue(modelName, router.waiting);

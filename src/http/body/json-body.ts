@@ -74,7 +74,7 @@ type Arrival = ReturnType<typeof createArrival>;
 
 /** Parses a large body in slices while it arrives, until the client disconnects. */
 async function parseArriving(arrival: Arrival, signal: AbortSignal): Promise<unknown> {
-  const slice = createTimeSlice({ signal });
+  const slice = createTimeSlice({ signal, background: true });
   const steps = parseSlices();
   let chunks: Buffer[] | undefined;
   let uncollectedBytes = 0;

@@ -35,7 +35,7 @@ export function parseSmallJson(text: string): unknown {
 /** Parses JSON that is in memory with the limits and errors of a body, without blocking the event loop for long. */
 export async function parseJsonBytes(bytes: Buffer): Promise<unknown> {
   if (bytes.length <= SMALL_BYTES) return parseSmallJson(bytes.toString('utf8'));
-  const slice = createTimeSlice();
+  const slice = createTimeSlice({ background: true });
   const steps = parseSlices();
   let chunks: readonly Buffer[] | undefined;
   let readTo = 0;

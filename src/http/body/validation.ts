@@ -36,7 +36,7 @@ function toApiError({ path, missing, unknown, expected }: Problem): ApiError {
 export const explainInvalid = (schema: TSchema, value: unknown): ApiError => toApiError(firstProblem(schema, value));
 
 async function refuseInvalid(schema: TSchema, value: unknown): Promise<void> {
-  const problem = await runInTimeSlices(findProblem(schema, value, isLarge));
+  const problem = await runInTimeSlices(findProblem(schema, value, isLarge), { background: true });
   if (problem !== undefined) throw toApiError(problem);
 }
 

@@ -1,11 +1,13 @@
 import type { ApiError } from '../../../errors/api-error.ts';
 import { cancellation } from '../../../errors/cancellation.ts';
 import { errors } from '../../../errors/errors.ts';
+import type { Clock } from '../../../ports/clock.ts';
 import type { Logger } from '../../../ports/logger.ts';
 import type { CallContext } from '../../engine.ts';
 import { createFairQueue } from '../../queue.ts';
 import { UpstreamFailure } from '../failure/failure.ts';
 import { chooseByPrefix } from './affinity.ts';
+import { createFairShares } from './fair-shares.ts';
 import { createRetryBudget } from './retry-budget.ts';
 import type { Upstream } from './upstream.ts';
 import { createUpstreamCall, type UpstreamCall } from './upstream-call.ts';
@@ -15,6 +17,7 @@ export interface RouterDependencies {
   contextLength: number;
   members(): readonly Upstream[];
   logger: Pick<Logger, 'warn'>;
+  clock: Clock;
   queue: { places: number; timeoutMs: number };
 }
 
@@ -66,13 +69,14 @@ const RETRIED = new Set<UpstreamFailure['kind']>(['busy', 'reset', 'broken', 'ti
 const BREAKER_FAILURES = new Set<UpstreamFailure['kind']>(['reset', 'broken', 'timeout']);
 
 export function createRouter(dependencies: RouterDependencies): Router {
-  const { slug, contextLength, members, logger, queue } = dependencies;
+  const { slug, contextLength, members, logger, clock, queue } = dependencies;
   const waiting = createFairQueue<UpstreamCall>({
     length: queue.places,
     timeoutMs: queue.timeoutMs,
     retryAfterSeconds: () => RETRY_AFTER_SECONDS,
   });
   const retries = createRetryBudget();
+  const shares = createFairShares(clock);
   // Where the search for the least loaded upstream starts, so that equally loaded ones take turns.
   let turn = 0;
 
@@ -97,6 +101,7 @@ export function createRouter(dependencies: RouterDependencies): Router {
   const begin = (upstream: Upstream, context: CallContext, history: RequestHistory): UpstreamCall => {
     const startedAt = performance.now();
     upstream.inFlight += 1;
+    shares.started(context.accountId);
     upstream.breaker.begin(context.accountId);
     return createUpstreamCall({
       upstream,
@@ -105,6 +110,7 @@ export function createRouter(dependencies: RouterDependencies): Router {
       contextLength,
       onRelease(failure) {
         upstream.inFlight -= 1;
+        shares.ended(context.accountId);
         recordOutcome(upstream, failure, context, history);
         const durationMs = performance.now() - startedAt;
         upstream.recorder.finished(failure?.kind ?? 'ok', durationMs / 1000);
@@ -141,7 +147,7 @@ export function createRouter(dependencies: RouterDependencies): Router {
     logger.warn({ model: slug, upstream: upstream.address, requestId, kind, detail }, 'a call to an upstream failed');
   };
 
-  /** Undefined: all candidates are full. */
+  /** Undefined: all candidates are full, or the account has more than its share of them. */
   const tryBegin = (
     context: CallContext,
     region: string | undefined,
@@ -149,14 +155,17 @@ export function createRouter(dependencies: RouterDependencies): Router {
   ): UpstreamCall | undefined => {
     const upstreams = members();
     const candidates: Upstream[] = [];
+    let capacity = 0;
     for (let i = 0; i < upstreams.length; i++) {
       const upstream = upstreams[(turn + i) % upstreams.length];
       if (upstream === undefined || history.tried.has(upstream)) continue;
       if (!upstream.available(context.accountId)) continue;
       if (region !== undefined && upstream.region !== region) continue;
       candidates.push(upstream);
+      capacity += upstream.settings.maxConcurrency;
     }
     if (candidates.length === 0) throw noneAvailable(region);
+    if (!shares.mayStart(context.accountId, capacity)) return undefined;
     const best = (history.prefix && chooseByPrefix(history.prefix, candidates)) || leastLoaded(candidates);
     if (best === undefined) return undefined;
     turn = (upstreams.indexOf(best) + 1) % upstreams.length;
