@@ -81,9 +81,9 @@ for (const engine of engines.filter(({ name }) => positionals.length === 0 || po
   try {
     const { version, models } = await engine.prepare();
     const results: Results = new Map();
+    columns.set(`${engine.name} ${version}`, results);
     if (values.record) removeRecordings(engine.name);
     for (const model of models) await checkModel(engine, version, model, results);
-    columns.set(`${engine.name} ${version}`, results);
   } catch (error) {
     const reason = (error as Error).message.trim();
     say(`  left out: ${reason}`);

@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 
 const execute = promisify(execFile);
 const FETCH_TIMEOUT_MS = 30 * 60_000;
-const START_TIMEOUT_MS = 5 * 60_000;
+const START_TIMEOUT_MS = 15 * 60_000;
 const LOG_TAIL = 1_500;
 
 export interface RunningProcess {
