@@ -56,6 +56,8 @@ describe.skipIf(ownRedisMissing !== undefined)('counters in Redis', () => {
       leaseMs: 15_000,
       now: Date.now,
       settleMs: 600,
+      // A busy machine is no outage.
+      timeoutMs: 20_000,
       ...options,
     });
     opened.push(counters);
@@ -275,6 +277,21 @@ describe.skipIf(ownRedisMissing !== undefined)('counters in Redis', () => {
         'Redis may remove counters when its memory is full (allkeys-lru). Set maxmemory-policy noeviction.',
       ]);
     });
+  });
+
+  it('are reached over TLS, with the certificate checked', async () => {
+    const port = await freePort();
+    const file = (name: string) => join(import.meta.dirname, '../fixtures/tls', name);
+    const pair = ['--tls-cert-file', file('first.crt'), '--tls-key-file', file('first.key')];
+    const secure = await startRedis(['--tls-port', `${port}`, ...pair, '--tls-auth-clients', 'no']);
+    try {
+      const url = `rediss://localhost:${port}`;
+      await expect(open('a', { url })).rejects.toThrow(/cannot be used: .*certificate/);
+      const a = await open('a', { url: `${url}?ca=${file('first.crt')}` });
+      expect(await tickets(a, [demand('a')])).toHaveLength(1);
+    } finally {
+      await secure.stop();
+    }
   });
 
   it('are found through a sentinel, also after a failover', async () => {

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { StoreUnavailableError } from '../../../ports/store-errors.ts';
 
 interface HostAndPort {
   host: string;
@@ -42,7 +43,7 @@ export function parseRedisAddress(text: string): RedisAddress | undefined {
     username: decoded(username),
     password: decoded(password),
     sentinelPassword: options.get('sentinel_password') ?? undefined,
-    tls: scheme === 'rediss' ? { ca: caPath === null ? undefined : readFileSync(caPath, 'utf8') } : undefined,
+    tls: scheme === 'rediss' ? { ca: caPath === null ? undefined : readAuthority(caPath) } : undefined,
   };
 }
 
@@ -51,8 +52,26 @@ function hostOf(text: string, defaultPort: number): HostAndPort | undefined {
   return host === undefined ? undefined : { host: host.replace(/^\[|\]$/g, ''), port: Number(port ?? defaultPort) };
 }
 
-const decoded = (text: string | undefined): string | undefined =>
-  text === undefined || text === '' ? undefined : decodeURIComponent(text);
+/** A password with a percent sign that stands for itself stays as it is. */
+function decoded(text: string | undefined): string | undefined {
+  if (text === undefined || text === '') return undefined;
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+function readAuthority(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (cause) {
+    const reason = (cause as NodeJS.ErrnoException).code ?? 'unknown error';
+    throw new StoreUnavailableError(`The certificate authority ${path} of counters cannot be read (${reason}).`, {
+      cause,
+    });
+  }
+}
 
 /** For messages: without user and password. */
 export const placeOf = ({ hosts, primary }: RedisAddress): string =>

@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import { createClient } from '@redis/client';
 import { StoreUnavailableError } from '../../../ports/store-errors.ts';
 import { placeOf, type RedisAddress } from './address.ts';
@@ -50,7 +51,14 @@ async function openClient(
 ): Promise<Client> {
   const socket = { host, port, connectTimeout: timeoutMs, reconnectStrategy: false as const, keepAlive: true };
   const client = createClient({
-    socket: tls ? { ...socket, ...(tls.ca !== undefined && { ca: tls.ca }), servername: host, tls: true } : socket,
+    socket: tls
+      ? {
+          ...socket,
+          ...(tls.ca !== undefined && { ca: tls.ca }),
+          ...(isIP(host) === 0 && { servername: host }),
+          tls: true,
+        }
+      : socket,
     ...(username !== undefined && { username }),
     ...(password !== undefined && { password }),
     ...(database !== undefined && { database }),
