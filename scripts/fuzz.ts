@@ -5,6 +5,8 @@
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtempDisposable } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { startServer } from '../test/acceptance/start-server.ts';
@@ -29,17 +31,23 @@ const PARTS =
       ]
     : [['--include-path-regex', values.only]];
 
+await using directory = await mkdtempDisposable(join(tmpdir(), 'baobab-fuzz-'));
+
 async function fuzz(address: string, key: string, filter: readonly string[]): Promise<number> {
   const child = spawn(
     values.schemathesis,
     [
-      ...['--config-file', 'schemathesis.toml', 'run', `${address}/openapi.json`],
+      ...['--config-file', join(FOLDER, 'schemathesis.toml'), 'run', `${address}/openapi.json`],
       ...['-H', `Authorization: Bearer ${key}`],
       ...['--phases', 'examples,coverage,fuzzing', '--max-examples', values.examples],
       ...filter,
     ],
-    // The configuration names its hooks relative to the working directory.
-    { stdio: 'inherit', cwd: FOLDER },
+    {
+      stdio: 'inherit',
+      // It keeps what it finds in its working directory.
+      cwd: directory.path,
+      env: { ...process.env, SCHEMATHESIS_HOOKS: join(FOLDER, 'known_refusals.py') },
+    },
   );
   const failed = once(child, 'error').then(([error]) => {
     throw new Error(`schemathesis cannot be started (pip install schemathesis): ${(error as Error).message}`);

@@ -108,11 +108,15 @@ function headersOf(status: string, route: Documented): HeaderName[] {
 const byType = (types: Readonly<Record<string, object>>) =>
   Object.fromEntries(Object.entries(types).map(([type, schema]) => [type, { schema }]));
 
+const EVENT_STREAM = 'text/event-stream';
+
 function answerOf(status: string, schema: object, route: Documented): object {
   const others = (status === '200' && route.config?.documented?.answers) || [];
   const { headers, description } = schema as { headers?: object; description?: string };
   const names = Object.fromEntries(headersOf(status, route).map((name) => [name, {}]));
-  const texts = Object.fromEntries(others.map((type) => [type, { type: 'string' }]));
+  const texts = Object.fromEntries(
+    others.map((type) => [type, type === EVENT_STREAM ? { description: 'Server-sent events' } : { type: 'string' }]),
+  );
   const answer =
     others.length === 0 ? schema : { description, content: byType({ 'application/json': schema, ...texts }) };
   return { ...answer, headers: { ...names, ...headers } };

@@ -12,6 +12,12 @@ KNOWN = [
     r"^A revoked key cannot be (changed|rotated)\.$",
     r"^A key cannot \w+ its own account\.",
     r"purpose",
+    r"^Only upstreams serve ",
+    r"^Cannot add it: ",
+    # An opaque text of an earlier answer.
+    r"^'after' must be the next_cursor of an earlier page\.$",
+    # Items of other servers are skipped, so that one schema is for items of any type.
+    r"'input\[\d+\]",
     # The clock and the order of two times.
     r"must be in the future",
     r"later than '?start",

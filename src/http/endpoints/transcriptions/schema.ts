@@ -4,7 +4,7 @@ import { patternInWords } from '../../../validation/expectation.ts';
 export const RESPONSE_FORMATS = ['json', 'text', 'srt', 'vtt', 'verbose_json'] as const;
 
 /** The JSON body; a multipart form has the same fields as text. */
-export const TranscriptionRequest = Type.Object({
+const requestFields = {
   model: Type.String({ minLength: 1, description: 'Slug of an audio model, with an optional pin' }),
   file_id: Type.Optional(Type.String({ minLength: 1, description: 'A file uploaded with purpose `transcription`' })),
   language: Type.Optional(
@@ -32,18 +32,23 @@ export const TranscriptionRequest = Type.Object({
     }),
   ),
   stream: Type.Optional(Type.Boolean({ description: 'Send the text as server-sent events while it is transcribed' })),
-});
+};
+
+export const TranscriptionRequest = Type.Object(requestFields, { documented: { required: ['model', 'file_id'] } });
 
 const { timestamp_granularities: granularities, ...fields } = TranscriptionRequest.properties;
 
 /** The form, for the document; it is validated as the JSON above. */
-export const TranscriptionFormFields = Type.Object({
-  file: Type.Optional(
-    Type.String({ format: 'binary', description: 'The audio, with a file name; either this or `file_id`' }),
-  ),
-  ...fields,
-  'timestamp_granularities[]': granularities,
-});
+export const TranscriptionFormFields = Type.Object(
+  {
+    file: Type.Optional(
+      Type.String({ format: 'binary', description: 'The audio, with a file name; either this or `file_id`' }),
+    ),
+    ...fields,
+    'timestamp_granularities[]': granularities,
+  },
+  { documented: { oneOf: [{ required: ['file'] }, { required: ['file_id'] }] } },
+);
 
 export type TranscriptionBody = Static<typeof TranscriptionRequest>;
 
