@@ -1,4 +1,5 @@
 import type { BatchRepository } from '../ports/batches.ts';
+import type { ConversationRepository } from '../ports/conversations.ts';
 import type { FileRepository } from '../ports/files.ts';
 import type { IdempotencyRepository } from '../ports/idempotency.ts';
 import type { JobTurns } from '../ports/job-turns.ts';
@@ -10,6 +11,7 @@ import type {
   RevisionRepository,
 } from '../ports/repositories.ts';
 import type { RequestLog } from '../ports/request-log.ts';
+import type { ResponseRepository } from '../ports/responses.ts';
 import type { SessionRepository } from '../ports/sessions.ts';
 import { StoreUnavailableError } from '../ports/store-errors.ts';
 import type { UsageReader } from '../ports/usage.ts';
@@ -38,6 +40,8 @@ export interface Store {
   readonly requests: RequestLog;
   /** Removes deleted rows from the files of the database too. Call it after content was erased. */
   purge(): Promise<void>;
+  readonly responses: ResponseRepository;
+  readonly conversations: ConversationRepository;
   /** Waits for what is running. */
   close(): Promise<void>;
 }

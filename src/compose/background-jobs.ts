@@ -11,6 +11,8 @@ import type { Idempotency } from '../services/idempotency.ts';
 import type { ProcessLeases } from '../services/process-leases.ts';
 import type { RequestRecorder } from '../services/requests/request-recorder.ts';
 import type { RequestRetention } from '../services/requests/request-retention.ts';
+import type { ResponsesService } from '../services/responses/responses.ts';
+import type { ResponseRunner } from '../services/responses/runner.ts';
 import type { IsMyTurn } from './job-turns.ts';
 
 /** Changes that another process makes to keys or models are seen after this time at most. */
@@ -27,6 +29,8 @@ export interface BackgroundJobsDependencies {
   leases: ProcessLeases;
   runner: BatchRunner;
   requests: { retention: Pick<RequestRetention, 'sweep'>; recorder: Pick<RequestRecorder, 'flush'> };
+  responses: Pick<ResponsesService, 'sweep'>;
+  responseRunner: ResponseRunner;
   fileRetention: FileRetentionSchedule;
   accountErasure: AccountErasure;
   /** See `compose/job-turns.ts`. */
@@ -53,6 +57,8 @@ export function createBackgroundJobs(dependencies: BackgroundJobsDependencies): 
     idempotency,
     leases,
     runner,
+    responses,
+    responseRunner,
     fileRetention,
     accountErasure,
     isMyTurn,
@@ -86,6 +92,10 @@ export function createBackgroundJobs(dependencies: BackgroundJobsDependencies): 
     while (await idempotency.sweep());
   }
 
+  async function sweepResponses(): Promise<void> {
+    while (await responses.sweep());
+  }
+
   return {
     async prepare() {
       await leases.takeOver();
@@ -100,7 +110,9 @@ export function createBackgroundJobs(dependencies: BackgroundJobsDependencies): 
       fileRetention.start();
       accountErasure.start();
       leases.start();
+      everyInTurn(SWEEP_MS, 'responses', sweepResponses, 'failed to remove expired responses');
       runner.start();
+      responseRunner.start();
     },
     stopTimers() {
       for (const timer of timers) clearInterval(timer);

@@ -3,13 +3,16 @@ import { createAudioReader } from '../audio/reader.ts';
 import type { ResolvedConfig } from '../config/load.ts';
 import type { Fleet } from '../engines/fleet.ts';
 import { createPlaces, type Places } from '../engines/places.ts';
+import { createResponseExecutor } from '../http/endpoints/responses/executor.ts';
 import { createLedgerMetrics } from '../metrics/ledger-metrics.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import type { Counters } from '../ports/counters.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { ProcessIdentity } from '../ports/process-identity.ts';
 import { systemClock as clock } from '../runtime/clock.ts';
+import { createKeyAuthority } from '../services/batches/key-authority.ts';
 import type { CatalogService } from '../services/catalog.ts';
+import type { ChatService } from '../services/chat.ts';
 import { createChat } from '../services/chat.ts';
 import { createEmbeddings } from '../services/embeddings.ts';
 import type { FilesService } from '../services/files/files.ts';
@@ -20,6 +23,9 @@ import { createLimits } from '../services/limits.ts';
 import { createMetering } from '../services/metering.ts';
 import type { LeaseHolder } from '../services/process-leases.ts';
 import { createRerank } from '../services/rerank.ts';
+import { type ConversationsService, createConversations } from '../services/responses/conversations.ts';
+import { createResponses, type ResponsesService } from '../services/responses/responses.ts';
+import { createResponseRunner, type ResponseRunner } from '../services/responses/runner.ts';
 import { createTranscriptions } from '../services/transcriptions/transcriptions.ts';
 import { createWindowedTranscription } from '../services/transcriptions/windowed-transcription.ts';
 
@@ -92,4 +98,40 @@ export function composeInference(options: InferenceOptions) {
       }),
     }),
   };
+}
+
+export interface ResponseParts {
+  responses: ResponsesService;
+  conversations: ConversationsService;
+  responseRunner: ResponseRunner;
+}
+
+/** Stored responses, conversations, and the work on background responses. */
+export function composeResponses(options: {
+  config: ResolvedConfig;
+  store: Store;
+  identity: ProcessIdentity;
+  chat: ChatService;
+  logger: Logger;
+}): ResponseParts {
+  const { config, store, identity, chat, logger } = options;
+  const settings = config.responses;
+  const conversations = createConversations({ conversations: store.conversations, settings, clock });
+  const responses = createResponses({
+    responses: store.responses,
+    conversations,
+    settings,
+    clock,
+    onChange: () => responseRunner.wake(),
+  });
+  const responseRunner = createResponseRunner({
+    responses: store.responses,
+    executor: createResponseExecutor({ chat, responses, conversations, clock }),
+    authority: createKeyAuthority({ keys: store.keys, accounts: store.accounts, clock }),
+    settings,
+    identity,
+    clock,
+    logger,
+  });
+  return { responses, conversations, responseRunner };
 }

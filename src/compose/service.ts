@@ -43,7 +43,7 @@ import { openCounters } from './counters.ts';
 import { composeEngines } from './engines.ts';
 import { composeFiles } from './files.ts';
 import { claimIdentity } from './identity.ts';
-import { composeInference } from './inference.ts';
+import { composeInference, composeResponses } from './inference.ts';
 import { createTurns } from './job-turns.ts';
 import { mixtureWarnings } from './mixtures.ts';
 import { checkNamedModels } from './named-models.ts';
@@ -156,6 +156,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     logger,
   });
 
+  const { responses, conversations, responseRunner } = composeResponses({ config, store, identity, chat, logger });
   const runner = createBatchRunner({
     batches: store.batches,
     fileRecords: store.files,
@@ -164,7 +165,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     blobs,
     keys: store.keys,
     accounts: store.accounts,
-    executor: createLineExecutor({ embeddings, rerank, chat, clock }),
+    executor: createLineExecutor({ embeddings, rerank, chat, responses, conversations, clock }),
     format: lineFormat,
     settings: config.batches,
     interactiveRequests: load.count,
@@ -190,6 +191,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     keys: store.keys,
     batches: store.batches,
     files: store.files,
+    responses: store.responses,
     retention,
     idempotency,
     requests: requests.retention,
@@ -205,12 +207,14 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     idempotency,
     leases: createProcessLeases({
       identity,
-      holders: { idempotency, batches: runner, files, admissions },
+      holders: { idempotency, batches: runner, responses: responseRunner, files, admissions },
       clock,
       logger,
     }),
     runner,
     requests,
+    responses,
+    responseRunner,
     fileRetention: schedule,
     accountErasure,
     isMyTurn,
@@ -250,6 +254,8 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     chat,
     transcriptions,
     files,
+    responses,
+    conversations,
     batches: createBatches({ batches: store.batches, files, settings: config.batches, clock, onChange: runner.wake }),
     usage: createUsage({ usage: store.usage, clock }),
     idempotency,
@@ -293,7 +299,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     async close() {
       await withdraw();
       const { drainTimeoutMs } = config.http;
-      await shutDown({ server, control, runner, inference, fleet, background, drainTimeoutMs, logger });
+      await shutDown({ server, control, runner, responseRunner, inference, fleet, background, drainTimeoutMs, logger });
       await weights[Symbol.asyncDispose]();
       await closeCounters();
       closeBlobs();

@@ -6,6 +6,7 @@ import type { Logger } from '../ports/logger.ts';
 import { systemClock as clock } from '../runtime/clock.ts';
 import type { BatchRunner } from '../services/batches/runner.ts';
 import type { InferenceService } from '../services/inference.ts';
+import type { ResponseRunner } from '../services/responses/runner.ts';
 import type { BackgroundJobs } from './background-jobs.ts';
 
 /** A request that does not end when it is aborted must not keep the server from stopping. */
@@ -17,6 +18,7 @@ export interface ShutdownDependencies {
   server: Awaited<ReturnType<typeof createServer>>;
   control: ControlServer;
   runner: BatchRunner;
+  responseRunner: ResponseRunner;
   inference: InferenceService;
   fleet: Fleet;
   background: BackgroundJobs;
@@ -26,7 +28,8 @@ export interface ShutdownDependencies {
 
 /** Stops taking requests, lets running ones end until the deadline and aborts the others. Everything that ran is billed afterwards. */
 export async function shutDown(dependencies: ShutdownDependencies): Promise<void> {
-  const { server, control, runner, inference, fleet, background, drainTimeoutMs, logger } = dependencies;
+  const { server, control, runner, responseRunner, inference, fleet, background, drainTimeoutMs, logger } =
+    dependencies;
   const deadlineAt = clock.now() + drainTimeoutMs;
   logger.info({ drainTimeoutMs, running: server.running.size }, 'stopping, waiting for running requests');
 
@@ -43,8 +46,8 @@ export async function shutDown(dependencies: ShutdownDependencies): Promise<void
     disconnect = setTimeout(() => server.server.closeAllConnections(), FINAL_ERROR_GRACE_MS);
   }, drainTimeoutMs);
   // Batches stop first, so that no line takes time from the requests that are left.
-  const batchesStopped = runner.stop(drainTimeoutMs);
-  await Promise.all([batchesStopped, server.close()]);
+  const workStopped = [runner.stop(drainTimeoutMs), responseRunner.stop(drainTimeoutMs)];
+  await Promise.all([...workStopped, server.close()]);
   clearTimeout(deadline);
   clearTimeout(disconnect);
   await control.close();

@@ -244,6 +244,16 @@ export const ConfigSchema = Type.Object(
       },
       'Idempotency keys',
     ),
+    responses: section(
+      {
+        retentionDays: count(30, 'Stored responses and conversations are deleted after this time', 1),
+        quotaResponses: count(100_000, 'Stored responses and conversations for each account; 0: no limit'),
+        quotaBytes: count(1_073_741_824, 'Their bytes for each account; 0: no limit'),
+        maxActivePerAccount: count(100, 'Background responses of an account that have not ended; 0: no limit'),
+        backgroundConcurrency: count(16, 'Most background responses that run at a time', 1),
+      },
+      'Stored responses',
+    ),
     audio: section(
       {
         maxInlineBytes: count(26_214_400, 'Largest audio file sent with the request itself', 1),

@@ -2,11 +2,12 @@ import { errors } from '../errors/errors.ts';
 import { fieldText } from '../errors/fields.ts';
 import type { Scope } from './scopes.ts';
 
-export const BATCH_ENDPOINTS = ['/v1/chat/completions', '/v1/embeddings', '/v1/rerank'] as const;
+export const BATCH_ENDPOINTS = ['/v1/chat/completions', '/v1/responses', '/v1/embeddings', '/v1/rerank'] as const;
 export type BatchEndpoint = (typeof BATCH_ENDPOINTS)[number];
 
 export const ENDPOINT_SCOPES: Readonly<Record<BatchEndpoint, Scope>> = {
   '/v1/chat/completions': 'chat',
+  '/v1/responses': 'chat',
   '/v1/embeddings': 'embeddings',
   '/v1/rerank': 'rerank',
 };

@@ -72,6 +72,20 @@ export const errors = {
     new ApiError('file_not_found', `There is no file '${shown(id)}'. It may have been deleted or have expired.`, {
       field,
     }),
+  responseNotFound: (id: string, field?: Field) =>
+    new ApiError(
+      'response_not_found',
+      `There is no response '${shown(id)}'. It was not stored, was deleted or has expired.`,
+      { field },
+    ),
+  conversationNotFound: (id: string) =>
+    new ApiError('conversation_not_found', `There is no conversation '${shown(id)}'. It was deleted or has expired.`, {
+      field: ['conversation'],
+    }),
+  itemNotFound: (id: string, field?: Field) =>
+    new ApiError('item_not_found', `There is no item '${shown(id)}'.`, { field }),
+  interruptedTooOften: () =>
+    new ApiError('internal_error', 'The response was interrupted too often by restarts of the service. Send it again.'),
   batchNotFound: (id: string) => new ApiError('batch_not_found', `There is no batch '${shown(id)}'.`),
   requestNotFound: (id: string) =>
     new ApiError('request_not_found', `There is no request '${shown(id)}', or it is too old to be listed.`),

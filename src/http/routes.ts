@@ -21,6 +21,8 @@ import type { LiveFeed } from '../services/live/live-feed.ts';
 import type { PerformanceService } from '../services/requests/performance.ts';
 import type { RequestsService } from '../services/requests/requests.ts';
 import type { RerankService } from '../services/rerank.ts';
+import type { ConversationsService } from '../services/responses/conversations.ts';
+import type { ResponsesService } from '../services/responses/responses.ts';
 import type { SystemService } from '../services/system.ts';
 import type { TranscriptionsService } from '../services/transcriptions/transcriptions.ts';
 import type { UsageService } from '../services/usage.ts';
@@ -34,6 +36,7 @@ import { batchRoutes } from './endpoints/batches/route.ts';
 import { chatRoutes } from './endpoints/chat/route.ts';
 import { completionRoutes } from './endpoints/completions/route.ts';
 import { consoleRoutes } from './endpoints/console/route.ts';
+import { conversationRoutes } from './endpoints/conversations/route.ts';
 import { embeddingRoutes } from './endpoints/embeddings/route.ts';
 import { eventRoutes } from './endpoints/events/route.ts';
 import { fileRoutes } from './endpoints/files/route.ts';
@@ -72,6 +75,8 @@ export interface RouteDependencies {
   chat: ChatService;
   files: FilesService;
   batches: BatchesService;
+  responses: ResponsesService;
+  conversations: ConversationsService;
   usage: UsageService;
   requestList: RequestsService;
   performance: PerformanceService;
@@ -129,7 +134,13 @@ export async function registerRoutes(server: FastifyInstance, dependencies: Rout
       await api.register(rerankRoutes, { rerank });
       await api.register(chatRoutes, { chat, clock });
       await api.register(completionRoutes, { chat, clock });
-      await api.register(responseRoutes, { chat, clock });
+      await api.register(responseRoutes, {
+        chat,
+        responses: dependencies.responses,
+        conversations: dependencies.conversations,
+        clock,
+      });
+      await api.register(conversationRoutes, { conversations: dependencies.conversations });
       await api.register(transcriptionRoutes, {
         transcriptions: dependencies.transcriptions,
         files: dependencies.files,

@@ -13,6 +13,8 @@ export interface ChatCommand {
   /** Number of independent answers. */
   choices: number;
   request: ChatRequest;
+  /** A longer answer than the model can give is lowered, not refused. */
+  lowersMaxTokens?: boolean | undefined;
   /** Images of the messages, in order. They are put into `request` when it is admitted. */
   images?: readonly PlacedReference[] | undefined;
 }
@@ -72,6 +74,14 @@ async function withImages(
   return { ...request, prompt: { messages } };
 }
 
+/** Programs ask for the longest answer of another model. What does not fit beside the prompt is left to the engine. */
+function lowerMaxTokens({ entry }: ResolvedModel, request: ChatRequest): ChatRequest {
+  const { contextLength, maxOutputTokens } = entry;
+  const maxTokens = Math.min(request.maxTokens ?? contextLength, maxOutputTokens ?? contextLength);
+  const fits = maxTokens + estimatePromptTokens(request) <= contextLength;
+  return { ...request, maxTokens: fits ? maxTokens : undefined };
+}
+
 function checkCapabilities({ entry }: ResolvedModel, { request, images = [] }: ChatCommand): void {
   const { capabilities, slug } = entry;
   const [image] = images;
@@ -119,13 +129,14 @@ export interface ChatDependencies {
 
 export function createChat({ inference, images }: ChatDependencies): ChatService {
   return {
-    async generate(call, command, sink) {
-      const model = inference.resolve(call, command.model, 'chat');
+    async generate(call, given, sink) {
+      const model = inference.resolve(call, given.model, 'chat');
+      const command = given.lowersMaxTokens ? { ...given, request: lowerMaxTokens(model, given.request) } : given;
       const { choices } = command;
       checkCapabilities(model, command);
       checkPromptSize(model.entry, command.request);
-      const { images: given = [] } = command;
-      const checked = given.length === 0 ? [] : await images.check(call.principal.account.id, given);
+      const { images: references = [] } = command;
+      const checked = references.length === 0 ? [] : await images.check(call.principal.account.id, references);
       return inference.run(call, { model, estimate: estimateOf(command, model, checked) }, async (session) => {
         const { engine, context, settle, elapsedMs } = session;
         const { chat } = engine;
@@ -185,9 +196,12 @@ export function createChat({ inference, images }: ChatDependencies): ChatService
     async countTokens(call, command) {
       const model = inference.resolve(call, command.model, 'chat');
       checkPromptSize(model.entry, command.request);
+      const { images: given = [] } = command;
+      const checked = given.length === 0 ? [] : await images.check(call.principal.account.id, given);
       return inference.run(call, { model, estimate: { tokens: 0, used: {} } }, async ({ engine, context }) => {
         if (engine.chat === undefined) throw errors.modelUnavailable(model.entry.slug, 'its engine cannot chat');
-        return (await engine.chat.countTokens?.(command.request, context)) ?? estimatePromptTokens(command.request);
+        const request = await withImages(command, checked);
+        return (await engine.chat.countTokens?.(request, context)) ?? estimateOf(command, model, checked).tokens;
       });
     },
   };

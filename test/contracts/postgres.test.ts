@@ -17,6 +17,7 @@ import { account, apiKey } from './key-fixtures.ts';
 import { ledgerContract, ledgerRow } from './ledger.ts';
 import { repositoriesContract } from './repositories.ts';
 import { requestLogContract } from './request-log.ts';
+import { responsesContract } from './responses.ts';
 import { sessionsContract } from './sessions.ts';
 
 if (postgresMissing !== undefined) console.warn(postgresMissing);
@@ -45,6 +46,7 @@ describe.skipIf(postgresMissing !== undefined)('postgres', () => {
   requestLogContract('postgres', open);
   filesContract('postgres', open);
   batchesContract('postgres', open);
+  responsesContract('postgres', open);
 
   it('lets several processes open a new database at once', async () => {
     const url = await server.createDatabase();

@@ -5,6 +5,7 @@ import { afterAll, beforeAll } from 'vitest';
 import { openStore } from '../../src/adapters/store.ts';
 import { batchesContract } from './batches.ts';
 import { filesContract } from './files.ts';
+import { responsesContract } from './responses.ts';
 
 let directory: string;
 beforeAll(async () => {
@@ -13,6 +14,7 @@ beforeAll(async () => {
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
 filesContract('sqlite', () => openStore({ kind: 'sqlite', path: join(directory, 'files.db') }));
+responsesContract('sqlite', () => openStore({ kind: 'sqlite', path: join(directory, 'responses.db') }));
 let stores = 0;
 batchesContract('sqlite', () => {
   stores += 1;

@@ -3,6 +3,13 @@ import { ApiError } from '../../errors/api-error.ts';
 import { errors } from '../../errors/errors.ts';
 import { nameFields } from './field-names.ts';
 
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Writes the errors of a route whose API has a shape of its own. */
+    errorBody?: (error: ApiError, requestId: string) => object;
+  }
+}
+
 /** Fastify's own errors, by code. Any other error that is not an `ApiError` is a bug and becomes a plain 500. */
 function fromFramework(error: FastifyError, request: FastifyRequest): ApiError | undefined {
   switch (error.code) {
@@ -59,7 +66,10 @@ export function sendError(error: unknown, request: FastifyRequest, reply: Fastif
   if (answer.status === 409 || answer.code === 'budget_exceeded' || !answer.shouldRetry)
     reply.header('x-should-retry', 'false');
   if (answer.retryAfterSeconds !== undefined) reply.header('retry-after', answer.retryAfterSeconds);
-  return reply.status(answer.status).type('application/json; charset=utf-8').send(JSON.stringify(answer.toBody()));
+  const { errorBody } = request.record.config;
+  if (errorBody !== undefined) reply.header('request-id', request.id);
+  const body = errorBody?.(answer, request.id) ?? answer.toBody();
+  return reply.status(answer.status).type('application/json; charset=utf-8').send(JSON.stringify(body));
 }
 
 /** Also for a wrong method: the list of errors has no 405. */

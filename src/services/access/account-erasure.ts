@@ -5,11 +5,12 @@ import type { Clock } from '../../ports/clock.ts';
 import type { FileRepository } from '../../ports/files.ts';
 import type { Logger } from '../../ports/logger.ts';
 import type { AccountRepository, KeyRepository } from '../../ports/repositories.ts';
+import type { ResponseRepository } from '../../ports/responses.ts';
 import type { FileRetention } from '../files/file-retention.ts';
 import type { Idempotency } from '../idempotency.ts';
 import type { RequestRetention } from '../requests/request-retention.ts';
 
-/** Removes the content of deleted accounts: batches, files and stored answers. The ledger stays for billing. */
+/** Removes the content of deleted accounts: batches, files, responses and stored answers. The ledger stays for billing. */
 export interface AccountErasure {
   /** Looks for deleted accounts now and at intervals, in the background. */
   start(): void;
@@ -24,6 +25,7 @@ export interface AccountErasureDependencies {
   keys: KeyRepository;
   batches: BatchRepository;
   files: FileRepository;
+  responses: Pick<ResponseRepository, 'deleteOfAccount'>;
   retention: Pick<FileRetention, 'removeDiscarded'>;
   idempotency: Pick<Idempotency, 'eraseAccount'>;
   requests: Pick<RequestRetention, 'eraseAccount'>;
@@ -44,8 +46,8 @@ const SETTLE_MS = 3_600_000;
 const PAGE = 100;
 
 export function createAccountErasure(dependencies: AccountErasureDependencies): AccountErasure {
-  const { accounts, keys, batches, files, retention, idempotency, requests, purge, onCancel, clock, logger } =
-    dependencies;
+  const { accounts, keys, batches, files, responses, retention, idempotency, requests, purge, onCancel } = dependencies;
+  const { clock, logger } = dependencies;
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> | undefined;
   let lookAgain = false;
@@ -83,15 +85,26 @@ export function createAccountErasure(dependencies: AccountErasureDependencies): 
     return found;
   }
 
+  async function eraseResponses(accountId: string): Promise<number> {
+    let found = 0;
+    while (!stopped) {
+      const page = await responses.deleteOfAccount(accountId, PAGE);
+      found += page;
+      if (page === 0) break;
+    }
+    return found;
+  }
+
   async function erase(account: Account): Promise<number> {
     await revokeKeys(account);
     const found = {
       batches: await eraseBatches(account.id),
       files: await eraseFiles(account.id),
+      responses: await eraseResponses(account.id),
       answers: await idempotency.eraseAccount(account.id),
       requests: await requests.eraseAccount(account.id),
     };
-    const total = found.batches + found.files + found.answers + found.requests;
+    const total = found.batches + found.files + found.responses + found.answers + found.requests;
     if (total > 0) logger.info({ account: account.id, ...found }, 'erasing the content of a deleted account');
     else if (clock.now() - (account.deletedAt ?? 0) >= SETTLE_MS) {
       await accounts.update(account.id, { erasedAt: clock.now() });

@@ -250,6 +250,32 @@ describe('POST /v1/responses', () => {
     });
   });
 
+  it('leaves out the oldest turns that do not fit, if it may', async () => {
+    const tooLong = answerJson(400, {
+      error: { message: "This model's maximum context length is 5 tokens.", code: 400 },
+    });
+    const turn = (text: string) => [
+      { role: 'user' as const, content: text },
+      { role: 'assistant' as const, content: 'Yes.' },
+    ];
+    const input = [...turn('One'), ...turn('Two'), { role: 'user' as const, content: 'Three' }];
+    bed.chat.script.push(tooLong, answering({ text: 'Fits.' }));
+    const response = await openai.responses.create({ model: CHAT, instructions: 'Rules.', truncation: 'auto', input });
+    expect(response.output_text).toBe('Fits.');
+    expect(sent(1).messages).toEqual([
+      { role: 'system', content: 'Rules.' },
+      ...turn('Two'),
+      { role: 'user', content: 'Three' },
+    ]);
+    bed.chat.script.push(tooLong);
+    await expect(openai.responses.create({ model: CHAT, input })).rejects.toMatchObject({ status: 422 });
+  });
+
+  it('answers the model list of Codex', async () => {
+    expect(await (await bed.fetch('/v1/models?client_version=0.166.0')).json()).toMatchObject({ models: [] });
+    expect(await (await bed.fetch('/v1/models')).json()).not.toHaveProperty('models');
+  });
+
   it('names the field that is wrong as the client knows it', async () => {
     const param = async (body: object) => {
       const answer = await bed.post('/v1/responses', { model: CHAT, ...body });

@@ -1,5 +1,6 @@
 import { sqlAccounts } from './accounts.ts';
 import { sqlBatches } from './batches.ts';
+import { sqlConversations } from './conversations.ts';
 import type { SqlDatabase } from './database.ts';
 import { sqlFiles } from './files.ts';
 import { sqlIdempotency } from './idempotency.ts';
@@ -8,6 +9,7 @@ import { sqlKeys } from './keys.ts';
 import { sqlLedger } from './ledger.ts';
 import { sqlModelLifecycles } from './model-lifecycles.ts';
 import { sqlRequestLog } from './request-log.ts';
+import { sqlResponses } from './responses.ts';
 import { sqlRevisions } from './revisions.ts';
 import { sqlSessions } from './sessions.ts';
 import { sqlUsage } from './usage.ts';
@@ -26,4 +28,6 @@ export const createSqlRepositories = (database: SqlDatabase) => ({
   sessions: sqlSessions(database),
   requests: sqlRequestLog(database),
   jobTurns: sqlJobTurns(database),
+  responses: sqlResponses(database),
+  conversations: sqlConversations(database),
 });

@@ -205,6 +205,46 @@ export interface RequestLogTable {
   attempts: string | null;
 }
 
+export interface ResponsesTable {
+  id: string;
+  account_id: string;
+  key_id: string;
+  previous_id: string | null;
+  conversation_id: string | null;
+  status: string;
+  /** 0 or 1. */
+  background: number;
+  created_at_ms: number;
+  expires_at_ms: number;
+  input: string;
+  content: string;
+  /** Of input, content and request. */
+  bytes: number;
+  /** Null: it has ended. */
+  request: string | null;
+  attempts: number;
+  owner_id: string | null;
+  /** A response that has not ended can be claimed from this time on. */
+  lease_until_ms: number;
+}
+
+export interface ConversationsTable {
+  id: string;
+  account_id: string;
+  metadata: string;
+  created_at_ms: number;
+  expires_at_ms: number;
+  /** Of its items. */
+  bytes: number;
+}
+
+export interface ConversationItemsTable {
+  conversation_id: string;
+  id: string;
+  position: number;
+  content: string;
+}
+
 export interface Tables {
   accounts: AccountsTable;
   api_keys: ApiKeysTable;
@@ -219,6 +259,9 @@ export interface Tables {
   batches: BatchesTable;
   batch_lines: BatchLinesTable;
   job_turns: JobTurnsTable;
+  responses: ResponsesTable;
+  conversations: ConversationsTable;
+  conversation_items: ConversationItemsTable;
   sessions: SessionsTable;
   request_log: RequestLogTable;
 }

@@ -57,12 +57,11 @@ const runsTemplates = (kind: UpstreamKind): boolean => kind === 'vllm' || kind =
 
 function thinkingFields({ reasoningEffort }: ChatRequest, kind: UpstreamKind): object {
   if (reasoningEffort === undefined) return {};
-  return {
-    reasoning_effort: reasoningEffort,
-    ...(runsTemplates(kind) &&
-      kind !== 'baobab' &&
-      reasoningEffort === 'none' && { chat_template_kwargs: { enable_thinking: false } }),
-  };
+  if (kind === 'openai' || kind === 'baobab') return { reasoning_effort: reasoningEffort };
+  if (reasoningEffort === 'none') return { chat_template_kwargs: { enable_thinking: false } };
+  // Other servers refuse the levels that they do not know.
+  const levels = { minimal: 'low', xhigh: 'high', max: 'high' } as Record<string, string>;
+  return { reasoning_effort: levels[reasoningEffort] ?? reasoningEffort };
 }
 
 export function wireMessage(message: ChatMessage, kind: UpstreamKind): Record<string, unknown> {

@@ -9,6 +9,8 @@ import type { ChatService } from '../../../services/chat.ts';
 import type { EmbeddingsService } from '../../../services/embeddings.ts';
 import type { InferenceCall } from '../../../services/inference.ts';
 import type { RerankService } from '../../../services/rerank.ts';
+import type { ConversationsService } from '../../../services/responses/conversations.ts';
+import type { ResponsesService } from '../../../services/responses/responses.ts';
 import { nameFields } from '../../answer/field-names.ts';
 import { createBodyCheck } from '../../body/validation.ts';
 import { answerHead, collectChoices } from '../../generation/answer.ts';
@@ -21,6 +23,9 @@ import { embeddingFieldNames } from '../embeddings/request.ts';
 import { EmbeddingRequest } from '../embeddings/schema.ts';
 import { answerRerank } from '../rerank/answer.ts';
 import { RerankRequest } from '../rerank/schema.ts';
+import { answerBatchLine } from '../responses/executor.ts';
+import { RESPONSE_FIELDS } from '../responses/request.ts';
+import { CreateResponse } from '../responses/schema.ts';
 
 type Endpoint = (call: InferenceCall, body: unknown) => Promise<Uint8Array>;
 
@@ -47,17 +52,23 @@ export interface LineExecutorDependencies {
   embeddings: EmbeddingsService;
   rerank: RerankService;
   chat: ChatService;
+  responses: ResponsesService;
+  conversations: ConversationsService;
   clock: Clock;
 }
 
 /** Runs the lines of batches. Each gets the same bytes as the body of the same request over HTTP. */
-export function createLineExecutor({ embeddings, rerank, chat, clock }: LineExecutorDependencies): LineExecutor {
+export function createLineExecutor(dependencies: LineExecutorDependencies): LineExecutor {
+  const { embeddings, rerank, chat, clock } = dependencies;
   const endpoints: Record<BatchEndpoint, Endpoint> = {
     '/v1/embeddings': endpoint(EmbeddingRequest, embeddingFieldNames, async (call, body) =>
       Buffer.from(await (await answerEmbeddings(embeddings, call, body)).answer),
     ),
     '/v1/rerank': endpoint(RerankRequest, undefined, async (call, body) =>
       json(await answerRerank(rerank, call, body)),
+    ),
+    '/v1/responses': endpoint(CreateResponse, RESPONSE_FIELDS, async (call, body) =>
+      json(await answerBatchLine(dependencies, call, body)),
     ),
     '/v1/chat/completions': endpoint(ChatCompletionRequest, generationFieldNames, async (call, body) => {
       if (body.stream) throw errors.invalidParameter('stream', "'stream' cannot be true in a batch.");

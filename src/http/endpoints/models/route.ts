@@ -21,7 +21,12 @@ export const modelRoutes: FastifyPluginAsyncTypebox<{ catalog: CatalogService }>
       const { key, account } = principalOf(request);
       const models = catalog.list({ ...request.query, allowedModels: key.allowedModels }, account);
       const forOperators = key.scopes.includes('admin');
-      return { object: 'list' as const, data: models.map((model) => toWire(model, { forOperators })) };
+      return {
+        object: 'list' as const,
+        data: models.map((model) => toWire(model, { forOperators })),
+        // Codex wants this list and cannot read ours. Without entries it takes its defaults.
+        ...(request.query.client_version !== undefined && { models: [] }),
+      };
     },
   );
 

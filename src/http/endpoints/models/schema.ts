@@ -63,13 +63,18 @@ export const Model = Type.Object({
   aliases: Type.Array(Type.String(), { description: 'Other names under which requests may ask for this model' }),
 });
 
-export const ModelList = Type.Object({ object: Type.Literal('list'), data: Type.Array(Model) });
+export const ModelList = Type.Object({
+  object: Type.Literal('list'),
+  data: Type.Array(Model),
+  models: Type.Optional(Type.Array(Type.Unknown(), { description: 'Always empty, and only for Codex' })),
+});
 
 export const ModelQuery = Type.Object({
   modality: Type.Optional(Type.Enum([...MODALITIES], { description: 'Only models of this modality' })),
   region: Type.Optional(Type.String({ description: 'Only models that are served in this region' })),
   provider: Type.Optional(Type.String({ description: 'Only slugs that begin with this' })),
   status: Type.Optional(Type.Enum([...STATUSES], { description: 'Only models in this state' })),
+  client_version: Type.Optional(Type.String({ description: 'Sent by Codex' })),
 });
 
 const wireDevice = ({ backend, names, gpuLayers, layers, videoBytes }: NonNullable<Serving['device']>) => ({

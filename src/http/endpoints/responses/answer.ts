@@ -100,7 +100,10 @@ export interface ResponseWriter {
   take(event: ChatEvent): StreamEvent[];
   /** Ends the items, not the response: it is stored before its last event is sent. */
   closeItems(): StreamEvent[];
-  complete(usage: TokenUsage, now: number): StreamEvent[];
+  /** Fills in how it ended. */
+  complete(usage: TokenUsage, now: number): void;
+  /** The last event of a response that is complete. */
+  ending(): StreamEvent[];
   fail(error: ApiError): StreamEvent[];
 }
 
@@ -152,8 +155,8 @@ export function createResponseWriter(
       response.incomplete_details = isCut ? { reason: 'max_output_tokens' } : null;
       response.completed_at = isCut ? null : Math.floor(now / 1000);
       response.usage = usageToWire(usage, reasoningTokens(usage.completionTokens));
-      return numbered([whole(isCut ? 'response.incomplete' : 'response.completed')]);
     },
+    ending: () => numbered([whole(isCut ? 'response.incomplete' : 'response.completed')]),
     fail(error) {
       items.end('incomplete');
       response.output = items.output;

@@ -1,6 +1,7 @@
-import type { ChatMessage, ToolCall } from '../../../engines/engine.ts';
+import type { ToolCall } from '../../../engines/engine.ts';
 import { errors } from '../../../errors/errors.ts';
-import { contentText } from './content.ts';
+import type { DraftMessage } from '../../generation/draft-messages.ts';
+import { contentOf } from './content.ts';
 import { openReasoning } from './reasoning.ts';
 import type { InputItemBody } from './schema.ts';
 import { customArguments } from './tools.ts';
@@ -13,7 +14,7 @@ interface Turn {
   toolCalls?: ToolCall[];
 }
 
-const isTurn = (message: ChatMessage | Turn | undefined): message is Turn => message?.role === 'assistant';
+const isTurn = (message: DraftMessage | Turn | undefined): message is Turn => message?.role === 'assistant';
 
 function required(item: InputItemBody, field: 'call_id' | 'name', path: string): string {
   const value = item[field];
@@ -21,9 +22,12 @@ function required(item: InputItemBody, field: 'call_id' | 'name', path: string):
   return value;
 }
 
-/** Items as the messages of a chat. Items of hosted tools are skipped: no tool of that kind runs here. */
-export function messagesOf(items: readonly InputItemBody[], param = 'input'): ChatMessage[] {
-  const messages: (ChatMessage | Turn)[] = [];
+/**
+ * Items as the messages of a chat. Items of hosted tools are skipped: no tool of that kind runs here. `before`: how many of them are
+ * not from this request.
+ */
+export function messagesOf(items: readonly InputItemBody[], before = 0): DraftMessage[] {
+  const messages: (DraftMessage | Turn)[] = [];
   const turn = (): Turn => {
     const last = messages.at(-1);
     if (isTurn(last)) return last;
@@ -39,16 +43,17 @@ export function messagesOf(items: readonly InputItemBody[], param = 'input'): Ch
   };
 
   for (const [index, item] of items.entries()) {
-    const path = `${param}[${index}]`;
+    const path = `input[${index - before}]`;
     switch (item.type ?? 'message') {
       case 'message': {
         if (!item.role) throw errors.missingParameter(`${path}.role`);
         if (item.content === null || item.content === undefined) throw errors.missingParameter(`${path}.content`);
-        const content = contentText(item.content, `${path}.content`);
+        const { text: content, images } = contentOf(item.content, `${path}.content`);
         if (item.role === 'assistant') {
           const owner = turn();
           owner.content = owner.content === '' ? content : `${owner.content}\n\n${content}`;
-        } else messages.push({ role: item.role === 'user' ? 'user' : 'system', content });
+        } else if (item.role === 'user') messages.push({ role: 'user', content, references: images });
+        else messages.push({ role: 'system', content });
         break;
       }
       case 'reasoning': {
@@ -63,13 +68,16 @@ export function messagesOf(items: readonly InputItemBody[], param = 'input'): Ch
         call(item, customArguments(item.input ?? ''), path);
         break;
       case 'function_call_output':
-      case 'custom_tool_call_output':
+      case 'custom_tool_call_output': {
+        const { text, images } = contentOf(item.output, `${path}.output`);
         messages.push({
           role: 'tool',
           toolCallId: required(item, 'call_id', path),
-          content: contentText(item.output, `${path}.output`),
+          content: text,
+          references: images,
         });
         break;
+      }
       case 'item_reference':
         throw errors.invalidParameter(`${path}.id`, `There is no stored item '${(item.id ?? '').slice(0, 100)}'.`);
       default:

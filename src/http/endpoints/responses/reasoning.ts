@@ -1,4 +1,4 @@
-import { contentText } from './content.ts';
+import { contentOf } from './content.ts';
 import type { InputItemBody } from './schema.ts';
 
 /**
@@ -11,7 +11,7 @@ export const sealReasoning = (text: string): string => `${PREFIX}${Buffer.from(t
 
 /** The text of a reasoning item that a client sent back; empty if it came from another server. */
 export function openReasoning(item: InputItemBody, path: string): string {
-  const text = contentText(item.content, `${path}.content`);
+  const { text } = contentOf(item.content, `${path}.content`);
   if (text !== '') return text;
   const sealed = item.encrypted_content;
   return sealed?.startsWith(PREFIX) ? Buffer.from(sealed.slice(PREFIX.length), 'base64url').toString() : '';

@@ -1,10 +1,10 @@
 import { checkMetadata } from '../../../domain/batch.ts';
-import type { ChatMessage, ChatRequest, OutputFormat } from '../../../engines/engine.ts';
+import type { ChatRequest, OutputFormat } from '../../../engines/engine.ts';
 import { errors } from '../../../errors/errors.ts';
 import type { ChatCommand } from '../../../services/chat.ts';
 import type { FieldNames } from '../../answer/field-names.ts';
+import { type DraftMessage, finishMessages } from '../../generation/draft-messages.ts';
 import { refuseOversized } from '../../generation/request.ts';
-import { orderSystemMessages } from '../../generation/system-messages.ts';
 import { messagesOf } from './input.ts';
 import type { CreateResponseBody, InputItemBody } from './schema.ts';
 import { toolPlan } from './tools.ts';
@@ -12,6 +12,7 @@ import { toolPlan } from './tools.ts';
 export const RESPONSE_FIELDS: FieldNames = {
   maxTokens: 'max_output_tokens',
   messages: 'input',
+  previousResponseId: 'previous_response_id',
   'messages.*': 'input',
   toolChoice: 'tool_choice',
   format: 'text.format',
@@ -29,10 +30,10 @@ function formatOf(text: CreateResponseBody['text']): OutputFormat | undefined {
 }
 
 /** `before`: the items of the conversation so far. */
-export function responseMessages(body: CreateResponseBody, before: readonly InputItemBody[] = []): ChatMessage[] {
-  const instructions: ChatMessage[] = body.instructions ? [{ role: 'system', content: body.instructions }] : [];
+function responseMessages(body: CreateResponseBody, before: readonly InputItemBody[]) {
+  const instructions: DraftMessage[] = body.instructions ? [{ role: 'system', content: body.instructions }] : [];
   // One list: a call may be in one part and its output in the next.
-  return orderSystemMessages([...instructions, ...messagesOf([...before, ...inputItems(body)])]);
+  return finishMessages([...instructions, ...messagesOf([...before, ...inputItems(body)], before.length)]);
 }
 
 export const wantsLogprobs = ({ include, top_logprobs: top }: CreateResponseBody): boolean =>
@@ -50,8 +51,9 @@ export function responseCommand(body: CreateResponseBody, before: readonly Input
   }
   if (body.metadata) checkMetadata(body.metadata);
   const { custom, ...tools } = toolPlan(body);
+  const { messages, images } = responseMessages(body, before);
   const request: ChatRequest = {
-    prompt: { messages: responseMessages(body, before) },
+    prompt: { messages },
     ...tools,
     format: formatOf(body.text),
     maxTokens: body.max_output_tokens ?? undefined,
@@ -62,5 +64,5 @@ export function responseCommand(body: CreateResponseBody, before: readonly Input
     reasoningEffort: body.reasoning?.effort ?? undefined,
     logprobs: wantsLogprobs(body) ? { top: body.top_logprobs ?? 0 } : undefined,
   };
-  return { model: body.model, choices: 1, request, customTools: custom };
+  return { model: body.model, choices: 1, request, images, customTools: custom };
 }

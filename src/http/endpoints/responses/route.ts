@@ -1,52 +1,207 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
-import type { Clock } from '../../../ports/clock.ts';
-import { createId } from '../../../runtime/ids.ts';
-import type { ChatService } from '../../../services/chat.ts';
-import { inferenceErrors } from '../../answer/error-schema.ts';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { Type } from 'typebox';
+import { commonErrors, inferenceErrors } from '../../answer/error-schema.ts';
 import { streamedAnswer } from '../../answer/streamed-answer.ts';
-import { inferenceCall } from '../../request/inference-call.ts';
-import { eventText } from './answer.ts';
-import { RESPONSE_FIELDS } from './request.ts';
+import { callerOf, inferenceCall } from '../../request/inference-call.ts';
+import { disconnectSignal, principalOf } from '../../request/request-record.ts';
+import { emptyResponse, eventText, type StreamEvent } from './answer.ts';
+import type { StoredRequest } from './executor.ts';
+import { type PlannedResponse, planResponse, type ResponseDependencies, saveResponse, toRecord } from './plan.ts';
+import { followResponse } from './replay.ts';
+import { RESPONSE_FIELDS, responseCommand } from './request.ts';
 import { createResponseRun } from './run.ts';
-import { CreateResponse, ResponseObject } from './schema.ts';
-
-export interface ResponseRouteDependencies {
-  chat: ChatService;
-  clock: Clock;
-}
+import {
+  CreateResponse,
+  type CreateResponseBody,
+  DeletedResponse,
+  InputTokens,
+  InputTokensRequest,
+  ItemList,
+  ItemQuery,
+  ResponseObject,
+  ResponseParams,
+  ResponseQuery,
+} from './schema.ts';
+import { storedInput, storedResponse } from './stored.ts';
 
 const TAGS = ['Responses'];
+const textOf = (events: readonly StreamEvent[]): string => events.map(eventText).join('');
 
-export const responseRoutes: FastifyPluginAsyncTypebox<ResponseRouteDependencies> = async (server, dependencies) => {
-  const { clock } = dependencies;
+export const responseRoutes: FastifyPluginAsyncTypebox<ResponseDependencies> = async (server, dependencies) => {
+  const { chat, responses } = dependencies;
+
+  /** Streams a stored response to its end. */
+  const follow = async (request: FastifyRequest, reply: FastifyReply, id: string, after = -1) => {
+    const accountId = principalOf(request).account.id;
+    const first = await responses.get(accountId, id);
+    return streamedAnswer(request, reply, async (events) =>
+      textOf(
+        await followResponse(first, {
+          read: () => responses.find(accountId, id),
+          after,
+          signal: disconnectSignal(reply),
+          write: (written) => events.write(textOf(written)),
+        }),
+      ),
+    );
+  };
+
+  /** Answers at once; the runner does the rest. */
+  async function enqueue(request: FastifyRequest, reply: FastifyReply, planned: PlannedResponse) {
+    const { head, body } = planned;
+    // Refuses now what would fail later.
+    responseCommand(body, planned.before);
+    const response = emptyResponse(head, body, 'queued');
+    const { record } = toRecord(planned, response);
+    const { principal, regionPin } = callerOf(request);
+    const stored: StoredRequest = { body, regionPin };
+    // Its conversation gets the input with the answer, when it has ended.
+    await responses.enqueue(principal, record, JSON.stringify(stored), { ancestors: planned.ancestors });
+    return body.stream ? follow(request, reply, head.id) : response;
+  }
+
+  async function answer(request: FastifyRequest<{ Body: CreateResponseBody }>, reply: FastifyReply) {
+    const principal = principalOf(request);
+    const planned = await planResponse(dependencies, principal, request.body);
+    if (planned.body.background) return enqueue(request, reply, planned);
+    const { writer, run } = createResponseRun(dependencies, planned);
+    const call = inferenceCall(request, reply, '/v1/responses');
+    const save = () => saveResponse(dependencies, principal, planned, writer.response);
+    if (!planned.body.stream) {
+      await run(call);
+      await save();
+      return writer.response;
+    }
+    return streamedAnswer(
+      request,
+      reply,
+      async (events) => {
+        await run(call, { onEvents: (written) => events.write(textOf(written)) });
+        await save();
+        return textOf(writer.ending());
+      },
+      (failure) => textOf(writer.fail(failure)),
+    );
+  }
+
   server.post(
     '/responses',
     {
       config: { scope: 'chat', fieldNames: RESPONSE_FIELDS, documented: { answers: ['text/event-stream'] } },
       schema: {
-        summary: 'Answer in the shape of the Responses API',
+        summary: 'Answer in the form of the Responses API',
         tags: TAGS,
         body: CreateResponse,
         response: { 200: ResponseObject, ...inferenceErrors },
       },
     },
+    async (request, reply) => (await answer(request, reply)) as never,
+  );
+
+  server.post(
+    '/responses/input_tokens',
+    {
+      config: { scope: 'chat', fieldNames: RESPONSE_FIELDS },
+      schema: {
+        summary: 'Count the tokens of the input of a response',
+        tags: TAGS,
+        body: InputTokensRequest,
+        response: { 200: InputTokens, ...inferenceErrors },
+      },
+    },
     async (request, reply) => {
-      const { body } = request;
-      const now = clock.now();
-      const head = { id: createId('resp', now), createdAt: now, store: false };
-      const { writer, run } = createResponseRun(dependencies, { head, body, before: [] });
-      const call = inferenceCall(request, reply, '/v1/responses');
-      if (!body.stream) {
-        await run(call);
-        return writer.response;
-      }
-      return streamedAnswer(
-        request,
-        reply,
-        async (events) =>
-          (await run(call, (written) => events.write(written.map(eventText).join('')))).map(eventText).join(''),
-        (failure) => writer.fail(failure).map(eventText).join(''),
+      const { body, before } = await planResponse(dependencies, principalOf(request), request.body, false);
+      const call = inferenceCall(request, reply, '/v1/responses/input_tokens');
+      const tokens = await chat.countTokens(call, responseCommand(body, before));
+      return { object: 'response.input_tokens' as const, input_tokens: tokens };
+    },
+  );
+
+  server.get(
+    '/responses/:response_id',
+    {
+      config: { scope: 'chat', documented: { answers: ['text/event-stream'] } },
+      schema: {
+        summary: 'Retrieve a stored response, or stream it',
+        tags: TAGS,
+        params: ResponseParams,
+        querystring: ResponseQuery,
+        response: { 200: ResponseObject, ...commonErrors },
+      },
+    },
+    async (request, reply) => {
+      const { response_id: id } = request.params;
+      const { stream, starting_after: after } = request.query;
+      if (stream) return (await follow(request, reply, id, after)) as never;
+      return storedResponse(await responses.get(principalOf(request).account.id, id));
+    },
+  );
+
+  server.delete(
+    '/responses/:response_id',
+    {
+      config: { scope: 'chat' },
+      schema: {
+        summary: 'Delete a stored response',
+        tags: TAGS,
+        params: ResponseParams,
+        response: { 200: DeletedResponse, ...commonErrors },
+      },
+    },
+    async (request) => {
+      const { response_id: id } = request.params;
+      await responses.remove(principalOf(request).account.id, id);
+      return { id, object: 'response' as const, deleted: true as const };
+    },
+  );
+
+  server.post(
+    '/responses/:response_id/cancel',
+    {
+      config: { scope: 'chat', fieldNames: { id: 'response_id' } },
+      schema: {
+        summary: 'Cancel a response that runs in the background',
+        tags: TAGS,
+        params: ResponseParams,
+        body: Type.Optional(Type.Unknown()),
+        response: { 200: ResponseObject, ...commonErrors },
+      },
+    },
+    async (request) => {
+      const { id: accountId } = principalOf(request).account;
+      const cancelled = await responses.cancel(accountId, request.params.response_id, (response) =>
+        JSON.stringify({ ...storedResponse(response), status: 'cancelled' }),
       );
+      return storedResponse(cancelled);
+    },
+  );
+
+  server.get(
+    '/responses/:response_id/input_items',
+    {
+      config: { scope: 'chat' },
+      schema: {
+        summary: 'List the input items of a stored response',
+        tags: TAGS,
+        params: ResponseParams,
+        querystring: ItemQuery,
+        response: { 200: ItemList, ...commonErrors },
+      },
+    },
+    async (request) => {
+      const { limit = 20, order = 'desc', after } = request.query;
+      const stored = await responses.get(principalOf(request).account.id, request.params.response_id);
+      const items = order === 'asc' ? storedInput(stored) : storedInput(stored).reverse();
+      const start = after === undefined ? 0 : items.findIndex(({ id }) => id === after) + 1;
+      const page = items.slice(start, start + limit);
+      return {
+        object: 'list' as const,
+        data: page,
+        first_id: page[0]?.id ?? '',
+        last_id: page.at(-1)?.id ?? '',
+        has_more: start + limit < items.length,
+      };
     },
   );
 };

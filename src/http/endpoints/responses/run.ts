@@ -1,43 +1,59 @@
-import type { Clock } from '../../../ports/clock.ts';
-import type { ChatService } from '../../../services/chat.ts';
+import type { TokenUsage } from '../../../engines/engine.ts';
+import { ApiError } from '../../../errors/api-error.ts';
+import type { ChatCommand, ChatSink } from '../../../services/chat.ts';
 import type { InferenceCall } from '../../../services/inference.ts';
-import { createResponseWriter, type ResponseHead, type ResponseWriter, type StreamEvent } from './answer.ts';
+import { createResponseWriter, type ResponseWriter, type StreamEvent } from './answer.ts';
+import type { PlannedResponse, ResponseDependencies } from './plan.ts';
 import { responseCommand } from './request.ts';
-import type { CreateResponseBody, InputItemBody } from './schema.ts';
+import { withoutOldest } from './truncation.ts';
 
-export interface PlannedResponse {
-  head: ResponseHead;
-  body: CreateResponseBody;
-  /** The items of the conversation so far. */
-  before: readonly InputItemBody[];
+export interface RunOptions {
+  /** Gets the events of the stream but for the last one. Without it, the answer is wanted in one piece. */
+  onEvents?: ((events: StreamEvent[]) => void | Promise<void>) | undefined;
 }
 
 export interface ResponseRun {
   writer: ResponseWriter;
-  /** Runs to the end. `onEvents` gets the events of the stream but for the last one. */
-  run(call: InferenceCall, onEvents?: (events: StreamEvent[]) => void | Promise<void>): Promise<StreamEvent[]>;
+  /** Generates the answer. `writer.response` is complete when this resolves; its usage is durable. */
+  run(call: InferenceCall, options?: RunOptions): Promise<void>;
 }
 
 /** Checks a request and prepares its run. Throws what the client did wrong before anything is done. */
 export function createResponseRun(
-  { chat, clock }: { chat: ChatService; clock: Clock },
+  { chat, clock }: Pick<ResponseDependencies, 'chat' | 'clock'>,
   { head, body, before }: PlannedResponse,
 ): ResponseRun {
   const { customTools, ...command } = responseCommand(body, before);
   const writer = createResponseWriter(head, body, customTools);
   return {
     writer,
-    async run(call, onEvents) {
+    async run(call, { onEvents } = {}) {
       const request = { ...command.request, wholeAnswer: onEvents === undefined };
       let begun = false;
-      const usage = await chat.generate(call, { ...command, request }, (_choice, event) => {
-        const events = [...(begun ? [] : writer.begin()), ...writer.take(event)];
+      const begin = () => {
+        if (begun) return [];
         begun = true;
+        return writer.begin();
+      };
+      const sink: ChatSink = (_choice, event) => {
+        const events = [...begin(), ...writer.take(event)];
         return events.length === 0 ? undefined : onEvents?.(events);
-      });
-      await onEvents?.([...(begun ? [] : writer.begin()), ...writer.closeItems()]);
-      if (onEvents === undefined) writer.closeItems();
-      return writer.complete(usage, clock.now());
+      };
+      /** With truncation, a prompt that is too long is tried again without its oldest turns. */
+      const generate = async (attempt: ChatCommand): Promise<TokenUsage> => {
+        try {
+          return await chat.generate(call, attempt, sink);
+        } catch (error) {
+          const isTooLong = !begun && error instanceof ApiError && error.code === 'context_length_exceeded';
+          const shorter = isTooLong && body.truncation === 'auto' ? withoutOldest(attempt) : undefined;
+          if (shorter === undefined) throw error;
+          return generate(shorter);
+        }
+      };
+      const usage = await generate({ ...command, request });
+      const events = [...begin(), ...writer.closeItems()];
+      await onEvents?.(events);
+      writer.complete(usage, clock.now());
     },
   };
 }

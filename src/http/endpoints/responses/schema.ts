@@ -1,4 +1,5 @@
 import { type Static, Type } from 'typebox';
+import { RESPONSE_STATUSES } from '../../../domain/response.ts';
 import { optional } from '../../body/optional.ts';
 
 /** A part of a message or of a tool's output. Which fields it needs depends on its type; see `content.ts`. */
@@ -7,16 +8,17 @@ const ContentPart = Type.Object({
   text: optional(Type.String()),
   refusal: optional(Type.String()),
   image_url: optional(Type.String(), 'A data URL'),
-  file_id: optional(Type.String(), 'An uploaded file'),
+  file_id: optional(Type.String(), 'An image uploaded with purpose `vision`'),
+  detail: optional(Type.String()),
   filename: optional(Type.String()),
-  file_data: optional(Type.String(), 'A data URL'),
+  file_data: optional(Type.String(), 'A data URL of a text or an image'),
   file_url: optional(Type.String(), 'Not supported'),
 });
 
 const Content = Type.Union([Type.String(), Type.Array(ContentPart)]);
 
 /** Items of any type in one schema: clients send back items of other servers too, which are skipped. See `input.ts`. */
-const InputItem = Type.Object({
+export const InputItem = Type.Object({
   type: optional(Type.String(), '`message` by default'),
   id: optional(Type.String()),
   role: optional(Type.Enum(['user', 'assistant', 'system', 'developer'])),
@@ -125,14 +127,52 @@ export const CreateResponse = Type.Object({
   user: optional(Type.String(), 'Accepted and ignored'),
 });
 
+export const InputTokensRequest = Type.Object({
+  ...promptFields,
+  previous_response_id: optional(Type.String(), 'Continue this stored response'),
+  conversation: optional(Type.Union([Type.String(), Type.Object({ id: Type.String() })]), 'Continue this conversation'),
+});
+
+export const InputTokens = Type.Object({
+  object: Type.Literal('response.input_tokens'),
+  input_tokens: Type.Integer(),
+});
+
+export const ResponseParams = Type.Object({
+  response_id: Type.String({ description: 'Id of the response, `resp_…`' }),
+});
+
+export const ResponseQuery = Type.Object({
+  stream: Type.Optional(Type.Boolean({ description: 'Stream it; one in the background is followed to its end' })),
+  starting_after: Type.Optional(Type.Integer({ minimum: 0, description: 'Only events after this sequence number' })),
+});
+
+export const ItemQuery = Type.Object({
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'Items in one answer' })),
+  order: Type.Optional(Type.Enum(['asc', 'desc'], { default: 'desc', description: 'Oldest or newest first' })),
+  after: Type.Optional(Type.String({ description: 'Id of the last item seen' })),
+});
+
+export const ItemList = Type.Object({
+  object: Type.Literal('list'),
+  data: Type.Array(Type.Unknown()),
+  first_id: Type.String(),
+  last_id: Type.String(),
+  has_more: Type.Boolean(),
+});
+
+export const DeletedResponse = Type.Object({
+  id: Type.String(),
+  object: Type.Literal('response'),
+  deleted: Type.Literal(true),
+});
+
 export type CreateResponseBody = Static<typeof CreateResponse>;
 export type InputItemBody = Static<typeof InputItem>;
 export type ContentBody = Static<typeof Content>;
 export type ToolBody = Static<typeof Tool>;
 
 const nullable = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) => Type.Union([schema, Type.Null()]);
-
-export const RESPONSE_STATUSES = ['queued', 'in_progress', 'completed', 'incomplete', 'failed', 'cancelled'] as const;
 
 /** The fields that programs read most. Every field of the request is there too, with its default where it was not sent. */
 export const ResponseObject = Type.Object({

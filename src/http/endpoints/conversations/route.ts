@@ -1,0 +1,193 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import { checkMetadata } from '../../../domain/batch.ts';
+import type { Conversation, ConversationItem } from '../../../domain/response.ts';
+import { createId } from '../../../runtime/ids.ts';
+import type { ConversationsService } from '../../../services/responses/conversations.ts';
+import { commonErrors } from '../../answer/error-schema.ts';
+import { principalOf } from '../../request/request-record.ts';
+import { messagesOf } from '../responses/input.ts';
+import { type InputItemBody, ItemList } from '../responses/schema.ts';
+import { itemsToStore, type StoredItem } from '../responses/stored.ts';
+import {
+  ConversationItemQuery,
+  ConversationObject,
+  ConversationParams,
+  CreateConversation,
+  CreateItems,
+  DeletedConversation,
+  Item,
+  ItemParams,
+  UpdateConversation,
+} from './schema.ts';
+
+const TAGS = ['Responses'];
+
+const toWire = ({ id, createdAt, metadata }: Conversation) => ({
+  id,
+  object: 'conversation' as const,
+  created_at: Math.floor(createdAt / 1000),
+  metadata: { ...metadata },
+});
+
+const parse = ({ content }: ConversationItem): StoredItem => JSON.parse(content);
+
+function toStore(items: readonly InputItemBody[], idPart: string): ConversationItem[] {
+  // Refuses items that no response could read.
+  messagesOf(items);
+  return itemsToStore(items, idPart).map((item) => ({ id: item.id, content: JSON.stringify(item) }));
+}
+
+function page(items: readonly StoredItem[], hasMore: boolean) {
+  const [first, last] = [items[0]?.id ?? '', items.at(-1)?.id ?? ''];
+  return { object: 'list' as const, data: [...items], first_id: first, last_id: last, has_more: hasMore };
+}
+
+export const conversationRoutes: FastifyPluginAsyncTypebox<{ conversations: ConversationsService }> = async (
+  server,
+  { conversations },
+) => {
+  server.post(
+    '/conversations',
+    {
+      config: { scope: 'chat' },
+      schema: {
+        summary: 'Begin a conversation',
+        tags: TAGS,
+        body: CreateConversation,
+        response: { 200: ConversationObject, ...commonErrors },
+      },
+    },
+    async (request) => {
+      const { metadata, items } = request.body;
+      if (metadata) checkMetadata(metadata);
+      const { account } = principalOf(request);
+      return toWire(await conversations.create(account, metadata ?? {}, (idPart) => toStore(items ?? [], idPart)));
+    },
+  );
+
+  server.get(
+    '/conversations/:conversation_id',
+    {
+      config: { scope: 'chat' },
+      schema: {
+        summary: 'Retrieve a conversation',
+        tags: TAGS,
+        params: ConversationParams,
+        response: { 200: ConversationObject, ...commonErrors },
+      },
+    },
+    async (request) => toWire(await conversations.get(principalOf(request).account.id, request.params.conversation_id)),
+  );
+
+  server.post(
+    '/conversations/:conversation_id',
+    {
+      config: { scope: 'chat' },
+      schema: {
+        summary: 'Change the metadata of a conversation',
+        tags: TAGS,
+        params: ConversationParams,
+        body: UpdateConversation,
+        response: { 200: ConversationObject, ...commonErrors },
+      },
+    },
+    async (request) => {
+      const metadata = request.body.metadata ?? {};
+      checkMetadata(metadata);
+      const { id } = principalOf(request).account;
+      return toWire(await conversations.update(id, request.params.conversation_id, metadata));
+    },
+  );
+
+  server.delete(
+    '/conversations/:conversation_id',
+    {
+      config: { scope: 'chat' },
+      schema: {
+        summary: 'Delete a conversation and its items',
+        tags: TAGS,
+        params: ConversationParams,
+        response: { 200: DeletedConversation, ...commonErrors },
+      },
+    },
+    async (request) => {
+      const { conversation_id: id } = request.params;
+      await conversations.remove(principalOf(request).account.id, id);
+      return { id, object: 'conversation.deleted' as const, deleted: true as const };
+    },
+  );
+
+  server.get(
+    '/conversations/:conversation_id/items',
+    {
+      config: { scope: 'chat' },
+      schema: {
+        summary: 'List the items of a conversation',
+        tags: TAGS,
+        params: ConversationParams,
+        querystring: ConversationItemQuery,
+        response: { 200: ItemList, ...commonErrors },
+      },
+    },
+    async (request) => {
+      const { limit = 20, order = 'desc', after } = request.query;
+      const { id } = principalOf(request).account;
+      const query = { order, limit: limit + 1, after };
+      const found = (await conversations.items(id, request.params.conversation_id, query)).map(parse);
+      return page(found.slice(0, limit), found.length > limit);
+    },
+  );
+
+  server.post(
+    '/conversations/:conversation_id/items',
+    {
+      config: { scope: 'chat' },
+      schema: {
+        summary: 'Add items to a conversation',
+        tags: TAGS,
+        params: ConversationParams,
+        body: CreateItems,
+        response: { 200: ItemList, ...commonErrors },
+      },
+    },
+    async (request) => {
+      const added = toStore(request.body.items, createId('item').slice('item_'.length));
+      await conversations.append(principalOf(request).account, request.params.conversation_id, added);
+      return page(added.map(parse), false);
+    },
+  );
+
+  server.get(
+    '/conversations/:conversation_id/items/:item_id',
+    {
+      config: { scope: 'chat' },
+      schema: {
+        summary: 'Retrieve an item of a conversation',
+        tags: TAGS,
+        params: ItemParams,
+        response: { 200: Item, ...commonErrors },
+      },
+    },
+    async (request) => {
+      const { conversation_id: id, item_id: itemId } = request.params;
+      return parse(await conversations.item(principalOf(request).account.id, id, itemId));
+    },
+  );
+
+  server.delete(
+    '/conversations/:conversation_id/items/:item_id',
+    {
+      config: { scope: 'chat' },
+      schema: {
+        summary: 'Delete an item of a conversation',
+        tags: TAGS,
+        params: ItemParams,
+        response: { 200: ConversationObject, ...commonErrors },
+      },
+    },
+    async (request) => {
+      const { conversation_id: id, item_id: itemId } = request.params;
+      return toWire(await conversations.removeItem(principalOf(request).account.id, id, itemId));
+    },
+  );
+};

@@ -1,0 +1,72 @@
+import type { PendingResponse } from '../../../domain/response.ts';
+import { errors } from '../../../errors/errors.ts';
+import type { InferenceCall } from '../../../services/inference.ts';
+import type { ResponseExecutor } from '../../../services/responses/runner.ts';
+import { emptyResponse, responseError, type WireResponse } from './answer.ts';
+import {
+  conversationOf,
+  planResponse,
+  type ResponseDependencies,
+  readHistory,
+  saveResponse,
+  toRecord,
+} from './plan.ts';
+import { createResponseRun } from './run.ts';
+import type { CreateResponseBody } from './schema.ts';
+
+/** What is needed to run a background response later. */
+export interface StoredRequest {
+  body: CreateResponseBody;
+  regionPin: string | undefined;
+}
+
+const requestOf = ({ request }: PendingResponse): StoredRequest => JSON.parse(request);
+
+const headOf = ({ id, createdAt }: PendingResponse, body: CreateResponseBody) => ({
+  id,
+  createdAt,
+  store: true,
+  conversationId: conversationOf(body),
+});
+
+/** Runs background responses. */
+export function createResponseExecutor(dependencies: ResponseDependencies): ResponseExecutor {
+  return {
+    async execute(pending, call) {
+      const { body, regionPin } = requestOf(pending);
+      const history = await readHistory(dependencies, pending.accountId, body);
+      const planned = { head: headOf(pending, body), body, ...history };
+      const { writer, run } = createResponseRun(dependencies, planned);
+      await run({ ...call, regionPin });
+      const { response } = writer;
+      const { record, options } = toRecord(planned, response);
+      return {
+        status: response.status === 'incomplete' ? 'incomplete' : 'completed',
+        content: record.content,
+        items: options.items,
+      };
+    },
+
+    failed(pending, error) {
+      const { body } = requestOf(pending);
+      const response = { ...emptyResponse(headOf(pending, body), body, 'failed'), error: responseError(error) };
+      return { status: 'failed', content: JSON.stringify(response) };
+    },
+  };
+}
+
+/** The answer of a line of a batch. It is kept only if the line asks for it: its batch keeps it already. */
+export async function answerBatchLine(
+  dependencies: ResponseDependencies,
+  call: InferenceCall,
+  body: CreateResponseBody,
+): Promise<WireResponse> {
+  for (const field of ['stream', 'background'] as const) {
+    if (body[field]) throw errors.invalidParameter(field, `'${field}' cannot be true in a batch.`);
+  }
+  const planned = await planResponse(dependencies, call.principal, body, body.store ?? false);
+  const { writer, run } = createResponseRun(dependencies, planned);
+  await run(call);
+  await saveResponse(dependencies, call.principal, planned, writer.response);
+  return writer.response;
+}

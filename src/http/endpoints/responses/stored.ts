@@ -1,0 +1,89 @@
+import type { StoredResponse } from '../../../domain/response.ts';
+import { errors } from '../../../errors/errors.ts';
+import type { ResponsesService } from '../../../services/responses/responses.ts';
+import type { WireResponse } from './answer.ts';
+import type { InputItemBody } from './schema.ts';
+
+/** An item as it is stored and listed: with an id. */
+export type StoredItem = InputItemBody & { id: string; type: string };
+
+const PREFIXES: Readonly<Record<string, string>> = {
+  message: 'msg',
+  reasoning: 'rs',
+  function_call: 'fc',
+  function_call_output: 'fco',
+  custom_tool_call: 'ctc',
+  custom_tool_call_output: 'ctco',
+};
+
+type Part = Exclude<NonNullable<InputItemBody['content']>, string>[number];
+
+/** Fields that the official schema wants of every part and that clients leave out. */
+function partToWire(part: Part): object {
+  if (part.type === 'output_text') return { annotations: [], logprobs: [], ...part };
+  return part.type === 'input_image' ? { ...part, detail: part.detail ?? 'auto' } : part;
+}
+
+function contentToWire({ role, content }: InputItemBody): object[] {
+  const type = role === 'assistant' ? 'output_text' : 'input_text';
+  return (typeof content === 'string' ? [{ type, text: content }] : (content ?? [])).map(partToWire);
+}
+
+/** Items of an input as they are listed. The id of an item names the response that holds it, so that it can be found. */
+export function itemsToStore(items: readonly InputItemBody[], idPart: string): StoredItem[] {
+  return items.map((item, index) => {
+    const type = item.type ?? 'message';
+    const id = item.id || `${PREFIXES[type] ?? 'item'}_${idPart}_in${index}`;
+    const listed = { ...item, type, id, status: item.status ?? 'completed' };
+    return (type === 'message' ? { ...listed, content: contentToWire(item) } : listed) as StoredItem;
+  });
+}
+
+export const storedInput = ({ input }: StoredResponse): StoredItem[] => JSON.parse(input);
+
+/** The status is the one of the record: the content of a background response is written when it ends. */
+export const storedResponse = ({ content, status }: StoredResponse): WireResponse => ({
+  ...(JSON.parse(content) as WireResponse),
+  status,
+});
+
+const storedOutput = (response: StoredResponse): StoredItem[] => storedResponse(response).output as StoredItem[];
+
+/** Everything that was said in these responses. */
+export const itemsOf = (history: readonly StoredResponse[]): StoredItem[] =>
+  history.flatMap((response) => [...storedInput(response), ...storedOutput(response)]);
+
+/** `msg_<part>_3` → `resp_<part>` */
+const ownerOf = (itemId: string): string | undefined => {
+  const part = /^[a-z]+_([0-9a-z]+)_(?:in)?\d+$/.exec(itemId)?.[1];
+  return part && `resp_${part}`;
+};
+
+const isReference = ({ type, id, role }: InputItemBody): boolean =>
+  type === 'item_reference' || (!type && !role && Boolean(id));
+
+/** Replaces references by the stored items that they name. */
+export async function resolveReferences(
+  items: readonly InputItemBody[],
+  { responses, accountId }: { responses: Pick<ResponsesService, 'find'>; accountId: string },
+): Promise<InputItemBody[]> {
+  if (!items.some(isReference)) return [...items];
+  const known = new Map<string, StoredItem[]>();
+  const resolved: InputItemBody[] = [];
+  for (const [index, item] of items.entries()) {
+    if (!isReference(item)) {
+      resolved.push(item);
+      continue;
+    }
+    const id = item.id ?? '';
+    const owner = ownerOf(id) ?? '';
+    if (!known.has(owner)) {
+      const response = owner === '' ? undefined : await responses.find(accountId, owner);
+      known.set(owner, response ? itemsOf([response]) : []);
+    }
+    const found = known.get(owner)?.find((each) => each.id === id);
+    if (found === undefined) throw errors.itemNotFound(id, `input[${index}].id`);
+    resolved.push(found);
+  }
+  return resolved;
+}

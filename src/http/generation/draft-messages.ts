@@ -1,0 +1,67 @@
+import type { ChatMessage } from '../../engines/engine.ts';
+import type { PlacedReference } from '../../services/chat.ts';
+import type { ImageReference } from '../../services/images.ts';
+
+/** A text with images at their places in it. */
+export interface DraftContent {
+  text: string;
+  images: (ImageReference & { at: number })[];
+}
+
+/** A message whose images are not checked yet. */
+export type DraftMessage = ChatMessage & { references?: DraftContent['images'] };
+
+/**
+ * Agents send several system messages, also in the middle of a conversation. Many chat templates refuse that: they take one, at the
+ * beginning. So the leading ones are joined, and later ones become marked user messages.
+ */
+function orderSystemMessages(messages: readonly DraftMessage[]): DraftMessage[] {
+  const firstOther = messages.findIndex(({ role }) => role !== 'system');
+  const leading = firstOther === -1 ? messages : messages.slice(0, firstOther);
+  const text = leading
+    .map(({ content }) => content)
+    .filter((content) => content !== '')
+    .join('\n\n');
+  const rest = messages.slice(leading.length).map((message): DraftMessage => {
+    if (message.role !== 'system') return message;
+    return { role: 'user', content: `<system-reminder>\n${message.content}\n</system-reminder>` };
+  });
+  // An empty request is a probe. Templates want at least one message.
+  if (rest.length === 0) rest.push({ role: 'user', content: '' });
+  return text === '' ? rest : [{ role: 'system', content: text }, ...rest];
+}
+
+/** Results of tools are text in most templates, so their images go into a user message after them. */
+function moveToolImages(messages: readonly DraftMessage[]): DraftMessage[] {
+  const moved: DraftMessage[] = [];
+  let waiting: DraftContent['images'] = [];
+  const flush = () => {
+    if (waiting.length > 0) moved.push({ role: 'user', content: '', references: waiting });
+    waiting = [];
+  };
+  for (const message of messages) {
+    if (message.role !== 'tool') flush();
+    if (message.role !== 'tool' || message.references === undefined) {
+      moved.push(message);
+      continue;
+    }
+    const { references, ...rest } = message;
+    moved.push(rest);
+    waiting.push(...references.map((image) => ({ ...image, at: 0 })));
+  }
+  flush();
+  return moved;
+}
+
+/** The messages of a chat command, and its images. */
+export function finishMessages(drafts: readonly DraftMessage[]): {
+  messages: ChatMessage[];
+  images: PlacedReference[];
+} {
+  const images: PlacedReference[] = [];
+  const messages = moveToolImages(orderSystemMessages(drafts)).map(({ references = [], ...message }, index) => {
+    images.push(...references.map((image) => ({ ...image, message: index })));
+    return message;
+  });
+  return { messages, images };
+}

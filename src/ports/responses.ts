@@ -1,0 +1,71 @@
+import type { PendingResponse, ResponseOutcome, StoredResponse } from '../domain/response.ts';
+import type { NewConversationItems } from './conversations.ts';
+import type { Quota, StoredAmount } from './quotas.ts';
+
+export interface ResponseCreation {
+  quota: Quota;
+  /** Of a background response: what to run. */
+  request?: string | undefined;
+  /** The responses that it continues. They are kept at least as long as it is. */
+  ancestors?: readonly string[] | undefined;
+  /** Added to its conversation in the same transaction. */
+  items?: NewConversationItems | undefined;
+}
+
+export interface ResponseClaim {
+  ownerId: string;
+  now: number;
+  leaseUntil: number;
+  /** Responses to claim at most. */
+  limit: number;
+  /** Responses that the owner is working on. */
+  holding: readonly string[];
+}
+
+export interface OwnedResponse {
+  id: string;
+  ownerId: string;
+}
+
+export interface ResponseEnd {
+  status: ResponseOutcome;
+  content: string;
+  items?: NewConversationItems | undefined;
+}
+
+/**
+ * Stored responses. A background response is claimed by a process before it runs, like a batch. Every change is one transaction:
+ * what a crash leaves is a whole response or none.
+ */
+export interface ResponseRepository {
+  /** False, and nothing stored, when the account would then have more than its quota. */
+  create(response: StoredResponse, creation: ResponseCreation): Promise<boolean>;
+  /** Responses and conversations count together. */
+  stored(accountId: string): Promise<StoredAmount>;
+  /** How many background responses of an account have not ended. */
+  countActive(accountId: string): Promise<number>;
+  get(accountId: string, id: string): Promise<StoredResponse | undefined>;
+  /** A response and those that it continues, oldest first, at most `limit`. */
+  chain(accountId: string, id: string, limit: number): Promise<StoredResponse[]>;
+  /** False when there is no such response. */
+  delete(accountId: string, id: string): Promise<boolean>;
+  /** Removes at most `limit` expired responses and conversations. Returns how many. */
+  deleteExpired(now: number, limit: number): Promise<number>;
+  /** Removes at most `limit` responses and conversations of an account. Returns how many. */
+  deleteOfAccount(accountId: string, limit: number): Promise<number>;
+
+  /** Claims responses that have not ended and have no valid lease, the oldest first. */
+  claim(claim: ResponseClaim): Promise<PendingResponse[]>;
+  /** Extends the leases and returns the ids that the owner still has and that have not ended. */
+  renew(ownerId: string, ids: readonly string[], leaseUntil: number): Promise<Set<string>>;
+  /** Which of these have not ended. */
+  active(ids: readonly string[]): Promise<Set<string>>;
+  /** Gives a response back. `counts`: this attempt counts as one. */
+  release(response: OwnedResponse, options: { claimableAt: number; counts: boolean }): Promise<void>;
+  /** Ends the leases of all other owners: for a process that knows it is alone. */
+  releaseOthers(ownerId: string): Promise<void>;
+  /** False, and nothing changed, when it has ended or another process has claimed it. */
+  end(response: OwnedResponse, end: ResponseEnd): Promise<boolean>;
+  /** Ends a background response as cancelled. False when it has ended already. */
+  cancel(accountId: string, id: string, content: string): Promise<boolean>;
+}

@@ -1,0 +1,200 @@
+import type { PendingResponse, ResponseOutcome } from '../../domain/response.ts';
+import { ApiError } from '../../errors/api-error.ts';
+import { errors } from '../../errors/errors.ts';
+import type { Clock } from '../../ports/clock.ts';
+import type { NewConversationItems } from '../../ports/conversations.ts';
+import type { Logger } from '../../ports/logger.ts';
+import type { ProcessIdentity } from '../../ports/process-identity.ts';
+import type { ResponseRepository } from '../../ports/responses.ts';
+import { createId } from '../../runtime/ids.ts';
+import type { KeyAuthority } from '../batches/key-authority.ts';
+import type { InferenceCall } from '../inference.ts';
+
+/** A response that ran to its end. */
+export interface FinishedResponse {
+  status: ResponseOutcome;
+  content: string;
+  /** Items for its conversation. */
+  items?: readonly { id: string; content: string }[] | undefined;
+}
+
+/** Runs the request of a stored response as its endpoint would. */
+export interface ResponseExecutor {
+  /** Throws what the endpoint would throw. */
+  execute(response: PendingResponse, call: InferenceCall): Promise<FinishedResponse>;
+  failed(response: PendingResponse, error: ApiError): FinishedResponse;
+}
+
+/** Works on background responses. Each is owned by one process under a lease: what a crash interrupts is run again. */
+export interface ResponseRunner {
+  start(): void;
+  /** To be called when there is a new response or one was cancelled. */
+  wake(): void;
+  renewLeases(leaseUntil: number): Promise<void>;
+  releaseOthers(): Promise<void>;
+  /** Begins nothing new, gives running ones this long to end, and gives the others back. */
+  stop(graceMs: number): Promise<void>;
+}
+
+export interface ResponseRunnerDependencies {
+  responses: ResponseRepository;
+  executor: ResponseExecutor;
+  authority: KeyAuthority;
+  settings: { backgroundConcurrency: number };
+  identity: ProcessIdentity;
+  clock: Clock;
+  logger: Pick<Logger, 'warn' | 'error'>;
+}
+
+/** New responses and cancellations of other processes are seen after this time at most. */
+const POLL_MS = 500;
+/** Before a response is tried again that was refused by limits or a full queue. */
+const MAX_WAIT_MS = 30_000;
+/** A response whose process crashed this often, or that failed this often with a server error, has failed. */
+const MAX_ATTEMPTS = 3;
+const SERVER_ERROR_WAIT_MS = 2_000;
+
+interface Running {
+  abort: AbortController;
+  done: Promise<void>;
+}
+
+export function createResponseRunner(dependencies: ResponseRunnerDependencies): ResponseRunner {
+  const { responses, executor, authority, settings, identity, clock, logger } = dependencies;
+  const { ownerId } = identity;
+  const running = new Map<string, Running>();
+  let timer: NodeJS.Timeout | undefined;
+  let polling: Promise<void> | undefined;
+  let pollAgain = false;
+  let started = false;
+  let stopping = false;
+
+  async function execute(response: PendingResponse, signal: AbortSignal): Promise<FinishedResponse> {
+    if (response.attempts > MAX_ATTEMPTS) throw errors.interruptedTooOften();
+    const principal = await authority.principal(response.keyId, ['chat']);
+    return executor.execute(response, {
+      requestId: createId('req', clock.now()),
+      principal,
+      regionPin: undefined,
+      signal,
+      priority: 'interactive',
+      endpoint: '/v1/responses',
+      // The same for every attempt, so that a response that ran before a crash is billed once.
+      billingId: response.id,
+      wholeAnswersOnly: true,
+    });
+  }
+
+  async function end(response: PendingResponse, { status, content, items }: FinishedResponse): Promise<void> {
+    const { conversationId, expiresAt } = response;
+    const added: NewConversationItems | undefined =
+      conversationId !== null && items ? { conversationId, items, now: clock.now(), expiresAt } : undefined;
+    await responses.end({ id: response.id, ownerId }, { status, content, items: added });
+  }
+
+  const giveBack = (response: PendingResponse, waitMs: number, counts: boolean) =>
+    responses.release({ id: response.id, ownerId }, { claimableAt: clock.now() + waitMs, counts });
+
+  async function run(response: PendingResponse, signal: AbortSignal): Promise<void> {
+    try {
+      await end(response, await execute(response, signal));
+    } catch (error) {
+      // Cancelled, or taken over by another process: then it is not ours to change, and this changes nothing.
+      if (signal.aborted) return giveBack(response, 0, false);
+      const failure = error instanceof ApiError ? error : errors.internal(error);
+      if (failure.type === 'rate_limit_error') {
+        return giveBack(response, Math.min(MAX_WAIT_MS, (failure.retryAfterSeconds ?? 1) * 1000), false);
+      }
+      if (failure.status >= 500 && response.attempts < MAX_ATTEMPTS) {
+        return giveBack(response, SERVER_ERROR_WAIT_MS, true);
+      }
+      if (failure.status >= 500) {
+        logger.error({ err: failure.cause ?? failure, response: response.id }, 'a background response failed');
+      }
+      await end(response, executor.failed(response, failure));
+    }
+  }
+
+  function begin(response: PendingResponse): void {
+    const abort = new AbortController();
+    const done = run(response, abort.signal)
+      .catch((error) =>
+        logger.error(
+          { err: error, response: response.id },
+          'failed to store a background response, its lease will expire',
+        ),
+      )
+      .finally(() => {
+        running.delete(response.id);
+        wake();
+      });
+    running.set(response.id, { abort, done });
+  }
+
+  const stopAll = () => {
+    for (const { abort } of running.values()) abort.abort(errors.shuttingDown());
+  };
+
+  async function poll(): Promise<void> {
+    const held = [...running.keys()];
+    if (held.length > 0) {
+      const active = await responses.active(held);
+      for (const id of held) if (!active.has(id)) running.get(id)?.abort.abort(errors.clientCancelled());
+    }
+    const room = settings.backgroundConcurrency - running.size;
+    if (stopping || room <= 0) return;
+    const now = clock.now();
+    const claimed = await responses.claim({
+      ownerId,
+      now,
+      leaseUntil: now + identity.leaseMs,
+      limit: room,
+      holding: [...running.keys()],
+    });
+    for (const response of claimed) {
+      if (stopping) await giveBack(response, 0, false);
+      else begin(response);
+    }
+  }
+
+  /** One poll at a time. A call during one causes another after it. */
+  function wake(): void {
+    pollAgain = true;
+    if (!started || polling !== undefined || stopping) return;
+    polling = (async () => {
+      while (pollAgain && !stopping) {
+        pollAgain = false;
+        try {
+          await poll();
+        } catch (error) {
+          logger.error({ err: error }, 'failed to look for background responses');
+        }
+      }
+      polling = undefined;
+    })();
+  }
+
+  return {
+    start() {
+      started = true;
+      timer = setInterval(wake, POLL_MS);
+      wake();
+    },
+    wake,
+    async renewLeases(leaseUntil) {
+      if (running.size === 0) return;
+      const held = [...running.keys()];
+      const renewed = await responses.renew(ownerId, held, leaseUntil);
+      for (const id of held) if (!renewed.has(id)) running.get(id)?.abort.abort(errors.clientCancelled());
+    },
+    releaseOthers: () => responses.releaseOthers(ownerId),
+    async stop(graceMs) {
+      stopping = true;
+      clearInterval(timer);
+      await polling;
+      const deadline = setTimeout(stopAll, graceMs);
+      await Promise.all([...running.values()].map(({ done }) => done));
+      clearTimeout(deadline);
+    },
+  };
+}

@@ -1,0 +1,216 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { StoredResponse } from '../../src/domain/response.ts';
+import type { ConversationRepository } from '../../src/ports/conversations.ts';
+import type { AccountRepository } from '../../src/ports/repositories.ts';
+import type { ResponseClaim, ResponseRepository } from '../../src/ports/responses.ts';
+import { account } from './key-fixtures.ts';
+
+export interface ResponsesUnderTest {
+  accounts: AccountRepository;
+  responses: ResponseRepository;
+  conversations: ConversationRepository;
+  close(): Promise<void>;
+}
+
+const NO_LIMIT = { items: 0, bytes: 0 };
+const response = (id: string, changes: Partial<StoredResponse> = {}): StoredResponse => ({
+  id: `resp_${id}`,
+  accountId: 'acct_1',
+  keyId: 'key_1',
+  previousId: null,
+  conversationId: null,
+  status: 'completed',
+  background: false,
+  createdAt: 1,
+  expiresAt: 1_000,
+  input: '[]',
+  content: '{"text":"ü"}',
+  ...changes,
+});
+const BYTES = Buffer.byteLength('[]{"text":"ü"}');
+const claimOf = (changes: Partial<ResponseClaim> = {}): ResponseClaim => ({
+  ownerId: 'process-1',
+  now: 0,
+  leaseUntil: 100,
+  limit: 10,
+  holding: [],
+  ...changes,
+});
+
+/** Every store of responses and conversations behaves like this. */
+export function responsesContract(name: string, open: () => Promise<ResponsesUnderTest>): void {
+  describe(`responses: ${name}`, () => {
+    let store: ResponsesUnderTest;
+    let responses: ResponseRepository;
+    let conversations: ConversationRepository;
+    let accounts = 0;
+    beforeAll(async () => {
+      store = await open();
+      ({ responses, conversations } = store);
+    });
+    afterAll(() => store.close());
+    /** Each test has an account of its own. */
+    const newAccount = async (): Promise<string> => {
+      accounts += 1;
+      const id = `acct_r${accounts}`;
+      await store.accounts.create(account({ id, name: id }));
+      return id;
+    };
+
+    it('keeps responses of accounts apart', async () => {
+      const [one, other] = [await newAccount(), await newAccount()];
+      const kept = response('a', { accountId: one });
+      expect(await responses.create(kept, { quota: NO_LIMIT })).toBe(true);
+      expect(await responses.get(one, kept.id)).toEqual(kept);
+      expect(await responses.get(other, kept.id)).toBeUndefined();
+      expect(await responses.chain(other, kept.id, 10)).toEqual([]);
+      expect(await responses.delete(other, kept.id)).toBe(false);
+      expect(await responses.cancel(other, kept.id, '{}')).toBe(false);
+      expect(await responses.delete(one, kept.id)).toBe(true);
+      expect(await responses.delete(one, kept.id)).toBe(false);
+      expect(await responses.stored(one)).toEqual({ items: 0, bytes: 0 });
+    });
+
+    it('counts what an account stores and refuses more than its quota', async () => {
+      const accountId = await newAccount();
+      const quota = { items: 2, bytes: 0 };
+      expect(await responses.create(response('q1', { accountId }), { quota })).toBe(true);
+      expect(await responses.create(response('q2', { accountId }), { quota })).toBe(true);
+      expect(await responses.create(response('q3', { accountId }), { quota })).toBe(false);
+      expect(await responses.get(accountId, 'resp_q3')).toBeUndefined();
+      expect(await responses.create(response('q4', { accountId }), { quota: { items: 0, bytes: BYTES } })).toBe(false);
+      expect(await responses.stored(accountId)).toEqual({ items: 2, bytes: 2 * BYTES });
+    });
+
+    it('reads a chain oldest first and keeps it as long as its newest', async () => {
+      const accountId = await newAccount();
+      await responses.create(response('c1', { accountId, expiresAt: 10 }), { quota: NO_LIMIT });
+      await responses.create(response('c2', { accountId, expiresAt: 20, previousId: 'resp_c1' }), {
+        quota: NO_LIMIT,
+        ancestors: ['resp_c1'],
+      });
+      await responses.create(response('c3', { accountId, expiresAt: 30, previousId: 'resp_c2' }), {
+        quota: NO_LIMIT,
+        ancestors: ['resp_c1', 'resp_c2'],
+      });
+      const chain = await responses.chain(accountId, 'resp_c3', 10);
+      expect(chain.map(({ id, expiresAt }) => [id, expiresAt])).toEqual([
+        ['resp_c1', 30],
+        ['resp_c2', 30],
+        ['resp_c3', 30],
+      ]);
+      expect((await responses.chain(accountId, 'resp_c3', 2)).map(({ id }) => id)).toEqual(['resp_c2', 'resp_c3']);
+      expect(await responses.deleteExpired(30, 2)).toBe(2);
+      expect(await responses.deleteExpired(30, 2)).toBe(1);
+      expect(await responses.stored(accountId)).toEqual({ items: 0, bytes: 0 });
+    });
+
+    it('gives a background response to one owner, and to another when its lease is over', async () => {
+      const accountId = await newAccount();
+      const queued = response('b1', { accountId, status: 'queued', background: true });
+      await responses.create(queued, { quota: NO_LIMIT, request: '{"r":1}' });
+      expect(await responses.countActive(accountId)).toBe(1);
+      const [claimed] = await responses.claim(claimOf());
+      expect(claimed).toEqual({ ...queued, status: 'in_progress', request: '{"r":1}', attempts: 1 });
+      expect(await responses.claim(claimOf({ ownerId: 'process-2', now: 50 }))).toEqual([]);
+      expect(await responses.renew('process-1', [queued.id], 200)).toEqual(new Set([queued.id]));
+      expect(await responses.claim(claimOf({ ownerId: 'process-2', now: 150 }))).toEqual([]);
+      const [taken] = await responses.claim(claimOf({ ownerId: 'process-2', now: 200, leaseUntil: 300 }));
+      expect(taken).toMatchObject({ id: queued.id, attempts: 2 });
+      expect(await responses.renew('process-1', [queued.id], 400)).toEqual(new Set());
+      // The first owner can no longer end it.
+      const end = { status: 'completed' as const, content: '{"late":true}' };
+      expect(await responses.end({ id: queued.id, ownerId: 'process-1' }, end)).toBe(false);
+      const content = '{"text":"done"}';
+      expect(await responses.end({ id: queued.id, ownerId: 'process-2' }, { status: 'completed', content })).toBe(true);
+      expect(await responses.get(accountId, queued.id)).toEqual({ ...queued, status: 'completed', content });
+      expect(await responses.active([queued.id])).toEqual(new Set());
+      expect(await responses.stored(accountId)).toEqual({ items: 1, bytes: 2 + content.length });
+      expect(await responses.claim(claimOf({ now: 1_000 }))).toEqual([]);
+    });
+
+    it('gives a response back, and all of those whose owners have ended', async () => {
+      const accountId = await newAccount();
+      await responses.create(response('g1', { accountId, status: 'queued', background: true }), {
+        quota: NO_LIMIT,
+        request: '{}',
+      });
+      await responses.claim(claimOf());
+      await responses.release({ id: 'resp_g1', ownerId: 'process-1' }, { claimableAt: 40, counts: false });
+      expect(await responses.claim(claimOf({ now: 39 }))).toEqual([]);
+      expect(await responses.claim(claimOf({ now: 40, leaseUntil: 900 }))).toMatchObject([{ attempts: 1 }]);
+      expect(await responses.claim(claimOf({ now: 900, holding: ['resp_g1'] }))).toEqual([]);
+      await responses.releaseOthers('process-1');
+      expect(await responses.claim(claimOf({ now: 50, ownerId: 'process-2' }))).toEqual([]);
+      await responses.releaseOthers('process-2');
+      expect(await responses.claim(claimOf({ now: 50, ownerId: 'process-2' }))).toMatchObject([{ id: 'resp_g1' }]);
+    });
+
+    it('cancels a response once, and its owner cannot end it any more', async () => {
+      const accountId = await newAccount();
+      await responses.create(response('x1', { accountId, status: 'queued', background: true }), {
+        quota: NO_LIMIT,
+        request: '{}',
+      });
+      await responses.claim(claimOf({ leaseUntil: 10_000 }));
+      expect(await responses.cancel(accountId, 'resp_x1', '{"c":1}')).toBe(true);
+      expect(await responses.cancel(accountId, 'resp_x1', '{"c":2}')).toBe(false);
+      const end = { status: 'completed' as const, content: '{}' };
+      expect(await responses.end({ id: 'resp_x1', ownerId: 'process-1' }, end)).toBe(false);
+      expect(await responses.get(accountId, 'resp_x1')).toMatchObject({ status: 'cancelled', content: '{"c":1}' });
+      expect(await responses.renew('process-1', ['resp_x1'], 99)).toEqual(new Set());
+    });
+
+    it('adds the items of a response to its conversation in one step', async () => {
+      const accountId = await newAccount();
+      const conversation = { id: 'conv_1', accountId, metadata: { a: 'ü' }, createdAt: 5, expiresAt: 50 };
+      const first = { id: 'msg_1', content: '"one"' };
+      expect(await conversations.create(conversation, [first], NO_LIMIT)).toBe(true);
+      const items = {
+        conversationId: 'conv_1',
+        items: [{ id: 'msg_2', content: '"two"' }, first],
+        now: 7,
+        expiresAt: 70,
+      };
+      await responses.create(response('i1', { accountId, conversationId: 'conv_1' }), { quota: NO_LIMIT, items });
+      expect(await conversations.items('conv_1', { order: 'asc', limit: 10 })).toEqual([first, items.items[0]]);
+      expect(await conversations.items('conv_1', { order: 'desc', limit: 10, after: 'msg_2' })).toEqual([first]);
+      expect(await conversations.get(accountId, 'conv_1')).toEqual({ ...conversation, expiresAt: 70 });
+      // A conversation that is gone takes nothing with it.
+      const gone = { ...items, conversationId: 'conv_gone' };
+      expect(await responses.create(response('i2', { accountId }), { quota: NO_LIMIT, items: gone })).toBe(true);
+      expect(await conversations.append(accountId, gone, NO_LIMIT)).toBe(false);
+    });
+
+    it('keeps conversations of accounts apart and counts them', async () => {
+      const [one, other] = [await newAccount(), await newAccount()];
+      const conversation = { id: 'conv_2', accountId: one, metadata: {}, createdAt: 5, expiresAt: 50 };
+      await conversations.create(conversation, [{ id: 'msg_1', content: '12345' }], NO_LIMIT);
+      expect(await responses.stored(one)).toEqual({ items: 1, bytes: 5 });
+      expect(await conversations.get(other, 'conv_2')).toBeUndefined();
+      expect(await conversations.update(other, 'conv_2', { x: 'y' })).toBe(false);
+      expect(await conversations.deleteItem(other, 'conv_2', 'msg_1')).toBe(false);
+      expect(await conversations.delete(other, 'conv_2')).toBe(false);
+      const more = { conversationId: 'conv_2', items: [{ id: 'msg_2', content: '123' }], now: 6, expiresAt: 50 };
+      expect(await conversations.append(other, more, NO_LIMIT)).toBe(false);
+      expect(await conversations.append(one, more, { items: 0, bytes: 7 })).toBe(false);
+      expect(await conversations.append(one, more, NO_LIMIT)).toBe(true);
+      expect(await conversations.update(one, 'conv_2', { x: 'y' })).toBe(true);
+      expect((await conversations.get(one, 'conv_2'))?.metadata).toEqual({ x: 'y' });
+      expect(await conversations.item('conv_2', 'msg_2')).toEqual({ id: 'msg_2', content: '123' });
+      expect(await conversations.deleteItem(one, 'conv_2', 'msg_1')).toBe(true);
+      expect(await responses.stored(one)).toEqual({ items: 1, bytes: 3 });
+      expect(await conversations.delete(one, 'conv_2')).toBe(true);
+      expect(await responses.stored(one)).toEqual({ items: 0, bytes: 0 });
+      expect(await conversations.items('conv_2', { order: 'asc', limit: 10 })).toEqual([]);
+    });
+
+    it('removes everything of an account', async () => {
+      const accountId = await newAccount();
+      await responses.create(response('d1', { accountId }), { quota: NO_LIMIT });
+      await conversations.create({ id: 'conv_3', accountId, metadata: {}, createdAt: 5, expiresAt: 50 }, [], NO_LIMIT);
+      expect(await responses.deleteOfAccount(accountId, 10)).toBe(2);
+      expect(await responses.deleteOfAccount(accountId, 10)).toBe(0);
+    });
+  });
+}

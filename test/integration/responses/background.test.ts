@@ -1,0 +1,106 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import OpenAI from 'openai';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { answerJson, silence } from '../../fixtures/fake-upstream.ts';
+import { checkResponseStream, responseEvents } from '../../fixtures/openai-schemas/recording-fetch.ts';
+import { answering } from '../../fixtures/scripted-model.ts';
+import { CHAT, type HttpBed, KEY, startHttpBed } from '../http/bed.ts';
+
+let directory: string;
+let bed: HttpBed;
+let openai: OpenAI;
+const start = async () => {
+  bed = await startHttpBed({ data_dir: join(directory, 'data'), http: { drain_timeout_ms: 50 } });
+  openai = new OpenAI({ baseURL: `${bed.address}/v1`, apiKey: KEY, maxRetries: 0 });
+};
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'baobab-background-'));
+  await start();
+});
+afterAll(async () => {
+  await bed[Symbol.asyncDispose]();
+  await rm(directory, { recursive: true, force: true });
+});
+afterEach(() => {
+  bed.chat.script.length = 0;
+  bed.chat.requests.length = 0;
+});
+
+const ask = { model: CHAT, input: 'Hi', background: true };
+
+async function billedRequests(): Promise<number> {
+  const start = new Date(Date.now() - 86_400_000).toISOString();
+  const report = (await (await bed.fetch(`/v1/usage?start=${start}`)).json()) as { totals: { requests: number } };
+  return report.totals.requests;
+}
+
+/** Waits as clients do. */
+async function ended(id: string) {
+  for (;;) {
+    const response = await openai.responses.retrieve(id);
+    if (response.status !== 'queued' && response.status !== 'in_progress') return response;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+describe('a background response', () => {
+  it('is answered at once and runs to its end', async () => {
+    bed.chat.script.push(answering({ text: 'Hello there' }));
+    const queued = await openai.responses.create(ask);
+    expect(queued).toMatchObject({ status: 'queued', background: true, output: [] });
+    const response = await ended(queued.id);
+    expect(response).toMatchObject({ id: queued.id, status: 'completed', usage: { output_tokens: 2 } });
+    expect(response.output_text).toBe('Hello there');
+  });
+
+  it('is followed as a stream', async () => {
+    bed.chat.script.push(answering({ text: 'Hello there' }));
+    const text = await (await bed.post('/v1/responses', { ...ask, stream: true })).text();
+    checkResponseStream(text);
+    expect(responseEvents(text).map(({ type }) => type)).toContain('response.output_text.delta');
+  });
+
+  it('is cancelled, and its engine stops', async () => {
+    bed.chat.script.push(silence);
+    const { id } = await openai.responses.create(ask);
+    await bed.chat.until(() => bed.chat.requests.length === 1);
+    expect(await openai.responses.cancel(id)).toMatchObject({ id, status: 'cancelled' });
+    await bed.chat.until(() => bed.chat.requests[0]?.aborted === true);
+    expect(await openai.responses.cancel(id)).toMatchObject({ status: 'cancelled' });
+    const done = await openai.responses.create({ model: CHAT, input: 'Hi' });
+    await expect(openai.responses.cancel(done.id)).rejects.toMatchObject({ status: 400 });
+  });
+
+  it('fails with the error of the engine', async () => {
+    bed.chat.script.push(
+      answerJson(400, { error: { message: "This model's maximum context length is 5 tokens.", code: 400 } }),
+    );
+    const { id } = await openai.responses.create(ask);
+    expect(await ended(id)).toMatchObject({ status: 'failed', error: { code: 'invalid_prompt' } });
+  });
+
+  it('is refused at once if its request is wrong', async () => {
+    await expect(
+      openai.responses.create({
+        ...ask,
+        tool_choice: { type: 'function', name: 'x' },
+        tools: [{ type: 'function', name: 'y', parameters: {}, strict: false }],
+      }),
+    ).rejects.toMatchObject({ status: 400 });
+    await expect(openai.responses.create({ ...ask, store: false })).rejects.toMatchObject({ status: 422 });
+  });
+
+  it('goes on after a restart, and is billed once', async () => {
+    bed.chat.script.push(silence);
+    const before = await billedRequests();
+    const { id } = await openai.responses.create(ask);
+    await bed.chat.until(() => bed.chat.requests.length === 1);
+    await bed[Symbol.asyncDispose]();
+    await start();
+    const response = await ended(id);
+    expect(response.output_text).toBe('Hello from the other side.');
+    expect(await billedRequests()).toBe(before + 1);
+  });
+});
