@@ -42,6 +42,7 @@ import { eventRoutes } from './endpoints/events/route.ts';
 import { fileRoutes } from './endpoints/files/route.ts';
 import { managedKeyRoutes } from './endpoints/keys/managed-route.ts';
 import { ownKeyRoutes } from './endpoints/keys/route.ts';
+import { messageRoutes } from './endpoints/messages/route.ts';
 import { modelRoutes } from './endpoints/models/route.ts';
 import { performanceRoutes } from './endpoints/performance/route.ts';
 import { requestRoutes } from './endpoints/requests/route.ts';
@@ -140,6 +141,7 @@ export async function registerRoutes(server: FastifyInstance, dependencies: Rout
         conversations: dependencies.conversations,
         clock,
       });
+      await api.register(messageRoutes, { chat, clock });
       await api.register(conversationRoutes, { conversations: dependencies.conversations });
       await api.register(transcriptionRoutes, {
         transcriptions: dependencies.transcriptions,

@@ -25,6 +25,12 @@ export interface AuthenticateOptions {
   metrics: Pick<Metrics, 'refusedKeys'>;
 }
 
+/** Anthropic's clients send the key in a header of its own. */
+function apiKeyOf({ headers }: FastifyRequest): string | undefined {
+  const key = headers['x-api-key'];
+  return typeof key === 'string' && key !== '' ? `Bearer ${key}` : undefined;
+}
+
 /** Runs on the head of the request, before the body is read. Accepts a key, or the cookie of a session. */
 export const authenticate = plugin<AuthenticateOptions>(async (server, options) => {
   const { authentication, sessions, clock, backoff, metrics } = options;
@@ -51,7 +57,7 @@ export const authenticate = plugin<AuthenticateOptions>(async (server, options) 
     return principal;
   };
   const find = (request: FastifyRequest, reply: FastifyReply): Principal | Promise<Principal> => {
-    const { authorization, cookie } = request.headers;
+    const { authorization = apiKeyOf(request), cookie } = request.headers;
     const secret = authorization === undefined && cookie !== undefined ? sessionSecret(request) : undefined;
     return secret === undefined ? authentication.authenticate(authorization) : bySession(request, reply, secret);
   };

@@ -42,9 +42,11 @@ function sendFile(request: FastifyRequest, reply: FastifyReply, path: string, fi
 export const consoleRoutes: FastifyPluginAsync<{ bundle: ConsoleBundle }> = async (server, { bundle }) => {
   const hide = { schema: { hide: true } };
 
-  server.get('/', hide, async (request, reply) =>
-    /\btext\/html\b/.test(request.headers.accept ?? '') ? reply.redirect('/console') : notFound(request, reply),
-  );
+  server.get('/', hide, async (request, reply) => {
+    // Claude Code asks first whether a server is here.
+    if (request.method === 'HEAD') return reply.send();
+    return /\btext\/html\b/.test(request.headers.accept ?? '') ? reply.redirect('/console') : notFound(request, reply);
+  });
 
   const send = async (request: FastifyRequest, reply: FastifyReply, path: string) => {
     const files = await bundle.files();

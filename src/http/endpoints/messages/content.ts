@@ -1,0 +1,57 @@
+import { errors } from '../../../errors/errors.ts';
+import type { ImageReference } from '../../../services/images.ts';
+import type { DraftContent } from '../../generation/draft-messages.ts';
+import type { BlockBody } from './schema.ts';
+
+type Block = Omit<BlockBody, 'content'>;
+
+/**
+ * Claude Code puts a line at the head of its system prompt that changes with every request. It would make every cached prefix
+ * useless.
+ */
+export const withoutBillingLine = (text: string): string => text.replace(/^x-anthropic-billing-header:[^\n]*\n*/i, '');
+
+function imageOf({ source }: Block, field: string): ImageReference {
+  if (source?.type === 'base64' && source.data) {
+    return { source: { url: `data:${source.media_type ?? 'image/png'};base64,${source.data}` }, field };
+  }
+  if (source?.type === 'url' && source.url) return { source: { url: source.url }, field };
+  if (source?.type === 'file' && source.file_id) return { source: { fileId: source.file_id }, field };
+  throw errors.missingParameter(`${field}.source`);
+}
+
+function documentText({ source, title }: Block, path: string): string {
+  const isText = source?.type === 'text' || source?.media_type?.startsWith('text/');
+  if (!isText || typeof source?.data !== 'string') {
+    throw errors.unsupportedParameter(path, `'${path}' is a document that no model here reads. Send its text.`);
+  }
+  const text = source.type === 'base64' ? Buffer.from(source.data, 'base64').toString() : source.data;
+  return `<document title=${JSON.stringify(title ?? 'document')}>\n${text}\n</document>`;
+}
+
+/** Adds a block that has text or an image. Blocks of tools that a server runs are skipped. */
+function addBlock(content: DraftContent, block: Block, path: string): void {
+  switch (block.type) {
+    case 'text':
+      if (typeof block.text !== 'string') throw errors.missingParameter(`${path}.text`);
+      content.text += content.text === '' ? block.text : `\n\n${block.text}`;
+      break;
+    case 'image':
+      content.images.push({ ...imageOf(block, path), at: content.text.length });
+      break;
+    case 'document':
+      content.text += documentText(block, path);
+      break;
+    default:
+      break;
+  }
+}
+
+export function contentOf(given: unknown, path: string): DraftContent {
+  const content: DraftContent = { text: '', images: [] };
+  if (typeof given === 'string') content.text = given;
+  else if (Array.isArray(given)) {
+    for (const [index, block] of (given as Block[]).entries()) addBlock(content, block, `${path}[${index}]`);
+  }
+  return content;
+}

@@ -1,0 +1,124 @@
+import type { ChatRequest, OutputFormat, ToolCall, ToolChoice, ToolDefinition } from '../../../engines/engine.ts';
+import { errors } from '../../../errors/errors.ts';
+import type { ChatCommand } from '../../../services/chat.ts';
+import type { FieldNames } from '../../answer/field-names.ts';
+import { type DraftMessage, finishMessages } from '../../generation/draft-messages.ts';
+import { refuseOversized } from '../../generation/request.ts';
+import { contentOf, withoutBillingLine } from './content.ts';
+import type { BlockBody, CountTokensBody, CreateMessageBody, MessageBody } from './schema.ts';
+
+export const MESSAGE_FIELDS: FieldNames = {
+  maxTokens: 'max_tokens',
+  'messages.*': 'messages',
+  toolChoice: 'tool_choice',
+  format: 'output_config.format',
+  'format.schema': 'output_config.format.schema',
+  'tools.*.parameters': 'tools.*.input_schema',
+};
+
+const systemMessage = (text: string): DraftMessage => ({ role: 'system', content: withoutBillingLine(text) });
+
+function systemMessages({ system }: CountTokensBody): DraftMessage[] {
+  if (!system) return [];
+  return typeof system === 'string' ? [systemMessage(system)] : system.map(({ text }) => systemMessage(text));
+}
+
+function required(block: BlockBody, field: 'id' | 'name' | 'tool_use_id', path: string): string {
+  const value = block[field];
+  if (!value) throw errors.missingParameter(`${path}.${field}`);
+  return value;
+}
+
+function assistantMessage(blocks: readonly BlockBody[], path: string): DraftMessage {
+  const toolCalls: ToolCall[] = [];
+  let reasoning = '';
+  for (const [index, block] of blocks.entries()) {
+    const at = `${path}[${index}]`;
+    if (block.type === 'thinking') reasoning += block.thinking ?? '';
+    if (block.type !== 'tool_use') continue;
+    const call = { id: required(block, 'id', at), name: required(block, 'name', at) };
+    toolCalls.push({ ...call, arguments: JSON.stringify(block.input ?? {}) });
+  }
+  return {
+    role: 'assistant',
+    content: contentOf(blocks, path).text,
+    ...(reasoning !== '' && { reasoning }),
+    ...(toolCalls.length > 0 && { toolCalls }),
+  };
+}
+
+/** Results of tools come before what the user says: they must follow the calls. */
+function userMessages(blocks: readonly BlockBody[], path: string): DraftMessage[] {
+  const messages: DraftMessage[] = [];
+  for (const [index, block] of blocks.entries()) {
+    if (block.type !== 'tool_result') continue;
+    const at = `${path}[${index}]`;
+    const { text, images } = contentOf(block.content, `${at}.content`);
+    const toolCallId = required(block, 'tool_use_id', at);
+    messages.push({ role: 'tool', toolCallId, content: text, references: images });
+  }
+  const { text, images } = contentOf(blocks, path);
+  if (text !== '' || images.length > 0 || messages.length === 0) {
+    messages.push({ role: 'user', content: text, references: images });
+  }
+  return messages;
+}
+
+function messagesOf({ role, content }: MessageBody, index: number): DraftMessage[] {
+  const path = `messages[${index}].content`;
+  if (role === 'system') return [systemMessage(contentOf(content, path).text)];
+  const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : content;
+  return role === 'assistant' ? [assistantMessage(blocks, path)] : userMessages(blocks, path);
+}
+
+/** Tools that a server would run, such as `web_search_20250305`, are left out. */
+function toolsOf({ tools }: CountTokensBody): ToolDefinition[] {
+  return (tools ?? [])
+    .filter(({ type }) => !type || type === 'custom')
+    .map(({ name, description, input_schema: parameters }) => ({
+      name,
+      description: description ?? undefined,
+      parameters: parameters ?? undefined,
+    }));
+}
+
+function toolChoiceOf(
+  { tool_choice: choice }: CountTokensBody,
+  tools: readonly ToolDefinition[],
+): ToolChoice | undefined {
+  if (!choice || tools.length === 0) return undefined;
+  if (choice.type === 'any') return 'required';
+  if (choice.type !== 'tool') return choice.type;
+  const { name } = choice;
+  if (!name || !tools.some((tool) => tool.name === name)) {
+    throw errors.invalidParameter(
+      'tool_choice.name',
+      `'tool_choice.name' is '${name ?? ''}', which is not among the tools.`,
+    );
+  }
+  return { name };
+}
+
+function formatOf({ output_config: config }: CountTokensBody): OutputFormat | undefined {
+  const format = config?.format;
+  return format?.type === 'json_schema' && format.schema ? { type: 'json_schema', schema: format.schema } : undefined;
+}
+
+export function messageCommand(body: CountTokensBody & Partial<CreateMessageBody>): ChatCommand {
+  refuseOversized(body);
+  const tools = toolsOf(body);
+  const { messages, images } = finishMessages([...systemMessages(body), ...body.messages.flatMap(messagesOf)]);
+  const request: ChatRequest = {
+    prompt: { messages },
+    tools: tools.length > 0 ? tools : undefined,
+    toolChoice: toolChoiceOf(body, tools),
+    parallelToolCalls: body.tool_choice?.disable_parallel_tool_use ? false : undefined,
+    format: formatOf(body),
+    maxTokens: body.max_tokens,
+    temperature: body.temperature ?? undefined,
+    topP: body.top_p ?? undefined,
+    stop: body.stop_sequences && body.stop_sequences.length > 0 ? body.stop_sequences : undefined,
+    reasoningEffort: body.thinking?.type === 'disabled' ? 'none' : undefined,
+  };
+  return { model: body.model, choices: 1, request, images, lowersMaxTokens: true };
+}

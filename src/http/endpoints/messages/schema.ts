@@ -1,0 +1,107 @@
+import { type Static, Type } from 'typebox';
+import { optional } from '../../body/optional.ts';
+
+const Source = Type.Object({
+  type: Type.String({ description: '`base64`, `text`, `url` or `file`' }),
+  media_type: optional(Type.String()),
+  data: optional(Type.String()),
+  url: optional(Type.String()),
+  file_id: optional(Type.String(), 'An image uploaded with purpose `vision`'),
+  content: optional(Type.Unknown()),
+});
+
+/** Blocks of any type in one schema: which fields one needs depends on its type; see `request.ts`. */
+const blockFields = {
+  type: Type.String({ description: '`text`, `image`, `document`, `tool_use`, `tool_result` or `thinking`' }),
+  text: optional(Type.String()),
+  source: optional(Source, 'Of an image or document'),
+  title: optional(Type.String()),
+  thinking: optional(Type.String()),
+  id: optional(Type.String(), 'Of a `tool_use`'),
+  name: optional(Type.String(), 'Of a `tool_use`'),
+  input: optional(Type.Unknown(), 'Of a `tool_use`'),
+  tool_use_id: optional(Type.String(), 'Of a `tool_result`'),
+};
+const InnerBlock = Type.Object(blockFields);
+const Block = Type.Object({
+  ...blockFields,
+  content: optional(Type.Union([Type.String(), Type.Array(InnerBlock), Type.Unknown()]), 'Of a `tool_result`'),
+});
+
+const Message = Type.Object({
+  role: Type.Enum(['user', 'assistant', 'system']),
+  content: Type.Union([Type.String(), Type.Array(Block)]),
+});
+
+const JsonSchema = Type.Record(Type.String(), Type.Unknown());
+
+const Tool = Type.Object({
+  type: optional(Type.String(), '`custom` by default; tools that the server would run are ignored'),
+  name: Type.String({ minLength: 1, maxLength: 128 }),
+  description: optional(Type.String()),
+  input_schema: optional(JsonSchema, 'JSON schema of the input'),
+});
+
+const promptFields = {
+  model: Type.String({ minLength: 1, description: 'Slug of a chat model, with an optional pin' }),
+  messages: Type.Array(Message, { minItems: 1, description: 'The conversation so far' }),
+  system: optional(
+    Type.Union([Type.String(), Type.Array(Type.Object({ type: Type.Literal('text'), text: Type.String() }))]),
+    'Instructions',
+  ),
+  tools: optional(Type.Array(Tool, { maxItems: 512 }), 'Tools that the model may use'),
+  tool_choice: optional(
+    Type.Object({
+      type: Type.Enum(['auto', 'any', 'tool', 'none']),
+      name: optional(Type.String()),
+      disable_parallel_tool_use: optional(Type.Boolean()),
+    }),
+    'As the model likes, at least one tool, this tool, or none',
+  ),
+  thinking: optional(
+    Type.Object({ type: Type.Enum(['enabled', 'adaptive', 'disabled']), budget_tokens: optional(Type.Integer()) }),
+    'Show what a reasoning model thinks; the budget is ignored',
+  ),
+  output_config: optional(
+    Type.Object({ format: optional(Type.Object({ type: Type.String(), schema: optional(JsonSchema) })) }),
+    'Hold the answer to a JSON schema',
+  ),
+};
+
+export const CountTokensRequest = Type.Object(promptFields);
+export const TokenCount = Type.Object({ input_tokens: Type.Integer() });
+
+export const CreateMessage = Type.Object({
+  ...promptFields,
+  max_tokens: Type.Integer({ minimum: 1, description: 'Longest answer. More than the model can give is lowered' }),
+  stop_sequences: optional(
+    Type.Array(Type.String({ minLength: 1 }), { maxItems: 16 }),
+    'Texts before which the answer ends',
+  ),
+  stream: optional(Type.Boolean(), 'Answer with server-sent events'),
+  temperature: optional(Type.Number({ minimum: 0, maximum: 1 }), '0 always takes the likeliest token'),
+  top_p: optional(Type.Number({ minimum: 0, maximum: 1 }), 'Sample from the likeliest tokens'),
+  top_k: optional(Type.Integer({ minimum: 0 }), 'Accepted and ignored'),
+  metadata: optional(Type.Object({}), 'Accepted and ignored'),
+});
+
+export type CreateMessageBody = Static<typeof CreateMessage>;
+export type CountTokensBody = Static<typeof CountTokensRequest>;
+export type MessageBody = Static<typeof Message>;
+export type BlockBody = Static<typeof Block>;
+
+export const MessageObject = Type.Object({
+  id: Type.String(),
+  type: Type.Literal('message'),
+  role: Type.Literal('assistant'),
+  model: Type.String(),
+  content: Type.Array(Type.Unknown(), { description: 'Blocks of type `thinking`, `text` and `tool_use`' }),
+  stop_reason: Type.Union([Type.Enum(['end_turn', 'max_tokens', 'stop_sequence', 'tool_use']), Type.Null()]),
+  stop_sequence: Type.Union([Type.String(), Type.Null()]),
+  usage: Type.Object({
+    input_tokens: Type.Integer(),
+    output_tokens: Type.Integer(),
+    cache_creation_input_tokens: Type.Integer(),
+    cache_read_input_tokens: Type.Integer(),
+  }),
+});
