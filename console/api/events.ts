@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { call } from './client.ts';
+import { address, call } from './client.ts';
 import type { Batch, Counters, Engine, RequestEntry } from './types.ts';
 
 export interface Events {
@@ -27,9 +27,9 @@ function announce(connected: boolean): void {
 }
 
 /** One stream for the whole console, open while someone is signed in. */
-export function openEvents(): void {
+export function openEvents(account: string | undefined): void {
   if (source !== undefined) return;
-  const stream = new EventSource('/v1/events');
+  const stream = new EventSource(address('/v1/events', { account }));
   source = stream;
   stream.onopen = () => announce(true);
   for (const name of NAMES) {
@@ -47,7 +47,7 @@ export function openEvents(): void {
     if (stream.readyState !== EventSource.CLOSED) return;
     source = undefined;
     clearTimeout(timer);
-    timer = setTimeout(openEvents, RECONNECT_MS);
+    timer = setTimeout(() => openEvents(account), RECONNECT_MS);
   };
 }
 

@@ -1,6 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
 import { ApiFailure, endsSession, onSignedOut } from '../api/client.ts';
-import { closeEvents, openEvents } from '../api/events.ts';
 import type { Session } from '../api/types.ts';
 import { Failure, Toasts } from '../components/feedback.tsx';
 import { Skeleton } from '../components/page.tsx';
@@ -37,12 +36,8 @@ export function App() {
   const signedIn = state.kind === 'signed-in';
   useEffect(() => {
     if (!signedIn) return;
-    openEvents();
-    return () => {
-      closeEvents();
-      // Nothing of one session may show up in the next.
-      queryClient.clear();
-    };
+    // Nothing of one session may show up in the next.
+    return () => queryClient.clear();
   }, [signedIn]);
 
   return (

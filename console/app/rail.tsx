@@ -47,7 +47,7 @@ export function Rail({ pages, narrow, connected, onFind, onSignedOut, onToggle }
         <span class="rail-label">{texts.product}</span>
       </a>
       {!narrow && <AccountSwitcher />}
-      <RailButton icon="search" label={texts.nav.find} hint={paletteKeys()} onClick={onFind} />
+      <RailButton narrow={narrow} icon="search" label={texts.nav.find} hint={paletteKeys()} onClick={onFind} />
       <nav aria-label={texts.nav.main}>
         {pages.filter((page) => !page.operators).map(link)}
         {operators.length > 0 && (
@@ -62,11 +62,21 @@ export function Rail({ pages, narrow, connected, onFind, onSignedOut, onToggle }
           <Icon name="reference" />
           <span class="rail-label">{texts.nav.reference}</span>
         </a>
-        <RailButton icon="theme" label={texts.nav.themes[theme]} onClick={() => applyTheme(NEXT_THEME[theme])} />
+        <RailButton
+          narrow={narrow}
+          icon="theme"
+          label={texts.nav.themes[theme]}
+          onClick={() => applyTheme(NEXT_THEME[theme])}
+        />
         {onToggle && (
-          <RailButton icon="panel" label={narrow ? texts.nav.expand : texts.nav.collapse} onClick={onToggle} />
+          <RailButton
+            narrow={narrow}
+            icon="panel"
+            label={narrow ? texts.nav.expand : texts.nav.collapse}
+            onClick={onToggle}
+          />
         )}
-        <RailButton icon="out" label={texts.nav.signOut} onClick={leave} />
+        <RailButton narrow={narrow} icon="out" label={texts.nav.signOut} onClick={leave} />
         <Health connected={connected} />
       </div>
     </div>
@@ -77,18 +87,14 @@ interface RailButtonProps {
   icon: IconName;
   label: string;
   hint?: string;
+  /** Only the icon is visible. */
+  narrow: boolean;
   onClick: () => void;
 }
 
-function RailButton({ icon, label, hint, onClick }: RailButtonProps) {
+function RailButton({ icon, label, hint, narrow, onClick }: RailButtonProps) {
   return (
-    <button
-      type="button"
-      class="rail-link"
-      aria-label={hint ? `${label} ${hint}` : label}
-      title={label}
-      onClick={onClick}
-    >
+    <button type="button" class="rail-link" aria-label={narrow ? label : undefined} title={label} onClick={onClick}>
       <Icon name={icon} />
       <span class="rail-label">{label}</span>
       {hint && <kbd>{hint}</kbd>}

@@ -1,6 +1,6 @@
 import type { ComponentType } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import { useConnected } from '../api/events.ts';
+import { closeEvents, openEvents, useConnected } from '../api/events.ts';
 import { Button } from '../components/controls.tsx';
 import { Empty, Failure } from '../components/feedback.tsx';
 import { Icon, Mark } from '../components/icon.tsx';
@@ -11,7 +11,7 @@ import { type PageEntry, pagesFor } from './pages.ts';
 import { Palette } from './palette.tsx';
 import { Rail } from './rail.tsx';
 import { href, usePlace } from './router.ts';
-import { useSession } from './session.ts';
+import { useAccountFilter, useSession } from './session.ts';
 import { ShortcutList, useShortcuts } from './shortcuts.tsx';
 
 const NARROW = 'baobab.rail';
@@ -36,6 +36,11 @@ export function Shell({ onSignedOut }: { onSignedOut: () => void }) {
   const [drawer, setDrawer] = useState(false);
   const [overlay, setOverlay] = useState<'palette' | 'shortcuts'>();
   const connected = useConnected();
+  const account = useAccountFilter();
+  useEffect(() => {
+    openEvents(account);
+    return closeEvents;
+  }, [account]);
   useShortcuts(pages, { onPalette: () => setOverlay('palette'), onHelp: () => setOverlay('shortcuts'), toggleNarrow });
 
   // A new page starts at its heading, also for screen readers.
