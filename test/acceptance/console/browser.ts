@@ -1,0 +1,82 @@
+import { existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { expect } from 'vitest';
+
+const INSTALLED = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
+const FLAGS = [
+  ...['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-sync'],
+  ...['--disable-background-networking', '--disable-component-update'],
+  ...['--use-fake-device-for-media-stream', '--use-fake-ui-for-media-stream'],
+];
+
+/** The machine's own Chromium, or the one of the npm package, which unpacks itself at first. */
+async function executable(): Promise<{ path: string; flags: string[] }> {
+  const found = INSTALLED.find((path) => existsSync(path));
+  if (found !== undefined) return { path: found, flags: FLAGS };
+  const { default: packaged } = await import('@sparticuz/chromium');
+  return { path: await packaged.executablePath(), flags: [...packaged.args, ...FLAGS] };
+}
+
+export async function openBrowser(): Promise<Browser> {
+  const { path, flags } = await executable();
+  return chromium.launch({ executablePath: path, args: flags });
+}
+
+export interface OpenPage extends AsyncDisposable {
+  page: Page;
+  /** What the page wrote to the console as an error, and what it threw. */
+  errors: string[];
+}
+
+export async function openPage(browser: Browser, options: BrowserContextOptions = {}): Promise<OpenPage> {
+  const context = await browser.newContext({
+    reducedMotion: 'reduce',
+    viewport: { width: 1440, height: 900 },
+    ...options,
+  });
+  const page = await context.newPage();
+  page.setDefaultTimeout(60_000);
+  const errors: string[] = [];
+  page.on('console', (message) => {
+    if (message.type() === 'error') errors.push(message.text());
+  });
+  page.on('pageerror', (error) => errors.push(error.message));
+  return { page, errors, [Symbol.asyncDispose]: () => context.close() };
+}
+
+/** Types the key on the sign-in page, as a person does. */
+export async function signIn(page: Page, address: string, key: string, path = ''): Promise<void> {
+  await page.goto(`${address}/console${path}`);
+  await page.getByLabel('API key').fill(key);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.locator('h1#page-title').waitFor();
+}
+
+const axeSource = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
+
+interface Violation {
+  id: string;
+  impact: string;
+  nodes: { html: string; failureSummary: string }[];
+}
+
+/** Fails on anything that axe-core calls serious or critical. */
+export async function expectAccessible(page: Page): Promise<void> {
+  // The policy of the page allows no foreign scripts. This one comes through the debugger.
+  const { readFile } = await import('node:fs/promises');
+  await page.evaluate(await readFile(axeSource, 'utf8'));
+  const { violations } = await page.evaluate<{ violations: Violation[] }>('axe.run()');
+  const serious = violations
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .map(
+      ({ id, nodes }) => `${id}: ${nodes.map(({ html, failureSummary }) => `${html} ${failureSummary}`).join('\n')}`,
+    );
+  expect(serious).toEqual([]);
+}
+
+/** A page must not scroll sideways. */
+export async function expectNoOverflow(page: Page): Promise<void> {
+  const overflow = 'document.documentElement.scrollWidth - document.documentElement.clientWidth';
+  expect(await page.evaluate<number>(overflow)).toBe(0);
+}

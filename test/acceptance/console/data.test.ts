@@ -1,0 +1,127 @@
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openAccount, type SharedAccount } from '../shared-account.ts';
+import { expectAccessible, openBrowser, openPage, signIn } from './browser.ts';
+
+const MODEL = 'baobab/embed-multilingual';
+
+let browser: Browser;
+let account: SharedAccount;
+beforeAll(async () => {
+  [browser, account] = await Promise.all([openBrowser(), openAccount()]);
+  for (const input of ['One', 'Two', 'Three']) {
+    const response = await fetch(`${account.address}/v1/embeddings`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${account.apiKey}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ model: MODEL, input }),
+    });
+    expect(response.status).toBe(200);
+  }
+});
+afterAll(() => browser.close());
+
+const line = (id: string, body: object) =>
+  JSON.stringify({ custom_id: id, method: 'POST', url: '/v1/embeddings', body });
+
+describe('usage', () => {
+  it('shows the same numbers as the API and keeps the view in the address', async () => {
+    await using opened = await openPage(browser);
+    const { page } = opened;
+    await signIn(page, account.address, account.apiKey, '/usage');
+    await page.locator('.headline').waitFor();
+    const api = await fetch(`${account.address}/v1/usage?start=2020-01-01`, {
+      headers: { authorization: `Bearer ${account.apiKey}` },
+    });
+    const { totals } = (await api.json()) as { totals: { requests: number; cost_usd: number } };
+    const row = page.getByRole('row').filter({ hasText: MODEL });
+    expect(await row.textContent()).toContain(`$${totals.cost_usd.toFixed(9).replace(/0+$/, '')}`);
+    await page.getByLabel('Metric').selectOption('requests');
+    await page.getByRole('button', { name: 'By time' }).click();
+    expect(new URL(page.url()).search).toContain('metric=requests');
+    expect(await page.locator('.headline').textContent()).toBe(String(totals.requests));
+    await page.reload();
+    await page.locator('.headline').waitFor();
+    expect(await page.getByLabel('Metric').inputValue()).toBe('requests');
+    await page.goBack();
+    await page.goBack();
+    expect(await page.getByLabel('Metric').inputValue()).toBe('cost');
+  });
+
+  it('exports CSV', async () => {
+    await using opened = await openPage(browser);
+    const { page } = opened;
+    await signIn(page, account.address, account.apiKey, '/usage');
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('link', { name: 'Export CSV' }).click(),
+    ]);
+    const chunks: Buffer[] = [];
+    for await (const chunk of await download.createReadStream()) chunks.push(chunk as Buffer);
+    const csv = Buffer.concat(chunks).toString();
+    expect(csv.split('\n')[0]).toContain('cost_usd');
+    expect(csv).toContain(MODEL);
+  });
+});
+
+describe('files and batches', () => {
+  it('uploads a file, runs it as a batch, follows it and reads what failed', async () => {
+    await using opened = await openPage(browser);
+    const { page } = opened;
+    await signIn(page, account.address, account.apiKey, '/files');
+    const content = [
+      line('good', { model: MODEL, input: 'Hello' }),
+      line('bad', { model: 'nobody/nothing', input: 'x' }),
+    ];
+    await page.locator('input[type=file]').setInputFiles({
+      name: 'requests.jsonl',
+      mimeType: 'application/jsonl',
+      buffer: Buffer.from(`${content.join('\n')}\n`),
+    });
+    await page.getByText('requests.jsonl is uploaded').waitFor();
+    await expectAccessible(page);
+    await page.getByRole('link', { name: 'Run as a batch' }).first().click();
+    const form = page.getByRole('dialog', { name: 'Create a batch' });
+    await form.getByLabel('Endpoint').selectOption('/v1/embeddings');
+    await form.getByRole('button', { name: 'Create batch' }).click();
+    const sheet = page.getByRole('dialog', { name: 'Batch' });
+    await sheet.getByText('Completed').waitFor({ timeout: 120_000 });
+    await sheet.getByText('Problems by line').waitFor();
+    await sheet.locator('.attempt').filter({ hasText: 'bad' }).waitFor();
+    await expectAccessible(page);
+    const [results] = await Promise.all([
+      page.waitForEvent('download'),
+      sheet.getByRole('link', { name: 'Download results' }).click(),
+    ]);
+    expect(results.suggestedFilename()).toMatch(/^batch_\w+\.jsonl$/);
+  });
+
+  it('deletes a file after a question', async () => {
+    await using opened = await openPage(browser);
+    const { page } = opened;
+    await signIn(page, account.address, account.apiKey, '/files');
+    await page.locator('input[type=file]').setInputFiles({
+      name: 'gone.jsonl',
+      mimeType: 'application/jsonl',
+      buffer: Buffer.from(`${line('a', { model: MODEL, input: 'x' })}\n`),
+    });
+    await page.getByRole('button', { name: 'Delete gone.jsonl' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
+    await page.getByText('gone.jsonl is deleted').waitFor();
+  });
+});
+
+describe('models', () => {
+  it('are filtered, described and loaded', async () => {
+    await using opened = await openPage(browser);
+    const { page } = opened;
+    await signIn(page, account.address, account.adminKey, '/models?modality=embedding');
+    await page.getByRole('button', { name: MODEL, exact: true }).click();
+    const sheet = page.getByRole('dialog', { name: MODEL });
+    await sheet.getByText('Versions').waitFor();
+    await sheet.getByRole('button', { name: 'Unload' }).waitFor();
+    await expectAccessible(page);
+    await sheet.getByRole('link', { name: 'Try it' }).click();
+    await page.getByRole('heading', { name: 'Playground' }).waitFor();
+    expect(await page.getByLabel('Model').inputValue()).toBe(MODEL);
+  });
+});

@@ -1,0 +1,117 @@
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openAccount, type SharedAccount } from '../shared-account.ts';
+import { expectAccessible, openBrowser, openPage, signIn } from './browser.ts';
+
+let browser: Browser;
+let account: SharedAccount;
+beforeAll(async () => {
+  [browser, account] = await Promise.all([openBrowser(), openAccount()]);
+});
+afterAll(() => browser.close());
+
+const ownKey = (secret: string) =>
+  fetch(`${account.address}/v1/keys/me`, { headers: { authorization: `Bearer ${secret}` } });
+
+describe('keys', () => {
+  it('are created with rights and limits, shown once, changed, rotated and revoked', async () => {
+    await using opened = await openPage(browser);
+    const { page } = opened;
+    const name = `robot-${Date.now()}`;
+    await signIn(page, account.address, account.adminKey, '/keys');
+    await page.getByRole('button', { name: 'Create key' }).click();
+    const form = page.getByRole('dialog', { name: 'Create a key' });
+    await form.getByLabel('Name').fill(name);
+    await form.getByText('Restricted').click();
+    await form.getByLabel('Rerank').check();
+    await form.getByRole('button', { name: 'In 30 days' }).click();
+    await form.getByLabel('Requests a minute').fill('120');
+    await form.getByLabel('Monthly budget in USD').fill('0.5');
+    await expectAccessible(page);
+    await form.getByRole('button', { name: 'Create key' }).click();
+
+    const shown = page.getByRole('dialog', { name: `Key ${name} is ready` });
+    const secret = (await shown.locator('.secret pre').textContent()) ?? '';
+    const record = (await (await ownKey(secret)).json()) as { id: string };
+    expect(record).toMatchObject({ name, scopes: ['chat', 'rerank', 'models'], budget: { limit_usd: 0.5 } });
+    expect(await shown.locator('pre').last().textContent()).toContain(secret);
+    await shown.getByRole('button', { name: 'Python' }).click();
+    expect(await shown.locator('pre').last().textContent()).toContain('urllib.request');
+    await expectAccessible(page);
+    await shown.getByRole('button', { name: 'I have copied it' }).click();
+    expect(await page.content()).not.toContain(secret);
+
+    await page.getByRole('searchbox').fill(name);
+    await page.getByRole('button', { name, exact: true }).click();
+    const sheet = page.getByRole('dialog', { name });
+    expect(new URL(page.url()).searchParams.get('key')).toBe(record.id);
+    await sheet.getByLabel('Requests a minute').fill('60');
+    await sheet.getByRole('button', { name: 'Save changes' }).click();
+    await page.getByText(`${name} is changed`).waitFor();
+
+    await sheet.getByRole('button', { name: 'Rotate' }).click();
+    await page.getByLabel('The old key goes on for').selectOption({ label: 'No time: stop it now' });
+    await page
+      .getByRole('dialog', { name: `Rotate ${name}` })
+      .getByRole('button', { name: 'Rotate' })
+      .click();
+    const rotated = page.getByRole('dialog', { name: `Key ${name} is ready` });
+    const next = (await rotated.locator('.secret pre').textContent()) ?? '';
+    expect(next).not.toBe(secret);
+    expect((await ownKey(next)).status).toBe(200);
+    await rotated.getByRole('button', { name: 'I have copied it' }).click();
+
+    // It was used today, so its name is asked for.
+    await page.getByRole('searchbox').fill(name);
+    await page.getByRole('button', { name, exact: true }).first().click();
+    await page.getByRole('dialog', { name }).getByRole('button', { name: 'Revoke' }).click();
+    const question = page.getByRole('dialog', { name: `Revoke ${name}` });
+    const confirm = question.getByLabel(`Type ${name} to confirm`);
+    if ((await confirm.count()) > 0) await confirm.fill(name);
+    await question.getByRole('button', { name: 'Revoke' }).click();
+    await page.getByText(`${name} is revoked`).waitFor();
+    await expect.poll(async () => (await ownKey(next)).status).not.toBe(200);
+  });
+
+  it('say at the field what the server refuses', async () => {
+    await using opened = await openPage(browser);
+    const { page } = opened;
+    await signIn(page, account.address, account.adminKey, '/keys?new=key');
+    const form = page.getByRole('dialog', { name: 'Create a key' });
+    await form.getByLabel('Name').fill('limits');
+    await form.getByLabel('Monthly budget in USD').fill('99999999');
+    await form.getByRole('button', { name: 'Create key' }).click();
+    await form.getByRole('alert').waitFor();
+    expect(await form.getByLabel('Monthly budget in USD').getAttribute('aria-invalid')).toBe('true');
+  });
+});
+
+describe('accounts', () => {
+  it('are created, limited, suspended with an undo, and deleted', async () => {
+    await using opened = await openPage(browser);
+    const { page } = opened;
+    const name = `team-${Date.now()}`;
+    await signIn(page, account.address, account.adminKey, '/accounts');
+    await page.getByRole('button', { name: 'Create account' }).click();
+    const form = page.getByRole('dialog', { name: 'Create an account' });
+    await form.getByLabel('Name').fill(name);
+    await form.getByLabel('Tokens a minute').fill('5000');
+    await expectAccessible(page);
+    await form.getByRole('button', { name: 'Create account' }).click();
+    await page.getByText(`${name} is created`).waitFor();
+
+    await page.getByRole('button', { name, exact: true }).click();
+    const sheet = page.getByRole('dialog', { name });
+    expect(await sheet.getByLabel('Tokens a minute').inputValue()).toBe('5000');
+    await sheet.getByRole('button', { name: 'Suspend' }).click();
+    await sheet.getByText('Suspended').waitFor();
+    await sheet.getByRole('button', { name: 'Resume' }).click();
+    await sheet.getByText('Active').waitFor();
+    await sheet.getByRole('button', { name: 'Delete account' }).click();
+    const question = page.getByRole('dialog', { name: `Delete ${name}` });
+    expect(await question.getByRole('button', { name: 'Delete account' }).isDisabled()).toBe(true);
+    await question.getByLabel(`Type ${name} to confirm`).fill(name);
+    await question.getByRole('button', { name: 'Delete account' }).click();
+    await page.getByText(`${name} is deleted`).waitFor();
+  });
+});

@@ -1,0 +1,113 @@
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openAccount, type SharedAccount } from '../shared-account.ts';
+import { expectAccessible, expectNoOverflow, type OpenPage, openBrowser, openPage, signIn } from './browser.ts';
+
+const PAGES = [
+  ['Overview', ''],
+  ['Usage', '/usage'],
+  ['Requests', '/requests'],
+  ['Models', '/models'],
+  ['Playground', '/playground'],
+  ['Keys', '/keys'],
+  ['Files', '/files'],
+  ['Batches', '/batches'],
+  ['Accounts', '/accounts'],
+  ['Engines', '/engines'],
+  ['System', '/system'],
+] as const;
+
+let browser: Browser;
+let account: SharedAccount;
+beforeAll(async () => {
+  [browser, account] = await Promise.all([openBrowser(), openAccount()]);
+  // Something to show: a request that worked and one that did not.
+  for (const model of ['baobab/embed-multilingual', 'nobody/nothing']) {
+    await fetch(`${account.address}/v1/embeddings`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${account.adminKey}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ model, input: ['Hello'] }),
+    });
+  }
+});
+afterAll(() => browser.close());
+
+/** A page is there when its heading is, and nothing is loading any more. */
+async function settle(page: Page, title: string): Promise<void> {
+  await page.getByRole('heading', { level: 1, name: title }).waitFor();
+  await expect.poll(() => page.locator('main [role=status] .hidden-visually').count()).toBe(0);
+}
+
+describe.each([
+  { width: 1440, height: 900, colorScheme: 'light' as const },
+  { width: 390, height: 844, colorScheme: 'dark' as const },
+])('every page at $width pixels in $colorScheme', ({ width, height, colorScheme }) => {
+  let opened: OpenPage;
+  beforeAll(async () => {
+    opened = await openPage(browser, { viewport: { width, height }, colorScheme });
+    await signIn(opened.page, account.address, account.adminKey);
+  });
+  afterAll(() => opened[Symbol.asyncDispose]());
+
+  it.each(PAGES)('%s loads without errors, fits and is accessible', async (title, path) => {
+    const { page, errors } = opened;
+    errors.length = 0;
+    await page.goto(`${account.address}/console${path}`);
+    await settle(page, title);
+    await expectNoOverflow(page);
+    await expectAccessible(page);
+    expect(errors).toEqual([]);
+    expect(await page.getByRole('alert').count()).toBe(0);
+  });
+});
+
+describe('with the keyboard alone', () => {
+  it('finds a page, shows shortcuts, goes to pages and switches the theme', async () => {
+    await using opened = await openPage(browser);
+    const { page } = opened;
+    await signIn(page, account.address, account.adminKey);
+    await page.keyboard.press('Control+k');
+    await page.getByRole('combobox', { name: /Go to a page/ }).fill('batches');
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'Batches', level: 1 }).waitFor();
+    await page.keyboard.press('?');
+    await page.getByRole('heading', { name: 'Keyboard shortcuts' }).waitFor();
+    await expectAccessible(page);
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('g');
+    await page.keyboard.press('k');
+    await page.getByRole('heading', { name: 'Keys', level: 1 }).waitFor();
+    await page.keyboard.press('d');
+    await page.locator('html[data-theme=dark]').waitFor();
+  });
+
+  it('opens a request by its id', async () => {
+    await using opened = await openPage(browser);
+    const { page } = opened;
+    await signIn(page, account.address, account.adminKey, '/requests');
+    const first = page.locator('tbody .row-button').first();
+    await first.focus();
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'Request', exact: true }).waitFor();
+    const id = new URL(page.url()).searchParams.get('request');
+    expect(id).toMatch(/^req_/);
+    await expectAccessible(page);
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('Control+k');
+    await page.getByRole('combobox', { name: /Go to a page/ }).fill(id ?? '');
+    await page.keyboard.press('Enter');
+    await page.getByText('Upstream attempts').waitFor();
+  });
+});
+
+describe('on a phone', () => {
+  it('has a drawer with all pages', async () => {
+    await using opened = await openPage(browser, { viewport: { width: 390, height: 844 } });
+    const { page } = opened;
+    await signIn(page, account.address, account.adminKey);
+    await page.getByRole('button', { name: 'Menu' }).click();
+    await page.getByRole('dialog').getByRole('link', { name: 'Models' }).click();
+    await page.getByRole('heading', { name: 'Models', level: 1 }).waitFor();
+    expect(await page.getByRole('dialog').count()).toBe(0);
+  });
+});

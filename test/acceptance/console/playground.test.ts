@@ -1,0 +1,130 @@
+import { join } from 'node:path';
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openAccount, type SharedAccount } from '../shared-account.ts';
+import { expectAccessible, openBrowser, openPage, signIn } from './browser.ts';
+
+const CHAT = 'huggingfacetb/smollm2-135m-instruct';
+const AUDIO = join(import.meta.dirname, '../../fixtures/audio');
+
+let browser: Browser;
+let account: SharedAccount;
+beforeAll(async () => {
+  [browser, account] = await Promise.all([openBrowser(), openAccount()]);
+});
+afterAll(() => browser.close());
+
+const usage = async () => {
+  const response = await fetch(`${account.address}/v1/usage?start=2020-01-01`, {
+    headers: { authorization: `Bearer ${account.apiKey}` },
+  });
+  return ((await response.json()) as { totals: { requests: number; completion_tokens: number } }).totals;
+};
+
+describe('the playground', () => {
+  it('streams a chat, shows what it took and keeps it over a reload', async () => {
+    await using opened = await openPage(browser);
+    const { page } = opened;
+    await signIn(page, account.address, account.apiKey, `/playground?model=${CHAT}`);
+    expect((await usage()).requests).toBe(0);
+    await page.getByLabel('Longest answer, tokens').fill('12');
+    await page.getByLabel('Seed').fill('7');
+    await page.getByLabel('Message', { exact: true }).fill('Say hello.');
+    await page.keyboard.press('Control+Enter');
+    const stats = page.locator('.chat-answer .stats');
+    await stats.waitFor();
+    const text = await stats.textContent();
+    expect(text).toMatch(/\d+ in, \d+ out/);
+    expect(text).toMatch(/\$0\.0000\d+/);
+    expect(text).toMatch(/first token [\d.]+ (ms|s)/);
+    const answer = await page.locator('.chat-text').textContent();
+    await expectAccessible(page);
+    await page.reload();
+    await page.locator('.chat-text').waitFor();
+    expect(await page.locator('.chat-text').textContent()).toBe(answer);
+
+    await page.getByRole('button', { name: 'Show code' }).click();
+    const code = page.getByRole('dialog', { name: 'This request as code' });
+    const curl = await code.locator('pre').textContent();
+    expect(curl).toContain(`${account.address}/v1/chat/completions`);
+    expect(curl).toContain('"seed": 7');
+  });
+
+  it('stops an answer, also on the server', async () => {
+    await using opened = await openPage(browser);
+    const { page } = opened;
+    await signIn(page, account.address, account.apiKey, `/playground?model=${CHAT}`);
+    await page.getByLabel('Longest answer, tokens').fill('1500');
+    await page.getByLabel('Message', { exact: true }).fill('Write a very long story about a tree.');
+    await page.getByRole('button', { name: 'Send' }).click();
+    await page.locator('.chat-text').first().waitFor();
+    await page.getByRole('button', { name: 'Stop' }).click();
+    await page.getByText('Stopped by you').waitFor();
+    await page.getByRole('button', { name: 'Send' }).waitFor();
+    await expect.poll(async () => (await usage()).requests).toBeGreaterThan(1);
+    expect((await usage()).completion_tokens).toBeLessThan(1500);
+  });
+
+  it('compares two models side by side', async () => {
+    await using opened = await openPage(browser);
+    const { page } = opened;
+    await signIn(page, account.address, account.apiKey, `/playground?model=${CHAT}&with=${CHAT}`);
+    await page.getByLabel('Longest answer, tokens').fill('8');
+    await page.getByLabel('Message', { exact: true }).fill('Hi');
+    await page.getByRole('button', { name: 'Send' }).click();
+    await expect.poll(() => page.locator('.chat-sides .stats').count()).toBe(2);
+    await expectAccessible(page);
+  });
+
+  it('points at broken JSON in tools before anything is sent', async () => {
+    await using opened = await openPage(browser);
+    const { page } = opened;
+    await signIn(page, account.address, account.apiKey, `/playground?model=${CHAT}`);
+    await page.getByLabel('Tools').fill('[{]');
+    await page.getByText('This is not valid JSON').waitFor();
+    await page.getByLabel('Message', { exact: true }).fill('Hi');
+    expect(await page.getByRole('button', { name: 'Send' }).isDisabled()).toBe(true);
+  });
+
+  it('shows how similar texts are', async () => {
+    await using opened = await openPage(browser);
+    const { page } = opened;
+    await signIn(page, account.address, account.apiKey, '/playground?mode=embedding&model=baobab/embed-multilingual');
+    await page.getByLabel('Texts').fill('A tree\nA tree\nInterest rates');
+    await page.getByRole('button', { name: 'Run' }).click();
+    const cells = page.locator('.matrix tbody td');
+    await cells.first().waitFor();
+    const values = (await cells.allTextContents()).map(Number);
+    expect(values).toHaveLength(9);
+    expect([values[0], values[1], values[4]]).toEqual([1, 1, 1]);
+    expect(values[2]).toBeLessThan(0.95);
+    await expectAccessible(page);
+  });
+
+  it('orders documents by relevance', async () => {
+    await using opened = await openPage(browser);
+    const { page } = opened;
+    await signIn(page, account.address, account.apiKey, '/playground?mode=rerank&model=baobab/rerank-small');
+    await page.getByLabel('Query').fill('What is the capital of Kenya?');
+    await page.getByLabel('Documents').fill('Bananas are yellow.\nNairobi is the capital of Kenya.');
+    await page.getByRole('button', { name: 'Run' }).click();
+    await page.locator('.ranking-tall').first().waitFor();
+    expect(await page.locator('.ranking-tall').first().textContent()).toContain('Nairobi');
+    await expectAccessible(page);
+  });
+
+  it('transcribes a file with a waveform and words that can be played', async () => {
+    await using opened = await openPage(browser);
+    const { page } = opened;
+    await signIn(page, account.address, account.apiKey, '/playground?mode=audio&model=openai/whisper-tiny');
+    await page.locator('input[type=file]').setInputFiles(join(AUDIO, 'apples.wav'));
+    await page.locator('canvas.waveform').waitFor();
+    await page.getByRole('button', { name: 'Transcribe' }).click();
+    const words = page.locator('.words .word');
+    await words.first().waitFor();
+    expect((await words.allTextContents()).join(' ').toLowerCase()).toContain('bottle of water');
+    await expectAccessible(page);
+    await words.last().click();
+    await expect.poll(() => page.evaluate<number>("document.querySelector('audio').currentTime")).toBeGreaterThan(0);
+  });
+});

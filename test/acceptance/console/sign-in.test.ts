@@ -1,0 +1,84 @@
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openAccount, type SharedAccount } from '../shared-account.ts';
+import { expectAccessible, openBrowser, openPage, signIn } from './browser.ts';
+
+let browser: Browser;
+let account: SharedAccount;
+beforeAll(async () => {
+  [browser, account] = await Promise.all([openBrowser(), openAccount()]);
+});
+afterAll(() => browser.close());
+
+const admin = (path: string, body?: object) =>
+  fetch(`${account.address}/v1/admin/${path}`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${account.adminKey}`, 'content-type': 'application/json' },
+    body: JSON.stringify(body ?? {}),
+  });
+
+describe('signing in', () => {
+  it('refuses a wrong key and says what to check', async () => {
+    await using opened = await openPage(browser);
+    const { page } = opened;
+    await page.goto(`${account.address}/console`);
+    await page.getByLabel('API key').fill('bao_wrong');
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByText('This key is not accepted').waitFor();
+    await expectAccessible(page);
+  });
+
+  it('keeps neither the key nor the session where scripts can read them', async () => {
+    await using opened = await openPage(browser);
+    const { page } = opened;
+    await signIn(page, account.address, account.apiKey);
+    expect(page.url()).not.toContain(account.apiKey);
+    expect(await page.evaluate('JSON.stringify({ ...localStorage, ...sessionStorage })')).not.toContain(account.apiKey);
+    expect(await page.evaluate('document.cookie')).toBe('');
+    await page.reload();
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+  });
+
+  it('signs out, and the session does not come back', async () => {
+    await using opened = await openPage(browser);
+    const { page } = opened;
+    await signIn(page, account.address, account.apiKey);
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByLabel('API key').waitFor();
+    await page.reload();
+    await page.getByLabel('API key').waitFor();
+  });
+
+  it('opens the address that was asked for', async () => {
+    await using opened = await openPage(browser);
+    const { page } = opened;
+    await signIn(page, account.address, account.apiKey, '/usage?metric=requests&range=90d');
+    await page.getByRole('heading', { name: 'Usage' }).waitFor();
+    expect(await page.getByLabel('Metric').inputValue()).toBe('requests');
+  });
+
+  it('hides the pages of operators from members', async () => {
+    await using opened = await openPage(browser);
+    const { page } = opened;
+    await signIn(page, account.address, account.apiKey);
+    expect(await page.getByRole('link', { name: 'Usage' }).count()).toBe(1);
+    for (const name of ['Accounts', 'Engines', 'System']) {
+      expect(await page.getByRole('link', { name, exact: true }).count()).toBe(0);
+    }
+    await page.goto(`${account.address}/console/accounts`);
+    await page.getByText('There is no such page').waitFor();
+  });
+
+  it('ends within a second when the key is revoked', async () => {
+    await using opened = await openPage(browser);
+    const { page } = opened;
+    const own = await openAccount();
+    await signIn(page, own.address, own.apiKey);
+    const me = await fetch(`${own.address}/v1/keys/me`, { headers: { authorization: `Bearer ${own.apiKey}` } });
+    const { id } = (await me.json()) as { id: string };
+    expect((await admin(`keys/${id}/revoke`)).status).toBe(200);
+    const revokedAt = performance.now();
+    await page.getByText('Your session has ended').waitFor();
+    expect(performance.now() - revokedAt).toBeLessThan(1_000);
+  });
+});
