@@ -153,6 +153,8 @@ export interface LayoutTrialOptions {
   directory: string;
   candidates: readonly LayoutShape[];
   environment: Readonly<Record<string, string | undefined>>;
+  /** Fires when the service stops. */
+  signal: AbortSignal;
 }
 
 export interface MeasuredLayout extends LayoutShape {

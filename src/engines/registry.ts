@@ -106,6 +106,7 @@ export function createEngineRegistry(dependencies: EngineRegistryDependencies): 
     ),
   );
 
+  const stopping = new AbortController();
   const facts = createMachineFacts(dependencies.machineFile, logger);
   const environment = childEnvironment(dependencies.environment);
   const accelerators = new Map<string, Promise<Accelerators>>();
@@ -130,7 +131,7 @@ export function createEngineRegistry(dependencies: EngineRegistryDependencies): 
   }
 
   const runtimeOf = ({ version }: Model) => runtimes.get(version.engine.driver);
-  const layouts = createLayoutChoice({ facts, processor, runtimeOf, environment, logger });
+  const layouts = createLayoutChoice({ facts, processor, runtimeOf, environment, signal: stopping.signal, logger });
   const machineOf = (shape: ModelShape): MachineShape => ({ ...processor, ...shape, memoryBytes: budgetBytes });
 
   /** Measures the layouts of idle models, and loads a model again that would be clearly faster in another one. */
@@ -143,7 +144,7 @@ export function createEngineRegistry(dependencies: EngineRegistryDependencies): 
       const { layout: current, shape } = placement;
       const settings = dependencies.driverSettings;
       const better = await layouts.improve(model, runtime, { machine: machineOf(shape), current, settings });
-      if (better === undefined || !host.idle()) continue;
+      if (better === undefined || !host.idle() || stopping.signal.aborted) continue;
       await host.evict();
       await host.warm();
     }
@@ -259,6 +260,7 @@ export function createEngineRegistry(dependencies: EngineRegistryDependencies): 
     },
     async close(drainMs) {
       clearInterval(timer);
+      stopping.abort();
       await Promise.all([...hosts.values()].map((host) => host.close(drainMs)));
       await Promise.all([...preparations.values()].map((preparation) => preparation.close()));
     },

@@ -32,6 +32,8 @@ export interface LayoutChoiceDependencies {
   processor: Processor;
   runtimeOf(model: Model): LocalRuntime | undefined;
   environment: Readonly<Record<string, string | undefined>>;
+  /** Fires when the service stops. */
+  signal: AbortSignal;
   logger: Pick<Logger, 'info' | 'warn'>;
 }
 
@@ -44,7 +46,7 @@ interface Finding {
 const WORTHWHILE = 1.1;
 
 export function createLayoutChoice(dependencies: LayoutChoiceDependencies): LayoutChoice {
-  const { facts, processor, runtimeOf, environment, logger } = dependencies;
+  const { facts, processor, runtimeOf, environment, signal, logger } = dependencies;
   /** Those that failed or were compared in this process. */
   const done = new Set<string>();
 
@@ -76,8 +78,9 @@ export function createLayoutChoice(dependencies: LayoutChoiceDependencies): Layo
       const module = await load(trials.module);
       let results: readonly MeasuredLayout[];
       try {
-        results = await module.measure({ engine, directory: machine.directory, candidates, environment });
+        results = await module.measure({ engine, directory: machine.directory, candidates, environment, signal });
       } catch (error) {
+        if (signal.aborted) return undefined;
         logger.warn({ model: name, err: error }, 'the fastest layout of a model could not be measured');
         return undefined;
       }

@@ -28,6 +28,8 @@ export async function measure(options: LayoutTrialOptions): Promise<readonly Mea
   const child = spawn(process.execPath, [ENTRY, JSON.stringify(order)], {
     stdio: ['ignore', 'pipe', 'ignore'],
     env: { ...options.environment },
+    signal: options.signal,
+    killSignal: 'SIGKILL',
   });
   const timer = setTimeout(() => child.kill('SIGKILL'), TIMEOUT_MS);
   timer.unref();
