@@ -34,7 +34,18 @@ const requestFields = {
   stream: Type.Optional(Type.Boolean({ description: 'Send the text as server-sent events while it is transcribed' })),
 };
 
-export const TranscriptionRequest = Type.Object(requestFields, { documented: { required: ['model', 'file_id'] } });
+/** Rules between fields that the service checks, in the words of a schema. */
+const formats = (...names: string[]) => ({ properties: { response_format: { enum: names } } });
+const betweenFields = (granularity: string) => [
+  {
+    anyOf: [{ not: { required: [granularity] } }, { required: ['response_format'], ...formats('verbose_json') }],
+  },
+  { anyOf: [{ properties: { stream: { const: false } } }, formats('json', 'text')] },
+];
+
+export const TranscriptionRequest = Type.Object(requestFields, {
+  documented: { required: ['model', 'file_id'], allOf: betweenFields('timestamp_granularities') },
+});
 
 const { timestamp_granularities: granularities, ...fields } = TranscriptionRequest.properties;
 
@@ -47,7 +58,12 @@ export const TranscriptionFormFields = Type.Object(
     ...fields,
     'timestamp_granularities[]': granularities,
   },
-  { documented: { oneOf: [{ required: ['file'] }, { required: ['file_id'] }] } },
+  {
+    documented: {
+      oneOf: [{ required: ['file'] }, { required: ['file_id'] }],
+      allOf: betweenFields('timestamp_granularities[]'),
+    },
+  },
 );
 
 export type TranscriptionBody = Static<typeof TranscriptionRequest>;
