@@ -36,35 +36,30 @@ const requestFields = {
 
 /** Rules between fields that the service checks, in the words of a schema. */
 const formats = (...names: string[]) => ({ properties: { response_format: { enum: names } } });
-const betweenFields = (granularity: string) => [
+const betweenFields = [
   {
-    anyOf: [{ not: { required: [granularity] } }, { required: ['response_format'], ...formats('verbose_json') }],
+    anyOf: [
+      { not: { required: ['timestamp_granularities'] } },
+      { required: ['response_format'], ...formats('verbose_json') },
+    ],
   },
   { anyOf: [{ properties: { stream: { const: false } } }, formats('json', 'text')] },
 ];
 
 export const TranscriptionRequest = Type.Object(requestFields, {
-  documented: { required: ['model', 'file_id'], allOf: betweenFields('timestamp_granularities') },
+  documented: { required: ['model', 'file_id'], allOf: betweenFields },
 });
 
 const { timestamp_granularities: granularities, ...fields } = TranscriptionRequest.properties;
 
 /** The form, for the document; it is validated as the JSON above. */
-export const TranscriptionFormFields = Type.Object(
-  {
-    file: Type.Optional(
-      Type.String({ format: 'binary', description: 'The audio, with a file name; either this or `file_id`' }),
-    ),
-    ...fields,
-    'timestamp_granularities[]': granularities,
-  },
-  {
-    documented: {
-      oneOf: [{ required: ['file'] }, { required: ['file_id'] }],
-      allOf: betweenFields('timestamp_granularities[]'),
-    },
-  },
-);
+export const TranscriptionFormFields = Type.Object({
+  file: Type.Optional(
+    Type.String({ format: 'binary', description: 'The audio, with a file name; either this or `file_id`' }),
+  ),
+  ...fields,
+  'timestamp_granularities[]': granularities,
+});
 
 export type TranscriptionBody = Static<typeof TranscriptionRequest>;
 

@@ -7,8 +7,17 @@ const MAX_RETENTION_DAYS = 36_500;
 
 const Alias = Type.Object(
   {
-    name: Type.String({ description: 'What clients send, for example gpt-4o-mini' }),
-    model: Type.String({ description: 'Slug with an optional pin' }),
+    name: Type.String({
+      documented: { pattern: '^[A-Za-z0-9][A-Za-z0-9._:/-]{0,199}$' },
+      description: 'What clients send, for example gpt-4o-mini',
+    }),
+    model: Type.String({
+      documented: {
+        pattern:
+          '^[a-z0-9][a-z0-9._-]{0,90}/[a-z0-9][a-z0-9._-]{0,90}(@[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8]))?$',
+      },
+      description: 'Slug with an optional pin',
+    }),
   },
   CLOSED,
 );
@@ -23,7 +32,10 @@ const settingFields = {
     MAX_RETENTION_DAYS,
   ),
   aliases: Type.Optional(
-    Type.Array(Alias, { description: 'Other names of models for the keys of this account; replaces the earlier list' }),
+    Type.Array(Alias, {
+      description: 'Other names of models for the keys of this account; replaces the earlier list',
+      documented: { maxItems: 100 },
+    }),
   ),
 };
 
