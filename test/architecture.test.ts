@@ -104,6 +104,7 @@ const ONLY_IN: Record<string, RegExp> = {
   fastify: /^http\//,
   'fastify-plugin': /^http\//,
   '@fastify/': /^http\//,
+  '@scalar/': /^http\//,
   kysely: /^adapters\/sql\//,
   // SQLite's file lock also guards the data directory and downloads of weights.
   'node:sqlite': /^(adapters\/(sql\/sqlite\/|data-dir-lock\.ts$)|models\/model-lock\.ts$)/,

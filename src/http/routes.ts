@@ -45,6 +45,7 @@ import { ownKeyRoutes } from './endpoints/keys/route.ts';
 import { messageRoutes } from './endpoints/messages/route.ts';
 import { modelRoutes } from './endpoints/models/route.ts';
 import { performanceRoutes } from './endpoints/performance/route.ts';
+import { referenceRoutes } from './endpoints/reference/route.ts';
 import { requestRoutes } from './endpoints/requests/route.ts';
 import { rerankRoutes } from './endpoints/rerank/route.ts';
 import { responseRoutes } from './endpoints/responses/route.ts';
@@ -116,6 +117,7 @@ export async function registerRoutes(server: FastifyInstance, dependencies: Rout
   const backoff = createKeyBackoff(clock);
   const authenticated = { authentication, sessions, clock, backoff, metrics };
   await server.register(systemRoutes, { metrics, settings, unready, degraded });
+  await server.register(referenceRoutes);
   await server.register(consoleRoutes, { bundle: dependencies.console });
   await server.register(signInRoutes, {
     prefix: '/v1',

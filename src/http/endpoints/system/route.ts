@@ -2,7 +2,6 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
 import type { Metrics } from '../../../metrics/metrics.ts';
 import { notFound } from '../../answer/error-answer.ts';
-import { renderDocs } from './docs-page.ts';
 import { createMetricsAccess, type MetricsAccessSettings } from './metrics-access.ts';
 
 export interface SystemDependencies {
@@ -14,7 +13,7 @@ export interface SystemDependencies {
   degraded(): string[];
 }
 
-/** Health, metrics and the API reference, without a key. */
+/** Health and metrics, without a key. */
 export const systemRoutes: FastifyPluginAsyncTypebox<SystemDependencies> = async (server, dependencies) => {
   const { metrics, settings, unready, degraded } = dependencies;
   const mayReadMetrics = createMetricsAccess(settings);
@@ -55,19 +54,5 @@ export const systemRoutes: FastifyPluginAsyncTypebox<SystemDependencies> = async
     // 404: others should not learn that it exists.
     if (!mayReadMetrics(request)) return notFound(request, reply);
     return reply.type(metrics.registry.contentType).send(await metrics.registry.metrics());
-  });
-
-  let openapi: string | undefined;
-  let page: string | undefined;
-  server.get('/openapi.json', { schema: { hide: true } }, async (_request, reply) => {
-    openapi ??= JSON.stringify(server.swagger());
-    return reply.type('application/json; charset=utf-8').send(openapi);
-  });
-  server.get('/docs', { schema: { hide: true } }, async (_request, reply) => {
-    page ??= renderDocs(server.swagger() as Parameters<typeof renderDocs>[0]);
-    return reply
-      .header('content-security-policy', "default-src 'none'; style-src 'unsafe-inline'")
-      .type('text/html; charset=utf-8')
-      .send(page);
   });
 };

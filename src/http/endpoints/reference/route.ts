@@ -1,0 +1,64 @@
+import { createHash } from 'node:crypto';
+import type { FastifyPluginAsync } from 'fastify';
+import { notFound } from '../../answer/error-answer.ts';
+import { PAGE_HEADERS } from '../console/page-headers.ts';
+import { START_SCRIPT } from './start-script.ts';
+import { createViewerScript } from './viewer.ts';
+
+/** The viewer adds styles to its page; scripts come from this server only, as everywhere. */
+const POLICY = PAGE_HEADERS['content-security-policy'].replace("style-src 'self'", "style-src 'self' 'unsafe-inline'");
+const FOR_EVER = 'public, max-age=31536000, immutable';
+const START_HASH = createHash('sha256').update(START_SCRIPT).digest('hex').slice(0, 12);
+const JAVASCRIPT = 'text/javascript; charset=utf-8';
+
+const page = (viewerHash: string): string => `<!doctype html>
+<html lang="en">
+  <head>
+    <meta charset="utf-8">
+    <meta name="viewport" content="width=device-width, initial-scale=1">
+    <title>Baobab API</title>
+  </head>
+  <body>
+    <noscript>This page needs JavaScript. <a href="/openapi.json">openapi.json</a> has the same content.</noscript>
+    <div id="reference"></div>
+    <script src="/docs/viewer-${viewerHash}.js"></script>
+    <script src="/docs/start-${START_HASH}.js"></script>
+  </body>
+</html>
+`;
+
+/** The API reference: a viewer for /openapi.json with requests that can be tried. */
+export const referenceRoutes: FastifyPluginAsync = async (server) => {
+  const viewer = createViewerScript();
+  let document: string | undefined;
+
+  server.get('/openapi.json', { schema: { hide: true } }, async (_request, reply) => {
+    document ??= JSON.stringify(server.swagger());
+    return reply.type('application/json; charset=utf-8').send(document);
+  });
+
+  server.get('/docs', { schema: { hide: true } }, async (_request, reply) => {
+    const { hash } = await viewer();
+    return reply
+      .headers(PAGE_HEADERS)
+      .header('content-security-policy', POLICY)
+      .header('cache-control', 'no-cache')
+      .type('text/html; charset=utf-8')
+      .send(page(hash));
+  });
+
+  server.get<{ Params: { name: string } }>('/docs/:name', { schema: { hide: true } }, async (request, reply) => {
+    const { content, brotli, gzip, hash } = await viewer();
+    reply.header('x-content-type-options', 'nosniff').header('cache-control', FOR_EVER);
+    if (request.params.name === `start-${START_HASH}.js`) return reply.type(JAVASCRIPT).send(START_SCRIPT);
+    if (request.params.name !== `viewer-${hash}.js`) {
+      reply.removeHeader('cache-control');
+      return notFound(request, reply);
+    }
+    const accepted = request.headers['accept-encoding'] ?? '';
+    reply.type(JAVASCRIPT).header('vary', 'Accept-Encoding');
+    if (/\bbr\b/.test(accepted)) return reply.header('content-encoding', 'br').send(brotli);
+    if (/\bgzip\b/.test(accepted)) return reply.header('content-encoding', 'gzip').send(gzip);
+    return reply.send(content);
+  });
+};
