@@ -21,8 +21,8 @@ const page = (viewerHash: string): string => `<!doctype html>
   <body>
     <noscript>This page needs JavaScript. <a href="/openapi.json">openapi.json</a> has the same content.</noscript>
     <div id="reference"></div>
-    <script src="/docs/viewer-${viewerHash}.js"></script>
     <script src="/docs/start-${START_HASH}.js"></script>
+    <script src="/docs/viewer-${viewerHash}.js"></script>
   </body>
 </html>
 `;
