@@ -1,5 +1,6 @@
-import { type Kysely, sql } from 'kysely';
+import { type Kysely, type SelectQueryBuilder, sql } from 'kysely';
 import { latencyBin } from '../../../domain/latency.ts';
+import { FIVE_MINUTES_MS, HOUR_MS, hourShift } from '../../../domain/zoned-bucket.ts';
 import type {
   LatencyQuery,
   RequestEntry,
@@ -12,7 +13,8 @@ import type { BulkTarget, PlainValue, SqlDatabase } from './database.ts';
 import { createSeriesIds } from './series.ts';
 import type { RequestLogTable, Tables } from './tables.ts';
 
-const FIVE_MINUTES_MS = 300_000;
+/** Units of five minutes in an hour. */
+const IN_HOUR = 12;
 /** Rows removed in one transaction, so that other writes do not wait long. */
 const REMOVE_ROWS = 2_000;
 
@@ -20,6 +22,7 @@ const COLUMNS = [
   'id',
   'time_ms',
   'five_minutes',
+  'hour',
   'account_id',
   'series_id',
   'version',
@@ -74,6 +77,7 @@ const valuesOf = (entry: RequestEntry, seriesId: number): readonly PlainValue[] 
   entry.id,
   entry.time,
   Math.floor(entry.time / FIVE_MINUTES_MS),
+  Math.floor(entry.time / HOUR_MS),
   entry.accountId,
   seriesId,
   entry.version,
@@ -173,13 +177,38 @@ export function requestListQuery(
   );
 }
 
-function inWindow(db: Kysely<Tables>, query: LatencyQuery) {
+/** Within an hour, where hours of the time zone begin, in units of five minutes: buckets of hours and days change only there. */
+function partsOf({ bucket, offsets }: LatencyQuery): number[] {
+  if (bucket === 'five_minutes') return Array.from({ length: IN_HOUR }, (_, index) => index);
+  const shifts = offsets.map(({ offsetMs }) => hourShift(offsetMs) / FIVE_MINUTES_MS);
+  return [...new Set([0, ...shifts])].sort((one, other) => one - other);
+}
+
+/** The rows of a part of each hour, and the time at which the part begins. */
+function inWindow(db: Kysely<Tables>, query: LatencyQuery, part: { begins: number; ends: number }) {
   const { start, end, accountId, keyId, model } = query;
+  const [first, last] = [Math.floor(start / FIVE_MINUTES_MS), Math.floor((end - 1) / FIVE_MINUTES_MS)];
+  const inHour = sql<number>`five_minutes % ${sql.lit(IN_HOUR)}`;
   return db
     .selectFrom('request_log')
-    .where('series_id', 'in', seriesIn(db, { accountId, keyId, model }))
-    .where('five_minutes', '>=', Math.floor(start / FIVE_MINUTES_MS))
-    .where('five_minutes', '<=', Math.floor((end - 1) / FIVE_MINUTES_MS));
+    .select(
+      sql<number>`cast(hour as bigint) * ${sql.lit(HOUR_MS)} + ${sql.lit(part.begins * FIVE_MINUTES_MS)}`.as('begins'),
+    )
+    .$if(accountId !== undefined, (rows) => rows.where('account_id', '=', accountId ?? ''))
+    .where('hour', '>=', Math.floor(first / IN_HOUR))
+    .where('hour', '<=', Math.floor(last / IN_HOUR))
+    .where('five_minutes', '>=', first)
+    .where('five_minutes', '<=', last)
+    .$if(keyId !== undefined || model !== undefined, (rows) =>
+      rows.where('series_id', 'in', seriesIn(db, { accountId, keyId, model })),
+    )
+    .$if(part.begins > 0, (rows) => rows.where(inHour, '>=', part.begins))
+    .$if(part.ends < IN_HOUR, (rows) => rows.where(inHour, '<', part.ends));
+}
+
+function allOf<Row>(parts: readonly SelectQueryBuilder<Tables, 'request_log', Row>[]) {
+  const [first, ...others] = parts as [SelectQueryBuilder<Tables, 'request_log', Row>, ...typeof parts];
+  return others.reduce((all, part) => all.unionAll(part), first);
 }
 
 const sumAsNumber = (column: string) => sql<number>`cast(sum(${sql.ref(column)}) as bigint)`;
@@ -208,32 +237,33 @@ export function sqlRequestLog(database: SqlDatabase): RequestLog {
       return rows.map(toEntry);
     },
     async latencies(query) {
-      const time = sql<number>`cast(five_minutes as bigint) * ${sql.lit(FIVE_MINUTES_MS)}`;
-      const bucket = bucketNumber(time, query.bucket, query.offsets).as('bucket');
-      // The inner query counts rows in the order of the index `request_log_latency`; the outer one sees only the counts.
-      const durations = inWindow(report, query)
-        .groupBy(['series_id', 'five_minutes', 'status', 'duration_bin'])
-        .select(['five_minutes', 'status', 'duration_bin'])
-        .select((of) => of.fn.countAll<number>().as('requests'))
-        .as('counts');
-      const firstTokens = inWindow(report, query)
-        .where('first_token_bin', 'is not', null)
-        .groupBy(['series_id', 'five_minutes', 'status', 'duration_bin', 'first_token_bin'])
-        .select(['five_minutes', 'first_token_bin'])
-        .select((of) => of.fn.countAll<number>().as('requests'))
-        .as('counts');
-      const [byDuration, byFirstToken] = await Promise.all([
-        report
-          .selectFrom(durations)
-          .select(['status', 'duration_bin', bucket, sumAsNumber('requests').as('requests')])
-          .groupBy(['bucket', 'status', 'duration_bin'])
-          .execute(),
-        report
-          .selectFrom(firstTokens)
-          .select(['first_token_bin', bucket, sumAsNumber('requests').as('requests')])
-          .groupBy(['bucket', 'first_token_bin'])
-          .execute(),
-      ]);
+      const bucket = bucketNumber(sql.ref<number>('begins'), query.bucket, query.offsets).as('bucket');
+      const starts = partsOf(query);
+      const parts = starts.map((begins, index) => ({ begins, ends: starts[index + 1] ?? IN_HOUR }));
+      // The inner queries count rows in the order of an index; the outer one sees only the counts.
+      const durations = parts.map((part) =>
+        inWindow(report, query, part)
+          .groupBy(['account_id', 'hour', 'status', 'duration_bin'])
+          .select(['status', 'duration_bin'])
+          .select((of) => of.fn.countAll<number>().as('requests')),
+      );
+      const firstTokens = parts.map((part) =>
+        inWindow(report, query, part)
+          .where('first_token_bin', 'is not', null)
+          .groupBy(['account_id', 'hour', 'first_token_bin'])
+          .select('first_token_bin')
+          .select((of) => of.fn.countAll<number>().as('requests')),
+      );
+      const byDuration = await report
+        .selectFrom(allOf(durations).as('counts'))
+        .select(['status', 'duration_bin', bucket, sumAsNumber('requests').as('requests')])
+        .groupBy(['bucket', 'status', 'duration_bin'])
+        .execute();
+      const byFirstToken = await report
+        .selectFrom(allOf(firstTokens).as('counts'))
+        .select(['first_token_bin', bucket, sumAsNumber('requests').as('requests')])
+        .groupBy(['bucket', 'first_token_bin'])
+        .execute();
       return {
         durations: byDuration.map((row) => ({
           bucket: Number(row.bucket),

@@ -183,6 +183,8 @@ export interface RequestLogTable {
   time_ms: number;
   /** The time in units of five minutes. */
   five_minutes: number;
+  /** The time in hours. */
+  hour: number;
   account_id: string;
   /** Of `ledger_series`; its model and region are empty where they were not known. */
   series_id: number;

@@ -20,6 +20,7 @@ import * as sessions from './0025-sessions.ts';
 import * as requestLog from './0026-request-log.ts';
 import * as jobTurns from './0027-job-turns.ts';
 import * as responses from './0028-responses.ts';
+import * as requestHours from './0029-request-hours.ts';
 
 /**
  * Run in the order of their names, forwards only. Numbers only sort: 0003 to 0009 never existed. A released migration is never
@@ -47,4 +48,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0026-request-log': requestLog,
   '0027-job-turns': jobTurns,
   '0028-responses': responses,
+  '0029-request-hours': requestHours,
 };
