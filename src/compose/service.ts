@@ -157,6 +157,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
   });
 
   const { responses, conversations, responseRunner } = composeResponses({ config, store, identity, chat, logger });
+  const requests = composeRequests({ config, store, logger });
   const runner = createBatchRunner({
     batches: store.batches,
     fileRecords: store.files,
@@ -166,6 +167,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     keys: store.keys,
     accounts: store.accounts,
     executor: createLineExecutor({ embeddings, rerank, chat, responses, conversations, clock }),
+    requests: requests.sink,
     format: lineFormat,
     settings: config.batches,
     interactiveRequests: load.count,
@@ -185,7 +187,6 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     identity,
     randomId: randomUUID,
   });
-  const requests = composeRequests({ config, store, logger });
   const accountErasure = createAccountErasure({
     accounts: store.accounts,
     keys: store.keys,

@@ -1,14 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Batch, type BatchEndpoint, ENDPOINT_SCOPES } from '../../domain/batch.ts';
 import type { BatchRequest, LineResult } from '../../domain/batch-line.ts';
+import type { Principal } from '../../domain/principal.ts';
 import { ApiError } from '../../errors/api-error.ts';
 import { errors } from '../../errors/errors.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { Logger } from '../../ports/logger.ts';
+import type { RequestSink } from '../../ports/request-log.ts';
 import { createId } from '../../runtime/ids.ts';
 import type { InferenceCall } from '../inference.ts';
 import type { KeyAuthority } from './key-authority.ts';
 import type { LineSlot, LineSlots } from './line-slots.ts';
+import { createLineTrace } from './line-trace.ts';
 
 /** Runs the body of one line as the endpoint would run the body of a request. */
 export interface LineExecutor {
@@ -30,6 +33,8 @@ export interface LineRunDependencies {
   discountPercent: number;
   clock: Clock;
   logger: Pick<Logger, 'error'>;
+  /** Gets the lines that have ended. */
+  requests?: RequestSink | undefined;
 }
 
 export interface LineSignals {
@@ -59,7 +64,7 @@ async function waited(ms: number, signal: AbortSignal): Promise<boolean> {
 }
 
 export function createLineRun(dependencies: LineRunDependencies): LineRun {
-  const { executor, authority, slots, discountPercent, clock, logger } = dependencies;
+  const { executor, authority, slots, discountPercent, clock, logger, requests } = dependencies;
 
   /** The pause before the next attempt. Undefined: the failure is the result. */
   function retryAfterMs(failure: ApiError, serverErrors: number): number | undefined {
@@ -75,8 +80,15 @@ export function createLineRun(dependencies: LineRunDependencies): LineRun {
       try {
         while (true) {
           const requestId = createId('req', clock.now());
+          const startedAt = clock.now();
+          const trace = createLineTrace(requestId);
+          let principal: Principal | undefined;
+          const record = (status: number, code: string | null) => {
+            const end = { status, code, time: clock.now(), durationMs: clock.now() - startedAt };
+            if (principal !== undefined) requests?.record(trace.entry(batch, principal, end));
+          };
           try {
-            const principal = await authority.principal(batch.keyId, ['batches', ENDPOINT_SCOPES[batch.endpoint]]);
+            principal = await authority.principal(batch.keyId, ['batches', ENDPOINT_SCOPES[batch.endpoint]]);
             const body = await executor.execute(batch.endpoint, request.body, {
               requestId,
               principal,
@@ -88,7 +100,9 @@ export function createLineRun(dependencies: LineRunDependencies): LineRun {
               billingId: `${batch.id}:${number}`,
               wholeAnswersOnly: true,
               discountPercent,
+              ...trace.callbacks,
             });
+            record(200, null);
             return { status: 200, requestId, body };
           } catch (error) {
             if (abort.aborted) return undefined;
@@ -101,6 +115,7 @@ export function createLineRun(dependencies: LineRunDependencies): LineRun {
                   'a batch line failed, recording the error as its result',
                 );
               }
+              record(failure.status, failure.code);
               return { status: failure.status, requestId, body: Buffer.from(JSON.stringify(failure.toBody())) };
             }
             if (failure.status >= 500) serverErrors += 1;

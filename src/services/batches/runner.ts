@@ -2,6 +2,7 @@ import type { Batch } from '../../domain/batch.ts';
 import type { DiskSpace } from '../../ports/disk-space.ts';
 import type { Logger } from '../../ports/logger.ts';
 import type { ProcessIdentity } from '../../ports/process-identity.ts';
+import type { RequestSink } from '../../ports/request-log.ts';
 import { LeaseLostError } from '../../ports/store-errors.ts';
 import { createRepeatedFailure } from '../../runtime/repeated-failure.ts';
 import { type BatchJobDependencies, createBatchJob } from './batch-job.ts';
@@ -28,6 +29,8 @@ export interface BatchRunnerDependencies
   extends Omit<BatchJobDependencies, 'slots' | 'lineRun' | 'maxOutstanding'>,
     KeyAuthorityDependencies {
   executor: LineExecutor;
+  /** Gets the lines that have ended. */
+  requests?: RequestSink | undefined;
   settings: { concurrency: number; discountPercent: number };
   /** Interactive requests that wait or run. */
   interactiveRequests(): number;

@@ -30,7 +30,7 @@ export const requestRoutes: FastifyPluginAsyncTypebox<RequestsDependencies> = as
       schema: {
         summary: 'List requests that ran models or were refused, newest first',
         description:
-          'Of the last 30 days, unless the operator keeps them longer or shorter. Prompts and answers are not kept. Lines of batches are not listed.',
+          'Of the last 30 days, unless the operator keeps them longer or shorter. Prompts and answers are not kept.',
         tags,
         querystring: RequestsQuery,
         response: { 200: RequestList, ...commonErrors },

@@ -1,0 +1,50 @@
+import type { Batch } from '../../domain/batch.ts';
+import { type Consumption, NOTHING_USED } from '../../domain/pricing.ts';
+import type { Principal } from '../../domain/principal.ts';
+import type { RequestEntry, UpstreamAttempt } from '../../ports/request-log.ts';
+import type { InferenceCall } from '../inference.ts';
+
+const MAX_ATTEMPTS = 16;
+
+export interface LineEnd {
+  status: number;
+  /** Of the error. */
+  code: string | null;
+  time: number;
+  durationMs: number;
+}
+
+/** Collects what the list of requests holds about one line of a batch. */
+export function createLineTrace(requestId: string) {
+  let model: string | null = null;
+  let version: string | null = null;
+  let region: string | null = null;
+  let used: Consumption = NOTHING_USED;
+  let costNanoUsd = 0;
+  let firstTokenMs: number | null = null;
+  const attempts: UpstreamAttempt[] = [];
+
+  const callbacks: Pick<InferenceCall, 'onDecided' | 'onSettled' | 'onAttempt'> = {
+    onDecided(facts) {
+      model = facts.slug;
+      version = facts.version;
+    },
+    onSettled(consumption, billed) {
+      used = consumption;
+      region = billed.region;
+      costNanoUsd = billed.costNanoUsd;
+      firstTokenMs = billed.firstTokenMs === null ? null : Math.round(billed.firstTokenMs);
+    },
+    onAttempt(attempt) {
+      if (attempts.length < MAX_ATTEMPTS) attempts.push(attempt);
+    },
+  };
+
+  return {
+    callbacks,
+    entry({ endpoint }: Batch, { account, key }: Principal, { status, code, time, durationMs }: LineEnd): RequestEntry {
+      const names = { id: requestId, time, accountId: account.id, keyId: key.id, endpoint, model, version, region };
+      return { ...names, ...used, status, code, costNanoUsd, durationMs, firstTokenMs, replayed: false, attempts };
+    },
+  };
+}
