@@ -93,6 +93,33 @@ describe('GET /v1/requests', () => {
     ]);
   });
 
+  it('has the lines of batches', async () => {
+    const member = await createMember('batched');
+    const line = (id: string, model: string) =>
+      JSON.stringify({ custom_id: id, method: 'POST', url: '/v1/embeddings', body: { model, input: 'a' } });
+    const form = new FormData();
+    form.set('purpose', 'batch');
+    form.set('file', new Blob([`${line('a', EMBEDDING)}\n${line('b', 'no/model')}\n`]), 'lines.jsonl');
+    const uploaded = await bed.fetch('/v1/files', { method: 'POST', key: member.secret, body: form });
+    const { id: input } = (await uploaded.json()) as { id: string };
+    const request = { input_file_id: input, endpoint: '/v1/embeddings', completion_window: '24h' };
+    const { id } = (await (await bed.post('/v1/batches', request, member.secret)).json()) as { id: string };
+    const statusOf = async () =>
+      ((await (await bed.fetch(`/v1/batches/${id}`, { key: member.secret })).json()) as { status: string }).status;
+    await expect.poll(statusOf, { timeout: 20_000 }).toBe('completed');
+    const { data } = await list('', member.secret);
+    expect(data.map(({ status, code }) => [status, code]).sort()).toEqual([
+      [200, null],
+      [404, 'model_not_found'],
+    ]);
+    expect(data.find(({ status }) => status === 200)).toMatchObject({
+      model: EMBEDDING,
+      region: 'local',
+      key: member.id,
+      prompt_tokens: 3,
+    });
+  });
+
   it('pages and filters', async () => {
     const member = await createMember('paged');
     for (let index = 0; index < 5; index += 1)
