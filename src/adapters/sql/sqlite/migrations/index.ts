@@ -16,11 +16,11 @@ import * as keyRotations from './0021-key-rotations.ts';
 import * as accountRetention from './0022-account-retention.ts';
 import * as accountConcurrency from './0023-account-concurrency.ts';
 import * as accountAliases from './0024-account-aliases.ts';
-import * as sessions from './0025-sessions.ts';
-import * as requestLog from './0026-request-log.ts';
 import * as jobTurns from './0027-job-turns.ts';
 import * as responses from './0028-responses.ts';
-import * as requestHours from './0029-request-hours.ts';
+import * as sessions from './console/0025-sessions.ts';
+import * as requestLog from './console/0026-request-log.ts';
+import * as requestHours from './console/0029-request-hours.ts';
 
 /**
  * Run in the order of their names, forwards only. Numbers only sort: 0003 to 0009 never existed. A released migration is never
