@@ -24,6 +24,13 @@ describe('facts about the machine', () => {
     expect(createMachineFacts(path, logger).get('b')).toBe(2);
   });
 
+  it('create a directory that is not there yet', () => {
+    const path = join(directory, 'data', 'machine.json');
+    createMachineFacts(path, logger).set('a', 1);
+    expect(createMachineFacts(path, logger).get('a')).toBe(1);
+    expect(warnings).toEqual([]);
+  });
+
   it('start empty when the file is broken', () => {
     const path = join(directory, 'machine.json');
     for (const content of ['{"a": ', '[1]', 'null', '"a"']) {
@@ -34,7 +41,8 @@ describe('facts about the machine', () => {
   });
 
   it('stay in memory when the file cannot be written', () => {
-    const facts = createMachineFacts(join(directory, 'missing', 'machine.json'), logger);
+    writeFileSync(join(directory, 'file'), '');
+    const facts = createMachineFacts(join(directory, 'file', 'machine.json'), logger);
     facts.set('a', 1);
     expect(facts.get('a')).toBe(1);
     expect(warnings).toHaveLength(1);

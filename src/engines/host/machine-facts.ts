@@ -1,4 +1,5 @@
-import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
 import type { Logger } from '../../ports/logger.ts';
 import type { MachineFacts } from '../driver.ts';
 
@@ -14,6 +15,8 @@ export function createMachineFacts(path: string | undefined, logger: Pick<Logger
       facts.set(name, value);
       if (path === undefined) return;
       try {
+        // `baobab gpu build` may run before the first start.
+        mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
         // The rename replaces the file as a whole, so a crash leaves no half of it.
         writeFileSync(`${path}.new`, JSON.stringify(Object.fromEntries(facts), null, 2), { mode: 0o600 });
         renameSync(`${path}.new`, path);
