@@ -104,8 +104,11 @@ export const CreateResponse = Type.Object({
   ),
   temperature: optional(Type.Number({ minimum: 0, maximum: 2 }), '0 always takes the likeliest token'),
   top_p: optional(Type.Number({ minimum: 0, maximum: 1 }), 'Sample from the likeliest tokens'),
-  presence_penalty: optional(Type.Number({ minimum: -2, maximum: 2 })),
-  frequency_penalty: optional(Type.Number({ minimum: -2, maximum: 2 })),
+  presence_penalty: optional(Type.Number({ minimum: -2, maximum: 2 }), 'Makes tokens less likely that occurred before'),
+  frequency_penalty: optional(
+    Type.Number({ minimum: -2, maximum: 2 }),
+    'Makes tokens less likely the more often they occurred',
+  ),
   top_logprobs: optional(Type.Integer({ minimum: 0, maximum: 20 }), 'So many likely tokens at each place'),
   max_output_tokens: optional(Type.Integer({ minimum: 1 }), 'Longest answer, reasoning included'),
   max_tool_calls: optional(Type.Integer({ minimum: 1 }), 'Of hosted tools, which there are none of'),
