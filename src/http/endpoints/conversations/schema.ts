@@ -11,7 +11,7 @@ export const CreateConversation = Type.Object({
   items: optional(Items, 'What was said already'),
 });
 export const UpdateConversation = Type.Object({ metadata: optional(Metadata, 'Replaces the one before') });
-export const CreateItems = Type.Object({ items: Items });
+export const CreateItems = Type.Object({ items: { ...Items, description: 'What to add, in order' } });
 
 export const ConversationParams = Type.Object({
   conversation_id: Type.String({ description: 'Id of the conversation, `conv_…`' }),
