@@ -58,7 +58,7 @@ describe('addresses', () => {
 
   it.each([
     ['group_by=model,,key', 'group_by'],
-    ['group_by=account', 'group_by'],
+    ['group_by=team', 'group_by'],
     ['bucket=', 'bucket'],
     ['end=', 'end'],
     ['end=2025-12-31', 'end'],
