@@ -1,4 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
+import './language.ts';
 import uPlot from 'uplot';
 import { useTheme } from '../app/theme.ts';
 import { full } from '../format/numbers.ts';
