@@ -7,6 +7,7 @@ import { ggufFile } from '../../engines/llama/testing/gguf-file.ts';
 import { loadCatalog } from '../load.ts';
 import { addedFolders, writeDraft } from './catalog-folder.ts';
 import { draftLocalModel } from './local-model.ts';
+import { AddError } from './reference.ts';
 
 const open: string[] = [];
 afterEach(() => {
@@ -18,6 +19,13 @@ function folder(): string {
   open.push(path);
   return path;
 }
+
+it.each([
+  ['a NUL', 'a\0b.gguf'],
+  ['too many characters', `${'a'.repeat(300)}.gguf`],
+])('a name with %s is refused as no file of this system', (_, name) => {
+  expect(() => draftLocalModel(join(folder(), name), {}, drivers)).toThrow(AddError);
+});
 
 describe('a GGUF file', () => {
   it('gives its context length and task', () => {

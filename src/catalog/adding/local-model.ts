@@ -1,4 +1,4 @@
-import { readFileSync, statSync } from 'node:fs';
+import { readFileSync, type Stats, statSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import type { Driver } from '../../engines/driver.ts';
 import { factsOf, fileNames } from '../defaults.ts';
@@ -15,9 +15,18 @@ import { AddError, slugFrom } from './reference.ts';
 
 const exists = (path: string) => statSync(path, { throwIfNoEntry: false })?.isFile() === true;
 
+/** Fails for a name that no file can have, such as one that is too long, and for a folder that may not be read. */
+function look(path: string): Stats | undefined {
+  try {
+    return statSync(path, { throwIfNoEntry: false });
+  } catch (error) {
+    throw new AddError(`${path} cannot be read (${(error as NodeJS.ErrnoException).code})`);
+  }
+}
+
 /** A GGUF file, or a folder with an ONNX model and its tokenizer. */
 export function draftLocalModel(path: string, options: AddOptions, drivers: readonly Driver[]): ModelDraft {
-  const found = statSync(path, { throwIfNoEntry: false });
+  const found = look(path);
   if (found === undefined) throw new AddError(`there is no file or folder ${path}`);
   return found.isFile() ? draftGguf(path, options, drivers) : draftOnnx(path, options, drivers);
 }
