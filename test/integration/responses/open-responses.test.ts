@@ -137,6 +137,8 @@ describe('Open Responses', () => {
     expect(JSON.stringify(sent())).toContain('The sky is green.');
     const pdf = [{ type: 'input_file', filename: 'a.pdf', file_data: 'data:application/pdf;base64,JVBERi0=' }];
     expect((await bed.post('/v1/responses', { model: CHAT, input: [user(pdf)] })).status).toBe(422);
+    const cut = [{ type: 'input_file', filename: 'a.txt', file_data: 'data:text/plain,100%' }];
+    expect((await bed.post('/v1/responses', { model: CHAT, input: [user(cut)] })).status).toBe(400);
   });
 
   it('multi-turn', async () => {

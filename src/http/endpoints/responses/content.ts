@@ -8,12 +8,21 @@ type Part = Exclude<ContentBody, string>[number];
 const TEXT_FILE = /^data:(?:text\/[\w.+-]+|application\/(?:json|xml|yaml|x-yaml|javascript))(;[^,]*)?,/i;
 const IMAGE_FILE = /^data:image\//i;
 
+function percentDecoded(content: string, path: string): string {
+  try {
+    return decodeURIComponent(content);
+  } catch {
+    const field = `${path}.file_data`;
+    throw errors.invalidParameter(field, `'${field}' is not properly percent-encoded.`);
+  }
+}
+
 /** The text of a file that was sent as a data URL. */
-function fileText({ file_data: data, filename }: Part): string | undefined {
+function fileText({ file_data: data, filename }: Part, path: string): string | undefined {
   const head = data && TEXT_FILE.exec(data.slice(0, 200));
   if (!data || !head) return undefined;
   const content = data.slice(head[0].length);
-  const text = head[1]?.includes('base64') ? Buffer.from(content, 'base64').toString() : decodeURIComponent(content);
+  const text = head[1]?.includes('base64') ? Buffer.from(content, 'base64').toString() : percentDecoded(content, path);
   return `<file name=${JSON.stringify(filename ?? 'file')}>\n${text}\n</file>`;
 }
 
@@ -48,7 +57,7 @@ function addPart(content: DraftContent, part: Part, path: string): void {
       content.images.push({ ...imageOf(part, path), at: content.text.length });
       break;
     case 'input_file': {
-      const text = fileText(part);
+      const text = fileText(part, path);
       if (text !== undefined) content.text += text;
       else content.images.push({ ...imageOf(part, path), at: content.text.length });
       break;
