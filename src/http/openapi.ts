@@ -127,9 +127,9 @@ function complete(schema: FastifySchema, route: Documented): FastifySchema {
   const { body, headers } = route.config?.documented ?? {};
   const sent = { ...headers, ...(isPost(route) && IDEMPOTENCY_KEY), ...(isInference(route) && SERVICE_REGION) };
   const answers = {
-    ...(schema.response as Record<string, object>),
     // For a body that is too large, and for an idempotency key that was used with another request.
     ...(isPost(route) && { 413: ErrorResponse, 422: ErrorResponse }),
+    ...(schema.response as Record<string, object>),
   };
   return {
     ...schema,
@@ -156,18 +156,23 @@ function share(document: Document): void {
             response.headers[name] = { $ref: `#/components/headers/${name}` };
         }
         const body = response.content?.['application/json'];
-        if (body === undefined || Number(status) < 400 || !isError(body.schema)) continue;
+        const name = Number(status) < 400 ? undefined : errorName(body?.schema);
+        if (body === undefined || name === undefined) continue;
         document.components ??= {};
         document.components.schemas ??= {};
-        document.components.schemas.Error ??= body.schema;
-        body.schema = { $ref: '#/components/schemas/Error' };
+        document.components.schemas[name] ??= body.schema;
+        body.schema = { $ref: `#/components/schemas/${name}` };
       }
     }
   }
 }
 
-const isError = (schema: unknown): boolean =>
-  Object.hasOwn((schema as { properties?: object }).properties ?? {}, 'error');
+/** The Messages API has errors of its own shape, with a type beside the error. */
+function errorName(schema: unknown): 'Error' | 'MessagesError' | undefined {
+  const { properties = {} } = (schema ?? {}) as { properties?: object };
+  if (!Object.hasOwn(properties, 'error')) return undefined;
+  return Object.hasOwn(properties, 'type') ? 'MessagesError' : 'Error';
+}
 
 /** The document is generated from the schemas that the routes validate with. */
 export const openApi = (version: string): FastifyDynamicSwaggerOptions => ({

@@ -66,6 +66,22 @@ describe('routes without a key', () => {
     }
   });
 
+  it('/openapi.json gives the Messages API its own shape of errors, for every status', async () => {
+    const { paths } = JSON.parse(await text('/openapi.json'));
+    for (const [path, name] of [
+      ['/v1/messages', 'MessagesError'],
+      ['/v1/messages/count_tokens', 'MessagesError'],
+      ['/v1/chat/completions', 'Error'],
+    ] as const) {
+      const answers = Object.entries<{ content: unknown }>(paths[path].post.responses);
+      const failures = answers.filter(([status]) => Number(status) >= 400);
+      expect(failures.map(([status]) => status)).toEqual(expect.arrayContaining(['404', '413', '422', '429', '503']));
+      for (const [, { content }] of failures) {
+        expect(content).toEqual({ 'application/json': { schema: { $ref: `#/components/schemas/${name}` } } });
+      }
+    }
+  });
+
   it('/openapi.json describes the headers of answers', async () => {
     const { paths } = JSON.parse(await text('/openapi.json'));
     const answer = await bed.post('/v1/embeddings', { model: EMBEDDING, input: 'a' });

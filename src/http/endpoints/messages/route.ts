@@ -3,6 +3,7 @@ import { Type } from 'typebox';
 import type { Clock } from '../../../ports/clock.ts';
 import { createId } from '../../../runtime/ids.ts';
 import type { ChatService } from '../../../services/chat.ts';
+import { inferenceErrors } from '../../answer/error-schema.ts';
 import { streamedAnswer } from '../../answer/streamed-answer.ts';
 import { inferenceCall } from '../../request/inference-call.ts';
 import { createMessageWriter, errorEvent, errorToWire } from './answer.ts';
@@ -11,14 +12,15 @@ import { CountTokensRequest, CreateMessage, MessageObject, TokenCount } from './
 
 const TAGS = ['Messages'];
 
-const MessageError = Type.Object({
-  type: Type.Literal('error'),
-  error: Type.Object({ type: Type.String(), message: Type.String() }),
-  request_id: Type.String(),
-});
-const messageErrors = Object.fromEntries(
-  [400, 401, 403, 404, 409, 413, 422, 429, 500, 503, 504].map((status) => [status, MessageError]),
+const MessagesError = Type.Object(
+  {
+    type: Type.Literal('error'),
+    error: Type.Object({ type: Type.String(), message: Type.String() }),
+    request_id: Type.String(),
+  },
+  { description: 'The shape of every error of the Messages API' },
 );
+const messageErrors = Object.fromEntries(Object.keys(inferenceErrors).map((status) => [status, MessagesError]));
 
 const config = { scope: 'chat' as const, fieldNames: MESSAGE_FIELDS, errorBody: errorToWire };
 
