@@ -96,7 +96,19 @@ const promptFields = {
   truncation: optional(Type.Enum(['auto', 'disabled']), '`auto`: leave out the oldest turns that do not fit'),
 };
 
-export const CreateResponse = Type.Object({
+const text = { type: 'string', minLength: 1 };
+/** A request continues a response or a conversation, not both. */
+const continuesOne = {
+  not: {
+    required: ['previous_response_id', 'conversation'],
+    properties: {
+      previous_response_id: text,
+      conversation: { anyOf: [text, { type: 'object', properties: { id: text } }] },
+    },
+  },
+};
+
+const createFields = {
   ...promptFields,
   include: optional(
     Type.Array(Type.String()),
@@ -128,13 +140,21 @@ export const CreateResponse = Type.Object({
   safety_identifier: optional(Type.String(), 'Accepted and ignored'),
   service_tier: optional(Type.String(), 'Accepted and ignored'),
   user: optional(Type.String(), 'Accepted and ignored'),
-});
+};
 
-export const InputTokensRequest = Type.Object({
-  ...promptFields,
-  previous_response_id: optional(Type.String(), 'Continue this stored response'),
-  conversation: optional(Type.Union([Type.String(), Type.Object({ id: Type.String() })]), 'Continue this conversation'),
-});
+export const CreateResponse = Type.Object(createFields, { documented: continuesOne });
+
+export const InputTokensRequest = Type.Object(
+  {
+    ...promptFields,
+    previous_response_id: optional(Type.String(), 'Continue this stored response'),
+    conversation: optional(
+      Type.Union([Type.String(), Type.Object({ id: Type.String() })]),
+      'Continue this conversation',
+    ),
+  },
+  { documented: continuesOne },
+);
 
 export const InputTokens = Type.Object({
   object: Type.Literal('response.input_tokens'),
