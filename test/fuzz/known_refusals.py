@@ -22,7 +22,7 @@ KNOWN = [
     r"must be in the future",
     r"later than '?start",
     # A name of one field in the list of another.
-    r"^'tool_choice' names '",
+    r"^'tool_choice(\.name)?' (names|is) '",
     # One value twice in a list of objects.
     r"is there twice",
     # Rules between the fields of a form. Said for JSON; schemathesis fails on a form that says them beside a binary field.

@@ -147,6 +147,25 @@ describe('POST /v1/messages', () => {
     expect(sent().parallel_tool_calls).toBe(false);
     await anthropic.messages.create({ ...ask, tools, tool_choice: { type: 'any' } });
     expect(sent(1).tool_choice).toBe('required');
+    for (const choice of [{ type: 'tool' }, { type: 'tool', name: '' }, { type: 'tool', name: null }]) {
+      const refused = await bed.post('/v1/messages', { ...ask, tool_choice: choice });
+      expect(refused.status).toBe(400);
+      expect(await refused.text()).toContain("The parameter 'tool_choice.name' is required.");
+    }
+  });
+
+  it('refuses blocks of a tool result that it cannot read, and skips those of other tools', async () => {
+    const post = (content: unknown) => {
+      const result = { type: 'tool_result', tool_use_id: 'call_a', content };
+      return bed.post('/v1/messages', { ...ask, messages: [{ role: 'user', content: [result] }] });
+    };
+    const document = { type: 'document', source: { type: 'base64', media_type: 7, data: 'aGk=' } };
+    for (const block of [null, 'Sunny', {}, { type: 3 }, document]) {
+      const refused = await post([block]);
+      expect(refused.status).toBe(400);
+      expect(await refused.text()).toContain("'messages[0].content[0].content[0]' must be a block");
+    }
+    expect((await post([{ type: 'search_result', source: 'https://example.com' }])).status).toBe(200);
   });
 
   it('lowers a longest answer that the model cannot give', async () => {

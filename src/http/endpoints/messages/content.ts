@@ -1,9 +1,12 @@
+import type { Static } from 'typebox';
+import { Compile } from 'typebox/compile';
 import { errors } from '../../../errors/errors.ts';
 import type { ImageReference } from '../../../services/images.ts';
 import type { DraftContent } from '../../generation/draft-messages.ts';
-import type { BlockBody } from './schema.ts';
+import { InnerBlock } from './schema.ts';
 
-type Block = Omit<BlockBody, 'content'>;
+const blocks = Compile(InnerBlock);
+type Block = Static<typeof InnerBlock>;
 
 /**
  * Claude Code puts a line at the head of its system prompt that changes with every request. It would make every cached prefix
@@ -29,8 +32,21 @@ function documentText({ source, title }: Block, path: string): string {
   return `<document title=${JSON.stringify(title ?? 'document')}>\n${text}\n</document>`;
 }
 
-/** Adds a block that has text or an image. Blocks of tools that a server runs are skipped. */
-function addBlock(content: DraftContent, block: Block, path: string): void {
+const READ_TYPES = new Set(['text', 'image', 'document']);
+
+/** Blocks of tools that a server runs are skipped. Their fields can have any type. */
+function isSkipped(block: unknown): boolean {
+  const { type } = (block ?? {}) as { type?: unknown };
+  return typeof type === 'string' && !READ_TYPES.has(type);
+}
+
+/** Adds a block that has text or an image. */
+function addBlock(content: DraftContent, block: unknown, path: string): void {
+  if (isSkipped(block)) return;
+  // The schema of the body allows any content of a tool result.
+  if (!blocks.Check(block)) {
+    throw errors.invalidParameter(path, `'${path}' must be a block such as {"type": "text", "text": "Hello"}.`);
+  }
   switch (block.type) {
     case 'text':
       if (typeof block.text !== 'string') throw errors.missingParameter(`${path}.text`);
@@ -51,7 +67,7 @@ export function contentOf(given: unknown, path: string): DraftContent {
   const content: DraftContent = { text: '', images: [] };
   if (typeof given === 'string') content.text = given;
   else if (Array.isArray(given)) {
-    for (const [index, block] of (given as Block[]).entries()) addBlock(content, block, `${path}[${index}]`);
+    for (const [index, block] of given.entries()) addBlock(content, block, `${path}[${index}]`);
   }
   return content;
 }

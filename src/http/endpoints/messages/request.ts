@@ -86,6 +86,7 @@ function toolChoiceOf(
   { tool_choice: choice }: CountTokensBody,
   tools: readonly ToolDefinition[],
 ): ToolChoice | undefined {
+  if (choice?.type === 'tool' && !choice.name) throw errors.missingParameter('tool_choice.name');
   if (!choice || tools.length === 0) return undefined;
   if (choice.type === 'any') return 'required';
   if (choice.type !== 'tool') return choice.type;

@@ -22,7 +22,7 @@ const blockFields = {
   input: optional(Type.Unknown(), 'Of a `tool_use`'),
   tool_use_id: optional(Type.String(), 'Of a `tool_result`'),
 };
-const InnerBlock = Type.Object(blockFields);
+export const InnerBlock = Type.Object(blockFields);
 const Block = Type.Object({
   ...blockFields,
   content: optional(Type.Union([Type.String(), Type.Array(InnerBlock), Type.Unknown()]), 'Of a `tool_result`'),
@@ -42,6 +42,13 @@ const Tool = Type.Object({
   input_schema: optional(JsonSchema, 'JSON schema of the input'),
 });
 
+const namedWithTool = {
+  anyOf: [
+    { properties: { type: { enum: ['auto', 'any', 'none'] } } },
+    { properties: { type: { const: 'tool' }, name: { type: 'string', minLength: 1 } }, required: ['name'] },
+  ],
+};
+
 const promptFields = {
   model: Type.String({ minLength: 1, description: 'Slug of a chat model, with an optional pin' }),
   messages: Type.Array(Message, { minItems: 1, description: 'The conversation so far' }),
@@ -51,11 +58,14 @@ const promptFields = {
   ),
   tools: optional(Type.Array(Tool, { maxItems: 512 }), 'Tools that the model may use'),
   tool_choice: optional(
-    Type.Object({
-      type: Type.Enum(['auto', 'any', 'tool', 'none']),
-      name: optional(Type.String()),
-      disable_parallel_tool_use: optional(Type.Boolean()),
-    }),
+    Type.Object(
+      {
+        type: Type.Enum(['auto', 'any', 'tool', 'none']),
+        name: optional(Type.String(), 'With type `tool`: one of the tools'),
+        disable_parallel_tool_use: optional(Type.Boolean()),
+      },
+      { documented: namedWithTool },
+    ),
     'As the model likes, at least one tool, this tool, or none',
   ),
   thinking: optional(
