@@ -31,8 +31,6 @@ export interface OpenPage extends AsyncDisposable {
 
 export async function openPage(browser: Browser, options: BrowserContextOptions = {}): Promise<OpenPage> {
   const context = await browser.newContext({
-    // A Chromium without a locale of the system calls its language en-US@posix, which no formatter accepts.
-    locale: 'en-US',
     reducedMotion: 'reduce',
     viewport: { width: 1440, height: 900 },
     ...options,
