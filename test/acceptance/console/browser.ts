@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
-import { expect } from 'vitest';
+import { describe, expect } from 'vitest';
 
 const INSTALLED = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
 const FLAGS = [
@@ -22,6 +22,23 @@ export async function openBrowser(): Promise<Browser> {
   const { path, flags } = await executable();
   return chromium.launch({ executablePath: path, args: flags });
 }
+
+/** Why no browser can be started here. The package has one for Linux on x64 only. */
+async function missingBrowser(): Promise<string | undefined> {
+  if (INSTALLED.some((path) => existsSync(path))) return undefined;
+  try {
+    await (await openBrowser()).close();
+    return undefined;
+  } catch (error) {
+    return (error as Error).message.split('\n', 1)[0];
+  }
+}
+
+const missing = await missingBrowser();
+if (missing !== undefined) console.warn(`Browser tests are skipped: there is no Chromium (${missing}).`);
+
+/** `describe`, skipped where no browser can be had. */
+export const describeInBrowser = missing === undefined ? describe : describe.skip;
 
 export interface OpenPage extends AsyncDisposable {
   page: Page;

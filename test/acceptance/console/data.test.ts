@@ -1,7 +1,7 @@
 import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { openAccount, type SharedAccount } from '../shared-account.ts';
-import { expectAccessible, openBrowser, openPage, signIn } from './browser.ts';
+import { describeInBrowser, expectAccessible, openBrowser, openPage, signIn } from './browser.ts';
 
 const MODEL = 'baobab/embed-multilingual';
 
@@ -23,7 +23,7 @@ afterAll(() => browser.close());
 const line = (id: string, body: object) =>
   JSON.stringify({ custom_id: id, method: 'POST', url: '/v1/embeddings', body });
 
-describe('usage', () => {
+describeInBrowser('usage', () => {
   it('shows the same numbers as the API and keeps the view in the address', async () => {
     await using opened = await openPage(browser);
     const { page } = opened;
@@ -63,7 +63,7 @@ describe('usage', () => {
   });
 });
 
-describe('files and batches', () => {
+describeInBrowser('files and batches', () => {
   it('uploads a file, runs it as a batch, follows it and reads what failed', async () => {
     await using opened = await openPage(browser);
     const { page } = opened;
@@ -110,7 +110,7 @@ describe('files and batches', () => {
   });
 });
 
-describe('models', () => {
+describeInBrowser('models', () => {
   it('are filtered, described and loaded', async () => {
     await using opened = await openPage(browser);
     const { page } = opened;

@@ -1,7 +1,7 @@
 import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { openAccount, type SharedAccount } from '../shared-account.ts';
-import { expectAccessible, openBrowser, openPage, signIn } from './browser.ts';
+import { describeInBrowser, expectAccessible, openBrowser, openPage, signIn } from './browser.ts';
 
 let browser: Browser;
 let account: SharedAccount;
@@ -13,7 +13,7 @@ afterAll(() => browser.close());
 const ownKey = (secret: string) =>
   fetch(`${account.address}/v1/keys/me`, { headers: { authorization: `Bearer ${secret}` } });
 
-describe('keys', () => {
+describeInBrowser('keys', () => {
   it('are created with rights and limits, shown once, changed, rotated and revoked', async () => {
     await using opened = await openPage(browser);
     const { page } = opened;
@@ -86,7 +86,7 @@ describe('keys', () => {
   });
 });
 
-describe('accounts', () => {
+describeInBrowser('accounts', () => {
   it('are created, limited, suspended with an undo, and deleted', async () => {
     await using opened = await openPage(browser);
     const { page } = opened;

@@ -1,7 +1,15 @@
 import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { openAccount, type SharedAccount } from '../shared-account.ts';
-import { expectAccessible, expectNoOverflow, type OpenPage, openBrowser, openPage, signIn } from './browser.ts';
+import {
+  describeInBrowser,
+  expectAccessible,
+  expectNoOverflow,
+  type OpenPage,
+  openBrowser,
+  openPage,
+  signIn,
+} from './browser.ts';
 
 const PAGES = [
   ['Overview', ''],
@@ -38,7 +46,7 @@ async function settle(page: Page, title: string): Promise<void> {
   await expect.poll(() => page.locator('main [role=status] .hidden-visually').count()).toBe(0);
 }
 
-describe.each([
+describeInBrowser.each([
   { width: 1440, height: 900, colorScheme: 'light' as const },
   { width: 390, height: 844, colorScheme: 'dark' as const },
 ])('every page at $width pixels in $colorScheme', ({ width, height, colorScheme }) => {
@@ -61,7 +69,7 @@ describe.each([
   });
 });
 
-describe('with the keyboard alone', () => {
+describeInBrowser('with the keyboard alone', () => {
   it('finds a page, shows shortcuts, goes to pages and switches the theme', async () => {
     await using opened = await openPage(browser);
     const { page } = opened;
@@ -100,7 +108,7 @@ describe('with the keyboard alone', () => {
   });
 });
 
-describe('on a phone', () => {
+describeInBrowser('on a phone', () => {
   it('has a drawer with all pages', async () => {
     await using opened = await openPage(browser, { viewport: { width: 390, height: 844 } });
     const { page } = opened;

@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { openAccount, type SharedAccount } from '../shared-account.ts';
-import { expectAccessible, openBrowser, openPage, signIn } from './browser.ts';
+import { describeInBrowser, expectAccessible, openBrowser, openPage, signIn } from './browser.ts';
 
 const CHAT = 'huggingfacetb/smollm2-135m-instruct';
 const AUDIO = join(import.meta.dirname, '../../fixtures/audio');
@@ -21,7 +21,7 @@ const usage = async () => {
   return ((await response.json()) as { totals: { requests: number; completion_tokens: number } }).totals;
 };
 
-describe('the playground', () => {
+describeInBrowser('the playground', () => {
   it('streams a chat, shows what it took and keeps it over a reload', async () => {
     await using opened = await openPage(browser);
     const { page } = opened;

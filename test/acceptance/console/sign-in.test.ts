@@ -1,7 +1,7 @@
 import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { openAccount, type SharedAccount } from '../shared-account.ts';
-import { expectAccessible, openBrowser, openPage, signIn } from './browser.ts';
+import { describeInBrowser, expectAccessible, openBrowser, openPage, signIn } from './browser.ts';
 
 let browser: Browser;
 let account: SharedAccount;
@@ -17,7 +17,7 @@ const admin = (path: string, body?: object) =>
     body: JSON.stringify(body ?? {}),
   });
 
-describe('signing in', () => {
+describeInBrowser('signing in', () => {
   it('refuses a wrong key and says what to check', async () => {
     await using opened = await openPage(browser);
     const { page } = opened;
