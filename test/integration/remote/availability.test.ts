@@ -1,34 +1,19 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
+import { answerJson, type FakeHandler, hangUp, startFakeUpstream } from '../../fixtures/fake-upstream.ts';
 import {
-  answerJson,
-  type FakeHandler,
-  type FakeUpstream,
-  hangUp,
-  startFakeUpstream,
-} from '../../fixtures/fake-upstream.ts';
-import {
-  type BenchOptions,
   collect,
   hello,
   type RemoteBench,
-  remoteBench,
   textOf,
   untilText,
+  useRemoteBench,
+  WHOLE,
 } from '../../fixtures/remote-bench.ts';
 
 let bench: RemoteBench;
-afterEach(() => bench.close());
-
-const start = async (options: BenchOptions): Promise<void> => {
-  bench = await remoteBench(options);
-};
-const upstream = (index: number): FakeUpstream => {
-  const found = bench.upstreams[index];
-  if (found === undefined) throw new Error(`no upstream ${index}`);
-  return found;
-};
-const served = (): number[] => bench.upstreams.map((each) => each.requests.length);
-const WHOLE = 'Hello from the other side.';
+const { start, upstream, served } = useRemoteBench((started) => {
+  bench = started;
+});
 
 describe('health', () => {
   it('survives a single failed check', async () => {

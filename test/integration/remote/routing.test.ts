@@ -1,28 +1,20 @@
-import { afterEach, describe, expect, it } from 'vitest';
-import { answerJson, type FakeHandler, type FakeUpstream, hangUp } from '../../fixtures/fake-upstream.ts';
+import { describe, expect, it } from 'vitest';
+import { answerJson, type FakeHandler, hangUp } from '../../fixtures/fake-upstream.ts';
 import {
   type BenchOptions,
   collect,
   hello,
   type RemoteBench,
-  remoteBench,
   textOf,
   untilText,
+  useRemoteBench,
+  WHOLE,
 } from '../../fixtures/remote-bench.ts';
 
 let bench: RemoteBench;
-afterEach(() => bench.close());
-
-const start = async (options: BenchOptions): Promise<void> => {
-  bench = await remoteBench(options);
-};
-const upstream = (index: number): FakeUpstream => {
-  const found = bench.upstreams[index];
-  if (found === undefined) throw new Error(`no upstream ${index}`);
-  return found;
-};
-const served = (): number[] => bench.upstreams.map((each) => each.requests.length);
-const WHOLE = 'Hello from the other side.';
+const { start, upstream, served } = useRemoteBench((started) => {
+  bench = started;
+});
 
 describe('several upstreams', () => {
   it('take turns when they are equally loaded', async () => {

@@ -1,30 +1,21 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { ChatEvent } from '../../../src/engines/engine.ts';
-import { type FakeUpstream, silence } from '../../fixtures/fake-upstream.ts';
+import { silence } from '../../fixtures/fake-upstream.ts';
 import {
-  type BenchOptions,
   collect,
   hello,
   type RemoteBench,
-  remoteBench,
   textOf,
   untilText,
+  useRemoteBench,
+  WHOLE,
 } from '../../fixtures/remote-bench.ts';
 
 let bench: RemoteBench;
-afterEach(() => bench.close());
-
-const start = async (options: BenchOptions): Promise<void> => {
-  bench = await remoteBench(options);
-};
-const upstream = (index: number): FakeUpstream => {
-  const found = bench.upstreams[index];
-  if (found === undefined) throw new Error(`no upstream ${index}`);
-  return found;
-};
-const served = (): number[] => bench.upstreams.map((each) => each.requests.length);
-const WHOLE = 'Hello from the other side.';
+const { start, upstream, served } = useRemoteBench((started) => {
+  bench = started;
+});
 
 describe('after the first text', () => {
   it('a failure is thrown and not retried', async () => {
