@@ -10,12 +10,9 @@ const plainText = {
   pattern:
     '^[^\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u115f\\u1160\\u180e\\u200b\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u206f\\u3164\\ufeff\\uffa0\\ufff9-\\ufffb]+$',
 };
+const octet = '(0|[1-9][0-9]?|1[0-9]{2}|2[0-4][0-9]|25[0-5])';
 const addressRange = {
-  anyOf: [
-    { format: 'ipv4' },
-    { format: 'ipv6' },
-    { pattern: '^[0-9]{1,2}(\\.[0-9]{1,2}){3}/([0-9]|[12][0-9]|3[0-2])$' },
-  ],
+  anyOf: [{ format: 'ipv4' }, { format: 'ipv6' }, { pattern: `^${octet}(\\.${octet}){3}/([0-9]|[12][0-9]|3[0-2])$` }],
 };
 
 const keyName = Type.String({
