@@ -23,9 +23,18 @@ const FOLDER = join(import.meta.dirname, '../test/fuzz');
 
 /**
  * Each on a server of its own. Keys are changed, rotated and revoked, in the end also the one that is used, and requests get a 403 from
- * then on. So endpoints that do this are apart from the others.
+ * then on. So endpoints that do this are apart from all others.
  */
-const KEY_PARTS = ['^/v1/admin/accounts', '^/v1/admin/keys', '^/v1/keys', '^/v1/sessions'];
+const KEY_PARTS = [
+  '^/v1/admin/accounts',
+  ...['^/v1/admin/keys', '^/v1/keys'].flatMap((path) => [
+    `${path}$`,
+    `${path}/[^/]+$`,
+    `${path}/[^/]+/revoke$`,
+    `${path}/[^/]+/rotate$`,
+  ]),
+  '^/v1/sessions',
+];
 const PARTS =
   values.only === undefined
     ? [['--exclude-path-regex', KEY_PARTS.join('|')], ...KEY_PARTS.map((part) => ['--include-path-regex', part])]
