@@ -135,6 +135,16 @@ describe.skipIf(missing !== undefined)('two servers with counters in Redis', () 
     const readiness = async (index: number) => (await fetch(`${server(index).address}/readyz`)).json();
     const isReady = (status: string) =>
       expect.poll(async () => Promise.all([readiness(0), readiness(1)])).toMatchObject([{ status }, { status }]);
+    const metricsOf = async (index: number) => (await fetch(`${server(index).address}/metrics`)).text();
+    /** They learn of each other with the next heartbeat. */
+    const knowEachOther = () =>
+      expect
+        .poll(async () =>
+          (await Promise.all([metricsOf(0), metricsOf(1)])).map(
+            (text) => /^baobab_counters_replicas (\d)/m.exec(text)?.[1],
+          ),
+        )
+        .toEqual(['2', '2']);
     const served = () => {
       const count = statuses.length;
       return expect.poll(() => statuses.length).toBeGreaterThan(count + 50);
@@ -142,10 +152,11 @@ describe.skipIf(missing !== undefined)('two servers with counters in Redis', () 
     try {
       for (let turn = 0; turn < 2; turn += 1) {
         await served();
+        await knowEachOther();
         await redis.kill();
         await isReady('degraded');
         await served();
-        const metrics = await (await fetch(`${server(turn).address}/metrics`)).text();
+        const metrics = await metricsOf(turn);
         expect(metrics).toContain('baobab_counters_shared 0');
         expect(metrics).toContain('baobab_counters_replicas 2');
         await redis.start();
