@@ -26,7 +26,7 @@ KNOWN = [
     # One value twice in a list of objects.
     r"is there twice",
     # Rules between the fields of a form. Said for JSON; schemathesis fails on a form that says them beside a binary field.
-    r"^The parameter 'file' is required\\.$",
+    r"^The parameter 'file' is required\.$",
     r"^'timestamp_granularities' needs 'response_format'",
     # Bytes of a file: audio that cannot be decoded.
     r"audio",

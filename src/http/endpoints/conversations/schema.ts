@@ -1,8 +1,7 @@
 import { Type } from 'typebox';
 import { optional } from '../../body/optional.ts';
-import { InputItem, ItemQuery } from '../responses/schema.ts';
+import { InputItem, ItemQuery, Metadata } from '../responses/schema.ts';
 
-const Metadata = Type.Record(Type.String(), Type.String());
 /** The official API takes so many at a time. */
 const Items = Type.Array(InputItem, { maxItems: 20 });
 

@@ -33,7 +33,10 @@ export const InputItem = Type.Object({
   encrypted_content: optional(Type.String(), 'Of a `reasoning` item'),
 });
 
-const Metadata = Type.Record(Type.String(), Type.String());
+/** Limits are checked by the service, in words. */
+export const Metadata = Type.Record(Type.String(), Type.String({ documented: { maxLength: 512 } }), {
+  documented: { maxProperties: 16, propertyNames: { maxLength: 64 } },
+});
 const JsonSchema = Type.Record(Type.String(), Type.Unknown());
 
 const Tool = Type.Object({
