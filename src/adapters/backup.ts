@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { constants, copyFile, mkdir, open, readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { constants, copyFile, mkdir, open, readdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { acquireDataDirLock } from './data-dir-lock.ts';
@@ -118,9 +118,12 @@ function createCopies(onFile: BackupOptions['onFile']) {
       if (found === undefined) return;
       await mkdir(dirname(target), { recursive: true, mode: 0o700 });
       // Shares the blocks of the source where the file system can.
-      const copied = await unlessAbsent(copyFile(source, target, constants.COPYFILE_FICLONE).then(() => true));
+      const partial = `${target}.partial`;
+      const copied = await unlessAbsent(copyFile(source, partial, constants.COPYFILE_FICLONE).then(() => true));
       if (copied === undefined) return;
-      await syncFile(target);
+      await syncFile(partial);
+      // A file that is there is whole, also after an interrupted run.
+      await rename(partial, target);
       copies.count += 1;
       copies.bytes += found.size;
       onFile?.(copies.count, copies.bytes);
@@ -129,7 +132,7 @@ function createCopies(onFile: BackupOptions['onFile']) {
       const entries = (await unlessAbsent(readdir(source, { withFileTypes: true }))) ?? [];
       for (const entry of entries) {
         // Unfinished uploads are in a folder that starts with a dot.
-        if (entry.name.startsWith('.')) continue;
+        if (entry.name.startsWith('.') || entry.name.endsWith('.partial')) continue;
         const [from, to] = [join(source, entry.name), join(target, entry.name)];
         if (entry.isDirectory()) await copies.tree(from, to);
         else if (entry.isFile()) await copies.file(from, to);

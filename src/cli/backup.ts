@@ -40,11 +40,16 @@ const summaryText = ({ files, bytes, ledger }: BackupSummary): string =>
 export const backupCommand: Command = {
   usage: ['<folder>    copies the data directory into a new folder, also while a server runs; weights are left out'],
   async run(context) {
-    const { config, print } = context;
+    const { config, print, warn } = context;
     const folder = folderOf(context);
     if (config.store !== undefined) throw new CommandFailed(OWN_STORE_ONLY);
     if (!hasStore(config)) throw new CommandFailed(`there is no store in ${config.dataDir}; --data-dir names another`);
     const summary = await withProgress('copying', (onFile) => backUp(config, folder, onFile));
+    if (config.blobs !== undefined) {
+      warn?.(
+        'note: the contents of files are not in this backup, because blobs are kept elsewhere; back them up there',
+      );
+    }
     print(`backed up ${config.dataDir} to ${folder}: ${summaryText(summary)}`);
   },
 };

@@ -1,4 +1,4 @@
-import { mkdtempDisposable, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtempDisposable, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -60,6 +60,9 @@ describe('baobab backup and restore', () => {
     expect(again).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('is not empty') });
 
     const dataDir = join(scratch.path, 'restored');
+    // An interrupted restore leaves a half-copied file behind.
+    await mkdir(dataDir);
+    await writeFile(join(dataDir, 'baobab.sqlite.partial'), 'half');
     const restored = await baobab(scratch.path, ['restore', folder, '--data-dir', dataDir]);
     expect(restored).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('restored') });
     const twice = await baobab(scratch.path, ['restore', folder, '--data-dir', dataDir]);

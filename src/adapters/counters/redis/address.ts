@@ -52,7 +52,7 @@ function hostOf(text: string, defaultPort: number): HostAndPort | undefined {
   return host === undefined ? undefined : { host: host.replace(/^\[|\]$/g, ''), port: Number(port ?? defaultPort) };
 }
 
-/** A password with a percent sign that stands for itself stays as it is. */
+/** Leaves a password alone whose percent sign does not start an escape. */
 function decoded(text: string | undefined): string | undefined {
   if (text === undefined || text === '') return undefined;
   try {
