@@ -174,7 +174,7 @@ export function createFleet({ region, entries, upstreams, registry, weights, rem
   };
 }
 
-/** An upstream may be back long before the weights can be fetched, so clients are told to try again soon. */
+/** An upstream may be back long before the weights can be fetched, so clients should retry soon. */
 function notHereEither(slug: string, error: unknown): never {
   if (!(error instanceof ApiError) || error.code !== 'model_unavailable') throw error;
   throw errors.modelUnavailable(slug, 'none of its upstreams is healthy', error);

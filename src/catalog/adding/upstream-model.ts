@@ -112,7 +112,7 @@ function ollamaFacts(id: string, shown: Json | undefined, loaded: Json | undefin
     contextLength: Math.min(most, running ?? configured ?? OLLAMA_CONTEXT),
     notes: isAssumed
       ? [
-          `Ollama runs it with a context of ${OLLAMA_CONTEXT} tokens unless it is told otherwise; if yours is larger, add it with --context-length`,
+          `Ollama runs it with a context of ${OLLAMA_CONTEXT} tokens by default; if yours is larger, add the model with --context-length`,
         ]
       : [],
     dimensions: value('.embedding_length'),

@@ -1,6 +1,6 @@
 import type { LayoutShape } from '../../driver.ts';
 
-/** What the processes of a trial are told. Plain data. */
+/** What a trial sends to its processes. Plain data. */
 export interface TrialOrder {
   model: string;
   rowWiseRanges: boolean;

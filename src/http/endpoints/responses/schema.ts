@@ -51,7 +51,7 @@ const Tool = Type.Object({
       syntax: optional(Type.String()),
       definition: optional(Type.String()),
     }),
-    'Of a custom tool: free text, or a grammar that the model is told about',
+    'Of a custom tool: free text, or a grammar that is added to the prompt',
   ),
 });
 
