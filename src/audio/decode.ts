@@ -62,14 +62,17 @@ export async function* decodeAudio(
   signal.addEventListener('abort', onAbort, { once: true });
   let cpuSecondsAtChunk = 0;
   let cpuSeconds = 0;
-  const check = setInterval(async () => {
+  const check = async () => {
     const used = await resourcesOf(child.pid);
     cpuSeconds = Math.max(cpuSeconds, used.cpuSeconds);
     if (used.memoryBytes > limits.maxMemoryBytes) end('memory');
     if (cpuSeconds - cpuSecondsAtChunk > limits.stallCpuSeconds) end('stall');
-  }, CHECK_MS);
+  };
+  const checks = setInterval(check, CHECK_MS);
   try {
     for await (const chunk of alignedSamples(child.stdout as Readable, limits.stallTimeoutMs, () => end('stall'))) {
+      // Checks here too: a fast machine decodes a short file between two ticks of the timer.
+      await check();
       yield chunk;
       cpuSecondsAtChunk = cpuSeconds;
     }
@@ -82,7 +85,7 @@ export async function* decodeAudio(
     }
     throw refusal(failure, ended);
   } finally {
-    clearInterval(check);
+    clearInterval(checks);
     signal.removeEventListener('abort', onAbort);
     child.kill('SIGKILL');
     await exit;
