@@ -5,11 +5,13 @@
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempDisposable } from 'node:fs/promises';
+import { mkdtempDisposable, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { stringify } from 'yaml';
 import { startServer } from '../test/acceptance/start-server.ts';
+import { startFakeUpstream } from '../test/fixtures/fake-upstream.ts';
 
 const { values } = parseArgs({
   options: {
@@ -55,7 +57,7 @@ async function fuzz(address: string, key: string, filter: readonly string[]): Pr
       stdio: 'inherit',
       // It keeps what it finds in its working directory.
       cwd: directory.path,
-      env: { ...process.env, SCHEMATHESIS_HOOKS: join(FOLDER, 'known_refusals.py') },
+      env: { ...process.env, SCHEMATHESIS_HOOKS: join(FOLDER, 'hooks.py') },
     },
   );
   const failed = once(child, 'error').then(([error]) => {
@@ -65,9 +67,15 @@ async function fuzz(address: string, key: string, filter: readonly string[]): Pr
   return code ?? 1;
 }
 
+const upstream = await startFakeUpstream('vllm', { contextLength: 32_768 });
+const upstreams = [{ model: 'qwen/qwen2.5-7b-instruct', url: upstream.url, kind: 'vllm' }];
+
 let worst = 0;
 for (const filter of PARTS) {
-  await using server = await startServer({ env: { BAOBAB_LOG_LEVEL: 'error' } });
+  await using data = await mkdtempDisposable(join(tmpdir(), 'baobab-fuzz-data-'));
+  await writeFile(join(data.path, 'baobab.yaml'), stringify({ upstreams }));
+  await using server = await startServer({ dataDir: data.path, env: { BAOBAB_LOG_LEVEL: 'error' } });
   worst = Math.max(worst, await fuzz(server.address, server.apiKey, filter));
 }
+await upstream.close();
 process.exitCode = worst;
