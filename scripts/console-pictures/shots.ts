@@ -18,7 +18,7 @@ const HEADING = 'h1#page-title';
 const open = (name: string | RegExp) => (page: Page) => page.getByRole('button', { name }).first().click();
 
 async function chat(page: Page): Promise<void> {
-  const clear = page.getByRole('button', { name: 'Clear' });
+  const clear = page.getByRole('button', { name: 'Start over' });
   if (await clear.isEnabled()) await clear.click();
   await page.getByLabel('Longest answer, tokens').fill('70');
   await page.getByLabel('Seed').fill('7');
@@ -114,5 +114,12 @@ export async function shoot(page: Page, address: string, { path, act, whole = fa
   await act?.(page);
   await loading.waitFor({ state: 'detached' });
   await mkdir(join(file, '..'), { recursive: true });
-  await page.screenshot({ path: file, fullPage: whole });
+  const { width, height } = page.viewportSize() ?? { width: 1440, height: 900 };
+  if (whole) {
+    // As if the window were taller: a picture of the whole page would repeat what is fixed only once.
+    const content = await page.evaluate<number>('document.documentElement.scrollHeight');
+    await page.setViewportSize({ width, height: Math.max(height, content) });
+  }
+  await page.screenshot({ path: file });
+  await page.setViewportSize({ width, height });
 }
