@@ -24,6 +24,7 @@ import { createMetering } from '../services/metering.ts';
 import type { LeaseHolder } from '../services/process-leases.ts';
 import { createRerank } from '../services/rerank.ts';
 import { type ConversationsService, createConversations } from '../services/responses/conversations.ts';
+import { createResponseEventLog, type ResponseEventLog } from '../services/responses/event-log.ts';
 import { createResponses, type ResponsesService } from '../services/responses/responses.ts';
 import { createResponseRunner, type ResponseRunner } from '../services/responses/runner.ts';
 import { createTranscriptions } from '../services/transcriptions/transcriptions.ts';
@@ -103,6 +104,7 @@ export function composeInference(options: InferenceOptions) {
 export interface ResponseParts {
   responses: ResponsesService;
   conversations: ConversationsService;
+  eventLog: ResponseEventLog;
   responseRunner: ResponseRunner;
 }
 
@@ -117,6 +119,7 @@ export function composeResponses(options: {
   const { config, store, identity, chat, logger } = options;
   const settings = config.responses;
   const conversations = createConversations({ conversations: store.conversations, settings, clock });
+  const eventLog = createResponseEventLog({ responses: store.responses });
   const responses = createResponses({
     responses: store.responses,
     conversations,
@@ -126,12 +129,13 @@ export function composeResponses(options: {
   });
   const responseRunner = createResponseRunner({
     responses: store.responses,
-    executor: createResponseExecutor({ chat, responses, conversations, clock }),
+    executor: createResponseExecutor({ chat, responses, conversations, eventLog, clock }),
+    eventLog,
     authority: createKeyAuthority({ keys: store.keys, accounts: store.accounts, clock }),
     settings,
     identity,
     clock,
     logger,
   });
-  return { responses, conversations, responseRunner };
+  return { responses, conversations, eventLog, responseRunner };
 }

@@ -156,7 +156,13 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     logger,
   });
 
-  const { responses, conversations, responseRunner } = composeResponses({ config, store, identity, chat, logger });
+  const { responses, conversations, eventLog, responseRunner } = composeResponses({
+    config,
+    store,
+    identity,
+    chat,
+    logger,
+  });
   const requests = composeRequests({ config, store, logger });
   const runner = createBatchRunner({
     batches: store.batches,
@@ -257,6 +263,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     files,
     responses,
     conversations,
+    eventLog,
     batches: createBatches({ batches: store.batches, files, settings: config.batches, clock, onChange: runner.wake }),
     usage: createUsage({ usage: store.usage, clock }),
     idempotency,

@@ -37,6 +37,15 @@ export interface PendingResponse extends StoredResponse {
   attempts: number;
 }
 
+/** Events of the stream of a background response, recorded while it runs. */
+export interface RecordedEvents {
+  /** Sequence numbers of the first and the last of them. */
+  first: number;
+  last: number;
+  /** JSON, written and read by `http/` alone. */
+  content: string;
+}
+
 export interface Conversation {
   id: string;
   accountId: string;

@@ -22,6 +22,7 @@ import type { PerformanceService } from '../services/requests/performance.ts';
 import type { RequestsService } from '../services/requests/requests.ts';
 import type { RerankService } from '../services/rerank.ts';
 import type { ConversationsService } from '../services/responses/conversations.ts';
+import type { ResponseEventLog } from '../services/responses/event-log.ts';
 import type { ResponsesService } from '../services/responses/responses.ts';
 import type { SystemService } from '../services/system.ts';
 import type { TranscriptionsService } from '../services/transcriptions/transcriptions.ts';
@@ -79,6 +80,7 @@ export interface RouteDependencies {
   batches: BatchesService;
   responses: ResponsesService;
   conversations: ConversationsService;
+  eventLog: ResponseEventLog;
   usage: UsageService;
   requestList: RequestsService;
   performance: PerformanceService;
@@ -141,6 +143,7 @@ export async function registerRoutes(server: FastifyInstance, dependencies: Rout
         chat,
         responses: dependencies.responses,
         conversations: dependencies.conversations,
+        eventLog: dependencies.eventLog,
         clock,
       });
       await api.register(messageRoutes, { chat, clock });

@@ -1,4 +1,4 @@
-import type { PendingResponse, ResponseOutcome, StoredResponse } from '../domain/response.ts';
+import type { PendingResponse, RecordedEvents, ResponseOutcome, StoredResponse } from '../domain/response.ts';
 import type { NewConversationItems } from './conversations.ts';
 import type { Quota, StoredAmount } from './quotas.ts';
 
@@ -8,6 +8,8 @@ export interface ResponseCreation {
   request?: string | undefined;
   /** The responses that it continues. They are kept at least as long as it is. */
   ancestors?: readonly string[] | undefined;
+  /** The first events of its stream, if they are recorded. */
+  events?: RecordedEvents | undefined;
   /** Added to its conversation in the same transaction. */
   items?: NewConversationItems | undefined;
 }
@@ -64,6 +66,12 @@ export interface ResponseRepository {
   release(response: OwnedResponse, options: { claimableAt: number; counts: boolean }): Promise<void>;
   /** Ends the leases of all other owners: for a process that knows it is alone. */
   releaseOthers(ownerId: string): Promise<void>;
+  /** Adds events to the stream of a response. False, and nothing recorded, when it has ended or another process has claimed it. */
+  record(response: OwnedResponse, events: RecordedEvents): Promise<boolean>;
+  /** The recorded events of a response after this sequence number, in order, and a few before it if they were recorded together. */
+  events(id: string, after: number): Promise<RecordedEvents[]>;
+  /** The sequence number of the last recorded event; undefined when none is. */
+  lastEvent(id: string): Promise<number | undefined>;
   /** False, and nothing changed, when it has ended or another process has claimed it. */
   end(response: OwnedResponse, end: ResponseEnd): Promise<boolean>;
   /** Ends a background response as cancelled. False when it has ended already. */

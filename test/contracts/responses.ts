@@ -129,6 +129,31 @@ export function responsesContract(name: string, open: () => Promise<ResponsesUnd
       expect(await responses.claim(claimOf({ now: 1_000 }))).toEqual([]);
     });
 
+    it('records the events of a response for its owner only, and removes them with it', async () => {
+      const accountId = await newAccount();
+      const queued = response('e1', { accountId, status: 'queued', background: true });
+      const begin = { first: 0, last: 1, content: '[0,1]' };
+      await responses.create(queued, { quota: NO_LIMIT, request: '{}', events: begin });
+      await responses.claim(claimOf({ leaseUntil: 10_000 }));
+      const own = { id: queued.id, ownerId: 'process-1' };
+      const next = { first: 2, last: 5, content: '["ü"]' };
+      expect(await responses.lastEvent(queued.id)).toBe(1);
+      expect(await responses.record({ ...own, ownerId: 'process-2' }, next)).toBe(false);
+      expect(await responses.record(own, next)).toBe(true);
+      expect(await responses.lastEvent(queued.id)).toBe(5);
+      expect(await responses.events(queued.id, -1)).toEqual([begin, next]);
+      expect(await responses.events(queued.id, 1)).toEqual([next]);
+      expect(await responses.events(queued.id, 4)).toEqual([next]);
+      expect(await responses.events(queued.id, 5)).toEqual([]);
+      expect(await responses.end(own, { status: 'completed', content: '{}' })).toBe(true);
+      expect(await responses.record(own, { first: 6, last: 6, content: '[]' })).toBe(false);
+      expect(await responses.stored(accountId)).toEqual({ items: 1, bytes: 4 + 5 + 6 });
+      expect(await responses.delete(accountId, queued.id)).toBe(true);
+      expect(await responses.events(queued.id, -1)).toEqual([]);
+      expect(await responses.lastEvent(queued.id)).toBeUndefined();
+      expect(await responses.stored(accountId)).toEqual({ items: 0, bytes: 0 });
+    });
+
     it('gives a response back, and all of those whose owners have ended', async () => {
       const accountId = await newAccount();
       await responses.create(response('g1', { accountId, status: 'queued', background: true }), {

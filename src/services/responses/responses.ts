@@ -1,5 +1,5 @@
 import type { Account, Principal } from '../../domain/principal.ts';
-import { isActiveResponse, type StoredResponse } from '../../domain/response.ts';
+import { isActiveResponse, type RecordedEvents, type StoredResponse } from '../../domain/response.ts';
 import { ApiError } from '../../errors/api-error.ts';
 import { errors } from '../../errors/errors.ts';
 import type { Clock } from '../../ports/clock.ts';
@@ -23,6 +23,8 @@ export interface SaveOptions {
   ancestors: readonly string[];
   /** Items for its conversation. */
   items?: readonly { id: string; content: string }[] | undefined;
+  /** The first events of its stream, if they are recorded. */
+  events?: RecordedEvents | undefined;
 }
 
 /** Keeps responses so that clients can retrieve and continue them. Nothing crosses accounts. */
@@ -75,7 +77,7 @@ export function createResponses(dependencies: ResponsesDependencies): ResponsesS
   async function create(
     { account, key }: Principal,
     response: NewResponse,
-    { ancestors, items }: SaveOptions,
+    { ancestors, items, events }: SaveOptions,
     request?: string,
   ): Promise<boolean> {
     const now = clock.now();
@@ -87,6 +89,7 @@ export function createResponses(dependencies: ResponsesDependencies): ResponsesS
         quota,
         request,
         ancestors,
+        events,
         items: conversationId !== null && items ? { conversationId, items, now, expiresAt } : undefined,
       },
     );

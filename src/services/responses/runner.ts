@@ -1,4 +1,4 @@
-import type { PendingResponse, ResponseOutcome } from '../../domain/response.ts';
+import type { PendingResponse, RecordedEvents, ResponseOutcome } from '../../domain/response.ts';
 import { ApiError } from '../../errors/api-error.ts';
 import { errors } from '../../errors/errors.ts';
 import type { Clock } from '../../ports/clock.ts';
@@ -9,6 +9,7 @@ import type { ResponseRepository } from '../../ports/responses.ts';
 import { createId } from '../../runtime/ids.ts';
 import type { KeyAuthority } from '../batches/key-authority.ts';
 import type { InferenceCall } from '../inference.ts';
+import type { ResponseEventLog } from './event-log.ts';
 
 /** A response that ran to its end. */
 export interface FinishedResponse {
@@ -20,8 +21,12 @@ export interface FinishedResponse {
 
 /** Runs the request of a stored response as its endpoint would. */
 export interface ResponseExecutor {
-  /** Throws what the endpoint would throw. */
-  execute(response: PendingResponse, call: InferenceCall): Promise<FinishedResponse>;
+  /** Throws what the endpoint would throw. `record` keeps events of its stream for those who follow it. */
+  execute(
+    response: PendingResponse,
+    call: InferenceCall,
+    record: (events: RecordedEvents) => Promise<boolean>,
+  ): Promise<FinishedResponse>;
   failed(response: PendingResponse, error: ApiError): FinishedResponse;
 }
 
@@ -39,6 +44,7 @@ export interface ResponseRunner {
 export interface ResponseRunnerDependencies {
   responses: ResponseRepository;
   executor: ResponseExecutor;
+  eventLog: Pick<ResponseEventLog, 'record' | 'changed'>;
   authority: KeyAuthority;
   settings: { backgroundConcurrency: number };
   identity: ProcessIdentity;
@@ -60,7 +66,7 @@ interface Running {
 }
 
 export function createResponseRunner(dependencies: ResponseRunnerDependencies): ResponseRunner {
-  const { responses, executor, authority, settings, identity, clock, logger } = dependencies;
+  const { responses, executor, eventLog, authority, settings, identity, clock, logger } = dependencies;
   const { ownerId } = identity;
   const running = new Map<string, Running>();
   let timer: NodeJS.Timeout | undefined;
@@ -72,7 +78,7 @@ export function createResponseRunner(dependencies: ResponseRunnerDependencies): 
   async function execute(response: PendingResponse, signal: AbortSignal): Promise<FinishedResponse> {
     if (response.attempts > MAX_ATTEMPTS) throw errors.interruptedTooOften();
     const principal = await authority.principal(response.keyId, ['chat']);
-    return executor.execute(response, {
+    const call: InferenceCall = {
       requestId: createId('req', clock.now()),
       principal,
       regionPin: undefined,
@@ -82,7 +88,8 @@ export function createResponseRunner(dependencies: ResponseRunnerDependencies): 
       // The same for every attempt, so that a response that ran before a crash is billed once.
       billingId: response.id,
       wholeAnswersOnly: true,
-    });
+    };
+    return executor.execute(response, call, (events) => eventLog.record({ id: response.id, ownerId }, events));
   }
 
   async function end(response: PendingResponse, { status, content, items }: FinishedResponse): Promise<void> {
@@ -90,6 +97,7 @@ export function createResponseRunner(dependencies: ResponseRunnerDependencies): 
     const added: NewConversationItems | undefined =
       conversationId !== null && items ? { conversationId, items, now: clock.now(), expiresAt } : undefined;
     await responses.end({ id: response.id, ownerId }, { status, content, items: added });
+    eventLog.changed(response.id);
   }
 
   const giveBack = (response: PendingResponse, waitMs: number, counts: boolean) =>

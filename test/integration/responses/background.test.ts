@@ -4,7 +4,12 @@ import { join } from 'node:path';
 import OpenAI from 'openai';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { answerJson, silence } from '../../fixtures/fake-upstream.ts';
-import { checkResponseStream, responseEvents } from '../../fixtures/openai-schemas/recording-fetch.ts';
+import { answeringInHalves, liveEvents, responseId, rest, until } from '../../fixtures/live-events.ts';
+import {
+  checkResponseStream,
+  checkStreamEvent,
+  responseEvents,
+} from '../../fixtures/openai-schemas/recording-fetch.ts';
 import { answering } from '../../fixtures/scripted-model.ts';
 import { CHAT, type HttpBed, KEY, startHttpBed } from '../http/bed.ts';
 
@@ -62,6 +67,55 @@ describe('a background response', () => {
     expect(responseEvents(text).map(({ type }) => type)).toContain('response.output_text.delta');
   });
 
+  it('is streamed live, and resumed at any event', async () => {
+    const { handler, go } = answeringInHalves({ text: 'one two three four five six' });
+    bed.chat.script.push(handler);
+    const answer = await bed.post('/v1/responses', { ...ask, stream: true });
+    const events = liveEvents(answer);
+    // The upstream has sent half of the answer and waits.
+    const seen = await until(events, 'response.output_text.delta');
+    expect(seen.map(({ type }) => type).slice(0, 3)).toEqual([
+      'response.created',
+      'response.queued',
+      'response.in_progress',
+    ]);
+    const id = responseId(seen);
+    const at = `/v1/responses/${id}?stream=true`;
+    const second = liveEvents(await bed.fetch(`${at}&starting_after=2`));
+    const early = await until(second, 'response.output_text.delta');
+    expect(early).toEqual(seen.slice(3));
+    expect((await openai.responses.retrieve(id)).status).toBe('in_progress');
+    go();
+    const all = [...seen, ...(await rest(events))];
+    expect([...early, ...(await rest(second))]).toEqual(all.slice(3));
+    expect(all.map(({ sequence_number: number }) => number)).toEqual(all.map((_event, index) => index));
+    const text = all.flatMap(({ type, delta }) => (type === 'response.output_text.delta' ? [delta] : [])).join('');
+    expect(text).toBe('one two three four five six');
+    expect(all.at(-1)).toMatchObject({ type: 'response.completed', response: { id, status: 'completed' } });
+    // The same again when it has ended.
+    const again = await (await bed.fetch(at)).text();
+    checkResponseStream(again);
+    expect(responseEvents(again)).toEqual(all);
+    expect(await rest(liveEvents(await bed.fetch(`${at}&starting_after=${all.length - 2}`)))).toEqual(all.slice(-1));
+    expect(await rest(liveEvents(await bed.fetch(`${at}&starting_after=${all.length - 1}`)))).toEqual([]);
+  });
+
+  it('ends its stream when it is cancelled or deleted', async () => {
+    for (const action of ['cancel', 'delete'] as const) {
+      const { handler, go } = answeringInHalves({ text: 'one two three four' });
+      bed.chat.script.push(handler);
+      const events = liveEvents(await bed.post('/v1/responses', { ...ask, stream: true }));
+      const id = responseId(await until(events, 'response.output_text.delta'));
+      await openai.responses[action](id);
+      const last = (await rest(events)).at(-1);
+      go();
+      if (action === 'cancel')
+        expect(last).toMatchObject({ type: 'response.failed', response: { status: 'cancelled' } });
+      else expect(last).toMatchObject({ type: 'error', code: 'response_not_found' });
+      checkStreamEvent(last ?? { type: 'none' });
+    }
+  });
+
   it('is cancelled, and its engine stops', async () => {
     bed.chat.script.push(silence);
     const { id } = await openai.responses.create(ask);
@@ -90,6 +144,23 @@ describe('a background response', () => {
       }),
     ).rejects.toMatchObject({ status: 400 });
     await expect(openai.responses.create({ ...ask, store: false })).rejects.toMatchObject({ status: 422 });
+  });
+
+  it('ends its stream after a restart in the middle of an answer', async () => {
+    const { handler, go } = answeringInHalves({ text: 'one two three four' });
+    bed.chat.script.push(handler);
+    const events = liveEvents(await bed.post('/v1/responses', { ...ask, stream: true }));
+    const seen = await until(events, 'response.output_text.delta');
+    const id = responseId(seen);
+    await bed[Symbol.asyncDispose]();
+    go();
+    await events.return(undefined).catch(() => {});
+    await start();
+    const resumed = await rest(liveEvents(await bed.fetch(`/v1/responses/${id}?stream=true&starting_after=2`)));
+    expect(resumed.slice(0, seen.length - 3)).toEqual(seen.slice(3));
+    expect(resumed.map(({ sequence_number: number }) => number)).toEqual(resumed.map((_event, index) => index + 3));
+    expect(resumed.at(-1)).toMatchObject({ type: 'response.completed', response: { id, status: 'completed' } });
+    expect((await openai.responses.retrieve(id)).output_text).toBe('Hello from the other side.');
   });
 
   it('goes on after a restart, and is billed once', async () => {

@@ -1,10 +1,10 @@
 import { type Compilable, sql } from 'kysely';
-import type { PendingResponse, ResponseStatus, StoredResponse } from '../../../domain/response.ts';
+import type { PendingResponse, RecordedEvents, ResponseStatus, StoredResponse } from '../../../domain/response.ts';
 import type { OwnedResponse, ResponseEnd, ResponseRepository } from '../../../ports/responses.ts';
 import { appendItems, sqlConversations } from './conversations.ts';
 import type { SqlDatabase } from './database.ts';
 import { fitsAlone, storedAmounts } from './stored-amounts.ts';
-import type { ResponsesTable } from './tables.ts';
+import type { ResponseEventsTable, ResponsesTable } from './tables.ts';
 
 /** A time before every other, so that the response can be claimed at once. */
 const LEASE_OVER = 0;
@@ -45,6 +45,14 @@ const toResponse = (row: ResponsesTable): StoredResponse => ({
   content: row.content,
 });
 
+const toEventsRow = (id: string, { first, last, content }: RecordedEvents): ResponseEventsTable => ({
+  response_id: id,
+  first_sequence: first,
+  last_sequence: last,
+  content,
+  bytes: bytesOf(content),
+});
+
 const toPending = (row: ResponsesTable): PendingResponse => ({
   ...toResponse(row),
   request: row.request ?? '',
@@ -66,7 +74,8 @@ export function sqlResponses(database: SqlDatabase): ResponseRepository {
       .where('id', '=', id)
       .executeTakeFirst();
     if (row === undefined) return false;
-    const bytes = bytesOf(row.input, end.content);
+    const recorded = sql<number>`(select coalesce(sum(bytes), 0) from response_events where response_id = ${id})`;
+    const bytes = sql<number>`${bytesOf(row.input, end.content)} + ${recorded}`;
     const added = end.items && appendItems(read, end.items);
     const statements: Compilable[] = [
       guard.set({
@@ -80,7 +89,7 @@ export function sqlResponses(database: SqlDatabase): ResponseRepository {
       read
         .updateTable('stored_amounts')
         .set((of) => ({
-          bytes: sql<number>`bytes + ${bytes + (added?.bytes ?? 0)} - ${of.selectFrom('responses').select('responses.bytes').where('id', '=', id)}`,
+          bytes: sql<number>`bytes + ${bytes} + ${added?.bytes ?? 0} - ${of.selectFrom('responses').select('responses.bytes').where('id', '=', id)}`,
         }))
         .where('account_id', '=', row.account_id)
         .where('kind', '=', 'responses'),
@@ -100,13 +109,14 @@ export function sqlResponses(database: SqlDatabase): ResponseRepository {
       amounts.subtract(accountId, (of) =>
         of.selectFrom('responses').select('responses.bytes').where('id', '=', id).$asScalar(),
       ),
+      read.deleteFrom('response_events').where('response_id', '=', id),
       read.deleteFrom('responses').where('id', '=', id),
     ]);
     return written !== undefined;
   };
 
   return {
-    async create(response, { quota, request, ancestors = [], items }) {
+    async create(response, { quota, request, ancestors = [], items, events }) {
       const row = toRow(response, request);
       const added = items && appendItems(read, items);
       const amount = { items: 1, bytes: row.bytes + (added?.bytes ?? 0) };
@@ -114,6 +124,7 @@ export function sqlResponses(database: SqlDatabase): ResponseRepository {
       const statements: Compilable[] = [
         amounts.add(response.accountId, amount, quota),
         read.insertInto('responses').values(row),
+        ...(events ? [read.insertInto('response_events').values(toEventsRow(response.id, events))] : []),
         ...(added?.statements ?? []),
       ];
       if (ancestors.length > 0) {
@@ -264,6 +275,36 @@ export function sqlResponses(database: SqlDatabase): ResponseRepository {
 
     async releaseOthers(ownerId) {
       await write([pending().set({ owner_id: null, lease_until_ms: LEASE_OVER }).where('owner_id', '<>', ownerId)]);
+    },
+
+    async record(response, events) {
+      const written = await writeIf([
+        owned(response).set((of) => ({ bytes: of.ref('bytes') })),
+        read.insertInto('response_events').values(toEventsRow(response.id, events)),
+      ]);
+      return written !== undefined;
+    },
+
+    async events(id, after) {
+      const rows = await read
+        .selectFrom('response_events')
+        .select(['first_sequence', 'last_sequence', 'content'])
+        .where('response_id', '=', id)
+        .where('last_sequence', '>', after)
+        .orderBy('first_sequence')
+        .execute();
+      return rows.map((row) => ({ first: row.first_sequence, last: row.last_sequence, content: row.content }));
+    },
+
+    async lastEvent(id) {
+      const row = await read
+        .selectFrom('response_events')
+        .select('last_sequence')
+        .where('response_id', '=', id)
+        .orderBy('first_sequence', 'desc')
+        .limit(1)
+        .executeTakeFirst();
+      return row?.last_sequence;
     },
 
     end: (response, end) => finish(owned(response), response.id, end),

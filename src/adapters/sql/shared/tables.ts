@@ -220,7 +220,7 @@ export interface ResponsesTable {
   expires_at_ms: number;
   input: string;
   content: string;
-  /** Of input, content and request. */
+  /** Of input, content and request; of recorded events too when it has ended. */
   bytes: number;
   /** Null: it has ended. */
   request: string | null;
@@ -237,6 +237,14 @@ export interface ConversationsTable {
   created_at_ms: number;
   expires_at_ms: number;
   /** Of its items. */
+  bytes: number;
+}
+
+export interface ResponseEventsTable {
+  response_id: string;
+  first_sequence: number;
+  last_sequence: number;
+  content: string;
   bytes: number;
 }
 
@@ -262,6 +270,7 @@ export interface Tables {
   batch_lines: BatchLinesTable;
   job_turns: JobTurnsTable;
   responses: ResponsesTable;
+  response_events: ResponseEventsTable;
   conversations: ConversationsTable;
   conversation_items: ConversationItemsTable;
   sessions: SessionsTable;

@@ -107,11 +107,15 @@ export interface ResponseWriter {
   fail(error: ApiError): StreamEvent[];
 }
 
-/** Turns the events of a chat into a response and, on the way, into the events of its stream. */
+/**
+ * Turns the events of a chat into a response and, on the way, into the events of its stream. `lastEvent`: the sequence number of the
+ * last event that was sent already, when the response was put into the queue.
+ */
 export function createResponseWriter(
   head: ResponseHead,
   body: CreateResponseBody,
   customTools: ReadonlySet<string>,
+  lastEvent?: number,
 ): ResponseWriter {
   const response = emptyResponse(head, body, 'in_progress');
   const items = createOutputItems({
@@ -121,7 +125,7 @@ export function createResponseWriter(
     sealsReasoning: body.include?.includes('reasoning.encrypted_content') ?? false,
     summarizes: Boolean(body.reasoning?.summary),
   });
-  let sequence = 0;
+  let sequence = (lastEvent ?? -1) + 1;
   let isCut = false;
   /** Characters, for a share of the tokens: engines count reasoning and answer together. */
   const written = { reasoning: 0, answer: 0 };
@@ -137,7 +141,10 @@ export function createResponseWriter(
 
   return {
     response,
-    begin: () => numbered([whole('response.created'), whole('response.in_progress')]),
+    begin: () => {
+      const begun = whole('response.in_progress');
+      return numbered(lastEvent === undefined ? [whole('response.created'), begun] : [begun]);
+    },
     take(event) {
       if (event.type === 'end') isCut = event.reason === 'length';
       if (event.type === 'reasoning-delta') written.reasoning += event.text.length;
@@ -166,5 +173,21 @@ export function createResponseWriter(
     },
   };
 }
+
+/** The first events of a response that waits to be run in the background. */
+export const queuedEvents = (response: WireResponse): StreamEvent[] =>
+  ['response.created', 'response.queued'].map((type, index) => ({ type, response, sequence_number: index }));
+
+/** A stream that breaks while its response may go on. */
+export const errorEvent = ({ code, message }: ApiError, sequence: number): StreamEvent => ({
+  type: 'error',
+  code,
+  message,
+  param: null,
+  sequence_number: sequence,
+});
+
+/** The end of a stream, as the Open Responses specification wants it. OpenAI's clients skip it. */
+export const STREAM_END = 'data: [DONE]\n\n';
 
 export const eventText = (event: StreamEvent): string => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;

@@ -1,6 +1,7 @@
 import type { PendingResponse } from '../../../domain/response.ts';
 import { errors } from '../../../errors/errors.ts';
 import type { InferenceCall } from '../../../services/inference.ts';
+import type { ResponseEventLog } from '../../../services/responses/event-log.ts';
 import type { ResponseExecutor } from '../../../services/responses/runner.ts';
 import { emptyResponse, responseError, type WireResponse } from './answer.ts';
 import {
@@ -11,7 +12,8 @@ import {
   saveResponse,
   toRecord,
 } from './plan.ts';
-import { createResponseRun } from './run.ts';
+import { canContinue, GATHER_MS, toRecordedEvents } from './recording.ts';
+import { createResponseRun, type RunOptions } from './run.ts';
 import type { CreateResponseBody } from './schema.ts';
 
 /** What is needed to run a background response later. */
@@ -29,20 +31,29 @@ const headOf = ({ id, createdAt }: PendingResponse, body: CreateResponseBody) =>
   conversationId: conversationOf(body),
 });
 
-/** Runs background responses. */
-export function createResponseExecutor(dependencies: ResponseDependencies): ResponseExecutor {
+/** Runs background responses, and records the events of those that are streamed. */
+export function createResponseExecutor(
+  dependencies: ResponseDependencies & { eventLog: Pick<ResponseEventLog, 'lastEvent'> },
+): ResponseExecutor {
   return {
-    async execute(pending, call) {
+    async execute(pending, call, record) {
       const { body, regionPin } = requestOf(pending);
       const history = await readHistory(dependencies, pending.accountId, body);
       const planned = { head: headOf(pending, body), body, ...history };
-      const { writer, run } = createResponseRun(dependencies, planned);
-      await run({ ...call, regionPin });
+      const lastEvent = body.stream ? await dependencies.eventLog.lastEvent(pending.id) : undefined;
+      const recording: RunOptions = {
+        gatherMs: GATHER_MS,
+        async onEvents(events) {
+          if (events.length > 0) await record(toRecordedEvents(events));
+        },
+      };
+      const { writer, run } = createResponseRun(dependencies, planned, lastEvent);
+      await run({ ...call, regionPin }, canContinue(lastEvent) ? recording : {});
       const { response } = writer;
-      const { record, options } = toRecord(planned, response);
+      const { record: stored, options } = toRecord(planned, response);
       return {
         status: response.status === 'incomplete' ? 'incomplete' : 'completed',
-        content: record.content,
+        content: stored.content,
         items: options.items,
       };
     },

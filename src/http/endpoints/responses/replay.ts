@@ -1,9 +1,11 @@
-import { setTimeout as pause } from 'node:timers/promises';
-import { isActiveResponse, type StoredResponse } from '../../../domain/response.ts';
+import type { StoredResponse } from '../../../domain/response.ts';
 import type { ChatEvent } from '../../../engines/engine.ts';
 import { cancellation } from '../../../errors/cancellation.ts';
+import { errors } from '../../../errors/errors.ts';
+import type { ResponseEventLog } from '../../../services/responses/event-log.ts';
 import type { StreamEvent, WireResponse } from './answer.ts';
 import { createOutputItems, type ItemEvent } from './items.ts';
+import { fromRecordedEvents } from './recording.ts';
 import type { InputItemBody } from './schema.ts';
 import { storedResponse } from './stored.ts';
 import { customArguments } from './tools.ts';
@@ -35,6 +37,8 @@ const ENDINGS: Readonly<Record<string, string>> = {
   cancelled: 'response.failed',
 };
 
+const endingOf = ({ status }: WireResponse): string => ENDINGS[status] ?? 'response.completed';
+
 /** The stream of a response that has ended, with one delta for each item. */
 export function replayEvents(response: WireResponse): StreamEvent[] {
   const output = response.output as InputItemBody[];
@@ -51,48 +55,71 @@ export function replayEvents(response: WireResponse): StreamEvent[] {
     { type: 'response.in_progress', response: begun },
     ...output.flatMap(itemEvents).flatMap((event) => items.take(event)),
     ...items.end(response.status === 'incomplete' ? 'incomplete' : 'completed'),
-    { type: ENDINGS[response.status] ?? 'response.completed', response },
+    { type: endingOf(response), response },
   ];
   return events.map((event, sequence_number) => ({ ...event, sequence_number }));
 }
 
-const POLL_MS = 250;
-
 export interface FollowOptions {
   /** Reads the response again; undefined when it was deleted. */
   read(): Promise<StoredResponse | undefined>;
+  eventLog: Pick<ResponseEventLog, 'read' | 'news'>;
   /** The client has the events up to this number. */
   after: number;
   signal: AbortSignal;
   write(events: StreamEvent[]): void | Promise<void>;
 }
 
-/** Streams a stored response. One that runs in the background is followed to its end. Returns its last events. */
-export async function followResponse(first: StoredResponse, options: FollowOptions): Promise<StreamEvent[]> {
-  const { read, after, signal, write } = options;
-  let current = first;
-  let sent = after;
-  if (isActiveResponse(current.status) && sent < 0) {
-    const response = storedResponse(current);
-    await write([
-      { type: 'response.created', response, sequence_number: 0 },
-      { type: current.status === 'queued' ? 'response.queued' : 'response.in_progress', response, sequence_number: 1 },
-    ]);
-    sent = 1;
-  }
-  while (isActiveResponse(current.status)) {
-    try {
-      await pause(POLL_MS, undefined, { signal });
-    } catch {
-      throw cancellation(signal);
-    }
-    const next = await read();
-    if (next === undefined) return [];
-    current = next;
-  }
-  const events = replayEvents(storedResponse(current));
+/** What a client sees of a response whose events are not recorded, until it ends. */
+function firstEvents(stored: StoredResponse): StreamEvent[] {
+  const response = storedResponse(stored);
+  const type = stored.status === 'queued' ? 'response.queued' : 'response.in_progress';
+  return [
+    { type: 'response.created', response, sequence_number: 0 },
+    { type, response, sequence_number: 1 },
+  ];
+}
+
+/** The last events of a response whose events are not recorded: with one delta for each item. */
+function replayedEnd(response: WireResponse, sent: number): StreamEvent[] {
+  const events = replayEvents(response);
   const rest = events.filter(({ sequence_number: number }) => number > sent);
   const last = events.at(-1);
   // The client may have seen more events than a replay has. It still needs the last one.
   return rest.length > 0 || last === undefined ? rest : [{ ...last, sequence_number: sent + 1 }];
+}
+
+/**
+ * Streams a stored response. One that runs in the background is followed to its end: live, if it was created with `stream`. Returns
+ * its last events.
+ */
+export async function followResponse(first: StoredResponse, options: FollowOptions): Promise<StreamEvent[]> {
+  const { read, eventLog, after, signal, write } = options;
+  const { id } = first;
+  let sent = after;
+  /** The last event in the log. */
+  let logged = -1;
+  const send = async (events: readonly StreamEvent[]) => {
+    const news = events.filter(({ sequence_number: number }) => number > sent);
+    if (news.length > 0) await write(news);
+    sent = news.at(-1)?.sequence_number ?? sent;
+  };
+  for (;;) {
+    const { ended, events } = await eventLog.read(id, logged);
+    logged = events.at(-1)?.last ?? logged;
+    await send(events.flatMap(fromRecordedEvents));
+    if (ended) break;
+    if (logged === -1) await send(firstEvents(first));
+    try {
+      await eventLog.news(id, signal);
+    } catch {
+      throw cancellation(signal);
+    }
+  }
+  const stored = await read();
+  if (stored === undefined) throw errors.responseNotFound(id);
+  const response = storedResponse(stored);
+  if (logged === -1) return replayedEnd(response, sent);
+  const end = { type: endingOf(response), response, sequence_number: logged + 1 };
+  return end.sequence_number > sent ? [end] : [];
 }

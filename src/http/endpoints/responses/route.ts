@@ -1,13 +1,15 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
+import type { ResponseEventLog } from '../../../services/responses/event-log.ts';
 import { commonErrors, inferenceErrors } from '../../answer/error-schema.ts';
 import { streamedAnswer } from '../../answer/streamed-answer.ts';
 import { callerOf, inferenceCall } from '../../request/inference-call.ts';
 import { disconnectSignal, principalOf } from '../../request/request-record.ts';
-import { emptyResponse, eventText, type StreamEvent } from './answer.ts';
+import { emptyResponse, errorEvent, eventText, queuedEvents, STREAM_END, type StreamEvent } from './answer.ts';
 import type { StoredRequest } from './executor.ts';
 import { type PlannedResponse, planResponse, type ResponseDependencies, saveResponse, toRecord } from './plan.ts';
+import { toRecordedEvents } from './recording.ts';
 import { followResponse } from './replay.ts';
 import { RESPONSE_FIELDS, responseCommand } from './request.ts';
 import { createResponseRun } from './run.ts';
@@ -28,22 +30,36 @@ import { storedInput, storedResponse } from './stored.ts';
 const TAGS = ['Responses'];
 const textOf = (events: readonly StreamEvent[]): string => events.map(eventText).join('');
 
-export const responseRoutes: FastifyPluginAsyncTypebox<ResponseDependencies> = async (server, dependencies) => {
-  const { chat, responses } = dependencies;
+export interface ResponseRouteDependencies extends ResponseDependencies {
+  eventLog: ResponseEventLog;
+}
+
+export const responseRoutes: FastifyPluginAsyncTypebox<ResponseRouteDependencies> = async (server, dependencies) => {
+  const { chat, responses, eventLog } = dependencies;
 
   /** Streams a stored response to its end. */
   const follow = async (request: FastifyRequest, reply: FastifyReply, id: string, after = -1) => {
     const accountId = principalOf(request).account.id;
     const first = await responses.get(accountId, id);
-    return streamedAnswer(request, reply, async (events) =>
-      textOf(
-        await followResponse(first, {
+    let sent = after;
+    return streamedAnswer(
+      request,
+      reply,
+      async (events) => {
+        const last = await followResponse(first, {
           read: () => responses.find(accountId, id),
+          eventLog,
           after,
           signal: disconnectSignal(reply),
-          write: (written) => events.write(textOf(written)),
-        }),
-      ),
+          write: (written) => {
+            sent = written.at(-1)?.sequence_number ?? sent;
+            return events.write(textOf(written));
+          },
+        });
+        return textOf(last) + STREAM_END;
+      },
+      // The response may go on: only this stream of it has failed.
+      (failure) => eventText(errorEvent(failure, sent + 1)) + STREAM_END,
     );
   };
 
@@ -57,7 +73,10 @@ export const responseRoutes: FastifyPluginAsyncTypebox<ResponseDependencies> = a
     const { principal, regionPin } = callerOf(request);
     const stored: StoredRequest = { body, regionPin };
     // Its conversation gets the input with the answer, when it has ended.
-    await responses.enqueue(principal, record, JSON.stringify(stored), { ancestors: planned.ancestors });
+    await responses.enqueue(principal, record, JSON.stringify(stored), {
+      ancestors: planned.ancestors,
+      events: body.stream ? toRecordedEvents(queuedEvents(response)) : undefined,
+    });
     return body.stream ? follow(request, reply, head.id) : response;
   }
 
@@ -79,9 +98,9 @@ export const responseRoutes: FastifyPluginAsyncTypebox<ResponseDependencies> = a
       async (events) => {
         await run(call, { onEvents: (written) => events.write(textOf(written)) });
         await save();
-        return textOf(writer.ending());
+        return textOf(writer.ending()) + STREAM_END;
       },
-      (failure) => textOf(writer.fail(failure)),
+      (failure) => textOf(writer.fail(failure)) + STREAM_END,
     );
   }
 

@@ -3,6 +3,7 @@ import { ApiError } from '../../../errors/api-error.ts';
 import type { ChatCommand, ChatSink } from '../../../services/chat.ts';
 import type { InferenceCall } from '../../../services/inference.ts';
 import { createResponseWriter, type ResponseWriter, type StreamEvent } from './answer.ts';
+import { gatherDeltas } from './gathering.ts';
 import type { PlannedResponse, ResponseDependencies } from './plan.ts';
 import { responseCommand } from './request.ts';
 import { withoutOldest } from './truncation.ts';
@@ -10,6 +11,8 @@ import { withoutOldest } from './truncation.ts';
 export interface RunOptions {
   /** Gets the events of the stream but for the last one. Without it, the answer is wanted in one piece. */
   onEvents?: ((events: StreamEvent[]) => void | Promise<void>) | undefined;
+  /** Joins deltas that arrive within this time. 0: each one is an event. */
+  gatherMs?: number | undefined;
 }
 
 export interface ResponseRun {
@@ -18,16 +21,20 @@ export interface ResponseRun {
   run(call: InferenceCall, options?: RunOptions): Promise<void>;
 }
 
-/** Checks a request and prepares its run. Throws what the client did wrong before anything is done. */
+/**
+ * Checks a request and prepares its run. Throws what the client did wrong before anything is done. `lastEvent`: the sequence number
+ * of the last event that was sent before.
+ */
 export function createResponseRun(
   { chat, clock }: Pick<ResponseDependencies, 'chat' | 'clock'>,
   { head, body, before }: PlannedResponse,
+  lastEvent?: number,
 ): ResponseRun {
   const { customTools, ...command } = responseCommand(body, before);
-  const writer = createResponseWriter(head, body, customTools);
+  const writer = createResponseWriter(head, body, customTools, lastEvent);
   return {
     writer,
-    async run(call, { onEvents } = {}) {
+    async run(call, { onEvents, gatherMs = 0 } = {}) {
       const request = { ...command.request, wholeAnswer: onEvents === undefined };
       let begun = false;
       const begin = () => {
@@ -35,14 +42,15 @@ export function createResponseRun(
         begun = true;
         return writer.begin();
       };
-      const sink: ChatSink = (_choice, event) => {
+      const write: ChatSink = (_choice, event) => {
         const events = [...begin(), ...writer.take(event)];
         return events.length === 0 ? undefined : onEvents?.(events);
       };
+      const gathering = gatherMs > 0 ? gatherDeltas(write, gatherMs) : undefined;
       /** With truncation, a prompt that is too long is tried again without its oldest turns. */
       const generate = async (attempt: ChatCommand): Promise<TokenUsage> => {
         try {
-          return await chat.generate(call, attempt, sink);
+          return await chat.generate(call, attempt, gathering?.sink ?? write);
         } catch (error) {
           const isTooLong = !begun && error instanceof ApiError && error.code === 'context_length_exceeded';
           const shorter = isTooLong && body.truncation === 'auto' ? withoutOldest(attempt) : undefined;
@@ -50,10 +58,15 @@ export function createResponseRun(
           return generate(shorter);
         }
       };
-      const usage = await generate({ ...command, request });
-      const events = [...begin(), ...writer.closeItems()];
-      await onEvents?.(events);
-      writer.complete(usage, clock.now());
+      try {
+        const usage = await generate({ ...command, request });
+        await gathering?.drain();
+        const events = [...begin(), ...writer.closeItems()];
+        await onEvents?.(events);
+        writer.complete(usage, clock.now());
+      } finally {
+        gathering?.stop();
+      }
     },
   };
 }

@@ -5,6 +5,7 @@ import * as requestLog from './0003-request-log.ts';
 import * as jobTurns from './0004-job-turns.ts';
 import * as responses from './0005-responses.ts';
 import * as requestHours from './0006-request-hours.ts';
+import * as responseEvents from './0007-response-events.ts';
 
 /** Run in the order of their names, forwards only. A released migration is never edited, and a new one sorts after all released ones. */
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -14,4 +15,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0004-job-turns': jobTurns,
   '0005-responses': responses,
   '0006-request-hours': requestHours,
+  '0007-response-events': responseEvents,
 };
