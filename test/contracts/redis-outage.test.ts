@@ -183,6 +183,55 @@ describe.skipIf(ownRedisMissing !== undefined)('counters in Redis', () => {
       expect(await tickets(a, [slow(1)])).toHaveLength(1);
     });
 
+    /** Redis is back and has learned what runs, but the counters are not used yet. */
+    const untilPutIn = (pattern: string) =>
+      expect.poll(() => command('KEYS', pattern).catch(() => []), { interval: 10 }).toHaveLength(1);
+
+    it('give back places of requests that end while Redis learns what runs', async () => {
+      const a = await open('a', { settleMs: 3_000 });
+      const running = await tickets(a, [demand('a', atOnce(2)), demand('a', atOnce(2))]);
+      await redis.kill();
+      await expect.poll(() => a.status().shared, { interval: 10 }).toBe(false);
+      await redis.start();
+      await untilPutIn('*:held:*');
+      for (const ticket of running) await a.settle(ticket, { now: Date.now(), tokens: 10 });
+      await shared(a);
+      expect(await tickets(a, [demand('a', atOnce(2)), demand('a', atOnce(2))])).toHaveLength(2);
+    });
+
+    it('count what was taken while Redis learned the levels', async () => {
+      const a = await open('a', { settleMs: 3_000 });
+      const slow = (amount: number) => demand('a', { requests: { amount, buckets: [{ id: 'slow', perMinute: 60 }] } });
+      const start = Date.now();
+      let admitted = 30 * (await tickets(a, [slow(30)])).length;
+      await redis.kill();
+      await expect.poll(() => a.status().shared, { interval: 10 }).toBe(false);
+      await redis.start();
+      await untilPutIn('*:bucket:slow');
+      admitted += 25 * (await tickets(a, [slow(25)])).length;
+      await shared(a);
+      admitted += 10 * (await tickets(a, [slow(10), slow(10), slow(10)])).length;
+      expect(admitted).toBeLessThanOrEqual(60 + Math.ceil((Date.now() - start) / 1_000));
+    });
+
+    it('count what was taken by a process that was cut off', async () => {
+      const slow = (owner: string, amount: number) =>
+        demand(owner, { requests: { amount, buckets: [{ id: 'slow', perMinute: 60 }] } });
+      const alone: unknown[] = [];
+      const onChange = ({ shared: isShared }: { shared: boolean }) => {
+        if (!isShared) alone.push(a.admit(slow('a', 30)));
+      };
+      const a = await open('a', { onChange });
+      const b = await open('b');
+      const start = Date.now();
+      await command('CLIENT', 'KILL', 'TYPE', 'normal');
+      await expect.poll(() => alone).toMatchObject([{ kind: 'admitted' }]);
+      await Promise.all([shared(a), shared(b)]);
+      const many = Array.from({ length: 60 }, () => slow('b', 1));
+      const refilled = () => Math.ceil((Date.now() - start) / 1_000);
+      expect(30 + (await tickets(b, many)).length).toBeLessThanOrEqual(60 + refilled());
+    });
+
     it('share what is left of a budget, and read it from the ledger again afterwards', async () => {
       const [a, b] = [await open('a'), await open('b')];
       for (const [counters, owner] of [

@@ -7,6 +7,7 @@ import { HeldAdmission } from './held-admission.ts';
 import { SeenLevels } from './seen-levels.ts';
 import { createShare, type Share } from './share.ts';
 import { createSharedCounters, type Joined, type Possessions, type SharedCounters } from './shared-counters.ts';
+import { TakenAlone } from './taken-alone.ts';
 
 export interface CountersStatus {
   /** False while Redis is away and this process enforces its share of every limit. */
@@ -57,6 +58,9 @@ export async function openRedisCounters(options: RedisCountersOptions): Promise<
   const running = new Set<HeldAdmission>();
   /** Budgets that were charged while Redis was away. */
   const charged = new Set<string>();
+  const taken = new TakenAlone();
+  /** Knows some admissions of this process already, while `mode` is still `alone`. */
+  let entering: SharedCounters | undefined;
   const closing = new AbortController();
   /** Counts how often this process has joined. */
   let stay = 0;
@@ -98,9 +102,11 @@ export async function openRedisCounters(options: RedisCountersOptions): Promise<
     const most = Math.max(admissions.length, budgets.length, buckets.length);
     for (let at = 0; at < most; at += STEP) {
       const step = <T>(list: readonly T[]) => list.slice(at, at + STEP);
-      const part = { admissions: step(admissions), budgets: step(budgets), buckets: step(buckets) };
+      // Some may have ended since the list was made.
+      const held = step(admissions).filter(({ isSettled }) => !isSettled);
+      const part = { admissions: held, budgets: step(budgets), buckets: step(buckets) };
       // Set before the call: a settlement that follows it on the same connection finds the admission.
-      for (const held of part.admissions) held.stay = stay;
+      for (const admission of held) admission.stay = stay;
       await counters.restore(nameOf(options.owner), part, now());
     }
   }
@@ -111,19 +117,23 @@ export async function openRedisCounters(options: RedisCountersOptions): Promise<
   async function handOver(counters: SharedCounters, { generation, waitMs }: Joined, share: Share): Promise<void> {
     const ready = delay(waitMs, undefined, { signal: closing.signal });
     const budgets = [...charged];
-    // Levels are kept by Redis unless the counters are new.
-    const buckets = generation === lastGeneration ? [] : [...share.buckets(now())];
+    entering = counters;
+    // Levels are kept by Redis unless the counters are new. New ones have what was taken so far in their levels.
+    const isNew = generation !== lastGeneration;
+    const buckets = isNew ? [...share.buckets(now())] : [];
+    if (isNew) taken.clear();
     await Promise.all([ready, putIn(counters, { admissions: unknownToRedis(), budgets, buckets })]);
+    lastGeneration = generation;
     // By now the others have joined too.
     replicas = await counters.renew(nameOf(options.owner), { now: now(), leaseMs });
-    lastGeneration = generation;
     for (const id of budgets) charged.delete(id);
     mode = { kind: 'shared', counters };
+    entering = undefined;
     earlierOwners = [nameOf(options.owner)];
     onChange?.({ shared: true, replicas });
     const late = [...charged];
     charged.clear();
-    await putIn(counters, { admissions: unknownToRedis(), budgets: late, buckets: [] });
+    await putIn(counters, { admissions: unknownToRedis(), budgets: late, buckets: taken.drain() });
   }
 
   async function rejoin(): Promise<void> {
@@ -139,6 +149,7 @@ export async function openRedisCounters(options: RedisCountersOptions): Promise<
       } catch {
         // After the switch, the lost connection has begun another attempt.
         if (mode.kind === 'shared') return;
+        entering = undefined;
         counters?.connection.close();
       }
     }
@@ -147,6 +158,9 @@ export async function openRedisCounters(options: RedisCountersOptions): Promise<
   function admitAlone(demand: AdmissionDemand, { share }: Extract<Mode, { kind: 'alone' }>): AdmissionAnswer {
     const answer = share.admit(demand);
     if (answer.kind !== 'admitted') return answer;
+    const { requests, tokens } = demand;
+    taken.take(requests.buckets, requests.amount);
+    taken.take(tokens.buckets, tokens.amount);
     const held = new HeldAdmission(demand);
     held.local = answer.ticket;
     running.add(held);
@@ -191,13 +205,25 @@ export async function openRedisCounters(options: RedisCountersOptions): Promise<
     for (const id of charge?.budgets ?? []) charged.add(id);
   };
 
+  async function settleAlone(held: HeldAdmission, { now: time, tokens }: Settlement): Promise<void> {
+    const { tokens: estimated } = held.demand;
+    if (entering === undefined || held.stay !== stay) {
+      taken.take(estimated.buckets, tokens - estimated.amount);
+      return;
+    }
+    await entering.settle(nameOf(held.owner, held.stay), held, { now: time, tokens }).catch(() => {
+      // This process joins again under another name, which gives back what this one holds.
+    });
+  }
+
   async function settle(held: HeldAdmission, settlement: Settlement): Promise<void> {
     held.isSettled = true;
     running.delete(held);
     const { local } = held;
     if (mode.kind === 'alone') {
-      if (local) await mode.share.settle(local, settlement);
       noteCharge(settlement);
+      if (local) mode.share.settle(local, settlement);
+      await settleAlone(held, settlement);
       return;
     }
     const { counters } = mode;

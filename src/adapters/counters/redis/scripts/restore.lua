@@ -1,4 +1,5 @@
--- owner, admissions with what they hold, budgets to close, buckets with this process's share of their level
+-- owner, admissions with what they hold, budgets to close, buckets with what to add to their level: this process's share of a level
+-- that was lost, or less than 0 for what it took while Redis was away
 -- Puts in what a process holds after the counters were lost or out of reach. Returns {1}, {-1}: lost.
 if is_lost() then return { -1 } end
 local owner = argument()
@@ -18,7 +19,7 @@ for _ = 1, number() do close_budget(argument()) end
 for _ = 1, number() do
   local id, per_minute, share = argument(), number(), number()
   local level, updated = 0, now
-  if redis.call('EXISTS', root .. 'bucket:' .. id) == 1 then level, updated = level_of(id, per_minute) end
+  if share < 0 or redis.call('EXISTS', root .. 'bucket:' .. id) == 1 then level, updated = level_of(id, per_minute) end
   set_level(id, per_minute, math.min(per_minute * PARTS - 1, level + share), updated)
 end
 return { 1 }
