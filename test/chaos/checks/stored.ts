@@ -1,0 +1,118 @@
+import type { SentBatch } from '../load/batch-lane.ts';
+import type { Account } from '../load/caller.ts';
+import { sha256, type UploadedFile } from '../load/file-lanes.ts';
+import type { RepeatedKey } from '../load/repeated-keys.ts';
+import type { LedgerRow } from './ledger.ts';
+
+const get = (address: string, { secret }: Account, path: string) =>
+  fetch(`${address}${path}`, { headers: { authorization: `Bearer ${secret}` } });
+
+interface Page {
+  data: { id: string; filename: string; bytes: number }[];
+  has_more: boolean;
+}
+
+async function listFiles(address: string, account: Account): Promise<Page['data']> {
+  const files: Page['data'] = [];
+  for (let after = ''; ; after = `&after=${files.at(-1)?.id}`) {
+    const page = (await (await get(address, account, `/v1/files?limit=100${after}`)).json()) as Page;
+    files.push(...page.data);
+    if (!page.has_more) return files;
+  }
+}
+
+/** Acknowledged files are whole, deleted ones gone, and those whose upload failed are whole or not there. */
+export async function checkFiles(address: string, account: Account, files: readonly UploadedFile[]): Promise<string[]> {
+  const found: string[] = [];
+  const listed = await listFiles(address, account);
+  const ids = new Set(listed.map(({ id }) => id));
+  for (const { id, deleted, name } of files) {
+    if (id === undefined) continue;
+    if (deleted === undefined && !ids.has(id)) found.push(`${id} (${name}) is lost`);
+    if (deleted === 'sure' && ids.has(id)) found.push(`${id} (${name}) was deleted and is back`);
+  }
+  const byName = new Map(files.map((file) => [file.name, file]));
+  for (const { id, filename } of listed) {
+    const sent = byName.get(filename);
+    if (sent === undefined) {
+      found.push(`${id} (${filename}) was never sent`);
+      continue;
+    }
+    const answer = await get(address, account, `/v1/files/${id}/content`);
+    const bytes = Buffer.from(await answer.arrayBuffer());
+    if (!answer.ok) found.push(`${id} is listed and answers ${answer.status}`);
+    else if (sha256(bytes) !== sent.sha256) found.push(`${id} has other bytes than were sent`);
+  }
+  return found;
+}
+
+interface BatchState {
+  id: string;
+  status: string;
+  output_file_id?: string | null;
+  error_file_id?: string | null;
+  request_counts: { total: number; completed: number; failed: number };
+}
+
+const ENDED = ['completed', 'failed', 'expired', 'cancelled'];
+
+export async function unfinishedBatches(
+  address: string,
+  account: Account,
+  sent: readonly SentBatch[],
+): Promise<number> {
+  const states = await Promise.all(
+    sent.map(async ({ id }) => (await get(address, account, `/v1/batches/${id}`)).json()),
+  );
+  return (states as BatchState[]).filter(({ status }) => !ENDED.includes(status)).length;
+}
+
+/** Every line is once in the output and once in the ledger. */
+export async function checkBatches(
+  address: string,
+  { account, batches, rows }: { account: Account; batches: readonly SentBatch[]; rows: readonly LedgerRow[] },
+): Promise<string[]> {
+  const found: string[] = [];
+  for (const { id, lines } of batches) {
+    const state = (await (await get(address, account, `/v1/batches/${id}`)).json()) as BatchState;
+    if (state.status !== 'completed' || state.request_counts.completed !== lines) {
+      found.push(`${id} of ${lines} lines is ${state.status}: ${JSON.stringify(state.request_counts)}`);
+      const errors = state.error_file_id
+        ? await (await get(address, account, `/v1/files/${state.error_file_id}/content`)).text()
+        : '';
+      if (errors !== '') found.push(`  its first error: ${errors.split('\n')[0]?.slice(0, 300)}`);
+    }
+    const output = state.output_file_id
+      ? await (await get(address, account, `/v1/files/${state.output_file_id}/content`)).text()
+      : '';
+    const ids = output
+      .split('\n')
+      .filter(Boolean)
+      .map((line) => (JSON.parse(line) as { custom_id: string }).custom_id);
+    if (ids.length !== lines || new Set(ids).size !== lines)
+      found.push(`${id}: ${ids.length} output lines, ${new Set(ids).size} different ones, of ${lines}`);
+    const billed = rows.filter(({ billingId }) => billingId.startsWith(`${id}:`)).length;
+    if (billed !== lines) found.push(`${id}: ${billed} of ${lines} lines are billed`);
+  }
+  const all = rows.filter((row) => row.account === account.name).length;
+  const lines = batches.reduce((sum, batch) => sum + batch.lines, 0);
+  if (all !== lines) found.push(`batches: ${all} rows in the ledger for ${lines} lines`);
+  return found;
+}
+
+/** One answer for each key, billed once. */
+export function checkKeys(account: Account, keys: readonly RepeatedKey[], rows: readonly LedgerRow[]): string[] {
+  const found = keys.flatMap(({ key, bodies }) => {
+    if (bodies.size <= 1) return [];
+    return [
+      `key ${key}: ${bodies.size} different answers: ${[...bodies].map((body) => body.slice(0, 200)).join(' | ')}`,
+    ];
+  });
+  const unanswered = keys.filter(({ answers }) => answers === 0).length;
+  if (unanswered > 0) found.push(`${unanswered} keys got no answer although all parts work`);
+  const billed = rows.filter((row) => row.account === account.name).length;
+  const answered = keys.length - unanswered;
+  if (billed < answered || billed > keys.length)
+    found.push(`${account.name}: ${answered} keys were answered, ${billed} requests billed`);
+  return found;
+}

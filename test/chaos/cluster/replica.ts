@@ -1,0 +1,95 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createWriteStream, type WriteStream } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+export interface ReplicaOptions {
+  name: string;
+  host: string;
+  port: number;
+  /** For data and the log. */
+  directory: string;
+  env: Record<string, string>;
+  /** Words before the command, such as those that enter a network namespace. */
+  prefix: readonly string[];
+}
+
+export interface Replica {
+  readonly name: string;
+  readonly address: string;
+  /** Starts it and, as a supervisor does, starts it again until it serves. Uses the code in `root`. */
+  start(root?: string): Promise<void>;
+  /** `kill -9`. */
+  kill(): Promise<void>;
+  /** SIGTERM. Resolves with the milliseconds until it has ended. */
+  stop(): Promise<number>;
+  isReady(): Promise<boolean>;
+}
+
+const ROOT = join(import.meta.dirname, '../../..');
+const RETRY_MS = 500;
+
+export function createReplica({ name, host, port, directory, env, prefix }: ReplicaOptions): Replica {
+  const address = `http://${host}:${port}`;
+  const dataDir = join(directory, name);
+  let log: WriteStream | undefined;
+  let child: ChildProcess | undefined;
+  let isWanted = false;
+
+  async function launch(root: string): Promise<ChildProcess> {
+    await mkdir(dataDir, { recursive: true });
+    log ??= createWriteStream(join(directory, `${name}.log`), { flags: 'a' });
+    const inherited = Object.entries(process.env).filter(([key]) => !key.startsWith('BAOBAB_'));
+    const command = [...prefix, process.execPath, join(root, 'src/main.ts'), 'serve'];
+    const [program = '', ...args] = command;
+    const started = spawn(program, args, {
+      cwd: dataDir,
+      env: {
+        ...Object.fromEntries(inherited),
+        ...env,
+        BAOBAB_HOST: host,
+        BAOBAB_PORT: `${port}`,
+        BAOBAB_DATA_DIR: dataDir,
+      },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    started.stdout.pipe(log, { end: false });
+    started.stderr.pipe(log, { end: false });
+    return started;
+  }
+
+  const hasEnded = (of: ChildProcess) => of.exitCode !== null || of.signalCode !== null;
+  const isReady = async () =>
+    (await fetch(`${address}/readyz`, { signal: AbortSignal.timeout(1_000) }).catch(() => undefined))?.status === 200;
+
+  async function end(signal: NodeJS.Signals): Promise<void> {
+    isWanted = false;
+    if (child === undefined || hasEnded(child)) return;
+    const exited = once(child, 'exit');
+    child.kill(signal);
+    await exited;
+  }
+  process.once('exit', () => child?.kill('SIGKILL'));
+
+  return {
+    name,
+    address,
+    isReady,
+    async start(root = ROOT) {
+      isWanted = true;
+      child = await launch(root);
+      while (isWanted && !(await isReady())) {
+        await sleep(RETRY_MS);
+        if (isWanted && hasEnded(child)) child = await launch(root);
+      }
+    },
+    kill: () => end('SIGKILL'),
+    async stop() {
+      const start = performance.now();
+      await end('SIGTERM');
+      return performance.now() - start;
+    },
+  };
+}

@@ -1,0 +1,149 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { checkFailures } from './checks/failures.ts';
+import { checkAccount, checkUsage, readLedger, sumOf } from './checks/ledger.ts';
+import { checkBudgets, checkConcurrency, checkRate } from './checks/limits.ts';
+import { checkBatches, checkFiles, checkKeys, unfinishedBatches } from './checks/stored.ts';
+import { type Cluster, startCluster } from './cluster/cluster.ts';
+import { hasNamespaces } from './cluster/network.ts';
+import { createFaults, type FaultKind, planFaults } from './faults.ts';
+import { LIMITS } from './load/accounts.ts';
+import { startLoad } from './load/load.ts';
+import { createRandom } from './random.ts';
+import { createTimeline } from './timeline.ts';
+
+export interface ExperimentOptions {
+  seed: number;
+  totalMs: number;
+  kinds: readonly FaultKind[];
+  print: (line: string) => void;
+  keepLogs?: boolean;
+  /** How many times as many clients as usual. */
+  load?: number;
+}
+
+export interface ExperimentResult {
+  findings: string[];
+  summary: string[];
+}
+
+const REPLICAS = 3;
+/** An engine that takes longer would hide what runs at the same time. */
+const WORD_MS = 15;
+const QUIET_TIMEOUT_MS = 180_000;
+/** Leases end 15 s after their owner. */
+const LEASE_MS = 16_000;
+
+export async function runExperiment(options: ExperimentOptions): Promise<ExperimentResult> {
+  const withNamespaces = hasNamespaces();
+  const { print } = options;
+  print(
+    `seed ${options.seed}, ${options.totalMs / 1000} s, cuts by ${withNamespaces ? 'network namespaces' : 'proxies'}`,
+  );
+  const cluster = await startCluster({ replicas: REPLICAS, withNamespaces, wordMs: WORD_MS });
+  let isFine = false;
+  try {
+    const result = await experimentOn(cluster, options);
+    isFine = result.findings.length === 0;
+    return result;
+  } finally {
+    const keepLogs = options.keepLogs === true && !isFine;
+    if (keepLogs) print(`logs: ${cluster.directory}`);
+    await cluster.stop({ keepLogs });
+  }
+}
+
+async function experimentOn(cluster: Cluster, options: ExperimentOptions): Promise<ExperimentResult> {
+  const { seed, totalMs, kinds, print, load: factor = 1 } = options;
+  const timeline = createTimeline(print);
+  const inject = createFaults({ cluster, timeline });
+  const { address } = cluster.balancer;
+  const load = await startLoad({ address, random: createRandom(seed + 1), factor });
+  timeline.note('load runs');
+
+  const running: Promise<void>[] = [];
+  for (const fault of planFaults(createRandom(seed), { totalMs, kinds, replicas: REPLICAS })) {
+    running.push(inject(fault));
+    await sleep(fault.thenMs);
+  }
+  await Promise.all(running);
+  timeline.note('all faults are over');
+  const findings: string[] = [];
+  const until = async (what: string, isTrue: () => Promise<boolean>) => {
+    const deadline = performance.now() + QUIET_TIMEOUT_MS;
+    while (!(await isTrue().catch(() => false))) {
+      if (performance.now() > deadline) {
+        findings.push(`${what} not within ${QUIET_TIMEOUT_MS / 1000} s`);
+        return;
+      }
+      await sleep(500);
+    }
+    timeline.note(what);
+  };
+  await until('all replicas are ready', async () =>
+    (await Promise.all(cluster.replicas.map((replica) => replica.isReady()))).every(Boolean),
+  );
+  const quiet = load.stop();
+  await until('all clients have ended', async () => {
+    await Promise.race([quiet, sleep(QUIET_TIMEOUT_MS)]);
+    return true;
+  });
+  await until(
+    'all batches have ended',
+    async () => (await unfinishedBatches(address, load.accounts.batches, load.batches)) === 0,
+  );
+  await sleep(LEASE_MS);
+  findings.push(...(await load.useAllPlaces()));
+
+  const { attempts, accounts } = load;
+  const rows = await readLedger(cluster.store);
+  const { calls } = cluster.engine;
+  const everyone = [...Object.values(accounts), ...load.budgetAccounts];
+  const others = [accounts.repeated, accounts.batches, accounts.files];
+  const exact = everyone.filter((account) => !others.includes(account));
+  for (const { name } of exact) findings.push(...checkAccount(name, { rows, attempts, calls }));
+  findings.push(...(await checkUsage(address, everyone, rows)));
+
+  const facts = { replicas: REPLICAS, events: timeline.events };
+  const callsOf = ({ name }: { name: string }) => calls.filter(({ account }) => account === name);
+  const spentBetween = (name: string): [number, number] => {
+    const own = attempts.of(name);
+    return [own[0]?.startMs ?? 0, own.at(-1)?.endMs ?? 0];
+  };
+  const limits = [
+    checkRate({ name: 'requests', limit: LIMITS.rpm, amountOf: () => 1 }, callsOf(accounts.rpm), facts),
+    checkRate(
+      { name: 'tokens', limit: LIMITS.tpm, amountOf: (call) => call.promptTokens },
+      callsOf(accounts.tpm),
+      facts,
+    ),
+    checkConcurrency(LIMITS.concurrency, callsOf(accounts.concurrency), facts),
+    checkBudgets(
+      { accounts: load.budgetAccounts.map(({ name }) => name), budgetNanoUsd: Math.round(LIMITS.budgetUsd * 1e9) },
+      rows,
+      { ...facts, spentBetween },
+    ),
+  ];
+  findings.push(...limits.flatMap((limit) => limit.findings));
+  findings.push(...load.problems, ...(await checkFiles(address, accounts.files, load.files)));
+  findings.push(...(await checkBatches(address, { account: accounts.batches, batches: load.batches, rows })));
+  findings.push(...checkKeys(accounts.repeated, load.keys, rows));
+  const failures = checkFailures(attempts.all, timeline);
+  findings.push(...failures.findings);
+
+  const acknowledged = attempts.all.filter(({ outcome }) => outcome === 'acknowledged');
+  const failed = attempts.all.filter(({ outcome }) => outcome === 'failed');
+  const slowest = Math.max(...attempts.all.map(({ startMs, endMs }) => endMs - startMs));
+  const [sent, billed] = [sumOf(calls), sumOf(rows)];
+  return {
+    findings,
+    summary: [
+      `${timeline.events.length} faults, ${attempts.all.length} requests: ${acknowledged.length} acknowledged, ${failed.length} failed, slowest ${(slowest / 1000).toFixed(1)} s`,
+      `billed ${billed.requests} requests, ${billed.promptTokens} + ${billed.completionTokens} tokens; the engine did ${sent.requests}, ${sent.promptTokens} + ${sent.completionTokens}`,
+      ...limits.map(({ text }) => text),
+      `files: ${load.files.length} sent, ${load.files.filter(({ id }) => id !== undefined).length} acknowledged`,
+      `batches: ${load.batches.length} with ${load.batches.reduce((sum, { lines }) => sum + lines, 0)} lines`,
+      `idempotency keys: ${load.keys.length}, ${load.keys.reduce((sum, { answers }) => sum + answers, 0)} answers`,
+      ...failures.lines.map((line) => `  ${line}`),
+    ],
+  };
+}

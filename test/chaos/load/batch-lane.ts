@@ -1,0 +1,54 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { MODELS } from '../cluster/cluster.ts';
+import type { Random } from '../random.ts';
+import type { Account, Caller } from './caller.ts';
+import { formOf } from './file-lanes.ts';
+import { sendUntilAnswered } from './repeated-keys.ts';
+
+export interface SentBatch {
+  id: string;
+  lines: number;
+}
+
+/** Creates batches. Files and batches have idempotency keys, so that a retry makes no second one. */
+export function batchLane(caller: Caller, { random, isOver }: { random: Random; isOver: () => boolean }) {
+  const batches: SentBatch[] = [];
+
+  async function batch(account: Account): Promise<void> {
+    const lines = random.between(20, 200);
+    const input = Array.from({ length: lines }, (_, line) =>
+      JSON.stringify({
+        custom_id: `line-${line}`,
+        method: 'POST',
+        url: '/v1/embeddings',
+        body: { model: MODELS.embedding, input: `account=${account.name} line ${line}` },
+      }),
+    ).join('\n');
+    const [fileKey, batchKey] = [randomUUID(), randomUUID()];
+    const file = await sendUntilAnswered(caller, {
+      account,
+      isOver,
+      sent: () => ({
+        kind: 'batch file',
+        path: '/v1/files',
+        form: formOf('input.jsonl', Buffer.from(input)),
+        headers: { 'idempotency-key': fileKey },
+      }),
+    });
+    if (file === undefined) return;
+    const order = {
+      input_file_id: file.json<{ id: string }>().id,
+      endpoint: '/v1/embeddings',
+      completion_window: '24h',
+    };
+    const created = await sendUntilAnswered(caller, {
+      account,
+      isOver,
+      sent: () => ({ kind: 'batch', path: '/v1/batches', json: order, headers: { 'idempotency-key': batchKey } }),
+    });
+    if (created !== undefined) batches.push({ id: created.json<{ id: string }>().id, lines });
+    await sleep(random.between(1_000, 5_000));
+  }
+  return { batches, batch };
+}

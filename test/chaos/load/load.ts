@@ -1,0 +1,96 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Random } from '../random.ts';
+import { LIMITS, openAccount } from './accounts.ts';
+import { createAttempts } from './attempts.ts';
+import { batchLane } from './batch-lane.ts';
+import { budgetKeys } from './budget-keys.ts';
+import { createCaller } from './caller.ts';
+import { fileLanes } from './file-lanes.ts';
+import { chatOf, inferenceLanes } from './inference-lanes.ts';
+import { repeatedKeys } from './repeated-keys.ts';
+
+/** Retries go on this long after the load has stopped. */
+const RETRY_MS = 120_000;
+
+const AFTER_A_FAILURE_MS = 200;
+
+export interface LoadOptions {
+  address: string;
+  random: Random;
+  factor: number;
+}
+
+/** Mixed load from many clients until it is stopped. */
+export async function startLoad({ address, random, factor }: LoadOptions) {
+  const open = (name: string, limits = {}) => openAccount(address, name, limits);
+  const accounts = {
+    plain: await open('plain'),
+    rpm: await open('rpm', { rpm: LIMITS.rpm }),
+    tpm: await open('tpm', { tpm: LIMITS.tpm }),
+    concurrency: await open('concurrency', { concurrency: LIMITS.concurrency }),
+    files: await open('files'),
+    batches: await open('batches'),
+    repeated: await open('repeated'),
+  };
+  // Replicas learn of new keys within a second.
+  await sleep(1_500);
+  const attempts = createAttempts();
+  const caller = createCaller({ address, attempts });
+  let isStopped = false;
+  let retryUntilMs = Number.POSITIVE_INFINITY;
+  const isOver = () => performance.now() > retryUntilMs;
+  const inference = inferenceLanes(caller, random);
+  const repeated = repeatedKeys(caller, { random, isOver });
+  const files = fileLanes(caller, random);
+  const { batches, batch } = batchLane(caller, { random, isOver });
+  const budgets = budgetKeys({ caller, attempts, random, address });
+
+  /** Work, clients, and their longest pause. */
+  const lanes: [() => Promise<unknown>, number, number][] = [
+    [() => inference.embedding(accounts.plain), 2, 100],
+    [() => inference.chat(accounts.plain), 2, 100],
+    [() => inference.stream(accounts.plain), 3, 100],
+    [() => inference.embedding(accounts.rpm), 2, 150],
+    [() => inference.embedding(accounts.tpm), 2, 150],
+    [() => inference.stream(accounts.concurrency), 8, 100],
+    [budgets.spend, 3, 100],
+    [() => repeated.repeat(accounts.repeated), 3, 100],
+    [() => files.upload(accounts.files), 2, 600],
+    [() => files.download(accounts.files), 2, 300],
+    [() => batch(accounts.batches), 2, 1_000],
+  ];
+  const clients = lanes.flatMap(([work, count, pauseMs]) =>
+    Array.from({ length: Math.max(1, Math.round(count * factor)) }, async () => {
+      while (!isStopped) {
+        const failures = attempts.failed();
+        await work();
+        await sleep(random.between(0, pauseMs) + (attempts.failed() > failures ? AFTER_A_FAILURE_MS : 0));
+      }
+    }),
+  );
+
+  return {
+    accounts,
+    attempts,
+    files: files.files,
+    problems: files.problems,
+    batches,
+    keys: repeated.keys,
+    budgetAccounts: budgets.accounts,
+    async stop(): Promise<void> {
+      isStopped = true;
+      retryUntilMs = performance.now() + RETRY_MS;
+      await Promise.all(clients);
+    },
+    /** Nothing that a dead replica held may be missing. */
+    async useAllPlaces(): Promise<string[]> {
+      const { concurrency: account } = accounts;
+      const sent = chatOf(account, random, true);
+      const answers = await Promise.all(Array.from({ length: LIMITS.concurrency }, () => caller.stream(account, sent)));
+      const served = answers.filter((answer) => answer === true).length;
+      return served === LIMITS.concurrency
+        ? []
+        : [`concurrency: only ${served} of ${LIMITS.concurrency} places are left`];
+    },
+  };
+}

@@ -1,0 +1,38 @@
+/**
+ * Three replicas behind haproxy over PostgreSQL, Redis and S3, with mixed load, while parts of it fail at random. At the end, what
+ * clients received, the ledger, the usage report, the engine and the stored files must agree.
+ *
+ *   npm run chaos -- [--minutes 3] [--seed 1] [--faults kill,redis] [--load 1]
+ */
+import { parseArgs } from 'node:util';
+import { clusterMissing } from './cluster/cluster.ts';
+import { runExperiment } from './experiment.ts';
+import { FAULTS, type FaultKind } from './faults.ts';
+
+const { values } = parseArgs({
+  options: {
+    minutes: { type: 'string', default: '3' },
+    seed: { type: 'string' },
+    faults: { type: 'string' },
+    load: { type: 'string', default: '1' },
+  },
+});
+const isFault = (name: string): name is FaultKind => FAULTS.some((fault) => fault === name);
+const kinds = values.faults?.split(',').filter(isFault) ?? FAULTS;
+
+if (clusterMissing !== undefined) {
+  console.error(`The chaos test cannot run: ${clusterMissing}`);
+  process.exit(2);
+}
+const { findings, summary } = await runExperiment({
+  seed: Number(values.seed ?? Date.now() % 1_000_000),
+  totalMs: Number(values.minutes) * 60_000,
+  kinds,
+  print: console.log,
+  keepLogs: true,
+  load: Number(values.load),
+});
+for (const line of summary) console.log(line);
+for (const finding of findings.slice(0, 40)) console.log(`FINDING ${finding}`);
+console.log(findings.length === 0 ? 'PASSED' : `FAILED: ${findings.length} findings`);
+process.exit(findings.length === 0 ? 0 : 1);
