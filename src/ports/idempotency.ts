@@ -51,8 +51,8 @@ export interface IdempotencyRepository {
   abandon(ownership: Ownership): Promise<void>;
   /** Ends the lease, so that the next request repeats the run under its id. */
   release(ownership: Ownership): Promise<void>;
-  /** Renews the leases of everything that the owner runs. */
-  renew(ownerId: string, leaseUntil: number): Promise<void>;
+  /** Renews the leases of these runs and returns the ids of those that the owner still has. */
+  renew(ownerId: string, ids: readonly string[], leaseUntil: number): Promise<string[]>;
   /** Ends the leases of all other owners: for a process that knows it is alone. */
   releaseOthers(ownerId: string): Promise<void>;
   /** Removes at most `limit` records of an account that no process is running, and returns them. */

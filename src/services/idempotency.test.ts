@@ -202,7 +202,8 @@ describe('idempotency', () => {
     expect(clock.time - before).toBeGreaterThanOrEqual(15_000);
     expect(heir.billingId).toBe(dead.billingId);
     await heir.complete(ok('by the heir'));
-    await dead.complete(ok('by the dead'));
+    // It was not dead but slow. Its client must not see another answer than those who ask later.
+    await expect(dead.complete(ok('by the dead'))).rejects.toMatchObject({ status: 500 });
     expect((await replayed(newProcess(), of)).body.toString()).toBe('by the heir');
   });
 
@@ -319,16 +320,49 @@ describe('idempotency', () => {
     await (await run(service, request({ accountId: 'acct_4' }))).abandon();
   });
 
-  it('gives waiting requests the answer even when it cannot be stored', async () => {
-    const failing = { ...store.idempotency, complete: () => Promise.reject(new Error('disk full')) };
+  it('does not replace the large answer of a process that took over', async () => {
+    const of = request();
+    const slow = await run(newProcess(), of);
+    const heir = await run(newProcess(), of);
+    const large = (fill: number) => ({ ...ok(''), body: Buffer.alloc(100_000, fill) });
+    await heir.complete(large(1));
+    await expect(slow.complete(large(2))).rejects.toMatchObject({ status: 500 });
+    expect((await replayed(newProcess(), of)).body).toEqual(large(1).body);
+  });
+
+  it('runs a waiting request when the answer could not be stored, so that all see one answer', async () => {
+    let isBroken = true;
+    const complete: Store['idempotency']['complete'] = (...args) =>
+      isBroken ? Promise.reject(new Error('the store is away')) : store.idempotency.complete(...args);
+    const repository = { ...store.idempotency, complete };
     const identity = { ownerId: 'failing', leaseMs: 15_000 };
-    const service = createIdempotency({ repository: failing, blobs, clock, identity, randomId: randomUUID });
+    const service = createIdempotency({ repository, blobs, clock, identity, randomId: randomUUID });
     const of = request();
     const first = await run(service, of);
-    const waiting = replayed(service, of);
-    await expect(first.complete(ok('answer'))).rejects.toThrow('disk full');
-    expect((await waiting).body.toString()).toBe('answer');
-    expect((await run(service, of)).billingId).toBe(first.billingId);
+    const waiting = run(service, of);
+    await expect(first.complete(ok('answer'))).rejects.toThrow('the store is away');
+    isBroken = false;
+    const second = await waiting;
+    expect(second.billingId).toBe(first.billingId);
+    await second.complete(ok('second answer'));
+    expect((await replayed(service, of)).body.toString()).toBe('second answer');
+  });
+
+  it('lets another process take over a run that failed while the store was away', async () => {
+    const repository = { ...store.idempotency, abandon: () => Promise.reject(new Error('the store is away')) };
+    const identity = { ownerId: 'cut-off', leaseMs: 15_000 };
+    const service = createIdempotency({ repository, blobs, clock, identity, randomId: randomUUID });
+    const of = request();
+    const failed = await run(service, of);
+    const other = await run(service, request());
+    await expect(failed.abandon()).rejects.toThrow('the store is away');
+    await service.renewLeases(clock.time + 3_600_000);
+    const before = clock.time;
+    const heir = await run(newProcess(), of);
+    expect(clock.time - before).toBeLessThan(60_000);
+    expect(heir.billingId).toBe(failed.billingId);
+    await heir.complete(ok('by the heir'));
+    await other.complete(ok('still running'));
   });
 
   it('runs each key to one success, however often attempts fail', async () => {

@@ -43,7 +43,10 @@ export interface Run {
   kind: 'run';
   /** For the ledger. The same when the run is repeated after a crash, so that it is billed once. */
   billingId: string;
-  /** Stores the answer, if answers with its status are stored. Resolves when it is durable. Null body: it was too large to buffer. */
+  /**
+   * Stores the answer, if answers with its status are stored. Resolves when it is durable. Null body: it was too large to buffer. Fails
+   * when another process has taken the run over: the answer of that one counts, and a retry gets it.
+   */
   complete(answer: Omit<Answer, 'body'> & { body: Uint8Array | null }): Promise<void>;
   /** There is no answer. The next request with the key is a new one. */
   abandon(): Promise<void>;
@@ -111,6 +114,8 @@ export function createIdempotency(dependencies: IdempotencyDependencies): Idempo
   const { inlineBytes = 65_536, maxBodyBytes = 67_108_864, quota = { items: 0, bytes: 0 } } = dependencies;
   const wait = dependencies.wait ?? ((ms, signal) => delay(ms, undefined, { signal }));
   const pending = new Map<string, Pending>();
+  /** Ids of the runs of this process. */
+  const running = new Set<string>();
 
   const claim = async (id: string, { accountId, bodyHash }: IdempotentRequest) => {
     const now = clock.now();
@@ -145,8 +150,10 @@ export function createIdempotency(dependencies: IdempotencyDependencies): Idempo
   function startRun(runId: string, { id, accountId, keepAnswer }: Claimed, entry: Pending): Run {
     const ownership: Ownership = { id, accountId, runId, ownerId };
     const blobKey = blobKeyOf(ownership);
+    running.add(id);
     let ended = false;
     const end = (answer?: KeptAnswer) => {
+      running.delete(id);
       pending.delete(id);
       entry.resolve(answer);
     };
@@ -161,10 +168,15 @@ export function createIdempotency(dependencies: IdempotencyDependencies): Idempo
       const inline = bytes <= inlineBytes;
       if ((await space?.status())?.isLow) return repository.release(ownership);
       if (!inline && !(await hasRoom(bytes))) return repository.abandon(ownership);
-      if (!inline) await blobs.put(blobKey, single(body));
+      if (!inline) {
+        // The blob of a process that took the run over has the same name and must not be replaced.
+        if ((await repository.renew(ownerId, [id], clock.now() + leaseMs)).length === 0) throw runLost();
+        await blobs.put(blobKey, single(body));
+      }
       const answer = { status, headers, body: inline ? body : null, bytes };
       const outcome = await repository.complete(ownership, answer, quota);
       if (!inline && outcome === 'over quota') await blobs.delete(blobKey);
+      if (outcome === 'lost') throw runLost();
     };
     const abandon = async (): Promise<void> => {
       if (ended) return;
@@ -180,12 +192,15 @@ export function createIdempotency(dependencies: IdempotencyDependencies): Idempo
         if (ended) return;
         ended = true;
         const answer = body && { status, headers, body };
+        let isSettled = false;
         try {
           if (!keepAnswer) await repository.abandon(ownership);
           else if (answer && body.length <= maxBodyBytes) await store(answer);
           else await repository.release(ownership);
+          isSettled = true;
         } finally {
-          end(answer ? { ...answer, bytes: answer.body.length, blobKey } : undefined);
+          // An answer that may not be stored must not be seen by anyone: a retry would get another one.
+          end(isSettled && answer ? { ...answer, bytes: answer.body.length, blobKey } : undefined);
         }
       },
     };
@@ -227,7 +242,8 @@ export function createIdempotency(dependencies: IdempotencyDependencies): Idempo
     },
 
     async renewLeases(leaseUntil) {
-      if (pending.size > 0) await repository.renew(ownerId, leaseUntil);
+      // Only those in progress: a run that failed while the store was away would keep its lease, and its retries wait forever.
+      if (running.size > 0) await repository.renew(ownerId, [...running], leaseUntil);
     },
 
     releaseOthers: () => repository.releaseOthers(ownerId),
@@ -281,6 +297,8 @@ const tooManyKeys = (limit: number) =>
       'Send the request without the header Idempotency-Key, or wait until older keys expire.',
     { field: ['idempotencyKey'], retryAfterSeconds: 60 },
   );
+
+const runLost = () => errors.internal(new Error('another process has taken over the run of this idempotency key'));
 
 const keyReused = () =>
   new ApiError(

@@ -95,12 +95,20 @@ export function idempotencyContract(name: string, open: () => Promise<Idempotenc
       expect((await claimed(claim)).claimed).toBe(true);
     });
 
-    it('renews the leases of what its owner is running', async () => {
-      const claim = newClaim({ ownerId: 'owner_renewing' });
-      await claimed(claim);
-      await store.idempotency.renew('owner_renewing', 2_000);
-      expect((await claimed({ ...claim, ownerId: 'owner_2', now: 1_999 })).claimed).toBe(false);
-      expect((await claimed({ ...claim, ownerId: 'owner_2', now: 2_000 })).claimed).toBe(true);
+    it('renews the leases that are named, if their owner still has them', async () => {
+      const [kept, left, lost, answered] = [1, 2, 3, 4].map(() => newClaim({ ownerId: 'owner_renewing' }));
+      if (!kept || !left || !lost || !answered) throw new Error('four claims are needed');
+      for (const claim of [kept, left, answered]) await claimed(claim);
+      await claimed({ ...lost, ownerId: 'owner_2' });
+      await complete(answered);
+      const named = [kept, lost, answered].map(({ id }) => id);
+      expect(await store.idempotency.renew('owner_renewing', named, 2_000)).toEqual([kept.id]);
+      const heir = (claim: IdempotencyClaim, now: number) => claimed({ ...claim, ownerId: 'owner_3', now });
+      expect((await heir(kept, 1_999)).claimed).toBe(false);
+      expect((await heir(kept, 2_000)).claimed).toBe(true);
+      expect((await heir(left, 1_100)).claimed).toBe(true);
+      expect((await heir(lost, 1_099)).claimed).toBe(false);
+      expect(await store.idempotency.renew('owner_renewing', [], 2_000)).toEqual([]);
     });
 
     it('ends a lease early, for one run or for all owners but one', async () => {

@@ -5,6 +5,7 @@ import { fitsAlone, storedAmounts } from './stored-amounts.ts';
 import type { IdempotencyTable, Tables } from './tables.ts';
 
 const LEASE_OVER = 0;
+const RENEWED_AT_ONCE = 500;
 const ONE_RECORD = { items: 1, bytes: 0 };
 
 /** Most answers have these headers; they are stored as null. */
@@ -145,15 +146,22 @@ export function sqlIdempotency({ read, write, writeIf }: SqlDatabase): Idempoten
       await write([owned(ownership).set({ lease_until_ms: LEASE_OVER })]);
     },
 
-    async renew(ownerId, leaseUntil) {
-      await write([
-        read
-          .updateTable('idempotency')
-          .set({ lease_until_ms: leaseUntil })
-          .where('owner_id', '=', ownerId)
-          .where('status', 'is', null)
-          .where('lease_until_ms', '>', LEASE_OVER),
-      ]);
+    async renew(ownerId, ids, leaseUntil) {
+      const renewed: string[] = [];
+      for (let at = 0; at < ids.length; at += RENEWED_AT_ONCE) {
+        const [{ rows }] = await write([
+          read
+            .updateTable('idempotency')
+            .set({ lease_until_ms: leaseUntil })
+            .where('id', 'in', ids.slice(at, at + RENEWED_AT_ONCE))
+            .where('owner_id', '=', ownerId)
+            .where('status', 'is', null)
+            .where('lease_until_ms', '>', LEASE_OVER)
+            .returning('id'),
+        ]);
+        renewed.push(...rows.map(({ id }) => id));
+      }
+      return renewed;
     },
 
     async releaseOthers(ownerId) {
