@@ -1,33 +1,35 @@
 // Plain JavaScript for any Node from 20 on: it runs before anything is installed.
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { planInstall } from './install-plan.mjs';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
-const stampPath = join(root, 'node_modules', '.baobab-installed');
+const STAMP = '.baobab-installed';
+const stampPath = join(root, 'node_modules', STAMP);
 const lockFilePath = join(root, '.baobab-install.lock');
+const stagesPath = join(root, '.baobab-install');
 
+const nodeName = process.platform === 'win32' ? 'node.cmd' : 'node';
 /** The Node version that this project pins. */
-export const pinnedNode = join(root, 'node_modules', '.bin', process.platform === 'win32' ? 'node.cmd' : 'node');
+export const pinnedNode = join(root, 'node_modules', '.bin', nodeName);
 
 function fail(message) {
   process.stderr.write(`baobab: ${message}\n`);
   process.exit(1);
-}
-
-/**
- * Whether the lock file has the optional packages of every platform. `npm ci` refuses one that lacks some, and not every registry has
- * them all. `npm install` then takes the locked versions of those that are there.
- */
-export function isCompleteLock(lockText) {
-  const { packages } = JSON.parse(lockText);
-  return Object.entries(packages).every(([path, { optionalDependencies = {}, link }]) =>
-    Object.keys(optionalDependencies).every(
-      (name) => link || `${path}/node_modules/${name}` in packages || `node_modules/${name}` in packages,
-    ),
-  );
 }
 
 const LOCK_POLL_MS = 200;
@@ -61,6 +63,111 @@ function lockInstall() {
   }
 }
 
+/** Returns undefined on success, else npm's error code, such as E404, what it printed and a message. */
+function runNpm(cwd, command) {
+  // No package needs its install script, and onnxruntime-node's would look for a CUDA build on the network.
+  const npmArguments = [...command, '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'];
+  // A NODE_ENV of production would leave the tools out.
+  const { NODE_ENV: _, ...env } = process.env;
+  const npm = process.env.npm_execpath;
+  const options = { cwd, env, encoding: 'utf8', stdio: ['ignore', 'ignore', 'pipe'] };
+  const { error, status, stderr } = npm
+    ? spawnSync(process.execPath, [npm, ...npmArguments], options)
+    : spawnSync('npm', npmArguments, { ...options, shell: process.platform === 'win32' });
+  if (error) fail(`npm could not be started (${error.message}). Install npm, or run 'npm install' by hand.`);
+  if (status === 0) return undefined;
+  const message = `${stderr}baobab: 'npm ${command[0]}' failed. Is the npm registry reachable, the folder writable?`;
+  return { code: /^npm \S+ code (\S+)/m.exec(stderr)?.[1], message };
+}
+
+function checkNode(path) {
+  const { status } = spawnSync(path, ['--version'], { shell: process.platform === 'win32' });
+  if (status === 0) return;
+  fail(
+    `the pinned Node runtime does not run. Its package for ${process.platform}-${process.arch} (optionalDependencies in package.json) ` +
+      'is missing in the registry, or does not fit this system.',
+  );
+}
+
+function thisMachine() {
+  const { platform: os, arch: cpu } = process;
+  if (os !== 'linux') return { os, cpu };
+  process.report.excludeNetwork = true;
+  return { os, cpu, libc: process.report.getReport().header.glibcVersionRuntime ? 'glibc' : 'musl' };
+}
+
+/** onnxruntime-node brings the libraries of all platforms: 240 MB of 290 are never used. */
+function removeForeignLibraries(modules) {
+  const bin = join(modules, 'onnxruntime-node', 'bin');
+  const list = (path) => (existsSync(path) ? readdirSync(path).map((name) => [name, join(path, name)]) : []);
+  for (const [, api] of list(bin)) {
+    for (const [os, osPath] of list(api)) {
+      if (os !== process.platform) rmSync(osPath, { recursive: true });
+      else for (const [cpu, cpuPath] of list(osPath)) if (cpu !== process.arch) rmSync(cpuPath, { recursive: true });
+    }
+  }
+}
+
+function removeStages() {
+  try {
+    rmSync(stagesPath, { recursive: true, force: true });
+  } catch {
+    // The npm of an install that was killed still writes there. The next install removes it.
+  }
+}
+
+/** Moves what `baobab gpu build` compiled from the old tree to the new one, if it is still the same llama.cpp. */
+function keepLocalBuilds(replaced, modules) {
+  const [from, to] = [replaced, modules].map((tree) => join(tree, 'node-llama-cpp'));
+  if (!existsSync(join(from, 'package.json')) || !existsSync(join(to, 'package.json'))) return;
+  const [before, after] = [from, to].map(
+    (path) => JSON.parse(readFileSync(join(path, 'package.json'), 'utf8')).version,
+  );
+  if (before !== after) return;
+  for (const name of readdirSync(join(from, 'llama'))) {
+    const kept = join(to, 'llama', name);
+    if (!existsSync(kept)) renameSync(join(from, 'llama', name), kept);
+  }
+}
+
+/**
+ * Installs into a folder of its own, and moves the tree into place when it is complete, so that a process that is killed meanwhile leaves
+ * the old tree. Returns false where the lock file or the registry does not fit this way, for `npm install` to try.
+ */
+function installStaged(lockText, scope, stamp) {
+  const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  const plan = planInstall(manifest, JSON.parse(lockText), thisMachine(), scope === 'develop');
+  if (!plan) return false;
+  removeStages();
+  process.once('exit', removeStages);
+  mkdirSync(stagesPath, { recursive: true });
+  const stage = mkdtempSync(join(stagesPath, 'stage-'));
+  try {
+    writeFileSync(join(stage, 'package.json'), JSON.stringify(plan.manifest));
+    writeFileSync(join(stage, 'package-lock.json'), JSON.stringify(plan.lock));
+    if (existsSync(join(root, '.npmrc'))) copyFileSync(join(root, '.npmrc'), join(stage, '.npmrc'));
+    const failure = runNpm(stage, ['ci', '--include=dev', '--include=optional', '--replace-registry-host=npmjs']);
+    // The registry keeps its tarballs elsewhere, or this npm reads the lock file differently.
+    if (failure && /^E(4\d\d|USAGE)$/.test(failure.code)) return false;
+    if (failure) fail(failure.message);
+    // npm skips an optional package that it cannot fetch.
+    const isThere = (path) => path === '' || existsSync(join(stage, path, 'package.json'));
+    if (!Object.keys(plan.lock.packages).every(isThere)) return false;
+    const modules = join(stage, 'node_modules');
+    checkNode(join(modules, '.bin', nodeName));
+    removeForeignLibraries(modules);
+    writeFileSync(join(modules, STAMP), stamp);
+    const current = join(root, 'node_modules');
+    const replaced = join(stage, 'replaced');
+    if (existsSync(current)) renameSync(current, replaced);
+    renameSync(modules, current);
+    keepLocalBuilds(replaced, current);
+    return true;
+  } finally {
+    removeStages();
+  }
+}
+
 /**
  * Installs the dependencies when the lock file has changed since the last install. `wanted` is 'run' (what the service needs)
  * or 'develop' (tests and tools too, which includes the former).
@@ -90,32 +197,15 @@ export function ensureInstalled(wanted) {
 
   // Omitting the tools would remove them from a developer's tree.
   const scope = wanted === 'develop' || existsSync(join(root, 'node_modules', 'vitest')) ? 'develop' : 'run';
-  const command = isCompleteLock(lockText) ? ['ci'] : ['install', '--no-save'];
-  const npmArguments = [...command, scope === 'run' ? '--omit=dev' : '--include=dev'];
-  process.stderr.write(`baobab: installing dependencies (npm ${npmArguments.join(' ')})…\n`);
-  npmArguments.push('--no-audit', '--no-fund', '--loglevel=error');
-  const { NODE_ENV: _, ...inherited } = process.env;
-  // A NODE_ENV of production would leave the tools out. onnxruntime-node's own script would look for a CUDA build on the network; the
-  // CPU library is in its package.
-  const env = { ...inherited, ONNXRUNTIME_NODE_INSTALL: 'skip' };
-  const npm = process.env.npm_execpath;
-  const result = npm
-    ? spawnSync(process.execPath, [npm, ...npmArguments], { cwd: root, env, stdio: ['ignore', 2, 2] })
-    : spawnSync('npm', npmArguments, { cwd: root, env, stdio: ['ignore', 2, 2], shell: process.platform === 'win32' });
-  if (result.error)
-    fail(`npm could not be started (${result.error.message}). Install npm, or run 'npm install' by hand.`);
-  if (result.status !== 0) {
-    fail(
-      `'npm ${command[0]}' failed (exit ${result.status}). See its message above: is the npm registry reachable, the folder writable?`,
-    );
+  const stamp = `${lock} ${platform} ${scope}\n`;
+  process.stderr.write(`baobab: installing dependencies${scope === 'run' ? ', a download of 240 MB' : ''}…\n`);
+  if (!installStaged(lockText, scope, stamp)) {
+    const failure = runNpm(root, ['install', '--no-save', scope === 'run' ? '--omit=dev' : '--include=dev']);
+    if (failure) fail(failure.message);
+    checkNode(pinnedNode);
+    writeFileSync(stampPath, stamp);
   }
-  const version = spawnSync(pinnedNode, ['--version'], { encoding: 'utf8', shell: process.platform === 'win32' });
-  if (version.status !== 0) {
-    fail(
-      "the pinned Node runtime (npm package 'node') did not install. Its install script must be allowed to run: check that " +
-        "'npm config get ignore-scripts' says false, remove node_modules and try again.",
-    );
-  }
-  writeFileSync(stampPath, `${lock} ${platform} ${scope}\n`);
   rmSync(lockFilePath, { force: true });
 }
+
+if (process.argv[1] && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) ensureInstalled('run');

@@ -1,62 +1,122 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cp, mkdir, mkdtempDisposable, readFile, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { cp, mkdir, mkdtempDisposable, readdir, readFile, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { expect, it } from 'vitest';
-import { isCompleteLock } from '../scripts/install.mjs';
 
-/** Notes its start, waits for the file `go`, and leaves a node. */
+/** Notes its command and folder, waits for the file `go`, and leaves a node. `refusals` has the error codes of its first runs. */
 const FAKE_NPM = `#!/bin/sh
-echo install >> installs
-while [ ! -f go ]; do sleep 0.05; done
-mkdir -p node_modules/.bin
+echo "$1 $(test "$PWD" = "$ROOT" && echo in place || echo staged)" >> "$ROOT/installs"
+while [ ! -f "$ROOT/go" ]; do sleep 0.05; done
+code=$(head -n 1 "$ROOT/refusals" 2>/dev/null)
+if [ -n "$code" ]; then
+  sed -i 1d "$ROOT/refusals"
+  echo "npm error code $code" >&2
+  exit 1
+fi
+mkdir -p node_modules/.bin node_modules/onnxruntime-node/bin/napi-v6/win32/mips
 ln -sf "$REAL_NODE" node_modules/.bin/node
+mkdir -p node_modules/node-llama-cpp/llama/grammars
+echo '{"version": "2.0.0"}' > node_modules/node-llama-cpp/package.json
 `;
 
-it('installs once when several processes start at the same time, and after one that was killed', async () => {
-  await using root = await mkdtempDisposable(join(tmpdir(), 'baobab-install-'));
-  await mkdir(join(root.path, 'scripts'));
-  await cp(join(import.meta.dirname, '../scripts/install.mjs'), join(root.path, 'scripts/install.mjs'));
-  await writeFile(join(root.path, 'package-lock.json'), '{"packages":{}}');
-  await writeFile(join(root.path, 'npm'), FAKE_NPM, { mode: 0o755 });
-  await writeFile(join(root.path, '.baobab-install.lock'), String(2 ** 22 + 1));
+async function checkout() {
+  const root = await mkdtempDisposable(join(tmpdir(), 'baobab-install-'));
+  const at = (path: string) => join(root.path, path);
+  await mkdir(at('scripts'));
+  for (const script of ['install.mjs', 'install-plan.mjs']) {
+    await cp(join(import.meta.dirname, '../scripts', script), at(`scripts/${script}`));
+  }
+  await writeFile(at('package.json'), '{"optionalDependencies": {}}');
+  await writeFile(at('package-lock.json'), '{"packages": {}}');
+  await writeFile(at('npm'), FAKE_NPM, { mode: 0o755 });
   const { npm_execpath: _, ...inherited } = process.env;
-  const env = { ...inherited, REAL_NODE: process.execPath, PATH: `${root.path}:${process.env.PATH}` };
+  const env = { ...inherited, ROOT: root.path, REAL_NODE: process.execPath, PATH: `${root.path}:${process.env.PATH}` };
   const install = (): ChildProcess =>
-    spawn(process.execPath, ['-e', "import('./scripts/install.mjs').then(m => m.ensureInstalled('run'))"], {
+    spawn(process.execPath, ['scripts/install.mjs'], {
       cwd: root.path,
       env,
       stdio: ['ignore', 'ignore', 'pipe'],
     });
-  const installs = () => readFile(join(root.path, 'installs'), 'utf8').catch(() => '');
-  const first = install();
-  await expect.poll(installs).toBe('install\n');
-  const second = install();
+  const installs = () => readFile(at('installs'), 'utf8').catch(() => '');
+  return { at, install, installs, [Symbol.asyncDispose]: () => root[Symbol.asyncDispose]() };
+}
+
+const errorsOf = (child: ChildProcess) => text(child.stderr as NonNullable<ChildProcess['stderr']>);
+
+it('installs once when several processes start at the same time, and after one that was killed', async () => {
+  await using project = await checkout();
+  await writeFile(project.at('.baobab-install.lock'), String(2 ** 22 + 1));
+  await mkdir(project.at('.baobab-install/stage-of-a-killed-one/node_modules'), { recursive: true });
+  const first = project.install();
+  await expect.poll(project.installs).toBe('ci staged\n');
+  const second = project.install();
   await once(second.stderr as NonNullable<ChildProcess['stderr']>, 'data');
   const ended = Promise.all([first, second].map((child) => once(child, 'exit')));
-  await writeFile(join(root.path, 'go'), '');
+  await writeFile(project.at('go'), '');
   expect(await ended).toEqual([
     [0, null],
     [0, null],
   ]);
-  expect(await installs()).toBe('install\n');
-  const third = install();
-  expect(await text(third.stderr as NonNullable<ChildProcess['stderr']>)).toBe('');
+  expect(await project.installs()).toBe('ci staged\n');
+  expect(await errorsOf(project.install())).toBe('');
+  const left = await readdir(project.at('.'));
+  expect(left.filter((name) => name.startsWith('.baobab'))).toEqual([]);
 });
 
-const lock = (locked: readonly string[]) => {
-  const packages: Record<string, object> = {
-    '': {},
-    'node_modules/tool': { optionalDependencies: { '@tool/linux': '1.0.0', '@tool/mac': '1.0.0' } },
-  };
-  for (const name of locked) packages[`node_modules/${name}`] = {};
-  return JSON.stringify({ packages });
-};
+it('replaces the old tree only when the new one is complete', async () => {
+  await using project = await checkout();
+  await mkdir(project.at('node_modules/old'), { recursive: true });
+  const killed = project.install();
+  await expect.poll(project.installs).toBe('ci staged\n');
+  killed.kill('SIGKILL');
+  await once(killed, 'exit');
+  expect(existsSync(project.at('node_modules/old'))).toBe(true);
+  await writeFile(project.at('go'), '');
+  expect(await once(project.install(), 'exit')).toEqual([0, null]);
+  expect(existsSync(project.at('node_modules/old'))).toBe(false);
+  expect(existsSync(project.at('node_modules/.bin/node'))).toBe(true);
+});
 
-it('calls a lock file complete when it has the packages of every platform', () => {
-  expect(isCompleteLock(lock(['@tool/linux', '@tool/mac']))).toBe(true);
-  expect(isCompleteLock(lock(['tool/node_modules/@tool/linux', '@tool/mac']))).toBe(true);
-  expect(isCompleteLock(lock(['@tool/linux']))).toBe(false);
+it.each([
+  ['keeps', '2.0.0', ['grammars', 'localBuilds']],
+  ['drops', '1.0.0', ['grammars']],
+])('%s what was compiled with version %s of llama.cpp', async (_, version, left) => {
+  await using project = await checkout();
+  await mkdir(project.at('node_modules/node-llama-cpp/llama/localBuilds'), { recursive: true });
+  await writeFile(project.at('node_modules/node-llama-cpp/package.json'), JSON.stringify({ version }));
+  await writeFile(project.at('go'), '');
+  expect(await once(project.install(), 'exit')).toEqual([0, null]);
+  expect((await readdir(project.at('node_modules/node-llama-cpp/llama'))).sort()).toEqual(left);
+});
+
+it('removes the libraries of other platforms', async () => {
+  await using project = await checkout();
+  await writeFile(project.at('go'), '');
+  expect(await once(project.install(), 'exit')).toEqual([0, null]);
+  expect(await readdir(project.at('node_modules/onnxruntime-node/bin/napi-v6'))).toEqual([]);
+});
+
+it('installs in place when the registry keeps tarballs at other addresses', async () => {
+  await using project = await checkout();
+  await writeFile(project.at('go'), '');
+  await writeFile(project.at('refusals'), 'E404\n');
+  expect(await once(project.install(), 'exit')).toEqual([0, null]);
+  expect(await project.installs()).toBe('ci staged\ninstall in place\n');
+});
+
+it('reports an unreachable registry at once, and leaves nothing behind', async () => {
+  await using project = await checkout();
+  await writeFile(project.at('go'), '');
+  await writeFile(project.at('refusals'), 'ENOTFOUND\n');
+  const child = project.install();
+  const [errors, [code]] = await Promise.all([errorsOf(child), once(child, 'exit')]);
+  expect(code).toBe(1);
+  expect(errors).toContain('npm error code ENOTFOUND');
+  expect(errors).toContain('Is the npm registry reachable');
+  expect(await project.installs()).toBe('ci staged\n');
+  expect(existsSync(project.at('.baobab-install'))).toBe(false);
 });

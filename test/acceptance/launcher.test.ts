@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -90,7 +90,9 @@ describe('bin/baobab.mjs', () => {
   it.runIf(process.platform === 'linux')('does not serve when npm was stopped during the install', async () => {
     const root = join(dataDir, 'checkout');
     await cp(join(ROOT, 'bin'), join(root, 'bin'), { recursive: true });
-    await cp(join(ROOT, 'scripts/install.mjs'), join(root, 'scripts/install.mjs'));
+    for (const script of ['install.mjs', 'install-plan.mjs']) {
+      await cp(join(ROOT, 'scripts', script), join(root, 'scripts', script));
+    }
     await writeFile(join(root, 'package.json'), '{"type": "module"}');
     await writeFile(join(root, 'package-lock.json'), '{"packages": {}}');
     await mkdir(join(root, 'src'));
@@ -98,12 +100,12 @@ describe('bin/baobab.mjs', () => {
       join(root, 'src/main.ts'),
       `import('node:fs').then((fs) => fs.writeFileSync('${root}/started', ''));`,
     );
-    await mkdir(join(root, 'node_modules/.bin'), { recursive: true });
-    await symlink(process.execPath, join(root, 'node_modules/.bin/node'));
     const npm = join(root, 'npm.mjs');
     await writeFile(
       npm,
-      `import { existsSync, writeFileSync } from 'node:fs';
+      `import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+       mkdirSync('node_modules/.bin', { recursive: true });
+       symlinkSync(process.execPath, 'node_modules/.bin/node');
        writeFileSync('${root}/installing', '');
        const wait = setInterval(() => existsSync('${root}/go') && clearInterval(wait), 10);`,
     );

@@ -3,21 +3,12 @@ import { Badge } from '../../components/feedback.tsx';
 import { money } from '../../format/numbers.ts';
 import { texts } from '../../texts/en.ts';
 
-export interface ModelStatusProps {
-  model: Model;
-  /** It should run and cannot. Most models that cannot run were never set up, which is no failure. */
-  broken?: boolean;
-}
+const TONES = { ready: 'good', cold: 'plain', unavailable: 'bad' } as const;
 
-export function ModelStatus({ model: { status, status_reason: reason }, broken = false }: ModelStatusProps) {
-  const text = texts.models.statuses[status];
+export function ModelStatus({ model: { status, status_reason: reason } }: { model: Model }) {
   return (
     <span title={reason ?? texts.models.statusHints[status]}>
-      {status === 'unavailable' && !broken ? (
-        <span class="muted">{text}</span>
-      ) : (
-        <Badge tone={broken ? 'bad' : status === 'ready' ? 'good' : 'plain'}>{text}</Badge>
-      )}
+      <Badge tone={TONES[status]}>{texts.models.statuses[status]}</Badge>
     </span>
   );
 }

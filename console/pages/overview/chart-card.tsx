@@ -13,7 +13,6 @@ export interface ChartCardProps {
   kind?: 'bars' | 'lines';
   range: Range;
   format: (value: number) => string;
-  formatAxis?: (values: number[]) => string[];
   exact?: (value: number) => string;
   /** The filter of the Usage page that a click on a series sets. */
   filter?: string;
@@ -29,7 +28,6 @@ export function ChartCard({
   kind = 'bars',
   range,
   format,
-  formatAxis,
   exact = full,
   filter,
   onZoom,
@@ -52,7 +50,6 @@ export function ChartCard({
             bucket={range.bucket}
             height={HEIGHT}
             format={format}
-            formatAxis={formatAxis}
             exact={exact}
             onZoom={onZoom}
             {...(filter ? { onSeries: open } : {})}
