@@ -17,6 +17,11 @@ export interface EvaluationInput {
   batching: Batching;
   sampling: SequenceEvaluateOptions;
   probabilities: boolean;
+  /**
+   * Asked for each token: whether the next one may be computed before the caller has read this one. Then nothing can replace the token,
+   * and the work of sending it takes no time from the model.
+   */
+  mayRunAhead(): boolean;
   signal: AbortSignal;
 }
 
@@ -36,12 +41,19 @@ export async function* evaluate(input: EvaluationInput): AsyncGenerator<Evaluate
   try {
     const position = await readPrompt(input);
     steps = tokenSteps(slot, tokens.slice(position), input);
-    let replacement: Token[] | undefined;
+    let pending = steps.next();
     while (!signal.aborted) {
-      const step = await steps.next(replacement);
+      const step = await pending;
       if (step.done) return;
       if (signal.aborted) break;
-      replacement = yield step.value;
+      if (input.mayRunAhead()) {
+        pending = steps.next();
+        // A caller that stops here never awaits it.
+        pending.catch(() => {});
+        yield step.value;
+      } else {
+        pending = steps.next(yield step.value);
+      }
     }
     throw errors.clientCancelled();
   } finally {

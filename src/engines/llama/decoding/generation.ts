@@ -119,6 +119,8 @@ interface GenerationPlan {
   grammar: GrammarSwitch;
   /** The same request always gives the same text, with or without a cached prefix. */
   reproducible: boolean;
+  /** Only the model and the token limit can end the answer, and no grammar follows its text. */
+  isPlainText: boolean;
 }
 
 type PromptSource = Pick<Production, 'dependencies' | 'request' | 'signal'>;
@@ -182,6 +184,7 @@ async function prepare({ dependencies, request, signal }: Production): Promise<G
     reasoning: createReasoningSplit(textGrammar === undefined && !calls?.forced ? rendered?.thinking : undefined),
     grammar,
     reproducible: request.seed !== undefined || temperatureOf(request) === 0,
+    isPlainText: !request.stop?.length && calls === undefined && textGrammar === undefined,
   };
 }
 
@@ -192,7 +195,7 @@ const grammarsOf = (request: ChatRequest) =>
 /** Generates until the model, a stop sequence or the token limit ends it. `cut`: it was the limit. */
 async function decode(
   { dependencies, request, channel, signal, usage }: Production,
-  { tokens, maxTokens, output, reasoning, grammar, reproducible }: GenerationPlan,
+  { tokens, maxTokens, output, reasoning, grammar, reproducible, isPlainText }: GenerationPlan,
   { slot, cachedTokens }: AcquiredSlot,
 ): Promise<{ cut: boolean; stopSequence?: string | undefined }> {
   const { model, vocabulary, batching, chunkTokens, tokenizer, randomSeed } = dependencies;
@@ -216,6 +219,7 @@ async function decode(
       },
     },
     probabilities: request.logprobs !== undefined,
+    mayRunAhead: () => isPlainText && usage.completionTokens + 1 < maxTokens,
     signal,
   });
   try {

@@ -1,0 +1,67 @@
+import type { LlamaContextSequence, Token } from 'node-llama-cpp';
+import { describe, expect, it } from 'vitest';
+import { createBatching } from './batching.ts';
+import { type EvaluationInput, evaluate } from './evaluation.ts';
+
+/** A model that answers 1, 2, 3, … and notes for which step it was asked and what replaced its last token. */
+function build(more: Partial<EvaluationInput> = {}) {
+  const asked: { token: number; replaced: readonly number[] | undefined }[] = [];
+  async function* evaluateWithMetadata(): AsyncGenerator<{ token: Token }, void, Token[] | undefined> {
+    let replaced: Token[] | undefined;
+    for (let token = 1; token <= 5; token++) {
+      asked.push({ token, replaced });
+      replaced = yield { token: token as Token };
+    }
+  }
+  const sequence = { evaluateWithMetadata } as unknown as LlamaContextSequence;
+  const steps = evaluate({
+    slot: { sequence, sequenceId: 0, reproducibleTokens: 0 },
+    tokens: [7 as Token],
+    cachedTokens: 0,
+    reproducible: false,
+    alone: false,
+    chunkTokens: 64,
+    batching: createBatching({ lonePromptTokens: 128, sharedPromptTokens: 64, onBatch() {} }),
+    sampling: {},
+    probabilities: false,
+    mayRunAhead: () => false,
+    signal: new AbortController().signal,
+    ...more,
+  });
+  return { steps, asked };
+}
+
+describe('steps of a generation', () => {
+  it('computes the next token before the caller has read the last one', async () => {
+    const { steps, asked } = build({ mayRunAhead: () => true });
+    await steps.next();
+    expect(asked.map(({ token }) => token)).toEqual([1, 2]);
+    const rest: number[] = [];
+    for await (const { token } of steps) rest.push(token);
+    expect(rest).toEqual([2, 3, 4, 5]);
+  });
+
+  it('waits for the caller where the caller may replace the token', async () => {
+    const { steps, asked } = build();
+    await steps.next();
+    expect(asked.map(({ token }) => token)).toEqual([1]);
+    await steps.next([8 as Token, 9 as Token]);
+    expect(asked.at(-1)).toEqual({ token: 2, replaced: [8, 9] });
+  });
+
+  it('ends when the caller stops after a step that runs ahead', async () => {
+    const { steps, asked } = build({ mayRunAhead: () => true });
+    await steps.next();
+    await steps.return();
+    expect(asked).toHaveLength(2);
+    expect((await steps.next()).done).toBe(true);
+  });
+
+  it('reports a cancellation and drops the token that was computed ahead', async () => {
+    const abort = new AbortController();
+    const { steps } = build({ mayRunAhead: () => true, signal: abort.signal });
+    await steps.next();
+    abort.abort();
+    await expect(steps.next()).rejects.toMatchObject({ code: 'client_cancelled' });
+  });
+});
