@@ -106,5 +106,7 @@ export function groupSeries(
     const values = (series.get(groupOf(bucket, group).id) ?? rest).values;
     values[index] = (values[index] ?? 0) + metricValue(bucket, metric);
   }
-  return [...series.values(), ...(others.length > 0 ? [rest] : [])];
+  // Ranked by another metric, a group may have nothing of this one.
+  const filled = [...series.values()].filter(({ values }) => group === '' || values.some((value) => value !== 0));
+  return [...filled, ...(others.length > 0 ? [rest] : [])];
 }

@@ -4,10 +4,10 @@ import uPlot from 'uplot';
 import { useTheme } from '../app/theme.ts';
 import { full } from '../format/numbers.ts';
 import { type Bucket, bucketLabel } from '../format/times.ts';
-import { addBuckets } from '../format/zones.ts';
+import { addBuckets, bucketStart } from '../format/zones.ts';
 import { texts } from '../texts/en.ts';
 import { colorVariable, resolveColor } from './colors.ts';
-import { timeLabels } from './time-axis.ts';
+import { labelledBuckets, timeLabels } from './time-axis.ts';
 
 export interface Series {
   id: string;
@@ -30,6 +30,8 @@ export interface TimeChartProps {
   bucket: Bucket;
   height?: number;
   format: (value: number) => string;
+  /** Formats the labels of the axis together; one by one with `format` otherwise. */
+  formatAxis?: ((values: number[]) => string[]) | undefined;
   exact?: (value: number) => string;
   onZoom?: (fromMs: number, toMs: number) => void;
   onSeries?: (id: string) => void;
@@ -57,7 +59,7 @@ interface Tip {
 }
 
 export function TimeChart(props: TimeChartProps) {
-  const { times, series, kind, fromMs, toMs, zone, bucket, height = 200, format, exact = full } = props;
+  const { times, series, kind, fromMs, toMs, zone, bucket, height = 200, format, formatAxis, exact = full } = props;
   const holder = useRef<HTMLDivElement>(null);
   const [tip, setTip] = useState<Tip>();
   const { dark } = useTheme();
@@ -71,14 +73,19 @@ export function TimeChart(props: TimeChartProps) {
     const ordered = kind === 'bars' ? series.toReversed() : series;
     const [muted, line] = [resolveColor('--muted'), resolveColor('--line')];
     const axis = { stroke: muted, font: '12px system-ui, sans-serif', ticks: { show: false } };
-    // The last bucket may end after the range: its bar is drawn whole.
-    const lastEndMs = addBuckets((times.at(-1) ?? 0) * 1000, bucket, 1, zone);
+    // Buckets at the ends may reach beyond the range: they are drawn whole. Each is drawn at its middle, so that the nearest
+    // point under the cursor is that of the bucket.
+    const startsMs = times.map((time) => time * 1000);
+    const endsMs = startsMs.map((start, index) => startsMs[index + 1] ?? addBuckets(start, bucket, 1, zone));
+    const middles = startsMs.map((start, index) => (start + (endsMs[index] ?? start)) / 2000);
+    const [firstMs, lastMs] = [Math.min(fromMs, startsMs[0] ?? fromMs), Math.max(toMs, endsMs.at(-1) ?? toMs)];
+    let labelled: number[] = [];
     let hovered = false;
     const chart = new uPlot(
       {
         width: element.clientWidth,
         height,
-        padding: [8, 8, 0, 0],
+        padding: [8, 16, 0, 0],
         legend: { show: false },
         tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), zone),
         cursor: {
@@ -88,24 +95,32 @@ export function TimeChart(props: TimeChartProps) {
           y: false,
         },
         scales: {
-          x: { time: true, range: () => [fromMs / 1000, Math.max(toMs, lastEndMs) / 1000] },
+          x: { time: true, range: () => [firstMs / 1000, lastMs / 1000] },
           y: { range: (_chart, _min, max) => [0, max > 0 ? max * 1.08 : 1] },
         },
         axes: [
           {
             ...axis,
             grid: { show: false },
-            space: 72,
             size: 34,
             gap: 10,
-            values: (_chart, splits, _axis, _space, step) => timeLabels(splits, step, zone),
+            splits: (plot) => {
+              labelled = labelledBuckets(startsMs, bucket, zone, plot.width);
+              return labelled.map((index) => middles[index] ?? 0);
+            },
+            values: () =>
+              timeLabels(
+                labelled.map((index) => startsMs[index] ?? 0),
+                bucket,
+                zone,
+              ),
           },
           {
             ...axis,
             grid: { stroke: line, width: 1 },
             size: (_chart, labels) => 14 + Math.max(4, ...(labels ?? []).map((label) => label.length)) * 7,
             space: 36,
-            values: (_chart, splits) => splits.map((value) => format(value)),
+            values: (_chart, splits) => formatAxis?.(splits) ?? splits.map((value) => format(value)),
           },
         ],
         series: [
@@ -119,7 +134,7 @@ export function TimeChart(props: TimeChartProps) {
                   fill: color,
                   width: 0,
                   points: { show: false },
-                  paths: uPlot.paths.bars?.({ size: [0.82, 48], align: 1 }) as uPlot.Series.PathBuilder,
+                  paths: uPlot.paths.bars?.({ size: [0.82, 48] }) as uPlot.Series.PathBuilder,
                 }
               : { label, stroke: color, width: 1.75, spanGaps: false, points: { show: times.length < 3, size: 5 } };
           }),
@@ -136,12 +151,15 @@ export function TimeChart(props: TimeChartProps) {
               const { left, width } = plot.select;
               plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
               if (width < MIN_ZOOM_PX) return;
-              zoom.current?.(plot.posToVal(left, 'x') * 1000, plot.posToVal(left + width, 'x') * 1000);
+              // Whole buckets: a part of a day would look like a bad day.
+              const from = bucketStart(plot.posToVal(left, 'x') * 1000, bucket, zone);
+              const last = bucketStart(plot.posToVal(left + width, 'x') * 1000, bucket, zone);
+              zoom.current?.(Math.max(from, firstMs), Math.min(addBuckets(last, bucket, 1, zone), lastMs));
             },
           ],
         },
       },
-      [times, ...drawn] as uPlot.AlignedData,
+      [middles, ...drawn] as uPlot.AlignedData,
       element,
     );
     const enter = () => {
@@ -162,7 +180,7 @@ export function TimeChart(props: TimeChartProps) {
       resize.disconnect();
       chart.destroy();
     };
-  }, [times, series, kind, fromMs, toMs, zone, bucket, height, format, dark]);
+  }, [times, series, kind, fromMs, toMs, zone, bucket, height, format, formatAxis, dark]);
 
   const tipTime = tip === undefined ? undefined : times[tip.index];
   const tipLeft =

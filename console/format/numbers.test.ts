@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { bytes, compact, full, money, moneyExact, percent } from './numbers.ts';
+import { bytes, compact, full, money, moneyAxis, moneyColumn, moneyExact, percent } from './numbers.ts';
 
 describe('numbers', () => {
   it('shortens from ten thousand on', () => {
@@ -14,13 +14,19 @@ describe('numbers', () => {
 
   it('gives money as many digits as it needs', () => {
     expect([0, 0.000016, 0.00306, 0.5, 12.4, 1204.51, 0.000000001].map(money)).toEqual([
-      ...['$0.00', '$0.000016', '$0.00306', '$0.50', '$12.40', '$1,204.51', '$0.000000001'],
+      ...['$0', '$0.000016', '$0.00306', '$0.50', '$12.40', '$1,204.51', '$0.000000001'],
     ]);
   });
 
   it('writes exact money to the nano-dollar', () => {
     expect(moneyExact(18.358064101)).toBe('$18.358064101');
     expect(moneyExact(-0.5)).toBe('−$0.50');
+    expect([0, 0.1564].map(moneyColumn)).toEqual(['$0.000000000', '$0.156400000']);
+  });
+
+  it('gives the labels of an axis the same digits', () => {
+    expect(moneyAxis([0, 0.005, 0.01])).toEqual(['$0', '$0.005', '$0.010']);
+    expect(moneyAxis([0, 1, 2])).toEqual(['$0', '$1.00', '$2.00']);
   });
 
   it('writes shares and sizes', () => {

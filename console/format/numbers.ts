@@ -35,15 +35,30 @@ export function percent(share: number): string {
 
 /** Dollars with as many digits as they need, down to the nano-dollar: "$0.000016", "$12.40", "$1,204.51". */
 export function money(usd: number): string {
-  if (usd === 0) return '$0.00';
+  if (usd === 0) return '$0';
   const size = Math.abs(usd);
   const digits = size >= 1 ? 2 : Math.min(9, Math.max(2, Math.ceil(-Math.log10(size)) + 2));
   const text = new Intl.NumberFormat('en', { minimumFractionDigits: 2, maximumFractionDigits: digits }).format(size);
   return `${usd < 0 ? '−' : ''}$${text}`;
 }
 
+/** Labels of one axis: all with the digits that the most precise one needs. */
+export function moneyAxis(values: number[]): string[] {
+  const digits = Math.max(2, ...values.map((value) => money(value).split('.')[1]?.length ?? 0));
+  return values.map((value) => (value === 0 ? '$0' : `$${value.toFixed(digits)}`));
+}
+
+/** All nine digits, so that amounts line up in a column. */
+export function moneyColumn(usd: number): string {
+  const text = new Intl.NumberFormat('en', { minimumFractionDigits: 9, maximumFractionDigits: 9 }).format(
+    Math.abs(usd),
+  );
+  return `${usd < 0 ? '−' : ''}$${text}`;
+}
+
 /** To the nano-dollar, the unit of the ledger. */
 export function moneyExact(usd: number): string {
+  if (usd === 0) return '$0';
   const text = new Intl.NumberFormat('en', { minimumFractionDigits: 2, maximumFractionDigits: 9 }).format(
     Math.abs(usd),
   );

@@ -16,11 +16,14 @@ import type { SessionRepository } from '../ports/sessions.ts';
 import { StoreUnavailableError } from '../ports/store-errors.ts';
 import type { UsageReader } from '../ports/usage.ts';
 import { createJournalReader, openLedgerJournal } from './journal/ledger-journal.ts';
-import { openPostgres } from './sql/postgres/database.ts';
+import { migrateDatabase, openPostgres } from './sql/postgres/database.ts';
 import { MIGRATIONS as POSTGRES_MIGRATIONS } from './sql/postgres/migrations/index.ts';
+import { openPostgresTarget } from './sql/postgres/transfer-target.ts';
 import { createSqlRepositories } from './sql/shared/repositories.ts';
 import { openSqlite, type SqliteOptions } from './sql/sqlite/database.ts';
 import { MIGRATIONS as SQLITE_MIGRATIONS } from './sql/sqlite/migrations/index.ts';
+import { openSqliteSource } from './sql/sqlite/transfer-source.ts';
+import { TransferError, type TransferSource, type TransferTarget } from './transfer/tables.ts';
 
 export { findDamage, type LedgerSums, ledgerSums, snapshotSqlite } from './sql/sqlite/snapshot.ts';
 
@@ -104,4 +107,30 @@ async function openSqliteStore(settings: SqliteSettings, { journal }: StoreOptio
 async function openPostgresStore({ url }: PostgresSettings): Promise<Store> {
   const database = await openPostgres({ url, migrations: POSTGRES_MIGRATIONS });
   return { ...createSqlRepositories(database), purge: database.purge, close: database.close };
+}
+
+/** Opens both sides of a copy. No server may run on the source. */
+export async function openTransfer(options: {
+  /** Of the SQLite database. */
+  path: string;
+  /** Of the PostgreSQL database. */
+  url: string;
+  now: number;
+}): Promise<{ source: TransferSource; target: TransferTarget }> {
+  const { path, url, now } = options;
+  let failure: unknown;
+  // Migrates the database and moves rows that wait in the journal into the ledger.
+  const store = await openSqliteStore({ kind: 'sqlite', path }, { journal: { onError: (error) => (failure = error) } });
+  await store.close();
+  if (failure !== undefined) throw failure;
+  const source = openSqliteSource(path);
+  try {
+    if (source.identity === undefined)
+      throw new TransferError('the data directory has no accounts: there is nothing to copy');
+    const migrate = () => migrateDatabase(url, POSTGRES_MIGRATIONS);
+    return { source, target: await openPostgresTarget({ url, migrate, identity: source.identity, now }) };
+  } catch (error) {
+    source.close();
+    throw error;
+  }
 }

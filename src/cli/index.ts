@@ -43,6 +43,10 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: 'Fill an empty data directory from a backup',
     load: async () => (await import('./backup.ts')).restoreCommand,
   },
+  migrate: {
+    summary: 'Copy a data directory into PostgreSQL, to run several servers',
+    load: async () => (await import('./migrate.ts')).migrateCommand,
+  },
   config: {
     summary: 'Show the effective configuration, secrets masked',
     load: async () => (await import('./config.ts')).configCommand,

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { createDiskBlobStore } from '../adapters/blobs/disk.ts';
 import { createReservedBlobStore } from '../adapters/blobs/reserved.ts';
-import { openS3BlobStore } from '../adapters/blobs/s3.ts';
+import { openS3BlobStore, type S3BlobStore } from '../adapters/blobs/s3.ts';
 import type { ResolvedConfig } from '../config/load.ts';
 import type { BlobStore } from '../ports/blobs.ts';
 import type { DiskSpace } from '../ports/disk-space.ts';
@@ -39,8 +39,18 @@ export async function openBlobs({ config, identity, space, env }: BlobsOptions):
       closeBlobs: () => {},
     };
   }
-  const { hostname, pathname } = new URL(config.blobs);
-  const s3 = await openS3BlobStore({
+  const s3 = await openBucket(config, config.blobs, env);
+  return {
+    blobs: s3,
+    orphansBefore: startedAt - UPLOAD_MS,
+    removeInterrupted: () => s3.sweepTemporary(UPLOAD_MS),
+    closeBlobs: s3.close,
+  };
+}
+
+export function openBucket(config: ResolvedConfig, address: string, env: Environment): Promise<S3BlobStore> {
+  const { hostname, pathname } = new URL(address);
+  return openS3BlobStore({
     bucket: hostname,
     prefix: pathname.replace(/^\/|\/$/g, ''),
     endpoint: config.blobsEndpoint,
@@ -48,10 +58,4 @@ export async function openBlobs({ config, identity, space, env }: BlobsOptions):
     withLinks: config.blobsPresignedDownloads,
     now: clock.now,
   });
-  return {
-    blobs: s3,
-    orphansBefore: startedAt - UPLOAD_MS,
-    removeInterrupted: () => s3.sweepTemporary(UPLOAD_MS),
-    closeBlobs: s3.close,
-  };
 }

@@ -1,5 +1,5 @@
 import type { Engine } from '../../api/types.ts';
-import { Badge, Meter } from '../../components/feedback.tsx';
+import { Meter } from '../../components/feedback.tsx';
 import { bytes, percent } from '../../format/numbers.ts';
 import { texts } from '../../texts/en.ts';
 
@@ -22,8 +22,8 @@ export function WeightsState({ weights }: { weights: Weights }) {
   }
   if (status === 'present') return <span class="numbers">{bytes(have)}</span>;
   return (
-    <span title={reason ?? undefined}>
-      <Badge tone={status === 'unreachable' ? 'bad' : 'plain'}>{texts.engines.weights[status]}</Badge>
+    <span class="muted" title={reason ?? undefined}>
+      {texts.engines.weights[status]}
     </span>
   );
 }

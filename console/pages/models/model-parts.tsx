@@ -3,12 +3,21 @@ import { Badge } from '../../components/feedback.tsx';
 import { money } from '../../format/numbers.ts';
 import { texts } from '../../texts/en.ts';
 
-const TONES = { ready: 'good', cold: 'plain', unavailable: 'bad' } as const;
+export interface ModelStatusProps {
+  model: Model;
+  /** It should run and cannot. Most models that cannot run were never set up, which is no failure. */
+  broken?: boolean;
+}
 
-export function ModelStatus({ model: { status, status_reason: reason } }: { model: Model }) {
+export function ModelStatus({ model: { status, status_reason: reason }, broken = false }: ModelStatusProps) {
+  const text = texts.models.statuses[status];
   return (
     <span title={reason ?? texts.models.statusHints[status]}>
-      <Badge tone={TONES[status]}>{texts.models.statuses[status]}</Badge>
+      {status === 'unavailable' && !broken ? (
+        <span class="muted">{text}</span>
+      ) : (
+        <Badge tone={broken ? 'bad' : status === 'ready' ? 'good' : 'plain'}>{text}</Badge>
+      )}
     </span>
   );
 }

@@ -29,16 +29,18 @@ export default function Models() {
   const all = models.data?.data ?? [];
   const regions = [...new Set(all.flatMap((model) => model.regions))].toSorted();
   const words = find.toLowerCase();
-  const rows = all.filter(
-    (model) =>
-      (modality === '' || model.modality === modality) &&
-      (status === '' || model.status === status) &&
-      (region === '' || model.regions.includes(region)) &&
-      (words === '' ||
-        `${model.id} ${model.description} ${model.languages.join(' ')} ${model.aliases.join(' ')}`
-          .toLowerCase()
-          .includes(words)),
-  );
+  const rows = all
+    .toSorted((left, right) => left.id.localeCompare(right.id))
+    .filter(
+      (model) =>
+        (modality === '' || model.modality === modality) &&
+        (status === '' || model.status === status) &&
+        (region === '' || model.regions.includes(region)) &&
+        (words === '' ||
+          `${model.id} ${model.description} ${model.languages.join(' ')} ${model.aliases.join(' ')}`
+            .toLowerCase()
+            .includes(words)),
+    );
   const engineOf = (model: Model) =>
     engines.data?.data.find((engine) => engine.model === model.id && engine.version === model.version);
   const opened = search.get('model');
@@ -66,7 +68,8 @@ export default function Models() {
           id: 'weights',
           label: columns.weights,
           wide: true,
-          cell: (model) => <EngineCell engine={engineOf(model)} />,
+          cell: (model) =>
+            engines.data ? <EngineCell engine={engineOf(model)} /> : <span class="skeleton skeleton-line" />,
         },
       ]
     : [];
@@ -120,7 +123,7 @@ export default function Models() {
           rowKey={({ id }) => id}
           selected={open?.id}
           onOpen={({ id }) => changeSearch({ model: id })}
-          initialSort="name"
+          initialSort="status"
           foot={texts.common.count(full(rows.length))}
           columns={[
             {
@@ -149,7 +152,7 @@ export default function Models() {
               id: 'status',
               label: columns.status,
               sortBy: (model) => STATUSES.indexOf(model.status),
-              cell: (model) => <ModelStatus model={model} />,
+              cell: (model) => <ModelStatus model={model} broken={isBroken(model, engineOf(model))} />,
             },
             ...operatorColumns,
             {
@@ -198,8 +201,14 @@ export default function Models() {
   );
 }
 
+/** An upstream is configured, and none answers. */
+const isBroken = (model: Model, engine: Engine | undefined) =>
+  model.status === 'unavailable' && (engine?.upstreams.length ?? 0) > 0;
+
 function EngineCell({ engine }: { engine: Engine | undefined }) {
   if (!engine) return <span class="muted">–</span>;
+  if (engine.weights === null && engine.upstreams.length === 0)
+    return <span class="muted">{texts.engines.noUpstream}</span>;
   if (engine.weights === null) return <span class="muted">{texts.engines.upstreamsOf(engine.upstreams.length)}</span>;
   return <WeightsState weights={engine.weights} />;
 }

@@ -13,6 +13,7 @@ export interface ChartCardProps {
   kind?: 'bars' | 'lines';
   range: Range;
   format: (value: number) => string;
+  formatAxis?: (values: number[]) => string[];
   exact?: (value: number) => string;
   /** The filter of the Usage page that a click on a series sets. */
   filter?: string;
@@ -28,6 +29,7 @@ export function ChartCard({
   kind = 'bars',
   range,
   format,
+  formatAxis,
   exact = full,
   filter,
   onZoom,
@@ -50,6 +52,7 @@ export function ChartCard({
             bucket={range.bucket}
             height={HEIGHT}
             format={format}
+            formatAxis={formatAxis}
             exact={exact}
             onZoom={onZoom}
             {...(filter ? { onSeries: open } : {})}

@@ -8,11 +8,12 @@ import { groupSeries } from '../../charts/grouping.ts';
 import { Badge, Failure } from '../../components/feedback.tsx';
 import { Page, Skeleton } from '../../components/page.tsx';
 import { RangeFilter } from '../../components/range-filter.tsx';
-import { compact, full, money, moneyExact, percent } from '../../format/numbers.ts';
+import { compact, full, money, moneyAxis, moneyExact, percent } from '../../format/numbers.ts';
 import { duration } from '../../format/times.ts';
 import { bucketStarts } from '../../format/zones.ts';
 import { texts } from '../../texts/en.ts';
 import { FirstRequest } from '../first-request.tsx';
+import { AccountBudgets } from './account-budgets.tsx';
 import { Budget } from './budget.tsx';
 import { ChartCard } from './chart-card.tsx';
 import { outcomeSeries, percentileSeries } from './performance-series.ts';
@@ -72,6 +73,7 @@ export default function Overview() {
                     title={texts.overview.spendOverTime}
                     series={charts.spend}
                     format={money}
+                    formatAxis={moneyAxis}
                     exact={moneyExact}
                     filter="model"
                     {...common}
@@ -105,7 +107,7 @@ export default function Overview() {
                     exact={duration}
                     {...common}
                   />
-                  <Budget />
+                  {account === '*' ? <AccountBudgets /> : <Budget />}
                 </div>
               ) : (
                 <div class="grid-2">

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { call } from '../../api/client.ts';
 import { useAccounts } from '../../api/queries.ts';
-import type { Attempt, RequestDetail, RequestEntry } from '../../api/types.ts';
+import type { RequestDetail, RequestEntry } from '../../api/types.ts';
 import { useQuery } from '../../app/query.ts';
 import { href } from '../../app/router.ts';
 import { Copyable } from '../../components/controls.tsx';
@@ -33,7 +33,7 @@ export function RequestSheet({ id, known, zone, onClose }: RequestSheetProps) {
       <div class="stack">
         {detail.isError && <Failure error={detail.error} onRetry={() => void detail.refetch()} />}
         {entry ? <Facts entry={entry} zone={zone} /> : !detail.isError && <Skeleton height={320} />}
-        {detail.data && <Attempts attempts={detail.data.attempts} />}
+        {detail.data && <Attempts entry={detail.data} />}
       </div>
     </Sheet>
   );
@@ -97,12 +97,13 @@ function Facts({ entry, zone }: { entry: RequestEntry; zone: string }) {
   );
 }
 
-function Attempts({ attempts }: { attempts: Attempt[] }) {
+function Attempts({ entry: { attempts, status, completion_tokens } }: { entry: RequestDetail }) {
   const { requests } = texts;
+  const refused = status >= 400 && status < 499 && completion_tokens === 0;
   return (
     <section class="stack-tight">
       <h3>{requests.attempts}</h3>
-      {attempts.length === 0 && <p class="muted small">{requests.attemptsNone}</p>}
+      {attempts.length === 0 && <p class="muted small">{refused ? requests.attemptsRefused : requests.attemptsNone}</p>}
       <ol class="stack-tight">
         {attempts.map((attempt, index) => (
           <li key={index} class="attempt">

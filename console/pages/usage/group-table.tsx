@@ -3,7 +3,7 @@ import { colorVariable } from '../../charts/colors.ts';
 import { type Group, type GroupTotal, type Metric, metricValue } from '../../charts/grouping.ts';
 import type { Series } from '../../charts/time-chart.tsx';
 import { type Column, Table } from '../../components/table.tsx';
-import { full, moneyExact, percent } from '../../format/numbers.ts';
+import { full, moneyColumn, percent } from '../../format/numbers.ts';
 import { duration } from '../../format/times.ts';
 import { texts } from '../../texts/en.ts';
 
@@ -24,9 +24,9 @@ export function usageColumns<T extends UsageFigures>(totals: UsageFigures): Colu
       id: 'cost',
       label: figures.spend,
       number: true,
-      cell: (row) => moneyExact(row.cost_usd),
+      cell: (row) => moneyColumn(row.cost_usd),
       sortBy: (row) => row.cost_usd,
-      foot: moneyExact(totals.cost_usd),
+      foot: moneyColumn(totals.cost_usd),
     },
     count('requests', figures.requests, (row) => row.requests),
     count('prompt', figures.prompt, (row) => row.prompt_tokens, true),

@@ -10,7 +10,7 @@ import { LinkButton, optionsOf, Segments, Select } from '../../components/contro
 import { Empty, Failure } from '../../components/feedback.tsx';
 import { Card, Page, Skeleton } from '../../components/page.tsx';
 import { FilterChip, RangeFilter } from '../../components/range-filter.tsx';
-import { compact, full, money, moneyExact } from '../../format/numbers.ts';
+import { compact, full, money, moneyAxis, moneyExact } from '../../format/numbers.ts';
 import { bucketStarts } from '../../format/zones.ts';
 import { texts } from '../../texts/en.ts';
 import { GroupTable } from './group-table.tsx';
@@ -137,6 +137,7 @@ export default function Usage() {
               bucket={range.bucket}
               height={280}
               format={show}
+              formatAxis={metric === 'cost' ? moneyAxis : undefined}
               exact={exact}
               onZoom={setCustomRange}
               onSeries={filterSeries}

@@ -100,6 +100,7 @@ export const engines = {
   unhealthy: 'Out of service',
   inFlight: (now: number, most: number) => `${now} of ${most} at a time`,
   breaker: (state: string) => `breaker ${state}`,
+  noUpstream: 'No upstream',
   upstreamsOf: (count: number) => (count === 1 ? '1 upstream' : `${count} upstreams`),
   loadedNow: 'Loaded models',
   memoryHint: 'in engine processes',

@@ -1,38 +1,9 @@
-import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { describe, expect } from 'vitest';
+import { missingBrowser } from './chromium.ts';
 
-const INSTALLED = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
-const FLAGS = [
-  ...['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-sync'],
-  ...['--disable-background-networking', '--disable-component-update'],
-  ...['--use-fake-device-for-media-stream', '--use-fake-ui-for-media-stream'],
-];
-
-/** The machine's own Chromium, or the one of the npm package, which unpacks itself at first. */
-async function executable(): Promise<{ path: string; flags: string[] }> {
-  const found = INSTALLED.find((path) => existsSync(path));
-  if (found !== undefined) return { path: found, flags: FLAGS };
-  const { default: packaged } = await import('@sparticuz/chromium');
-  return { path: await packaged.executablePath(), flags: [...packaged.args, ...FLAGS] };
-}
-
-export async function openBrowser(): Promise<Browser> {
-  const { path, flags } = await executable();
-  return chromium.launch({ executablePath: path, args: flags });
-}
-
-/** Why no browser can be started here. The package has one for Linux on x64 only. */
-async function missingBrowser(): Promise<string | undefined> {
-  if (INSTALLED.some((path) => existsSync(path))) return undefined;
-  try {
-    await (await openBrowser()).close();
-    return undefined;
-  } catch (error) {
-    return (error as Error).message.split('\n', 1)[0];
-  }
-}
+export { openBrowser } from './chromium.ts';
 
 const missing = await missingBrowser();
 if (missing !== undefined) console.warn(`Browser tests are skipped: there is no Chromium (${missing}).`);

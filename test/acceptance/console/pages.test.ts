@@ -48,6 +48,9 @@ async function settle(page: Page, title: string): Promise<void> {
 
 describeInBrowser.each([
   { width: 1440, height: 900, colorScheme: 'light' as const },
+  { width: 1440, height: 900, colorScheme: 'dark' as const },
+  { width: 1024, height: 768, colorScheme: 'light' as const },
+  { width: 390, height: 844, colorScheme: 'light' as const },
   { width: 390, height: 844, colorScheme: 'dark' as const },
 ])('every page at $width pixels in $colorScheme', ({ width, height, colorScheme }) => {
   let opened: OpenPage;
@@ -78,6 +81,7 @@ describeInBrowser('with the keyboard alone', () => {
     await page.getByRole('combobox', { name: /Go to a page/ }).fill('batches');
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: 'Batches', level: 1 }).waitFor();
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
     await page.keyboard.press('?');
     await page.getByRole('heading', { name: 'Keyboard shortcuts' }).waitFor();
     await expectAccessible(page);

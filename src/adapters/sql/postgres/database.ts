@@ -1,12 +1,13 @@
 import { type Compilable, Kysely, PostgresDialect } from 'kysely';
 import type { Migration } from 'kysely/migration';
-import type { Pool, QueryResult } from 'pg';
+import type { Client, Pool, QueryResult } from 'pg';
 import type { SqlDatabase } from '../shared/database.ts';
 import { migrate } from '../shared/migrator.ts';
 import type { Tables } from '../shared/tables.ts';
 import { connectChecked, createPool } from './connections.ts';
 import { insertNewSql, rowsAsJson } from './statements.ts';
 import { runTransaction, type Statement, withRetries } from './transactions.ts';
+import { refuseUnfinishedCopy } from './transfer-target.ts';
 
 export interface PostgresOptions {
   /** `postgres://user:password@host:port/database?sslmode=…` */
@@ -34,7 +35,7 @@ const toWritten = ({ rows, rowCount }: QueryResult) => ({ rows, changes: rowCoun
 const over = <T>(pool: Pool): Kysely<T> => new Kysely<T>({ dialect: new PostgresDialect({ pool }) });
 
 export async function openPostgres({ url, migrations }: PostgresOptions): Promise<SqlDatabase> {
-  await migrateDatabase(url, migrations);
+  await migrateDatabase(url, migrations, refuseUnfinishedCopy);
   const [reads, writes, reports] = [createPool(url, READ), createPool(url, WRITE), createPool(url, REPORT)];
   return {
     read: over<Tables>(reads),
@@ -61,10 +62,15 @@ export async function openPostgres({ url, migrations }: PostgresOptions): Promis
 }
 
 /** Waits for another process that is migrating. The lock ends with its connection, also when this process is killed. */
-async function migrateDatabase(url: string, migrations: PostgresOptions['migrations']): Promise<void> {
+export async function migrateDatabase(
+  url: string,
+  migrations: PostgresOptions['migrations'],
+  check?: (client: Client) => Promise<void>,
+): Promise<void> {
   const lock = await connectChecked(url);
   const pool = createPool(url, MIGRATE);
   try {
+    await check?.(lock);
     await lock.query('select pg_advisory_lock($1)', [MIGRATION_LOCK]);
     await migrate(over(pool), migrations);
   } finally {
