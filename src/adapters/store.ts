@@ -1,3 +1,4 @@
+import type { BatchSliceRepository } from '../ports/batch-slices.ts';
 import type { BatchRepository } from '../ports/batches.ts';
 import type { ConversationRepository } from '../ports/conversations.ts';
 import type { FileRepository } from '../ports/files.ts';
@@ -38,6 +39,7 @@ export interface Store {
   readonly idempotency: IdempotencyRepository;
   readonly files: FileRepository;
   readonly batches: BatchRepository;
+  readonly batchSlices: BatchSliceRepository;
   readonly sessions: SessionRepository;
   readonly jobTurns: JobTurns;
   readonly requests: RequestLog;

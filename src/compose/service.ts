@@ -166,6 +166,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
   const requests = composeRequests({ config, store, logger });
   const runner = createBatchRunner({
     batches: store.batches,
+    batchSlices: store.batchSlices,
     fileRecords: store.files,
     files,
     retention,

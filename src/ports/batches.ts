@@ -1,5 +1,6 @@
 import type { Batch, BatchOutcome, BatchProblem } from '../domain/batch.ts';
 import type { StoredFile } from '../domain/file.ts';
+import type { BatchSlice } from './batch-slices.ts';
 
 export interface BatchQuery {
   /** Undefined: of every account, for operators. */
@@ -40,7 +41,15 @@ export interface BatchClaim {
 
 export type BatchCreation = 'created' | 'input gone' | 'too many active';
 
-/** A batch and the process that works on it. */
+/** What the validation found. */
+export interface ValidatedBatch {
+  total: number;
+  problems: readonly BatchProblem[];
+  slices: readonly BatchSlice[];
+  now: number;
+}
+
+/** A batch and a process that works on it. */
 export interface OwnedBatch {
   id: string;
   ownerId: string;
@@ -49,8 +58,9 @@ export interface OwnedBatch {
 /**
  * Records of batches and of their lines. Newest first in lists.
  *
- * A process claims a batch before it works on it. The calls that take an `OwnedBatch` reject with a LeaseLostError, and change
- * nothing, when another process has claimed it since.
+ * One process claims a batch to validate it, and one to write its result files. In between, any number of processes work on its
+ * slices and none owns the batch (see `BatchSliceRepository`). The calls that take an `OwnedBatch` reject with a LeaseLostError, and
+ * change nothing, when the process does not own the batch any more.
  */
 export interface BatchRepository {
   /** Stores a batch and attaches its input, unless the account has `maxActive` batches that have not ended. 0: no limit. */
@@ -62,27 +72,33 @@ export interface BatchRepository {
   /** Requests the end of a batch. Only one that has not begun to finalize can be cancelled. */
   cancel(id: string, now: number): Promise<void>;
 
-  /** Claims batches that need work and have no valid lease. Accounts for which the owner works least come first, then the oldest. */
+  /**
+   * Claims batches that are to be validated or ended and have no valid lease. Accounts for which the owner works least come first, then
+   * the oldest.
+   */
   claim(claim: BatchClaim): Promise<Batch[]>;
+  /** Claims this batch if it has no valid lease and no process works on its slices. From then on no slice can be claimed or recorded. */
+  claimWhole(batch: OwnedBatch, lease: { now: number; until: number }): Promise<boolean>;
   /** Extends the leases and returns the ids that the owner still has. */
   renew(ownerId: string, ids: readonly string[], leaseUntil: number): Promise<Set<string>>;
-  /** Gives a batch back. It can be claimed again from `claimableAt` on. */
-  release(batch: OwnedBatch, claimableAt: number): Promise<void>;
+  /** Gives a batch back. */
+  release(batch: OwnedBatch): Promise<void>;
   /** Ends the leases of all other owners: for a process that knows it is alone. */
   releaseOthers(ownerId: string): Promise<void>;
 
   /** Removes what an interrupted validation recorded. */
   restart(batch: OwnedBatch): Promise<void>;
-  /** Ends the validation. The batch is in progress from now on, unless it was cancelled meanwhile. */
-  begin(batch: OwnedBatch, validated: { total: number; problems: readonly BatchProblem[]; now: number }): Promise<void>;
-  /** Records lines and counts them, all or none. Rejects when one of them is recorded already. */
+  /** Ends the validation and the ownership. The batch is in progress from now on, unless it was cancelled meanwhile. */
+  begin(batch: OwnedBatch, validated: ValidatedBatch): Promise<void>;
+  /** Ends the ownership of a batch in progress that an earlier version began without slices. */
+  cut(batch: OwnedBatch, slices: readonly BatchSlice[]): Promise<void>;
+  /** Records lines that the validation found bad, and counts them, all or none. Rejects when one of them is recorded already. */
   record(batch: OwnedBatch, lines: readonly RecordedLine[]): Promise<void>;
-  /** Numbers of recorded lines above `after`, in order. */
-  recordedLines(id: string, page: { after: number; limit: number }): Promise<number[]>;
+  /** Numbers of recorded lines above `after`, up to `last`, in order. */
+  recordedLines(id: string, page: { after: number; last: number; limit: number }): Promise<number[]>;
   recorded(id: string, page: { failed: boolean; after: number; limit: number }): Promise<RecordedLine[]>;
-  finalize(batch: OwnedBatch, now: number): Promise<void>;
   /** Deletes the records of those batches that have ended. */
   forget(ids: readonly string[]): Promise<void>;
-  /** Sets the final status and the result files, and removes the lease, the attachment and the lines: all or none. */
+  /** Sets the final status and the result files, and removes the lease, the attachment, the lines and the slices: all or none. */
   end(batch: OwnedBatch, end: BatchEnd): Promise<void>;
 }

@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Batch } from '../../src/domain/batch.ts';
+import type { BatchSlice, BatchSliceRepository } from '../../src/ports/batch-slices.ts';
 import type { BatchClaim, BatchRepository } from '../../src/ports/batches.ts';
 import { LeaseLostError } from '../../src/ports/store-errors.ts';
 import { type FilesUnderTest, storedFile } from './files.ts';
@@ -7,9 +8,10 @@ import { account } from './key-fixtures.ts';
 
 export interface BatchesUnderTest extends FilesUnderTest {
   batches: BatchRepository;
+  batchSlices: BatchSliceRepository;
 }
 
-const newBatch = (id: string, changes: Partial<Batch> = {}): Batch => ({
+export const newBatch = (id: string, changes: Partial<Batch> = {}): Batch => ({
   id: `batch_${id}`,
   accountId: 'acct_1',
   keyId: 'key_1',
@@ -31,14 +33,22 @@ const newBatch = (id: string, changes: Partial<Batch> = {}): Batch => ({
   ...changes,
 });
 
-const recordedLine = (line: number, failed = false) => ({
+export const recordedLine = (line: number, failed = false) => ({
   line,
   failed,
   blobKey: 'batches/x/1',
   offset: line,
   bytes: 5,
 });
-const owned = (id: string, ownerId = 'process-1') => ({ id, ownerId });
+export const owned = (id: string, ownerId = 'process-1') => ({ id, ownerId });
+/** Lines from 1 on, one in each slice. */
+export const newSlices = (count: number): BatchSlice[] =>
+  Array.from({ length: count }, (_, index) => ({
+    firstLine: index + 1,
+    lastLine: index + 1,
+    start: index * 10,
+    bytes: 10,
+  }));
 const PROBLEM = { code: 'c', message: 'm', param: null, line: 3 };
 
 const CLAIM: BatchClaim = {
@@ -50,7 +60,7 @@ const CLAIM: BatchClaim = {
   holding: [],
 };
 
-async function claimIds(batches: BatchRepository, changes: Partial<BatchClaim> = {}): Promise<string[]> {
+export async function claimIds(batches: BatchRepository, changes: Partial<BatchClaim> = {}): Promise<string[]> {
   const leaseUntil = (changes.now ?? 0) + 100;
   return (await batches.claim({ ...CLAIM, leaseUntil, ...changes })).map(({ id }) => id).sort();
 }
@@ -119,47 +129,76 @@ export function batchesContract(name: string, open: () => Promise<BatchesUnderTe
       await batches.create(newBatch('lines'), 0);
       await claimIds(batches);
       const id = 'batch_lines';
-      await batches.begin(owned(id), { total: 4, problems: [PROBLEM], now: 10 });
-      expect(await batches.get(id)).toMatchObject({ status: 'in_progress', inProgressAt: 10, problems: [PROBLEM] });
       await batches.record(owned(id), [recordedLine(3), recordedLine(1, true)]);
       await expect(batches.record(owned(id), [recordedLine(2), recordedLine(3)])).rejects.toThrow();
       await batches.record(owned(id), [recordedLine(2)]);
-      expect((await batches.get(id))?.counts).toEqual({ total: 4, completed: 2, failed: 1 });
-      expect(await batches.recordedLines(id, { after: 0, limit: 2 })).toEqual([1, 2]);
-      expect(await batches.recordedLines(id, { after: 2, limit: 2 })).toEqual([3]);
+      expect((await batches.get(id))?.counts).toEqual({ total: 0, completed: 2, failed: 1 });
+      expect(await batches.recordedLines(id, { after: 0, last: 9, limit: 2 })).toEqual([1, 2]);
+      expect(await batches.recordedLines(id, { after: 2, last: 9, limit: 2 })).toEqual([3]);
+      expect(await batches.recordedLines(id, { after: 1, last: 2, limit: 9 })).toEqual([2]);
       expect(await batches.recorded(id, { failed: false, after: 0, limit: 9 })).toEqual([
         recordedLine(2),
         recordedLine(3),
       ]);
       expect(await batches.recorded(id, { failed: true, after: 0, limit: 9 })).toEqual([recordedLine(1, true)]);
       await batches.restart(owned(id));
-      expect(await batches.recordedLines(id, { after: 0, limit: 9 })).toEqual([]);
+      expect(await batches.recordedLines(id, { after: 0, last: 9, limit: 9 })).toEqual([]);
       expect((await batches.get(id))?.counts).toEqual({ total: 0, completed: 0, failed: 0 });
+    });
+
+    it('is in progress after its validation, and belongs to no process then', async () => {
+      const id = 'batch_begun';
+      await batches.create(newBatch('begun'), 0);
+      await claimIds(batches);
+      await batches.begin(owned(id), { total: 4, problems: [PROBLEM], slices: newSlices(4), now: 10 });
+      expect(await batches.get(id)).toMatchObject({
+        status: 'in_progress',
+        inProgressAt: 10,
+        problems: [PROBLEM],
+        counts: { total: 4, completed: 0, failed: 0 },
+      });
+      expect(await batches.renew('process-1', [id], 1_000)).toEqual(new Set());
+      expect(await claimIds(batches, { now: 1_000_000 })).not.toContain(id);
     });
 
     it('is cancelled only before it finalizes', async () => {
       for (const id of ['early', 'late']) await batches.create(newBatch(id), 0);
-      await claimIds(batches);
+      await claimIds(batches, { now: 2_000_000 });
+      const lease = { now: 0, until: 100, holding: [] };
+      const begun = { total: 2, problems: [], slices: newSlices(1), now: 21 };
+      const end = { lines: [], slices: [1], finished: [1], now: 22 };
+      await batches.begin(owned('batch_early'), begun);
+      await store.batchSlices.claim(owned('batch_early'), lease);
       await batches.cancel('batch_early', 20);
       expect(await batches.get('batch_early')).toMatchObject({ status: 'cancelling', cancellingAt: 20 });
-      // Neither the end of the validation nor of the lines takes it back.
-      await batches.begin(owned('batch_early'), { total: 1, problems: [], now: 21 });
-      await batches.finalize(owned('batch_early'), 22);
+      // The end of its slices does not take it back.
+      await store.batchSlices.record(owned('batch_early'), end);
       expect(await batches.get('batch_early')).toMatchObject({ status: 'cancelling' });
-      await batches.begin(owned('batch_late'), { total: 1, problems: [], now: 21 });
-      await batches.finalize(owned('batch_late'), 22);
+      await batches.begin(owned('batch_late'), begun);
+      await store.batchSlices.claim(owned('batch_late'), lease);
+      await store.batchSlices.record(owned('batch_late'), end);
       await batches.cancel('batch_late', 23);
       expect(await batches.get('batch_late')).toMatchObject({ status: 'finalizing', cancellingAt: null });
       expect(await batches.cancelled(['batch_early', 'batch_late', 'batch_none'])).toEqual(new Set(['batch_early']));
     });
 
-    it('ends once, with its files, and lets go of input and lines', async () => {
+    it('stays cancelled when its validation ends', async () => {
+      await batches.create(newBatch('valid'), 0);
+      await claimIds(batches, { now: 3_000_000 });
+      await batches.cancel('batch_valid', 20);
+      await batches.begin(owned('batch_valid'), { total: 1, problems: [], slices: newSlices(1), now: 21 });
+      expect(await batches.get('batch_valid')).toMatchObject({ status: 'cancelling', cancellingAt: 20 });
+    });
+
+    it('ends once, with its files, and lets go of input, lines and slices', async () => {
       const id = 'batch_end';
       await batches.create(newBatch('end'), 0);
-      await claimIds(batches);
-      await batches.begin(owned(id), { total: 1, problems: [], now: 30 });
-      await batches.record(owned(id), [recordedLine(1)]);
-      await batches.finalize(owned(id), 31);
+      await claimIds(batches, { now: 4_000_000 });
+      await batches.begin(owned(id), { total: 1, problems: [], slices: newSlices(1), now: 30 });
+      const lease = { now: 30, until: 100, holding: [] };
+      await store.batchSlices.claim(owned(id), lease);
+      await store.batchSlices.record(owned(id), { lines: [recordedLine(1)], slices: [1], finished: [1], now: 31 });
+      expect(await batches.claimWhole(owned(id), lease)).toBe(true);
       await batches.end(owned(id), {
         outcome: 'completed',
         output: storedFile('out'),
@@ -177,8 +216,9 @@ export function batchesContract(name: string, open: () => Promise<BatchesUnderTe
       // The input and the two results.
       expect(await store.files.stored('acct_1')).toEqual({ items: 3, bytes: 30 });
       expect(await store.files.attached(id)).toBeUndefined();
-      expect(await batches.recordedLines(id, { after: 0, limit: 9 })).toEqual([]);
-      expect(await claimIds(batches, { now: 1_000_000 })).not.toContain(id);
+      expect(await batches.recordedLines(id, { after: 0, last: 9, limit: 9 })).toEqual([]);
+      expect(await claimIds(batches, { now: 5_000_000 })).not.toContain(id);
+      expect(await batches.claimWhole(owned(id), lease)).toBe(false);
       await expect(batches.end(owned(id), { outcome: 'failed', output: storedFile('late'), now: 33 })).rejects.toThrow(
         LeaseLostError,
       );
@@ -243,14 +283,13 @@ export function batchesContract(name: string, open: () => Promise<BatchesUnderTe
       expect((await batches.get('batch_b'))?.status).toBe('validating');
     });
 
-    it('gives a batch back, at once or later', async () => {
+    it('gives a batch back, only for its owner', async () => {
       await batches.create(newBatch('a'), 0);
       await claimIds(batches);
-      await batches.release(owned('batch_a', 'process-2'), 0);
+      await batches.release(owned('batch_a', 'process-2'));
       expect(await claimIds(batches, { ownerId: 'process-2' })).toEqual([]);
-      await batches.release(owned('batch_a'), 50);
-      expect(await claimIds(batches, { ownerId: 'process-2', now: 49 })).toEqual([]);
-      expect(await claimIds(batches, { ownerId: 'process-2', now: 50 })).toEqual(['batch_a']);
+      await batches.release(owned('batch_a'));
+      expect(await claimIds(batches, { ownerId: 'process-2' })).toEqual(['batch_a']);
     });
 
     it('ends the leases of all other owners', async () => {
@@ -266,19 +305,19 @@ export function batchesContract(name: string, open: () => Promise<BatchesUnderTe
       await claimIds(batches);
       await claimIds(batches, { ownerId: 'process-2', now: 100 });
       const lost = owned('batch_a');
-      await batches.begin(owned('batch_a', 'process-2'), { total: 2, problems: [], now: 1 });
+      const slices = newSlices(2);
       const before = await batches.get('batch_a');
       const changes = [
         batches.restart(lost),
-        batches.begin(lost, { total: 9, problems: [PROBLEM], now: 2 }),
+        batches.begin(lost, { total: 9, problems: [PROBLEM], slices, now: 2 }),
+        batches.cut(lost, slices),
         batches.record(lost, [recordedLine(1)]),
-        batches.finalize(lost, 3),
         batches.end(lost, { outcome: 'completed', output: storedFile('out'), now: 4 }),
       ];
       const outcomes = await Promise.allSettled(changes);
       for (const outcome of outcomes) expect(outcome).toMatchObject({ reason: expect.any(LeaseLostError) });
       expect(await batches.get('batch_a')).toEqual(before);
-      expect(await batches.recordedLines('batch_a', { after: 0, limit: 9 })).toEqual([]);
+      expect(await batches.recordedLines('batch_a', { after: 0, last: 9, limit: 9 })).toEqual([]);
       expect(await store.files.get('acct_1', 'file_out')).toBeUndefined();
     });
   });

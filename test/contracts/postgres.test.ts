@@ -9,6 +9,7 @@ import { MIGRATIONS } from '../../src/adapters/sql/postgres/migrations/index.ts'
 import { openStore } from '../../src/adapters/store.ts';
 import { DuplicateError, StoreUnavailableError } from '../../src/ports/store-errors.ts';
 import { PASSWORD, type PostgresServer, postgresMissing, startPostgres } from '../fixtures/postgres-server.ts';
+import { batchSlicesContract } from './batch-slices.ts';
 import { batchesContract } from './batches.ts';
 import { filesContract } from './files.ts';
 import { idempotencyContract } from './idempotency.ts';
@@ -46,6 +47,7 @@ describe.skipIf(postgresMissing !== undefined)('postgres', () => {
   requestLogContract('postgres', open);
   filesContract('postgres', open);
   batchesContract('postgres', open);
+  batchSlicesContract('postgres', open);
   responsesContract('postgres', open);
 
   it('lets several processes open a new database at once', async () => {

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll } from 'vitest';
 import { openStore } from '../../src/adapters/store.ts';
+import { batchSlicesContract } from './batch-slices.ts';
 import { batchesContract } from './batches.ts';
 import { filesContract } from './files.ts';
 import { responsesContract } from './responses.ts';
@@ -16,7 +17,9 @@ afterAll(() => rm(directory, { recursive: true, force: true }));
 filesContract('sqlite', () => openStore({ kind: 'sqlite', path: join(directory, 'files.db') }));
 responsesContract('sqlite', () => openStore({ kind: 'sqlite', path: join(directory, 'responses.db') }));
 let stores = 0;
-batchesContract('sqlite', () => {
+const openNew = () => {
   stores += 1;
   return openStore({ kind: 'sqlite', path: join(directory, `batches-${stores}.db`) });
-});
+};
+batchesContract('sqlite', openNew);
+batchSlicesContract('sqlite', openNew);

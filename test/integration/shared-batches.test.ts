@@ -1,13 +1,14 @@
 import { Client } from 'pg';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { API_KEY, type RunningServer, startServer } from '../acceptance/start-server.ts';
 import { type FakeUpstream, startFakeUpstream } from '../fixtures/fake-upstream.ts';
 import { type PostgresServer, postgresMissing, startPostgres } from '../fixtures/postgres-server.ts';
 import { type S3Server, s3Missing, startS3 } from '../fixtures/s3-server.ts';
 
 const MODEL = 'intfloat/e5-mistral-7b-instruct';
-const LINES = 400;
-const LINES_BEFORE_THE_KILL = 100;
+const LINES = 300;
+const SERVERS = 3;
+const LINES_BEFORE_THE_KILL = 24;
 const TAKE_OVER_MS = 30_000;
 
 const missing = postgresMissing ?? s3Missing;
@@ -20,22 +21,53 @@ interface BatchBody {
   request_counts: { total: number; completed: number; failed: number };
 }
 
-describe.skipIf(missing !== undefined)('a batch of a server that is killed', () => {
+const headers = { authorization: `Bearer ${API_KEY}` };
+const customIds = Array.from({ length: LINES }, (_, index) => `line-${index}`);
+const inputOf = ({ body }: { body: unknown }) => [(body as { input: string | string[] }).input].flat()[0];
+
+describe.skipIf(missing !== undefined)('a batch on several servers', () => {
   let postgres: PostgresServer;
   let s3: S3Server;
-  let upstream: FakeUpstream;
+  let store: string;
+  /** One upstream for each server, so that it is known which one ran a line. */
+  let upstreams: FakeUpstream[];
+  let servers: RunningServer[];
   beforeAll(async () => {
-    const slow = { firstByteDelayMs: 200 };
-    [postgres, s3, upstream] = await Promise.all([startPostgres(), startS3(), startFakeUpstream('openai', slow)]);
+    [postgres, s3] = await Promise.all([startPostgres(), startS3()]);
+    store = await postgres.createDatabase();
+    upstreams = await Promise.all(Array.from({ length: SERVERS }, () => startFakeUpstream('openai')));
+    const env = {
+      ...s3.env,
+      BAOBAB_STORE: store,
+      BAOBAB_BLOBS: `s3://${s3.bucket}/batches-${Date.now()}`,
+      BAOBAB_BLOBS_ENDPOINT: s3.endpoint,
+      BAOBAB_LOG_FORMAT: 'json',
+      BAOBAB_BATCHES_CONCURRENCY: '4',
+    };
+    servers = await Promise.all(
+      upstreams.map(({ url }) =>
+        startServer({ env: { ...env, BAOBAB_UPSTREAMS: JSON.stringify([{ model: MODEL, url }]) } }),
+      ),
+    );
   });
-  afterAll(() => Promise.all([postgres.stop(), s3.stop(), upstream.close()]));
+  afterEach(() => {
+    for (const upstream of upstreams) {
+      upstream.requests.length = 0;
+      upstream.behaviour.hold = undefined;
+    }
+  });
+  afterAll(async () => {
+    await Promise.all(servers.map((server) => server[Symbol.asyncDispose]()));
+    await Promise.all([postgres.stop(), s3.stop(), ...upstreams.map((upstream) => upstream.close())]);
+  });
 
-  const headers = { authorization: `Bearer ${API_KEY}` };
+  const server = (index: number) => servers[index] as RunningServer;
+  const upstream = (index: number) => upstreams[index] as FakeUpstream;
 
-  async function upload(server: RunningServer): Promise<string> {
-    const lines = Array.from({ length: LINES }, (_, index) =>
+  async function order(): Promise<string> {
+    const lines = customIds.map((custom_id, index) =>
       JSON.stringify({
-        custom_id: `line-${index}`,
+        custom_id,
         method: 'POST',
         url: '/v1/embeddings',
         body: { model: MODEL, input: `text ${index}` },
@@ -44,58 +76,109 @@ describe.skipIf(missing !== undefined)('a batch of a server that is killed', () 
     const body = new FormData();
     body.set('purpose', 'batch');
     body.set('file', new Blob([lines.join('\n')]), 'input.jsonl');
-    const answer = await fetch(`${server.address}/v1/files`, { method: 'POST', headers, body });
-    return ((await answer.json()) as { id: string }).id;
-  }
-
-  it('is finished by another one, with every line once in the output and in the ledger', async () => {
-    const store = await postgres.createDatabase();
-    const env = {
-      ...s3.env,
-      BAOBAB_STORE: store,
-      BAOBAB_BLOBS: `s3://${s3.bucket}/batches-${Date.now()}`,
-      BAOBAB_BLOBS_ENDPOINT: s3.endpoint,
-      BAOBAB_LOG_FORMAT: 'json',
-      BAOBAB_BATCHES_CONCURRENCY: '8',
-      BAOBAB_UPSTREAMS: JSON.stringify([{ model: MODEL, url: upstream.url }]),
-    };
-    const victim = await startServer({ env });
-    const created = await fetch(`${victim.address}/v1/batches`, {
+    const { address } = server(0);
+    const file = await fetch(`${address}/v1/files`, { method: 'POST', headers, body });
+    const { id } = (await file.json()) as { id: string };
+    const created = await fetch(`${address}/v1/batches`, {
       method: 'POST',
       headers: { ...headers, 'content-type': 'application/json' },
-      body: JSON.stringify({
-        input_file_id: await upload(victim),
-        endpoint: '/v1/embeddings',
-        completion_window: '24h',
-      }),
+      body: JSON.stringify({ input_file_id: id, endpoint: '/v1/embeddings', completion_window: '24h' }),
     });
     expect(created.status).toBe(200);
-    const { id } = (await created.json()) as BatchBody;
-    await upstream.until(() => upstream.requests.length >= LINES_BEFORE_THE_KILL);
-    await using survivor = await startServer({ env });
-    const seen = () => upstream.requests.length;
-    await victim.kill();
-    const killedAt = performance.now();
-    const before = seen();
-    expect(before).toBeLessThan(LINES);
-    await upstream.until(() => seen() > before);
-    expect(performance.now() - killedAt).toBeLessThan(TAKE_OVER_MS);
+    return ((await created.json()) as BatchBody).id;
+  }
 
-    const batch = async () =>
-      (await (await fetch(`${survivor.address}/v1/batches/${id}`, { headers })).json()) as BatchBody;
-    await expect.poll(async () => (await batch()).status, { interval: 200 }).toBe('completed');
-    const { output_file_id: output, request_counts: counts } = await batch();
-    expect(counts).toMatchObject({ total: LINES, completed: LINES, failed: 0 });
-    const text = await (await fetch(`${survivor.address}/v1/files/${output}/content`, { headers })).text();
-    const ids = text
+  /** As the last server sees it: it is never killed. */
+  const get = (path: string) => fetch(`${server(SERVERS - 1).address}${path}`, { headers });
+  const batch = async (id: string) => (await (await get(`/v1/batches/${id}`)).json()) as BatchBody;
+  const reached = (id: string, status: string) =>
+    expect.poll(async () => (await batch(id)).status, { interval: 200 }).toBe(status);
+
+  async function outputIds(id: string): Promise<string[]> {
+    const { output_file_id: output } = await batch(id);
+    const text = await (await get(`/v1/files/${output}/content`)).text();
+    return text
       .trim()
       .split('\n')
       .map((line) => (JSON.parse(line) as { custom_id: string }).custom_id);
-    expect(ids.toSorted()).toEqual(Array.from({ length: LINES }, (_, index) => `line-${index}`).toSorted());
+  }
 
+  /** Lines that are billed, in order. The ledger has one row for each billing id. */
+  async function billedIds(id: string): Promise<string[]> {
     const client = new Client(store);
     await client.connect();
-    const { rows } = await client.query('select count(*)::int as rows from ledger').finally(() => client.end());
-    expect(rows).toEqual([{ rows: LINES }]);
+    const { rows } = await client
+      .query('select billing_id from ledger where billing_id like $1', [`${id}:%`])
+      .finally(() => client.end());
+    return rows
+      .map((row) => Number(row.billing_id.split(':')[1]))
+      .toSorted((one, other) => one - other)
+      .map((line) => `line-${line - 1}`);
+  }
+
+  /** Lets no upstream answer before every server runs lines. */
+  function holdUntilAllWork(): { opened: Promise<void> } {
+    const { promise: opened, resolve } = Promise.withResolvers<void>();
+    for (const each of upstreams) {
+      each.behaviour.hold = () => {
+        if (upstreams.every(({ requests }) => requests.length > 0)) resolve();
+        return opened;
+      };
+    }
+    return { opened };
+  }
+
+  it('is worked on by all of them, every line once', async () => {
+    const { opened } = holdUntilAllWork();
+    const id = await order();
+    await opened;
+    await reached(id, 'completed');
+    expect((await batch(id)).request_counts).toMatchObject({ total: LINES, completed: LINES, failed: 0 });
+    expect(await outputIds(id)).toEqual(customIds);
+    expect(await billedIds(id)).toEqual(customIds);
+    const inputs = upstreams.flatMap(({ requests }) => requests.map(inputOf));
+    expect(inputs).toHaveLength(LINES);
+    expect(new Set(inputs).size).toBe(LINES);
+  });
+
+  it('is cancelled on all of them', async () => {
+    const { opened } = holdUntilAllWork();
+    const id = await order();
+    const cancelled = opened.then(() =>
+      fetch(`${server(1).address}/v1/batches/${id}/cancel`, { method: 'POST', headers }),
+    );
+    for (const each of upstreams) {
+      const { hold } = each.behaviour;
+      each.behaviour.hold = () => Promise.all([hold?.(), cancelled]).then(() => {});
+    }
+    expect((await cancelled).status).toBe(200);
+    await reached(id, 'cancelled');
+    const { completed, failed } = (await batch(id)).request_counts;
+    expect(failed).toBe(0);
+    const output = await outputIds(id);
+    expect(output).toHaveLength(completed);
+    expect(await billedIds(id)).toEqual(output);
+  });
+
+  it('is finished by the others when one is killed, every line once', async () => {
+    const { promise: killed, resolve: kill } = Promise.withResolvers<void>();
+    const victim = upstream(0);
+    victim.behaviour.hold = async () => {
+      if (victim.requests.length > LINES_BEFORE_THE_KILL) await killed;
+    };
+    const id = await order();
+    await victim.until(() => victim.requests.length > LINES_BEFORE_THE_KILL);
+    await server(0).kill();
+    const killedAt = performance.now();
+    await victim.until(() => victim.requests.some(({ aborted }) => aborted));
+    const lost = victim.requests.filter(({ aborted }) => aborted).map(inputOf);
+    kill();
+    const taken = () => new Set(upstreams.slice(1).flatMap(({ requests }) => requests.map(inputOf)));
+    await expect.poll(() => lost.some((input) => taken().has(input)), { interval: 50 }).toBe(true);
+    expect(performance.now() - killedAt).toBeLessThan(TAKE_OVER_MS);
+    await reached(id, 'completed');
+    expect((await batch(id)).request_counts).toMatchObject({ total: LINES, completed: LINES, failed: 0 });
+    expect(await outputIds(id)).toEqual(customIds);
+    expect(await billedIds(id)).toEqual(customIds);
   });
 });

@@ -1,63 +1,46 @@
 import type { Batch } from '../../domain/batch.ts';
-import { succeeded } from '../../domain/batch-line.ts';
 import type { StoredFile } from '../../domain/file.ts';
-import type { OwnedBatch } from '../../ports/batches.ts';
 import type { FileRepository } from '../../ports/files.ts';
-import type { Logger } from '../../ports/logger.ts';
-import { createId } from '../../runtime/ids.ts';
 import type { FilesService } from '../files/files.ts';
 import { type BatchEndDependencies, createBatchEnd } from './batch-end.ts';
-import type { LineFormat } from './line-format.ts';
-import type { LineRun, LineSignals } from './line-run.ts';
-import type { LineSlots } from './line-slots.ts';
-import { createPendingLines, type PendingLine } from './pending-lines.ts';
-import { createResultWriter, type ResultWriter } from './result-writer.ts';
+import type { BatchShare } from './batch-share.ts';
+import { createInputCutter } from './input-cutter.ts';
+import { readLines } from './line-reader.ts';
+import type { LineSignals } from './line-run.ts';
+import { createResultWriter } from './result-writer.ts';
+import { createSliceRun, type SliceRunDependencies } from './slice-run.ts';
 import { validateInput } from './validation.ts';
 
-export interface BatchJobDependencies extends BatchEndDependencies {
+export interface BatchJobDependencies extends BatchEndDependencies, Omit<SliceRunDependencies, 'batches' | 'files'> {
   fileRecords: FileRepository;
   files: Pick<FilesService, 'open' | 'store'>;
-  slots: LineSlots;
-  lineRun: LineRun;
-  format: LineFormat;
-  /** Lines of one batch that run or wait for a slot. */
-  maxOutstanding: number;
-  logger: Pick<Logger, 'error'>;
 }
 
 export interface JobSignals extends LineSignals {
-  /** Leave everything as it is: the server stops, or another process has taken the batch over. */
+  /** Leave everything as it is: the server stops, or another process has taken over. */
   pause: AbortSignal;
   /** Start no more lines, but finish a validation, which would begin again. */
   yield: AbortSignal;
 }
 
-const EXPIRED = {
-  problem: {
-    code: 'batch_expired',
-    message: 'This request could not be executed before the completion window expired.',
-  },
-};
 const INPUT_GONE = {
   code: 'input_file_gone',
   message: 'The input file is gone.',
   param: 'inputFileId',
   line: null,
 };
-const MAX_OUTSTANDING_BYTES = 16_777_216;
 
 /** What the steps of one job share. */
 interface Job {
-  owned: OwnedBatch;
+  share: BatchShare;
   input: StoredFile;
-  results: ResultWriter;
   signals: JobSignals;
 }
 
-/** Works on a claimed batch from the status it has in the store to its end, or until it is paused. */
+/** Does what this process can do for a batch now: validates it, works on its slices, writes its result files. */
 export function createBatchJob(dependencies: BatchJobDependencies) {
-  const { batches, fileRecords, files, blobs, slots, lineRun, format, maxOutstanding, clock, logger } = dependencies;
-  const pendingLines = createPendingLines({ batches, files, format });
+  const { batches, batchSlices, fileRecords, files, blobs, format, identity, clock } = dependencies;
+  const slices = createSliceRun(dependencies);
   const end = createBatchEnd(dependencies);
 
   const isExpired = (batch: Batch) => clock.now() >= batch.expiresAt;
@@ -68,13 +51,28 @@ export function createBatchJob(dependencies: BatchJobDependencies) {
     return batch;
   }
 
+  async function claimWhole(share: BatchShare): Promise<boolean> {
+    const now = clock.now();
+    share.whole ||= await batches.claimWhole(share.owned, { now, until: now + identity.leaseMs });
+    return share.whole;
+  }
+
   /** False: the batch has ended, because no line can run. */
-  async function validate(batch: Batch, { owned, input, results, signals }: Job): Promise<boolean> {
+  async function validate(batch: Batch, { share, input, signals }: Job): Promise<boolean> {
+    const { owned } = share;
     await batches.restart(owned);
+    const results = createResultWriter({
+      batchId: owned.id,
+      blobs,
+      clock,
+      record: ({ lines }) => batches.record(owned, lines),
+    });
     const content = () => files.open(input);
     const validated = await validateInput({ batch, input, content, results, format, signal: signals.stop });
     await results.flush();
     if (validated === undefined || signals.pause.aborted) return true;
+    // A renewal that arrives later finds nothing to renew.
+    share.whole = !validated.usable;
     if (validated.usable) {
       await batches.begin(owned, { ...validated, now: clock.now() });
       return true;
@@ -84,59 +82,12 @@ export function createBatchJob(dependencies: BatchJobDependencies) {
     return false;
   }
 
-  async function runLines(batch: Batch, { input, results, signals }: Job): Promise<void> {
-    const outstanding = new Set<Promise<void>>();
-    let outstandingBytes = 0;
-    const failure = new AbortController();
-    const stop = AbortSignal.any([signals.stop, signals.yield, failure.signal]);
-
-    async function runLine(line: PendingLine): Promise<void> {
-      const slot = await slots.take({ accountId: batch.accountId, batchId: batch.id }, stop);
-      const result = slot && (await lineRun.run(batch, line, slot, { stop, abort: signals.abort }));
-      if (result === undefined) return;
-      const id = createId('batch_req', clock.now());
-      const bytes = format.write({ id, customId: line.request.customId, result });
-      await results.add(line.number, !succeeded(result), bytes);
-    }
-
-    const isFull = () =>
-      outstanding.size >= maxOutstanding || (outstandingBytes > MAX_OUTSTANDING_BYTES && outstanding.size > 1);
-    try {
-      for await (const line of pendingLines(batch, input)) {
-        if (stop.aborted) break;
-        const work = runLine(line)
-          .catch((error) => failure.abort(error))
-          .finally(() => {
-            outstanding.delete(work);
-            outstandingBytes -= line.bytes;
-          });
-        outstanding.add(work);
-        outstandingBytes += line.bytes;
-        while (isFull()) await Promise.race(outstanding);
-      }
-    } catch (error) {
-      failure.abort(error);
-    }
-    // Wait in any case: a line that still runs when the batch is continued would run twice at once.
-    await Promise.all(outstanding);
-    await results.flush();
-    if (failure.signal.aborted) throw failure.signal.reason;
-  }
-
-  /** Records every line without a result as expired. If the input cannot be read, the batch ends without the rest. */
-  async function expireLines(batch: Batch, { input, results }: Job): Promise<void> {
-    const lines = pendingLines(batch, input);
-    const next = () =>
-      lines.next().catch((error) => {
-        logger.error({ err: error, batch: batch.id }, 'failed to read the input of an expired batch, ending it anyway');
-        return { done: true, value: undefined } as const;
-      });
-    for (let line = await next(); !line.done; line = await next()) {
-      const { number, request } = line.value;
-      const id = createId('batch_req', clock.now());
-      await results.add(number, true, format.write({ id, customId: request.customId, result: EXPIRED }));
-    }
-    await results.flush();
+  /** An earlier version began this batch. */
+  async function cut({ share, input }: Job): Promise<void> {
+    const cutter = createInputCutter();
+    for await (const line of readLines(await files.open(input))) cutter.add(line);
+    share.whole = false;
+    await batches.cut(share.owned, cutter.slices());
   }
 
   async function finish(batch: Batch, ownerId: string): Promise<void> {
@@ -151,27 +102,40 @@ export function createBatchJob(dependencies: BatchJobDependencies) {
     }
   }
 
-  return async function work(owned: OwnedBatch, signals: JobSignals): Promise<void> {
-    const { id, ownerId } = owned;
+  /** True when all slices are finished, or the batch was cancelled and no process works on it any more. */
+  async function runSlices(batch: Batch, { share, input, signals }: Job): Promise<boolean> {
+    const isOver = () => signals.pause.aborted || signals.yield.aborted;
+    const job = { batch, input, share };
+    const stop = AbortSignal.any([signals.stop, signals.yield]);
+    if (!isExpired(batch)) await slices.run(job, { stop, abort: signals.abort });
+    if (isOver()) return false;
+    await giveBack(share);
+    if (isExpired(batch)) await slices.expire(job, signals.pause);
+    if (isOver()) return false;
+    const { status } = await current(batch.id);
+    return (status === 'finalizing' || status === 'cancelling') && claimWhole(share);
+  }
+
+  async function giveBack({ owned, running }: BatchShare): Promise<void> {
+    running.clear();
+    await batchSlices.release(owned);
+  }
+
+  return async function work(share: BatchShare, signals: JobSignals): Promise<void> {
+    const { id, ownerId } = share.owned;
     let batch = await current(id);
     const input = await fileRecords.attached(id);
     if (input === undefined || (await blobs.stat(input.blobKey)) === undefined) {
+      if (!(await claimWhole(share))) throw new Error(`the input of the batch ${id} is gone`);
+      batch = await current(id);
       return end.withResults({ batch, ownerId, outcome: 'failed', problems: [INPUT_GONE] });
     }
-    const job: Job = { owned, input, signals, results: createResultWriter({ owned, blobs, batches, clock }) };
+    const job: Job = { share, input, signals };
 
-    if (batch.status === 'validating' && !isExpired(batch)) {
+    if (share.whole && batch.status === 'validating' && !isExpired(batch)) {
       if (!(await validate(batch, job)) || signals.pause.aborted) return;
-      batch = await current(id);
-    }
-    if (batch.status === 'in_progress') {
-      if (!isExpired(batch)) await runLines(batch, job);
-      if (signals.pause.aborted || signals.yield.aborted) return;
-      batch = await current(id);
-      if (batch.status === 'in_progress' && isExpired(batch)) await expireLines(batch, job);
-      await batches.finalize(owned, clock.now());
-      batch = await current(id);
-    }
-    if (!signals.pause.aborted) await finish(batch, ownerId);
+    } else if (share.whole && batch.status === 'in_progress') await cut(job);
+    if (!share.whole && !(await runSlices(batch, job))) return;
+    if (!signals.pause.aborted) await finish(await current(id), ownerId);
   };
 }

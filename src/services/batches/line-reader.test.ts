@@ -12,9 +12,9 @@ async function lines(...chunks: (string | Uint8Array)[]) {
 
 it('yields lines with their numbers, without blank ones', async () => {
   expect(await lines('a\n\nb\r\n  \nc')).toEqual([
-    { number: 1, text: 'a' },
-    { number: 3, text: 'b\r' },
-    { number: 5, text: 'c' },
+    { number: 1, end: 2, text: 'a' },
+    { number: 3, end: 6, text: 'b\r' },
+    { number: 5, end: 10, text: 'c' },
   ]);
   expect(await lines()).toEqual([]);
   expect(await lines('\n\n')).toEqual([]);
@@ -24,13 +24,13 @@ it('yields the same lines wherever chunks end, also within characters', async ()
   const bytes = Buffer.from('{"a":"日本"}\n{"b":"🙂"}\n');
   const pieces = Array.from(bytes, (byte) => Uint8Array.of(byte));
   expect(await lines(...pieces)).toEqual([
-    { number: 1, text: '{"a":"日本"}' },
-    { number: 2, text: '{"b":"🙂"}' },
+    { number: 1, end: 15, text: '{"a":"日本"}' },
+    { number: 2, end: 28, text: '{"b":"🙂"}' },
   ]);
 });
 
 it('removes a byte order mark', async () => {
-  expect(await lines(Buffer.from([0xef, 0xbb, 0xbf]), '{}\n')).toEqual([{ number: 1, text: '{}' }]);
+  expect(await lines(Buffer.from([0xef, 0xbb, 0xbf]), '{}\n')).toEqual([{ number: 1, end: 6, text: '{}' }]);
 });
 
 it('reports a line that is not UTF-8 or too long, and continues', async () => {

@@ -7,6 +7,7 @@ export interface LineSlots {
   /** Waits for a free slot. Undefined when the signal fires first. */
   take(line: { accountId: string; batchId: string }, signal: AbortSignal): Promise<LineSlot | undefined>;
   setLimit(slots: number): void;
+  limit(): number;
   inUse(): number;
 }
 
@@ -98,6 +99,7 @@ export function createLineSlots(): LineSlots {
       limit = slots;
       pump();
     },
+    limit: () => limit,
     inUse: () => inUse,
   };
 }

@@ -1,6 +1,7 @@
 import type { Batch } from '../../domain/batch.ts';
 import type { BatchRequest } from '../../domain/batch-line.ts';
 import type { StoredFile } from '../../domain/file.ts';
+import type { BatchSlice } from '../../ports/batch-slices.ts';
 import type { BatchRepository } from '../../ports/batches.ts';
 import type { FilesService } from '../files/files.ts';
 import type { LineFormat } from './line-format.ts';
@@ -21,12 +22,12 @@ export interface PendingLinesDependencies {
 
 const PAGE = 5_000;
 
-/** Reads the valid lines of a batch that have no result yet, in order. */
+/** Reads the valid lines of a slice that have no result yet, in order. The slice must be claimed, so that no other process adds results. */
 export function createPendingLines({ batches, files, format }: PendingLinesDependencies) {
-  async function recordedLines(id: string): Promise<Set<number>> {
+  async function recordedLines(id: string, { firstLine, lastLine: last }: BatchSlice): Promise<Set<number>> {
     const found = new Set<number>();
-    for (let after = 0, more = true; more; ) {
-      const page = await batches.recordedLines(id, { after, limit: PAGE });
+    for (let after = firstLine - 1, more = true; more; ) {
+      const page = await batches.recordedLines(id, { after, last, limit: PAGE });
       for (const line of page) found.add(line);
       after = page.at(-1) ?? after;
       more = page.length === PAGE;
@@ -34,9 +35,10 @@ export function createPendingLines({ batches, files, format }: PendingLinesDepen
     return found;
   }
 
-  return async function* pendingLines(batch: Batch, input: StoredFile): AsyncGenerator<PendingLine> {
-    const recorded = await recordedLines(batch.id);
-    for await (const line of readLines(await files.open(input))) {
+  return async function* pendingLines(batch: Batch, input: StoredFile, slice: BatchSlice): AsyncGenerator<PendingLine> {
+    const recorded = await recordedLines(batch.id, slice);
+    const range = { start: slice.start, end: slice.start + slice.bytes - 1 };
+    for await (const line of readLines(await files.open(input, range), slice.firstLine)) {
       if (recorded.has(line.number)) continue;
       const { request } = await format.parse(line, batch.endpoint);
       if (request !== undefined) yield { number: line.number, request, bytes: line.bytes?.length ?? 0 };

@@ -3,8 +3,8 @@ import type { BatchRepository } from '../../ports/batches.ts';
 import type { BlobStore } from '../../ports/blobs.ts';
 
 const PAGE = 500;
-/** Lines end roughly in order, so a few groups in memory are enough. */
-const MAX_CACHED_GROUPS = 4;
+/** Lines end roughly in order, so the groups that each server stored around the same time are enough. */
+const MAX_CACHED_BYTES = 33_554_432;
 const CHUNK_BYTES = 262_144;
 
 export interface ResultContentOptions {
@@ -17,18 +17,26 @@ export interface ResultContentOptions {
 /** The content of the output or error file: recorded lines in the order of the input. */
 export async function* resultContent(options: ResultContentOptions): AsyncGenerator<Uint8Array> {
   const { batchId, failed, batches, blobs } = options;
+  /** The one that was used last is at the end. */
   const groups = new Map<string, Buffer>();
+  let cachedBytes = 0;
 
-  async function groupOf(blobKey: string): Promise<Buffer> {
-    const known = groups.get(blobKey);
-    if (known !== undefined) return known;
+  async function load(blobKey: string): Promise<Buffer> {
     const stream = await blobs.get(blobKey);
     if (stream === undefined) throw new Error(`the answers of batch ${batchId} in ${blobKey} are gone`);
     const group = await buffer(stream);
-    for (const oldest of groups.keys()) {
-      if (groups.size < MAX_CACHED_GROUPS) break;
+    cachedBytes += group.length;
+    for (const [oldest, { length }] of groups) {
+      if (cachedBytes <= MAX_CACHED_BYTES) break;
       groups.delete(oldest);
+      cachedBytes -= length;
     }
+    return group;
+  }
+
+  async function groupOf(blobKey: string): Promise<Buffer> {
+    const group = groups.get(blobKey) ?? (await load(blobKey));
+    groups.delete(blobKey);
     groups.set(blobKey, group);
     return group;
   }

@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream';
-import type { BatchRepository, OwnedBatch, RecordedLine } from '../../ports/batches.ts';
+import type { RecordedLine } from '../../ports/batches.ts';
 import type { BlobStore } from '../../ports/blobs.ts';
 import type { Clock } from '../../ports/clock.ts';
 import { createId } from '../../runtime/ids.ts';
@@ -12,17 +12,33 @@ const GROUP_LINES = 256;
 /** The counts that clients see may be this late. */
 const GROUP_MS = 250;
 
+export interface ResultLine {
+  line: number;
+  failed: boolean;
+  /** First line of the slice that it is part of. A line that is found bad during validation is part of none. */
+  slice?: number | undefined;
+}
+
+/** What is recorded together. */
+export interface ResultGroup {
+  lines: readonly RecordedLine[];
+  slices: readonly number[];
+  finished: readonly number[];
+}
+
 export interface ResultWriter {
   /** Resolves at once while the group has room, otherwise when it is stored. Rejects when the store fails. */
-  add(line: number, failed: boolean, bytes: Buffer): Promise<void>;
+  add(line: ResultLine, bytes: Buffer): Promise<void>;
+  /** All lines of this slice were added. It is recorded as finished after them. */
+  finish(slice: number): void;
   /** Resolves when everything added before is durable and counted. */
   flush(): Promise<void>;
 }
 
 export interface ResultWriterDependencies {
-  owned: OwnedBatch;
+  batchId: string;
   blobs: BlobStore;
-  batches: BatchRepository;
+  record(group: ResultGroup): Promise<void>;
   clock: Clock;
 }
 
@@ -30,24 +46,27 @@ export interface ResultWriterDependencies {
  * Stores results in groups: one blob, then one record of where each line is in it. A line counts only when both are durable. A crash
  * between the two leaves a blob that no record names, and lines that run again.
  */
-export function createResultWriter({ owned, blobs, batches, clock }: ResultWriterDependencies): ResultWriter {
+export function createResultWriter({ batchId, blobs, record, clock }: ResultWriterDependencies): ResultWriter {
   let lines: Omit<RecordedLine, 'blobKey'>[] = [];
   let parts: Buffer[] = [];
   let bytes = 0;
+  let slices = new Set<number>();
+  let finished: number[] = [];
   let timer: NodeJS.Timeout | undefined;
   /** Groups are stored one after the other. When one fails, all later ones fail too. */
   let storing: Promise<void> = Promise.resolve();
 
   async function storeGroup(): Promise<void> {
-    if (lines.length === 0) return;
-    const group = { lines, parts };
-    [lines, parts, bytes] = [[], [], 0];
-    const blobKey = `${BATCH_BLOBS}${owned.id}/${createId('part', clock.now())}`;
-    await blobs.put(blobKey, Readable.from(group.parts));
-    await batches.record(
-      owned,
-      group.lines.map((line) => ({ ...line, blobKey })),
-    );
+    if (lines.length === 0 && finished.length === 0) return;
+    const group = { lines, parts, slices: [...slices], finished };
+    [lines, parts, bytes, slices, finished] = [[], [], 0, new Set(), []];
+    const blobKey = `${BATCH_BLOBS}${batchId}/${createId('part', clock.now())}`;
+    if (group.lines.length > 0) await blobs.put(blobKey, Readable.from(group.parts));
+    await record({
+      lines: group.lines.map((line) => ({ ...line, blobKey })),
+      slices: group.slices,
+      finished: group.finished,
+    });
   }
 
   function store(): Promise<void> {
@@ -60,12 +79,17 @@ export function createResultWriter({ owned, blobs, batches, clock }: ResultWrite
   }
 
   return {
-    async add(line, failed, part) {
+    async add({ line, failed, slice }, part) {
       lines.push({ line, failed, offset: bytes, bytes: part.length });
       parts.push(part);
       bytes += part.length;
+      if (slice !== undefined) slices.add(slice);
       if (bytes >= GROUP_BYTES || lines.length >= GROUP_LINES) await store();
       else timer ??= setTimeout(store, GROUP_MS);
+    },
+    finish(slice) {
+      finished.push(slice);
+      timer ??= setTimeout(store, GROUP_MS);
     },
     flush: store,
   };

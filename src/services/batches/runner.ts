@@ -1,4 +1,5 @@
 import type { Batch } from '../../domain/batch.ts';
+import type { JoinQuery } from '../../ports/batch-slices.ts';
 import type { DiskSpace } from '../../ports/disk-space.ts';
 import type { Logger } from '../../ports/logger.ts';
 import type { ProcessIdentity } from '../../ports/process-identity.ts';
@@ -6,6 +7,7 @@ import type { RequestSink } from '../../ports/request-log.ts';
 import { LeaseLostError } from '../../ports/store-errors.ts';
 import { createRepeatedFailure } from '../../runtime/repeated-failure.ts';
 import { type BatchJobDependencies, createBatchJob } from './batch-job.ts';
+import { type BatchShare, createBatchShare } from './batch-share.ts';
 import { createConcurrencyControl } from './concurrency-control.ts';
 import { createKeyAuthority, type KeyAuthorityDependencies } from './key-authority.ts';
 import { createLineRun, type LineExecutor } from './line-run.ts';
@@ -17,16 +19,16 @@ export interface BatchRunner {
   start(): void;
   /** To be called when there is a new batch or one was cancelled. */
   wake(): void;
-  /** Extends the leases of the batches at work. Stops work on those that another process has taken over. */
+  /** Extends the leases of batches and slices at work. Stops work on those that another process has taken over. */
   renewLeases(leaseUntil: number): Promise<void>;
-  /** Lets batches be claimed whose owners have ended. */
+  /** Lets batches and slices be claimed whose owners have ended. */
   releaseOthers(): Promise<void>;
   /** Starts no new lines, gives running ones this long to end, and gives the batches back. */
   stop(graceMs: number): Promise<void>;
 }
 
 export interface BatchRunnerDependencies
-  extends Omit<BatchJobDependencies, 'slots' | 'lineRun' | 'maxOutstanding'>,
+  extends Omit<BatchJobDependencies, 'slots' | 'lineRun'>,
     KeyAuthorityDependencies {
   executor: LineExecutor;
   /** Gets the lines that have ended. */
@@ -47,14 +49,15 @@ const MAX_ACTIVE = 8;
 const MAX_ACTIVE_PER_ACCOUNT = 2;
 /** A batch that has run this long makes room when another account has batches waiting and none at work. */
 const ROTATE_MS = 30_000;
-/** Before a batch is tried again whose job failed, for example because the disk is full. */
+/** Before this process tries a batch again whose job failed, for example because the disk is full. */
 const RETRY_MS = 5_000;
 
 interface RunningJob {
   batch: Batch;
+  share: BatchShare;
   /** Cancelled or expired: no new lines. */
   stop: AbortController;
-  /** Another process has taken the batch over. */
+  /** Another process has taken over the batch or a slice. */
   lost: AbortController;
   /** Another account is next. The batch continues later. */
   yielded: AbortController;
@@ -63,7 +66,7 @@ interface RunningJob {
 }
 
 export function createBatchRunner(dependencies: BatchRunnerDependencies): BatchRunner {
-  const { batches, blobs, settings, interactiveRequests, identity, space, clock, logger } = dependencies;
+  const { batches, batchSlices, blobs, settings, interactiveRequests, identity, space, clock, logger } = dependencies;
   const { ownerId } = identity;
   const slots = createLineSlots();
   const concurrency = createConcurrencyControl(settings.concurrency);
@@ -73,10 +76,10 @@ export function createBatchRunner(dependencies: BatchRunnerDependencies): BatchR
     slots,
     discountPercent: settings.discountPercent,
   });
-  // More lines than slots: the batch with the fewest slots must have a line waiting when one becomes free.
-  const maxOutstanding = 2 * settings.concurrency;
-  const work = createBatchJob({ ...dependencies, slots, lineRun, maxOutstanding });
+  const work = createBatchJob({ ...dependencies, slots, lineRun });
   const running = new Map<string, RunningJob>();
+  /** When batches whose job failed are tried again. */
+  const retries = new Map<string, number>();
   const pause = new AbortController();
   const abort = new AbortController();
   const timers: NodeJS.Timeout[] = [];
@@ -84,40 +87,41 @@ export function createBatchRunner(dependencies: BatchRunnerDependencies): BatchR
   let polling: Promise<void> | undefined;
   let pollAgain = false;
 
-  const release = (batch: Batch, claimableAt: number) =>
-    batches
-      .release({ id: batch.id, ownerId }, claimableAt)
-      .catch((error) =>
-        logger.error({ err: error, batch: batch.id }, 'failed to give a batch back, its lease will expire'),
-      );
-
-  async function run({ batch, stop, lost, yielded }: Omit<RunningJob, 'done'>): Promise<void> {
-    const paused = AbortSignal.any([lost.signal, pause.signal]);
+  async function release({ owned }: BatchShare): Promise<void> {
     try {
-      await work(
-        { id: batch.id, ownerId },
-        {
-          stop: AbortSignal.any([stop.signal, paused]),
-          abort: AbortSignal.any([lost.signal, abort.signal]),
-          pause: paused,
-          yield: yielded.signal,
-        },
-      );
-      // Changes nothing if the batch has ended.
-      if (pause.signal.aborted || yielded.signal.aborted) await release(batch, clock.now());
+      await batches.release(owned);
+      await batchSlices.release(owned);
     } catch (error) {
-      if (error instanceof LeaseLostError) {
-        logger.warn({ batch: batch.id }, 'stopped a batch because another process has taken it over');
-        return;
-      }
-      logger.error({ err: error, batch: batch.id }, `a batch failed, retrying in ${RETRY_MS / 1000} s`);
-      await release(batch, clock.now() + RETRY_MS);
+      logger.error({ err: error, batch: owned.id }, 'failed to give a batch back, its leases will expire');
     }
   }
 
-  function begin(batch: Batch): void {
+  async function run({ batch, share, stop, lost, yielded }: Omit<RunningJob, 'done'>): Promise<void> {
+    const paused = AbortSignal.any([lost.signal, pause.signal]);
+    try {
+      await work(share, {
+        stop: AbortSignal.any([stop.signal, paused]),
+        abort: AbortSignal.any([lost.signal, abort.signal]),
+        pause: paused,
+        yield: yielded.signal,
+      });
+      // Changes nothing if the batch has ended.
+      if (paused.aborted || yielded.signal.aborted) await release(share);
+    } catch (error) {
+      if (error instanceof LeaseLostError) {
+        logger.warn({ batch: batch.id }, 'stopped work on a batch because another process has taken it over');
+      } else {
+        logger.error({ err: error, batch: batch.id }, `a batch failed, retrying in ${RETRY_MS / 1000} s`);
+        retries.set(batch.id, clock.now() + RETRY_MS);
+      }
+      await release(share);
+    }
+  }
+
+  function begin(batch: Batch, whole: boolean): void {
+    const share = createBatchShare({ id: batch.id, ownerId }, whole);
     const [stop, lost, yielded] = [new AbortController(), new AbortController(), new AbortController()];
-    const job = { batch, stop, lost, yielded, startedAt: clock.now() };
+    const job = { batch, share, stop, lost, yielded, startedAt: clock.now() };
     const done = run(job).finally(() => {
       running.delete(batch.id);
       wake();
@@ -139,22 +143,32 @@ export function createBatchRunner(dependencies: BatchRunnerDependencies): BatchR
     if (pause.signal.aborted) return;
     // Results could not be stored.
     if ((await space?.status())?.isLow) return;
+    for (const [id, at] of retries) if (now >= at) retries.delete(id);
     const room = MAX_ACTIVE - running.size;
     const makesRoom = room <= 0 ? longestRunning(now) : undefined;
-    if (room <= 0 && makesRoom === undefined) return;
-    const claimed = await batches.claim({
-      ownerId,
-      now,
-      leaseUntil: now + identity.leaseMs,
-      limit: Math.max(1, room),
-      perAccount: room > 0 ? MAX_ACTIVE_PER_ACCOUNT : 1,
-      holding: [...running.keys()],
-    });
-    if (claimed.length > 0) makesRoom?.yielded.abort();
-    for (const batch of claimed) {
-      if (pause.signal.aborted) await release(batch, now);
-      else begin(batch);
+    if (room > 0) await take({ now, limit: room, perAccount: MAX_ACTIVE_PER_ACCOUNT, unserved: false });
+    else if (makesRoom !== undefined && (await take({ now, limit: 1, perAccount: 1, unserved: true }))) {
+      makesRoom.yielded.abort();
     }
+  }
+
+  /** Begins with batches that need work. False: there are none. */
+  async function take(search: Omit<JoinQuery, 'holding'>): Promise<boolean> {
+    const { now, limit } = search;
+    const holding = [...running.keys(), ...retries.keys()];
+    const claimed = await batches.claim({ ...search, ownerId, leaseUntil: now + identity.leaseMs, holding });
+    for (const batch of claimed) {
+      if (pause.signal.aborted) await release(createBatchShare({ id: batch.id, ownerId }, true));
+      else begin(batch, true);
+    }
+    if (claimed.length >= limit || pause.signal.aborted) return claimed.length > 0;
+    const joined = await batchSlices.joinable({
+      ...search,
+      limit: limit - claimed.length,
+      holding: [...running.keys(), ...retries.keys()],
+    });
+    if (!pause.signal.aborted) for (const batch of joined) begin(batch, false);
+    return claimed.length + joined.length > 0;
   }
 
   const pollFailure = createRepeatedFailure({ logger, clock, text: 'failed to look for batches' });
@@ -175,6 +189,17 @@ export function createBatchRunner(dependencies: BatchRunnerDependencies): BatchR
       }
       polling = undefined;
     })();
+  }
+
+  async function renew({ batch, share, lost }: RunningJob, leaseUntil: number): Promise<void> {
+    const before = { whole: share.whole, running: [...share.running] };
+    const whole = before.whole && (await batches.renew(ownerId, [batch.id], leaseUntil)).has(batch.id);
+    const renewed = await batchSlices.renew(share.owned, [...share.running, ...share.storing], leaseUntil);
+    // What the job has finished meanwhile is not lost.
+    const isLost =
+      (before.whole && share.whole && !whole) ||
+      before.running.some((slice) => share.running.has(slice) && !renewed.has(slice));
+    if (isLost) lost.abort(new LeaseLostError(`${ownerId} does not own the batch ${batch.id}`));
   }
 
   /** Removes results of batches that ended, left over from a crash right after the end. */
@@ -207,18 +232,12 @@ export function createBatchRunner(dependencies: BatchRunnerDependencies): BatchR
     },
     wake,
     async renewLeases(leaseUntil) {
-      const jobs = [...running.values()];
-      if (jobs.length === 0) return;
-      const renewed = await batches.renew(
-        ownerId,
-        jobs.map(({ batch }) => batch.id),
-        leaseUntil,
-      );
-      for (const { batch, lost } of jobs) {
-        if (!renewed.has(batch.id)) lost.abort(new LeaseLostError(`${ownerId} does not own the batch ${batch.id}`));
-      }
+      await Promise.all([...running.values()].map((job) => renew(job, leaseUntil)));
     },
-    releaseOthers: () => batches.releaseOthers(ownerId),
+    async releaseOthers() {
+      await batches.releaseOthers(ownerId);
+      await batchSlices.releaseOthers(ownerId);
+    },
     async stop(graceMs) {
       pause.abort();
       for (const timer of timers) clearInterval(timer);

@@ -1,7 +1,9 @@
 import type { Batch, BatchProblem } from '../../domain/batch.ts';
 import { MAX_BATCH_BYTES, MAX_BATCH_LINES } from '../../domain/batch-line.ts';
 import type { StoredFile } from '../../domain/file.ts';
+import type { BatchSlice } from '../../ports/batch-slices.ts';
 import { createId } from '../../runtime/ids.ts';
+import { createInputCutter } from './input-cutter.ts';
 import type { LineFormat } from './line-format.ts';
 import { readLines } from './line-reader.ts';
 import type { ResultWriter } from './result-writer.ts';
@@ -13,6 +15,7 @@ export interface Validated {
   usable: boolean;
   total: number;
   problems: BatchProblem[];
+  slices: BatchSlice[];
 }
 
 const whole = (code: string, message: string): BatchProblem => ({ code, message, param: 'inputFileId', line: null });
@@ -26,13 +29,14 @@ export interface ValidationOptions {
   signal: AbortSignal;
 }
 
-/** Reads the whole input once. Records bad lines as failed. */
+/** Reads the whole input once. Records bad lines as failed and cuts the input into slices. */
 export async function validateInput(options: ValidationOptions): Promise<Validated | undefined> {
   const { batch, input, content, results, format, signal } = options;
   const unusable = (problem: BatchProblem, more: readonly BatchProblem[] = []): Validated => ({
     usable: false,
     total: 0,
     problems: [problem, ...more],
+    slices: [],
   });
   if (input.bytes > MAX_BATCH_BYTES) {
     const message = `The input has ${input.bytes} bytes; a batch takes at most ${MAX_BATCH_BYTES}.`;
@@ -40,11 +44,13 @@ export async function validateInput(options: ValidationOptions): Promise<Validat
   }
   const problems: BatchProblem[] = [];
   const seen = new Map<string, number>();
+  const cutter = createInputCutter();
   let [total, bad] = [0, 0];
 
   for await (const line of readLines(await content())) {
     if (signal.aborted) return undefined;
     total += 1;
+    cutter.add(line);
     if (total > MAX_BATCH_LINES) {
       return unusable(whole('too_many_lines', `The input has more than ${MAX_BATCH_LINES} lines.`));
     }
@@ -61,10 +67,13 @@ export async function validateInput(options: ValidationOptions): Promise<Validat
     if (problems.length < MAX_SHOWN_PROBLEMS) problems.push(problem);
     const message = `Line ${line.number}: ${problem.message}`;
     const result = { problem: { code: problem.code, message } };
-    await results.add(line.number, true, format.write({ id: createId('batch_req'), customId, result }));
+    await results.add(
+      { line: line.number, failed: true },
+      format.write({ id: createId('batch_req'), customId, result }),
+    );
   }
   if (total === 0) return unusable(whole('empty_file', 'The input has no lines.'));
   if (bad === total) return unusable(whole('no_valid_line', 'No line of the input is a valid request.'), problems);
   await results.flush();
-  return { usable: true, total, problems };
+  return { usable: true, total, problems, slices: cutter.slices() };
 }

@@ -48,6 +48,29 @@ describe('batches that are interrupted', () => {
     expect((await reached(batch, 'completed')).counts).toEqual({ total: 3, completed: 2, failed: 1 });
   });
 
+  it('continues a batch that an earlier version began, which knew no slices', async () => {
+    const { id: inputFileId } = await upload(requests(20));
+    const idle = shared.bed.runner(createExecutor().executor);
+    const command = { inputFileId, endpoint: '/v1/embeddings', completionWindow: '24h', metadata: null } as const;
+    const batch = await shared.bed.batches(idle).create(shared.caller.principal, command);
+    const { batches } = shared.bed.store;
+    const owned = { id: batch.id, ownerId: 'earlier' };
+    const lease = { now: shared.bed.now(), until: shared.bed.now() + 1_000 };
+    expect(await batches.claimWhole(owned, lease)).toBe(true);
+    await batches.begin(owned, { total: 20, problems: [], slices: [], now: shared.bed.now() });
+    expect(await batches.claimWhole(owned, lease)).toBe(true);
+    const blobKey = `batches/${batch.id}/part`;
+    await shared.bed.blobs.put(blobKey, Readable.from([Buffer.from('{"custom_id":"text-1"}\n')]));
+    await batches.record(owned, [{ line: 2, failed: false, blobKey, offset: 0, bytes: 23 }]);
+    await batches.release(owned);
+    expect((await batches.get(batch.id))?.status).toBe('in_progress');
+    const { calls } = start();
+    const { counts, outputFileId } = await reached(batch, 'completed');
+    expect(counts).toEqual({ total: 20, completed: 20, failed: 0 });
+    expect(await customIds(outputFileId)).toEqual(Array.from({ length: 20 }, (_, index) => `text-${index}`));
+    expect(calls).toHaveLength(19);
+  });
+
   it('waits for running lines when reading its input fails, and runs none of them twice', async () => {
     let opened = 0;
     const open: FileBed['files']['open'] = async (file, range) => {

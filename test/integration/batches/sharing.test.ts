@@ -2,32 +2,52 @@ import { describe, expect, it } from 'vitest';
 import type { Batch } from '../../../src/domain/batch.ts';
 import { createExecutor, requests, useBatchBed } from './bed.ts';
 
+/** Nothing in these tests takes this long. */
+const LONG_MS = 1_000_000_000;
+
+/** Tells when a runner has looked for cancelled and expired batches. */
+function watchLooks() {
+  let looks = 0;
+  const space = {
+    status: async () => {
+      looks += 1;
+      return { freeBytes: 2, reserveBytes: 1, isLow: false };
+    },
+  };
+  /** Resolves after a look that began after this call. */
+  async function nextLook(): Promise<void> {
+    // One may be under way.
+    const enough = looks + 2;
+    await expect.poll(() => looks).toBeGreaterThanOrEqual(enough);
+  }
+  return { space, nextLook };
+}
+
 describe('batches of several accounts and processes', () => {
   const shared = useBatchBed();
-  const { upload, start, current, reached, done } = shared;
+  const { upload, start, current, reached, done, customIds } = shared;
 
-  it('stops work on a batch that another process has taken over', async () => {
+  it('stops work on a slice that another process has taken over', async () => {
     const { runner, order, hold, release, atWork, calls } = start();
     hold();
     const batch = await order([...requests(10), ...requests(5, 'held')]);
     await expect.poll(() => done(batch)).toBe(10);
     await expect.poll(atWork).toBe(5);
-    await shared.bed.store.batches.releaseOthers('other');
-    const claim = {
-      now: shared.bed.now(),
-      leaseUntil: shared.bed.now() + 60_000,
-      limit: 9,
-      perAccount: 9,
-      holding: [],
-    };
-    expect(await shared.bed.store.batches.claim({ ...claim, ownerId: 'other' })).toMatchObject([{ id: batch.id }]);
+    const { batchSlices } = shared.bed.store;
+    await batchSlices.releaseOthers('other');
+    const other = { id: batch.id, ownerId: 'other' };
+    const now = shared.bed.now();
+    expect(await batchSlices.claim(other, { now, until: now + 60_000, holding: [] })).toMatchObject({
+      firstLine: 9,
+      lastLine: 15,
+    });
     await runner.renewLeases(shared.bed.now() + 15_000);
     await expect.poll(atWork).toBe(0);
     release();
     expect(await current(batch)).toMatchObject({ status: 'in_progress', counts: { completed: 10 } });
     expect(calls).toHaveLength(15);
     // The other process gives it back.
-    await shared.bed.store.batches.release({ id: batch.id, ownerId: 'other' }, shared.bed.now());
+    await batchSlices.release(other);
     expect((await reached(batch, 'completed')).counts).toEqual({ total: 15, completed: 15, failed: 0 });
   });
 
@@ -47,6 +67,73 @@ describe('batches of several accounts and processes', () => {
     const inputs = [...one.calls, ...two.calls].map(({ input }) => input);
     expect(inputs).toHaveLength(240);
     expect(new Set(inputs).size).toBe(240);
+  });
+
+  it('works on one batch in several processes, so that every line runs once', async () => {
+    const [one, two, three] = [start({ leaseMs: LONG_MS }), start({ leaseMs: LONG_MS }), start({ leaseMs: LONG_MS })];
+    for (const each of [one, two, three]) each.hold();
+    const batch = await one.order(requests(300, 'held'));
+    await expect.poll(() => [one, two, three].every((each) => each.atWork() === 8)).toBe(true);
+    for (const each of [one, two, three]) each.release();
+    const { counts, outputFileId } = await reached(batch, 'completed');
+    expect(counts).toEqual({ total: 300, completed: 300, failed: 0 });
+    expect(await customIds(outputFileId)).toEqual(Array.from({ length: 300 }, (_, index) => `held-${index}`));
+    const inputs = [one, two, three].flatMap(({ calls }) => calls.map(({ input }) => input));
+    expect(inputs).toHaveLength(300);
+    expect(new Set(inputs).size).toBe(300);
+  });
+
+  it('ends a cancelled batch when all processes have finished their lines', async () => {
+    const [first, second] = [watchLooks(), watchLooks()];
+    const one = start({ leaseMs: LONG_MS, space: first.space });
+    const two = start({ leaseMs: LONG_MS, space: second.space });
+    for (const each of [one, two]) each.hold();
+    const batch = await one.order(requests(100, 'held'));
+    await expect.poll(() => one.atWork() === 8 && two.atWork() === 8).toBe(true);
+    await shared.bed.store.batches.cancel(batch.id, shared.bed.now());
+    await Promise.all([first.nextLook(), second.nextLook()]);
+    one.release();
+    await expect.poll(() => done(batch)).toBe(8);
+    expect((await current(batch)).status).toBe('cancelling');
+    two.release();
+    const { counts, outputFileId } = await reached(batch, 'cancelled');
+    expect(counts).toEqual({ total: 100, completed: 16, failed: 0 });
+    expect(await customIds(outputFileId)).toHaveLength(16);
+  });
+
+  it('expires a batch in all processes, with every line once', async () => {
+    const [first, second] = [watchLooks(), watchLooks()];
+    const one = start({ leaseMs: LONG_MS, space: first.space });
+    const two = start({ leaseMs: LONG_MS, space: second.space });
+    for (const each of [one, two]) each.hold();
+    const batch = await one.order(requests(200, 'held'));
+    await expect.poll(() => one.atWork() === 8 && two.atWork() === 8).toBe(true);
+    shared.bed.advance(86_400_000);
+    await Promise.all([first.nextLook(), second.nextLook()]);
+    one.release();
+    await expect.poll(async () => (await current(batch)).counts.failed).toBeGreaterThan(0);
+    expect((await current(batch)).status).toBe('in_progress');
+    two.release();
+    const { counts, outputFileId, errorFileId } = await reached(batch, 'expired');
+    expect(counts).toEqual({ total: 200, completed: 16, failed: 184 });
+    const ids = [...(await customIds(outputFileId)), ...(await customIds(errorFileId))];
+    expect(new Set(ids).size).toBe(200);
+  });
+
+  it('takes over the slices of a process whose lease has ended', async () => {
+    const first = start();
+    first.hold();
+    const batch = await first.order(requests(40, 'held'));
+    await expect.poll(first.atWork).toBe(8);
+    // It renews nothing any more, like a process that is stuck.
+    shared.bed.advance(15_000);
+    const second = start();
+    expect((await reached(batch, 'completed')).counts).toEqual({ total: 40, completed: 40, failed: 0 });
+    expect(new Set(second.calls.map(({ input }) => input)).size).toBe(40);
+    // What the first one still has is late: the batch has ended.
+    first.release();
+    await shared.bed.stopRunners();
+    expect((await current(batch)).counts).toEqual({ total: 40, completed: 40, failed: 0 });
   });
 
   it('sees within a second that another process has cancelled a batch', async () => {

@@ -1,5 +1,6 @@
 import { sqlAccounts } from './accounts.ts';
-import { sqlBatches } from './batches.ts';
+import { sqlBatchSlices } from './batches/batch-slices.ts';
+import { sqlBatches } from './batches/batches.ts';
 import { sqlConversations } from './conversations.ts';
 import type { SqlDatabase } from './database.ts';
 import { sqlFiles } from './files.ts';
@@ -25,6 +26,7 @@ export const createSqlRepositories = (database: SqlDatabase) => ({
   idempotency: sqlIdempotency(database),
   files: sqlFiles(database),
   batches: sqlBatches(database),
+  batchSlices: sqlBatchSlices(database),
   sessions: sqlSessions(database),
   requests: sqlRequestLog(database),
   jobTurns: sqlJobTurns(database),

@@ -152,7 +152,7 @@ export interface BatchesTable {
   cancelling_at_ms: number | null;
   ended_at_ms: number | null;
   owner_id: string | null;
-  /** The batch can be claimed from this time on. */
+  /** The batch can be claimed from this time on. While processes work on its slices, that is never. */
   lease_until_ms: number;
 }
 
@@ -164,6 +164,17 @@ export interface BatchLinesTable {
   blob_key: string;
   start: number;
   bytes: number;
+}
+
+export interface BatchSlicesTable {
+  batch_id: string;
+  first_line: number;
+  last_line: number;
+  start: number;
+  bytes: number;
+  owner_id: string | null;
+  /** The slice can be claimed from this time on. */
+  lease_until_ms: number;
 }
 
 export interface JobTurnsTable {
@@ -268,6 +279,7 @@ export interface Tables {
   file_attachments: FileAttachmentsTable;
   batches: BatchesTable;
   batch_lines: BatchLinesTable;
+  batch_slices: BatchSlicesTable;
   job_turns: JobTurnsTable;
   responses: ResponsesTable;
   response_events: ResponseEventsTable;

@@ -19,6 +19,7 @@ import * as accountAliases from './0024-account-aliases.ts';
 import * as jobTurns from './0027-job-turns.ts';
 import * as responses from './0028-responses.ts';
 import * as responseEvents from './0030-response-events.ts';
+import * as batchSlices from './batches/0031-batch-slices.ts';
 import * as sessions from './console/0025-sessions.ts';
 import * as requestLog from './console/0026-request-log.ts';
 import * as requestHours from './console/0029-request-hours.ts';
@@ -51,4 +52,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0028-responses': responses,
   '0029-request-hours': requestHours,
   '0030-response-events': responseEvents,
+  '0031-batch-slices': batchSlices,
 };

@@ -1,97 +1,31 @@
-import { type Compilable, type CompiledQuery, sql } from 'kysely';
-import {
-  ACTIVE_STATUSES,
-  type Batch,
-  type BatchEndpoint,
-  type BatchProblem,
-  type BatchStatus,
-} from '../../../domain/batch.ts';
-import type { BatchRepository, OwnedBatch, RecordedLine } from '../../../ports/batches.ts';
-import { LeaseLostError } from '../../../ports/store-errors.ts';
-import type { SqlDatabase } from './database.ts';
-import { toFileRow } from './files.ts';
-import { storedAmounts } from './stored-amounts.ts';
-import type { BatchesTable, BatchLinesTable } from './tables.ts';
+import { type Compilable, sql } from 'kysely';
+import { ACTIVE_STATUSES } from '../../../../domain/batch.ts';
+import type { BatchSlice } from '../../../../ports/batch-slices.ts';
+import type { BatchRepository, OwnedBatch } from '../../../../ports/batches.ts';
+import { LeaseLostError } from '../../../../ports/store-errors.ts';
+import type { SqlDatabase } from '../database.ts';
+import { toFileRow } from '../files.ts';
+import { storedAmounts } from '../stored-amounts.ts';
+import { LEASE_OVER, lineStatements, SHARED, toBatch, toLine, toRow, toSliceRow } from './batch-rows.ts';
 
-/** A time before every other, so that the batch can be claimed at once. */
-const LEASE_OVER = 0;
 const ONE_BATCH = { items: 1, bytes: 0 };
+const TO_BE_SHARED = { owner_id: null, lease_until_ms: SHARED };
 
-const toRow = (batch: Batch): BatchesTable => ({
-  id: batch.id,
-  account_id: batch.accountId,
-  key_id: batch.keyId,
-  endpoint: batch.endpoint,
-  input_file_id: batch.inputFileId,
-  completion_window: batch.completionWindow,
-  metadata: batch.metadata === null ? null : JSON.stringify(batch.metadata),
-  status: batch.status,
-  problems: JSON.stringify(batch.problems),
-  output_file_id: batch.outputFileId,
-  error_file_id: batch.errorFileId,
-  total: batch.counts.total,
-  completed: batch.counts.completed,
-  failed: batch.counts.failed,
-  created_at_ms: batch.createdAt,
-  expires_at_ms: batch.expiresAt,
-  in_progress_at_ms: batch.inProgressAt,
-  finalizing_at_ms: batch.finalizingAt,
-  cancelling_at_ms: batch.cancellingAt,
-  ended_at_ms: batch.endedAt,
-  owner_id: null,
-  lease_until_ms: LEASE_OVER,
-});
+/** No process works on its slices. */
+const hasIdleSlices = (table: string, now: number) =>
+  sql<boolean>`(${sql.ref(`${table}.lease_until_ms`)} = ${SHARED} and not exists (
+    select 1 from batch_slices where batch_slices.batch_id = ${sql.ref(`${table}.id`)} and batch_slices.owner_id is not null
+    and batch_slices.lease_until_ms > ${now}))`;
 
-const time = (value: number | null): number | null => (value === null ? null : Number(value));
-
-const toBatch = (row: BatchesTable): Batch => ({
-  id: row.id,
-  accountId: row.account_id,
-  keyId: row.key_id,
-  endpoint: row.endpoint as BatchEndpoint,
-  inputFileId: row.input_file_id,
-  completionWindow: row.completion_window,
-  metadata: row.metadata === null ? null : (JSON.parse(row.metadata) as Record<string, string>),
-  status: row.status as BatchStatus,
-  problems: JSON.parse(row.problems) as BatchProblem[],
-  outputFileId: row.output_file_id,
-  errorFileId: row.error_file_id,
-  counts: { total: row.total, completed: row.completed, failed: row.failed },
-  createdAt: Number(row.created_at_ms),
-  expiresAt: Number(row.expires_at_ms),
-  inProgressAt: time(row.in_progress_at_ms),
-  finalizingAt: time(row.finalizing_at_ms),
-  cancellingAt: time(row.cancelling_at_ms),
-  endedAt: time(row.ended_at_ms),
-});
-
-const toLineRow = (batchId: string, line: RecordedLine): BatchLinesTable => ({
-  batch_id: batchId,
-  line: line.line,
-  failed: line.failed ? 1 : 0,
-  blob_key: line.blobKey,
-  start: line.offset,
-  bytes: line.bytes,
-});
-
-const toLine = (row: BatchLinesTable): RecordedLine => ({
-  line: row.line,
-  failed: row.failed === 1,
-  blobKey: row.blob_key,
-  offset: row.start,
-  bytes: row.bytes,
-});
+/** A cancelled batch ends when no process works on its slices. */
+const canBeClaimed = (table: string, now: number) =>
+  sql<boolean>`(${sql.ref(`${table}.lease_until_ms`)} <= ${now}
+    or (${sql.ref(`${table}.status`)} = 'cancelling' and ${hasIdleSlices(table, now)}))`;
 
 export function sqlBatches({ read, write, writeIf }: SqlDatabase): BatchRepository {
   const storedFiles = storedAmounts(read, 'files');
   const activeBatches = storedAmounts(read, 'batches');
-  let insertLine: CompiledQuery | undefined;
-  /** Compiled once: the statement is the same for every line. */
-  const insertLineOf = (row: BatchLinesTable) => {
-    insertLine ??= read.insertInto('batch_lines').values(row).compile();
-    const statement = { ...insertLine, parameters: Object.values(row) };
-    return { compile: () => statement };
-  };
+  const lineOf = lineStatements(read);
   const update = (id: string) => read.updateTable('batches').where('id', '=', id);
   const owned = ({ id, ownerId }: OwnedBatch) => update(id).where('owner_id', '=', ownerId);
   /** The first statement changes the batch only if it is owned. */
@@ -99,6 +33,8 @@ export function sqlBatches({ read, write, writeIf }: SqlDatabase): BatchReposito
     if ((await writeIf(statements)) === undefined) throw new LeaseLostError(`${ownerId} does not own the batch ${id}`);
   };
   const deleteLines = (id: string) => read.deleteFrom('batch_lines').where('batch_id', '=', id);
+  const insertSlices = (id: string, slices: readonly BatchSlice[]) =>
+    slices.map((slice) => read.insertInto('batch_slices').values(toSliceRow(id, slice)));
 
   return {
     async create(batch, maxActive) {
@@ -165,14 +101,14 @@ export function sqlBatches({ read, write, writeIf }: SqlDatabase): BatchReposito
         read
           .updateTable('batches')
           .set({ owner_id: ownerId, lease_until_ms: leaseUntil })
-          .where('lease_until_ms', '<=', now)
+          .where(canBeClaimed('batches', now))
           .where('id', 'in', (of) =>
             of
               .selectFrom((from) =>
                 from
                   .selectFrom('batches as waiting')
                   .where('ended_at_ms', 'is', null)
-                  .where('lease_until_ms', '<=', now)
+                  .where(canBeClaimed('waiting', now))
                   .where('id', 'not in', held)
                   .select((select) => [
                     'id',
@@ -195,6 +131,16 @@ export function sqlBatches({ read, write, writeIf }: SqlDatabase): BatchReposito
       return rows.map(toBatch);
     },
 
+    async claimWhole({ id, ownerId }, { now, until }) {
+      const [{ changes }] = await write([
+        update(id)
+          .set({ owner_id: ownerId, lease_until_ms: until })
+          .where('ended_at_ms', 'is', null)
+          .where((where) => where.or([where('lease_until_ms', '<=', now), hasIdleSlices('batches', now)])),
+      ]);
+      return changes > 0;
+    },
+
     async renew(ownerId, ids, leaseUntil) {
       if (ids.length === 0) return new Set();
       const [{ rows }] = await write([
@@ -208,8 +154,8 @@ export function sqlBatches({ read, write, writeIf }: SqlDatabase): BatchReposito
       return new Set(rows.map((row) => row.id));
     },
 
-    async release(batch, claimableAt) {
-      await write([owned(batch).set({ owner_id: null, lease_until_ms: claimableAt })]);
+    async release(batch) {
+      await write([owned(batch).set({ owner_id: null, lease_until_ms: LEASE_OVER })]);
     },
 
     async releaseOthers(ownerId) {
@@ -226,30 +172,32 @@ export function sqlBatches({ read, write, writeIf }: SqlDatabase): BatchReposito
       await writeOwned(batch, [owned(batch).set({ total: 0, completed: 0, failed: 0 }), deleteLines(batch.id)]);
     },
 
-    async begin(batch, { total, problems, now }) {
+    async begin(batch, { total, problems, slices, now }) {
       await writeOwned(batch, [
-        owned(batch).set({ total, problems: JSON.stringify(problems), in_progress_at_ms: now }),
+        owned(batch).set({ total, problems: JSON.stringify(problems), in_progress_at_ms: now, ...TO_BE_SHARED }),
         update(batch.id).set({ status: 'in_progress' }).where('status', '=', 'validating'),
+        ...insertSlices(batch.id, slices),
       ]);
+    },
+
+    async cut(batch, slices) {
+      await writeOwned(batch, [owned(batch).set(TO_BE_SHARED), ...insertSlices(batch.id, slices)]);
     },
 
     async record(batch, lines) {
-      const failed = lines.filter((line) => line.failed).length;
       await writeOwned(batch, [
-        owned(batch).set({
-          completed: sql<number>`completed + ${lines.length - failed}`,
-          failed: sql<number>`failed + ${failed}`,
-        }),
-        ...lines.map((line) => insertLineOf(toLineRow(batch.id, line))),
+        owned(batch).set(lineOf.counts(lines)),
+        ...lines.map((line) => lineOf.insert(batch.id, line)),
       ]);
     },
 
-    async recordedLines(id, { after, limit }) {
+    async recordedLines(id, { after, last, limit }) {
       const rows = await read
         .selectFrom('batch_lines')
         .select('line')
         .where('batch_id', '=', id)
         .where('line', '>', after)
+        .where('line', '<=', last)
         .orderBy('line')
         .limit(limit)
         .execute();
@@ -267,13 +215,6 @@ export function sqlBatches({ read, write, writeIf }: SqlDatabase): BatchReposito
         .limit(limit)
         .execute();
       return rows.map(toLine);
-    },
-
-    async finalize(batch, now) {
-      await writeOwned(batch, [
-        owned(batch).set({ finalizing_at_ms: sql<number>`coalesce(finalizing_at_ms, ${now})` }),
-        update(batch.id).set({ status: 'finalizing' }).where('status', '=', 'in_progress'),
-      ]);
     },
 
     async forget(ids) {
@@ -307,6 +248,7 @@ export function sqlBatches({ read, write, writeIf }: SqlDatabase): BatchReposito
           .where('account_id', '=', (of) => of.selectFrom('batches').select('account_id').where('id', '=', batch.id)),
         read.deleteFrom('file_attachments').where('job_id', '=', batch.id),
         deleteLines(batch.id),
+        read.deleteFrom('batch_slices').where('batch_id', '=', batch.id),
       ]);
     },
   };

@@ -1,0 +1,142 @@
+import { sql } from 'kysely';
+import type { BatchSliceRepository } from '../../../../ports/batch-slices.ts';
+import type { OwnedBatch } from '../../../../ports/batches.ts';
+import { LeaseLostError } from '../../../../ports/store-errors.ts';
+import type { SqlDatabase } from '../database.ts';
+import { LEASE_OVER, lineStatements, toBatch, toSlice } from './batch-rows.ts';
+
+/** A list may not be empty in SQL. */
+const NO_LINE = 0;
+const NO_OWNER = { owner_id: null, lease_until_ms: LEASE_OVER };
+
+/** `batches.owner_id` is null while processes work on slices. It is set by the process that ends the batch, which stops all others. */
+export function sqlBatchSlices({ read, write, writeIf }: SqlDatabase): BatchSliceRepository {
+  const lineOf = lineStatements(read);
+  const sharedBatch = (id: string) => read.updateTable('batches').where('id', '=', id).where('owner_id', 'is', null);
+  const update = ({ id, ownerId }: OwnedBatch) =>
+    read.updateTable('batch_slices').where('batch_id', '=', id).where('owner_id', '=', ownerId);
+  const remove = ({ id, ownerId }: OwnedBatch, firstLine: number) =>
+    read
+      .deleteFrom('batch_slices')
+      .where('batch_id', '=', id)
+      .where('first_line', '=', firstLine)
+      .where('owner_id', '=', ownerId);
+
+  return {
+    async joinable({ now, limit, perAccount, holding, unserved }) {
+      // A list may not be empty in SQL.
+      const held = holding.length === 0 ? [''] : holding;
+      const rows = await read
+        .with('ranked', (db) =>
+          db
+            .selectFrom('batches as waiting')
+            .where('ended_at_ms', 'is', null)
+            .where('status', '=', 'in_progress')
+            .where('owner_id', 'is', null)
+            .where('id', 'not in', held)
+            .where(({ exists, selectFrom }) =>
+              exists(
+                selectFrom('batch_slices')
+                  .select('first_line')
+                  .whereRef('batch_slices.batch_id', '=', 'waiting.id')
+                  .where('batch_slices.lease_until_ms', '<=', now),
+              ),
+            )
+            .select((select) => [
+              'id',
+              sql<number>`row_number() over (partition by account_id order by id) + ${select
+                .selectFrom('batches as working')
+                .whereRef('working.account_id', '=', 'waiting.account_id')
+                .where('working.id', 'in', held)
+                .select(({ fn }) => fn.countAll<number>().as('batches'))}`.as('place'),
+              select
+                .selectFrom('batch_slices as taken')
+                .innerJoin('batches as theirs', 'theirs.id', 'taken.batch_id')
+                .whereRef('theirs.account_id', '=', 'waiting.account_id')
+                .where('taken.owner_id', 'is not', null)
+                .where('taken.lease_until_ms', '>', now)
+                .select(sql<number>`count(distinct taken.batch_id || ' ' || taken.owner_id)`.as('shares'))
+                .as('shares'),
+            ]),
+        )
+        .selectFrom('ranked')
+        .innerJoin('batches', 'batches.id', 'ranked.id')
+        .selectAll('batches')
+        .where('place', '<=', perAccount)
+        .$if(unserved, (query) => query.where('shares', '=', 0))
+        .orderBy('shares')
+        .orderBy('place')
+        .orderBy('ranked.id')
+        .limit(limit)
+        .execute();
+      return rows.map(toBatch);
+    },
+
+    async claim({ id, ownerId }, { now, until, holding }) {
+      const [{ rows }] = await write([
+        read
+          .updateTable('batch_slices')
+          .set({ owner_id: ownerId, lease_until_ms: until })
+          .where('batch_id', '=', id)
+          .where('first_line', '=', (of) =>
+            of
+              .selectFrom('batch_slices as open')
+              .select('first_line')
+              .where('batch_id', '=', id)
+              .where('lease_until_ms', '<=', now)
+              .where('first_line', 'not in', holding.length === 0 ? [NO_LINE] : holding)
+              .orderBy('first_line')
+              .limit(1),
+          )
+          .where(({ exists, selectFrom }) =>
+            exists(
+              selectFrom('batches')
+                .select('batches.id')
+                .where('batches.id', '=', id)
+                .where('batches.status', '=', 'in_progress')
+                .where('batches.owner_id', 'is', null),
+            ),
+          )
+          .returningAll(),
+      ]);
+      return rows[0] && toSlice(rows[0]);
+    },
+
+    async renew(batch, firstLines, leaseUntil) {
+      if (firstLines.length === 0) return new Set();
+      const [{ rows }] = await write([
+        update(batch).set({ lease_until_ms: leaseUntil }).where('first_line', 'in', firstLines).returning('first_line'),
+      ]);
+      return new Set(rows.map((row) => row.first_line));
+    },
+
+    async release(batch) {
+      await write([update(batch).set(NO_OWNER)]);
+    },
+
+    async releaseOthers(ownerId) {
+      await write([read.updateTable('batch_slices').set(NO_OWNER).where('owner_id', '<>', ownerId)]);
+    },
+
+    async record(batch, { lines, slices, finished, now }) {
+      const { id, ownerId } = batch;
+      const unfinished = slices.filter((firstLine) => !finished.includes(firstLine));
+      const guards = [
+        sharedBatch(id).set(lineOf.counts(lines)),
+        ...unfinished.map((firstLine) => update(batch).set({ owner_id: ownerId }).where('first_line', '=', firstLine)),
+        ...finished.map((firstLine) => remove(batch, firstLine)),
+      ];
+      const finalize = sharedBatch(id)
+        .set({ status: 'finalizing', finalizing_at_ms: now, lease_until_ms: LEASE_OVER })
+        .where('status', '=', 'in_progress')
+        .where(({ not, exists, selectFrom }) =>
+          not(exists(selectFrom('batch_slices').select('first_line').where('batch_id', '=', id))),
+        );
+      const written = await writeIf(
+        [...guards, ...lines.map((line) => lineOf.insert(id, line)), ...(finished.length > 0 ? [finalize] : [])],
+        { guards: guards.length },
+      );
+      if (written === undefined) throw new LeaseLostError(`${ownerId} has lost slices of the batch ${id}`);
+    },
+  };
+}

@@ -1,0 +1,165 @@
+import type { Batch } from '../../domain/batch.ts';
+import { succeeded } from '../../domain/batch-line.ts';
+import type { StoredFile } from '../../domain/file.ts';
+import type { BatchSlice, BatchSliceRepository } from '../../ports/batch-slices.ts';
+import type { Clock } from '../../ports/clock.ts';
+import type { Logger } from '../../ports/logger.ts';
+import type { ProcessIdentity } from '../../ports/process-identity.ts';
+import { createId } from '../../runtime/ids.ts';
+import type { BatchShare } from './batch-share.ts';
+import type { LineFormat } from './line-format.ts';
+import type { LineRun, LineSignals } from './line-run.ts';
+import type { LineSlots } from './line-slots.ts';
+import { createPendingLines, type PendingLine, type PendingLinesDependencies } from './pending-lines.ts';
+import { createResultWriter, type ResultWriter, type ResultWriterDependencies } from './result-writer.ts';
+
+export interface SliceRunDependencies
+  extends PendingLinesDependencies,
+    Pick<ResultWriterDependencies, 'blobs' | 'clock'> {
+  batchSlices: BatchSliceRepository;
+  slots: LineSlots;
+  lineRun: LineRun;
+  format: LineFormat;
+  identity: Pick<ProcessIdentity, 'leaseMs'>;
+  clock: Clock;
+  logger: Pick<Logger, 'error'>;
+}
+
+/** A batch in progress and what this process holds of it. */
+export interface SliceJob {
+  batch: Batch;
+  input: StoredFile;
+  share: BatchShare;
+}
+
+export interface SliceRun {
+  /** Claims slices and runs their lines, until there are none or it is stopped. What it has not finished stays claimed. */
+  run(job: SliceJob, signals: LineSignals): Promise<void>;
+  /** Claims slices and records their lines as expired. If the input cannot be read, the rest of the slice gets no result. */
+  expire(job: SliceJob, stop: AbortSignal): Promise<void>;
+}
+
+const EXPIRED = {
+  problem: {
+    code: 'batch_expired',
+    message: 'This request could not be executed before the completion window expired.',
+  },
+};
+const MAX_OUTSTANDING_BYTES = 16_777_216;
+
+/** Works on the slices of a batch. Other processes may work on the same batch at the same time. */
+export function createSliceRun(dependencies: SliceRunDependencies): SliceRun {
+  const { batchSlices, slots, lineRun, format, blobs, identity, clock, logger } = dependencies;
+  const pendingLines = createPendingLines(dependencies);
+
+  async function claim({ owned, running, storing }: BatchShare): Promise<BatchSlice | undefined> {
+    const now = clock.now();
+    const holding = [...running, ...storing];
+    const slice = await batchSlices.claim(owned, { now, until: now + identity.leaseMs, holding });
+    if (slice !== undefined) running.add(slice.firstLine);
+    return slice;
+  }
+
+  const writerOf = ({ owned, storing }: BatchShare): ResultWriter =>
+    createResultWriter({
+      batchId: owned.id,
+      blobs,
+      clock,
+      async record(group) {
+        await batchSlices.record(owned, { ...group, now: clock.now() });
+        for (const slice of group.finished) storing.delete(slice);
+      },
+    });
+
+  function finish({ running, storing }: BatchShare, { firstLine }: BatchSlice, results: ResultWriter): void {
+    running.delete(firstLine);
+    storing.add(firstLine);
+    results.finish(firstLine);
+  }
+
+  async function run({ batch, input, share }: SliceJob, signals: LineSignals): Promise<void> {
+    const results = writerOf(share);
+    const outstanding = new Set<Promise<void>>();
+    let outstandingBytes = 0;
+    const failure = new AbortController();
+    const stop = AbortSignal.any([signals.stop, failure.signal]);
+
+    /** False: it was stopped and has no result. */
+    async function runLine(line: PendingLine, { firstLine }: BatchSlice): Promise<boolean> {
+      const slot = await slots.take({ accountId: batch.accountId, batchId: batch.id }, stop);
+      const result = slot && (await lineRun.run(batch, line, slot, { stop, abort: signals.abort }));
+      if (result === undefined) return false;
+      const id = createId('batch_req', clock.now());
+      const bytes = format.write({ id, customId: line.request.customId, result });
+      await results.add({ line: line.number, failed: !succeeded(result), slice: firstLine }, bytes);
+      return true;
+    }
+
+    // More lines than slots: the batch with the fewest slots must have a line waiting when one becomes free.
+    const isFull = () =>
+      outstanding.size >= 2 * slots.limit() || (outstandingBytes > MAX_OUTSTANDING_BYTES && outstanding.size > 1);
+
+    /** Resolves when all lines of the slice have started. */
+    async function startLines(slice: BatchSlice): Promise<void> {
+      let unfinished = 1;
+      const lineEnded = (hasResult: boolean) => {
+        if (hasResult) unfinished -= 1;
+        if (unfinished === 0) finish(share, slice, results);
+      };
+      for await (const line of pendingLines(batch, input, slice)) {
+        if (stop.aborted) return;
+        unfinished += 1;
+        const work = runLine(line, slice)
+          .then(lineEnded, (error) => failure.abort(error))
+          .finally(() => {
+            outstanding.delete(work);
+            outstandingBytes -= line.bytes;
+          });
+        outstanding.add(work);
+        outstandingBytes += line.bytes;
+        while (isFull()) await Promise.race(outstanding);
+      }
+      lineEnded(true);
+    }
+
+    try {
+      while (!stop.aborted) {
+        const slice = await claim(share);
+        if (slice === undefined) break;
+        await startLines(slice);
+      }
+    } catch (error) {
+      failure.abort(error);
+    }
+    // Wait in any case: a line that still runs when its slice is claimed again would run twice at once.
+    await Promise.all(outstanding);
+    await results.flush();
+    if (failure.signal.aborted) throw failure.signal.reason;
+  }
+
+  async function expire({ batch, input, share }: SliceJob, stop: AbortSignal): Promise<void> {
+    const results = writerOf(share);
+    for (let slice = await claim(share); slice !== undefined; slice = await claim(share)) {
+      const lines = pendingLines(batch, input, slice);
+      const next = () =>
+        lines.next().catch((error) => {
+          logger.error(
+            { err: error, batch: batch.id },
+            'failed to read the input of an expired batch, ending it anyway',
+          );
+          return { done: true, value: undefined } as const;
+        });
+      for (let line = await next(); !line.done; line = await next()) {
+        if (stop.aborted) return;
+        const { number, request } = line.value;
+        const id = createId('batch_req', clock.now());
+        const bytes = format.write({ id, customId: request.customId, result: EXPIRED });
+        await results.add({ line: number, failed: true, slice: slice.firstLine }, bytes);
+      }
+      finish(share, slice, results);
+    }
+    await results.flush();
+  }
+
+  return { run, expire };
+}
