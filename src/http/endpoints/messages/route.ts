@@ -1,5 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
+import { ApiError } from '../../../errors/api-error.ts';
 import type { Clock } from '../../../ports/clock.ts';
 import { createId } from '../../../runtime/ids.ts';
 import type { ChatService } from '../../../services/chat.ts';
@@ -73,6 +74,21 @@ export const messageRoutes: FastifyPluginAsyncTypebox<MessageRouteDependencies> 
       return answer as never;
     },
   );
+
+  for (const url of ['/messages/batches', '/messages/batches/*']) {
+    server.route({
+      method: ['GET', 'POST', 'DELETE'],
+      url,
+      config,
+      schema: { hide: true },
+      handler: () => {
+        throw new ApiError(
+          'unknown_endpoint',
+          'There are no message batches. POST /v1/batches runs files of chat completions and responses.',
+        );
+      },
+    });
+  }
 
   server.post(
     '/messages/count_tokens',

@@ -4,6 +4,7 @@ import type { DraftMessage } from '../../generation/draft-messages.ts';
 import { contentOf } from './content.ts';
 import { openReasoning } from './reasoning.ts';
 import type { InputItemBody } from './schema.ts';
+import { openText } from './sealed-text.ts';
 import { customArguments } from './tools.ts';
 
 /** An assistant turn is one inner message, and several items here: reasoning, a text and calls. */
@@ -15,6 +16,12 @@ interface Turn {
 }
 
 const isTurn = (message: DraftMessage | Turn | undefined): message is Turn => message?.role === 'assistant';
+
+/** The summary of a compacted conversation, as the model sees it. */
+const summaryMessage = (summary: string): DraftMessage => ({
+  role: 'user',
+  content: `<conversation-summary>\n${summary}\n</conversation-summary>`,
+});
 
 function required(item: InputItemBody, field: 'call_id' | 'name', path: string): string {
   const value = item[field];
@@ -76,6 +83,11 @@ export function messagesOf(items: readonly InputItemBody[], before = 0): DraftMe
           content: text,
           references: images,
         });
+        break;
+      }
+      case 'compaction': {
+        const summary = openText(item.encrypted_content);
+        if (summary !== '') messages.push(summaryMessage(summary));
         break;
       }
       case 'item_reference':

@@ -1,5 +1,5 @@
 import type { ChatEvent, TokenLogprob } from '../../../engines/engine.ts';
-import { sealReasoning } from './reasoning.ts';
+import { sealText } from './sealed-text.ts';
 import { customInput } from './tools.ts';
 
 export interface OutputItem {
@@ -114,7 +114,7 @@ export function createOutputItems(options: ItemsOptions) {
       },
       close() {
         item.content = [part];
-        if (sealsReasoning) item.encrypted_content = sealReasoning(part.text);
+        if (sealsReasoning) item.encrypted_content = sealText(part.text);
         const events: ItemEvent[] = [
           { type: 'response.reasoning_text.done', ...at, text: part.text },
           { type: 'response.content_part.done', ...at, part },

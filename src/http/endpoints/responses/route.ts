@@ -4,16 +4,20 @@ import { Type } from 'typebox';
 import type { ResponseEventLog } from '../../../services/responses/event-log.ts';
 import { commonErrors, inferenceErrors } from '../../answer/error-schema.ts';
 import { streamedAnswer } from '../../answer/streamed-answer.ts';
+import { collectChoices } from '../../generation/answer.ts';
 import { callerOf, inferenceCall } from '../../request/inference-call.ts';
 import { disconnectSignal, principalOf } from '../../request/request-record.ts';
 import { emptyResponse, errorEvent, eventText, queuedEvents, STREAM_END, type StreamEvent } from './answer.ts';
+import { compactionRequest, compactionToWire } from './compaction.ts';
 import type { StoredRequest } from './executor.ts';
 import { type PlannedResponse, planResponse, type ResponseDependencies, saveResponse, toRecord } from './plan.ts';
 import { toRecordedEvents } from './recording.ts';
 import { followResponse } from './replay.ts';
-import { RESPONSE_FIELDS, responseCommand } from './request.ts';
+import { inputItems, RESPONSE_FIELDS, responseCommand } from './request.ts';
 import { createResponseRun } from './run.ts';
 import {
+  CompactedResponse,
+  CompactRequest,
   CreateResponse,
   type CreateResponseBody,
   DeletedResponse,
@@ -134,6 +138,27 @@ export const responseRoutes: FastifyPluginAsyncTypebox<ResponseRouteDependencies
       const call = inferenceCall(request, reply, '/v1/responses/input_tokens');
       const tokens = await chat.countTokens(call, responseCommand(body, before));
       return { object: 'response.input_tokens' as const, input_tokens: tokens };
+    },
+  );
+
+  server.post(
+    '/responses/compact',
+    {
+      config: { scope: 'chat', fieldNames: RESPONSE_FIELDS },
+      schema: {
+        summary: 'Replace a long conversation by a summary that the model writes',
+        tags: TAGS,
+        body: CompactRequest,
+        response: { 200: CompactedResponse, ...inferenceErrors },
+      },
+    },
+    async (request, reply) => {
+      const { head, body, before } = await planResponse(dependencies, principalOf(request), request.body, false);
+      const call = inferenceCall(request, reply, '/v1/responses/compact');
+      const command = responseCommand(compactionRequest(body), before);
+      const { choices, usage } = await collectChoices(chat, call, command);
+      const items = [...before, ...inputItems(body)];
+      return compactionToWire({ ...head, items, summary: choices[0]?.text ?? '', usage });
     },
   );
 

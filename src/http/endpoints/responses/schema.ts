@@ -30,7 +30,7 @@ export const InputItem = Type.Object({
   input: optional(Type.String(), 'Of a `custom_tool_call`: free text'),
   output: optional(Type.Union([Content, Type.Object({})]), 'What a tool returned'),
   summary: optional(Type.Array(Type.Object({ text: Type.String() })), 'Of a `reasoning` item'),
-  encrypted_content: optional(Type.String(), 'Of a `reasoning` item'),
+  encrypted_content: optional(Type.String(), 'Of a `reasoning` or `compaction` item'),
 });
 
 /** Limits are checked by the service, in words. */
@@ -159,6 +159,14 @@ export const InputTokensRequest = Type.Object(
   { documented: continuesOne },
 );
 
+export const CompactRequest = Type.Object({
+  model: promptFields.model,
+  input: promptFields.input,
+  instructions: promptFields.instructions,
+  previous_response_id: optional(Type.String(), 'Compact this stored response and those that it continues'),
+  prompt_cache_key: optional(Type.String(), 'Accepted and ignored'),
+});
+
 export const InputTokens = Type.Object({
   object: Type.Literal('response.input_tokens'),
   input_tokens: Type.Integer(),
@@ -200,6 +208,25 @@ export type ToolBody = Static<typeof Tool>;
 
 const nullable = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) => Type.Union([schema, Type.Null()]);
 
+const ResponseUsage = Type.Object({
+  input_tokens: Type.Integer(),
+  input_tokens_details: Type.Object({ cached_tokens: Type.Integer(), cache_write_tokens: Type.Integer() }),
+  output_tokens: Type.Integer(),
+  output_tokens_details: Type.Object({ reasoning_tokens: Type.Integer() }),
+  total_tokens: Type.Integer(),
+});
+
+export const CompactedResponse = Type.Object({
+  id: Type.String(),
+  object: Type.Literal('response.compaction'),
+  created_at: Type.Integer({ description: 'Unix time in seconds' }),
+  output: Type.Array(Type.Unknown(), {
+    description:
+      'The messages of the user, and an item of type `compaction`. Send them as the `input` of the next request',
+  }),
+  usage: ResponseUsage,
+});
+
 /** The fields that programs read most. Every field of the request is there too, with its default where it was not sent. */
 export const ResponseObject = Type.Object({
   id: Type.String(),
@@ -213,13 +240,5 @@ export const ResponseObject = Type.Object({
   output: Type.Array(Type.Unknown(), {
     description: 'Items of type `reasoning`, `message`, `function_call` and `custom_tool_call`',
   }),
-  usage: nullable(
-    Type.Object({
-      input_tokens: Type.Integer(),
-      input_tokens_details: Type.Object({ cached_tokens: Type.Integer(), cache_write_tokens: Type.Integer() }),
-      output_tokens: Type.Integer(),
-      output_tokens_details: Type.Object({ reasoning_tokens: Type.Integer() }),
-      total_tokens: Type.Integer(),
-    }),
-  ),
+  usage: nullable(ResponseUsage),
 });
