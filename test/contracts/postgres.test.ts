@@ -20,8 +20,20 @@ import { repositoriesContract } from './repositories.ts';
 import { requestLogContract } from './request-log.ts';
 import { responsesContract } from './responses.ts';
 import { sessionsContract } from './sessions.ts';
+import { SCAN_SQL, usageSumsContract } from './usage-sums.ts';
 
 if (postgresMissing !== undefined) console.warn(postgresMissing);
+
+const END_CONNECTIONS =
+  'select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()';
+
+/** `pg` gives a bigint as text. */
+const numbersOf = (row: Record<string, string | number>) =>
+  Object.fromEntries(
+    Object.entries(row)
+      .filter(([name]) => /_(ms|tokens|seconds|usd)$/.test(name))
+      .map(([name, value]) => [name, Number(value)]),
+  );
 
 describe.skipIf(postgresMissing !== undefined)('postgres', () => {
   let server: PostgresServer;
@@ -49,6 +61,20 @@ describe.skipIf(postgresMissing !== undefined)('postgres', () => {
   batchesContract('postgres', open);
   batchSlicesContract('postgres', open);
   responsesContract('postgres', open);
+  usageSumsContract('postgres', async () => {
+    const url = await server.createDatabase();
+    const stores = await Promise.all([open(url), open(url), open(url)]);
+    return {
+      stores,
+      scan: async () => (await query(url, SCAN_SQL)).map((row) => ({ ...row, ...numbersOf(row) })),
+      async interrupt() {
+        await query(url, END_CONNECTIONS);
+      },
+      async close() {
+        await Promise.all(stores.map((store) => store.close()));
+      },
+    };
+  });
 
   it('lets several processes open a new database at once', async () => {
     const url = await server.createDatabase();
@@ -128,10 +154,7 @@ describe.skipIf(postgresMissing !== undefined)('postgres', () => {
     const url = await server.createDatabase();
     const store = await open(url);
     await store.accounts.create(account());
-    await query(
-      url,
-      'select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()',
-    );
+    await query(url, END_CONNECTIONS);
     await expect.poll(() => store.accounts.get('acct_1').catch(() => undefined)).toEqual(account());
     await expect.poll(() => store.ledger.append([ledgerRow()]).catch(() => undefined)).toEqual([true]);
     await store.close();

@@ -3,10 +3,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createSqlRepositories } from '../../src/adapters/sql/shared/repositories.ts';
 import { openSqlite } from '../../src/adapters/sql/sqlite/database.ts';
 import { MIGRATIONS } from '../../src/adapters/sql/sqlite/migrations/index.ts';
 import { openStore } from '../../src/adapters/store.ts';
+import { BUCKETS } from '../../src/domain/usage-window.ts';
 import { account, apiKey } from './key-fixtures.ts';
+import { ledgerRow } from './ledger.ts';
+import { SCAN_SQL, type ScannedRow, scannedReport } from './usage-sums.ts';
 
 let directory: string;
 beforeAll(async () => {
@@ -101,6 +105,31 @@ describe('migration of SQLite', () => {
     const store = await openStore({ kind: 'sqlite', path });
     expect(await store.files.stored('acct_1')).toEqual({ items: 2, bytes: 5_000_000_007 });
     expect(await store.files.stored('acct_2')).toEqual({ items: 0, bytes: 0 });
+    await store.close();
+  });
+
+  it('0032 adds up the ledger, and the rows that a server of an earlier version still adds', async () => {
+    const path = await databaseBefore('0032', '');
+    const earlier = Object.entries(MIGRATIONS).filter(([name]) => name < '0032');
+    const database = await openSqlite({ path, migrations: Object.fromEntries(earlier) });
+    const { ledger } = createSqlRepositories(database);
+    const time = Date.UTC(2026, 9, 31, 18, 20);
+    const hours = (from: number) => Array.from({ length: 60 }, (_, index) => time + (from + index) * 1_000_000);
+    await ledger.append(hours(0).map((each) => ledgerRow({ time: each })));
+    const store = await openStore({ kind: 'sqlite', path });
+    await ledger.append(hours(60).map((each) => ledgerRow({ time: each, model: 'acme/two' })));
+    await database.close();
+    const raw = new DatabaseSync(path);
+    const rows = raw.prepare(SCAN_SQL).all() as unknown as ScannedRow[];
+    raw.close();
+    expect(rows).toHaveLength(120);
+    const query = { start: time + 1, end: time + 100_000_000, groupBy: ['model'] as const, limit: 1_000 };
+    for (const bucket of BUCKETS) {
+      for (const timeZone of ['UTC', 'Asia/Kolkata', 'Africa/Nairobi']) {
+        const window = { ...query, bucket, timeZone };
+        expect(await store.usage.query(window)).toEqual(scannedReport(rows, window));
+      }
+    }
     await store.close();
   });
 

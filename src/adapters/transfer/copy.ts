@@ -1,4 +1,11 @@
-import { type SourceRow, type TableShape, TransferError, type TransferSource, type TransferTarget } from './tables.ts';
+import {
+  DERIVED_TABLES,
+  type SourceRow,
+  type TableShape,
+  TransferError,
+  type TransferSource,
+  type TransferTarget,
+} from './tables.ts';
 
 const BATCH_ROWS = 2_000;
 const BATCH_BYTES = 4_194_304;
@@ -50,6 +57,8 @@ export async function copyTables(source: TransferSource, target: TransferTarget,
   let resumedRows = 0;
   for (const { name } of target.tables) resumedRows += (await target.progress(name)).rows;
   if (resumedRows > 0) events.onResumed(resumedRows);
-  for (const table of target.tables) await copyTable(table, source, target, events.onCopied);
+  for (const table of target.tables) {
+    if (!DERIVED_TABLES.includes(table.name)) await copyTable(table, source, target, events.onCopied);
+  }
   await target.continueIdentities();
 }

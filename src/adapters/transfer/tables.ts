@@ -7,6 +7,9 @@ export interface TableShape {
   columns: readonly string[];
 }
 
+/** Sums that a trigger makes from copied rows. They are compared like all other tables. */
+export const DERIVED_TABLES: readonly string[] = ['usage_days', 'usage_hours', 'usage_quarters'];
+
 export interface SourceRow {
   /** Where reading goes on after this row. */
   cursor: string;

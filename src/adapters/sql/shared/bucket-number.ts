@@ -28,3 +28,15 @@ export function bucketNumber(
   const unit = bucket === 'day' ? DAY_MS : HOUR_MS;
   return sql<number>`((${time}) + (${shiftAt(time, shifts)})) / ${sql.lit(unit)}`;
 }
+
+/**
+ * The month of a day, as `monthOfDay` numbers them, in plain integer arithmetic: years begin in March, so that leap days are their last
+ * ones. See https://howardhinnant.github.io/date_algorithms.html#civil_from_days.
+ */
+export function monthOfDayNumber(day: RawBuilder<number>): RawBuilder<number> {
+  const era = sql`((${day} + 719468) / 146097)`;
+  const dayOfEra = sql`((${day} + 719468) % 146097)`;
+  const yearOfEra = sql`((${dayOfEra} - ${dayOfEra} / 1460 + ${dayOfEra} / 36524 - ${dayOfEra} / 146096) / 365)`;
+  const dayOfYear = sql`(${dayOfEra} - 365 * ${yearOfEra} - ${yearOfEra} / 4 + ${yearOfEra} / 100)`;
+  return sql<number>`(${yearOfEra} + ${era} * 400) * 12 + (5 * ${dayOfYear} + 2) / 153 + 2`;
+}

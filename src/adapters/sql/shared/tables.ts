@@ -83,6 +83,21 @@ export interface LedgerTable {
   series_id: number;
 }
 
+/** What the ledger rows of one series and period add up to. A trigger of the ledger keeps it, in the transaction that adds the rows. */
+export interface UsageSumsTable {
+  series_id: number;
+  /** Since 1970, in the unit of the table. */
+  period: number;
+  /** Sums of rows that are added at once are in several slots, so that they do not wait for each other. */
+  slot: number;
+  requests: number;
+  prompt_tokens: number;
+  completion_tokens: number;
+  cache_read_tokens: number;
+  audio_seconds: number;
+  cost_nano_usd: number;
+}
+
 export interface FilesTable {
   id: string;
   account_id: string;
@@ -273,6 +288,9 @@ export interface Tables {
   revisions: RevisionsTable;
   ledger_series: LedgerSeriesTable;
   ledger: LedgerTable;
+  usage_days: UsageSumsTable;
+  usage_hours: UsageSumsTable;
+  usage_quarters: UsageSumsTable;
   idempotency: IdempotencyTable;
   files: FilesTable;
   stored_amounts: StoredAmountsTable;

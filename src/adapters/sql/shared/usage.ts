@@ -1,12 +1,12 @@
-import { type Kysely, sql } from 'kysely';
+import { type Kysely, type RawBuilder, sql } from 'kysely';
 import { DAY_MS } from '../../../domain/dates.ts';
-import { offsetSpans } from '../../../domain/time-zone.ts';
-import { bucketIndex, type Grouping } from '../../../domain/usage-window.ts';
-import { HOUR_MS, hourShift, monthOfDay } from '../../../domain/zoned-bucket.ts';
+import type { Grouping } from '../../../domain/usage-window.ts';
+import { HOUR_MS, hourShift } from '../../../domain/zoned-bucket.ts';
 import type { SpendingQuery, UsageFilter, UsageQuery, UsageReader, UsageRow } from '../../../ports/usage.ts';
-import { bucketNumber } from './bucket-number.ts';
+import { monthOfDayNumber } from './bucket-number.ts';
 import type { SqlDatabase } from './database.ts';
-import type { Tables } from './tables.ts';
+import type { LedgerTable, Tables, UsageSumsTable } from './tables.ts';
+import { SUMS, type UsagePart, usageParts } from './usage-parts.ts';
 
 const GROUP_COLUMN = {
   model: 'model',
@@ -15,149 +15,147 @@ const GROUP_COLUMN = {
   account: 'account_id',
 } as const satisfies Record<Grouping, string>;
 
-const DAYS_IN_MONTH = 31;
+const COUNTS = [
+  'requests',
+  'prompt_tokens',
+  'completion_tokens',
+  'cache_read_tokens',
+  'audio_seconds',
+  'cost_nano_usd',
+] as const satisfies readonly (keyof UsageSumsTable)[];
 
-const sumAsText = (column: string) => sql<string>`cast(sum(${sql.ref(column)}) as text)`;
+const LONG_MS = 10 * 366 * DAY_MS;
 
-type Window = UsageFilter & Pick<SpendingQuery, 'originalKeyId' | 'start' | 'end'>;
+type SeriesFilter = UsageFilter & Pick<SpendingQuery, 'originalKeyId'>;
 
-/** `in` instead of a join: SQLite then keeps the order of the index `ledger_usage` and does not sort the rows. */
-function inWindow(db: Kysely<Tables>, { accountId, originalKeyId, model, region, keyId, start, end }: Window) {
-  return db
-    .selectFrom('ledger')
-    .where('series_id', 'in', (from) =>
-      from
-        .selectFrom('ledger_series')
-        .select('id')
-        .$if(accountId !== undefined, (query) => query.where('account_id', '=', accountId ?? ''))
-        .$if(model !== undefined, (query) => query.where('model', '=', model ?? ''))
-        .$if(region !== undefined, (query) => query.where('region', '=', region ?? ''))
-        .$if(keyId !== undefined, (query) => query.where('key_id', '=', keyId ?? ''))
-        .$if(originalKeyId !== undefined, (query) =>
-          query.where(({ or, eb, selectFrom }) =>
-            or([
-              eb('key_id', '=', originalKeyId ?? ''),
-              eb(
-                'key_id',
-                'in',
-                selectFrom('api_keys')
-                  .select('api_keys.id')
-                  .where('original_id', '=', originalKeyId ?? ''),
-              ),
-            ]),
+/** `in` instead of a join: SQLite then seeks the times of each series in the primary key. */
+const seriesOf = (db: Kysely<Tables>, { accountId, originalKeyId, model, region, keyId }: SeriesFilter) =>
+  db
+    .selectFrom('ledger_series')
+    .select('id')
+    .$if(accountId !== undefined, (query) => query.where('account_id', '=', accountId ?? ''))
+    .$if(model !== undefined, (query) => query.where('model', '=', model ?? ''))
+    .$if(region !== undefined, (query) => query.where('region', '=', region ?? ''))
+    .$if(keyId !== undefined, (query) => query.where('key_id', '=', keyId ?? ''))
+    .$if(originalKeyId !== undefined, (query) =>
+      query.where(({ or, eb, selectFrom }) =>
+        or([
+          eb('key_id', '=', originalKeyId ?? ''),
+          eb(
+            'key_id',
+            'in',
+            selectFrom('api_keys')
+              .select('api_keys.id')
+              .where('original_id', '=', originalKeyId ?? ''),
           ),
-        ),
-    )
-    .where('day', '>=', bucketIndex('day', start))
-    .where('day', '<=', bucketIndex('day', end - 1))
-    .$if(start % DAY_MS !== 0, (query) => query.where('time_ms', '>=', start))
-    .$if(end % DAY_MS !== 0, (query) => query.where('time_ms', '<', end));
+        ]),
+      ),
+    );
+
+type BucketOf = (part: UsagePart, time: RawBuilder<number>) => RawBuilder<number>;
+
+/** Number of the bucket, see `zonedBucketStart`. */
+const hourAt: BucketOf = ({ offsetMs }, time) =>
+  sql<number>`(${time} - ${sql.lit(hourShift(offsetMs))}) / ${sql.lit(HOUR_MS)}`;
+const dayAt: BucketOf = ({ offsetMs }, time) => sql<number>`(${time} + ${sql.lit(offsetMs)}) / ${sql.lit(DAY_MS)}`;
+const noBucket: BucketOf = () => sql<number>`0`;
+
+type PartRow = Pick<UsageSumsTable, 'series_id' | (typeof COUNTS)[number]> & { bucket: number };
+
+/** The sums of one part, or its ledger rows. All parts have the same columns. */
+function rowsOf(db: Kysely<Tables>, part: UsagePart, filter: SeriesFilter, bucketOf: BucketOf) {
+  const { source, start, end, hourOfDay } = part;
+  const sums = SUMS.find(({ table }) => table === source);
+  const rows = db
+    .selectFrom(sql<LedgerTable & UsageSumsTable>`${sql.table(source)}`.as('part'))
+    .where('series_id', 'in', seriesOf(db, filter))
+    .select('series_id');
+  if (sums === undefined) {
+    return rows
+      .where('time_ms', '>=', start)
+      .where('time_ms', '<', end)
+      .select([bucketOf(part, sql<number>`time_ms`).as('bucket'), sql.lit(1).as('requests')])
+      .select(COUNTS.filter((count) => count !== 'requests'))
+      .$castTo<PartRow>();
+  }
+  const { lengthMs } = sums;
+  const hour = sql<number>`(period / ${sql.lit(HOUR_MS / lengthMs)}) % 24`;
+  return rows
+    .where('period', '>=', start / lengthMs)
+    .where('period', '<', end / lengthMs)
+    .$if(hourOfDay !== undefined, (query) => query.where(hour, hourOfDay?.is ? '=' : '<>', hourOfDay?.hour ?? 0))
+    .select(bucketOf(part, sql<number>`(period * ${sql.lit(lengthMs)})`).as('bucket'))
+    .select(COUNTS)
+    .$castTo<PartRow>();
 }
 
-/** Adds up the rows of each series and hour, or day, in the order of the index. */
-function sumsOf(db: Kysely<Tables>, query: UsageQuery, byHour: boolean) {
-  const order = byHour ? (['day', 'month', 'hour'] as const) : (['day', 'month'] as const);
-  return inWindow(db, query)
-    .groupBy(['series_id', ...order])
-    .select(['series_id', ...order])
-    .select((of) => [
-      of.fn.countAll<number>().as('requests'),
-      of.fn.sum<number>('prompt_tokens').as('prompt_tokens'),
-      of.fn.sum<number>('completion_tokens').as('completion_tokens'),
-      of.fn.sum<number>('cache_read_tokens').as('cache_read_tokens'),
-      of.fn.sum<number>('audio_seconds').as('audio_seconds'),
-      of.fn.sum<number>('cost_nano_usd').as('cost_nano_usd'),
-    ]);
+function rowsOfAll(db: Kysely<Tables>, parts: readonly UsagePart[], filter: SeriesFilter, bucketOf: BucketOf) {
+  const [first, ...others] = parts.map((part) => rowsOf(db, part, filter, bucketOf));
+  if (first === undefined) throw new RangeError('a report of no time');
+  return others.reduce((all, part) => all.unionAll(part), first);
 }
 
-/** Rows in buckets of UTC have their numbers stored. The outer query sees only the sums of each series. */
-function utcSums(db: Kysely<Tables>, query: UsageQuery) {
+const sumOf = (column: string) => sql<string>`sum(${sql.ref(column)})`;
+/** A sum may be larger than a number. */
+const asText = (value: ReturnType<typeof sumOf>) => sql<string>`cast(${value} as text)`;
+
+type BucketRow = Record<(typeof GROUP_COLUMN)[Grouping] | (typeof COUNTS)[number], string> & { bucket: number };
+
+/** The sums of each hour or day and group. */
+function bucketSums(db: Kysely<Tables>, query: UsageQuery, groups: readonly (typeof GROUP_COLUMN)[Grouping][]) {
+  const { start, end, bucket, timeZone = 'UTC' } = query;
+  const parts = usageParts({ start, end, bucket, timeZone });
+  const rows = rowsOfAll(db, parts, query, bucket === 'hour' ? hourAt : dayAt);
   return db
-    .selectFrom(sumsOf(db, query, query.bucket === 'hour').as('sums'))
-    .select(sql.ref<number>(query.bucket).as('bucket'))
-    .selectAll();
-}
-
-/**
- * Buckets of a time zone are computed from UTC hours. Where hours of the zone begin within those of UTC, as in India, each hour is added up
- * in parts, each in the order of the index.
- */
-function zonedSums(db: Kysely<Tables>, query: UsageQuery, zone: string) {
-  const offsets = offsetSpans(zone, query.start, query.end);
-  const shifts = [...new Set([0, ...offsets.map(({ offsetMs }) => hourShift(offsetMs))])].sort((a, b) => a - b);
-  const parts = shifts.map((shift, index) => {
-    const next = shifts[index + 1];
-    const inHour = sql<number>`time_ms % ${sql.lit(HOUR_MS)}`;
-    return sumsOf(db, query, true)
-      .select(sql<number>`cast(hour as bigint) * ${sql.lit(HOUR_MS)} + ${sql.lit(shift)}`.as('begins'))
-      .$if(shift > 0, (part) => part.where(inHour, '>=', shift))
-      .$if(next !== undefined, (part) => part.where(inHour, '<', next ?? 0));
-  });
-  const [first, ...others] = parts as [(typeof parts)[number], ...typeof parts];
-  const sums = others.reduce((all, part) => all.unionAll(part), first);
-  const bucket = bucketNumber(sql.ref<number>('begins'), query.bucket === 'hour' ? 'hour' : 'day', offsets);
-  return db.selectFrom(sums.as('sums')).select(bucket.as('bucket')).selectAll();
-}
-
-export function usageQuery(db: Kysely<Tables>, query: UsageQuery) {
-  const { timeZone = 'UTC', limit, bucket } = query;
-  const groups = query.groupBy.map((grouping) => GROUP_COLUMN[grouping]);
-  const isUtc = timeZone === 'UTC';
-  const sums = isUtc ? utcSums(db, query) : zonedSums(db, query, timeZone);
-  const selected = db
-    .selectFrom(sums.as('buckets'))
-    .innerJoin('ledger_series', 'ledger_series.id', 'buckets.series_id')
+    .selectFrom(rows.as('parts'))
+    .innerJoin('ledger_series', 'ledger_series.id', 'parts.series_id')
     .groupBy('bucket')
     .groupBy(groups)
     .select('bucket')
-    .select(groups)
-    .select([
-      sumAsText('requests').as('requests'),
-      sumAsText('prompt_tokens').as('prompt_tokens'),
-      sumAsText('completion_tokens').as('completion_tokens'),
-      sumAsText('cache_read_tokens').as('cache_read_tokens'),
-      sumAsText('audio_seconds').as('audio_seconds'),
-      sumAsText('cost_nano_usd').as('cost_nano_usd'),
-    ])
-    // Months of a time zone are added up from its days.
-    .limit(bucket === 'month' && !isUtc ? limit * DAYS_IN_MONTH : limit)
-    .orderBy('bucket');
-  return groups.reduce((ordered, group) => ordered.orderBy(group), selected);
+    .select(groups);
 }
 
-const groupOf = ({ model = '', region = '', keyId = '', accountId = '' }: UsageRow): string =>
-  [model, region, keyId, accountId].join('\n');
-
-/** In the order of months, then of the groups' names. */
-function byMonth(days: readonly UsageRow[]): UsageRow[] {
-  const months = new Map<string, UsageRow>();
-  for (const day of days) {
-    const index = monthOfDay(day.index);
-    const name = `${index}\n${groupOf(day)}`;
-    const known = months.get(name);
-    if (known === undefined) {
-      months.set(name, { ...day, index });
-      continue;
-    }
-    known.requests += day.requests;
-    known.promptTokens += day.promptTokens;
-    known.completionTokens += day.completionTokens;
-    known.cacheReadTokens += day.cacheReadTokens;
-    known.audioSeconds += day.audioSeconds;
-    known.costNanoUsd += day.costNanoUsd;
-  }
-  return [...months.values()].sort((one, other) => one.index - other.index || (groupOf(one) < groupOf(other) ? -1 : 1));
+export function usageQuery(db: Kysely<Tables>, query: UsageQuery) {
+  const groups = query.groupBy.map((grouping) => GROUP_COLUMN[grouping]);
+  const sums = bucketSums(db, query, groups);
+  const texts = COUNTS.map((count) => asText(sumOf(count)).as(count));
+  const buckets = () => sums.select(texts).$castTo<BucketRow>().as('buckets');
+  /** Added up from days. The number of a month is computed from that of a day once for each sum, not for each row. */
+  const months = () => {
+    const days = sums.select(COUNTS.map((count) => sumOf(count).as(count)));
+    const numbered = db
+      .selectFrom(days.as('days'))
+      .select(monthOfDayNumber(sql.ref<number>('bucket')).as('month'))
+      .select([...groups, ...COUNTS]);
+    return db
+      .selectFrom(numbered.as('months'))
+      .groupBy('month')
+      .groupBy(groups)
+      .select('month as bucket')
+      .select(groups)
+      .select(texts)
+      .$castTo<BucketRow>()
+      .as('buckets');
+  };
+  const selected = db
+    .selectFrom(query.bucket === 'month' ? months() : buckets())
+    .selectAll()
+    .orderBy('bucket')
+    .limit(query.limit);
+  return groups.reduce((ordered, group) => ordered.orderBy(group), selected);
 }
 
 export function sqlUsage({ read, report }: SqlDatabase): UsageReader {
   return {
-    async query(query) {
+    async query(asked) {
+      const query = await withoutEmptyYears(report, asked);
+      if (query.start >= query.end) return [];
       const rows = await usageQuery(report, query).execute();
       const byKey = query.groupBy.includes('key');
       const byAccount = query.groupBy.includes('account');
       const keys = byKey ? await keyNames(read, query.accountId) : undefined;
       const accounts = byAccount ? await accountNames(read) : undefined;
-      const found = rows.map(
+      return rows.map(
         (row): UsageRow => ({
           index: Number(row.bucket),
           ...(query.groupBy.includes('model') && { model: row.model }),
@@ -172,15 +170,31 @@ export function sqlUsage({ read, report }: SqlDatabase): UsageReader {
           costNanoUsd: BigInt(row.cost_nano_usd),
         }),
       );
-      const isZoned = query.timeZone !== undefined && query.timeZone !== 'UTC';
-      return query.bucket === 'month' && isZoned ? byMonth(found).slice(0, query.limit) : found;
     },
 
     async spentNanoUsd(query) {
-      const row = await inWindow(report, query).select(sumAsText('cost_nano_usd').as('spent')).executeTakeFirst();
+      const { start, end } = query;
+      if (start >= end) return 0n;
+      const parts = usageParts({ start, end, bucket: 'day', timeZone: 'UTC' });
+      const row = await report
+        .selectFrom(rowsOfAll(report, parts, query, noBucket).as('parts'))
+        .select(asText(sumOf('cost_nano_usd')).as('spent'))
+        .executeTakeFirst();
       return BigInt(row?.spent ?? 0);
     },
   };
+}
+
+/** Every change of a zone's offset adds to the statement, and its length is bounded. */
+async function withoutEmptyYears(db: Kysely<Tables>, query: UsageQuery): Promise<UsageQuery> {
+  if (query.end - query.start < LONG_MS) return query;
+  const times = await db
+    .selectFrom('ledger')
+    .select(({ fn }) => [fn.min('time_ms').as('first'), fn.max('time_ms').as('last')])
+    .executeTakeFirst();
+  const { first = null, last = null } = times ?? {};
+  if (first === null || last === null) return { ...query, end: query.start };
+  return { ...query, start: Math.max(query.start, first), end: Math.min(query.end, last + 1) };
 }
 
 async function keyNames(db: Kysely<Tables>, accountId: string | undefined): Promise<Map<string, string>> {

@@ -1,0 +1,214 @@
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { DAY_MS } from '../../src/domain/dates.ts';
+import { offsetAt } from '../../src/domain/time-zone.ts';
+import type { Bucket, Grouping } from '../../src/domain/usage-window.ts';
+import { HOUR_MS, hourShift, monthOfDay } from '../../src/domain/zoned-bucket.ts';
+import type { Ledger } from '../../src/ports/ledger.ts';
+import { StoreUnavailableError } from '../../src/ports/store-errors.ts';
+import type { UsageQuery, UsageReader, UsageRow } from '../../src/ports/usage.ts';
+import { ledgerRow } from './ledger.ts';
+
+/** A ledger row as it is stored. */
+export interface ScannedRow {
+  time_ms: number;
+  account_id: string;
+  key_id: string;
+  model: string;
+  region: string;
+  prompt_tokens: number;
+  completion_tokens: number;
+  cache_read_tokens: number;
+  audio_seconds: number;
+  cost_nano_usd: number;
+}
+
+export const SCAN_SQL = `select time_ms, account_id, key_id, model, region, prompt_tokens, completion_tokens, cache_read_tokens,
+  audio_seconds, cost_nano_usd from ledger join ledger_series on ledger_series.id = ledger.series_id`;
+
+export interface UsageSumsUnderTest {
+  /** Several processes on one store. */
+  stores: readonly { ledger: Ledger; usage: UsageReader }[];
+  /** Every row of the ledger, read by plain SQL. */
+  scan(): Promise<ScannedRow[]>;
+  /** Breaks off what the stores are doing, where that can be done. */
+  interrupt?(): Promise<void>;
+  close(): Promise<void>;
+}
+
+const COLUMN = { model: 'model', region: 'region', key: 'key_id', account: 'account_id' } as const;
+const FIELD = { model: 'model', region: 'region', key: 'keyId', account: 'accountId' } as const;
+
+function bucketAt(bucket: Bucket, time: number, zone: string): number {
+  const offsetMs = offsetAt(zone, time);
+  if (bucket === 'hour') return Math.floor((time - hourShift(offsetMs)) / HOUR_MS);
+  const day = Math.floor((time + offsetMs) / DAY_MS);
+  return bucket === 'day' ? day : monthOfDay(day);
+}
+
+/** The report, added up row by row. Names of keys and accounts are left out. */
+export function scannedReport(rows: readonly ScannedRow[], query: UsageQuery): Partial<UsageRow>[] {
+  const { start, end, bucket, timeZone = 'UTC', groupBy, accountId, model, region, keyId } = query;
+  const buckets = new Map<string, UsageRow>();
+  for (const row of rows) {
+    if (row.time_ms < start || row.time_ms >= end) continue;
+    if ((accountId ?? row.account_id) !== row.account_id || (model ?? row.model) !== row.model) continue;
+    if ((region ?? row.region) !== row.region || (keyId ?? row.key_id) !== row.key_id) continue;
+    const index = bucketAt(bucket, row.time_ms, timeZone);
+    const names = groupBy.map((group) => [FIELD[group], row[COLUMN[group]]] as const);
+    const id = [String(index).padStart(9, '0'), ...names.map(([, name]) => name)].join('\n');
+    const sum = buckets.get(id) ?? {
+      index,
+      ...Object.fromEntries(names),
+      requests: 0,
+      promptTokens: 0,
+      completionTokens: 0,
+      cacheReadTokens: 0,
+      audioSeconds: 0,
+      costNanoUsd: 0n,
+    };
+    sum.requests += 1;
+    sum.promptTokens += row.prompt_tokens;
+    sum.completionTokens += row.completion_tokens;
+    sum.cacheReadTokens += row.cache_read_tokens;
+    sum.audioSeconds += row.audio_seconds;
+    sum.costNanoUsd += BigInt(row.cost_nano_usd);
+    buckets.set(id, sum);
+  }
+  return [...buckets].toSorted(([one], [other]) => (one < other ? -1 : 1)).map(([, sum]) => sum);
+}
+
+/** Connections that were broken are replaced, one by one as they are used. */
+async function untilConnected<T>(work: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof StoreUnavailableError) || attempt === 50) throw error;
+    }
+  }
+}
+
+const withoutNames = (rows: readonly UsageRow[]) =>
+  rows.map(({ keyName: _, accountName: __, ...row }): Partial<UsageRow> => row);
+
+const FIRST = Date.UTC(2024, 1, 25);
+const LAST = Date.UTC(2024, 3, 10);
+const ZONES = [
+  'UTC',
+  'Asia/Kolkata',
+  'Asia/Kathmandu',
+  'America/New_York',
+  'Australia/Lord_Howe',
+  'Pacific/Chatham',
+  'America/St_Johns',
+  'Pacific/Kiritimati',
+];
+
+const anyTime = fc.oneof(
+  fc.integer({ min: FIRST, max: LAST }),
+  // At boundaries of quarters, hours, days and months, and when clocks change.
+  fc
+    .tuple(
+      fc.constantFrom(
+        ...[Date.UTC(2024, 2, 1), Date.UTC(2024, 1, 29, 18, 30), Date.UTC(2024, 2, 10, 7), Date.UTC(2024, 3, 6, 15)],
+        ...[Date.UTC(2024, 2, 15, 12, 15), Date.UTC(2024, 2, 15, 18, 15), Date.UTC(2024, 3, 1)],
+      ),
+      fc.integer({ min: -1, max: 1 }),
+    )
+    .map(([time, offset]) => time + offset),
+);
+
+const anyRow = fc.record({
+  billingId: fc.integer({ min: 0, max: 400 }).map((number) => `sum_${number}`),
+  time: anyTime,
+  accountId: fc.constantFrom('acct_a', 'acct_b'),
+  keyId: fc.constantFrom('key_1', 'key_2'),
+  model: fc.constantFrom('acme/one', 'acme/two', 'b/three'),
+  region: fc.constantFrom('local', 'eu-1'),
+  promptTokens: fc.nat(100_000),
+  completionTokens: fc.nat(10_000),
+  cacheReadTokens: fc.nat(1_000),
+  audioSeconds: fc.nat(600),
+  costNanoUsd: fc.maxSafeNat(),
+});
+
+const anyQuery = fc.record<UsageQuery>({
+  start: anyTime,
+  end: anyTime,
+  bucket: fc.constantFrom<Bucket>('hour', 'day', 'month'),
+  timeZone: fc.constantFrom(...ZONES),
+  groupBy: fc.subarray<Grouping>(['model', 'region', 'key', 'account']),
+  accountId: fc.option(fc.constantFrom('acct_a', 'acct_b'), { nil: undefined }),
+  model: fc.option(fc.constant('acme/one'), { nil: undefined }),
+  region: fc.option(fc.constant('eu-1'), { nil: undefined }),
+  keyId: fc.option(fc.constant('key_1'), { nil: undefined }),
+  limit: fc.constant(10_000),
+});
+
+/** Reports are sums that are kept beside the ledger. They equal the ledger's rows whatever is written, by whom and how it ends. */
+export function usageSumsContract(name: string, open: () => Promise<UsageSumsUnderTest>): void {
+  describe(`usage sums: ${name}`, () => {
+    let under: UsageSumsUnderTest;
+    beforeAll(async () => {
+      under = await open();
+    });
+    afterAll(() => under.close());
+
+    it('equal a scan of the ledger after any writes of several processes, repeated and interrupted ones included', async () => {
+      const commits = fc.array(fc.record({ by: fc.nat(9), rows: fc.array(anyRow, { minLength: 1, maxLength: 12 }) }), {
+        minLength: 1,
+        maxLength: 8,
+      });
+      const queries = fc.array(anyQuery, { minLength: 3, maxLength: 6 });
+      await fc.assert(
+        fc.asyncProperty(commits, queries, fc.boolean(), async (writes, reports, interrupted) => {
+          const append = async ({ by, rows }: (typeof writes)[number]) =>
+            under.stores[by % under.stores.length]?.ledger.append(rows.map(ledgerRow));
+          const reader = under.stores[0]?.usage as UsageReader;
+          const running = Promise.allSettled(writes.map(append));
+          if (interrupted) await under.interrupt?.();
+          const settled = await running;
+          // As a server does that does not know whether its rows are stored.
+          for (const [index, { status }] of settled.entries()) {
+            const write = writes[index];
+            if (status === 'rejected' && write !== undefined) await untilConnected(() => append(write));
+          }
+          const rows = await under.scan();
+          for (const report of reports) {
+            const times = [report.start, report.end].toSorted((one, other) => one - other);
+            const query = { ...report, start: times[0] ?? 0, end: (times[1] ?? 0) + 1 };
+            const found = await untilConnected(() => reader.query(query));
+            expect(withoutNames(found)).toEqual(scannedReport(rows, query));
+            const { start, end } = query;
+            const spent = await untilConnected(() => reader.spentNanoUsd({ accountId: 'acct_a', start, end }));
+            const expected = scannedReport(rows, {
+              ...query,
+              accountId: 'acct_a',
+              model: undefined,
+              region: undefined,
+              keyId: undefined,
+            });
+            expect(spent).toBe(expected.reduce((sum, { costNanoUsd = 0n }) => sum + costNanoUsd, 0n));
+          }
+        }),
+        { numRuns: 40 },
+      );
+    });
+
+    it('answer for any years', async () => {
+      const query: UsageQuery = {
+        start: Date.UTC(1, 0),
+        end: Date.UTC(9998, 0),
+        bucket: 'month',
+        groupBy: [],
+        limit: 10,
+      };
+      const rows = await under.scan();
+      for (const timeZone of ['UTC', 'Europe/Berlin', 'Australia/Adelaide']) {
+        const found = await under.stores[0]?.usage.query({ ...query, timeZone });
+        expect(found).toEqual(scannedReport(rows, { ...query, timeZone }));
+      }
+    });
+  });
+}
