@@ -6,6 +6,7 @@ import type { DiskSpace } from '../ports/disk-space.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { ProcessIdentity } from '../ports/process-identity.ts';
 import { systemClock as clock } from '../runtime/clock.ts';
+import { removeBatchLeftovers } from '../services/batches/batch-leftovers.ts';
 import { createFileRetention, type FileRetention } from '../services/files/file-retention.ts';
 import { createFileRetentionSchedule, type FileRetentionSchedule } from '../services/files/file-retention-schedule.ts';
 import { createFiles, type FilesService } from '../services/files/files.ts';
@@ -14,6 +15,8 @@ import type { IsMyTurn } from './job-turns.ts';
 import type { Environment } from './weights.ts';
 
 const SWEEP_MS = 60_000;
+/** Servers that start within this time leave the search for leftovers to the first one. */
+const RECOVER_MS = 600_000;
 
 export interface FileParts {
   blobs: BlobStore;
@@ -64,8 +67,17 @@ export async function composeFiles(options: {
     schedule: createFileRetentionSchedule({
       retention,
       removeInterrupted,
+      removeBatchLeftovers: () =>
+        removeBatchLeftovers({
+          batches: store.batches,
+          blobs,
+          before: identity.startedAt,
+          signal: stopping.signal,
+        }),
       everyMs: SWEEP_MS,
       isMyTurn: () => isMyTurn('files', SWEEP_MS),
+      // Another server cannot see this disk.
+      isMyTurnToRecover: async () => config.blobs === undefined || isMyTurn('leftover files', RECOVER_MS),
       logger,
       stopping,
     }),

@@ -205,6 +205,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     requests: requests.retention,
     purge: store.purge,
     onCancel: runner.wake,
+    isMyTurn: (everyMs) => isMyTurn('account erasure', everyMs),
     clock,
     logger,
   });

@@ -80,7 +80,7 @@ describe('a deleted account', () => {
   };
   const nothing = { files: 0, batches: 0, answers: 0, requests: 0 };
 
-  function erasure(): AccountErasure {
+  function erasure(isMyTurn = async () => true): AccountErasure {
     const { store, retention } = bed;
     const created = createAccountErasure({
       ...store,
@@ -88,6 +88,7 @@ describe('a deleted account', () => {
       idempotency,
       requests: { eraseAccount: (id) => store.requests.removeBeyond(id, 0) },
       onCancel: runner.wake,
+      isMyTurn,
       clock: { now: bed.now },
       logger: { info() {}, error: (facts, text) => console.error(text, facts) },
     });
@@ -160,6 +161,23 @@ describe('a deleted account', () => {
     await expect.poll(async () => (await active())?.cancellingAt ?? null).not.toBeNull();
     for (const release of held.splice(0)) release();
     await expect.poll(() => stored(gone), { timeout: 20_000 }).toEqual(nothing);
+  });
+
+  it('is erased by the server whose turn it is, or on which it was deleted', async () => {
+    const before = await stored(gone);
+    await accounts.delete(gone.principal.account);
+    let asked = 0;
+    const other = erasure(async () => {
+      asked += 1;
+      return false;
+    });
+    other.start();
+    await expect.poll(() => asked).toBe(1);
+    await other.stop();
+    expect(await stored(gone)).toEqual(before);
+    const own = erasure(async () => false);
+    own.wake();
+    await expect.poll(() => stored(gone)).toEqual(nothing);
   });
 
   it('counts as erased only when requests that were running can no longer store anything', async () => {

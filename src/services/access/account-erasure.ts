@@ -12,9 +12,9 @@ import type { RequestRetention } from '../requests/request-retention.ts';
 
 /** Removes the content of deleted accounts: batches, files, responses and stored answers. The ledger stays for billing. */
 export interface AccountErasure {
-  /** Looks for deleted accounts now and at intervals, in the background. */
+  /** Looks for deleted accounts now and at intervals, in the background, when it is this server's turn. */
   start(): void;
-  /** To be called when an account was deleted. */
+  /** To be called when an account was deleted on this server. */
   wake(): void;
   /** Waits for the running pass. */
   stop(): Promise<void>;
@@ -33,11 +33,13 @@ export interface AccountErasureDependencies {
   purge(): Promise<void>;
   /** Called when batches were cancelled. */
   onCancel(): void;
+  /** Asked before each look: one of all servers on the store does it in each interval. */
+  isMyTurn(everyMs: number): Promise<boolean>;
   clock: Clock;
   logger: Pick<Logger, 'info' | 'error'>;
 }
 
-/** Accounts that another process deleted are seen after this time at most. */
+/** Accounts that a command deleted, or a server that ended since, are seen after about this time. */
 const LOOK_MS = 60_000;
 /** After a pass that found something: cancelled batches need a moment to end. */
 const AGAIN_MS = 1_000;
@@ -47,7 +49,7 @@ const PAGE = 100;
 
 export function createAccountErasure(dependencies: AccountErasureDependencies): AccountErasure {
   const { accounts, keys, batches, files, responses, retention, idempotency, requests, purge, onCancel } = dependencies;
-  const { clock, logger } = dependencies;
+  const { isMyTurn, clock, logger } = dependencies;
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> | undefined;
   let lookAgain = false;
@@ -128,29 +130,36 @@ export function createAccountErasure(dependencies: AccountErasureDependencies): 
   }
 
   async function work(): Promise<void> {
-    let pauseMs = LOOK_MS;
+    let found = 0;
     try {
-      do {
+      if (!lookAgain) lookAgain = await isMyTurn(LOOK_MS);
+      while (lookAgain && !stopped) {
         lookAgain = false;
-        if ((await pass()) > 0) pauseMs = AGAIN_MS;
-      } while (lookAgain && !stopped);
+        found = await pass();
+      }
     } catch (error) {
       logger.error({ err: error }, 'failed to erase a deleted account; will try again');
     }
     running = undefined;
-    if (!stopped) timer = setTimeout(wake, pauseMs);
+    if (stopped) return;
+    // This server goes on with what it has begun.
+    timer = found > 0 ? setTimeout(wake, AGAIN_MS) : setTimeout(look, LOOK_MS);
   }
 
-  /** One pass at a time. A call during one causes another after it. */
-  function wake(): void {
-    lookAgain = true;
+  function look(): void {
     if (stopped || running !== undefined) return;
     clearTimeout(timer);
     running = work();
   }
 
+  /** One pass at a time. A call during one causes another after it. */
+  function wake(): void {
+    lookAgain = true;
+    look();
+  }
+
   return {
-    start: wake,
+    start: look,
     wake,
     async stop() {
       stopped = true;

@@ -12,7 +12,6 @@ import { createConcurrencyControl } from './concurrency-control.ts';
 import { createKeyAuthority, type KeyAuthorityDependencies } from './key-authority.ts';
 import { createLineRun, type LineExecutor } from './line-run.ts';
 import { createLineSlots } from './line-slots.ts';
-import { BATCH_BLOBS } from './result-writer.ts';
 
 export interface BatchRunner {
   /** Begins to claim batches and to work on them. */
@@ -66,7 +65,7 @@ interface RunningJob {
 }
 
 export function createBatchRunner(dependencies: BatchRunnerDependencies): BatchRunner {
-  const { batches, batchSlices, blobs, settings, interactiveRequests, identity, space, clock, logger } = dependencies;
+  const { batches, batchSlices, settings, interactiveRequests, identity, space, clock, logger } = dependencies;
   const { ownerId } = identity;
   const slots = createLineSlots();
   const concurrency = createConcurrencyControl(settings.concurrency);
@@ -202,21 +201,6 @@ export function createBatchRunner(dependencies: BatchRunnerDependencies): BatchR
     if (isLost) lost.abort(new LeaseLostError(`${ownerId} does not own the batch ${batch.id}`));
   }
 
-  /** Removes results of batches that ended, left over from a crash right after the end. */
-  async function removeLeftovers(): Promise<void> {
-    let [known, ended]: [string | undefined, boolean] = [undefined, false];
-    for await (const { key, modifiedAt } of blobs.list(BATCH_BLOBS)) {
-      if (pause.signal.aborted) return;
-      const id = key.split('/')[1] ?? '';
-      if (id !== known) {
-        known = id;
-        const batch = await batches.get(id);
-        ended = batch === undefined || batch.endedAt !== null;
-      }
-      if (ended && modifiedAt < identity.startedAt) await blobs.delete(key);
-    }
-  }
-
   return {
     start() {
       started = true;
@@ -227,7 +211,6 @@ export function createBatchRunner(dependencies: BatchRunnerDependencies): BatchR
         }, ADJUST_MS),
       );
       slots.setLimit(settings.concurrency);
-      removeLeftovers().catch((error) => logger.error({ err: error }, 'failed to remove results of ended batches'));
       wake();
     },
     wake,

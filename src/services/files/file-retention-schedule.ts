@@ -12,15 +12,20 @@ export interface FileRetentionScheduleDependencies {
   retention: FileRetention;
   /** Removes unfinished uploads from before this server's start. */
   removeInterrupted(): Promise<number>;
+  /** Removes results of batches that have ended. */
+  removeBatchLeftovers(): Promise<number>;
   everyMs: number;
   /** Asked before each sweep: one of all servers on the store does it. */
   isMyTurn(): Promise<boolean>;
+  /** Asked at the start: of servers that share their blobs, one removes what a crash left behind. */
+  isMyTurnToRecover(): Promise<boolean>;
   logger: Pick<Logger, 'info' | 'error'>;
   stopping: AbortController;
 }
 
 export function createFileRetentionSchedule(dependencies: FileRetentionScheduleDependencies): FileRetentionSchedule {
-  const { retention, removeInterrupted, everyMs, isMyTurn, logger, stopping } = dependencies;
+  const { retention, removeInterrupted, removeBatchLeftovers, everyMs, isMyTurn, isMyTurnToRecover } = dependencies;
+  const { logger, stopping } = dependencies;
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> = Promise.resolve();
 
@@ -36,10 +41,14 @@ export function createFileRetentionSchedule(dependencies: FileRetentionScheduleD
 
   return {
     start() {
-      const recover = async () => ({
-        interrupted: await removeInterrupted(),
-        orphans: await retention.removeOrphans(),
-      });
+      const recover = async (): Promise<Record<string, number>> => {
+        if (!(await isMyTurnToRecover())) return {};
+        return {
+          interrupted: await removeInterrupted(),
+          orphans: await retention.removeOrphans(),
+          batchResults: await removeBatchLeftovers(),
+        };
+      };
       const sweep = () =>
         step(async () => ((await isMyTurn()) ? retention.sweep() : {}), 'removed expired and deleted files');
       running = step(recover, 'removed files left behind by a crash').then(sweep);

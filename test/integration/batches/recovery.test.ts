@@ -2,6 +2,7 @@ import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
 import type { Batch } from '../../../src/domain/batch.ts';
+import { removeBatchLeftovers } from '../../../src/services/batches/batch-leftovers.ts';
 import { createFileBed, type FileBed } from '../../fixtures/file-bed.ts';
 import { createExecutor, request, requests, useBatchBed } from './bed.ts';
 
@@ -150,6 +151,25 @@ describe('batches that are interrupted', () => {
     const ended = await reached(batch, 'failed');
     expect(ended.problems.map(({ code }) => code)).toEqual(['input_file_gone']);
     expect(await customIds(ended.outputFileId)).toHaveLength(5);
+  });
+
+  it('leaves no results of batches that have ended, and keeps those of others', async () => {
+    const { order, hold, release, atWork } = start();
+    const ended = await order(requests(3));
+    await reached(ended, 'completed');
+    hold();
+    const active = await order([...requests(9), ...requests(3, 'held')]);
+    await expect.poll(() => done(active)).toBe(9);
+    await expect.poll(atWork).toBe(3);
+    const { store, blobs } = shared.bed;
+    const late = `batches/${ended.id}/late`;
+    await blobs.put(late, Readable.from([Buffer.from('{}')]));
+    const options = { batches: store.batches, blobs, signal: new AbortController().signal };
+    expect(await removeBatchLeftovers({ ...options, before: 0 })).toBe(0);
+    expect(await removeBatchLeftovers({ ...options, before: Number.MAX_SAFE_INTEGER })).toBe(1);
+    expect(await blobs.stat(late)).toBeUndefined();
+    release();
+    expect(await customIds((await reached(active, 'completed')).outputFileId)).toHaveLength(12);
   });
 
   it('waits with new batches while the disk is low on space', async () => {
