@@ -1,5 +1,6 @@
 import { type Modality, TASKS_OF_MODALITY } from '../../domain/model.ts';
 import type { Pooling } from './pooling.ts';
+import { AddError } from './reference.ts';
 
 /** Answers of the operator to what cannot be found out, and corrections of what was. */
 export interface AddOptions {
@@ -33,6 +34,24 @@ export const modalityOfTask = (task: string | undefined): Modality | undefined =
   (Object.keys(TASKS_OF_MODALITY) as Modality[]).find((each) =>
     (TASKS_OF_MODALITY[each] as readonly string[]).includes(task ?? ''),
   );
+
+/** Whisper can only transcribe, and nothing else can. Other models have uses that their weights do not tell, such as reranking. */
+export function checkModality(given: Modality | undefined, task: string | undefined): void {
+  if (given === undefined || task === undefined) return;
+  const isWhisper = task === 'transcription';
+  if (isWhisper === (given === 'audio')) return;
+  throw new AddError(
+    isWhisper
+      ? `this is a Whisper model, which can only be added with --modality audio, not ${given}; leave the option out`
+      : 'only Whisper models can be added with --modality audio, and this is none',
+  );
+}
+
+/** Large GGUF files come in parts, named `model-00001-of-00003.gguf`. */
+export const isGgufPart = (name: string): boolean => /-\d{5}-of-\d{5}\.gguf$/i.test(name);
+
+export const JOIN_PARTS =
+  'split GGUF files are not supported; join them with `llama-gguf-split --merge model-00001-of-0000N.gguf model.gguf` and add the joined file';
 
 const RERANK = /rerank|ranker|cross-encoder/i;
 const EMBEDDING = /embed|\bbge\b|bge-|\be5\b|e5-|\bgte\b|gte-|minilm|nomic/i;

@@ -63,6 +63,14 @@ describe('a GGUF model of the hub', () => {
     expect(requests.at(-1)).toBe(`/${repo}/resolve/${COMMIT}/Qwen3-4B-Q4_K_M.gguf bytes=0-262143`);
   });
 
+  it('that comes in parts is refused with what to do', async () => {
+    const parts = ['Q4_K_M/Large-Q4_K_M-00001-of-00002.gguf', 'Q4_K_M/Large-Q4_K_M-00002-of-00002.gguf'];
+    const { draft } = await hub(repo, { siblings: parts.map(sibling) });
+    for (const name of [repo, `${repo}:Q4_K_M`, `${repo}:${parts[0]}`]) {
+      await expect(draft(`hf:${name}`)).rejects.toThrow('llama-gguf-split --merge');
+    }
+  });
+
   it('that has no such file is refused with those it has', async () => {
     const { draft } = await hub(repo, answer);
     await expect(draft(`hf:${repo}:Q2_K`)).rejects.toThrow(/no whole file 'Q2_K'.*Qwen3-4B-Q4_K_M\.gguf/);
@@ -106,6 +114,7 @@ describe('an ONNX model of the hub', () => {
     );
     const { entry } = await draft('hf:acme/ears');
     expect(entry).toMatchObject({ modality: 'audio', context_length: 448 });
+    await expect(draft('hf:acme/ears', { modality: 'chat' })).rejects.toThrow('leave the option out');
     const { files } = entry.source as { files: { as: string }[] };
     expect(files.map(({ as }) => as)).toEqual(names);
   });

@@ -1,7 +1,16 @@
 import { basename } from 'node:path';
 import type { Modality } from '../../domain/model.ts';
 import type { Driver, WeightsPreview } from '../../engines/driver.ts';
-import { type AddOptions, type ModelDraft, modalityFromName, modalityOfTask, withoutUndefined } from './draft.ts';
+import {
+  type AddOptions,
+  checkModality,
+  isGgufPart,
+  JOIN_PARTS,
+  type ModelDraft,
+  modalityFromName,
+  modalityOfTask,
+  withoutUndefined,
+} from './draft.ts';
 import { choosePooling, POOLING_FILE } from './pooling.ts';
 import { AddError, type ModelLocation, slugFrom } from './reference.ts';
 
@@ -94,6 +103,7 @@ export async function draftHubModel(
       : await chooseOnnx(siblings, { repo, drivers, read: (file) => ask(hub, at(file)) });
   const facts = drivers.map(({ local }) => local?.previewFacts?.(preview) ?? {}).find(({ task }) => task !== undefined);
 
+  checkModality(options.modality, facts?.task);
   const modality = options.modality ?? modalityOfTask(facts?.task) ?? modalityOf(model, repo);
   const isEmbedding = modality === 'embedding';
   const dimensions = options.dimensions ?? (isEmbedding ? facts?.dimensions : undefined);
@@ -147,13 +157,15 @@ async function chooseGguf(
   read: (file: string) => Promise<Buffer>,
 ): Promise<Choice> {
   const names = files.map(({ rfilename }) => rfilename);
-  const whole = files.filter(({ rfilename }) => !/-\d{5}-of-\d{5}\.gguf$/.test(rfilename));
+  const whole = files.filter(({ rfilename }) => !isGgufPart(rfilename));
   const wanted = file?.toLowerCase() ?? 'q4_k_m';
   const found =
     whole.find(({ rfilename }) => rfilename.toLowerCase() === wanted) ??
     whole.find(({ rfilename }) => rfilename.toLowerCase().endsWith(`${wanted}.gguf`)) ??
     (file === undefined && whole.length === 1 ? whole[0] : undefined);
   if (found !== undefined) return { files: [found], preview: { beginning: await read(found.rfilename) } };
+  const parts = files.filter(({ rfilename }) => isGgufPart(rfilename) && rfilename.toLowerCase().includes(wanted));
+  if (parts.length > 0) throw new AddError(`${repo} has '${file ?? wanted}' only in parts: ${JOIN_PARTS}`);
   const what =
     file === undefined ? 'more than one GGUF file; add one of them after a colon' : `no whole file '${file}'`;
   throw new AddError(`${repo} has ${what}. It has: ${names.join(', ')}`);

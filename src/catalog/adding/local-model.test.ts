@@ -52,6 +52,12 @@ describe('a GGUF file', () => {
     expect(() => draftLocalModel(path, {}, drivers)).toThrow('has no GGUF metadata');
   });
 
+  it('in parts is refused with what to do', () => {
+    const path = join(folder(), 'large-00001-of-00003.gguf');
+    writeFileSync(path, ggufFile({ 'general.architecture': 'llama', 'llama.context_length': 4096 }));
+    expect(() => draftLocalModel(path, {}, drivers)).toThrow('llama-gguf-split --merge');
+  });
+
   it('may have a name with spaces', async () => {
     const path = join(folder(), 'My Model (2).gguf');
     writeFileSync(path, ggufFile({ 'general.architecture': 'llama', 'llama.context_length': 4096 }));
@@ -98,6 +104,11 @@ describe('a folder with an ONNX model', () => {
     expect(draftLocalModel(path, { pooling: 'mean' }, drivers).entry).not.toHaveProperty('engine');
   });
 
+  it('other than Whisper is refused as an audio model', () => {
+    const path = encoder({ architectures: ['BertForSequenceClassification'] });
+    expect(() => draftLocalModel(path, { modality: 'audio' }, drivers)).toThrow('only Whisper models');
+  });
+
   it('says that it assumes the mean where nothing says how vectors are pooled', () => {
     const { entry, notes } = draftLocalModel(encoder({}), {}, drivers);
     expect(entry).not.toHaveProperty('engine');
@@ -116,6 +127,7 @@ describe('a folder with an ONNX model', () => {
     writeFileSync(join(path, 'config.json'), JSON.stringify({ model_type: 'whisper', max_target_positions: 448 }));
     const { entry } = draftLocalModel(path, { slug: 'acme/ears' }, drivers);
     expect(entry).toMatchObject({ modality: 'audio', context_length: 448 });
+    expect(() => draftLocalModel(path, { modality: 'embedding' }, drivers)).toThrow('leave the option out');
     const folders = addedFolders(folder());
     await writeDraft(folders, { entry }, false);
     const [written] = loadCatalog([folders.catalog]);

@@ -4,6 +4,9 @@ import type { Driver } from '../../engines/driver.ts';
 import { factsOf, fileNames } from '../defaults.ts';
 import {
   type AddOptions,
+  checkModality,
+  isGgufPart,
+  JOIN_PARTS,
   type ModelDraft,
   modalityFromName,
   modalityOfTask,
@@ -33,10 +36,11 @@ export function draftLocalModel(path: string, options: AddOptions, drivers: read
 
 function draftGguf(path: string, options: AddOptions, drivers: readonly Driver[]): ModelDraft {
   if (!path.endsWith('.gguf')) throw new AddError(`${path} is not a .gguf file; give a folder for an ONNX model`);
+  if (isGgufPart(path)) throw new AddError(`${path} is one part of a model: ${JOIN_PARTS}`);
   const engine = { driver: 'llama', task: 'chat', model: basename(path) };
   const facts = factsOf({ engine, source: { kind: 'file', path } }, drivers);
   if (facts.contextLength === undefined && facts.task === undefined) {
-    throw new AddError(`${path} has no GGUF metadata: it is not a model, or only a part of one`);
+    throw new AddError(`${path} has no GGUF metadata: it is not a model, or not whole`);
   }
   const name = basename(path, '.gguf');
   return {
@@ -51,6 +55,7 @@ function draftOnnx(path: string, options: AddOptions, drivers: readonly Driver[]
   if (!exists(`${path}/tokenizer.json`)) throw new AddError(`${path} has no tokenizer.json`);
   const facts = factsOf({ engine: { ...engine, driver: 'onnx' }, source }, drivers);
   const task = facts.task ?? (engine.decoder === undefined ? undefined : 'transcription');
+  checkModality(options.modality, task);
   const name = basename(path) || basename(dirname(path));
   const entry = entryOf({ slug: slugFrom('local', name), name, facts: { ...facts, task }, options }, source);
   if (entry.modality !== 'embedding') return { entry };
