@@ -1,0 +1,103 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { type ScriptedTurn, turnChunks } from '../fixtures/scripted-model.ts';
+
+/** The file that programs are asked to edit, and what a right edit gives. */
+export const TASK = {
+  file: 'hello.txt',
+  before: 'Hello\n',
+  after: 'Hello Baobab\n',
+  prompt: 'Change hello.txt so that it greets Baobab.',
+};
+
+interface Schema {
+  type?: string;
+  const?: unknown;
+  enum?: unknown[];
+  properties?: Record<string, Schema>;
+  items?: Schema;
+}
+interface ChatBody {
+  messages: { role: string; content: unknown }[];
+  tools?: { function: { name: string; parameters?: Schema } }[];
+  tool_choice?: 'auto' | 'none' | 'required' | { function: { name: string } };
+  response_format?: { json_schema?: { schema: Schema } };
+}
+
+/** A value that fits a schema. */
+function sample(schema: Schema = {}): unknown {
+  if (schema.const !== undefined) return schema.const;
+  if (schema.enum) return schema.enum[0];
+  switch (schema.type) {
+    case 'object':
+      return Object.fromEntries(Object.entries(schema.properties ?? {}).map(([name, each]) => [name, sample(each)]));
+    case 'array':
+      return [sample(schema.items)];
+    case 'integer':
+    case 'number':
+      return 1;
+    case 'boolean':
+      return true;
+    default:
+      return 'x';
+  }
+}
+
+const EDIT = "sed -i 's/^Hello$/Hello Baobab/' hello.txt";
+const PATCH = '*** Begin Patch\n*** Update File: hello.txt\n@@\n-Hello\n+Hello Baobab\n*** End Patch';
+/** How each tool edits the file, in the order of preference. */
+const EDITS: Readonly<Record<string, object>> = {
+  apply_patch: { input: PATCH },
+  exec_command: { cmd: EDIT },
+  shell_command: { command: EDIT },
+  shell: { command: ['bash', '-lc', EDIT] },
+  Bash: { command: EDIT, description: 'Edit the file' },
+};
+
+function forcedTool({ tools = [], tool_choice: choice }: ChatBody) {
+  if (choice === 'required') return tools[0]?.function;
+  return typeof choice === 'object'
+    ? tools.find((tool) => tool.function.name === choice.function.name)?.function
+    : undefined;
+}
+
+/** What a strong model would do. */
+function turnFor(body: ChatBody): ScriptedTurn {
+  const forced = forcedTool(body);
+  if (forced) return { calls: [{ name: forced.name, arguments: sample(forced.parameters) as object }] };
+  const schema = body.response_format?.json_schema?.schema;
+  if (schema) return { text: JSON.stringify(sample(schema)) };
+  if (body.messages.at(-1)?.role === 'tool')
+    return { reasoning: 'The tool has answered.', text: 'Done: the file was edited.' };
+  const names = new Set(body.tools?.map((tool) => tool.function.name));
+  const asked = JSON.stringify(body.messages.filter(({ role }) => role === 'user')).includes(TASK.file);
+  const tool = Object.keys(EDITS).find((name) => names.has(name));
+  if (asked && tool) return { reasoning: 'I edit the file.', calls: [{ name: tool, arguments: EDITS[tool] ?? {} }] };
+  const [weather] = (body.tools ?? []).filter((each) => each.function.name === 'get_weather');
+  return weather
+    ? { calls: [{ name: 'get_weather', arguments: { location: 'San Francisco, CA' } }] }
+    : { text: 'OK, hello.' };
+}
+
+/** An upstream that acts as a strong model, so that agents go through their whole loop. */
+export async function startStrongModel(): Promise<AsyncDisposable & { url: string }> {
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk);
+    const json = (text: string) => response.writeHead(200, { 'content-type': 'application/json' }).end(text);
+    if (request.method === 'GET') return json('{"data":[]}');
+    if (request.url === '/tokenize') return json('{"count":1234}');
+    const events = turnChunks(turnFor(JSON.parse(Buffer.concat(chunks).toString())));
+    response.writeHead(200, { 'content-type': 'text/event-stream' });
+    return response.end(`${events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join('')}data: [DONE]\n\n`);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}/v1`,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}
