@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Store } from '../adapters/store.ts';
 import type { ResolvedConfig } from '../config/load.ts';
 import { secretsOf } from '../config/secrets.ts';
@@ -240,7 +241,8 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     void weights.probe(modelsWithWeights(replaced));
   }
 
-  const unready = () => unreadyReasons(store, space);
+  let isStopping = false;
+  const unready = async () => (isStopping ? ['the server is stopping'] : unreadyReasons(store, space));
   const engines = createEngineControl({ fleet, weights, catalog, rates, logger });
   const server = await createServer({
     settings: { ...config.http, metricsToken: config.metrics.token, certificate },
@@ -294,6 +296,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     }),
     unready,
     degraded,
+    isStopping: () => isStopping,
   });
 
   await background.prepare();
@@ -307,8 +310,11 @@ export async function startService(config: ResolvedConfig, options: StartOptions
   return {
     address,
     async close() {
+      const { drainDelayMs, drainTimeoutMs } = config.http;
+      isStopping = true;
+      if (drainDelayMs > 0) logger.info({ drainDelayMs }, 'stopping, waiting for load balancers to notice');
+      await delay(drainDelayMs);
       await withdraw();
-      const { drainTimeoutMs } = config.http;
       await shutDown({ server, control, runner, responseRunner, inference, fleet, background, drainTimeoutMs, logger });
       await weights[Symbol.asyncDispose]();
       await closeCounters();

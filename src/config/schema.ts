@@ -140,6 +140,10 @@ export const ConfigSchema = Type.Object(
           'Close a connection whose client reads less than 256 kB of its answer in this time',
           100,
         ),
+        drainDelayMs: count(
+          0,
+          'After a signal to stop, requests are still accepted for this time while /readyz says not ready, so that a load balancer sends them elsewhere',
+        ),
         drainTimeoutMs: count(30_000, 'Time for running requests at shutdown'),
         trustedProxies: Type.Array(Type.String(), {
           default: [],

@@ -46,6 +46,8 @@ export interface ServerDependencies extends RouteDependencies {
   /** Gets the requests that have ended. */
   requests: RequestSink;
   inference: Pick<InferenceService, 'limitStatus' | 'checkRights'>;
+  /** Requests are still answered, but this server ends soon. */
+  isStopping(): boolean;
 }
 
 /** Without proxies, a client's own X-Forwarded-For must not count. */
@@ -95,8 +97,10 @@ export async function createServer(dependencies: ServerDependencies): Promise<Fa
 
   const connections = watchConnections(server.server, settings);
   // With the host localhost, Fastify opens a second listener of its own.
-  server.addHook('onRequest', (request, _reply, done) => {
+  server.addHook('onRequest', (request, reply, done) => {
     connections.track(request.raw.socket);
+    // The client's next request should use a connection to another server.
+    if (dependencies.isStopping()) reply.header('connection', 'close');
     done();
   });
   server.addHook('preClose', async () => connections.drain());

@@ -87,3 +87,32 @@ it('bills the delivered part of a stream that the deadline cuts off, and whole a
     await upstream.close();
   }
 });
+
+it('says that it is not ready before it closes, and answers requests until then', async () => {
+  const upstream = await startFakeUpstream('vllm');
+  const env = {
+    // The test kills it long before.
+    BAOBAB_HTTP_DRAIN_DELAY_MS: '3600000',
+    BAOBAB_UPSTREAMS: JSON.stringify([{ model: CHAT, url: upstream.url, kind: 'vllm' }]),
+  };
+  const server = await startServer({ env });
+  try {
+    expect((await post(server, '/v1/chat/completions', question)).headers.get('connection')).toBe('keep-alive');
+    server.process.kill('SIGTERM');
+    const readiness = async () => {
+      const answer = await fetch(`${server.address}/readyz`);
+      return { status: answer.status, body: await answer.json() };
+    };
+    const body = { status: 'not ready', reasons: ['the server is stopping'] };
+    await expect.poll(readiness).toEqual({ status: 503, body });
+    for (const stream of [false, true]) {
+      const answer = await post(server, '/v1/chat/completions', { ...question, stream });
+      expect(answer.status).toBe(200);
+      expect(answer.headers.get('connection')).toBe('close');
+      expect(await answer.text()).toContain('side');
+    }
+  } finally {
+    await server.kill();
+    await upstream.close();
+  }
+});

@@ -26,6 +26,7 @@ defaults
     timeout connect 3s
     timeout client 75s
     timeout http-request 15s
+    timeout check 3s
     timeout server 600s
     option forwardfor
     option redispatch

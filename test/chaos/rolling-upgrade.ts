@@ -1,0 +1,90 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { checkAccount, checkUsage, readLedger } from './checks/ledger.ts';
+import { type Cluster, startCluster } from './cluster/cluster.ts';
+import { openAccount } from './load/accounts.ts';
+import { createAttempts } from './load/attempts.ts';
+import { createCaller } from './load/caller.ts';
+import { fileLanes } from './load/file-lanes.ts';
+import { inferenceLanes } from './load/inference-lanes.ts';
+import { createRandom } from './random.ts';
+
+export interface RollingUpgradeOptions {
+  /** The code that runs first; this repository by default. */
+  from?: string | undefined;
+  /** How often all replicas are replaced. */
+  rounds: number;
+  print: (line: string) => void;
+}
+
+export interface RollingUpgradeResult {
+  findings: string[];
+  summary: string;
+}
+
+/** Longer than the load balancer takes to see that a replica is not ready, see cluster/balancer.ts. */
+const DRAIN_DELAY_MS = 8_000;
+/** Streams take up to 24 words. */
+const WORD_MS = 50;
+/** Until the load balancer uses a new replica. */
+const SEEN_READY_MS = 2_500;
+
+/** Replaces one replica after another while clients send requests. None of them may fail, and all are billed exactly. */
+export async function runRollingUpgrade(options: RollingUpgradeOptions): Promise<RollingUpgradeResult> {
+  const env = { BAOBAB_HTTP_DRAIN_DELAY_MS: `${DRAIN_DELAY_MS}` };
+  const cluster = await startCluster({ replicas: 3, withNamespaces: false, wordMs: WORD_MS, root: options.from, env });
+  try {
+    return await upgrade(cluster, options);
+  } finally {
+    await cluster.stop();
+  }
+}
+
+async function upgrade(cluster: Cluster, { rounds, print }: RollingUpgradeOptions): Promise<RollingUpgradeResult> {
+  const { address } = cluster.balancer;
+  const random = createRandom(1);
+  const [plain, stored] = [await openAccount(address, 'plain'), await openAccount(address, 'files')];
+  // Replicas learn of new keys within a second.
+  await sleep(1_500);
+  const attempts = createAttempts();
+  const caller = createCaller({ address, attempts });
+  const inference = inferenceLanes(caller, random);
+  const files = fileLanes(caller, random);
+  let isStopped = false;
+  const lanes = [
+    ...Array.from({ length: 4 }, () => () => inference.stream(plain)),
+    ...Array.from({ length: 2 }, () => () => inference.chat(plain)),
+    ...Array.from({ length: 2 }, () => () => inference.embedding(plain)),
+    () => files.upload(stored),
+    () => files.download(stored),
+  ];
+  const clients = lanes.map(async (work) => {
+    while (!isStopped) {
+      await work();
+      await sleep(random.between(0, 50));
+    }
+  });
+
+  for (let round = 0; round < rounds; round += 1) {
+    for (const replica of cluster.replicas) {
+      const stopMs = await replica.stop();
+      await replica.start();
+      print(
+        `${replica.name} is replaced, it took ${(stopMs / 1000).toFixed(1)} s to stop, ${attempts.all.length} requests so far`,
+      );
+      await sleep(SEEN_READY_MS);
+    }
+  }
+  isStopped = true;
+  await Promise.all(clients);
+
+  const rows = await readLedger(cluster.store);
+  const failed = attempts.all.filter(({ outcome }) => outcome !== 'acknowledged');
+  const findings = [
+    ...failed.map(({ kind, reason, requestId }) => `${kind} failed with ${reason} ${requestId}`),
+    ...files.problems,
+    ...checkAccount(plain.name, { rows, attempts, calls: cluster.engine.calls }),
+    ...(await checkUsage(address, [plain], rows)),
+  ];
+  const summary = `${attempts.all.length} requests while ${3 * rounds} replicas were replaced, ${failed.length} failed`;
+  return { findings, summary };
+}
