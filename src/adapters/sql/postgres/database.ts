@@ -5,6 +5,7 @@ import type { SqlDatabase } from '../shared/database.ts';
 import { migrate } from '../shared/migrator.ts';
 import type { Tables } from '../shared/tables.ts';
 import { connectChecked, createPool } from './connections.ts';
+import { forReading } from './read-pool.ts';
 import { insertNewSql, rowsAsJson } from './statements.ts';
 import { runTransaction, type Statement, withRetries } from './transactions.ts';
 import { refuseUnfinishedCopy } from './transfer-target.ts';
@@ -32,7 +33,7 @@ const compile = (statements: readonly Compilable[]): Statement[] =>
 
 const toWritten = ({ rows, rowCount }: QueryResult) => ({ rows, changes: rowCount ?? 0 });
 
-const over = <T>(pool: Pool): Kysely<T> => new Kysely<T>({ dialect: new PostgresDialect({ pool }) });
+const over = <T>(pool: Pool): Kysely<T> => new Kysely<T>({ dialect: new PostgresDialect({ pool: forReading(pool) }) });
 
 export async function openPostgres({ url, migrations }: PostgresOptions): Promise<SqlDatabase> {
   await migrateDatabase(url, migrations, refuseUnfinishedCopy);
