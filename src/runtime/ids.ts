@@ -1,4 +1,4 @@
-import { randomFillSync } from 'node:crypto';
+import { createHash, randomFillSync } from 'node:crypto';
 
 const ALPHABET = '0123456789abcdefghijklmnopqrstuvwxyz';
 const RANDOM_CHARACTERS = 15;
@@ -23,4 +23,11 @@ export function createId(prefix: string, nowMs: number = Date.now()): string {
   }
   used += RANDOM_CHARACTERS;
   return `${prefix}_${lastTime}${pool.toString('latin1', used - RANDOM_CHARACTERS, used)}`;
+}
+
+/** Like `createId`, but always the same for the same time and text. */
+export function deriveId(prefix: string, timeMs: number, text: string): string {
+  const bytes = createHash('sha256').update(text).digest().subarray(0, RANDOM_CHARACTERS);
+  const characters = Array.from(bytes, (byte) => ALPHABET[byte % ALPHABET.length]).join('');
+  return `${prefix}_${timeMs.toString(36).padStart(9, '0')}${characters}`;
 }

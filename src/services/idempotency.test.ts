@@ -112,9 +112,9 @@ describe('idempotency', () => {
     const service = newProcess();
     const of = request();
     await (await run(service, of)).complete(ok('x'));
-    await (await run(service, { ...of, accountId: 'acct_2' })).abandon();
-    await (await run(service, { ...of, endpoint: 'POST /v1/rerank' })).abandon();
-    await (await run(service, { ...of, key: `${of.key}0` })).abandon();
+    await (await run(service, { ...of, accountId: 'acct_2' })).abandon(499);
+    await (await run(service, { ...of, endpoint: 'POST /v1/rerank' })).abandon(499);
+    await (await run(service, { ...of, key: `${of.key}0` })).abandon(499);
   });
 
   it('refuses another body, while the first runs and after', async () => {
@@ -143,14 +143,29 @@ describe('idempotency', () => {
     expect((await replayed(service, of)).status).toBe(status);
   });
 
-  it.each([401, 403, 409, 429, 499, 500, 503, 504])('does not keep an answer with status %d', async (status) => {
+  it.each([500, 503, 504])('repeats a run that failed with status %d under its billing id', async (status) => {
+    const of = request();
+    const service = newProcess();
+    const first = await run(service, of);
+    await first.complete({ ...ok('not kept'), status });
+    // Its row may have been committed although the store could not say so.
+    const second = await run(newProcess(), of);
+    expect([second.billingId, second.startedAt]).toEqual([first.billingId, first.startedAt]);
+    await second.abandon(status);
+    const third = await run(service, of);
+    expect(third.billingId).toBe(first.billingId);
+    await third.complete(ok('at last'));
+    expect((await replayed(service, of)).body.toString()).toBe('at last');
+  });
+
+  it.each([401, 403, 409, 429, 499])('does not keep an answer with status %d', async (status) => {
     const service = newProcess();
     const of = request();
     const first = await run(service, of);
     await first.complete({ ...ok('not kept'), status });
     const second = await run(service, { ...of, bodyHash: 'other' });
     expect(second.billingId).not.toBe(first.billingId);
-    await second.abandon();
+    await second.abandon(499);
   });
 
   it('runs one of the waiting requests when the first one failed', async () => {
@@ -216,7 +231,7 @@ describe('idempotency', () => {
     const heir = await run(alone, of);
     expect(clock.time).toBe(before);
     expect(heir.billingId).toBe(dead.billingId);
-    await heir.abandon();
+    await heir.abandon(499);
   });
 
   it('keeps large bodies in the blob store and removes them after a day', async () => {
@@ -234,7 +249,7 @@ describe('idempotency', () => {
     clock.time += DAY_MS;
     while (await service.sweep());
     expect(await stored()).toBe(0);
-    await (await run(service, of)).abandon();
+    await (await run(service, of)).abandon(499);
   });
 
   it('repeats a run under its billing id when the answer was too large to keep', async () => {
@@ -271,7 +286,7 @@ describe('idempotency', () => {
       expect(await blobFiles()).toBe(before + 1);
       const second = await run(service, large);
       expect(second.billingId).not.toBe(first.billingId);
-      await second.abandon();
+      await second.abandon(499);
     }
     expect((await replayed(service, of)).body).toHaveLength(150_000);
   });
@@ -317,7 +332,7 @@ describe('idempotency', () => {
     expect((await replayed(service, known)).status).toBe(404);
     clock.time += DAY_MS;
     while (await service.sweep());
-    await (await run(service, request({ accountId: 'acct_4' }))).abandon();
+    await (await run(service, request({ accountId: 'acct_4' }))).abandon(499);
   });
 
   it('does not replace the large answer of a process that took over', async () => {
@@ -349,13 +364,13 @@ describe('idempotency', () => {
   });
 
   it('lets another process take over a run that failed while the store was away', async () => {
-    const repository = { ...store.idempotency, abandon: () => Promise.reject(new Error('the store is away')) };
+    const repository = { ...store.idempotency, release: () => Promise.reject(new Error('the store is away')) };
     const identity = { ownerId: 'cut-off', leaseMs: 15_000 };
     const service = createIdempotency({ repository, blobs, clock, identity, randomId: randomUUID });
     const of = request();
     const failed = await run(service, of);
     const other = await run(service, request());
-    await expect(failed.abandon()).rejects.toThrow('the store is away');
+    await expect(failed.abandon(500)).rejects.toThrow('the store is away');
     await service.renewLeases(clock.time + 3_600_000);
     const before = clock.time;
     const heir = await run(newProcess(), of);

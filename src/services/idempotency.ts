@@ -43,13 +43,18 @@ export interface Run {
   kind: 'run';
   /** For the ledger. The same when the run is repeated after a crash, so that it is billed once. */
   billingId: string;
+  /** When it ran first. The same when the run is repeated. */
+  startedAt: number;
   /**
    * Stores the answer, if answers with its status are stored. Resolves when it is durable. Null body: it was too large to buffer. Fails
    * when another process has taken the run over: the answer of that one counts, and a retry gets it.
    */
   complete(answer: Omit<Answer, 'body'> & { body: Uint8Array | null }): Promise<void>;
-  /** There is no answer. The next request with the key is a new one. */
-  abandon(): Promise<void>;
+  /**
+   * There is no whole answer. After a failure of the server (5xx) the next request with the key repeats the run: its row may be in the
+   * ledger although the store never said so. After others it is a new one, or a client that leaves at the end would pay once for many.
+   */
+  abandon(status: number): Promise<void>;
 }
 
 export interface Idempotency {
@@ -147,7 +152,11 @@ export function createIdempotency(dependencies: IdempotencyDependencies): Idempo
     return { kind: 'replay', answer: { status, headers, body: bytes } };
   }
 
-  function startRun(runId: string, { id, accountId, keepAnswer }: Claimed, entry: Pending): Run {
+  function startRun(
+    { runId, expiresAt }: IdempotencyRecord,
+    { id, accountId, keepAnswer }: Claimed,
+    entry: Pending,
+  ): Run {
     const ownership: Ownership = { id, accountId, runId, ownerId };
     const blobKey = blobKeyOf(ownership);
     running.add(id);
@@ -178,17 +187,19 @@ export function createIdempotency(dependencies: IdempotencyDependencies): Idempo
       if (!inline && outcome === 'over quota') await blobs.delete(blobKey);
       if (outcome === 'lost') throw runLost();
     };
-    const abandon = async (): Promise<void> => {
+    const abandon = async (status: number): Promise<void> => {
       if (ended) return;
       ended = true;
-      await repository.abandon(ownership).finally(() => end());
+      const isRepeated = keepAnswer && status >= 500;
+      await (isRepeated ? repository.release(ownership) : repository.abandon(ownership)).finally(() => end());
     };
     return {
       kind: 'run',
       billingId: `idem_${runId}`,
+      startedAt: expiresAt - retentionMs,
       abandon,
       async complete({ status, headers, body }) {
-        if (!isKept(status)) return abandon();
+        if (!isKept(status)) return abandon(status);
         if (ended) return;
         ended = true;
         const answer = body && { status, headers, body };
@@ -231,7 +242,7 @@ export function createIdempotency(dependencies: IdempotencyDependencies): Idempo
       try {
         const record = await settleClaim(id, request);
         if (record.bodyHash !== request.bodyHash) throw keyReused();
-        if (!record.answer) return startRun(record.runId, { ...request, id }, entry);
+        if (!record.answer) return startRun(record, { ...request, id }, entry);
         const answer = { ...record.answer, blobKey: blobKeyOf(record) };
         giveUp(answer);
         return await replay(answer);

@@ -84,7 +84,7 @@ export function openEventStream(reply: FastifyReply): EventStream {
     stop,
     async fail(error, text = `data: ${JSON.stringify(error.toBody())}\n\n`) {
       stop();
-      await run?.abandon();
+      await run?.abandon(error.status);
       if (!raw.destroyed) raw.end(text);
     },
     async end(text) {

@@ -38,6 +38,7 @@ function toRun(run: Run, maxBodyBytes: number): IdempotentRun & { complete: Run[
   let bytes = 0;
   return {
     billingId: run.billingId,
+    startedAt: run.startedAt,
     complete: run.complete,
     take(text) {
       bytes += Buffer.byteLength(text);
@@ -127,7 +128,7 @@ export const idempotencyKeys = plugin<IdempotencyOptions>(async (server, { idemp
     const { secretField } = request.routeOptions.config;
     const kept = Buffer.isBuffer(bytes)
       ? run.complete({ status: reply.statusCode, headers: keptHeaders(reply), body: withoutSecret(bytes, secretField) })
-      : run.abandon();
+      : run.abandon(reply.statusCode);
     kept.then(() => done(null, payload), done);
   });
 });

@@ -4,12 +4,14 @@ import type { FastifyReply } from 'fastify';
 /** The first run of a request with an idempotency key. Its answer is stored before its end is sent. */
 export interface IdempotentRun {
   billingId: string;
+  /** The same when the run is repeated. */
+  startedAt: number;
   /** Adds a piece of a streamed answer. */
   take(text: string): void;
   /** Stores the answer of a stream that ended well. */
   finish(headers: Record<string, string>): Promise<void>;
   /** Stores nothing: the answer is not complete. */
-  abandon(): Promise<void>;
+  abandon(status: number): Promise<void>;
 }
 
 declare module 'fastify' {

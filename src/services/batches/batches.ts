@@ -11,7 +11,7 @@ import { ApiError } from '../../errors/api-error.ts';
 import { errors } from '../../errors/errors.ts';
 import type { BatchRepository } from '../../ports/batches.ts';
 import type { Clock } from '../../ports/clock.ts';
-import { createId } from '../../runtime/ids.ts';
+import { createId, deriveId } from '../../runtime/ids.ts';
 import type { FilesService } from '../files/files.ts';
 
 export interface BatchCommand {
@@ -19,6 +19,8 @@ export interface BatchCommand {
   endpoint: BatchEndpoint;
   completionWindow: string;
   metadata: Readonly<Record<string, string>> | null;
+  /** The run of an idempotency key. A repeated one finds the batch that it has created. */
+  run?: { billingId: string; startedAt: number } | undefined;
 }
 
 export interface BatchPage {
@@ -57,11 +59,15 @@ const tooManyActive = (limit: number) =>
 
 export function createBatches({ batches, files, settings, clock, onChange }: BatchesDependencies): BatchesService {
   const service: BatchesService = {
-    async create({ account, key }, { inputFileId, endpoint, completionWindow, metadata }) {
+    async create({ account, key }, { inputFileId, endpoint, completionWindow, metadata, run }) {
       const scope = ENDPOINT_SCOPES[endpoint];
       if (!key.scopes.includes(scope)) throw errors.insufficientScope(scope);
       const windowMs = parseWindow(completionWindow);
       if (metadata !== null) checkMetadata(metadata);
+      const now = clock.now();
+      const id = run === undefined ? createId('batch', now) : deriveId('batch', run.startedAt, run.billingId);
+      const earlier = run === undefined ? undefined : await batches.get(id);
+      if (earlier !== undefined) return earlier;
       const file = await files.get(account.id, inputFileId, ['inputFileId']);
       if (file.purpose !== 'batch') {
         throw errors.invalidParameter(
@@ -69,9 +75,8 @@ export function createBatches({ batches, files, settings, clock, onChange }: Bat
           `The file '${file.id}' has the purpose '${file.purpose}'; the input of a batch needs the purpose 'batch'.`,
         );
       }
-      const now = clock.now();
       const batch: Batch = {
-        id: createId('batch', now),
+        id,
         accountId: account.id,
         keyId: key.id,
         endpoint,

@@ -7,6 +7,7 @@ import { errors } from '../../errors/errors.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { Logger } from '../../ports/logger.ts';
 import type { RequestSink } from '../../ports/request-log.ts';
+import { StoreUnavailableError } from '../../ports/store-errors.ts';
 import { createId } from '../../runtime/ids.ts';
 import type { InferenceCall } from '../inference.ts';
 import type { KeyAuthority } from './key-authority.ts';
@@ -25,6 +26,8 @@ const MAX_WAIT_MS = 30_000;
 const SERVER_ERROR_WAITS_MS = [1_000, 5_000];
 /** Lines of a suspended account wait until it is resumed or the batch expires. */
 const SUSPENDED_WAIT_MS = 2_000;
+/** Lines wait until the store is back or the batch expires: an outage of it is not their result. */
+const STORE_WAIT_MS = 1_000;
 
 export interface LineRunDependencies {
   executor: LineExecutor;
@@ -70,6 +73,7 @@ export function createLineRun(dependencies: LineRunDependencies): LineRun {
   function retryAfterMs(failure: ApiError, serverErrors: number): number | undefined {
     if (failure.type === 'rate_limit_error') return Math.min(MAX_WAIT_MS, (failure.retryAfterSeconds ?? 1) * 1000);
     if (failure.code === 'account_suspended') return SUSPENDED_WAIT_MS;
+    if (failure.cause instanceof StoreUnavailableError) return STORE_WAIT_MS;
     return failure.status >= 500 ? SERVER_ERROR_WAITS_MS[serverErrors] : undefined;
   }
 

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 import type { Batch } from '../../../src/domain/batch.ts';
 import { errors } from '../../../src/errors/errors.ts';
+import { StoreUnavailableError } from '../../../src/ports/store-errors.ts';
 import type { LineExecutor } from '../../../src/services/batches/line-run.ts';
 import type { InferenceCall } from '../../../src/services/inference.ts';
 import { type Caller, createFileBed, type FileBed } from '../../fixtures/file-bed.ts';
@@ -41,6 +42,7 @@ export function createExecutor() {
         if (input === 'busy' && before === 0) throw errors.capacityExceeded(1, 'busy');
         if (input.startsWith('limited') && gate !== undefined) throw errors.capacityExceeded(30, 'busy');
         if (input === 'broken' && before === 0) throw new Error('a fault');
+        if (input === 'outage' && before < 4) throw new StoreUnavailableError('PostgreSQL does not answer.');
         return Buffer.from(JSON.stringify({ echo: input }));
       } finally {
         atWork -= 1;

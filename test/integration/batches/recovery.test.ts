@@ -251,6 +251,29 @@ describe('batches that are interrupted', () => {
     expect(calls.filter(({ input }) => input === 'broken')).toHaveLength(2);
   });
 
+  it('waits while the store is away, instead of failing its lines', async () => {
+    const { order, calls } = start();
+    const batch = await order([request('a', 'outage'), request('b', 'fine')]);
+    expect((await reached(batch, 'completed')).counts).toEqual({ total: 2, completed: 2, failed: 0 });
+    expect(calls.filter(({ input }) => input === 'outage')).toHaveLength(5);
+  });
+
+  it('is created once for a run of an idempotency key, however often that is repeated', async () => {
+    const { id: inputFileId } = await upload([request('a', 'x')]);
+    const service = shared.bed.batches(shared.bed.runner(createExecutor().executor));
+    const create = (billingId: string) =>
+      service.create(shared.caller.principal, {
+        inputFileId,
+        endpoint: '/v1/embeddings',
+        completionWindow: '24h',
+        metadata: null,
+        run: { billingId, startedAt: 1_790_000_000_000 },
+      });
+    const first = await create('idem_1');
+    expect(await create('idem_1')).toEqual(first);
+    expect((await create('idem_2')).id).not.toBe(first.id);
+  });
+
   it('reads its input to the end when the client deletes it meanwhile', async () => {
     const { order, hold, release, atWork } = start();
     hold();

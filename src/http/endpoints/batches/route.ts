@@ -28,7 +28,8 @@ export const batchRoutes: FastifyPluginAsyncTypebox<{ batches: BatchesService }>
     },
     async (request) => {
       const { input_file_id: inputFileId, endpoint, completion_window: completionWindow, metadata } = request.body;
-      const command = { inputFileId, endpoint, completionWindow, metadata: metadata ?? null };
+      const run = request.idempotentRun;
+      const command = { inputFileId, endpoint, completionWindow, metadata: metadata ?? null, run };
       return batchToWire(await batches.create(principalOf(request), command));
     },
   );
