@@ -16,7 +16,7 @@ const driverRooms = globSync('engines/*/driver.ts', { cwd: SRC })
   .map((path) => dirname(path))
   .filter((room) => room !== 'engines/remote');
 const DRIVER: Arrows = {
-  code: ['errors', 'runtime', 'engines/driver', 'engines/queue'],
+  code: ['errors', 'runtime', 'engines/driver', 'engines/queue', 'engines/written-calls'],
   types: ['domain', 'engines/engine'],
 };
 
@@ -76,6 +76,7 @@ const MAY_IMPORT: Record<string, Arrows> = {
   logging: { code: ['domain', 'errors', 'runtime'] },
   metrics: { code: ['runtime'], types: ['engines/fleet', 'engines/registry', 'services'] },
   'engines/engine': { code: [], types: ['domain'] },
+  'engines/written-calls': { code: [] },
   'engines/queue': { code: ['errors'], types: ['engines/engine'] },
   'engines/places': { code: ['engines/queue'], types: ['ports', 'engines/engine'] },
   'engines/driver': { code: [], types: ['domain', 'engines/engine'] },
@@ -94,7 +95,7 @@ const MAY_IMPORT: Record<string, Arrows> = {
   },
   ...Object.fromEntries(driverRooms.map((room) => [room, DRIVER])),
   'engines/remote': {
-    code: ['errors', 'runtime', 'engines/queue'],
+    code: ['errors', 'runtime', 'engines/queue', 'engines/written-calls'],
     types: ['config', 'domain', 'ports', 'engines/engine', 'engines/driver'],
   },
 };

@@ -1,11 +1,11 @@
 import type { ChatEvent, TokenLogprob } from '../../engine.ts';
+import { createWholeCall } from '../../written-calls/whole-call.ts';
 import type { PromptPart } from '../prompt/chat-template.ts';
 import { createCallDecoder } from '../tools/call-decoder.ts';
 import type { CallForm } from '../tools/call-form.ts';
 import { createOpening } from '../tools/call-opening.ts';
 import type { CallSyntax } from '../tools/call-syntax.ts';
 import type { CallPlan } from '../tools/tool-calls.ts';
-import { createWholeCall } from '../tools/whole-call.ts';
 import { createLogprobQueue } from './logprobs.ts';
 import { createTextStream } from './text-stream.ts';
 

@@ -1,5 +1,5 @@
+import type { WholeCall, WholeCallMatch } from '../../written-calls/whole-call.ts';
 import type { OpeningMatch } from '../tools/call-opening.ts';
-import type { WholeCall, WholeCallMatch } from '../tools/whole-call.ts';
 import { firstOccurrence, possibleStopSuffix } from './stop-sequences.ts';
 
 /** Turns token bytes into text that may be sent: no broken characters, no part of a stop sequence. */

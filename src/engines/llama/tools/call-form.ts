@@ -1,3 +1,4 @@
+import { createJsonReader } from '../../written-calls/json-reader.ts';
 import { literal } from '../grammar/grammar-rules.ts';
 import {
   type ArgumentsReader,
@@ -6,7 +7,6 @@ import {
   NAME_CHARACTERS,
   type TaggedArguments,
 } from './call-syntax.ts';
-import { createJsonReader } from './json-reader.ts';
 import { tagTool } from './tagged-grammar.ts';
 import { createTaggedReader } from './tagged-reader.ts';
 import type { CallableTool } from './tool-calls.ts';

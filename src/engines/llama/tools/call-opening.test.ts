@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { createJsonReader } from '../../written-calls/json-reader.ts';
 import { createOpening } from './call-opening.ts';
-import { createJsonReader } from './json-reader.ts';
 
 const forms = (names: readonly string[], text: string) =>
   names.map((name) => ({ name, endings: [{ text, insert: '' }], grammar: '', createReader: createJsonReader }));

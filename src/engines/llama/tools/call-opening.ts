@@ -1,3 +1,4 @@
+import { matchTokens } from '../../written-calls/token-match.ts';
 import type { CallForm } from './call-form.ts';
 
 /** Whether an answer begins with a call: undecided, no, or yes, with the name ending at `end`. */
@@ -23,16 +24,4 @@ export function createOpening(open: string, forms: readonly CallForm[]): (text: 
     }
     return undecided ? 'open' : 'no';
   };
-}
-
-/** Where the last of the tokens ends in a text that begins with them, with or without white space between them. */
-export function matchTokens(text: string, tokens: readonly string[]): number | 'open' | 'no' {
-  let at = 0;
-  for (const token of tokens) {
-    while (/\s/.test(text[at] ?? '')) at++;
-    const found = text.slice(at, at + token.length);
-    if (found !== token) return at + found.length === text.length && token.startsWith(found) ? 'open' : 'no';
-    at += token.length;
-  }
-  return at;
 }

@@ -12,6 +12,7 @@ import { type ChatChunks, createChatChunks } from './answer.ts';
 import { chatBody, isStreamed } from './request.ts';
 import { createEventScrubber } from './scrubbed-events.ts';
 import { type ChatReader, createStreamReader, createWholeReader } from './stream.ts';
+import { createWrittenCall } from './written-call.ts';
 
 export interface RemoteGeneration extends ChatGeneration {
   /** Undefined until an upstream has accepted the request. */
@@ -90,20 +91,27 @@ async function* run(
   const { usage } = reader.chunks;
   const { credentials } = call.upstream;
   const scrubber = credentials.length > 0 ? createEventScrubber(credentials) : undefined;
+  const written = createWrittenCall(request);
   let failure: UpstreamFailure | undefined;
   try {
     yield { type: 'start', promptTokens: usage.promptTokens, cachedTokens: usage.cachedTokens };
     for (let events = firstEvents; events !== undefined; events = await reader.read()) {
-      for (const event of scrubber?.push(events) ?? events) yield event;
+      const seen = scrubber?.push(events) ?? events;
+      for (const event of written?.push(seen) ?? seen) yield event;
+      if (written?.isIdle) break;
     }
-    if (scrubber !== undefined) yield* scrubber.end();
+    if (scrubber !== undefined) for (const event of scrubber.end()) yield* written?.push([event]) ?? [event];
+    if (written !== undefined) yield* written.end();
     if (!reader.chunks.promptIsCounted) {
       usage.promptTokens = await countPrompt(request, call, estimatedPromptTokens);
     }
-    call.upstream.learned.reportsCachedTokens = reader.chunks.cachedIsCounted;
-    call.upstream.prefixes?.observe(usage.cachedTokens);
-    const { reason = 'stop', stopSequence } = reader.chunks;
-    yield { type: 'end', reason, usage: { ...usage }, ...(stopSequence !== undefined && { stopSequence }) };
+    const { reason: given, stopSequence } = reader.chunks;
+    if (given !== undefined || reader.chunks.done) {
+      call.upstream.learned.reportsCachedTokens = reader.chunks.cachedIsCounted;
+      call.upstream.prefixes?.observe(usage.cachedTokens);
+    }
+    const reason = written?.isCall ? 'tool_calls' : (given ?? 'stop');
+    yield { type: 'end', reason, usage: usageSoFar(progress), ...(stopSequence !== undefined && { stopSequence }) };
   } catch (error) {
     if (!(error instanceof UpstreamFailure)) throw error;
     failure = error;

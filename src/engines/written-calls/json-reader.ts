@@ -1,7 +1,10 @@
-import type { ArgumentsReader } from './call-syntax.ts';
+/** Reads text as it grows. Returns the part that belongs to the arguments. */
+export interface JsonReader {
+  read(text: string): { json: string; done: boolean };
+}
 
 /** Arguments that are one JSON object: they end where it ends. */
-export function createJsonReader(): ArgumentsReader {
+export function createJsonReader(): JsonReader {
   let depth = 0;
   let inString = false;
   let escaped = false;

@@ -1,5 +1,5 @@
-import { matchTokens } from './call-opening.ts';
 import { createJsonReader } from './json-reader.ts';
+import { matchTokens } from './token-match.ts';
 
 export interface WholeCall {
   name: string;
