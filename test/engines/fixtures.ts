@@ -41,12 +41,13 @@ export function writeRecording(recording: Recording): void {
   writeFileSync(join(folder, fileName(recording.feature)), text);
 }
 
-/** Recordings by engine and task: the features of one model share a service. */
+/** Recordings by engine, task and whether they are about images: the features of one model share a service. */
 export function readRecordings(): Map<string, Recording[]> {
   const groups = new Map<string, Recording[]>();
   for (const path of globSync('*/*.json', { cwd: ROOT }).toSorted()) {
     const recording: Recording = JSON.parse(readFileSync(join(ROOT, path), 'utf8'));
-    const name = `${basename(dirname(path))}, ${recording.model.task}`;
+    const { task, vision } = recording.model;
+    const name = `${basename(dirname(path))}, ${task}${vision ? ' with images' : ''}`;
     groups.set(name, [...(groups.get(name) ?? []), recording]);
   }
   return groups;
@@ -59,7 +60,8 @@ const VOLATILE = new Set(['id', 'created', 'cache_salt', 'request_id']);
 export function comparable(text: string): unknown {
   const clean = (value: unknown): unknown =>
     JSON.parse(JSON.stringify(value, (name, each) => (VOLATILE.has(name) ? undefined : each)));
-  if (!text.startsWith('data: ')) return clean(JSON.parse(text));
+  // A slow stream begins with comments.
+  if (text.startsWith('{')) return clean(JSON.parse(text));
   return text
     .split('\n\n')
     .filter((event) => event.startsWith('data: {'))

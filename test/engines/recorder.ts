@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { createServer, type IncomingMessage, request as send } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
@@ -47,12 +46,10 @@ export async function startRecorder(enginePort: number): Promise<Recorder> {
     const { method = '', url: path = '' } = message;
     const onward = send({ host: '127.0.0.1', port: enginePort, method, path, headers: message.headers });
     onward.on('error', () => response.destroy());
-    const closed = once(response, 'close');
+    const closed = new Promise<void>((resolve) => onward.once('close', () => resolve()));
     running.add(closed);
-    void closed.then(() => {
-      running.delete(closed);
-      onward.destroy();
-    });
+    void closed.then(() => running.delete(closed));
+    response.on('close', () => onward.destroy());
     onward.on('response', async (answer) => {
       response.writeHead(answer.statusCode ?? 502, answer.headers);
       const parts: Buffer[] = [];
@@ -61,8 +58,9 @@ export async function startRecorder(enginePort: number): Promise<Recorder> {
         response.write(part);
       });
       answer.on('error', () => response.destroy());
-      answer.on('end', () => {
-        response.end();
+      answer.on('end', () => response.end());
+      // Also when Baobab has heard enough and closes the connection.
+      answer.on('close', () => {
         if (method === 'GET') return;
         const headers = Object.fromEntries(
           KEPT_HEADERS.flatMap((name) =>

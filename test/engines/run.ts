@@ -1,6 +1,7 @@
 /**
- * Puts real engines behind Baobab and prints what works: `npm run test:engines [-- engine…] [--record]`. Engines that this machine
- * cannot have are left out with the reason. `--record` replaces the fixtures that `npm test` replays.
+ * Puts real engines behind Baobab and prints what works: `npm run test:engines [-- engine…] [--record] [--model name]`. Engines that
+ * this machine cannot have are left out with the reason. `--record` replaces the fixtures that `npm test` replays. `--model` tries only the
+ * models that the engine calls so.
  */
 import { parseArgs } from 'node:util';
 import { allFeatures } from './features/all.ts';
@@ -13,7 +14,10 @@ import { startRecorder } from './recorder.ts';
 import { startTestService } from './service.ts';
 import { printTable, type Results } from './table.ts';
 
-const { values, positionals } = parseArgs({ allowPositionals: true, options: { record: { type: 'boolean' } } });
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { record: { type: 'boolean' }, model: { type: 'string' } },
+});
 const say = (text: string): void => void process.stderr.write(`${text}\n`);
 
 async function checkModel(engine: EngineUnderTest, version: string, model: ServedModel, results: Results) {
@@ -42,7 +46,8 @@ async function checkModel(engine: EngineUnderTest, version: string, model: Serve
       },
     });
     for (const feature of allFeatures.filter(
-      ({ task, needsTools }) => task === model.task && (model.tools !== 'only' || needsTools),
+      ({ task, needsTools, aboutImages }) =>
+        task === model.task && (model.tools !== 'only' || needsTools) && (!model.vision || aboutImages),
     )) {
       await recorder.take();
       const requests: Parameters<typeof writeRecording>[0]['requests'] = [];
@@ -82,8 +87,11 @@ for (const engine of engines.filter(({ name }) => positionals.length === 0 || po
     const { version, models } = await engine.prepare();
     const results: Results = new Map();
     columns.set(`${engine.name} ${version}`, results);
-    if (values.record) removeRecordings(engine.name);
-    for (const model of models) await checkModel(engine, version, model, results);
+    const { record, model: only } = values;
+    if (record && only === undefined) removeRecordings(engine.name);
+    for (const model of models.filter(({ name }) => only === undefined || name === only)) {
+      await checkModel(engine, version, model, results);
+    }
   } catch (error) {
     const reason = (error as Error).message.trim();
     say(`  left out: ${reason}`);

@@ -32,6 +32,8 @@ export interface TestService extends AsyncDisposable {
   address: string;
   post(path: string, body: unknown, signal?: AbortSignal): Promise<Answer>;
   fetch(path: string, options?: RequestInit): Promise<Response>;
+  /** Returns the id of the file. */
+  upload(file: File, purpose: string): Promise<string>;
 }
 
 /** Baobab with one model of the catalog behind one upstream. */
@@ -68,6 +70,14 @@ export async function startTestService(model: ServiceModel): Promise<TestService
   return {
     address: service.address,
     fetch: call,
+    async upload(file, purpose) {
+      const form = new FormData();
+      form.append('purpose', purpose);
+      form.append('file', file);
+      const headers = { authorization: `Bearer ${KEY}` };
+      const answer = await fetch(`${service.address}/v1/files`, { method: 'POST', headers, body: form });
+      return ((await answer.json()) as { id: string }).id;
+    },
     async post(path, body, signal) {
       const answer = await call(path, { method: 'POST', body: JSON.stringify(body), signal: signal ?? null });
       return { status: answer.status, headers: answer.headers, text: await answer.text() };

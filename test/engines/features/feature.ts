@@ -18,6 +18,7 @@ export interface Feature {
   name: string;
   task: Task;
   needsTools?: boolean;
+  aboutImages?: boolean;
   /** Throws if the engine does not do it. Returns a note for the table where more is to be said than "yes". */
   check(context: FeatureContext): Promise<string | undefined>;
 }

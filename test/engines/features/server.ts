@@ -14,10 +14,6 @@ import {
 
 const CHAT = '/v1/chat/completions';
 const PATIENCE_MS = 20_000;
-/** A red pixel. */
-const IMAGE =
-  'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==';
-
 async function usageOf(service: TestService): Promise<WireUsage> {
   const start = new Date(Date.now() - 86_400_000).toISOString();
   const { totals } = (await (await service.fetch(`/v1/usage?start=${start}`)).json()) as { totals: WireUsage };
@@ -85,23 +81,6 @@ async function crashAndRecover({ service, model, restart }: FeatureContext): Pro
 const crash = (task: Task): Feature => ({ name: `crash and recovery, ${task}`, task, check: crashAndRecover });
 
 export const serverFeatures: readonly Feature[] = [
-  {
-    name: 'images',
-    task: 'chat',
-    async check({ ask, model }) {
-      const content = [
-        { type: 'text', text: 'What colour is this?' },
-        { type: 'image_url', image_url: { url: IMAGE } },
-      ];
-      const answer = await ask(CHAT, chatBody({ messages: [{ role: 'user', content }] }));
-      if (model.vision !== true) {
-        refused(answer, 422, 'unsupported_parameter', 'messages[0].content[1]');
-        throw new NotSupported('422: the model here is blind');
-      }
-      must(jsonOf(answer).usage.prompt_tokens > 0, 'no usage');
-      return undefined;
-    },
-  },
   {
     name: 'cancelled stream stops the engine',
     task: 'chat',

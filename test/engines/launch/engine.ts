@@ -12,6 +12,7 @@ export interface ServedModel {
   name: string;
   contextLength: number;
   dimensions?: number;
+  /** Takes images. Nothing else is tried with it. */
   vision?: boolean;
   /** Whether its chat template knows tools. `only`: nothing but tools is tried with it. */
   tools: 'yes' | 'no' | 'only';

@@ -8,6 +8,14 @@ import { freePort, runProgram, startProgram } from './process.ts';
 const PROGRAM = process.env.BAOBAB_OLLAMA ?? [join(CACHE, 'ollama', 'ollama')].find(existsSync) ?? 'ollama';
 const CONTEXT = 1_024;
 
+/** What a program says that `go install` has built. */
+const NO_VERSION = /\b0\.0\.0\b/;
+
+async function moduleVersion(): Promise<string> {
+  const facts = await runProgram('go', ['version', '-m', PROGRAM]);
+  return /^\s*mod\s+\S+\s+v(\S+)/m.exec(facts)?.[1] ?? '0.0.0';
+}
+
 export const ollama: EngineUnderTest = {
   name: 'ollama',
   kind: 'ollama',
@@ -28,7 +36,8 @@ export const ollama: EngineUnderTest = {
 
     const { directory } = await weights('huggingfacetb/smollm2-135m-instruct');
     const recipe = join(folder, 'Modelfile');
-    writeFileSync(recipe, `FROM ${join(directory, 'model.gguf')}\n`);
+    // Threads of ggml spin: one is faster than two on a busy machine.
+    writeFileSync(recipe, `FROM ${join(directory, 'model.gguf')}\nPARAMETER num_thread 1\n`);
     const port = await freePort();
     const maker = serve(port, 'ollama-make.log');
     try {
@@ -47,7 +56,7 @@ export const ollama: EngineUnderTest = {
       start: (port) => serve(port, `ollama-${task}.log`),
     });
     return {
-      version: /(\d[\w.-]*)/.exec(version.split('\n').at(-2) ?? version)?.[1] ?? '',
+      version: NO_VERSION.test(version) ? await moduleVersion() : (/(\d[\w.-]*)/.exec(version)?.[1] ?? ''),
       models: [model('chat'), model('embedding', 576)],
     };
   },

@@ -16,7 +16,7 @@ const CHAT_OPTIONS = [
   ...['--max-model-len', '2048', '--max-num-seqs', '8', '--enforce-eager'],
   ...['--enable-auto-tool-choice', '--tool-call-parser', 'hermes', '--enable-prompt-tokens-details'],
 ];
-
+const VISION_OPTIONS = ['--max-model-len', '1024', '--max-num-seqs', '4', '--enforce-eager'];
 const POOLING_OPTIONS = ['--runner', 'pooling', '--enforce-eager'];
 
 async function interpreter(): Promise<string> {
@@ -35,6 +35,9 @@ export const vllm: EngineUnderTest = {
     await runProgram(python, [join(SCRIPTS, 'install_vllm.py')]);
     if (!existsSync(join(MODELS, 'tiny-rerank', 'config.json'))) {
       await runProgram(python, [join(SCRIPTS, 'tiny_models.py'), MODELS]);
+    }
+    if (!existsSync(join(MODELS, 'tiny-clip', 'config.json'))) {
+      await runProgram(python, [join(SCRIPTS, 'tiny_vision_models.py'), MODELS], ENVIRONMENT);
     }
     const version = await runProgram(python, [
       '-c',
@@ -67,6 +70,11 @@ export const vllm: EngineUnderTest = {
           'pooling',
         ]),
         model({ task: 'rerank', name: 'tiny-rerank', contextLength: 512 }, POOLING_OPTIONS),
+        model({ task: 'chat', name: 'tiny-vision', contextLength: 1024, vision: true }, VISION_OPTIONS),
+        model(
+          { task: 'embedding', name: 'tiny-clip', contextLength: 77, dimensions: 64, vision: true },
+          POOLING_OPTIONS,
+        ),
       ],
     };
   },
