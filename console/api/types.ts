@@ -86,14 +86,20 @@ export interface RequestEntry {
 }
 
 export interface Attempt {
-  upstream: string;
+  upstream: string | null;
   region: string;
   outcome: string;
   detail: string | null;
   duration_ms: number;
 }
 
-export type RequestDetail = RequestEntry & { attempts: Attempt[] };
+export interface RequestText {
+  prompt: string | null;
+  answer: string | null;
+  truncated: boolean;
+}
+
+export type RequestDetail = RequestEntry & { attempts: Attempt[]; text: RequestText | null };
 
 export interface LimitPair {
   rpm: number | null;
@@ -149,6 +155,7 @@ export interface Account {
   concurrency: number | null;
   monthly_budget_usd: number | null;
   zero_retention: boolean;
+  store_prompts: boolean;
   file_retention_days: number | null;
   aliases: { name: string; model: string }[];
 }

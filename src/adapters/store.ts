@@ -12,6 +12,7 @@ import type {
   RevisionRepository,
 } from '../ports/repositories.ts';
 import type { RequestLog } from '../ports/request-log.ts';
+import type { RequestTexts } from '../ports/request-texts.ts';
 import type { ResponseRepository } from '../ports/responses.ts';
 import type { SessionRepository } from '../ports/sessions.ts';
 import { StoreUnavailableError } from '../ports/store-errors.ts';
@@ -43,6 +44,7 @@ export interface Store {
   readonly sessions: SessionRepository;
   readonly jobTurns: JobTurns;
   readonly requests: RequestLog;
+  readonly requestTexts: RequestTexts;
   /** Removes deleted rows from the files of the database too. Call it after content was erased. */
   purge(): Promise<void>;
   readonly responses: ResponseRepository;

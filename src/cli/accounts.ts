@@ -9,8 +9,9 @@ import { openForReading } from './reading.ts';
 import { ACCOUNT_OPTIONS, accountSettingsFrom, limitsText } from './rights.ts';
 import { table } from './table.ts';
 
-function retentionText({ zeroRetention, fileRetentionDays }: Account): string {
-  const parts = [zeroRetention ? 'zero' : '', fileRetentionDays === null ? '' : `files ${fileRetentionDays} days`];
+function retentionText({ zeroRetention, storePrompts, fileRetentionDays }: Account): string {
+  const kept = zeroRetention ? 'zero' : storePrompts ? 'prompts' : '';
+  const parts = [kept, fileRetentionDays === null ? '' : `files ${fileRetentionDays} days`];
   return parts.filter((part) => part !== '').join(', ') || '-';
 }
 
@@ -37,9 +38,9 @@ const ACTIONS = {
 
 export const accountsCommand: Command = {
   usage: [
-    'create <name> [--rpm N] [--tpm N] [--concurrency N] [--monthly-budget USD] [--zero-retention yes|no] [--file-retention-days N] [--aliases name=slug,…] [--json]',
+    'create <name> [--rpm N] [--tpm N] [--concurrency N] [--monthly-budget USD] [--zero-retention yes|no] [--store-prompts yes|no] [--file-retention-days N] [--aliases name=slug,…] [--json]',
     'list [--json]',
-    'update <name> [--rpm N] [--tpm N] [--concurrency N] [--monthly-budget USD] [--zero-retention yes|no] [--file-retention-days N] [--aliases name=slug,…] [--json]\n' +
+    'update <name> [--rpm N] [--tpm N] [--concurrency N] [--monthly-budget USD] [--zero-retention yes|no] [--store-prompts yes|no] [--file-retention-days N] [--aliases name=slug,…] [--json]\n' +
       "                                                                       the word 'none' removes a limit",
     'suspend <name> [--json]                                               refuse its keys until it is resumed',
     'resume <name> [--json]',

@@ -48,6 +48,7 @@ beforeAll(async () => {
     concurrency: null,
     monthlyBudgetNanoUsd: null,
     zeroRetention: false,
+    storePrompts: false,
     fileRetentionDays: null,
     aliases: [],
   });

@@ -15,6 +15,7 @@ export const LIMIT_OPTIONS = { rpm: text, tpm: text, concurrency: text, 'monthly
 export const ACCOUNT_OPTIONS = {
   ...LIMIT_OPTIONS,
   'zero-retention': text,
+  'store-prompts': text,
   'file-retention-days': text,
   aliases: text,
 } as const;
@@ -91,6 +92,7 @@ function aliasesOption(name: string, given: string | undefined): ModelAlias[] | 
 export const accountSettingsFrom = (values: Values<typeof ACCOUNT_OPTIONS>): Changes<AccountSettings> => ({
   ...limitsFrom(values),
   zeroRetention: yesOrNoOption('zero-retention', values['zero-retention']),
+  storePrompts: yesOrNoOption('store-prompts', values['store-prompts']),
   fileRetentionDays: limit('file-retention-days', values['file-retention-days']),
   aliases: aliasesOption('aliases', values.aliases),
 });

@@ -11,6 +11,7 @@ import type { Idempotency } from '../services/idempotency.ts';
 import type { ProcessLeases } from '../services/process-leases.ts';
 import type { RequestRecorder } from '../services/requests/request-recorder.ts';
 import type { RequestRetention } from '../services/requests/request-retention.ts';
+import type { RequestTextsService } from '../services/requests/request-texts.ts';
 import type { ResponsesService } from '../services/responses/responses.ts';
 import type { ResponseRunner } from '../services/responses/runner.ts';
 import type { IsMyTurn } from './job-turns.ts';
@@ -28,7 +29,11 @@ export interface BackgroundJobsDependencies {
   idempotency: Idempotency;
   leases: ProcessLeases;
   runner: BatchRunner;
-  requests: { retention: Pick<RequestRetention, 'sweep'>; recorder: Pick<RequestRecorder, 'flush'> };
+  requests: {
+    retention: Pick<RequestRetention, 'sweep'>;
+    recorder: Pick<RequestRecorder, 'flush'>;
+    texts: Pick<RequestTextsService, 'flush'>;
+  };
   responses: Pick<ResponsesService, 'sweep'>;
   responseRunner: ResponseRunner;
   fileRetention: FileRetentionSchedule;
@@ -122,6 +127,7 @@ export function createBackgroundJobs(dependencies: BackgroundJobsDependencies): 
       await fileRetention.stop();
       leases.stop();
       await requests.recorder.flush();
+      await requests.texts.flush();
       // On a full disk, for example. Everything else must still be closed.
       await authentication
         .flushUses()

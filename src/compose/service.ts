@@ -273,6 +273,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     idempotency,
     requests: requests.sink,
     requestList: requests.list,
+    requestTexts: requests.texts,
     performance: requests.performance,
     inference,
     temporaryDirectory,

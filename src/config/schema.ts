@@ -229,6 +229,9 @@ export const ConfigSchema = Type.Object(
       {
         retentionDays: count(30, 'GET /v1/requests lists requests for this time; 0: none are kept'),
         maxPerAccount: count(1_000_000, 'Requests kept for each account; the oldest are removed. 0: no limit'),
+        textRetentionDays: count(7, 'Accounts with store_prompts keep prompts and answers for this time; 0: none'),
+        textMaxBytes: count(65_536, 'Kept of each prompt and of each answer', 1),
+        textQuotaBytes: count(1_073_741_824, 'Prompts and answers of each account; more are not kept. 0: no limit'),
       },
       'List of requests',
     ),

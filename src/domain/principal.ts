@@ -19,6 +19,8 @@ export interface Account {
   monthlyBudgetNanoUsd: number | null;
   /** Answers of idempotent requests are not stored. */
   zeroRetention: boolean;
+  /** Keeps the text of prompts and answers with its requests. Never together with zero retention. */
+  storePrompts: boolean;
   /** Files are deleted after this time. Null: the default applies. */
   fileRetentionDays: number | null;
   /** For its keys; they take precedence over the aliases of the deployment. */
@@ -53,7 +55,7 @@ export interface ApiKey {
 export type AccountLimits = Pick<Account, 'rpm' | 'tpm' | 'concurrency' | 'monthlyBudgetNanoUsd'>;
 
 /** What is kept of an account's requests, and for how long. */
-export type AccountRetention = Pick<Account, 'zeroRetention' | 'fileRetentionDays'>;
+export type AccountRetention = Pick<Account, 'zeroRetention' | 'storePrompts' | 'fileRetentionDays'>;
 
 /** What operators may change of an account. */
 export type AccountSettings = AccountLimits & AccountRetention & Pick<Account, 'aliases'>;

@@ -1,9 +1,11 @@
 export const INFERENCE_SCOPES = ['chat', 'embeddings', 'rerank', 'audio'] as const;
-export const SCOPES = [...INFERENCE_SCOPES, 'files', 'batches', 'models', 'usage', 'keys', 'admin'] as const;
+export const SCOPES = [...INFERENCE_SCOPES, 'files', 'batches', 'models', 'usage', 'prompts', 'keys', 'admin'] as const;
 export type Scope = (typeof SCOPES)[number];
 
-/** A key that can create others or administer the service is made on purpose. */
-export const DEFAULT_SCOPES: readonly Scope[] = SCOPES.filter((scope) => scope !== 'keys' && scope !== 'admin');
+const ON_PURPOSE: readonly Scope[] = ['prompts', 'keys', 'admin'];
+
+/** A key that reads stored prompts, creates other keys or administers the service is made on purpose. */
+export const DEFAULT_SCOPES: readonly Scope[] = SCOPES.filter((scope) => !ON_PURPOSE.includes(scope));
 
 /** `inference` means all four inference scopes. Throws on an unknown name. */
 export function parseScopes(names: readonly string[]): Scope[] {

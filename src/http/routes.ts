@@ -19,6 +19,7 @@ import type { EngineControl } from '../services/engine-control.ts';
 import type { FilesService } from '../services/files/files.ts';
 import type { LiveFeed } from '../services/live/live-feed.ts';
 import type { PerformanceService } from '../services/requests/performance.ts';
+import type { RequestTextsService } from '../services/requests/request-texts.ts';
 import type { RequestsService } from '../services/requests/requests.ts';
 import type { RerankService } from '../services/rerank.ts';
 import type { ConversationsService } from '../services/responses/conversations.ts';
@@ -83,6 +84,7 @@ export interface RouteDependencies {
   eventLog: ResponseEventLog;
   usage: UsageService;
   requestList: RequestsService;
+  requestTexts: Pick<RequestTextsService, 'get'>;
   performance: PerformanceService;
   transcriptions: TranscriptionsService<AudioSource>;
   temporaryDirectory: string;
@@ -158,7 +160,11 @@ export async function registerRoutes(server: FastifyInstance, dependencies: Rout
       await api.register(batchRoutes, { batches: dependencies.batches });
       await api.register(modelRoutes, { catalog });
       await api.register(usageRoutes, { usage, accounts });
-      await api.register(requestRoutes, { requests: dependencies.requestList, accounts });
+      await api.register(requestRoutes, {
+        requests: dependencies.requestList,
+        texts: dependencies.requestTexts,
+        accounts,
+      });
       await api.register(performanceRoutes, { performance: dependencies.performance, accounts });
       await api.register(eventRoutes, { feed: dependencies.feed, accounts, authentication });
       await api.register(managedKeyRoutes, { accountKeys: dependencies.accountKeys, authentication });

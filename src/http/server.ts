@@ -21,6 +21,7 @@ import { errorHandler } from './plugins/error-handler.ts';
 import { idempotencyKeys } from './plugins/idempotency.ts';
 import { largeAnswers } from './plugins/large-answers.ts';
 import { observe, requestLog } from './plugins/request-log.ts';
+import { requestTexts } from './plugins/request-texts.ts';
 import { createRequestLogger } from './request/request-logger.ts';
 import { type RouteDependencies, registerRoutes } from './routes.ts';
 
@@ -121,6 +122,7 @@ export async function createServer(dependencies: ServerDependencies): Promise<Fa
     idempotency: dependencies.idempotency,
     inference: dependencies.inference,
   });
+  await server.register(requestTexts);
   await server.register(largeAnswers, settings);
   await server.register(swagger, openApi(dependencies.version));
   server.setNotFoundHandler(notFound);

@@ -1,5 +1,6 @@
 import type { Consumption } from '../domain/pricing.ts';
 import type { OffsetSpan } from '../domain/time-zone.ts';
+import type { RequestText } from './request-texts.ts';
 
 /** One call to one upstream for a request. */
 export interface UpstreamAttempt {
@@ -13,7 +14,7 @@ export interface UpstreamAttempt {
   detail: string | null;
 }
 
-/** A request that has ended. Never holds prompts or answers. */
+/** A request that has ended. Prompts and answers are kept apart, see `request-texts.ts`. */
 export interface RequestEntry extends Consumption {
   id: string;
   /** When it ended, in milliseconds since 1970. */
@@ -94,5 +95,6 @@ export interface RequestLog {
 
 /** Where requests are recorded when they end. */
 export interface RequestSink {
-  record(entry: RequestEntry): void;
+  /** `text` only for accounts that keep prompts and answers. */
+  record(entry: RequestEntry, text?: RequestText): void;
 }

@@ -12,6 +12,7 @@ export const account = (changes: Partial<Account> = {}): Account => ({
   concurrency: null,
   monthlyBudgetNanoUsd: null,
   zeroRetention: false,
+  storePrompts: false,
   fileRetentionDays: null,
   aliases: [],
   ...changes,

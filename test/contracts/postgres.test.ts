@@ -18,6 +18,7 @@ import { account, apiKey } from './key-fixtures.ts';
 import { ledgerContract, ledgerRow } from './ledger.ts';
 import { repositoriesContract } from './repositories.ts';
 import { requestLogContract } from './request-log.ts';
+import { requestTextsContract } from './request-texts.ts';
 import { responsesContract } from './responses.ts';
 import { sessionsContract } from './sessions.ts';
 import { SCAN_SQL, usageSumsContract } from './usage-sums.ts';
@@ -57,6 +58,7 @@ describe.skipIf(postgresMissing !== undefined)('postgres', () => {
   sessionsContract('postgres', open);
   jobTurnsContract('postgres', open);
   requestLogContract('postgres', open);
+  requestTextsContract('postgres', open);
   filesContract('postgres', open);
   batchesContract('postgres', open);
   batchSlicesContract('postgres', open);

@@ -48,7 +48,8 @@ export function repositoriesContract(name: string, open: () => Promise<Repositor
         tpm: 6,
         concurrency: 9,
         monthlyBudgetNanoUsd: 7,
-        zeroRetention: true,
+        zeroRetention: false,
+        storePrompts: true,
         fileRetentionDays: 8,
         aliases: [{ name: 'gpt-4o', model: 'acme/writer@2026-01-31' }],
       };

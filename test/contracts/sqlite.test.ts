@@ -15,6 +15,7 @@ import { account, apiKey } from './key-fixtures.ts';
 import { ledgerContract, ledgerRow } from './ledger.ts';
 import { repositoriesContract } from './repositories.ts';
 import { requestLogContract } from './request-log.ts';
+import { requestTextsContract } from './request-texts.ts';
 import { sessionsContract } from './sessions.ts';
 import { SCAN_SQL, type ScannedRow, usageSumsContract } from './usage-sums.ts';
 
@@ -63,6 +64,7 @@ usageSumsContract('sqlite', async () => {
     },
   };
 });
+requestTextsContract('sqlite', open);
 
 describe('sqlite store', () => {
   it('keeps data across opens and sees writes of other processes', async () => {

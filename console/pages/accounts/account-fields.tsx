@@ -8,20 +8,28 @@ export interface AccountDraft {
   limits: Limits;
   retentionDays: string;
   zeroRetention: boolean;
+  storePrompts: boolean;
 }
 
-export const emptyDraft: AccountDraft = { limits: emptyLimits, retentionDays: '', zeroRetention: false };
+export const emptyDraft: AccountDraft = {
+  limits: emptyLimits,
+  retentionDays: '',
+  zeroRetention: false,
+  storePrompts: false,
+};
 
 export const draftOf = (account: Account): AccountDraft => ({
   limits: limitsOf(account),
   retentionDays: account.file_retention_days === null ? '' : String(account.file_retention_days),
   zeroRetention: account.zero_retention,
+  storePrompts: account.store_prompts,
 });
 
-export const draftToWire = ({ limits, retentionDays, zeroRetention }: AccountDraft) => ({
+export const draftToWire = ({ limits, retentionDays, zeroRetention, storePrompts }: AccountDraft) => ({
   ...limitsToWire(limits),
   file_retention_days: retentionDays.trim() === '' ? null : Number(retentionDays),
   zero_retention: zeroRetention,
+  store_prompts: storePrompts,
 });
 
 export interface AccountFieldsProps {
@@ -48,11 +56,29 @@ export function AccountFields({ draft, onChange, error }: AccountFieldsProps) {
         <input
           type="checkbox"
           checked={draft.zeroRetention}
-          onChange={(event) => onChange({ ...draft, zeroRetention: event.currentTarget.checked })}
+          onChange={(event) =>
+            onChange({
+              ...draft,
+              zeroRetention: event.currentTarget.checked,
+              storePrompts: draft.storePrompts && !event.currentTarget.checked,
+            })
+          }
         />
         <span>
           {accounts.zeroRetention}
           <span class="field-hint"> {accounts.zeroRetentionHint}</span>
+        </span>
+      </label>
+      <label class="check">
+        <input
+          type="checkbox"
+          checked={draft.storePrompts}
+          disabled={draft.zeroRetention}
+          onChange={(event) => onChange({ ...draft, storePrompts: event.currentTarget.checked })}
+        />
+        <span>
+          {accounts.storePrompts}
+          <span class="field-hint"> {accounts.storePromptsHint}</span>
         </span>
       </label>
     </>

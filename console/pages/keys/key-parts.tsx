@@ -5,7 +5,18 @@ import { texts } from '../../texts/en.ts';
 /** Scopes of a key that reads but runs nothing. */
 export const READ_SCOPES = ['models', 'usage'];
 /** Scopes that a person may choose one by one. */
-export const CHOICES = ['chat', 'embeddings', 'rerank', 'audio', 'files', 'batches', 'models', 'usage', 'keys'];
+export const CHOICES = [
+  'chat',
+  'embeddings',
+  'rerank',
+  'audio',
+  'files',
+  'batches',
+  'models',
+  'usage',
+  'prompts',
+  'keys',
+];
 const EVERYTHING = ['chat', 'embeddings', 'rerank', 'audio', 'files', 'batches', 'models', 'usage'];
 
 export function keyState(key: Key, now: number): 'active' | 'expired' | 'revoked' {

@@ -4,7 +4,7 @@ import { useAccounts } from '../../api/queries.ts';
 import type { RequestDetail, RequestEntry } from '../../api/types.ts';
 import { useQuery } from '../../app/query.ts';
 import { href } from '../../app/router.ts';
-import { Copyable } from '../../components/controls.tsx';
+import { CodeBlock, Copyable } from '../../components/controls.tsx';
 import { Badge, Failure } from '../../components/feedback.tsx';
 import { Sheet } from '../../components/overlay.tsx';
 import { Skeleton } from '../../components/page.tsx';
@@ -34,6 +34,7 @@ export function RequestSheet({ id, known, zone, onClose }: RequestSheetProps) {
         {detail.isError && <Failure error={detail.error} onRetry={() => void detail.refetch()} />}
         {entry ? <Facts entry={entry} zone={zone} /> : !detail.isError && <Skeleton height={320} />}
         {detail.data && <Attempts entry={detail.data} />}
+        {detail.data && <Text text={detail.data.text} />}
       </div>
     </Sheet>
   );
@@ -121,6 +122,32 @@ function Attempts({ entry: { attempts, status, completion_tokens } }: { entry: R
           </li>
         ))}
       </ol>
+    </section>
+  );
+}
+
+/** A prompt is kept as it was sent. */
+function readable(prompt: string): string {
+  try {
+    return JSON.stringify(JSON.parse(prompt), null, 2);
+  } catch {
+    // Cut off.
+    return prompt;
+  }
+}
+
+function Text({ text }: { text: RequestDetail['text'] }) {
+  const { requests } = texts;
+  if (text === null) return <p class="muted small">{requests.notKept}</p>;
+  return (
+    <section class="stack-tight">
+      <h3>{requests.text}</h3>
+      {text.truncated && <p class="muted small">{requests.truncated}</p>}
+      <CodeBlock
+        head={<span class="small muted">{requests.prompt}</span>}
+        code={text.prompt === null ? requests.noText : readable(text.prompt)}
+      />
+      <CodeBlock head={<span class="small muted">{requests.answer}</span>} code={text.answer ?? requests.noText} />
     </section>
   );
 }

@@ -22,6 +22,9 @@ export const accounts = {
   retentionHint: 'Empty: the default of the server.',
   zeroRetention: 'Keep nothing of prompts and answers',
   zeroRetentionHint: 'Not even to replay idempotent requests.',
+  storePrompts: 'Keep prompts and answers with requests',
+  storePromptsHint:
+    'Only keys of this account with the scope "Read prompts" see them, in the details of a request. Not with the line above.',
   created: (name: string) => `${name} is created`,
   saved: (name: string) => `${name} is changed`,
   suspend: 'Suspend',

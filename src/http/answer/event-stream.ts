@@ -3,6 +3,7 @@ import type { FastifyReply } from 'fastify';
 import type { ApiError } from '../../errors/api-error.ts';
 import { errors } from '../../errors/errors.ts';
 import { keptHeaders } from '../request/idempotent-run.ts';
+import { addToAnswer, keepsText } from '../request/request-text.ts';
 
 export interface EventStream {
   /** Whether anything was sent. From then on, errors are sent as events. */
@@ -30,7 +31,9 @@ const STREAM_HEADERS = {
  * first keep-alive comment, if the request waits long in the queue or for its model to load.
  */
 export function openEventStream(reply: FastifyReply): EventStream {
-  const { idempotentRun: run } = reply.request;
+  const { request } = reply;
+  const { idempotentRun: run } = request;
+  const isKept = keepsText(request);
   const { raw } = reply;
   let opened = false;
   let draining: Promise<void> | undefined;
@@ -76,6 +79,7 @@ export function openEventStream(reply: FastifyReply): EventStream {
       open();
       keepAlive.refresh();
       run?.take(text);
+      if (isKept) addToAnswer(request, STREAM_HEADERS['content-type'], text);
       if (raw.write(text)) return;
       // Several choices may wait for the same client.
       draining ??= drained();
@@ -91,6 +95,7 @@ export function openEventStream(reply: FastifyReply): EventStream {
       stop();
       open();
       run?.take(text);
+      if (isKept) addToAnswer(request, STREAM_HEADERS['content-type'], text);
       await run?.finish({ ...keptHeaders(reply), ...STREAM_HEADERS });
       if (!raw.destroyed) raw.end(text);
     },

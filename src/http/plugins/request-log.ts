@@ -7,6 +7,7 @@ import type { RequestSink } from '../../ports/request-log.ts';
 import { entryOf } from '../request/request-entry.ts';
 import { writesLevel } from '../request/request-logger.ts';
 import { createRecord } from '../request/request-record.ts';
+import { textOf } from '../request/request-text.ts';
 import { createRunningRequests } from '../request/running-requests.ts';
 
 export interface RequestLogOptions {
@@ -45,7 +46,10 @@ export function observe(request: FastifyRequest, reply: FastifyReply, { metrics,
     const isListed = INFERENCE_SCOPES.some((scope) => scope === config?.scope) && record.principal !== undefined;
     if (!isLogged && !isListed) return;
     const write = () => {
-      if (isListed) requests.record(entryOf(request, { endpoint: url, status, durationMs: seconds * 1000 }));
+      if (isListed) {
+        const entry = entryOf(request, { endpoint: url, status, durationMs: seconds * 1000 });
+        requests.record(entry, textOf(request, entry));
+      }
       if (!isLogged) return;
       const path = request.url.split('?')[0]?.slice(0, MAX_PATH_LENGTH);
       request.log[level](

@@ -3,9 +3,10 @@ import type { Principal } from '../../domain/principal.ts';
 import { errors } from '../../errors/errors.ts';
 import type { UpstreamAttempt } from '../../ports/request-log.ts';
 import type { Session } from '../../ports/sessions.ts';
+import type { AnswerBody } from './request-text.ts';
 import { NOT_LISTED, type RunningRequests, type Stoppable } from './running-requests.ts';
 
-/** What the access log and the metrics record about a request. Never secrets, prompts or answers. */
+/** What is known about a request until it has ended. The access log and the metrics never hold secrets, prompts or answers. */
 export interface RequestRecord extends Stoppable {
   startedAt: number;
   /** The configuration of its route. */
@@ -26,6 +27,8 @@ export interface RequestRecord extends Stoppable {
   /** Calls to upstreams; undefined without one. */
   attempts: UpstreamAttempt[] | undefined;
   errorCode: string | undefined;
+  /** Only for accounts that keep prompts and answers. */
+  answer: AnswerBody | undefined;
   replayed: boolean;
   /** Aborts when the client disconnects or the service stops before the answer has ended; created on first use. */
   disconnect: AbortController | undefined;
@@ -61,6 +64,7 @@ export const createRecord = (startedAt: number, config: RequestRecord['config'] 
   firstTokenMs: null,
   attempts: undefined,
   errorCode: undefined,
+  answer: undefined,
   replayed: false,
   disconnect: undefined,
   isRunning: false,

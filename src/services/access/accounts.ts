@@ -1,5 +1,12 @@
 import type { ModelAlias } from '../../domain/model.ts';
-import type { Account, AccountSettings, AccountState, Changes } from '../../domain/principal.ts';
+import {
+  type Account,
+  type AccountRetention,
+  type AccountSettings,
+  type AccountState,
+  type Changes,
+  definedFields,
+} from '../../domain/principal.ts';
 import { parseReference } from '../../domain/slug.ts';
 import { errors } from '../../errors/errors.ts';
 import { fieldText } from '../../errors/fields.ts';
@@ -60,10 +67,19 @@ function checkAliases(aliases: readonly ModelAlias[] = []): void {
   }
 }
 
+function checkRetention({ zeroRetention, storePrompts }: Changes<AccountRetention>): void {
+  if (!zeroRetention || !storePrompts) return;
+  throw errors.invalidParameter(
+    ['storePrompts'],
+    fieldText`${['storePrompts']} is not possible for an account with zero retention.`,
+  );
+}
+
 export function createAccounts({ accounts, clock }: AccountsDependencies): AccountsService {
   async function change(account: Account, changes: Changes<AccountSettings & AccountState>): Promise<Account> {
     checkNotDeleted(account);
     checkAliases(changes.aliases);
+    checkRetention({ ...account, ...definedFields(changes) });
     return (await accounts.update(account.id, changes)) ?? account;
   }
 
@@ -76,6 +92,7 @@ export function createAccounts({ accounts, clock }: AccountsDependencies): Accou
         );
       }
       checkAliases(settings.aliases);
+      checkRetention(settings);
       const account: Account = {
         id: createId('acct', clock.now()),
         name,
@@ -88,6 +105,7 @@ export function createAccounts({ accounts, clock }: AccountsDependencies): Accou
         concurrency: settings.concurrency ?? null,
         monthlyBudgetNanoUsd: settings.monthlyBudgetNanoUsd ?? null,
         zeroRetention: settings.zeroRetention ?? false,
+        storePrompts: settings.storePrompts ?? false,
         fileRetentionDays: settings.fileRetentionDays ?? null,
         aliases: settings.aliases ?? [],
       };

@@ -1,17 +1,19 @@
 import type { Clock } from '../../ports/clock.ts';
 import type { AccountRepository } from '../../ports/repositories.ts';
 import type { RequestLog } from '../../ports/request-log.ts';
+import type { RequestTextsService } from './request-texts.ts';
 
 export interface RequestRetention {
-  /** Removes old requests, and of each account those beyond its newest. */
+  /** Removes old requests and texts, and of each account the requests beyond its newest. */
   sweep(): Promise<void>;
-  /** Removes all requests of an account, and says how many. */
+  /** Removes all requests and texts of an account, and says how many. */
   eraseAccount(accountId: string): Promise<number>;
 }
 
 export interface RequestRetentionDependencies {
   log: Pick<RequestLog, 'removeOlder' | 'removeBeyond'>;
   accounts: Pick<AccountRepository, 'list'>;
+  texts: Pick<RequestTextsService, 'sweep' | 'eraseAccount'>;
   settings: { retentionDays: number; maxPerAccount: number };
   clock: Clock;
 }
@@ -26,14 +28,16 @@ async function untilNone(remove: () => Promise<number>): Promise<number> {
 }
 
 export function createRequestRetention(dependencies: RequestRetentionDependencies): RequestRetention {
-  const { log, accounts, settings, clock } = dependencies;
+  const { log, accounts, texts, settings, clock } = dependencies;
   return {
     async sweep() {
+      await texts.sweep();
       const oldest = clock.now() - settings.retentionDays * DAY_MS;
       await untilNone(() => log.removeOlder(oldest));
       if (settings.maxPerAccount === 0) return;
       for (const { id } of await accounts.list()) await untilNone(() => log.removeBeyond(id, settings.maxPerAccount));
     },
-    eraseAccount: (accountId) => untilNone(() => log.removeBeyond(accountId, 0)),
+    eraseAccount: async (accountId) =>
+      (await texts.eraseAccount(accountId)) + (await untilNone(() => log.removeBeyond(accountId, 0))),
   };
 }

@@ -14,6 +14,7 @@ const toRow = (account: Account): AccountsTable => ({
   monthly_budget_nano_usd: account.monthlyBudgetNanoUsd,
   suspended_at_ms: account.suspendedAt,
   zero_retention: account.zeroRetention ? 1 : 0,
+  store_prompts: account.storePrompts ? 1 : 0,
   file_retention_days: account.fileRetentionDays,
   aliases: JSON.stringify(account.aliases),
   deleted_at_ms: account.deletedAt,
@@ -32,6 +33,7 @@ export const toAccount = (row: AccountsTable): Account => ({
   deletedAt: row.deleted_at_ms,
   erasedAt: row.erased_at_ms,
   zeroRetention: row.zero_retention === 1,
+  storePrompts: row.store_prompts === 1,
   fileRetentionDays: row.file_retention_days,
   aliases: JSON.parse(row.aliases) as Account['aliases'],
 });
@@ -56,7 +58,7 @@ export function sqlAccounts({ read, write, writeIf }: SqlDatabase): AccountRepos
     },
     async update(id, changed) {
       const { name, rpm, tpm, concurrency, monthlyBudgetNanoUsd, zeroRetention, fileRetentionDays } = changed;
-      const { suspendedAt, deletedAt, erasedAt, aliases } = changed;
+      const { suspendedAt, deletedAt, erasedAt, aliases, storePrompts } = changed;
       const changes = definedFields({
         name,
         rpm,
@@ -67,6 +69,7 @@ export function sqlAccounts({ read, write, writeIf }: SqlDatabase): AccountRepos
         deleted_at_ms: deletedAt,
         erased_at_ms: erasedAt,
         zero_retention: zeroRetention === undefined ? undefined : zeroRetention ? 1 : 0,
+        store_prompts: storePrompts === undefined ? undefined : storePrompts ? 1 : 0,
         file_retention_days: fileRetentionDays,
         aliases: aliases && JSON.stringify(aliases),
       });

@@ -10,6 +10,7 @@ import { sqlKeys } from './keys.ts';
 import { sqlLedger } from './ledger.ts';
 import { sqlModelLifecycles } from './model-lifecycles.ts';
 import { sqlRequestLog } from './request-log.ts';
+import { sqlRequestTexts } from './request-texts.ts';
 import { sqlResponses } from './responses.ts';
 import { sqlRevisions } from './revisions.ts';
 import { sqlSessions } from './sessions.ts';
@@ -29,6 +30,7 @@ export const createSqlRepositories = (database: SqlDatabase) => ({
   batchSlices: sqlBatchSlices(database),
   sessions: sqlSessions(database),
   requests: sqlRequestLog(database),
+  requestTexts: sqlRequestTexts(database),
   jobTurns: sqlJobTurns(database),
   responses: sqlResponses(database),
   conversations: sqlConversations(database),

@@ -3,7 +3,7 @@ import type { Quota, StoredAmount } from '../../../ports/quotas.ts';
 import type { Tables } from './tables.ts';
 
 /** What is counted for each account. */
-export type StoredKind = 'files' | 'idempotency' | 'batches' | 'responses';
+export type StoredKind = 'files' | 'idempotency' | 'batches' | 'responses' | 'request_texts';
 
 const MAX_COUNT = Number.MAX_SAFE_INTEGER;
 

@@ -12,6 +12,8 @@ export interface AccountsTable {
   suspended_at_ms: number | null;
   /** 0 or 1. */
   zero_retention: number;
+  /** 0 or 1. */
+  store_prompts: number;
   file_retention_days: number | null;
   aliases: string;
   deleted_at_ms: number | null;
@@ -204,6 +206,18 @@ export interface SessionsTable {
   expires_at_ms: number;
 }
 
+/** Prompts and answers of accounts that keep them. */
+export interface RequestTextsTable {
+  request_id: string;
+  account_id: string;
+  time_ms: number;
+  prompt: string | null;
+  answer: string | null;
+  /** 0 or 1: more was sent than is kept. */
+  truncated: number;
+  bytes: number;
+}
+
 export interface RequestLogTable {
   id: string;
   time_ms: number;
@@ -305,4 +319,5 @@ export interface Tables {
   conversation_items: ConversationItemsTable;
   sessions: SessionsTable;
   request_log: RequestLogTable;
+  request_texts: RequestTextsTable;
 }

@@ -12,6 +12,7 @@ export const config = {
     allowedAddresses: 'allowed_addresses',
     graceMs: 'grace_seconds',
     removalDate: 'on',
+    storePrompts: 'store_prompts',
   },
 };
 export const tags = ['Administration'];

@@ -1,6 +1,7 @@
 import type { Static } from 'typebox';
 import { isoTime } from '../../../domain/dates.ts';
 import { usdNumber } from '../../../domain/money.ts';
+import type { RequestText } from '../../../ports/request-texts.ts';
 import type { NamedRequest } from '../../../services/requests/requests.ts';
 import type { RequestDetail, RequestEntryShape } from './schema.ts';
 
@@ -27,12 +28,18 @@ export const requestToWire = (entry: NamedRequest): Static<typeof RequestEntrySh
   replayed: entry.replayed,
 });
 
-/** `forOperators`: with the addresses of upstreams and what they said. */
+export interface DetailOptions {
+  /** With the addresses of upstreams and what they said. */
+  forOperators: boolean;
+  text: RequestText | undefined;
+}
+
 export const requestDetailToWire = (
   entry: NamedRequest,
-  { forOperators }: { forOperators: boolean },
+  { forOperators, text }: DetailOptions,
 ): Static<typeof RequestDetail> => ({
   ...requestToWire(entry),
+  text: text ? { prompt: text.prompt, answer: text.answer, truncated: text.truncated } : null,
   attempts: entry.attempts.map(({ upstream, region, outcome, detail, durationMs }) => ({
     upstream: forOperators ? upstream : null,
     region,

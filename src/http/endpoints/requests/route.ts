@@ -1,6 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
 import type { AccountsService } from '../../../services/access/accounts.ts';
+import type { RequestTextsService } from '../../../services/requests/request-texts.ts';
 import type { RequestsService } from '../../../services/requests/requests.ts';
 import { commonErrors } from '../../answer/error-schema.ts';
 import { chosenAccount } from '../../request/account-choice.ts';
@@ -11,6 +12,7 @@ import { RequestDetail, RequestList, RequestsQuery } from './schema.ts';
 
 export interface RequestsDependencies {
   requests: RequestsService;
+  texts: Pick<RequestTextsService, 'get'>;
   accounts: Pick<AccountsService, 'find'>;
 }
 
@@ -18,7 +20,7 @@ const DEFAULT_LIMIT = 50;
 
 export const requestRoutes: FastifyPluginAsyncTypebox<RequestsDependencies> = async (
   server,
-  { requests, accounts },
+  { requests, texts, accounts },
 ) => {
   const config = { scope: 'usage' as const };
   const tags = ['Usage'];
@@ -30,7 +32,7 @@ export const requestRoutes: FastifyPluginAsyncTypebox<RequestsDependencies> = as
       schema: {
         summary: 'List requests that ran models or were refused, newest first',
         description:
-          'Of the last 30 days, unless the operator keeps them longer or shorter. Prompts and answers are not kept.',
+          'Of the last 30 days, unless the operator keeps them longer or shorter. Prompts and answers are kept only for accounts with `store_prompts`.',
         tags,
         querystring: RequestsQuery,
         response: { 200: RequestList, ...commonErrors },
@@ -54,7 +56,7 @@ export const requestRoutes: FastifyPluginAsyncTypebox<RequestsDependencies> = as
     {
       config,
       schema: {
-        summary: 'Retrieve a request with the upstreams that were tried',
+        summary: 'Retrieve a request with the upstreams that were tried, and its text where the account keeps it',
         tags,
         params: Type.Object({ id: Type.String({ description: 'Value of `X-Request-ID`' }) }),
         response: { 200: RequestDetail, ...commonErrors },
@@ -64,7 +66,9 @@ export const requestRoutes: FastifyPluginAsyncTypebox<RequestsDependencies> = as
       const { account, key } = principalOf(request);
       const forOperators = key.scopes.includes('admin');
       const entry = await requests.get(request.params.id, forOperators ? undefined : account.id);
-      return requestDetailToWire(entry, { forOperators });
+      const mayRead = key.scopes.includes('prompts') && account.storePrompts;
+      const text = mayRead ? await texts.get(entry.id, account.id) : undefined;
+      return requestDetailToWire(entry, { forOperators, text });
     },
   );
 };

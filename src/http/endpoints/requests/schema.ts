@@ -71,6 +71,20 @@ export const AttemptShape = Type.Object({
 
 export const RequestDetail = Type.Object({
   ...fields,
+  text: Type.Union(
+    [
+      Type.Object({
+        prompt: Type.Union([Type.String(), Type.Null()], { description: 'The body of the request, as JSON' }),
+        answer: Type.Union([Type.String(), Type.Null()], { description: 'The text of the answer' }),
+        truncated: Type.Boolean({ description: 'More was sent than is kept' }),
+      }),
+      Type.Null(),
+    ],
+    {
+      description:
+        'Only of accounts with `store_prompts`, for keys of the same account with the scope `prompts`; null otherwise',
+    },
+  ),
   attempts: Type.Array(AttemptShape, {
     description: 'Upstreams that were tried, in order; empty for models that run on the server itself',
   }),

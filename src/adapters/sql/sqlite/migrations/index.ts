@@ -23,6 +23,7 @@ import * as batchSlices from './batches/0031-batch-slices.ts';
 import * as sessions from './console/0025-sessions.ts';
 import * as requestLog from './console/0026-request-log.ts';
 import * as requestHours from './console/0029-request-hours.ts';
+import * as requestTexts from './console/0033-request-texts.ts';
 import * as usageSums from './ledger/0032-usage-sums.ts';
 
 /**
@@ -55,4 +56,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0030-response-events': responseEvents,
   '0031-batch-slices': batchSlices,
   '0032-usage-sums': usageSums,
+  '0033-request-texts': requestTexts,
 };

@@ -27,6 +27,12 @@ const settingFields = {
   zero_retention: Type.Optional(
     Type.Boolean({ description: 'Keep nothing of prompts and answers, not even to replay idempotent requests' }),
   ),
+  store_prompts: Type.Optional(
+    Type.Boolean({
+      description:
+        'Keep the text of prompts and answers with the requests; not together with `zero_retention`. When it ends, what was kept is erased',
+    }),
+  ),
   file_retention_days: limit(
     'Files stored from now on are deleted after this many days; null: the default',
     MAX_RETENTION_DAYS,
@@ -57,6 +63,7 @@ export const NewAccount = Type.Object(
 export const settingsFromWire = (body: Static<typeof AccountChanges>): Changes<AccountSettings> => ({
   ...limitsFromWire(body),
   zeroRetention: body.zero_retention,
+  storePrompts: body.store_prompts,
   fileRetentionDays: body.file_retention_days,
   aliases: body.aliases,
 });
@@ -75,6 +82,7 @@ export const AccountShape = Type.Object({
   concurrency: Type.Union([Type.Integer(), Type.Null()]),
   monthly_budget_usd: Type.Union([Type.Number(), Type.Null()]),
   zero_retention: Type.Boolean(),
+  store_prompts: Type.Boolean(),
   file_retention_days: Type.Union([Type.Integer(), Type.Null()]),
   aliases: Type.Array(Alias),
 });
@@ -93,6 +101,7 @@ export const accountToWire = (account: Account): Static<typeof AccountShape> => 
   concurrency: account.concurrency,
   monthly_budget_usd: toUsd(account.monthlyBudgetNanoUsd),
   zero_retention: account.zeroRetention,
+  store_prompts: account.storePrompts,
   file_retention_days: account.fileRetentionDays,
   aliases: [...account.aliases],
 });

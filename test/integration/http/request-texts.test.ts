@@ -1,0 +1,91 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { CHAT, type HttpBed, startHttpBed } from './bed.ts';
+
+let bed: HttpBed;
+beforeAll(async () => {
+  bed = await startHttpBed({ requests: { text_max_bytes: 200 } });
+});
+afterAll(() => bed[Symbol.asyncDispose]());
+
+const ALL = ['chat', 'usage', 'prompts'];
+
+async function createKey(account: string, scopes = ALL): Promise<string> {
+  const answer = await bed.post('/v1/admin/keys', { account, name: `key ${scopes.join(' ')}`, scopes });
+  return ((await answer.json()) as { secret: string }).secret;
+}
+
+async function createMember(account: string, settings: object): Promise<string> {
+  const created = await bed.post('/v1/admin/accounts', { name: account, ...settings });
+  expect(created.status).toBe(200);
+  return createKey(account);
+}
+
+const ask = async (key: string, content: string, more: object = {}): Promise<string> => {
+  const messages = [{ role: 'user', content }];
+  const answer = await bed.post('/v1/chat/completions', { model: CHAT, messages, max_tokens: 4, ...more }, key);
+  expect(answer.status).toBe(200);
+  await answer.text();
+  return answer.headers.get('x-request-id') ?? '';
+};
+
+interface Text {
+  prompt: string | null;
+  answer: string | null;
+  truncated: boolean;
+}
+
+const textOf = async (key: string, id: string): Promise<Text | null> => {
+  const answer = await bed.fetch(`/v1/requests/${id}`, { key });
+  expect(answer.status).toBe(200);
+  return ((await answer.json()) as { text: Text | null }).text;
+};
+
+it('keeps nothing unless the account asks for it', async () => {
+  const key = await createMember('plain', {});
+  const id = await ask(key, 'a secret');
+  expect(await textOf(key, id)).toBeNull();
+  await bed.post('/v1/admin/accounts/plain', { store_prompts: true });
+  expect(await textOf(key, id)).toBeNull();
+});
+
+it('keeps prompts and answers, whole and streamed, for keys of the account with the scope', async () => {
+  const key = await createMember('keeping', { store_prompts: true });
+  for (const stream of [false, true]) {
+    const id = await ask(key, 'Where is it?', { stream });
+    const text = await textOf(key, id);
+    expect(text).toMatchObject({ truncated: false });
+    expect(JSON.parse(text?.prompt ?? '')).toMatchObject({ messages: [{ content: 'Where is it?' }] });
+    expect(text?.answer).toMatch(/\w/);
+    expect(await textOf(await createKey('keeping', ['usage']), id)).toBeNull();
+    // Operators administer other accounts, but do not read their prompts.
+    expect(await textOf(await createKey('default', [...ALL, 'admin']), id)).toBeNull();
+  }
+});
+
+it('cuts long texts and says so', async () => {
+  const key = await createMember('long', { store_prompts: true });
+  const text = await textOf(key, await ask(key, 'ä'.repeat(300)));
+  expect(text?.truncated).toBe(true);
+  expect(Buffer.byteLength(text?.prompt ?? '')).toBeLessThanOrEqual(200);
+  expect(text?.prompt).not.toContain('\ufffd');
+});
+
+it('is refused together with zero retention', async () => {
+  const both = await bed.post('/v1/admin/accounts', { name: 'both', store_prompts: true, zero_retention: true });
+  expect(both.status).toBe(400);
+  expect(await both.json()).toMatchObject({ error: { param: 'store_prompts' } });
+  await createMember('strict', { zero_retention: true });
+  expect((await bed.post('/v1/admin/accounts/strict', { store_prompts: true })).status).toBe(400);
+  await createMember('loose', { store_prompts: true });
+  expect((await bed.post('/v1/admin/accounts/loose', { zero_retention: true })).status).toBe(400);
+  const changed = await bed.post('/v1/admin/accounts/loose', { zero_retention: true, store_prompts: false });
+  expect(await changed.json()).toMatchObject({ zero_retention: true, store_prompts: false });
+});
+
+it('shows nothing any more once it is switched off', async () => {
+  const key = await createMember('changed', { store_prompts: true });
+  const id = await ask(key, 'Hello');
+  expect(await textOf(key, id)).not.toBeNull();
+  await bed.post('/v1/admin/accounts/changed', { store_prompts: false });
+  await expect.poll(() => textOf(key, id)).toBeNull();
+});
