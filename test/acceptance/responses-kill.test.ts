@@ -82,15 +82,37 @@ describe.each([
       expect((await ended(id)).output_text).toBe(TEXT);
     });
 
-    it('resumes the stream of a background response, up to its end', { timeout: TIMEOUT_MS }, async () => {
-      const { handler, go } = answeringInHalves({ text: 'one two three four' });
-      upstream.script.push(handler);
-      const answer = await fetch(`${server.address}/v1/responses`, {
+    const postStream = () =>
+      fetch(`${server.address}/v1/responses`, {
         method: 'POST',
         headers: { authorization: `Bearer ${server.apiKey}`, 'content-type': 'application/json' },
         body: JSON.stringify({ model: MODEL, input: 'Hi', background: true, stream: true }),
       });
-      const events = liveEvents(answer);
+
+    it.skipIf(store !== 'PostgreSQL')(
+      'streams live on a server that does not work on it',
+      { timeout: TIMEOUT_MS },
+      async () => {
+        const { handler, go } = answeringInHalves({ text: 'one two three four' });
+        upstream.script.push(handler);
+        const events = liveEvents(await postStream());
+        const seen = await until(events, 'response.output_text.delta');
+        await using other = await startServer({ env });
+        const headers = { authorization: `Bearer ${other.apiKey}` };
+        const at = `${other.address}/v1/responses/${responseId(seen)}?stream=true&starting_after=0`;
+        const followed = liveEvents(await fetch(at, { headers }));
+        expect(await until(followed, 'response.output_text.delta')).toEqual(seen.slice(1));
+        go();
+        const end = await rest(events);
+        expect(await rest(followed)).toEqual(end);
+        expect(end.at(-1)).toMatchObject({ type: 'response.completed' });
+      },
+    );
+
+    it('resumes the stream of a background response, up to its end', { timeout: TIMEOUT_MS }, async () => {
+      const { handler, go } = answeringInHalves({ text: 'one two three four' });
+      upstream.script.push(handler);
+      const events = liveEvents(await postStream());
       const seen = await until(events, 'response.output_text.delta');
       const id = responseId(seen);
       await server.kill();
