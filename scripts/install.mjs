@@ -63,7 +63,7 @@ function lockInstall() {
   }
 }
 
-/** Returns undefined on success, else npm's error code, such as E404, what it printed and a message. */
+/** Returns undefined on success, else npm's error code, such as E404, and what it printed. */
 function runNpm(cwd, command) {
   // No package needs its install script, and onnxruntime-node's would look for a CUDA build on the network.
   const npmArguments = [...command, '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'];
@@ -76,8 +76,12 @@ function runNpm(cwd, command) {
     : spawnSync('npm', npmArguments, { ...options, shell: process.platform === 'win32' });
   if (error) fail(`npm could not be started (${error.message}). Install npm, or run 'npm install' by hand.`);
   if (status === 0) return undefined;
-  const message = `${stderr}baobab: 'npm ${command[0]}' failed. Is the npm registry reachable, the folder writable?`;
-  return { code: /^npm \S+ code (\S+)/m.exec(stderr)?.[1], message };
+  return { command: command[0], code: /^npm \S+ code (\S+)/m.exec(stderr)?.[1], stderr };
+}
+
+function failNpm({ command, stderr }) {
+  process.stderr.write(stderr);
+  fail(`'npm ${command}' failed. See its message above: is the npm registry reachable, the folder writable?`);
 }
 
 function checkNode(path) {
@@ -146,10 +150,11 @@ function installStaged(lockText, scope, stamp) {
     writeFileSync(join(stage, 'package.json'), JSON.stringify(plan.manifest));
     writeFileSync(join(stage, 'package-lock.json'), JSON.stringify(plan.lock));
     if (existsSync(join(root, '.npmrc'))) copyFileSync(join(root, '.npmrc'), join(stage, '.npmrc'));
-    const failure = runNpm(stage, ['ci', '--include=dev', '--include=optional', '--replace-registry-host=npmjs']);
+    const options = ['--include=dev', '--include=optional', '--replace-registry-host=npmjs', '--prefer-offline'];
+    const failure = runNpm(stage, ['ci', ...options]);
     // The registry keeps its tarballs elsewhere, or this npm reads the lock file differently.
     if (failure && /^E(4\d\d|USAGE)$/.test(failure.code)) return false;
-    if (failure) fail(failure.message);
+    if (failure) failNpm(failure);
     // npm skips an optional package that it cannot fetch.
     const isThere = (path) => path === '' || existsSync(join(stage, path, 'package.json'));
     if (!Object.keys(plan.lock.packages).every(isThere)) return false;
@@ -201,7 +206,7 @@ export function ensureInstalled(wanted) {
   process.stderr.write(`baobab: installing dependencies${scope === 'run' ? ', a download of 240 MB' : ''}…\n`);
   if (!installStaged(lockText, scope, stamp)) {
     const failure = runNpm(root, ['install', '--no-save', scope === 'run' ? '--omit=dev' : '--include=dev']);
-    if (failure) fail(failure.message);
+    if (failure) failNpm(failure);
     checkNode(pinnedNode);
     writeFileSync(stampPath, stamp);
   }
