@@ -1,11 +1,12 @@
-import { mkdir, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { openStore } from '../../src/adapters/store.ts';
 import { loadCatalog } from '../../src/catalog/load.ts';
 import { type RunningServer, startServer } from '../../test/acceptance/start-server.ts';
 import { createApi } from './api.ts';
 import { writeHistory } from './history.ts';
-import { createTeams } from './teams.ts';
+import { createTeams, type TeamKey } from './teams.ts';
 import { makeBatches, makeTraffic, REMOTE } from './traffic.ts';
 
 const CATALOG = join(import.meta.dirname, '../../catalog');
@@ -60,17 +61,24 @@ export interface SceneOptions {
 /** A server as a few teams would have left it after a month. */
 export async function openScene({ dataDir, upstream, fill, say }: SceneOptions): Promise<RunningServer> {
   const folder = join(dataDir, 'scene');
+  const keysFile = join(folder, 'keys.json');
   const args = ['--config', await writeConfig(folder, upstream)];
   if (fill) {
     await using first = await startServer({ dataDir, args });
     const api = createApi(first.address);
     const keys = await createTeams(api, first.apiKey);
+    await writeFile(keysFile, JSON.stringify(keys));
     say('make traffic');
     await makeTraffic(api, keys, { rounds: 5 });
     await first.stop();
     say(`added ${await addHistory(dataDir)} earlier requests`);
   }
   const server = await startServer({ dataDir, args });
-  await makeBatches(createApi(server.address), server.apiKey);
+  const api = createApi(server.address);
+  await makeBatches(api, server.apiKey);
+  // Seen first in the list of requests.
+  if (existsSync(keysFile)) {
+    await makeTraffic(api, JSON.parse(await readFile(keysFile, 'utf8')) as TeamKey[], { rounds: 1 });
+  }
   return server;
 }

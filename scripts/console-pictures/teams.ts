@@ -21,7 +21,7 @@ const days = (count: number) => new Date(Date.now() + count * 86_400_000).toISOS
 /** The accounts of the pictures and their keys. */
 const TEAMS: Record<string, { settings: object; keys: KeyPlan[] }> = {
   Helpdesk: {
-    settings: { monthly_budget_usd: 0.15, rpm: 600 },
+    settings: { monthly_budget_usd: 0.15, rpm: 600, store_prompts: true },
     keys: [
       { name: 'helpdesk-web', monthly_budget_usd: 0.06 },
       { name: 'helpdesk-nightly', scopes: ['embeddings', 'rerank', 'files', 'batches', 'models', 'usage'] },

@@ -165,6 +165,9 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     logger,
   });
   const requests = composeRequests({ config, store, logger });
+  requests.recorder.subscribe(({ model, version, attempts, promptTokens, completionTokens }) => {
+    if (attempts.length > 0) rates.add(`${model}@${version}`, { input: promptTokens, output: completionTokens });
+  });
   const runner = createBatchRunner({
     batches: store.batches,
     batchSlices: store.batchSlices,

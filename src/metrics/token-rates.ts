@@ -5,6 +5,8 @@ const WINDOW_SECONDS = 10;
 export interface TokenRates {
   /** Tokens a second of a model, by `slug@version`, over the last ten seconds. */
   of(model: string): { input: number; output: number };
+  /** For requests that an upstream ran: only local engines report tokens as they make them. */
+  add(model: string, used: { input: number; output: number }): void;
 }
 
 interface Second {
@@ -28,22 +30,27 @@ export function withTokenRates(
     return seconds;
   }
 
+  const add: TokenRates['add'] = (model, used) => {
+    const second = secondNow();
+    let last = models.get(model)?.at(-1);
+    if (last?.second !== second) {
+      last = { second, input: 0, output: 0 };
+      secondsOf(model).push(last);
+    }
+    last.input += used.input;
+    last.output += used.output;
+  };
+
   return {
     metrics: {
       ...metrics,
       tokens(model, used) {
         metrics.tokens(model, used);
-        const second = secondNow();
-        let last = models.get(model)?.at(-1);
-        if (last?.second !== second) {
-          last = { second, input: 0, output: 0 };
-          secondsOf(model).push(last);
-        }
-        last.input += used.input;
-        last.output += used.output;
+        add(model, used);
       },
     },
     rates: {
+      add,
       of(model) {
         if (!models.has(model)) return { input: 0, output: 0 };
         const sum = { input: 0, output: 0 };

@@ -22,7 +22,12 @@ beforeEach(() => {
       },
     },
     requests: { withNames: async (entries) => entries.map((entry) => ({ ...entry, keyName: 'name' })) },
-    batches: { list: async () => batches as never },
+    batches: {
+      list: async ({ accountId }) =>
+        batches.filter(
+          (batch) => accountId === undefined || (batch as { accountId?: string }).accountId === accountId,
+        ) as never,
+    },
     engines: {
       list: async () => {
         engineReads += 1;
@@ -41,7 +46,6 @@ function follow(changes: Partial<Subscription> = {}) {
   const events: LiveEvent[] = [];
   const stop = feed.subscribe({
     accountId: 'acct_1',
-    batchAccountId: 'acct_1',
     withEngines: false,
     send: (event) => events.push(event),
     ...changes,
@@ -65,7 +69,12 @@ it('sends the requests and counters of one account, or of all', async () => {
 });
 
 it('sends a batch when it changes, and none that ended before', async () => {
-  const batch = { id: 'batch_1', status: 'in_progress', counts: { total: 2, completed: 0, failed: 0 } };
+  const batch = {
+    id: 'batch_1',
+    accountId: 'acct_1',
+    status: 'in_progress',
+    counts: { total: 2, completed: 0, failed: 0 },
+  };
   batches = [batch, { ...batch, id: 'batch_0', status: 'completed' }];
   const { events } = follow();
   const sent = () => events.flatMap((event) => (event.kind === 'batch' ? [event.batch] : []));
@@ -75,6 +84,21 @@ it('sends a batch when it changes, and none that ended before', async () => {
   batches = [done];
   await vi.advanceTimersByTimeAsync(3_000);
   expect(sent()).toEqual([batch, done]);
+});
+
+it('sends the batches of all accounts to those who follow all, and to nobody else', async () => {
+  const batch = {
+    id: 'batch_2',
+    accountId: 'acct_2',
+    status: 'in_progress',
+    counts: { total: 2, completed: 0, failed: 0 },
+  };
+  batches = [batch];
+  const [one, all] = [follow(), follow({ accountId: undefined })];
+  await vi.advanceTimersByTimeAsync(3_000);
+  const sent = ({ events }: typeof one) => events.flatMap((event) => (event.kind === 'batch' ? [event.batch] : []));
+  expect(sent(one)).toEqual([]);
+  expect(sent(all)).toEqual([batch]);
 });
 
 it('looks at engines only for operators, and at nothing when nobody follows', async () => {

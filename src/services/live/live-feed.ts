@@ -14,10 +14,8 @@ export type LiveEvent =
   | { kind: 'engine'; engine: EngineReport };
 
 export interface Subscription {
-  /** Requests and counters are those of this account. Undefined: of all. */
+  /** Requests, counters and batches are those of this account. Undefined: of all. */
   accountId: string | undefined;
-  /** Whose batches are watched. */
-  batchAccountId: string;
   /** For operators. */
   withEngines: boolean;
   send(event: LiveEvent): void;
@@ -82,7 +80,7 @@ export function createLiveFeed(dependencies: LiveFeedDependencies): LiveFeed {
   }
 
   async function sendBatches(watching: readonly Subscriber[]): Promise<void> {
-    for (const [accountId, group] of Map.groupBy(watching, ({ batchAccountId }) => batchAccountId)) {
+    for (const [accountId, group] of Map.groupBy(watching, (subscriber) => subscriber.accountId)) {
       for (const batch of await batches.list({ accountId, limit: MAX_BATCHES })) {
         const { id, status, counts } = batch;
         for (const subscriber of group) {

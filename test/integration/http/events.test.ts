@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { EMBEDDING, type HttpBed, startHttpBed } from './bed.ts';
 
 let bed: HttpBed;
@@ -58,6 +58,24 @@ describe('GET /v1/events', () => {
     const answer = await bed.fetch('/v1/events?account=*');
     const isLast = ({ name, data }: LiveEvent) => name === 'engine' && data.model === EMBEDDING;
     expect((await readUntil(answer, isLast)).some(isLast)).toBe(true);
+  });
+
+  it('ends at the next check, half a second after the key was revoked', async () => {
+    const member = await createMember('checked');
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+    try {
+      const answer = await bed.fetch('/v1/events', { key: member.secret });
+      let ended = false;
+      const reading = readUntil(answer, () => false).then(() => {
+        ended = true;
+      });
+      await bed.post(`/v1/admin/keys/${member.id}/revoke`, {});
+      expect(ended).toBe(false);
+      await vi.advanceTimersByTimeAsync(500);
+      await reading;
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   it('ends when the key is revoked', async () => {

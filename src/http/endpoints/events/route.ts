@@ -59,7 +59,7 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventsDependencies> = async 
       },
     },
     async (request, reply) => {
-      const { account, key } = principalOf(request);
+      const { key } = principalOf(request);
       const accountId = await chosenAccount(request, accounts, request.query.account);
       const ofKey = [...streams].filter(({ keyId }) => keyId === key.id).length;
       if (ofKey >= MAX_PER_KEY || streams.size >= MAX_STREAMS) throw errors.tooManyStreams();
@@ -80,7 +80,6 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventsDependencies> = async 
       await streamedAnswer(request, reply, async (events) => {
         const unsubscribe = feed.subscribe({
           accountId,
-          batchAccountId: accountId ?? account.id,
           withEngines: key.scopes.includes('admin'),
           send(event) {
             if (signal.aborted) return;

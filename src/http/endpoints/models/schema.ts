@@ -1,11 +1,9 @@
-import { type Static, Type } from 'typebox';
+import { type Static, type TSchema, Type } from 'typebox';
 import { isoTimeOrNull } from '../../../domain/dates.ts';
 import { MODALITIES } from '../../../domain/model.ts';
 import type { CatalogModel, Serving } from '../../../services/catalog.ts';
 
-const nullable = (
-  schema: ReturnType<typeof Type.Number> | ReturnType<typeof Type.String> | ReturnType<typeof Type.Integer>,
-) => Type.Union([schema, Type.Null()]);
+const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 
 const STATUSES = ['ready', 'cold', 'unavailable'] as const;
 

@@ -1,7 +1,6 @@
-import { Type } from 'typebox';
+import { type TSchema, Type } from 'typebox';
 
-const nullable = (schema: ReturnType<typeof Type.Integer> | ReturnType<typeof Type.String>) =>
-  Type.Union([schema, Type.Null()]);
+const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 
 export const WeightsShape = Type.Object({
   status: Type.Enum(['present', 'absent', 'pulling', 'unreachable']),
