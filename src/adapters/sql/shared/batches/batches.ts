@@ -33,6 +33,7 @@ export function sqlBatches({ read, write, writeIf }: SqlDatabase): BatchReposito
     if ((await writeIf(statements)) === undefined) throw new LeaseLostError(`${ownerId} does not own the batch ${id}`);
   };
   const deleteLines = (id: string) => read.deleteFrom('batch_lines').where('batch_id', '=', id);
+  const deleteSlices = (ids: readonly string[]) => read.deleteFrom('batch_slices').where('batch_id', 'in', ids);
   const insertSlices = (id: string, slices: readonly BatchSlice[]) =>
     slices.map((slice) => read.insertInto('batch_slices').values(toSliceRow(id, slice)));
 
@@ -181,7 +182,11 @@ export function sqlBatches({ read, write, writeIf }: SqlDatabase): BatchReposito
     },
 
     async cut(batch, slices) {
-      await writeOwned(batch, [owned(batch).set(TO_BE_SHARED), ...insertSlices(batch.id, slices)]);
+      await writeOwned(batch, [
+        owned(batch).set(TO_BE_SHARED),
+        deleteSlices([batch.id]),
+        ...insertSlices(batch.id, slices),
+      ]);
     },
 
     async record(batch, lines) {
@@ -219,7 +224,12 @@ export function sqlBatches({ read, write, writeIf }: SqlDatabase): BatchReposito
 
     async forget(ids) {
       if (ids.length === 0) return;
-      await write([read.deleteFrom('batches').where('id', 'in', ids).where('ended_at_ms', 'is not', null)]);
+      const ended = read.selectFrom('batches').select('id').where('id', 'in', ids).where('ended_at_ms', 'is not', null);
+      await write([
+        // Earlier versions end a batch without its slices.
+        read.deleteFrom('batch_slices').where('batch_id', 'in', ended),
+        read.deleteFrom('batches').where('id', 'in', ended),
+      ]);
     },
 
     async end(batch, { outcome, problems, output, errors, now }) {
@@ -248,7 +258,7 @@ export function sqlBatches({ read, write, writeIf }: SqlDatabase): BatchReposito
           .where('account_id', '=', (of) => of.selectFrom('batches').select('account_id').where('id', '=', batch.id)),
         read.deleteFrom('file_attachments').where('job_id', '=', batch.id),
         deleteLines(batch.id),
-        read.deleteFrom('batch_slices').where('batch_id', '=', batch.id),
+        deleteSlices([batch.id]),
       ]);
     },
   };
