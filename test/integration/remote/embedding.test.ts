@@ -185,9 +185,9 @@ describe('an input that is too long', () => {
     });
   });
 
-  it('is refused without its index when the upstream cannot count', async () => {
-    await start([{ kind: 'ollama' }]);
-    await expect(embed({ inputs })).rejects.toMatchObject({ code: 'context_length_exceeded', param: 'inputs' });
+  it.each(['openai', 'ollama'] as const)('is named among others when the upstream cannot count (%s)', async (kind) => {
+    await start([{ kind }]);
+    await expect(embed({ inputs })).rejects.toMatchObject({ code: 'context_length_exceeded', param: 'inputs[40]' });
   });
 
   it('is found by its characters where TEI does not count it', async () => {

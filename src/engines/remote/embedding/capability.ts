@@ -18,7 +18,7 @@ export interface RemoteEmbedding extends EmbeddingCapability {
 type Slice = InputSlice<EmbeddingRequest['inputs'][number]>;
 
 export function createRemoteEmbedding(route: Route): RemoteEmbedding {
-  /** Returns undefined if the upstream takes fewer inputs in one call. */
+  /** Returns undefined if the inputs are to be sent in smaller calls. */
   const embedSlice = async ({ start, items }: Slice, call: UpstreamCall): Promise<Embedded | undefined> => {
     const field = items.length === 1 ? ['inputs', start] : ['inputs'];
     try {
@@ -32,9 +32,11 @@ export function createRemoteEmbedding(route: Route): RemoteEmbedding {
         learnInputLimit(call.upstream, error);
         return undefined;
       }
-      if (error.apiError.code === 'context_length_exceeded')
-        throw await nameTooLongInput({ start, items }, call, error, route.contextLength);
-      throw error;
+      if (error.apiError.code !== 'context_length_exceeded') throw error;
+      const named = await nameTooLongInput({ start, items }, call, error, route.contextLength);
+      // Smaller calls, down to single inputs, show which one it is.
+      if (named === error) return undefined;
+      throw named;
     }
   };
 
