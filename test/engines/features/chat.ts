@@ -76,7 +76,7 @@ export const chatFeatures: readonly Feature[] = [
   feature('prompt over the context', async ({ ask, model }) => {
     const messages = [{ role: 'user', content: words(model.contextLength) }];
     const answer = await ask(CHAT, chatBody({ messages }));
-    if (answer.status === 200) throw new Error('cut without a word');
+    if (answer.status === 200) throw new NotSupported('cut without a word');
     refused(answer, 422, 'context_length_exceeded', 'messages');
     return '422';
   }),
