@@ -82,6 +82,10 @@ describe.each([
       expect((await ended(id)).output_text).toBe(TEXT);
     });
 
+    /** Only these stores are shared by several servers. */
+    const onShared = (name: string, work: () => Promise<void>) => {
+      if (store === 'PostgreSQL') it(name, { timeout: TIMEOUT_MS }, work);
+    };
     const postStream = () =>
       fetch(`${server.address}/v1/responses`, {
         method: 'POST',
@@ -89,9 +93,9 @@ describe.each([
         body: JSON.stringify({ model: MODEL, input: 'Hi', background: true, stream: true }),
       });
 
-    it.skipIf(store !== 'PostgreSQL')(
+    onShared(
       'streams live on a server that does not work on it',
-      { timeout: TIMEOUT_MS },
+
       async () => {
         const { handler, go } = answeringInHalves({ text: 'one two three four' });
         upstream.script.push(handler);
