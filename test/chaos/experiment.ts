@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { checkFailures } from './checks/failures.ts';
 import { checkAccount, checkUsage, readLedger, sumOf } from './checks/ledger.ts';
 import { checkBudgets, checkConcurrency, checkRate } from './checks/limits.ts';
+import { describeRecovery } from './checks/recovery.ts';
 import { checkBatches, checkFiles, checkKeys, unfinishedBatches } from './checks/stored.ts';
 import { type Cluster, startCluster } from './cluster/cluster.ts';
 import { hasNamespaces } from './cluster/network.ts';
@@ -19,6 +20,8 @@ export interface ExperimentOptions {
   keepLogs?: boolean;
   /** How many times as many clients as usual. */
   load?: number;
+  /** Leaves out limits and unexplained failures: on a machine that is too slow, replicas take parts for lost that are not. */
+  anyMachine?: boolean;
 }
 
 export interface ExperimentResult {
@@ -123,12 +126,12 @@ async function experimentOn(cluster: Cluster, options: ExperimentOptions): Promi
       { ...facts, spentBetween },
     ),
   ];
-  findings.push(...limits.flatMap((limit) => limit.findings));
+  if (options.anyMachine !== true) findings.push(...limits.flatMap((limit) => limit.findings));
   findings.push(...load.problems, ...(await checkFiles(address, accounts.files, load.files)));
   findings.push(...(await checkBatches(address, { account: accounts.batches, batches: load.batches, rows })));
   findings.push(...checkKeys(accounts.repeated, load.keys, rows));
   const failures = checkFailures(attempts.all, timeline);
-  findings.push(...failures.findings);
+  if (options.anyMachine !== true) findings.push(...failures.findings);
 
   const acknowledged = attempts.all.filter(({ outcome }) => outcome === 'acknowledged');
   const failed = attempts.all.filter(({ outcome }) => outcome === 'failed');
@@ -144,6 +147,7 @@ async function experimentOn(cluster: Cluster, options: ExperimentOptions): Promi
       `batches: ${load.batches.length} with ${load.batches.reduce((sum, { lines }) => sum + lines, 0)} lines`,
       `idempotency keys: ${load.keys.length}, ${load.keys.reduce((sum, { answers }) => sum + answers, 0)} answers`,
       ...failures.lines.map((line) => `  ${line}`),
+      ...describeRecovery(attempts.all, timeline.events),
     ],
   };
 }

@@ -44,6 +44,7 @@ export interface ClusterOptions {
   wordMs: number;
   /** The code of the replicas; that of this repository by default. */
   root?: string | undefined;
+  /** More settings, for the code of this repository only. */
   env?: Record<string, string> | undefined;
 }
 
@@ -92,6 +93,7 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
         ...place,
         directory,
         prefix: site.prefix,
+        newEnv: options.env ?? {},
         env: {
           ...s3.env,
           BAOBAB_API_KEY: ADMIN_KEY,
@@ -110,7 +112,6 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
           BAOBAB_UPSTREAMS: JSON.stringify(
             Object.values(MODELS).map((model) => ({ model, url: `${url('engine')}/v1`, kind: 'openai' })),
           ),
-          ...options.env,
         },
       }),
     );

@@ -12,6 +12,8 @@ export interface ReplicaOptions {
   /** For data and the log. */
   directory: string;
   env: Record<string, string>;
+  /** Settings that the code of other commits may not know. */
+  newEnv: Record<string, string>;
   /** Words before the command, such as those that enter a network namespace. */
   prefix: readonly string[];
 }
@@ -31,7 +33,7 @@ export interface Replica {
 const ROOT = join(import.meta.dirname, '../../..');
 const RETRY_MS = 500;
 
-export function createReplica({ name, host, port, directory, env, prefix }: ReplicaOptions): Replica {
+export function createReplica({ name, host, port, directory, env, newEnv, prefix }: ReplicaOptions): Replica {
   const address = `http://${host}:${port}`;
   const dataDir = join(directory, name);
   let log: WriteStream | undefined;
@@ -49,6 +51,7 @@ export function createReplica({ name, host, port, directory, env, prefix }: Repl
       env: {
         ...Object.fromEntries(inherited),
         ...env,
+        ...(root === ROOT ? newEnv : {}),
         BAOBAB_HOST: host,
         BAOBAB_PORT: `${port}`,
         BAOBAB_DATA_DIR: dataDir,
