@@ -1,0 +1,71 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { openAccount, type SharedAccount } from '../shared-account.ts';
+import { describeInBrowser, expectAccessible, openBrowser, openPage, signIn } from './browser.ts';
+
+let browser: Browser;
+let account: SharedAccount;
+beforeAll(async () => {
+  [browser, account] = await Promise.all([openBrowser(), openAccount()]);
+});
+afterAll(() => browser.close());
+
+/** Passes connections on to the server until it is cut. */
+async function openCable(target: string) {
+  const { hostname, port } = new URL(target);
+  const sockets = new Set<Socket>();
+  let server: Server;
+  let own = 0;
+  const plug = async () => {
+    server = createServer((client) => {
+      const upstream = connect(Number(port), hostname);
+      for (const socket of [client, upstream]) {
+        sockets.add(socket);
+        socket.on('error', () => {});
+        socket.on('close', () => {
+          sockets.delete(socket);
+          client.destroy();
+          upstream.destroy();
+        });
+      }
+      client.pipe(upstream).pipe(client);
+    });
+    server.listen(own, '127.0.0.1');
+    await once(server, 'listening');
+    own = (server.address() as AddressInfo).port;
+  };
+  await plug();
+  return {
+    address: `http://127.0.0.1:${own}`,
+    plug,
+    async cut() {
+      const closed = once(server, 'close');
+      server.close();
+      for (const socket of sockets) socket.destroy();
+      await closed;
+    },
+  };
+}
+
+describeInBrowser('a lost connection', () => {
+  it('shows a banner and recovers by itself', async () => {
+    const cable = await openCable(account.address);
+    await using opened = await openPage(browser);
+    const { page } = opened;
+    await signIn(page, cable.address, account.apiKey);
+    // Live values come over the stream that is going to break.
+    await page.getByText('in the last minute').waitFor();
+    await cable.cut();
+    const banner = page.locator('.banner');
+    await banner.getByText('The connection to the server is lost').waitFor();
+    await expectAccessible(page);
+    await cable.plug();
+    await banner.waitFor({ state: 'detached' });
+    await page.getByRole('link', { name: 'Usage' }).click();
+    await page.getByRole('heading', { name: 'Usage', level: 1 }).waitFor();
+    expect(await page.getByLabel('API key').count()).toBe(0);
+    await cable.cut();
+  });
+});
