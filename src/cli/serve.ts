@@ -1,6 +1,10 @@
-import { startService } from '../compose/service.ts';
+import { type Service, startService } from '../compose/service.ts';
 import type { Environment } from '../compose/weights.ts';
+import { startSupervisor, WorkerStartError } from '../compose/workers/supervisor.ts';
+import { linkWorker, type WorkerLink } from '../compose/workers/worker-link.ts';
+import { WORKER_VARIABLE } from '../compose/workers/worker-process.ts';
 import type { ResolvedConfig } from '../config/load.ts';
+import { workerCount } from '../config/workers.ts';
 import type { IssuedKey } from '../services/access/keys.ts';
 import { type Command, CommandFailed, UsageError } from './command.ts';
 
@@ -70,6 +74,21 @@ function stopSignal(env: Environment): Promise<void> {
   });
 }
 
+/** Set when the supervisor started this process. */
+function workerLink(env: Environment): WorkerLink | undefined {
+  const number = env[WORKER_VARIABLE];
+  if (number === undefined || process.send === undefined) return undefined;
+  return linkWorker(Number(number), {
+    send: (message) => process.connected && process.send?.(message, undefined, {}, () => {}),
+    on: (event, listener) => process.on(event, listener),
+  });
+}
+
+const supervise = (config: ResolvedConfig): Promise<Service> =>
+  startSupervisor(config).catch((error: unknown) => {
+    throw error instanceof WorkerStartError ? new CommandFailed(error.message) : error;
+  });
+
 export const serveCommand: Command = {
   usage: ['[--host H] [--port N] [--data-dir DIR] [--config FILE] [any other setting as a flag]'],
   async run({ args, config, locate, env, print }) {
@@ -80,16 +99,24 @@ export const serveCommand: Command = {
       // A configured key is known already.
       if (config.apiKey === undefined) print(greeting(issued.secret));
     };
-    const service = await startService(config, { env, onFirstKey, locate }).catch((error: unknown) => {
+    const worker = workerLink(env);
+    const start = () => startService(config, { env, onFirstKey, locate, worker });
+    const starting = worker === undefined && workerCount(config) > 1 ? supervise(config) : start();
+    const service = await starting.catch((error: unknown) => {
       const problem = listenProblem(error, config);
       throw problem === undefined ? error : new CommandFailed(problem);
     });
     const stop = stopSignal(env);
     const { address } = service;
-    if (first === undefined) print(`Baobab serves on ${address}`);
+    if (worker !== undefined) {
+      // The supervisor prints the address when all workers listen.
+      if (first !== undefined && config.apiKey === undefined) print(invitation(address));
+    } else if (first === undefined) print(`Baobab serves on ${address}`);
     else if (config.apiKey !== undefined) print(`Baobab serves on ${address} (first key: as configured)`);
     else print(`Baobab serves on ${address}\n${invitation(address)}`);
     await stop;
     await service.close();
+    // The channel to the supervisor would keep the process alive.
+    if (worker !== undefined) process.disconnect();
   },
 };

@@ -21,21 +21,23 @@ export interface BlobsOptions {
   config: ResolvedConfig;
   identity: ProcessIdentity;
   space: DiskSpace;
+  /** Other processes store blobs on the same disk. */
+  sharedDisk: boolean;
   env: Environment;
 }
 
-/** Uploads of other servers may be under way: no request takes longer. Clocks differ by less. */
+/** Uploads of other processes may be under way: no request takes longer. Clocks differ by less. */
 const UPLOAD_MS = 86_400_000;
 
 /** Bytes of files, batches and stored answers: on the disk of this server, or in S3 for all servers. */
-export async function openBlobs({ config, identity, space, env }: BlobsOptions): Promise<BlobParts> {
+export async function openBlobs({ config, identity, space, sharedDisk, env }: BlobsOptions): Promise<BlobParts> {
   const { startedAt } = identity;
   if (config.blobs === undefined) {
     const disk = createDiskBlobStore({ directory: join(config.dataDir, 'blobs'), now: clock.now });
     return {
       blobs: createReservedBlobStore(disk, space),
-      orphansBefore: startedAt,
-      removeInterrupted: () => disk.sweepTemporary(clock.now() - startedAt),
+      orphansBefore: sharedDisk ? startedAt - UPLOAD_MS : startedAt,
+      removeInterrupted: () => disk.sweepTemporary(sharedDisk ? UPLOAD_MS : clock.now() - startedAt),
       closeBlobs: () => {},
     };
   }

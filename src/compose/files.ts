@@ -32,11 +32,13 @@ export async function composeFiles(options: {
   config: ResolvedConfig;
   store: Store;
   identity: ProcessIdentity;
+  /** Other processes store blobs on the same disk. */
+  sharedDisk: boolean;
   isMyTurn: IsMyTurn;
   logger: Logger;
   env: Environment;
 }): Promise<FileParts> {
-  const { config, store, identity, isMyTurn, logger, env } = options;
+  const { config, store, identity, sharedDisk, isMyTurn, logger, env } = options;
   const { reserveBytes } = config.disk;
   const space = createDiskSpace({
     directory: config.dataDir,
@@ -47,7 +49,13 @@ export async function composeFiles(options: {
       else logger.info(bytes, 'the disk has space again, accepting uploads and batches');
     },
   });
-  const { blobs, orphansBefore, removeInterrupted, closeBlobs } = await openBlobs({ config, identity, space, env });
+  const { blobs, orphansBefore, removeInterrupted, closeBlobs } = await openBlobs({
+    config,
+    identity,
+    space,
+    sharedDisk,
+    env,
+  });
   const stopping = new AbortController();
   const retention = createFileRetention({ files: store.files, blobs, clock, orphansBefore, signal: stopping.signal });
   return {

@@ -5,8 +5,6 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Store } from '../adapters/store.ts';
 import type { ResolvedConfig } from '../config/load.ts';
 import { secretsOf } from '../config/secrets.ts';
-import { announceServer } from '../control/running-servers.ts';
-import { startControlServer } from '../control/server.ts';
 import type { ModelEntry } from '../domain/model.ts';
 import { createLineExecutor } from '../http/endpoints/batches/line-executor.ts';
 import { lineFormat } from '../http/endpoints/batches/line-format.ts';
@@ -50,9 +48,12 @@ import { mixtureWarnings } from './mixtures.ts';
 import { checkNamedModels } from './named-models.ts';
 import { composeRequests } from './requests.ts';
 import { shutDown } from './shutdown.ts';
-import { allUpstreams, catalogEntries, openConfiguredStore, prepareDataDir, ROOT, VERSION } from './storage.ts';
+import { allUpstreams, openConfiguredStore, prepareDataDir, ROOT, VERSION } from './storage.ts';
 import { certificateFiles } from './tls.ts';
 import { type Environment, openWeights, storedModel } from './weights.ts';
+import { openControl } from './workers/control.ts';
+import { servedEntries } from './workers/served-entries.ts';
+import type { WorkerLink } from './workers/worker-link.ts';
 
 export interface Service {
   address: string;
@@ -66,6 +67,8 @@ export interface StartOptions {
   onFirstKey?: ((key: IssuedKey) => void) | undefined;
   /** Where a setting was made, for messages. */
   locate?: ((path: readonly string[]) => string) | undefined;
+  /** This process is one of several on the port. The supervisor holds the data directory and its control socket. */
+  worker?: WorkerLink | undefined;
 }
 
 /** Reasons why the service cannot answer requests. */
@@ -84,18 +87,21 @@ const modelsWithWeights = (entries: readonly ModelEntry[]) =>
 
 /** Builds every part in the order in which they need each other, then opens the port. */
 export async function startService(config: ResolvedConfig, options: StartOptions): Promise<Service> {
-  const { env, onFirstKey, locate = () => 'configuration' } = options;
+  const { env, onFirstKey, locate = () => 'configuration', worker } = options;
   const secrets = createKnownSecrets(secretsOf({ ...config, upstreams: allUpstreams(config) }));
-  const logger = createLogger({ ...config.log, scrub: secrets.scrub });
-  const metrics = createMetrics();
-  const entries = catalogEntries(config);
+  const logger = createLogger({ ...config.log, scrub: secrets.scrub, worker: worker?.number });
+  const metrics = createMetrics(worker);
+  const entries = servedEntries(config);
   checkNamedModels(config, entries, locate);
 
   const certificate = await certificateFiles(config, locate);
 
-  for (const warning of mixtureWarnings(config)) logger.warn({}, warning);
+  if (worker === undefined || worker.number === 1) {
+    for (const warning of mixtureWarnings(config)) logger.warn({}, warning);
+  }
   await prepareDataDir(config);
-  const { identity, release } = await claimIdentity(config);
+  const ownDirectory = worker === undefined ? config.dataDir : join(config.dataDir, 'workers', `${worker.number}`);
+  const { identity, release } = await claimIdentity({ ...config, dataDir: ownDirectory });
   const store = await openConfiguredStore(config, {
     journal: {
       onError: (error) => logger.error({ err: error }, 'the ledger does not take rows, they wait in its journal'),
@@ -103,13 +109,14 @@ export async function startService(config: ResolvedConfig, options: StartOptions
   });
   const isMyTurn = createTurns(store, identity);
   const { counters, degraded, closeCounters } = await openCounters({ config, identity, metrics, logger });
-  const temporaryDirectory = join(config.dataDir, 'tmp');
+  const temporaryDirectory = join(ownDirectory, 'tmp');
   // Left over from a previous process.
   await rm(temporaryDirectory, { recursive: true, force: true });
   const { blobs, space, files, retention, schedule, closeBlobs } = await composeFiles({
     config,
     store,
     identity,
+    sharedDisk: worker !== undefined,
     isMyTurn,
     logger,
     env,
@@ -235,7 +242,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
   });
 
   async function reloadCatalog(): Promise<void> {
-    const replaced = catalogEntries(config);
+    const replaced = servedEntries(config);
     const upstreams = allUpstreams(config);
     secrets.add(secretsOf(upstreams));
     await fleet.replace(replaced, upstreams);
@@ -258,7 +265,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     sessions,
     keyMethod: keyMethod(authentication),
     catalog,
-    addedModels: createAddedModels({ config, env }, reloadCatalog),
+    addedModels: createAddedModels({ config, env }, worker?.reloadAll ?? reloadCatalog),
     accounts,
     accountErasure,
     keys,
@@ -295,18 +302,21 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     console: createConsoleBundle({
       sources: join(ROOT, 'console'),
       lockFile: join(ROOT, 'package-lock.json'),
-      cache: join(config.dataDir, 'console'),
+      cache: join(ownDirectory, 'console'),
       logger,
     }),
     unready,
-    degraded,
+    degraded: () => [...degraded(), ...(worker?.degraded() ?? [])],
     isStopping: () => isStopping,
   });
 
   await background.prepare();
-  const address = await server.listen({ host: config.host, port: config.port });
-  const control = await startControlServer(config.dataDir, { engines: fleet.list, reloadCatalog });
-  const withdraw = await announceServer(config.dataDir);
+  const handlers = { engines: fleet.list, reloadCatalog };
+  worker?.serve({ ...handlers, metrics: () => metrics.registry.getMetricsAsJSON() });
+  const port = worker === undefined ? config.port : await worker.mayListen();
+  const address = await server.listen({ host: config.host, port, ...(worker && { reusePort: true }) });
+  const control = worker === undefined ? await openControl(config, handlers) : undefined;
+  await worker?.listens(address);
   background.start();
   void warm();
   void weights.probe(modelsWithWeights(entries));
@@ -318,8 +328,18 @@ export async function startService(config: ResolvedConfig, options: StartOptions
       isStopping = true;
       if (drainDelayMs > 0) logger.info({ drainDelayMs }, 'stopping, waiting for load balancers to notice');
       await delay(drainDelayMs);
-      await withdraw();
-      await shutDown({ server, control, runner, responseRunner, inference, fleet, background, drainTimeoutMs, logger });
+      await control?.withdraw();
+      await shutDown({
+        server,
+        control: control?.server,
+        runner,
+        responseRunner,
+        inference,
+        fleet,
+        background,
+        drainTimeoutMs,
+        logger,
+      });
       await weights[Symbol.asyncDispose]();
       await closeCounters();
       closeBlobs();

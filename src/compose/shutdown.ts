@@ -16,7 +16,8 @@ const FINAL_ERROR_GRACE_MS = 1_000;
 
 export interface ShutdownDependencies {
   server: Awaited<ReturnType<typeof createServer>>;
-  control: ControlServer;
+  /** Undefined in a worker: the supervisor has it. */
+  control: ControlServer | undefined;
   runner: BatchRunner;
   responseRunner: ResponseRunner;
   inference: InferenceService;
@@ -50,7 +51,7 @@ export async function shutDown(dependencies: ShutdownDependencies): Promise<void
   await Promise.all([...workStopped, server.close()]);
   clearTimeout(deadline);
   clearTimeout(disconnect);
-  await control.close();
+  await control?.close();
   background.stopTimers();
   // Aborted requests are billed too. A hung engine drops its requests on close.
   await settleRequests();

@@ -78,7 +78,7 @@ describe('where a setting comes from', () => {
       if (isSecret(schema)) continue;
       const { type, minimum, enum: choices } = schema as { type?: string; minimum?: number; enum?: string[] };
       const text =
-        { blobs: 's3://bucket/prefix', blobsEndpoint: 'http://127.0.0.1:9' }[path.join('.')] ??
+        { blobs: 's3://bucket/prefix', blobsEndpoint: 'http://127.0.0.1:9', workers: '1' }[path.join('.')] ??
         choices?.at(-1) ??
         (type === 'integer'
           ? String(minimum ?? 1)

@@ -9,6 +9,7 @@ import { partAddressProblems } from './part-addresses.ts';
 import { type Config, ConfigSchema } from './schema.ts';
 import { isSecret, readSecretFiles } from './secret-files.ts';
 import { parseText, SETTINGS, type Setting } from './settings.ts';
+import { workerProblems } from './workers.ts';
 
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
@@ -165,6 +166,7 @@ export function loadConfig({ args, env, workingDirectory }: ConfigSources): Load
     ...timeoutProblems(complete, locate),
     ...addressProblems(complete, locate),
     ...partAddressProblems(complete, locate),
+    ...workerProblems(complete, locate),
     ...proxyProblems(complete, locate),
   ];
   problems.push(...inOrderOfLines(file, found));

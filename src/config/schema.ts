@@ -79,6 +79,10 @@ export const ConfigSchema = Type.Object(
       default: 8080,
       description: 'Port to listen on; 0 picks a free one',
     }),
+    workers: Type.Union([Type.Integer({ minimum: 1, maximum: 256 }), Type.Literal('auto')], {
+      default: 1,
+      description: 'HTTP processes on this port; auto: one for each core. More than one needs store and counters',
+    }),
     dataDir: Type.String({ default: join(homedir(), '.baobab'), description: 'Database, files and engine state' }),
     modelsDir: Type.Optional(
       Type.String({

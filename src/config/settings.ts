@@ -1,4 +1,4 @@
-import { IsArray, IsBoolean, IsInteger, IsObject, type TSchema } from 'typebox';
+import { IsArray, IsBoolean, IsInteger, IsObject, IsUnion, type TSchema } from 'typebox';
 import { camelKeys, snake } from '../validation/names.ts';
 import { ConfigSchema } from './schema.ts';
 
@@ -34,6 +34,7 @@ export const SETTINGS: readonly Setting[] = leaves(ConfigSchema, []);
 
 /** Converts text to the type of the schema. Text that does not fit stays as it is and fails validation. */
 export function parseText(schema: TSchema, text: string): unknown {
+  if (IsUnion(schema)) return parseText(schema.anyOf.find((each) => parseText(each, text) !== text) ?? {}, text);
   if (IsInteger(schema)) return /^-?\d+$/.test(text) ? Number(text) : text;
   if (IsBoolean(schema))
     return text === 'true' || text === '1' ? true : text === 'false' || text === '0' ? false : text;

@@ -3,6 +3,8 @@ import { json } from 'node:stream/consumers';
 import { controlSocketPath, type EngineReport } from './socket.ts';
 
 const TIMEOUT_MS = 3_000;
+/** Every worker of a busy server reads all files again. */
+const RELOAD_TIMEOUT_MS = 60_000;
 
 /** The models of the running server. Undefined when no server runs on this data directory. */
 export const askEngines = (dataDir: string): Promise<EngineReport[] | undefined> =>
@@ -10,11 +12,11 @@ export const askEngines = (dataDir: string): Promise<EngineReport[] | undefined>
 
 /** Makes the running server read the catalog again. Undefined when no server runs on this data directory. */
 export const askCatalogReload = (dataDir: string): Promise<{ problem?: string } | undefined> =>
-  ask(dataDir, 'POST', '/catalog/reload') as Promise<{ problem?: string } | undefined>;
+  ask(dataDir, 'POST', '/catalog/reload', RELOAD_TIMEOUT_MS) as Promise<{ problem?: string } | undefined>;
 
-function ask(dataDir: string, method: string, path: string): Promise<unknown> {
+function ask(dataDir: string, method: string, path: string, timeout = TIMEOUT_MS): Promise<unknown> {
   return new Promise((resolve, reject) => {
-    const place = { socketPath: controlSocketPath(dataDir), path, method, timeout: TIMEOUT_MS };
+    const place = { socketPath: controlSocketPath(dataDir), path, method, timeout };
     const call = request(place, (response) => {
       json(response).then(resolve, reject);
     });

@@ -8,6 +8,8 @@ export interface LogSettings {
   format: 'auto' | 'json' | 'pretty';
   /** Hides secrets wherever they turn up. */
   scrub?: Scrub | undefined;
+  /** Its number is on every line. */
+  worker?: number | undefined;
 }
 
 const LEVELS: Record<number, string> = { 10: 'trace', 20: 'debug', 30: 'info', 40: 'warn', 50: 'error', 60: 'fatal' };
@@ -42,7 +44,7 @@ export function createLogger(settings: LogSettings, out?: NodeJS.WritableStream 
     settings.format === 'pretty' || (settings.format === 'auto' && (out ?? process.stderr).isTTY === true);
   const options = {
     level: settings.level,
-    base: null,
+    base: settings.worker === undefined ? null : { worker: settings.worker },
     // A second line of defence: log lines should never contain these.
     redact: {
       paths: [

@@ -4,13 +4,22 @@ const LATENCY_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5
 
 export type Metrics = ReturnType<typeof createMetrics>;
 
+export interface WorkerMetrics {
+  number: number;
+  /** Of all workers, as Prometheus reads them. */
+  allMetrics(): Promise<string>;
+}
+
 /** Labels are bounded: routes, catalog slugs and statuses, never ids. */
-export function createMetrics() {
+export function createMetrics(worker?: WorkerMetrics) {
   const registry = new Registry();
+  if (worker !== undefined) registry.setDefaultLabels({ worker: String(worker.number) });
   collectDefaultMetrics({ register: registry, prefix: 'baobab_' });
   const registers = [registry];
   return {
     registry,
+    /** As Prometheus reads them. */
+    text: () => (worker === undefined ? registry.metrics() : worker.allMetrics()),
     requests: new Counter({
       name: 'baobab_http_requests_total',
       help: 'Requests by route, status and model',

@@ -53,6 +53,6 @@ export const systemRoutes: FastifyPluginAsyncTypebox<SystemDependencies> = async
   server.get('/metrics', { schema: { hide: true } }, async (request, reply) => {
     // 404: others should not learn that it exists.
     if (!mayReadMetrics(request)) return notFound(request, reply);
-    return reply.type(metrics.registry.contentType).send(await metrics.registry.metrics());
+    return reply.type(metrics.registry.contentType).send(await metrics.text());
   });
 };
