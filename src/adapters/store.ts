@@ -47,6 +47,8 @@ export interface Store {
   readonly requestTexts: RequestTexts;
   /** Removes deleted rows from the files of the database too. Call it after content was erased. */
   purge(): Promise<void>;
+  /** Makes room for the ledger rows of coming months. Rows find a place without it too. */
+  prepareMonths(now: number): Promise<void>;
   readonly responses: ResponseRepository;
   readonly conversations: ConversationRepository;
   /** Waits for what is running. */
@@ -101,6 +103,7 @@ async function openSqliteStore(settings: SqliteSettings, { journal }: StoreOptio
     ledger,
     usage,
     purge: database.purge,
+    prepareMonths: database.prepareMonths,
     async close() {
       await close().finally(() => database.close());
     },
@@ -110,7 +113,8 @@ async function openSqliteStore(settings: SqliteSettings, { journal }: StoreOptio
 /** Any number of processes may serve from it. A ledger row is durable in PostgreSQL before its request is answered. */
 async function openPostgresStore({ url }: PostgresSettings): Promise<Store> {
   const database = await openPostgres({ url, migrations: POSTGRES_MIGRATIONS });
-  return { ...createSqlRepositories(database), purge: database.purge, close: database.close };
+  const { purge, prepareMonths, close } = database;
+  return { ...createSqlRepositories(database), purge, prepareMonths, close };
 }
 
 /** Opens both sides of a copy. No server may run on the source. */

@@ -21,6 +21,7 @@ const REFRESH_MS = 250;
 const FLUSH_USES_MS = 5_000;
 const SWEEP_MS = 60_000;
 const REQUEST_SWEEP_MS = 600_000;
+const MONTHS_MS = 3_600_000;
 
 export interface BackgroundJobsDependencies {
   authentication: AuthenticationService;
@@ -38,6 +39,8 @@ export interface BackgroundJobsDependencies {
   responseRunner: ResponseRunner;
   fileRetention: FileRetentionSchedule;
   accountErasure: AccountErasure;
+  /** See `Store`. */
+  prepareMonths(now: number): Promise<void>;
   /** See `compose/job-turns.ts`. */
   isMyTurn: IsMyTurn;
   logger: Logger;
@@ -66,6 +69,7 @@ export function createBackgroundJobs(dependencies: BackgroundJobsDependencies): 
     responseRunner,
     fileRetention,
     accountErasure,
+    prepareMonths,
     isMyTurn,
     logger,
   } = dependencies;
@@ -112,6 +116,7 @@ export function createBackgroundJobs(dependencies: BackgroundJobsDependencies): 
       everyInTurn(SWEEP_MS, 'idempotency keys', sweepIdempotency, 'failed to remove expired idempotency keys');
       everyInTurn(SWEEP_MS, 'sessions', sessions.removeExpired, 'failed to remove expired sessions');
       everyInTurn(REQUEST_SWEEP_MS, 'requests', requests.retention.sweep, 'failed to remove old requests');
+      everyInTurn(MONTHS_MS, 'months', () => prepareMonths(clock.now()), 'failed to create partitions of the ledger');
       fileRetention.start();
       accountErasure.start();
       leases.start();

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -17,6 +16,7 @@ import { withTokenRates } from '../metrics/token-rates.ts';
 import { createUpstreamMetrics } from '../metrics/upstream-metrics.ts';
 import type { DiskSpace } from '../ports/disk-space.ts';
 import { systemClock as clock } from '../runtime/clock.ts';
+import { createId } from '../runtime/ids.ts';
 import { createKnownSecrets } from '../runtime/secret-scrubber.ts';
 import { createAccountErasure } from '../services/access/account-erasure.ts';
 import { createAccountKeys } from '../services/access/account-keys.ts';
@@ -203,7 +203,8 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     quota: { items: config.idempotency.quotaKeys, bytes: config.idempotency.quotaBytes },
     clock,
     identity,
-    randomId: randomUUID,
+    // Begins with its time, which places the ledger row of the run in its month.
+    randomId: () => createId('run'),
   });
   const accountErasure = createAccountErasure({
     accounts: store.accounts,
@@ -237,6 +238,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     responseRunner,
     fileRetention: schedule,
     accountErasure,
+    prepareMonths: store.prepareMonths,
     isMyTurn,
     logger,
   });

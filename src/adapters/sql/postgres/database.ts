@@ -5,6 +5,8 @@ import type { SqlDatabase } from '../shared/database.ts';
 import { migrate } from '../shared/migrator.ts';
 import type { Tables } from '../shared/tables.ts';
 import { connectChecked, createPool } from './connections.ts';
+import { toStoreError } from './failures.ts';
+import { createPartitions } from './partitions.ts';
 import { forReading } from './read-pool.ts';
 import { insertNewSql, rowsAsJson } from './statements.ts';
 import { runTransaction, type Statement, withRetries } from './transactions.ts';
@@ -56,6 +58,16 @@ export async function openPostgres({ url, migrations }: PostgresOptions): Promis
       }),
     // PostgreSQL vacuums by itself.
     async purge() {},
+    async prepareMonths(now) {
+      const client = await reports.connect();
+      try {
+        await createPartitions(client, now);
+        client.release();
+      } catch (error) {
+        client.release(true);
+        throw toStoreError(error);
+      }
+    },
     async close() {
       await Promise.all([reads, writes, reports].map((pool) => pool.end()));
     },
@@ -74,6 +86,7 @@ export async function migrateDatabase(
     await check?.(lock);
     await lock.query('select pg_advisory_lock($1)', [MIGRATION_LOCK]);
     await migrate(over(pool), migrations);
+    await createPartitions(lock, Date.now());
   } finally {
     await pool.end();
     await lock.end();

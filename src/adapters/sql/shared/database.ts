@@ -57,5 +57,7 @@ export interface SqlDatabase {
   ): Promise<readonly boolean[]>;
   /** Removes deleted rows from the files of the database too, where the dialect leaves that to us. */
   purge(): Promise<void>;
+  /** Makes room for the ledger rows of this month and the next ones, where the dialect stores months apart. */
+  prepareMonths(now: number): Promise<void>;
   close(): Promise<void>;
 }

@@ -75,6 +75,8 @@ export async function openSqlite(options: SqliteOptions): Promise<SqlDatabase> {
       // Deleted rows are overwritten in the database file, but the write-ahead log still has them until it is emptied.
       await startedReporter().run([{ sql: 'pragma wal_checkpoint(truncate)', parameters: [] }]);
     },
+    // SQLite has no partitions.
+    async prepareMonths() {},
     async close() {
       await Promise.all([reader.close(), reporter?.close()]);
       // Last, so that its checkpoint meets no reader and removes the write-ahead log.
