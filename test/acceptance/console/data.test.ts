@@ -47,6 +47,32 @@ describeInBrowser('usage', () => {
     expect(await page.getByLabel('Metric').inputValue()).toBe('cost');
   });
 
+  it('zooms into a chart by dragging, and out again', async () => {
+    await using opened = await openPage(browser);
+    const { page } = opened;
+    await signIn(page, account.address, account.apiKey, '/usage?range=30d');
+    const plot = page.locator('.chart-plot .u-over');
+    await plot.waitFor();
+    const box = await plot.boundingBox();
+    if (!box) throw new Error('the chart has no place on the page');
+    const middle = box.y + box.height / 2;
+    await page.mouse.move(box.x + box.width * 0.7, middle);
+    await page.mouse.down();
+    await page.mouse.move(box.x + box.width * 0.8, middle, { steps: 5 });
+    await page.mouse.move(box.x + box.width * 0.99, middle, { steps: 5 });
+    await page.mouse.up();
+    await page.getByRole('button', { name: 'Back to the whole range' }).waitFor();
+    const zoomed = new URL(page.url()).searchParams;
+    const [from, to] = [Date.parse(zoomed.get('from') ?? ''), Date.parse(zoomed.get('to') ?? '')];
+    // Whole days, the last one included.
+    expect(from % 86_400_000).toBe(0);
+    expect((to - from) / 86_400_000).toBeGreaterThan(5);
+    expect((to - from) / 86_400_000).toBeLessThan(15);
+    await page.getByRole('row').filter({ hasText: MODEL }).waitFor();
+    await page.getByRole('button', { name: 'Back to the whole range' }).click();
+    await expect.poll(() => new URL(page.url()).searchParams.get('from')).toBeNull();
+  });
+
   it('exports CSV', async () => {
     await using opened = await openPage(browser);
     const { page } = opened;

@@ -1,0 +1,107 @@
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { openAccount, type SharedAccount } from '../shared-account.ts';
+import { describeInBrowser, expectAccessible, openBrowser, openPage, signIn } from './browser.ts';
+
+const MODEL = 'baobab/embed-multilingual';
+
+let browser: Browser;
+let account: SharedAccount;
+/** The account that must not be seen. */
+let other: SharedAccount;
+let otherKey: { id: string; account_id: string };
+let otherRequest: string;
+
+const get = (path: string, key: string) =>
+  fetch(`${account.address}/v1/${path}`, { headers: { authorization: `Bearer ${key}` } });
+const post = (path: string, key: string, body: object = {}) =>
+  fetch(`${account.address}/v1/${path}`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+
+beforeAll(async () => {
+  [browser, account, other] = await Promise.all([openBrowser(), openAccount(), openAccount()]);
+  otherKey = (await (await get('keys/me', other.apiKey)).json()) as typeof otherKey;
+  const embedded = await post('embeddings', other.apiKey, { model: MODEL, input: 'of another account' });
+  otherRequest = embedded.headers.get('x-request-id') ?? '';
+  await post('embeddings', account.apiKey, { model: MODEL, input: 'own' });
+});
+afterAll(() => browser.close());
+
+async function keyWith(scopes: string[]): Promise<string> {
+  const { account_id: id } = (await (await get('keys/me', account.apiKey)).json()) as { account_id: string };
+  const made = await post('admin/keys', account.adminKey, { account: id, name: 'leader', scopes });
+  return ((await made.json()) as { secret: string }).secret;
+}
+
+describeInBrowser('a member', () => {
+  it('sees nothing of another account on any page, also when the address asks for it', async () => {
+    await using opened = await openPage(browser);
+    const { page } = opened;
+    const bodies: Promise<string>[] = [];
+    page.on('response', (response) => {
+      if (response.headers()['content-type']?.includes('json')) bodies.push(response.text().catch(() => ''));
+    });
+    await signIn(page, account.address, account.apiKey);
+    for (const path of ['', '/usage', '/requests', '/models', '/playground', '/keys', '/files', '/batches']) {
+      await page.goto(`${account.address}/console${path}?account=${otherKey.account_id}&key=${otherKey.id}`);
+      await page.locator('h1#page-title').waitFor();
+      await page.locator('.skeleton').first().waitFor({ state: 'detached' });
+    }
+    await page.goto(`${account.address}/console/requests?request=${otherRequest}`);
+    await page.getByRole('alert').waitFor();
+    const seen = (await Promise.all(bodies)).join('\n');
+    expect(seen).toContain(MODEL);
+    for (const secret of [otherKey.account_id, `"id":"${otherRequest}"`, `"id":"${otherKey.id}"`]) {
+      expect(seen).not.toContain(secret);
+    }
+  });
+
+  it('is refused another account by every endpoint that the console uses', async () => {
+    const { account_id: id } = otherKey;
+    for (const name of [id, '*']) {
+      for (const path of ['usage', 'requests', 'performance', 'events']) {
+        expect((await get(`${path}?account=${encodeURIComponent(name)}`, account.apiKey)).status, path).toBe(403);
+      }
+    }
+    expect([400, 403]).toContain((await get('usage?group_by=account', account.apiKey)).status);
+    expect((await get(`requests/${otherRequest}`, account.apiKey)).status).toBe(404);
+    const leader = await keyWith(['usage', 'models', 'keys']);
+    const listed = (await (await get('keys', leader)).json()) as { data: { account_id: string }[] };
+    expect(listed.data.every(({ account_id: of }) => of !== id)).toBe(true);
+    for (const action of ['', '/revoke', '/rotate']) {
+      const { status } = await post(`keys/${otherKey.id}${action}`, leader, action === '' ? { name: 'taken' } : {});
+      expect([400, 403, 404], action).toContain(status);
+    }
+    for (const path of ['accounts', 'keys', 'engines', 'system']) {
+      expect((await get(`admin/${path}`, leader)).status, path).toBe(403);
+    }
+    for (const action of ['pull', 'load', 'unload', 'deprecate']) {
+      expect((await post(`admin/models/${action}`, leader, { model: MODEL })).status, action).toBe(403);
+    }
+    expect((await get('keys/me', other.apiKey)).status).toBe(200);
+  });
+
+  it('with the scope for keys makes a key with no more rights than its own', async () => {
+    const leader = await keyWith(['embeddings', 'usage', 'models', 'keys']);
+    await using opened = await openPage(browser);
+    const { page } = opened;
+    await signIn(page, account.address, leader, '/keys');
+    await page.getByRole('button', { name: 'leader', exact: true }).first().waitFor();
+    await page.getByRole('button', { name: 'Create key' }).first().click();
+    const form = page.getByRole('dialog', { name: 'Create a key' });
+    await form.getByLabel('Name').fill('of-a-leader');
+    await form.getByText('Restricted').click();
+    expect(await form.getByRole('checkbox', { name: 'Administration' }).count()).toBe(0);
+    await form.getByLabel('Chat').uncheck();
+    await form.getByLabel('Embeddings').check();
+    await expectAccessible(page);
+    await form.getByRole('button', { name: 'Create key' }).click();
+    const shown = page.getByRole('dialog', { name: 'Key of-a-leader is ready' });
+    const secret = (await shown.locator('.secret pre').textContent()) ?? '';
+    expect((await get('keys/me', secret)).status).toBe(200);
+    expect((await post('chat/completions', secret, { model: 'x/y', messages: [] })).status).toBe(403);
+  });
+});
