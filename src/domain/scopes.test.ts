@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { DEFAULT_SCOPES, parseScopes, SCOPES } from './scopes.ts';
 
-it('gives a new key everything but keys and admin', () => {
+it('gives a new key everything but prompts, keys and admin', () => {
   expect(DEFAULT_SCOPES).toEqual(['chat', 'embeddings', 'rerank', 'audio', 'files', 'batches', 'models', 'usage']);
 });
 
@@ -16,6 +16,6 @@ it('sorts scopes and removes duplicates', () => {
 
 it('names an unknown scope and what is allowed', () => {
   expect(() => parseScopes(['chat', 'root'])).toThrow(
-    "unknown scope 'root'; allowed: chat, embeddings, rerank, audio, files, batches, models, usage, keys, admin, inference",
+    "unknown scope 'root'; allowed: chat, embeddings, rerank, audio, files, batches, models, usage, prompts, keys, admin, inference",
   );
 });
