@@ -28,7 +28,7 @@ export function useShortcuts(pages: PageEntry[], actions: ShortcutActions): void
   const latest = useRef({ pages, actions });
   latest.current = { pages, actions };
   useEffect(() => {
-    let chordAt = 0;
+    let chordAt = Number.NEGATIVE_INFINITY;
     const onKey = (event: KeyboardEvent) => {
       const { pages: known, actions: act } = latest.current;
       if ((event.metaKey || event.ctrlKey) && event.key.toLowerCase() === 'k') {
@@ -39,7 +39,7 @@ export function useShortcuts(pages: PageEntry[], actions: ShortcutActions): void
       if (event.metaKey || event.ctrlKey || event.altKey || isTyping(event.target)) return;
       if (document.querySelector('dialog[open]')) return;
       if (event.timeStamp - chordAt < CHORD_MS) {
-        chordAt = 0;
+        chordAt = Number.NEGATIVE_INFINITY;
         const page = known.find(({ letter }) => letter === event.key);
         if (page) navigate(href(page.path, keptSearch(new URLSearchParams(location.search))));
         return;
