@@ -86,9 +86,15 @@ describeInBrowser('with the keyboard alone', () => {
     await page.getByRole('heading', { name: 'Keyboard shortcuts' }).waitFor();
     await expectAccessible(page);
     await page.keyboard.press('Escape');
-    await page.keyboard.press('g');
-    await page.keyboard.press('k');
-    await page.getByRole('heading', { name: 'Keys', level: 1 }).waitFor();
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    // Both keys within 1.2 s, which a busy machine may miss.
+    await expect
+      .poll(async () => {
+        await page.keyboard.press('g');
+        await page.keyboard.press('k');
+        return page.getByRole('heading', { name: 'Keys', level: 1 }).isVisible();
+      })
+      .toBe(true);
     await page.keyboard.press('d');
     await page.locator('html[data-theme=dark]').waitFor();
   });
