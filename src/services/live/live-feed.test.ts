@@ -86,7 +86,7 @@ it('sends a batch when it changes, and none that ended before', async () => {
   expect(sent()).toEqual([batch, done]);
 });
 
-it('sends the batches of all accounts to those who follow all, and to nobody else', async () => {
+it('sends the batches of all accounts only to operators who follow all accounts', async () => {
   const batch = {
     id: 'batch_2',
     accountId: 'acct_2',
