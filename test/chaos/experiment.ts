@@ -3,7 +3,7 @@ import { checkFailures } from './checks/failures.ts';
 import { checkAccount, checkUsage, readLedger, sumOf } from './checks/ledger.ts';
 import { checkBudgets, checkConcurrency, checkRate } from './checks/limits.ts';
 import { describeRecovery } from './checks/recovery.ts';
-import { checkBatches, checkFiles, checkKeys, unfinishedBatches } from './checks/stored.ts';
+import { checkBatches, checkFiles, checkInputs, checkKeys, unfinishedBatches } from './checks/stored.ts';
 import { type Cluster, startCluster } from './cluster/cluster.ts';
 import { hasNamespaces } from './cluster/network.ts';
 import { createFaults, type FaultKind, planFaults } from './faults.ts';
@@ -128,6 +128,7 @@ async function experimentOn(cluster: Cluster, options: ExperimentOptions): Promi
   ];
   if (options.anyMachine !== true) findings.push(...limits.flatMap((limit) => limit.findings));
   findings.push(...load.problems, ...(await checkFiles(address, accounts.files, load.files)));
+  findings.push(...(await checkInputs(address, accounts.batches, load.inputs)));
   findings.push(...(await checkBatches(address, { account: accounts.batches, batches: load.batches, rows })));
   findings.push(...checkKeys(accounts.repeated, load.keys, rows));
   const failures = checkFailures(attempts.all, timeline);

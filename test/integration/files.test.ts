@@ -3,8 +3,9 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { connect } from 'node:net';
 import type { FastifyInstance } from 'fastify';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { DAY_MS } from '../../src/domain/dates.ts';
+import { StoreUnavailableError } from '../../src/ports/store-errors.ts';
 import { type Caller, createFileBed, type FileBed } from '../fixtures/file-bed.ts';
 
 const BOUNDARY = 'b0undary';
@@ -32,11 +33,11 @@ describe('files over HTTP', () => {
   });
   afterAll(() => bed.close());
 
-  const send = (payload: Buffer, { authorization }: Caller = caller) =>
+  const send = (payload: Buffer, { authorization }: Caller = caller, headers: Record<string, string> = {}) =>
     server.inject({
       method: 'POST',
       url: '/files',
-      headers: { authorization, 'content-type': `multipart/form-data; boundary=${BOUNDARY}` },
+      headers: { authorization, 'content-type': `multipart/form-data; boundary=${BOUNDARY}`, ...headers },
       payload,
     });
   const call = (method: 'GET' | 'HEAD' | 'DELETE', url: string, headers: Record<string, string> = {}, who = caller) =>
@@ -73,6 +74,23 @@ describe('files over HTTP', () => {
         etag: `"${createHash('sha256').update(bytes).digest('hex')}"`,
       });
     }
+  });
+
+  it('stores one whole file when the answer of the store is lost and the upload is sent again with its key', async () => {
+    const who = await bed.caller();
+    const create = bed.store.files.create;
+    const lost = vi.spyOn(bed.store.files, 'create').mockImplementationOnce(async (...given) => {
+      await create(...given);
+      throw new StoreUnavailableError('the connection broke during the commit');
+    });
+    const upload = () => send(form(purpose('batch'), file('{}')), who, { 'idempotency-key': 'upload-1' });
+    expect((await upload()).statusCode).toBe(500);
+    const second = await upload();
+    expect(second.statusCode).toBe(200);
+    expect((await upload()).json()).toEqual(second.json());
+    expect((await call('GET', '/files', {}, who)).json().data).toEqual([second.json()]);
+    expect((await call('GET', `/files/${second.json().id}/content`, {}, who)).payload).toBe('{}');
+    lost.mockRestore();
   });
 
   it('stores an empty file', async () => {

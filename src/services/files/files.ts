@@ -11,6 +11,7 @@ import type { AccountRepository } from '../../ports/repositories.ts';
 import { StorageFullError } from '../../ports/store-errors.ts';
 import { createId } from '../../runtime/ids.ts';
 import type { FileRetention } from './file-retention.ts';
+import { createReceivedFile, type ReceivedFile } from './received-file.ts';
 import { type CountedUpload, createUploadQuota } from './upload-quota.ts';
 
 export interface Upload {
@@ -25,14 +26,6 @@ export interface Upload {
 export interface FilePage {
   files: StoredFile[];
   hasMore: boolean;
-}
-
-/** An upload that is stored but not visible yet. Call `publish` or `discard`. */
-export interface ReceivedFile {
-  file: StoredFile;
-  /** Resolves when the file is visible and durable. */
-  publish(): Promise<StoredFile>;
-  discard(): Promise<void>;
 }
 
 export interface FilesService {
@@ -126,22 +119,7 @@ export function createFiles(dependencies: FilesDependencies): FilesService {
         counted.end();
         throw error;
       }
-      const discard = () => blobs.delete(file.blobKey).finally(() => counted.end());
-      return {
-        file,
-        discard,
-        async publish() {
-          let kept = false;
-          try {
-            kept = await files.create(file, quota);
-          } finally {
-            if (kept) counted.end(file.bytes);
-            else await discard();
-          }
-          if (!kept) throw await quotaExceeded(accountId);
-          return file;
-        },
-      };
+      return createReceivedFile(file, { files, blobs, quota, counted, quotaExceeded });
     },
 
     async upload(accountId, upload) {

@@ -46,6 +46,15 @@ export async function checkFiles(address: string, account: Account, files: reado
   return found;
 }
 
+/** An upload that is repeated under its idempotency key leaves one file. */
+export async function checkInputs(address: string, account: Account, names: readonly string[]): Promise<string[]> {
+  const listed = Map.groupBy(await listFiles(address, account), ({ filename }) => filename);
+  return names.flatMap((name) => {
+    const files = listed.get(name) ?? [];
+    return files.length > 1 ? [`${name} was uploaded under one key and is there ${files.length} times`] : [];
+  });
+}
+
 interface BatchState {
   id: string;
   status: string;

@@ -14,6 +14,8 @@ export interface SentBatch {
 /** Creates batches. Files and batches have idempotency keys, so that a retry makes no second one. */
 export function batchLane(caller: Caller, { random, isOver }: { random: Random; isOver: () => boolean }) {
   const batches: SentBatch[] = [];
+  /** Names of the files, one for each idempotency key. */
+  const inputs: string[] = [];
 
   async function batch(account: Account): Promise<void> {
     const lines = random.between(20, 200);
@@ -26,13 +28,15 @@ export function batchLane(caller: Caller, { random, isOver }: { random: Random; 
       }),
     ).join('\n');
     const [fileKey, batchKey] = [randomUUID(), randomUUID()];
+    const name = `${fileKey}.jsonl`;
+    inputs.push(name);
     const file = await sendUntilAnswered(caller, {
       account,
       isOver,
       sent: () => ({
         kind: 'batch file',
         path: '/v1/files',
-        form: formOf('input.jsonl', Buffer.from(input)),
+        form: formOf(name, Buffer.from(input)),
         headers: { 'idempotency-key': fileKey },
       }),
     });
@@ -50,5 +54,5 @@ export function batchLane(caller: Caller, { random, isOver }: { random: Random; 
     if (created !== undefined) batches.push({ id: created.json<{ id: string }>().id, lines });
     await sleep(random.between(1_000, 5_000));
   }
-  return { batches, batch };
+  return { batches, inputs, batch };
 }

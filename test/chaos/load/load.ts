@@ -42,7 +42,7 @@ export async function startLoad({ address, random, factor }: LoadOptions) {
   const inference = inferenceLanes(caller, random);
   const repeated = repeatedKeys(caller, { random, isOver });
   const files = fileLanes(caller, random);
-  const { batches, batch } = batchLane(caller, { random, isOver });
+  const { batches, inputs, batch } = batchLane(caller, { random, isOver });
   const budgets = budgetKeys({ caller, attempts, random, address });
 
   /** Work, clients, and their longest pause. */
@@ -75,6 +75,7 @@ export async function startLoad({ address, random, factor }: LoadOptions) {
     files: files.files,
     problems: files.problems,
     batches,
+    inputs,
     keys: repeated.keys,
     budgetAccounts: budgets.accounts,
     async stop(): Promise<void> {

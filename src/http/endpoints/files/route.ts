@@ -69,7 +69,7 @@ export const fileRoutes: FastifyPluginAsyncTypebox<{ files: FilesService }> = as
         // Also if the key was used with another file before.
         if (isReplay) await received.discard();
       }
-      return isReplay ? reply : fileToWire(await received.publish());
+      return isReplay ? reply : fileToWire(await received.publish(request.idempotentRun));
     },
   );
 

@@ -1,0 +1,79 @@
+import type { StoredFile } from '../../domain/file.ts';
+import type { BlobStore } from '../../ports/blobs.ts';
+import type { FileRepository } from '../../ports/files.ts';
+import type { Quota } from '../../ports/quotas.ts';
+import { DuplicateError, StoreUnavailableError } from '../../ports/store-errors.ts';
+import { deriveId } from '../../runtime/ids.ts';
+import type { CountedUpload } from './upload-quota.ts';
+
+/** The run of an idempotency key. */
+export interface UploadRun {
+  billingId: string;
+  /** The same when the run is repeated. */
+  startedAt: number;
+}
+
+/** An upload that is stored but not visible yet. Call `publish` or `discard`. */
+export interface ReceivedFile {
+  file: StoredFile;
+  /** Resolves when the file is visible and durable. A repeated run finds the file that it has created. */
+  publish(run?: UploadRun): Promise<StoredFile>;
+  discard(): Promise<void>;
+}
+
+export interface ReceivedFileDependencies {
+  files: Pick<FileRepository, 'create' | 'get'>;
+  blobs: Pick<BlobStore, 'delete'>;
+  quota: Quota;
+  counted: CountedUpload;
+  quotaExceeded(accountId: string): Promise<Error>;
+}
+
+export function createReceivedFile(file: StoredFile, dependencies: ReceivedFileDependencies): ReceivedFile {
+  const { files, blobs, quota, counted, quotaExceeded } = dependencies;
+  const { accountId } = file;
+  const discard = () => blobs.delete(file.blobKey).finally(() => counted.end());
+
+  async function create(named: StoredFile): Promise<StoredFile> {
+    let isCreated = false;
+    try {
+      isCreated = await files.create(named, quota);
+    } catch (error) {
+      // The record may exist although the store never said so. Its bytes must stay: those without a record are removed a day later.
+      if (error instanceof StoreUnavailableError) {
+        counted.end();
+        throw error;
+      }
+      await discard();
+      // Another attempt of the same run was first.
+      const first = error instanceof DuplicateError ? await files.get(accountId, named.id) : undefined;
+      if (first === undefined) throw error;
+      return first;
+    }
+    if (isCreated) {
+      counted.end(file.bytes);
+      return named;
+    }
+    await discard();
+    throw await quotaExceeded(accountId);
+  }
+
+  return {
+    file,
+    discard,
+    async publish(run) {
+      if (run === undefined) return create(file);
+      const named = { ...file, id: deriveId('file', run.startedAt, run.billingId) };
+      let earlier: StoredFile | undefined;
+      try {
+        earlier = await files.get(accountId, named.id);
+      } catch (error) {
+        await discard();
+        throw error;
+      }
+      if (earlier === undefined) return create(named);
+      await discard();
+      return earlier;
+    },
+  };
+}
