@@ -1,12 +1,13 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 /** A TCP proxy between one replica and one part. Cut, it drops nothing and answers nothing: connections hang, as in a broken network. */
 export interface Link {
   readonly port: number;
   cut(): void;
   heal(): void;
-  /** Delays every piece of data in both directions. */
+  /** Every piece of data arrives this much later, in both directions. As many bytes a second pass as before. */
   slow(delayMs: number): void;
   close(): Promise<void>;
 }
@@ -31,8 +32,8 @@ export async function openLink({ host, target }: LinkOptions): Promise<Link> {
       to.once('drain', () => !isCut && from.resume());
     };
     const later = (work: () => void) => {
-      const waitMs = delayMs;
-      queue = queue.then(() => new Promise((resolve) => setTimeout(resolve, waitMs))).then(work);
+      const dueMs = performance.now() + delayMs;
+      queue = queue.then(() => sleep(Math.max(0, dueMs - performance.now()))).then(work);
     };
     let isDelayed = false;
     from.on('data', (bytes) => {
