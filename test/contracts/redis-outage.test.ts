@@ -173,6 +173,17 @@ describe.skipIf(ownRedisMissing !== undefined)('counters in Redis', () => {
       expect(await tickets(b, many('b'))).toHaveLength(0);
     });
 
+    it('are shared with a process that joined after the last renewal', async () => {
+      const a = await open('a');
+      expect(a.status()).toEqual({ shared: true, replicas: 1 });
+      await open('b');
+      await a.admit(demand('a', atOnce(0)));
+      expect(a.status()).toEqual({ shared: true, replicas: 2 });
+      await redis.kill();
+      const many = Array.from({ length: 20 }, () => demand('a', atOnce(10)));
+      expect(await tickets(a, many)).toHaveLength(5);
+    });
+
     it('go on from the levels that were seen last, before and after', async () => {
       const [a] = [await open('a')];
       const slow = (amount: number) => demand('a', { requests: { amount, buckets: [{ id: 'slow', perMinute: 60 }] } });

@@ -178,6 +178,8 @@ export async function openRedisCounters(options: RedisCountersOptions): Promise<
     const answer = await counters.admit(nameOf(demand.owner), demand);
     if (answer.kind === 'closed') return answer;
     const { kind, levels, bucketLevels, concurrencyExceeded, budgets } = answer;
+    // Others may have joined since the last renewal: with too small a number, the share would be too large.
+    ({ replicas } = answer);
     noteLevels(demand, bucketLevels);
     if (kind === 'refused') return { kind, ...levels, budgets, concurrencyExceeded };
     running.add(held);

@@ -52,6 +52,8 @@ type SharedAnswer =
   | { kind: 'closed'; budgets: readonly ClosedBudget[] }
   | {
       kind: 'admitted' | 'refused';
+      /** Processes that share the counters. */
+      replicas: number;
       levels: RateLevels;
       /** In the order of the demanded buckets, those of requests first. */
       bucketLevels: readonly number[];
@@ -139,12 +141,14 @@ export function createSharedCounters({ connection, namespace, time }: SharedCoun
         }
         return { kind: 'closed', budgets: closed };
       }
-      const isAdmitted = answer[0] === ADMITTED;
-      const bucketLevels = answer.slice(1, 1 + requests.buckets.length + tokens.buckets.length);
-      const counts = answer.slice(1 + bucketLevels.length, 1 + bucketLevels.length + concurrency.length);
-      const money = answer.slice(1 + bucketLevels.length + counts.length);
+      const [kind, replicas = 1, ...amounts] = answer;
+      const isAdmitted = kind === ADMITTED;
+      const bucketLevels = amounts.slice(0, requests.buckets.length + tokens.buckets.length);
+      const counts = amounts.slice(bucketLevels.length, bucketLevels.length + concurrency.length);
+      const money = amounts.slice(bucketLevels.length + counts.length);
       return {
         kind: isAdmitted ? 'admitted' : 'refused',
+        replicas,
         levels: toLevels(demand, bucketLevels, isAdmitted),
         bucketLevels,
         concurrencyExceeded: concurrency.map(({ limit }, index) => limit !== null && (counts[index] ?? 0) >= limit),

@@ -1,6 +1,6 @@
 -- owner, lease, admission, what it holds, amount and buckets of requests, amount and buckets of tokens, concurrency, budgets
--- Returns {-1}: lost. {0, index, fence, …}: closed budgets. {1, …} admitted or {2, …} refused: levels of buckets, counts of running
--- requests, spent and reserved of each budget.
+-- Returns {-1}: lost. {0, index, fence, …}: closed budgets. {1, …} admitted or {2, …} refused: number of owners, levels of buckets,
+-- counts of running requests, spent and reserved of each budget.
 if is_lost() then return { -1 } end
 local owner, lease_ms, id, held = argument(), number(), argument(), argument()
 extend_lease(owner, lease_ms)
@@ -61,7 +61,7 @@ if admitted then
   redis.call('HSET', root .. 'held:' .. owner, id, held)
 end
 
-local answer = { admitted and 1 or 2 }
+local answer = { admitted and 1 or 2, redis.call('ZCARD', root .. 'owners') }
 for _, bucket in ipairs(buckets) do answer[#answer + 1] = bucket.level end
 for _, counter in ipairs(counters) do answer[#answer + 1] = counter.count end
 for _, budget in ipairs(budgets) do
