@@ -8,6 +8,7 @@ export async function startFakeHub(repo: string, revision: string) {
   const requests: { method: string; path: string; range: string | undefined; authorization: string | undefined }[] = [];
   let requiredToken: string | null = null;
   let breakAfterBytes: number | null = null;
+  let hold: { afterBytes: number; released: Promise<void> } | null = null;
 
   function describe(path: string) {
     const file = files.get(path);
@@ -18,7 +19,7 @@ export async function startFakeHub(repo: string, revision: string) {
     return [{ type: 'file', path, size, oid, ...(file.lfs ? { lfs } : {}) }];
   }
 
-  function sendFile(content: Buffer, range: string | undefined, response: ServerResponse): void {
+  async function sendFile(content: Buffer, range: string | undefined, response: ServerResponse): Promise<void> {
     const [, from = '0', to = ''] = /bytes=(\d+)-(\d*)/.exec(range ?? '') ?? [];
     const end = to === '' ? content.length : Number(to) + 1;
     const body = content.subarray(Number(from), end);
@@ -27,6 +28,12 @@ export async function startFakeHub(repo: string, revision: string) {
       'content-length': body.length,
       'content-range': `bytes ${from}-${end - 1}/${content.length}`,
     });
+    if (hold !== null && body.length > hold.afterBytes) {
+      response.write(body.subarray(0, hold.afterBytes));
+      const { afterBytes, released } = hold;
+      await released;
+      return void response.end(body.subarray(afterBytes));
+    }
     if (breakAfterBytes === null || body.length <= breakAfterBytes) return void response.end(body);
     response.write(body.subarray(0, breakAfterBytes), () => response.destroy());
     breakAfterBytes = null;
@@ -47,7 +54,7 @@ export async function startFakeHub(repo: string, revision: string) {
     }
     const file = files.get(path.replace(`/${repo}/resolve/${revision}/`, ''));
     if (file === undefined) return void response.writeHead(404).end();
-    sendFile(file.content, range, response);
+    await sendFile(file.content, range, response);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
 
@@ -60,6 +67,15 @@ export async function startFakeHub(repo: string, revision: string) {
     },
     breakNextBodyAfter(bytes: number) {
       breakAfterBytes = bytes;
+    },
+    /** Sends the first bytes of larger bodies, and the rest after the returned function is called. */
+    holdBodiesAfter(bytes: number): () => void {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      hold = { afterBytes: bytes, released: promise };
+      return () => {
+        hold = null;
+        resolve();
+      };
     },
     async close(): Promise<void> {
       server.closeAllConnections();

@@ -86,6 +86,79 @@ describeInBrowser('the playground', () => {
     expect(await page.getByRole('button', { name: 'Send' }).isDisabled()).toBe(true);
   });
 
+  it('follows a JSON schema', async () => {
+    await using opened = await openPage(browser);
+    const { page } = opened;
+    await signIn(page, account.address, account.apiKey, `/playground?model=${CHAT}`);
+    await page.getByLabel('Answer format').selectOption('json_schema');
+    const schema = {
+      type: 'object',
+      properties: { colour: { enum: ['red', 'green'] } },
+      required: ['colour'],
+      additionalProperties: false,
+    };
+    await page.getByLabel('JSON schema', { exact: true }).fill(JSON.stringify(schema));
+    await page.getByLabel('Message', { exact: true }).fill('Which colour has a leaf?');
+    await page.getByRole('button', { name: 'Send' }).click();
+    await page.locator('.chat-answer .stats').waitFor();
+    expect(JSON.parse((await page.locator('.chat-text').textContent()) ?? '')).toMatchObject({
+      colour: expect.stringMatching(/^(red|green)$/),
+    });
+  });
+
+  it('shows calls of tools and sends their results', async () => {
+    await using opened = await openPage(browser);
+    const { page } = opened;
+    await signIn(page, account.address, account.apiKey, `/playground?model=${CHAT}`);
+    await page.getByRole('button', { name: 'Insert an example' }).click();
+    const [example] = JSON.parse(await page.getByLabel('Tools').inputValue()) as { function: { name: string } }[];
+    const name = example?.function.name ?? '';
+    // So small a model calls no tool reliably: the call is written here, and the result goes to the real model.
+    const sent: { tools?: unknown[]; messages: { role: string; content: string }[] }[] = [];
+    await page.route('**/v1/chat/completions', (route) => {
+      sent.push(route.request().postDataJSON());
+      if (sent.length > 1) return route.continue();
+      const call = { index: 0, id: 'call_1', type: 'function', function: { name, arguments: '{"city":"Nairobi"}' } };
+      const chunks = [
+        { choices: [{ index: 0, delta: { role: 'assistant', tool_calls: [call] }, finish_reason: null }] },
+        { choices: [{ index: 0, delta: {}, finish_reason: 'tool_calls' }] },
+      ];
+      const body = chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`).join('');
+      return route.fulfill({ contentType: 'text/event-stream', body: `${body}data: [DONE]\n\n` });
+    });
+    await page.getByLabel('Longest answer, tokens').fill('12');
+    await page.getByLabel('Message', { exact: true }).fill('How is the weather?');
+    await page.getByRole('button', { name: 'Send' }).click();
+    await page.getByText(`Calls ${name}`).waitFor();
+    await expectAccessible(page);
+    await page.getByLabel('Result of the tool').fill('{"celsius": 24}');
+    await page.getByRole('button', { name: 'Send results' }).click();
+    await expect.poll(() => page.locator('.chat-answer .stats').count()).toBe(2);
+    expect(sent[0]?.tools).toHaveLength(1);
+    expect(sent[1]?.messages.at(-1)).toMatchObject({ role: 'tool', content: '{"celsius": 24}' });
+    expect(await page.locator('.chat-answer').last().textContent()).toMatch(/\d+ in, \d+ out/);
+  });
+
+  it('records the microphone and transcribes it', async () => {
+    await using opened = await openPage(browser, { permissions: ['microphone'] });
+    const { page } = opened;
+    await signIn(page, account.address, account.apiKey, '/playground?mode=audio&model=openai/whisper-tiny');
+    await page.getByRole('button', { name: 'Record' }).click();
+    // Chromium's own device beeps once a second.
+    await page.getByRole('button', { name: /^Stop recording, ([2-9]|\d\d)/ }).click();
+    await page.getByText(/^recording\.(webm|ogg|m4a), /).waitFor();
+    await page.locator('canvas.waveform').waitFor();
+    await page.getByRole('button', { name: 'Transcribe' }).click();
+    await page.getByRole('heading', { name: 'Transcript' }).waitFor();
+    await expectAccessible(page);
+    const answer = await fetch(`${account.address}/v1/requests?endpoint=/v1/audio/transcriptions&limit=1`, {
+      headers: { authorization: `Bearer ${account.apiKey}` },
+    });
+    const { data } = (await answer.json()) as { data: { status: number; audio_seconds: number }[] };
+    expect(data[0]?.status).toBe(200);
+    expect(data[0]?.audio_seconds).toBeGreaterThan(0);
+  });
+
   it('shows how similar texts are', async () => {
     await using opened = await openPage(browser);
     const { page } = opened;
