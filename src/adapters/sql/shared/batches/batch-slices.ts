@@ -12,7 +12,9 @@ const NO_OWNER = { owner_id: null, lease_until_ms: LEASE_OVER };
 /** `batches.owner_id` is null while processes work on slices. It is set by the process that ends the batch, which stops all others. */
 export function sqlBatchSlices({ read, write, writeIf }: SqlDatabase): BatchSliceRepository {
   const lineOf = lineStatements(read);
-  const sharedBatch = (id: string) => read.updateTable('batches').where('id', '=', id).where('owner_id', 'is', null);
+  // One that ended has no owner either, and an earlier version ends a batch without deleting its slices.
+  const sharedBatch = (id: string) =>
+    read.updateTable('batches').where('id', '=', id).where('owner_id', 'is', null).where('ended_at_ms', 'is', null);
   const update = ({ id, ownerId }: OwnedBatch) =>
     read.updateTable('batch_slices').where('batch_id', '=', id).where('owner_id', '=', ownerId);
   const remove = ({ id, ownerId }: OwnedBatch, firstLine: number) =>
