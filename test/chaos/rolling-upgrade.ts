@@ -1,8 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { checkAccount, checkUsage, readLedger } from './checks/ledger.ts';
+import { checkBatches, unfinishedBatches } from './checks/stored.ts';
 import { type Cluster, startCluster } from './cluster/cluster.ts';
 import { openAccount } from './load/accounts.ts';
 import { createAttempts } from './load/attempts.ts';
+import { batchLane } from './load/batch-lane.ts';
 import { createCaller } from './load/caller.ts';
 import { fileLanes } from './load/file-lanes.ts';
 import { inferenceLanes } from './load/inference-lanes.ts';
@@ -28,7 +30,7 @@ const WORD_MS = 50;
 /** Until the load balancer uses a new replica. */
 const SEEN_READY_MS = 2_500;
 
-/** Replaces one replica after another while clients send requests. None of them may fail, and all are billed exactly. */
+/** Replaces one replica after another while clients send requests and batches. None may fail, and all are billed exactly. */
 export async function runRollingUpgrade(options: RollingUpgradeOptions): Promise<RollingUpgradeResult> {
   const env = { BAOBAB_HTTP_DRAIN_DELAY_MS: `${DRAIN_DELAY_MS}` };
   const cluster = await startCluster({ replicas: 3, withNamespaces: false, wordMs: WORD_MS, root: options.from, env });
@@ -42,7 +44,8 @@ export async function runRollingUpgrade(options: RollingUpgradeOptions): Promise
 async function upgrade(cluster: Cluster, { rounds, print }: RollingUpgradeOptions): Promise<RollingUpgradeResult> {
   const { address } = cluster.balancer;
   const random = createRandom(1);
-  const [plain, stored] = [await openAccount(address, 'plain'), await openAccount(address, 'files')];
+  const open = (name: string) => openAccount(address, name);
+  const [plain, stored, batched] = [await open('plain'), await open('files'), await open('batches')];
   // Replicas learn of new keys within a second.
   await sleep(1_500);
   const attempts = createAttempts();
@@ -50,12 +53,15 @@ async function upgrade(cluster: Cluster, { rounds, print }: RollingUpgradeOption
   const inference = inferenceLanes(caller, random);
   const files = fileLanes(caller, random);
   let isStopped = false;
+  const { batches, batch } = batchLane(caller, { random, isOver: () => isStopped });
   const lanes = [
     ...Array.from({ length: 4 }, () => () => inference.stream(plain)),
     ...Array.from({ length: 2 }, () => () => inference.chat(plain)),
     ...Array.from({ length: 2 }, () => () => inference.embedding(plain)),
     () => files.upload(stored),
     () => files.download(stored),
+    () => batch(batched),
+    () => batch(batched),
   ];
   const clients = lanes.map(async (work) => {
     while (!isStopped) {
@@ -76,6 +82,7 @@ async function upgrade(cluster: Cluster, { rounds, print }: RollingUpgradeOption
   }
   isStopped = true;
   await Promise.all(clients);
+  while ((await unfinishedBatches(address, batched, batches)) > 0) await sleep(500);
 
   const rows = await readLedger(cluster.store);
   const failed = attempts.all.filter(({ outcome }) => outcome !== 'acknowledged');
@@ -83,8 +90,9 @@ async function upgrade(cluster: Cluster, { rounds, print }: RollingUpgradeOption
     ...failed.map(({ kind, reason, requestId }) => `${kind} failed with ${reason} ${requestId}`),
     ...files.problems,
     ...checkAccount(plain.name, { rows, attempts, calls: cluster.engine.calls }),
-    ...(await checkUsage(address, [plain], rows)),
+    ...(await checkUsage(address, [plain, batched], rows)),
+    ...(await checkBatches(address, { account: batched, batches, rows })),
   ];
-  const summary = `${attempts.all.length} requests while ${3 * rounds} replicas were replaced, ${failed.length} failed`;
+  const summary = `${attempts.all.length} requests and ${batches.length} batches while ${3 * rounds} replicas were replaced, ${failed.length} failed`;
   return { findings, summary };
 }
