@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { lossesBetween, readAlonePeriods } from './checks/alone.ts';
 import { checkFailures } from './checks/failures.ts';
 import { checkAccount, checkUsage, readLedger, sumOf } from './checks/ledger.ts';
 import { checkBudgets, checkConcurrency, checkRate } from './checks/limits.ts';
@@ -106,7 +107,12 @@ async function experimentOn(cluster: Cluster, options: ExperimentOptions): Promi
   for (const { name } of exact) findings.push(...checkAccount(name, { rows, attempts, calls }));
   findings.push(...(await checkUsage(address, everyone, rows)));
 
-  const facts = { replicas: REPLICAS, events: timeline.events };
+  const periods = await readAlonePeriods(
+    cluster.directory,
+    cluster.replicas.map(({ name }) => name),
+  );
+  const facts = { replicas: REPLICAS, events: timeline.events, periods };
+  const losses = lossesBetween(facts, 0, performance.now());
   const callsOf = ({ name }: { name: string }) => calls.filter(({ account }) => account === name);
   const spentBetween = (name: string): [number, number] => {
     const own = attempts.of(name);
@@ -144,6 +150,7 @@ async function experimentOn(cluster: Cluster, options: ExperimentOptions): Promi
       `${timeline.events.length} faults, ${attempts.all.length} requests: ${acknowledged.length} acknowledged, ${failed.length} failed, slowest ${(slowest / 1000).toFixed(1)} s`,
       `billed ${billed.requests} requests, ${billed.promptTokens} + ${billed.completionTokens} tokens; the engine did ${sent.requests}, ${sent.promptTokens} + ${sent.completionTokens}`,
       ...limits.map(({ text }) => text),
+      `Redis was stopped ${losses.restarts} times; replicas were without it on their own ${losses.alone} times, ${timeline.events.filter(({ kind }) => kind === 'cut-redis').length} of them were cut off`,
       `files: ${load.files.length} sent, ${load.files.filter(({ id }) => id !== undefined).length} acknowledged`,
       `batches: ${load.batches.length} with ${load.batches.reduce((sum, { lines }) => sum + lines, 0)} lines`,
       `idempotency keys: ${load.keys.length}, ${load.keys.reduce((sum, { answers }) => sum + answers, 0)} answers`,

@@ -1,5 +1,6 @@
 import type { EngineCall } from '../cluster/engine.ts';
 import type { TimelineEvent } from '../timeline.ts';
+import { type AlonePeriod, lossesBetween, replicasAlone } from './alone.ts';
 import type { LedgerRow } from './ledger.ts';
 
 export interface LimitReport {
@@ -8,31 +9,18 @@ export interface LimitReport {
   findings: string[];
 }
 
+/** What docs/scaling.md allows on top while Redis is away is counted by the replicas' own logs. */
 export interface LimitFacts {
   replicas: number;
   events: readonly TimelineEvent[];
-}
-
-/** Some seconds after a cut, the replica is still alone. */
-const AFTERMATH_MS = 5_000;
-
-/**
- * What docs/scaling.md allows on top while Redis is away: a replica that lost it alone enforces its share beside what the others use
- * together, and levels go on from those that each replica saw last. How often that happened between two moments, and for how long.
- */
-function alone({ events }: LimitFacts, fromMs: number, toMs: number): { times: number; minutes: number } {
-  const during = (wanted: string) =>
-    events
-      .filter(({ kind }) => kind === wanted)
-      .map(({ startMs, endMs = toMs }) => Math.min(toMs, endMs + AFTERMATH_MS) - Math.max(fromMs, startMs))
-      .filter((ms) => ms > 0);
-  const cuts = during('cut-redis');
-  return { times: cuts.length + during('redis').length, minutes: cuts.reduce((sum, ms) => sum + ms, 0) / 60_000 };
+  periods: readonly AlonePeriod[];
 }
 
 /**
  * A bucket holds one minute of its limit. A request is admitted after its client has sent it and before the engine gets it, so of the
- * requests sent after a moment, the engine gets no more until another one than a full bucket and what flowed in since.
+ * requests sent after a moment, the engine gets no more until another one than a full bucket and what flowed in since. A replica
+ * that lost Redis alone uses its share beside what the others use together. When Redis stops, levels go on from those that each
+ * replica saw last: one share more.
  */
 export function checkRate(
   { name, limit, amountOf }: { name: string; limit: number; amountOf: (call: EngineCall) => number },
@@ -50,8 +38,8 @@ export function checkRate(
       const allowed = limit * (1 + (call.startMs - fromMs) / 60_000);
       most = Math.max(most, amount / allowed);
       if (amount <= allowed || findings.length > 0) continue;
-      const { times, minutes } = alone(facts, fromMs - AFTERMATH_MS, call.startMs);
-      const extra = (limit / facts.replicas) * (times + minutes);
+      const { restarts, alone, aloneMinutes } = lossesBetween(facts, fromMs, call.startMs);
+      const extra = (limit / facts.replicas) * (restarts + alone + aloneMinutes);
       if (amount <= allowed + extra) continue;
       const seconds = ((call.startMs - fromMs) / 1000).toFixed(1);
       findings.push(
@@ -65,24 +53,34 @@ export function checkRate(
   };
 }
 
+/**
+ * While a replica is without Redis, its running requests keep their places and it enforces its share. So each one that was without it
+ * since the oldest running request was sent may run its share on top. At least one of them had used places of the limit itself.
+ */
 export function checkConcurrency(limit: number, calls: readonly EngineCall[], facts: LimitFacts): LimitReport {
   const steps = calls
-    .flatMap(({ startMs, endMs = Number.POSITIVE_INFINITY }) => [
-      { atMs: startMs, change: 1 },
-      { atMs: endMs, change: -1 },
+    .flatMap((call) => [
+      { atMs: call.startMs, call, isStart: true },
+      { atMs: call.endMs ?? Number.POSITIVE_INFINITY, call, isStart: false },
     ])
-    .toSorted((left, right) => left.atMs - right.atMs || left.change - right.change);
+    .toSorted((left, right) => left.atMs - right.atMs || Number(left.isStart) - Number(right.isStart));
   const findings: string[] = [];
-  let running = 0;
+  const running = new Set<EngineCall>();
   let most = 0;
-  for (const { atMs, change } of steps) {
-    running += change;
-    most = Math.max(most, running);
-    if (change < 0 || running <= limit || findings.length > 0) continue;
+  for (const { atMs, call, isStart } of steps) {
+    if (isStart) running.add(call);
+    else running.delete(call);
+    most = Math.max(most, running.size);
+    if (!isStart || running.size <= limit || findings.length > 0) continue;
+    const oldestMs = Math.min(...[...running].map(({ sentMs }) => sentMs));
     const share = Math.max(1, Math.floor(limit / facts.replicas));
-    const extra = share * Math.min(facts.replicas - 1, alone(facts, atMs - 1, atMs).times);
-    if (running > limit + extra)
-      findings.push(`concurrency: ${running} at a time, allowed are ${limit} and ${extra} while replicas were alone`);
+    const extra = share * Math.min(facts.replicas - 1, replicasAlone(facts.periods, oldestMs, atMs));
+    if (running.size > limit + extra) {
+      const ages = [...running].map(({ sentMs }) => ((atMs - sentMs) / 1000).toFixed(2)).join(', ');
+      findings.push(
+        `concurrency: ${running.size} at a time, sent ${ages} s before, allowed are ${limit} and ${extra} while replicas were alone`,
+      );
+    }
   }
   return { text: `concurrency: at most ${most} of ${limit}`, findings };
 }
@@ -99,7 +97,8 @@ export function checkBudgets(
     most = Math.max(most, spent);
     if (spent <= budgetNanoUsd) continue;
     const [fromMs, toMs] = facts.spentBetween(account);
-    const extra = (budgetNanoUsd / facts.replicas) * alone(facts, fromMs - AFTERMATH_MS, toMs).times;
+    const { restarts, alone } = lossesBetween(facts, fromMs, toMs);
+    const extra = (budgetNanoUsd / facts.replicas) * (restarts + alone);
     if (spent > budgetNanoUsd + extra) findings.push(`${account}: spent ${spent} of ${budgetNanoUsd} nano-USD`);
   }
   return {

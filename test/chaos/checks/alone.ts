@@ -1,0 +1,77 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { TimelineEvent } from '../timeline.ts';
+
+/** A time in which a replica enforced its share of every limit because Redis did not answer it. */
+export interface AlonePeriod {
+  replica: string;
+  startMs: number;
+  endMs: number;
+}
+
+const LOST = 'Redis does not answer';
+/** Redis is back, or the replica was started again. */
+const OVER = ['Redis answers again', 'Server listening'];
+/** Replicas join a Redis that was restarted within this time. */
+const REJOIN_MS = 5_000;
+
+/** Reads the periods from the log of a replica. Times are those of `performance.now()`, as in the timeline. */
+export function alonePeriods(replica: string, log: string): AlonePeriod[] {
+  const periods: AlonePeriod[] = [];
+  let startMs: number | undefined;
+  for (const line of log.split('\n')) {
+    if (!line.includes(LOST) && !OVER.some((text) => line.includes(text))) continue;
+    const { time, msg } = JSON.parse(line) as { time: number; msg: string };
+    const atMs = time - performance.timeOrigin;
+    if (msg.startsWith(LOST)) startMs ??= atMs;
+    else if (startMs !== undefined) {
+      periods.push({ replica, startMs, endMs: atMs });
+      startMs = undefined;
+    }
+  }
+  if (startMs !== undefined) periods.push({ replica, startMs, endMs: Number.POSITIVE_INFINITY });
+  return periods;
+}
+
+export async function readAlonePeriods(directory: string, replicas: readonly string[]): Promise<AlonePeriod[]> {
+  const read = replicas.map(async (name) => alonePeriods(name, await readFile(join(directory, `${name}.log`), 'utf8')));
+  return (await Promise.all(read)).flat();
+}
+
+/** True if all replicas lost Redis together, because it was stopped. */
+const isOfRestart = ({ startMs, endMs }: AlonePeriod, { kind, ...event }: TimelineEvent): boolean =>
+  kind === 'redis' && startMs >= event.startMs && endMs <= (event.endMs ?? endMs) + REJOIN_MS;
+
+export interface Losses {
+  /** How often Redis was stopped. */
+  restarts: number;
+  /** How often a replica lost Redis while others did not. */
+  alone: number;
+  /** For how long together. */
+  aloneMinutes: number;
+}
+
+/** What happened between two moments. */
+export function lossesBetween(
+  { periods, events }: { periods: readonly AlonePeriod[]; events: readonly TimelineEvent[] },
+  fromMs: number,
+  toMs: number,
+): Losses {
+  const isWithin = ({ startMs, endMs = toMs }: { startMs: number; endMs: number | undefined }) =>
+    startMs < toMs && endMs > fromMs;
+  const alone = periods.filter((period) => isWithin(period) && !events.some((event) => isOfRestart(period, event)));
+  const ms = alone.map(({ startMs, endMs }) => Math.min(toMs, endMs) - Math.max(fromMs, startMs));
+  const restarts = events.filter(
+    ({ kind, startMs, endMs = toMs }) => kind === 'redis' && isWithin({ startMs, endMs: endMs + REJOIN_MS }),
+  );
+  return {
+    restarts: restarts.length,
+    alone: alone.length,
+    aloneMinutes: ms.reduce((sum, each) => sum + each, 0) / 60_000,
+  };
+}
+
+/** Replicas that were without Redis at some time between two moments. */
+export const replicasAlone = (periods: readonly AlonePeriod[], fromMs: number, toMs: number): number =>
+  new Set(periods.filter(({ startMs, endMs }) => startMs <= toMs && endMs >= fromMs).map(({ replica }) => replica))
+    .size;
