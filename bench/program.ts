@@ -7,12 +7,17 @@ export interface Program extends AsyncDisposable {
   process: ChildProcess;
 }
 
-/** Starts a program and waits until it prints its address. */
-export async function startProgram(command: readonly string[], env: Record<string, string> = {}): Promise<Program> {
+/** Starts a program and waits until it prints its address, unless that is known. */
+export async function startProgram(
+  command: readonly string[],
+  env: Record<string, string> = {},
+  knownAddress?: string,
+): Promise<Program> {
   const [file, ...args] = command;
   const child = spawn(file as string, args, { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'inherit'] });
   const exited = once(child, 'exit');
   const address = await new Promise<string>((resolve, reject) => {
+    if (knownAddress !== undefined) resolve(knownAddress);
     let output = '';
     child.stdout.on('data', (chunk: Buffer) => {
       output += chunk;

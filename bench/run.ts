@@ -28,6 +28,8 @@ const BENCHMARKS: Record<string, Benchmark> = {
     quick: ['--rounds', '1', '--chunks', '40'],
   },
   gateway: { about: 'what the service adds in front of an engine', quick: ['--quick'] },
+  replicas: { about: 'workers, PostgreSQL and Redis, beside other gateways', quick: ['--quick'] },
+  'prefix-affinity': { about: 'prefix caches of two engines with and without affinity', quick: ['--quick'] },
   'noisy-neighbour': { about: 'two tenants while a third attacks', quick: ['--quick'] },
   usage: { about: 'the usage report over a million requests', quick: ['200000'] },
   counters: { about: 'what counters in Redis add to a request', quick: ['--rounds', '3', '--requests', '300'] },
@@ -50,7 +52,7 @@ const { values, positionals } = parseArgs({
 const unknown = positionals.filter((name) => !Object.hasOwn(BENCHMARKS, name));
 if (values.help || unknown.length > 0) {
   if (unknown.length > 0) console.error(`Unknown benchmark '${unknown.join("', '")}'. Available:`);
-  for (const [name, { about }] of Object.entries(BENCHMARKS)) console.log(`  ${name.padEnd(14)} ${about}`);
+  for (const [name, { about }] of Object.entries(BENCHMARKS)) console.log(`  ${name.padEnd(18)} ${about}`);
   process.exit(values.help ? 0 : 2);
 }
 

@@ -1,0 +1,198 @@
+import { existsSync } from 'node:fs';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { FILE_THREADS, SERVE_FLAGS } from '../../bin/serve-flags.mjs';
+import { freePort } from '../../test/fixtures/redis-server.ts';
+import { childrenOf } from '../measure.ts';
+import { type Program, startProgram } from '../program.ts';
+import { chatBody, KEY, MODEL } from './chat.ts';
+import { type Layout, pinned, pinProcess } from './cores.ts';
+
+/** One gateway under test. */
+export interface Side extends AsyncDisposable {
+  name: string;
+  url: string;
+  healthUrl: string;
+  headers: Record<string, string>;
+  body: string;
+  streamBody: string;
+  /** All its processes. */
+  pids(): number[];
+  /** Stops and continues it, so that it takes nothing from the others. Servers with leases are not paused. */
+  pause(isPaused: boolean): void;
+}
+
+const ROOT = join(import.meta.dirname, '../..');
+const READY_TIMEOUT_MS = 120_000;
+
+function toSide(name: string, program: Program, facts: { health: string; model: string; hasLeases?: boolean }): Side {
+  const pid = program.process.pid ?? 0;
+  return {
+    name,
+    url: `${program.address}/v1/chat/completions`,
+    healthUrl: program.address + facts.health,
+    headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' },
+    body: chatBody(facts.model, false),
+    streamBody: chatBody(facts.model, true),
+    pids: () => [pid, ...childrenOf(pid)],
+    pause(isPaused) {
+      if (facts.hasLeases !== true) program.process.kill(isPaused ? 'SIGSTOP' : 'SIGCONT');
+    },
+    async [Symbol.asyncDispose]() {
+      program.process.kill('SIGCONT');
+      await program[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** Waits until a program that does not print its address answers. */
+async function started(command: string[], options: { address: string; health: string; env?: Record<string, string> }) {
+  const program = await startProgram(command, options.env ?? {}, options.address);
+  const deadline = performance.now() + READY_TIMEOUT_MS;
+  while (
+    !(await fetch(options.address + options.health)
+      .then(({ ok }) => ok)
+      .catch(() => false))
+  ) {
+    if (program.process.exitCode !== null)
+      throw new Error(`${command.join(' ')} ended with ${program.process.exitCode}`);
+    if (performance.now() > deadline) throw new Error(`${command.join(' ')} is not ready`);
+    await sleep(100);
+  }
+  return program;
+}
+
+export interface BaobabOptions {
+  name: string;
+  directory: string;
+  upstream: string;
+  layout: Layout;
+  /** HTTP processes, each on a core of its own where there are enough. */
+  workers?: number;
+  store?: string;
+  counters?: string;
+  /** Another checkout, to show the effect of a change. */
+  root?: string;
+  env?: Record<string, string>;
+}
+
+export async function startBaobab({
+  name,
+  layout,
+  workers = 1,
+  root = ROOT,
+  ...options
+}: BaobabOptions): Promise<Side> {
+  const serve = [...SERVE_FLAGS, join(root, 'src/main.ts'), 'serve', '--port', '0'];
+  const program = await startProgram(pinned(layout.servers(workers), [process.execPath, ...serve]), {
+    BAOBAB_DATA_DIR: join(options.directory, name.replaceAll(/\W/g, '-')),
+    BAOBAB_API_KEY: KEY,
+    BAOBAB_LOG_LEVEL: 'warn',
+    BAOBAB_LOG_FORMAT: 'json',
+    BAOBAB_WORKERS: `${workers}`,
+    BAOBAB_LIMITS_CHAT_RPM: '100000000',
+    BAOBAB_LIMITS_CHAT_TPM: '1000000000000',
+    BAOBAB_UPSTREAMS: JSON.stringify([
+      { model: MODEL, url: `${options.upstream}/v1`, kind: 'openai', max_concurrency: 2048 },
+    ]),
+    ...(options.store === undefined ? {} : { BAOBAB_STORE: options.store }),
+    ...(options.counters === undefined ? {} : { BAOBAB_COUNTERS: options.counters }),
+    UV_THREADPOOL_SIZE: FILE_THREADS,
+    ...options.env,
+  });
+  const side = toSide(name, program, { health: '/healthz', model: MODEL, hasLeases: options.counters !== undefined });
+  if (workers > 1) for (const [index, pid] of side.pids().slice(1).entries()) pinProcess(`${index}`, pid);
+  return side;
+}
+
+/** Bifrost with what it needs to answer: no plugins, no log of requests. */
+export async function startBifrost(
+  program: string,
+  options: { directory: string; upstream: string; layout: Layout },
+): Promise<Side> {
+  const home = join(options.directory, 'bifrost');
+  await mkdir(home, { recursive: true });
+  const prices = join(home, 'prices.json');
+  const price = { input_cost_per_token: 1e-6, output_cost_per_token: 2e-6, provider: 'openai', mode: 'chat' };
+  await writeFile(prices, JSON.stringify({ bench: price }));
+  const key = { name: 'bench', value: 'sk-bench', models: ['*'], weight: 1 };
+  const pricing = {
+    pricing_url: `file://${prices}`,
+    model_parameters_url: `file://${prices}`,
+    mcp_library_sync_interval: 0,
+  };
+  await writeFile(
+    join(home, 'config.json'),
+    JSON.stringify({
+      client: {
+        enable_logging: false,
+        initial_pool_size: 1000,
+        drop_excess_requests: false,
+        disable_db_pings_in_health: true,
+      },
+      framework: { pricing },
+      config_store: { enabled: false },
+      logs_store: { enabled: false },
+      providers: {
+        openai: {
+          keys: [key],
+          network_config: { base_url: options.upstream, max_retries: 0, default_request_timeout_in_seconds: 60 },
+          concurrency_and_buffer_size: { concurrency: 2000, buffer_size: 5000 },
+        },
+      },
+    }),
+  );
+  const port = await freePort();
+  const command = [program, '-app-dir', home, '-port', `${port}`, '-host', '127.0.0.1', '-log-level', 'error'];
+  const address = `http://127.0.0.1:${port}`;
+  const running = await started(pinned(options.layout.servers(1), command), { address, health: '/health' });
+  return toSide('Bifrost', running, { health: '/health', model: 'openai/bench' });
+}
+
+/** LiteLLM without a database, one worker. `venv` contains `litellm[proxy]`. */
+export async function startLiteLlm(
+  venv: string,
+  options: { directory: string; upstream: string; layout: Layout },
+): Promise<Side> {
+  const home = join(options.directory, 'litellm');
+  await mkdir(home, { recursive: true });
+  const config = join(home, 'config.yaml');
+  const parameters = { model: 'openai/bench', api_base: `${options.upstream}/v1`, api_key: 'sk-bench' };
+  // YAML is a superset of JSON.
+  await writeFile(
+    config,
+    JSON.stringify({
+      model_list: [{ model_name: 'bench', litellm_params: parameters }],
+      litellm_settings: { num_retries: 0, telemetry: false, set_verbose: false },
+      general_settings: { master_key: KEY },
+    }),
+  );
+  const port = await freePort();
+  const command = [
+    join(venv, 'bin/litellm'),
+    '--config',
+    config,
+    '--port',
+    `${port}`,
+    '--host',
+    '127.0.0.1',
+    '--num_workers',
+    '1',
+  ];
+  const address = `http://127.0.0.1:${port}`;
+  const running = await started(pinned(options.layout.servers(1), command), {
+    address,
+    health: '/health/liveliness',
+    env: { LITELLM_LOCAL_MODEL_COST_MAP: 'True', LITELLM_LOG: 'ERROR' },
+  });
+  return toSide('LiteLLM', running, { health: '/health/liveliness', model: 'bench' });
+}
+
+/** Where a peer is, from a flag or a variable. Says so when it is absent. */
+export function findPeer(name: string, found: string | undefined, hint: string): string | undefined {
+  if (found !== undefined && existsSync(found)) return found;
+  const why = found === undefined ? `not given (${hint})` : `not found at ${found}`;
+  console.log(`${name} is absent from this run: ${why}`);
+  return undefined;
+}
