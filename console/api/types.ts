@@ -190,7 +190,7 @@ export interface Model {
 
 export interface StoredFile {
   id: string;
-  purpose: 'batch' | 'transcription' | 'vision';
+  purpose: 'batch' | 'transcription' | 'user_data' | 'vision';
   filename: string;
   bytes: number;
   created_at: string;

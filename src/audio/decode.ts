@@ -1,10 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { errors } from '../errors/errors.ts';
 import { withoutNewPrivileges } from '../runtime/no-new-privileges.ts';
+import { resourcesOf } from '../runtime/process-resources.ts';
 import { AT_WORK, type DecodeFailure, type DecoderArguments, REPORT_DESCRIPTOR } from './protocol.ts';
 
 export { SAMPLE_RATE } from './protocol.ts';
@@ -29,7 +29,6 @@ export const DEFAULT_LIMITS: DecodeLimits = {
 
 const HEAP_MEGABYTES = 192;
 const CHECK_MS = 250;
-const CLOCK_TICKS_PER_SECOND = 100;
 const ACCEPTED = 'wav, mp3, flac, ogg (Vorbis or Opus), m4a (AAC) and webm (Vorbis or Opus)';
 
 /**
@@ -62,6 +61,7 @@ export async function* decodeAudio(
   signal.addEventListener('abort', onAbort, { once: true });
   let cpuSecondsAtChunk = 0;
   let cpuSeconds = 0;
+  // Where there is nothing to read, the heap limit and the wall time apply.
   const check = async () => {
     const used = await resourcesOf(child.pid);
     cpuSeconds = Math.max(cpuSeconds, used.cpuSeconds);
@@ -144,18 +144,6 @@ async function readReport(stream: Readable): Promise<{ atWork: boolean; failure?
   } catch {
     return { atWork: text !== '' };
   }
-}
-
-/** Available on Linux only. Elsewhere the heap limit and the wall time apply. */
-async function resourcesOf(pid: number | undefined): Promise<{ memoryBytes: number; cpuSeconds: number }> {
-  const read = (name: string) => readFile(`/proc/${pid}/${name}`, 'utf8').catch(() => '');
-  const [status, stat] = await Promise.all([read('status'), read('stat')]);
-  // The second field is the command in brackets. User and system time are fields 14 and 15.
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return {
-    memoryBytes: Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0) * 1024,
-    cpuSeconds: (Number(fields[11] ?? 0) + Number(fields[12] ?? 0)) / CLOCK_TICKS_PER_SECOND,
-  };
 }
 
 function refusal(failure: DecodeFailure | undefined, ended: 'memory' | 'stall' | undefined) {

@@ -1,6 +1,7 @@
 import type { Store } from '../adapters/store.ts';
 import { createAudioReader } from '../audio/reader.ts';
 import type { ResolvedConfig } from '../config/load.ts';
+import { createPdfReader } from '../documents/pdf-reader.ts';
 import type { Fleet } from '../engines/fleet.ts';
 import { createPlaces, type Places } from '../engines/places.ts';
 import { createResponseExecutor } from '../http/endpoints/responses/executor.ts';
@@ -14,6 +15,7 @@ import { createKeyAuthority } from '../services/batches/key-authority.ts';
 import type { CatalogService } from '../services/catalog.ts';
 import type { ChatService } from '../services/chat.ts';
 import { createChat } from '../services/chat.ts';
+import { createDocuments } from '../services/documents/documents.ts';
 import { createEmbeddings } from '../services/embeddings.ts';
 import type { FilesService } from '../services/files/files.ts';
 import { createImages } from '../services/images.ts';
@@ -33,16 +35,16 @@ import { createWindowedTranscription } from '../services/transcriptions/windowed
 /** Windows of one transcription that the engine decodes at once. */
 const WINDOWS_AT_ONCE = 4;
 
-/** One queue for all audio decoders. An account leaves a quarter of them to others. */
-function composeDecoders({ audio, engines }: ResolvedConfig): Places {
-  const decoders = createPlaces({
+/** One queue for all processes that read files of one kind. An account leaves a quarter of them to others. */
+function composeReaders({ engines }: ResolvedConfig, count: number): Places {
+  const readers = createPlaces({
     queueLength: engines.queueLength,
     queueTimeoutMs: engines.queueTimeoutSeconds * 1000,
-    maxPerAccount: audio.decoders - Math.floor(audio.decoders / 4),
+    maxPerAccount: count - Math.ceil((count - 1) / 4),
     clock,
   });
-  decoders.setCapacity(audio.decoders);
-  return decoders;
+  readers.setCapacity(count);
+  return readers;
 }
 
 export interface InferenceOptions {
@@ -83,6 +85,15 @@ export function composeInference(options: InferenceOptions) {
     clock,
   });
   const images = createImages({ files, settings: config.images });
+  const documents = createDocuments({
+    files,
+    reader: createPdfReader({
+      readers: composeReaders(config, config.documents.readers),
+      limits: config.documents,
+      clock,
+    }),
+    settings: config.documents,
+  });
   const admissions: LeaseHolder = { renewLeases: () => counters.renew(ownerId, { now: clock.now(), leaseMs }) };
   return {
     inference,
@@ -90,11 +101,11 @@ export function composeInference(options: InferenceOptions) {
     admissions,
     embeddings: createEmbeddings({ inference, images }),
     rerank: createRerank({ inference }),
-    chat: createChat({ inference, images }),
+    chat: createChat({ inference, images, documents }),
     transcriptions: createTranscriptions({
       inference,
       windowed: createWindowedTranscription({
-        reader: createAudioReader({ temporaryDirectory, decoders: composeDecoders(config) }),
+        reader: createAudioReader({ temporaryDirectory, decoders: composeReaders(config, config.audio.decoders) }),
         windowsAtOnce: WINDOWS_AT_ONCE,
       }),
     }),

@@ -283,6 +283,16 @@ export const ConfigSchema = Type.Object(
       },
       'Images in chats and embeddings',
     ),
+    documents: section(
+      {
+        maxPerRequest: count(16, 'PDF and other files in one request'),
+        maxBytes: count(33_554_432, 'Files of one request together', 1),
+        maxPages: count(1_000, 'Pages of one PDF file', 1),
+        maxCharacters: count(2_000_000, 'Text of the files of one request together', 1),
+        readers: count(4, 'PDF files that are read at a time; each takes about 100 MB of memory, at most 512 MB', 1),
+      },
+      'Files in chats',
+    ),
     batches: section(
       {
         concurrency: count(32, 'Most batch lines that run at a time; fewer while there are interactive requests', 1),

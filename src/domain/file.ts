@@ -1,6 +1,6 @@
 import { errors } from '../errors/errors.ts';
 
-export const FILE_PURPOSES = ['batch', 'transcription', 'vision'] as const;
+export const FILE_PURPOSES = ['batch', 'transcription', 'user_data', 'vision'] as const;
 export type FilePurpose = (typeof FILE_PURPOSES)[number];
 
 export interface StoredFile {

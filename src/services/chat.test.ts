@@ -4,6 +4,7 @@ import { testModel } from '../../test/fixtures/engine-bed.ts';
 import type { ChatEvent, ChatRequest, TokenUsage } from '../engines/engine.ts';
 import { ApiError } from '../errors/api-error.ts';
 import { createChat } from './chat.ts';
+import type { DocumentsService } from './documents/documents.ts';
 import type { ImagesService } from './images.ts';
 import type { InferenceCall, InferenceEstimate, InferenceService } from './inference.ts';
 
@@ -17,6 +18,8 @@ const images: ImagesService = {
       load: async () => ({ url: 'url' in source ? source.url : '', tokens: 414 }),
     })),
 };
+/** Every document has 4000 characters. */
+const documents: DocumentsService = { read: async (_call, references) => references.map(() => 'word'.repeat(1_000)) };
 const prompt = { messages: [{ role: 'user' as const, content: 'Hi' }] };
 
 /** An engine with one token for each answer, which counts how many run at once. */
@@ -64,7 +67,7 @@ function setUp(answer: (request: ChatRequest) => void = () => {}, afterText = ()
     checkRights() {},
     idle: async () => {},
   };
-  return { chat: createChat({ inference, images }), seen, settled, estimates };
+  return { chat: createChat({ inference, images, documents }), seen, settled, estimates };
 }
 
 describe('choices', () => {
@@ -186,5 +189,29 @@ describe('images', () => {
     });
     const [without, both] = estimates.map(({ used }) => used.promptTokens ?? 0);
     expect((both ?? 0) - (without ?? 0)).toBe(828);
+  });
+});
+
+describe('documents', () => {
+  it('are put into their messages as text, which counts in the estimate', async () => {
+    const requests: ChatRequest[] = [];
+    const { chat, estimates } = setUp((request) => requests.push(request));
+    const file = { source: { fileId: 'file_1' }, tag: 'file' as const, message: 0, at: 2, field: 'f' };
+    const command = { model: 'acme/chat', choices: 1, request: { prompt, maxTokens: 4 } };
+    await chat.generate(call, command, () => {});
+    await chat.generate(call, { ...command, documents: [file] }, () => {});
+    expect(requests[1]?.prompt).toEqual({ messages: [{ role: 'user', content: `Hi${'word'.repeat(1_000)}` }] });
+    const [without, both] = estimates.map(({ used }) => used.promptTokens ?? 0);
+    expect((both ?? 0) - (without ?? 0)).toBe(1_000);
+  });
+
+  it('are refused when their text cannot fit', async () => {
+    const { chat, seen } = setUp();
+    const file = { source: { fileId: 'file_1' }, tag: 'file' as const, message: 0, at: 2, field: 'f' };
+    const many = Array.from({ length: 1_000 }, () => file);
+    const command = { model: 'acme/chat', choices: 1, request: { prompt }, documents: many };
+    await expect(chat.generate(call, command, () => {})).rejects.toMatchObject({ code: 'context_length_exceeded' });
+    await expect(chat.countTokens(call, command)).rejects.toMatchObject({ code: 'context_length_exceeded' });
+    expect(seen.started).toBe(0);
   });
 });

@@ -4,6 +4,8 @@ import { cancellation } from '../errors/cancellation.ts';
 import { errors } from '../errors/errors.ts';
 import { fieldText } from '../errors/fields.ts';
 import type { ResolvedModel } from './catalog.ts';
+import type { DocumentsService } from './documents/documents.ts';
+import { type PlacedDocument, withDocuments } from './documents/placement.ts';
 import type { CheckedImage, ImageReference, ImagesService } from './images.ts';
 import type { InferenceCall, InferenceEstimate, InferenceService } from './inference.ts';
 import { checkPromptSize, estimatePromptTokens } from './prompt-size.ts';
@@ -17,6 +19,8 @@ export interface ChatCommand {
   lowersMaxTokens?: boolean | undefined;
   /** Images of the messages, in order. They are put into `request` when it is admitted. */
   images?: readonly PlacedReference[] | undefined;
+  /** Files of the messages, in order. Their text is put into `request` before it is admitted, so that the limits count it. */
+  documents?: readonly PlacedDocument[] | undefined;
 }
 
 export interface PlacedReference extends ImageReference {
@@ -125,13 +129,20 @@ const consumption = ({ promptTokens, completionTokens, cachedTokens }: TokenUsag
 export interface ChatDependencies {
   inference: InferenceService;
   images: ImagesService;
+  documents: DocumentsService;
 }
 
-export function createChat({ inference, images }: ChatDependencies): ChatService {
+export function createChat({ inference, images, documents }: ChatDependencies): ChatService {
+  async function readDocuments(call: InferenceCall, command: ChatCommand): Promise<ChatCommand> {
+    const { documents: references = [] } = command;
+    return references.length === 0 ? command : withDocuments(command, await documents.read(call, references));
+  }
+
   return {
     async generate(call, given, sink) {
       const model = inference.resolve(call, given.model, 'chat');
-      const command = given.lowersMaxTokens ? { ...given, request: lowerMaxTokens(model, given.request) } : given;
+      const read = given.documents === undefined ? given : await readDocuments(call, given);
+      const command = read.lowersMaxTokens ? { ...read, request: lowerMaxTokens(model, read.request) } : read;
       const { choices } = command;
       checkCapabilities(model, command);
       checkPromptSize(model.entry, command.request);
@@ -193,11 +204,12 @@ export function createChat({ inference, images }: ChatDependencies): ChatService
       });
     },
 
-    async countTokens(call, command) {
-      const model = inference.resolve(call, command.model, 'chat');
+    async countTokens(call, given) {
+      const model = inference.resolve(call, given.model, 'chat');
+      const command = await readDocuments(call, given);
       checkPromptSize(model.entry, command.request);
-      const { images: given = [] } = command;
-      const checked = given.length === 0 ? [] : await images.check(call.principal.account.id, given);
+      const { images: references = [] } = command;
+      const checked = references.length === 0 ? [] : await images.check(call.principal.account.id, references);
       return inference.run(call, { model, estimate: { tokens: 0, used: {} } }, async ({ engine, context }) => {
         if (engine.chat === undefined) throw errors.modelUnavailable(model.entry.slug, 'its engine cannot chat');
         const request = await withImages(command, checked);

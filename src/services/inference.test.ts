@@ -176,7 +176,7 @@ describe('estimates', () => {
       key: { monthlyBudgetNanoUsd: 250_000 },
       engine: { chat: { generate } as unknown as NonNullable<EngineModel['chat']> },
     });
-    const chat = createChat({ inference, images: noImages });
+    const chat = createChat({ inference, images: noImages, documents: { read: async () => [] } });
     const ask = (maxTokens: number) =>
       chat.generate(
         call(),
@@ -205,7 +205,7 @@ describe('estimates', () => {
       key: { monthlyBudgetNanoUsd: 60_000 },
       engine: { chat: { generate: generate as never } },
     });
-    const chat = createChat({ inference, images: noImages });
+    const chat = createChat({ inference, images: noImages, documents: { read: async () => [] } });
     const toolCalls = [{ id: 'call', name: 'look', arguments: 'x'.repeat(100_000) }];
     const prompt = { messages: [{ role: 'assistant' as const, content: '', toolCalls }] };
     const ask = () =>

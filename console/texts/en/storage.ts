@@ -6,7 +6,10 @@ export const files = {
   choose: 'choose files',
   dropHint: 'JSONL for batches, audio for transcriptions. Files are deleted when their time is over.',
   columns: { name: 'Name', purpose: 'Purpose', size: 'Size', created: 'Uploaded', expires: 'Deleted', id: 'File id' },
-  purposes: { batch: 'Batch', transcription: 'Transcription', vision: 'Image' } as Record<string, string>,
+  purposes: { batch: 'Batch', transcription: 'Transcription', user_data: 'Document', vision: 'Image' } as Record<
+    string,
+    string
+  >,
   anyPurpose: 'Any purpose',
   emptyTitle: 'No files yet',
   emptyText: 'Upload a JSONL file to run thousands of requests as a batch, or audio to transcribe.',

@@ -1,15 +1,39 @@
 import type { ChatMessage } from '../../engines/engine.ts';
+import { errors } from '../../errors/errors.ts';
 import type { PlacedReference } from '../../services/chat.ts';
+import type { DocumentReference } from '../../services/documents/documents.ts';
+import type { PlacedDocument } from '../../services/documents/placement.ts';
 import type { ImageReference } from '../../services/images.ts';
+import type { FileContent } from './attached-file.ts';
 
-/** A text with images at their places in it. */
+/** A text with images and documents at their places in it. */
 export interface DraftContent {
   text: string;
   images: (ImageReference & { at: number })[];
+  documents: (DocumentReference & { at: number })[];
 }
 
-/** A message whose images are not checked yet. */
-export type DraftMessage = ChatMessage & { references?: DraftContent['images'] };
+export const emptyContent = (): DraftContent => ({ text: '', images: [], documents: [] });
+
+export function addFile(content: DraftContent, file: FileContent): void {
+  const at = content.text.length;
+  if ('text' in file) content.text += file.text;
+  else if ('image' in file) content.images.push({ ...file.image, at });
+  else content.documents.push({ ...file.document, at });
+}
+
+/** Documents can be in what users say and in results of tools. */
+export function refuseDocuments({ documents: [document] }: DraftContent, role: string): void {
+  if (document === undefined) return;
+  const { field } = document;
+  throw errors.unsupportedParameter(field, `'${field}' is a file in a message of the role '${role}'.`);
+}
+
+/** A message whose images and documents are not checked yet. */
+export type DraftMessage = ChatMessage & {
+  references?: DraftContent['images'];
+  documents?: DraftContent['documents'];
+};
 
 /**
  * Agents send several system messages, also in the middle of a conversation. Many chat templates refuse that: they take one, at the
@@ -53,15 +77,19 @@ function moveToolImages(messages: readonly DraftMessage[]): DraftMessage[] {
   return moved;
 }
 
-/** The messages of a chat command, and its images. */
+/** The messages of a chat command, its images and documents. */
 export function finishMessages(drafts: readonly DraftMessage[]): {
   messages: ChatMessage[];
   images: PlacedReference[];
+  documents: PlacedDocument[] | undefined;
 } {
   const images: PlacedReference[] = [];
-  const messages = moveToolImages(orderSystemMessages(drafts)).map(({ references = [], ...message }, index) => {
+  const documents: PlacedDocument[] = [];
+  const messages = moveToolImages(orderSystemMessages(drafts)).map((draft, index) => {
+    const { references = [], documents: files = [], ...message } = draft;
     images.push(...references.map((image) => ({ ...image, message: index })));
+    documents.push(...files.map((file) => ({ ...file, message: index })));
     return message;
   });
-  return { messages, images };
+  return { messages, images, documents: documents.length === 0 ? undefined : documents };
 }

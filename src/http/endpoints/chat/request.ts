@@ -1,46 +1,52 @@
 import type { ChatMessage, ChatRequest, OutputFormat, ToolChoice } from '../../../engines/engine.ts';
 import { errors } from '../../../errors/errors.ts';
 import type { ChatCommand, PlacedReference } from '../../../services/chat.ts';
-import type { ImageReference } from '../../../services/images.ts';
+import type { PlacedDocument } from '../../../services/documents/placement.ts';
+import { type FileContent, fileContent } from '../../generation/attached-file.ts';
+import { addFile, type DraftContent, emptyContent } from '../../generation/draft-messages.ts';
 import { refuseOversized, samplingOf } from '../../generation/request.ts';
 import type { ChatCompletionBody, MessageBody } from './schema.ts';
 
 type Part = Exclude<MessageBody['content'], string | null | undefined>[number];
 
-/** Text and images of a message. Images keep their places by the number of characters before them. */
-function contentOf({ content, role }: MessageBody, message: number): { text: string; images: PlacedReference[] } {
-  if (content === null || content === undefined) return { text: '', images: [] };
-  if (typeof content === 'string') return { text: content, images: [] };
-  const images: PlacedReference[] = [];
-  let text = '';
-  for (const [index, part] of content.entries()) {
-    const field = `messages[${message}].content[${index}]`;
-    if (part.type === 'text') text += part.text;
-    else images.push({ ...imageOf(part, role, field), field, message, at: text.length });
+/** Text, images and files of a message. They keep their places by the number of characters before them. */
+function contentOf({ content: given, role }: MessageBody, message: number): DraftContent {
+  const content = emptyContent();
+  if (typeof given === 'string') content.text = given;
+  if (!Array.isArray(given)) return content;
+  for (const [index, part] of given.entries()) {
+    if (part.type === 'text') content.text += part.text;
+    else addFile(content, partContent(part, role, `messages[${message}].content[${index}]`));
   }
-  return { text, images };
+  return content;
 }
 
-function imageOf(part: Part, role: MessageBody['role'], field: string): Pick<ImageReference, 'source' | 'detail'> {
+function partContent(part: Part, role: MessageBody['role'], field: string): FileContent {
   if (part.type !== 'image_url' && part.type !== 'file') {
     throw errors.unsupportedParameter(field, `'${field}' is of type '${part.type}', which no model here takes.`);
   }
   if (role !== 'user' && role !== 'tool') {
-    throw errors.unsupportedParameter(field, `'${field}' is an image in a message of the role '${role}'.`);
+    const kind = part.type === 'file' ? 'a file' : 'an image';
+    throw errors.unsupportedParameter(field, `'${field}' is ${kind} in a message of the role '${role}'.`);
   }
-  return part.type === 'file'
-    ? { source: { fileId: part.file.file_id } }
-    : { source: { url: part.image_url.url }, detail: part.image_url.detail ?? undefined };
+  if (part.type === 'image_url') {
+    return { image: { source: { url: part.image_url.url }, detail: part.image_url.detail ?? undefined, field } };
+  }
+  const { file_id: fileId, file_data: data, filename: name } = part.file;
+  return fileContent({ fileId, data, name }, field, `${field}.file.file_data`);
 }
 
-function messageOf(message: MessageBody, index: number): { message: ChatMessage; images: PlacedReference[] } {
+function messageOf(
+  message: MessageBody,
+  index: number,
+): { message: ChatMessage; images: PlacedReference[]; documents: PlacedDocument[] } {
   const path = `messages[${index}]`;
   const { role } = message;
   const hasCalls = message.tool_calls !== null && message.tool_calls !== undefined && message.tool_calls.length > 0;
   const empty = message.content === null || message.content === undefined;
   if (empty && !(role === 'assistant' && hasCalls)) throw errors.missingParameter(`${path}.content`);
   if (role === 'tool' && !message.tool_call_id) throw errors.missingParameter(`${path}.tool_call_id`);
-  const { text, images } = contentOf(message, index);
+  const { text, images, documents } = contentOf(message, index);
   return {
     message: {
       role: role === 'developer' ? 'system' : role,
@@ -50,7 +56,8 @@ function messageOf(message: MessageBody, index: number): { message: ChatMessage;
       toolCalls: message.tool_calls?.map((call) => ({ id: call.id, ...call.function })),
       toolCallId: message.tool_call_id ?? undefined,
     },
-    images,
+    images: images.map((image) => ({ ...image, message: index })),
+    documents: documents.map((file) => ({ ...file, message: index })),
   };
 }
 
@@ -118,5 +125,12 @@ export function chatCommand(body: ChatCompletionBody): ChatCommand {
     format: formatOf(body.response_format),
     logprobs: body.logprobs ? { top: body.top_logprobs ?? 0 } : undefined,
   };
-  return { model: body.model, choices: body.n ?? 1, request, images: messages.flatMap(({ images }) => images) };
+  const documents = messages.flatMap((message) => message.documents);
+  return {
+    model: body.model,
+    choices: body.n ?? 1,
+    request,
+    images: messages.flatMap(({ images }) => images),
+    documents: documents.length === 0 ? undefined : documents,
+  };
 }

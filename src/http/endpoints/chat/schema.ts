@@ -13,7 +13,11 @@ const ImagePart = Type.Object({
 });
 const FilePart = Type.Object({
   type: Type.Literal('file'),
-  file: Type.Object({ file_id: Type.String({ minLength: 1, description: 'An image uploaded with purpose `vision`' }) }),
+  file: Type.Object({
+    file_id: optional(Type.String(), 'A PDF or text uploaded with purpose `user_data`, or an image with `vision`'),
+    file_data: optional(Type.String(), 'A data URL of a PDF, a text or an image'),
+    filename: optional(Type.String()),
+  }),
 });
 const OtherPart = Type.Object({ type: Type.Enum(['input_audio', 'refusal']) });
 const Content = Type.Union([Type.String(), Type.Array(Type.Union([TextPart, ImagePart, FilePart, OtherPart]))]);
@@ -44,7 +48,7 @@ const byRole = {
 const Message = Type.Object(
   {
     role: Type.Enum(['system', 'developer', 'user', 'assistant', 'tool']),
-    content: optional(Content, 'A text, or parts: texts, and images on models with `vision`'),
+    content: optional(Content, 'A text, or parts: texts, files, and images on models with `vision`'),
     name: optional(Type.String(), 'Who speaks'),
     reasoning_content: optional(Type.String(), 'Of an assistant: what it thought'),
     tool_calls: optional(Type.Array(ToolCall), 'Of an assistant: the calls that it made'),

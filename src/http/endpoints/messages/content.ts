@@ -1,8 +1,10 @@
 import type { Static } from 'typebox';
 import { Compile } from 'typebox/compile';
+import { framedText } from '../../../domain/document.ts';
 import { errors } from '../../../errors/errors.ts';
 import type { ImageReference } from '../../../services/images.ts';
-import type { DraftContent } from '../../generation/draft-messages.ts';
+import type { FileContent } from '../../generation/attached-file.ts';
+import { addFile, type DraftContent, emptyContent } from '../../generation/draft-messages.ts';
 import { InnerBlock } from './schema.ts';
 
 const blocks = Compile(InnerBlock);
@@ -23,13 +25,33 @@ function imageOf({ source }: Block, field: string): ImageReference {
   throw errors.missingParameter(`${field}.source`);
 }
 
-function documentText({ source, title }: Block, path: string): string {
-  const isText = source?.type === 'text' || source?.media_type?.startsWith('text/');
-  if (!isText || typeof source?.data !== 'string') {
-    throw errors.unsupportedParameter(path, `'${path}' is a document that no model here reads. Send its text.`);
+/** The text of a document in blocks. */
+function blocksText(content: unknown, path: string): string {
+  if (typeof content === 'string') return content;
+  const { text, images } = contentOf(content, path);
+  if (images.length > 0 || !Array.isArray(content)) {
+    throw errors.unsupportedParameter(path, `'${path}' must be text or blocks of text.`);
   }
-  const text = source.type === 'base64' ? Buffer.from(source.data, 'base64').toString() : source.data;
-  return `<document title=${JSON.stringify(title ?? 'document')}>\n${text}\n</document>`;
+  return text;
+}
+
+function documentOf({ source, title }: Block, path: string): FileContent {
+  const given = { tag: 'document' as const, name: title ?? undefined, field: path };
+  const framed = (text: string) => ({ text: framedText({ tag: 'document', name: title ?? 'document' }, text) });
+  const { type, data, media_type: mediaType } = source ?? {};
+  if (type === 'file' && source?.file_id) return { document: { source: { fileId: source.file_id }, ...given } };
+  if (type === 'content') return framed(blocksText(source?.content, `${path}.source.content`));
+  if (type === 'url') {
+    throw errors.unsupportedParameter(
+      path,
+      `'${path}' is a document at an address: documents are not fetched from the network. Send its content.`,
+    );
+  }
+  if (typeof data !== 'string') throw errors.missingParameter(`${path}.source.data`);
+  if (type === 'text') return framed(data);
+  if (mediaType?.startsWith('text/')) return framed(Buffer.from(data, 'base64').toString());
+  if (mediaType === 'application/pdf') return { document: { source: { pdfBase64: data }, ...given } };
+  throw errors.unsupportedParameter(path, `'${path}' is a document that no model here reads. Send a PDF or its text.`);
 }
 
 const READ_TYPES = new Set(['text', 'image', 'document']);
@@ -56,7 +78,7 @@ function addBlock(content: DraftContent, block: unknown, path: string): void {
       content.images.push({ ...imageOf(block, path), at: content.text.length });
       break;
     case 'document':
-      content.text += documentText(block, path);
+      addFile(content, documentOf(block, path));
       break;
     default:
       break;
@@ -64,7 +86,7 @@ function addBlock(content: DraftContent, block: unknown, path: string): void {
 }
 
 export function contentOf(given: unknown, path: string): DraftContent {
-  const content: DraftContent = { text: '', images: [] };
+  const content = emptyContent();
   if (typeof given === 'string') content.text = given;
   else if (Array.isArray(given)) {
     for (const [index, block] of given.entries()) addBlock(content, block, `${path}[${index}]`);

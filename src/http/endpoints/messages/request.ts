@@ -2,7 +2,7 @@ import type { ChatRequest, OutputFormat, ToolCall, ToolChoice, ToolDefinition } 
 import { errors } from '../../../errors/errors.ts';
 import type { ChatCommand } from '../../../services/chat.ts';
 import type { FieldNames } from '../../answer/field-names.ts';
-import { type DraftMessage, finishMessages } from '../../generation/draft-messages.ts';
+import { type DraftMessage, finishMessages, refuseDocuments } from '../../generation/draft-messages.ts';
 import { refuseOversized } from '../../generation/request.ts';
 import { contentOf, withoutBillingLine } from './content.ts';
 import type { BlockBody, CountTokensBody, CreateMessageBody, MessageBody } from './schema.ts';
@@ -39,9 +39,11 @@ function assistantMessage(blocks: readonly BlockBody[], path: string): DraftMess
     const call = { id: required(block, 'id', at), name: required(block, 'name', at) };
     toolCalls.push({ ...call, arguments: JSON.stringify(block.input ?? {}) });
   }
+  const content = contentOf(blocks, path);
+  refuseDocuments(content, 'assistant');
   return {
     role: 'assistant',
-    content: contentOf(blocks, path).text,
+    content: content.text,
     ...(reasoning !== '' && { reasoning }),
     ...(toolCalls.length > 0 && { toolCalls }),
   };
@@ -53,20 +55,24 @@ function userMessages(blocks: readonly BlockBody[], path: string): DraftMessage[
   for (const [index, block] of blocks.entries()) {
     if (block.type !== 'tool_result') continue;
     const at = `${path}[${index}]`;
-    const { text, images } = contentOf(block.content, `${at}.content`);
+    const { text, images, documents } = contentOf(block.content, `${at}.content`);
     const toolCallId = required(block, 'tool_use_id', at);
-    messages.push({ role: 'tool', toolCallId, content: text, references: images });
+    messages.push({ role: 'tool', toolCallId, content: text, references: images, documents });
   }
-  const { text, images } = contentOf(blocks, path);
-  if (text !== '' || images.length > 0 || messages.length === 0) {
-    messages.push({ role: 'user', content: text, references: images });
+  const { text, images, documents } = contentOf(blocks, path);
+  if (text !== '' || images.length > 0 || documents.length > 0 || messages.length === 0) {
+    messages.push({ role: 'user', content: text, references: images, documents });
   }
   return messages;
 }
 
 function messagesOf({ role, content }: MessageBody, index: number): DraftMessage[] {
   const path = `messages[${index}].content`;
-  if (role === 'system') return [systemMessage(contentOf(content, path).text)];
+  if (role === 'system') {
+    const given = contentOf(content, path);
+    refuseDocuments(given, role);
+    return [systemMessage(given.text)];
+  }
   const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : content;
   return role === 'assistant' ? [assistantMessage(blocks, path)] : userMessages(blocks, path);
 }
@@ -108,7 +114,10 @@ function formatOf({ output_config: config }: CountTokensBody): OutputFormat | un
 export function messageCommand(body: CountTokensBody & Partial<CreateMessageBody>): ChatCommand {
   refuseOversized(body);
   const tools = toolsOf(body);
-  const { messages, images } = finishMessages([...systemMessages(body), ...body.messages.flatMap(messagesOf)]);
+  const { messages, images, documents } = finishMessages([
+    ...systemMessages(body),
+    ...body.messages.flatMap(messagesOf),
+  ]);
   const request: ChatRequest = {
     prompt: { messages },
     tools: tools.length > 0 ? tools : undefined,
@@ -121,5 +130,5 @@ export function messageCommand(body: CountTokensBody & Partial<CreateMessageBody
     stop: body.stop_sequences && body.stop_sequences.length > 0 ? body.stop_sequences : undefined,
     reasoningEffort: body.thinking?.type === 'disabled' ? 'none' : undefined,
   };
-  return { model: body.model, choices: 1, request, images, lowersMaxTokens: true };
+  return { model: body.model, choices: 1, request, images, documents, lowersMaxTokens: true };
 }

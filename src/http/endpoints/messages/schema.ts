@@ -6,7 +6,7 @@ const Source = Type.Object({
   media_type: optional(Type.String()),
   data: optional(Type.String()),
   url: optional(Type.String()),
-  file_id: optional(Type.String(), 'An image uploaded with purpose `vision`'),
+  file_id: optional(Type.String(), 'An image uploaded with purpose `vision`, or a PDF or text with `user_data`'),
   content: optional(Type.Unknown()),
 });
 

@@ -1,40 +1,13 @@
 import { errors } from '../../../errors/errors.ts';
 import type { ImageReference } from '../../../services/images.ts';
-import type { DraftContent } from '../../generation/draft-messages.ts';
+import { fileContent } from '../../generation/attached-file.ts';
+import { addFile, type DraftContent, emptyContent } from '../../generation/draft-messages.ts';
 import type { ContentBody, InputItemBody } from './schema.ts';
 
 type Part = Exclude<ContentBody, string>[number];
 
-const TEXT_FILE = /^data:(?:text\/[\w.+-]+|application\/(?:json|xml|yaml|x-yaml|javascript))(;[^,]*)?,/i;
-const IMAGE_FILE = /^data:image\//i;
-
-function percentDecoded(content: string, path: string): string {
-  try {
-    return decodeURIComponent(content);
-  } catch {
-    const field = `${path}.file_data`;
-    throw errors.invalidParameter(field, `'${field}' is not properly percent-encoded.`);
-  }
-}
-
-/** The text of a file that was sent as a data URL. */
-function fileText({ file_data: data, filename }: Part, path: string): string | undefined {
-  const head = data && TEXT_FILE.exec(data.slice(0, 200));
-  if (!data || !head) return undefined;
-  const content = data.slice(head[0].length);
-  const text = head[1]?.includes('base64') ? Buffer.from(content, 'base64').toString() : percentDecoded(content, path);
-  return `<file name=${JSON.stringify(filename ?? 'file')}>\n${text}\n</file>`;
-}
-
 function imageOf(part: Part, path: string): ImageReference {
   if (part.file_id) return { source: { fileId: part.file_id }, field: path };
-  if (part.type === 'input_file') {
-    if (part.file_data && IMAGE_FILE.test(part.file_data)) return { source: { url: part.file_data }, field: path };
-    throw errors.unsupportedParameter(
-      path,
-      `'${path}' is a file that no model here reads. Send its text, or an image.`,
-    );
-  }
   if (!part.image_url) throw errors.missingParameter(`${path}.image_url`);
   const detail = part.detail === 'low' || part.detail === 'high' ? part.detail : undefined;
   return { source: { url: part.image_url }, field: path, detail };
@@ -56,19 +29,25 @@ function addPart(content: DraftContent, part: Part, path: string): void {
     case 'input_image':
       content.images.push({ ...imageOf(part, path), at: content.text.length });
       break;
-    case 'input_file': {
-      const text = fileText(part, path);
-      if (text !== undefined) content.text += text;
-      else content.images.push({ ...imageOf(part, path), at: content.text.length });
+    case 'input_file':
+      if (part.file_url && !part.file_id && !part.file_data) {
+        throw errors.unsupportedParameter(
+          `${path}.file_url`,
+          `'${path}.file_url' is not supported: files are not fetched from the network. Send 'file_data' or 'file_id'.`,
+        );
+      }
+      addFile(
+        content,
+        fileContent({ fileId: part.file_id, data: part.file_data, name: part.filename }, path, `${path}.file_data`),
+      );
       break;
-    }
     default:
       throw errors.unsupportedParameter(path, `'${path}' is of type '${part.type}', which no model here takes.`);
   }
 }
 
 export function contentOf(given: InputItemBody['content'] | object, path: string): DraftContent {
-  const content: DraftContent = { text: '', images: [] };
+  const content = emptyContent();
   if (typeof given === 'string') content.text = given;
   else if (Array.isArray(given)) for (const [i, part] of given.entries()) addPart(content, part, `${path}[${i}]`);
   else if (given) content.text = JSON.stringify(given);

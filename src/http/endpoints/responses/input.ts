@@ -1,6 +1,6 @@
 import type { ToolCall } from '../../../engines/engine.ts';
 import { errors } from '../../../errors/errors.ts';
-import type { DraftMessage } from '../../generation/draft-messages.ts';
+import { type DraftMessage, refuseDocuments } from '../../generation/draft-messages.ts';
 import { contentOf } from './content.ts';
 import { openReasoning } from './reasoning.ts';
 import type { InputItemBody } from './schema.ts';
@@ -55,11 +55,13 @@ export function messagesOf(items: readonly InputItemBody[], before = 0): DraftMe
       case 'message': {
         if (!item.role) throw errors.missingParameter(`${path}.role`);
         if (item.content === null || item.content === undefined) throw errors.missingParameter(`${path}.content`);
-        const { text: content, images } = contentOf(item.content, `${path}.content`);
+        const given = contentOf(item.content, `${path}.content`);
+        const { text: content, images, documents } = given;
+        if (item.role !== 'user') refuseDocuments(given, item.role);
         if (item.role === 'assistant') {
           const owner = turn();
           owner.content = owner.content === '' ? content : `${owner.content}\n\n${content}`;
-        } else if (item.role === 'user') messages.push({ role: 'user', content, references: images });
+        } else if (item.role === 'user') messages.push({ role: 'user', content, references: images, documents });
         else messages.push({ role: 'system', content });
         break;
       }
@@ -76,12 +78,13 @@ export function messagesOf(items: readonly InputItemBody[], before = 0): DraftMe
         break;
       case 'function_call_output':
       case 'custom_tool_call_output': {
-        const { text, images } = contentOf(item.output, `${path}.output`);
+        const { text, images, documents } = contentOf(item.output, `${path}.output`);
         messages.push({
           role: 'tool',
           toolCallId: required(item, 'call_id', path),
           content: text,
           references: images,
+          documents,
         });
         break;
       }

@@ -51,7 +51,7 @@ export function responseCommand(body: CreateResponseBody, before: readonly Input
   }
   if (body.metadata) checkMetadata(body.metadata);
   const { custom, ...tools } = toolPlan(body);
-  const { messages, images } = responseMessages(body, before);
+  const { messages, images, documents } = responseMessages(body, before);
   const request: ChatRequest = {
     prompt: { messages },
     ...tools,
@@ -64,5 +64,5 @@ export function responseCommand(body: CreateResponseBody, before: readonly Input
     reasoningEffort: body.reasoning?.effort ?? undefined,
     logprobs: wantsLogprobs(body) ? { top: body.top_logprobs ?? 0 } : undefined,
   };
-  return { model: body.model, choices: 1, request, images, customTools: custom };
+  return { model: body.model, choices: 1, request, images, documents, customTools: custom };
 }

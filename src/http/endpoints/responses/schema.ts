@@ -8,10 +8,10 @@ const ContentPart = Type.Object({
   text: optional(Type.String()),
   refusal: optional(Type.String()),
   image_url: optional(Type.String(), 'A data URL'),
-  file_id: optional(Type.String(), 'An image uploaded with purpose `vision`'),
+  file_id: optional(Type.String(), 'A PDF or text uploaded with purpose `user_data`, or an image with `vision`'),
   detail: optional(Type.String()),
   filename: optional(Type.String()),
-  file_data: optional(Type.String(), 'A data URL of a text or an image'),
+  file_data: optional(Type.String(), 'A data URL of a PDF, a text or an image'),
   file_url: optional(Type.String(), 'Not supported'),
 });
 

@@ -5,7 +5,7 @@ import type { ChatCommand } from '../../../services/chat.ts';
  * Undefined: nothing is left that could go.
  */
 export function withoutOldest(command: ChatCommand): ChatCommand | undefined {
-  const { request, images = [] } = command;
+  const { request, images = [], documents } = command;
   if (!('messages' in request.prompt)) return undefined;
   const { messages } = request.prompt;
   const start = Math.max(
@@ -16,11 +16,12 @@ export function withoutOldest(command: ChatCommand): ChatCommand | undefined {
   const next = messages.findIndex(({ role }, index) => index >= wanted && role === 'user');
   if (next === -1) return undefined;
   const dropped = next - start;
+  const moved = <T extends { message: number }>(placed: readonly T[]): T[] =>
+    placed.filter(({ message }) => message >= next).map((each) => ({ ...each, message: each.message - dropped }));
   return {
     ...command,
     request: { ...request, prompt: { messages: [...messages.slice(0, start), ...messages.slice(next)] } },
-    images: images
-      .filter(({ message }) => message >= next)
-      .map((image) => ({ ...image, message: image.message - dropped })),
+    images: moved(images),
+    documents: documents && moved(documents),
   };
 }

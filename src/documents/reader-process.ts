@@ -1,0 +1,89 @@
+/**
+ * Reads a PDF file from standard input and writes its text to standard output. It may only read its own code. The kernel or the parent
+ * ends it when it takes too much time or memory.
+ */
+import { writeSync } from 'node:fs';
+import { buffer } from 'node:stream/consumers';
+import { getDocumentProxy } from 'unpdf';
+import { AT_WORK, REPORT_DESCRIPTOR, type ReaderArguments, type ReadFailure } from './protocol.ts';
+
+class Unusable extends Error {
+  readonly failure: ReadFailure;
+  constructor(failure: ReadFailure, cause?: unknown) {
+    super(failure.reason, { cause });
+    this.failure = failure;
+  }
+}
+
+type Pdf = Awaited<ReturnType<typeof getDocumentProxy>>;
+
+/** Errors only. */
+const VERBOSITY = 0;
+// Control characters mean nothing to a model, and some engines refuse them.
+const CONTROL = /[\p{Cc}--[\n\t]]/gv;
+
+async function open({ encoding }: ReaderArguments): Promise<Pdf> {
+  const sent = await buffer(process.stdin);
+  const content = encoding === 'base64' ? Buffer.from(sent.toString('latin1'), 'base64') : sent;
+  try {
+    return await getDocumentProxy(new Uint8Array(content), {
+      verbosity: VERBOSITY,
+      useSystemFonts: false,
+      disableFontFace: true,
+    });
+  } catch (error) {
+    const isLocked = (error as Error).name === 'PasswordException';
+    throw new Unusable({ reason: isLocked ? 'encrypted' : 'damaged' }, error);
+  }
+}
+
+/** The text of a page, piece by piece: the text of one page can be too long. */
+async function* textOf(pdf: Pdf, pageNumber: number): AsyncGenerator<string> {
+  const page = await pdf.getPage(pageNumber);
+  const pieces = page.streamTextContent({ includeMarkedContent: false }).getReader();
+  for (;;) {
+    const { done, value } = await pieces.read();
+    if (done) break;
+    let text = '';
+    for (const item of value.items) if ('str' in item) text += item.hasEOL ? `${item.str}\n` : item.str;
+    yield text.replace(CONTROL, '').toWellFormed();
+  }
+  page.cleanup();
+}
+
+async function run(given: ReaderArguments): Promise<void> {
+  const { maxPages, maxCharacters } = given;
+  const pdf = await open(given);
+  const pages = pdf.numPages;
+  if (pages > maxPages) throw new Unusable({ reason: 'too-many-pages', pages, limit: maxPages });
+  let characters = 0;
+  let hasText = false;
+  let damage: unknown;
+  for (let page = 1; page <= pages; page++) {
+    let separator = hasText ? '\n\n' : '';
+    try {
+      for await (const text of textOf(pdf, page)) {
+        characters += text.length + separator.length;
+        if (characters > maxCharacters) throw new Unusable({ reason: 'too-long', limit: maxCharacters });
+        process.stdout.write(separator + text);
+        separator = '';
+        hasText ||= text.trim() !== '';
+      }
+    } catch (error) {
+      if (error instanceof Unusable) throw error;
+      // Other pages may be intact. The model should know that one is missing.
+      damage = error;
+      process.stdout.write(`${separator}[Page ${page} could not be read.]`);
+    }
+  }
+  if (!hasText) throw new Unusable({ reason: damage === undefined ? 'no-text' : 'damaged' }, damage);
+}
+
+writeSync(REPORT_DESCRIPTOR, AT_WORK);
+try {
+  await run(JSON.parse(process.argv[2] ?? '{}') as ReaderArguments);
+} catch (error) {
+  if (!(error instanceof Unusable)) throw error;
+  writeSync(REPORT_DESCRIPTOR, JSON.stringify(error.failure));
+  process.exitCode = 2;
+}
