@@ -1,3 +1,5 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { lossesBetween, readAlonePeriods } from './checks/alone.ts';
 import { checkFailures } from './checks/failures.ts';
@@ -18,7 +20,8 @@ export interface ExperimentOptions {
   totalMs: number;
   kinds: readonly FaultKind[];
   print: (line: string) => void;
-  keepLogs?: boolean;
+  /** Logs of the replicas and the list of requests. Never by default. */
+  keepLogs?: 'always' | 'on failure';
   /** How many times as many clients as usual. */
   load?: number;
   /** Leaves out limits and unexplained failures: on a machine that is too slow, replicas take parts for lost that are not. */
@@ -50,7 +53,7 @@ export async function runExperiment(options: ExperimentOptions): Promise<Experim
     isFine = result.findings.length === 0;
     return result;
   } finally {
-    const keepLogs = options.keepLogs === true && !isFine;
+    const keepLogs = options.keepLogs === 'always' || (options.keepLogs === 'on failure' && !isFine);
     if (keepLogs) print(`logs: ${cluster.directory}`);
     await cluster.stop({ keepLogs });
   }
@@ -140,6 +143,10 @@ async function experimentOn(cluster: Cluster, options: ExperimentOptions): Promi
   const failures = checkFailures(attempts.all, timeline);
   if (options.anyMachine !== true) findings.push(...failures.findings);
 
+  await writeFile(
+    join(cluster.directory, 'requests.json'),
+    JSON.stringify({ ...facts, attempts: attempts.all, calls }),
+  );
   const acknowledged = attempts.all.filter(({ outcome }) => outcome === 'acknowledged');
   const failed = attempts.all.filter(({ outcome }) => outcome === 'failed');
   const slowest = Math.max(...attempts.all.map(({ startMs, endMs }) => endMs - startMs));

@@ -2,7 +2,9 @@
  * Three replicas behind haproxy over PostgreSQL, Redis and S3, with mixed load, while parts of it fail at random. At the end, what
  * clients received, the ledger, the usage report, the engine and the stored files must agree.
  *
- *   npm run chaos -- [--minutes 3] [--seed 1] [--faults kill,redis] [--load 1]
+ *   npm run chaos -- [--minutes 3] [--seed 1] [--faults kill,redis] [--load 1] [--keep]
+ *
+ * `--keep` keeps the logs of the servers and the list of requests also when all checks pass.
  */
 import { parseArgs } from 'node:util';
 import { clusterMissing } from './cluster/cluster.ts';
@@ -15,6 +17,7 @@ const { values } = parseArgs({
     seed: { type: 'string' },
     faults: { type: 'string' },
     load: { type: 'string', default: '1' },
+    keep: { type: 'boolean', default: false },
   },
 });
 const isFault = (name: string): name is FaultKind => FAULTS.some((fault) => fault === name);
@@ -29,7 +32,7 @@ const { findings, summary } = await runExperiment({
   totalMs: Number(values.minutes) * 60_000,
   kinds,
   print: console.log,
-  keepLogs: true,
+  keepLogs: values.keep ? 'always' : 'on failure',
   load: Number(values.load),
 });
 for (const line of summary) console.log(line);
