@@ -93,6 +93,28 @@ describe('files over HTTP', () => {
     lost.mockRestore();
   });
 
+  it('answers errors in the usual form when the store fails a second time, and hides why', async () => {
+    const who = await bed.caller();
+    const away = async () => {
+      throw new StoreUnavailableError('PostgreSQL at db.internal does not answer');
+    };
+    const upload = (key: string, ...parts: Part[]) => send(form(...parts), who, { 'idempotency-key': key });
+    const failures = [
+      vi.spyOn(bed.store.files, 'create').mockImplementationOnce(away),
+      vi.spyOn(bed.store.idempotency, 'release').mockImplementationOnce(away),
+      vi.spyOn(bed.store.idempotency, 'complete').mockImplementationOnce(away),
+    ];
+    const failed = await upload('away', purpose('batch'), file('{}'));
+    const tooMany = vi.spyOn(bed.store.files, 'create').mockImplementationOnce(async () => false);
+    const refused = await upload('refused', purpose('batch'), file('{}'));
+    for (const answer of [failed, refused]) {
+      expect(answer.statusCode).toBe(500);
+      expect(answer.json().error).toMatchObject({ code: 'internal_error' });
+      expect(answer.payload).not.toContain('db.internal');
+    }
+    for (const failure of [...failures, tooMany]) failure.mockRestore();
+  });
+
   it('stores an empty file', async () => {
     const { id, bytes } = (await send(form(purpose('batch'), file('')))).json();
     expect(bytes).toBe(0);

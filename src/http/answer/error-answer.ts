@@ -53,7 +53,8 @@ export function reasonOf(error: unknown): string | undefined {
   return messages.length === 0 ? undefined : messages.join(': ');
 }
 
-export function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+/** Sets the status and the headers of an error, and returns its body. */
+export function writeError(error: unknown, request: FastifyRequest, reply: FastifyReply): string {
   const answer = toApiError(error, request);
   request.record.errorCode = answer.code;
   if (answer.status === 500) request.log.error({ err: answer.cause ?? error }, 'a request failed unexpectedly');
@@ -69,8 +70,12 @@ export function sendError(error: unknown, request: FastifyRequest, reply: Fastif
   const { errorBody } = request.record.config;
   if (errorBody !== undefined) reply.header('request-id', request.id);
   const body = errorBody?.(answer, request.id) ?? answer.toBody();
-  return reply.status(answer.status).type('application/json; charset=utf-8').send(JSON.stringify(body));
+  reply.status(answer.status).type('application/json; charset=utf-8');
+  return JSON.stringify(body);
 }
+
+export const sendError = (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply =>
+  reply.send(writeError(error, request, reply));
 
 /** Also for a wrong method: the list of errors has no 405. */
 export const notFound = (request: FastifyRequest, reply: FastifyReply): FastifyReply =>

@@ -1,9 +1,10 @@
 import { Readable } from 'node:stream';
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import plugin from 'fastify-plugin';
 import { INFERENCE_SCOPES } from '../../domain/scopes.ts';
 import type { Idempotency, Run } from '../../services/idempotency.ts';
 import type { InferenceService } from '../../services/inference.ts';
+import { writeError } from '../answer/error-answer.ts';
 import { hashBody, type IdempotentRun, keptHeaders } from '../request/idempotent-run.ts';
 import { callerOf, showLimitStatus } from '../request/inference-call.ts';
 import { disconnectSignal } from '../request/request-record.ts';
@@ -49,6 +50,12 @@ function toRun(run: Run, maxBodyBytes: number): IdempotentRun & { complete: Run[
       run.complete({ status: 200, headers, body: pieces === null ? null : Buffer.from(pieces.join('')) }),
     abandon: run.abandon,
   };
+}
+
+/** A refusal that could not be stored becomes a 500, because a retry may get another answer. */
+function instead(error: unknown, request: FastifyRequest, reply: FastifyReply): string {
+  reply.removeHeader('x-should-retry').removeHeader('retry-after');
+  return writeError(error, request, reply);
 }
 
 /** The model of a JSON body on inference routes. */
@@ -129,6 +136,13 @@ export const idempotencyKeys = plugin<IdempotencyOptions>(async (server, { idemp
     const kept = Buffer.isBuffer(bytes)
       ? run.complete({ status: reply.statusCode, headers: keptHeaders(reply), body: withoutSecret(bytes, secretField) })
       : run.abandon(reply.statusCode);
-    kept.then(() => done(null, payload), done);
+    kept.then(
+      () => done(null, payload),
+      (error) => {
+        // Fastify calls the error handler once for each request. After an error it would write the body of the next one itself.
+        if (reply.statusCode < 400) done(error);
+        else done(null, reply.statusCode < 500 ? instead(error, request, reply) : payload);
+      },
+    );
   });
 });
