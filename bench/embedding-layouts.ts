@@ -4,6 +4,9 @@
  * It needs no network and no downloaded weights.
  *
  *   node bench/embedding-layouts.ts [--quick] [--rounds 3] [--seconds 2] [--words 113] [--layouts 16x1,8x2] [--data-dir dir]
+ *     [--encoding float]
+ *
+ * Clients ask for base64 unless told otherwise, as the official SDKs do. On Linux it also prints where the processor time went.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -13,6 +16,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { startServer } from '../test/acceptance/start-server.ts';
 import type { ClientOrder, ClientResult } from './embeddings/clients.ts';
+import { cpuTimes, type ProcessorTimes } from './embeddings/processor-time.ts';
 import type { RawOrder, RawResult, RawSetup } from './embeddings/raw-runtime.ts';
 import { passages } from './embeddings/texts.ts';
 import { createReport, median, printConditions } from './measure.ts';
@@ -26,6 +30,7 @@ const { values } = parseArgs({
     words: { type: 'string', default: '113' },
     layouts: { type: 'string' },
     'data-dir': { type: 'string' },
+    encoding: { type: 'string', default: 'base64' },
   },
 });
 const rounds = Number(values.rounds ?? (values.quick ? 1 : 3));
@@ -152,13 +157,30 @@ async function runService(ranges: Ranges, load: (typeof LOADS)[number], tokens: 
   const requests = Array.from({ length: 16 }, (_, at) => {
     const start = (at * load.inputs) % texts.length;
     const input = texts.slice(start, start + load.inputs);
-    return { body: JSON.stringify({ model: slugOf(ranges), input }), tokens: input.length * tokens };
+    const body = JSON.stringify({ model: slugOf(ranges), input, encoding_format: values.encoding });
+    return { body, tokens: input.length * tokens };
   });
   const { address, apiKey } = server;
   client.send({ address, apiKey, requests, concurrency: load.concurrency, seconds } satisfies ClientOrder);
   const [result] = (await once(client, 'message')) as [ClientResult];
   if ('error' in result) throw new Error(result.error);
   return result.tokens / result.seconds;
+}
+
+interface Usage extends ProcessorTimes {
+  at: number;
+}
+
+/** Of the server, the clients and the engine processes of the model. */
+function processorTimes(ranges: Ranges): Usage | undefined {
+  const times = cpuTimes({ server: server.process.pid, clients: client.pid, engines: slugOf(ranges) });
+  return times && { ...times, at: performance.now() };
+}
+
+function usedCores(before: Usage, after: Usage | undefined): string {
+  if (after === undefined) return '';
+  const coresOf = (part: keyof ProcessorTimes) => ((after[part] - before[part]) / (after.at - before.at)).toFixed(1);
+  return `; cores used: engines ${coresOf('engines')}, server ${coresOf('server')}, clients ${coresOf('clients')}; engines waited for ${coresOf('enginesWaited')}`;
 }
 
 const name = ({ processes, threads }: Shape) => `${processes} × ${threads}`;
@@ -182,10 +204,14 @@ async function compare(ranges: Ranges): Promise<void> {
     }
     raw.push(best);
     for (const [at, load] of LOADS.entries()) {
+      const before = processorTimes(ranges);
       const rate = await runService(ranges, load, tokens);
       service[at]?.push(rate / best);
       const what = `${load.inputs} input(s), ${load.concurrency} at a time`;
-      console.log(`  service, ${what}: ${(rate / tokens).toFixed(0)} (${(rate / best).toFixed(2)} of the best)`);
+      const shares = before === undefined ? '' : usedCores(before, processorTimes(ranges));
+      console.log(
+        `  service, ${what}: ${(rate / tokens).toFixed(0)} (${(rate / best).toFixed(2)} of the best${shares})`,
+      );
     }
   }
   for (const [at, load] of LOADS.entries()) {
