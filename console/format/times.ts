@@ -16,7 +16,7 @@ export function duration(ms: number): string {
   return `${Math.round(ms / DAY)} days`;
 }
 
-const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto' });
+const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto', style: 'narrow' });
 const UNITS: readonly [Intl.RelativeTimeFormatUnit, number][] = [
   ['year', 365 * DAY],
   ['month', 30 * DAY],
@@ -26,7 +26,7 @@ const UNITS: readonly [Intl.RelativeTimeFormatUnit, number][] = [
   ['second', SECOND],
 ];
 
-/** "3 minutes ago", "in 12 days". */
+/** "3min ago", "in 12d". */
 export function ago(iso: string, nowMs: number): string {
   const distance = Date.parse(iso) - nowMs;
   for (const [unit, size] of UNITS) {

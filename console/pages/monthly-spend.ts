@@ -4,8 +4,8 @@ import { may, useSession } from '../app/session.ts';
 import { groupTotals } from '../charts/grouping.ts';
 import { bucketStart } from '../format/zones.ts';
 
-/** Spend by key or account in this calendar month, UTC, as budgets count it. */
-export function useMonthlySpend(group: 'key' | 'account'): Map<string, number> {
+/** Spend by key or account in this calendar month, UTC, as budgets count it. Undefined until it is known. */
+export function useMonthlySpend(group: 'key' | 'account'): Map<string, number> | undefined {
   const now = useNow();
   const start = bucketStart(now, 'month', 'UTC');
   const month: Range = {
@@ -18,5 +18,6 @@ export function useMonthlySpend(group: 'key' | 'account'): Map<string, number> {
     bucket: 'month',
   };
   const usage = useUsage(month, 'month', { groupBy: group }, may(useSession(), 'usage'));
-  return new Map(groupTotals(usage.data?.buckets ?? [], group).map(({ id, cost_usd }) => [id, cost_usd]));
+  const buckets = usage.data?.buckets;
+  return buckets && new Map(groupTotals(buckets, group).map(({ id, cost_usd }) => [id, cost_usd]));
 }

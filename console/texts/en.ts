@@ -308,6 +308,7 @@ export const texts = {
   keys: {
     title: 'Keys',
     about: 'Secrets of your account, each with its own rights and limits.',
+    aboutAll: 'Secrets of all accounts, each with its own rights and limits.',
     create: 'Create key',
     columns: {
       name: 'Name',

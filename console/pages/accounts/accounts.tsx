@@ -2,14 +2,16 @@ import { useAccounts, useKeys } from '../../api/queries.ts';
 import type { Account } from '../../api/types.ts';
 import { useNow } from '../../app/range.ts';
 import { changeSearch, useParameter, usePlace } from '../../app/router.ts';
+import { may, useSession } from '../../app/session.ts';
 import { Button, optionsOf, Segments } from '../../components/controls.tsx';
 import { Badge, Empty, Failure } from '../../components/feedback.tsx';
 import { Page } from '../../components/page.tsx';
 import { Table, TableSkeleton } from '../../components/table.tsx';
-import { compact, full, money, moneyExact } from '../../format/numbers.ts';
+import { compact, full } from '../../format/numbers.ts';
 import { ago, dateTime } from '../../format/times.ts';
 import { texts } from '../../texts/en.ts';
 import { useMonthlySpend } from '../monthly-spend.ts';
+import { SpendCell } from '../spend-cell.tsx';
 import { AccountSheet } from './account-sheet.tsx';
 import { CreateAccount } from './create-account.tsx';
 
@@ -25,12 +27,14 @@ export default function Accounts() {
   const keys = useKeys();
   const spend = useMonthlySpend('account');
   const now = useNow();
+  // Rows are ordered by spend: drawn before, they would move.
+  const ready = spend !== undefined || !may(useSession(), 'usage');
   const [show, setShow] = useParameter('show', 'current');
   const all = accounts.data?.data ?? [];
   const rows = all.filter(({ status }) => (status === 'deleted') === (show === 'deleted'));
   const open = all.find(({ id }) => id === search.get('open'));
   const keyCount = (id: string) =>
-    (keys.data?.data ?? []).filter((key) => key.account_id === id && key.revoked_at === null).length;
+    keys.data?.data.filter((key) => key.account_id === id && key.revoked_at === null).length;
   const limit = (value: number | null) => (value === null ? '–' : compact(value));
   const { columns } = texts.accounts;
   return (
@@ -47,13 +51,13 @@ export default function Accounts() {
       }
     >
       {accounts.isError && !accounts.data && <Failure error={accounts.error} onRetry={() => void accounts.refetch()} />}
-      {accounts.isPending && <TableSkeleton />}
+      {(accounts.isPending || (accounts.data && !ready)) && <TableSkeleton />}
       {accounts.data && rows.length === 0 && (
         <Empty icon="accounts" title={texts.accounts.emptyTitle}>
           <p>{texts.accounts.emptyText}</p>
         </Empty>
       )}
-      {rows.length > 0 && (
+      {ready && rows.length > 0 && (
         <Table
           label={texts.accounts.title}
           rows={rows}
@@ -83,12 +87,9 @@ export default function Accounts() {
               id: 'spend',
               label: columns.spend,
               number: true,
-              sortBy: ({ id }) => spend.get(id) ?? 0,
+              sortBy: ({ id }) => spend?.get(id) ?? 0,
               cell: ({ id, monthly_budget_usd: budget }) => (
-                <span title={moneyExact(spend.get(id) ?? 0)}>
-                  {money(spend.get(id) ?? 0)}
-                  {budget !== null && <span class="muted"> / {money(budget)}</span>}
-                </span>
+                <SpendCell spend={spend && (spend.get(id) ?? 0)} budget={budget} />
               ),
             },
             {
@@ -96,8 +97,11 @@ export default function Accounts() {
               label: columns.keys,
               number: true,
               wide: true,
-              sortBy: ({ id }) => keyCount(id),
-              cell: ({ id }) => full(keyCount(id)),
+              sortBy: ({ id }) => keyCount(id) ?? 0,
+              cell: ({ id }) => {
+                const count = keyCount(id);
+                return count === undefined ? <span class="skeleton skeleton-line" /> : full(count);
+              },
             },
             {
               id: 'rpm',
@@ -132,7 +136,7 @@ export default function Accounts() {
         <AccountSheet
           key={open.id}
           account={open}
-          spend={spend.get(open.id) ?? 0}
+          spend={spend?.get(open.id) ?? 0}
           onClose={() => changeSearch({ open: undefined })}
         />
       )}

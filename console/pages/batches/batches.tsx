@@ -83,7 +83,7 @@ export default function Batches() {
             {
               id: 'endpoint',
               label: columns.endpoint,
-              wide: true,
+              extra: true,
               sortBy: ({ endpoint }) => endpoint,
               cell: ({ endpoint }) => <code>{endpoint}</code>,
             },
@@ -112,7 +112,7 @@ export default function Batches() {
               id: 'took',
               label: columns.took,
               number: true,
-              wide: true,
+              extra: true,
               cell: (batch) => {
                 const end = endedAt(batch);
                 return end === undefined ? '–' : duration((end - batch.created_at) * 1000);

@@ -8,6 +8,7 @@ import { toast } from '../../components/feedback.tsx';
 import { Sheet } from '../../components/overlay.tsx';
 import { bytes } from '../../format/numbers.ts';
 import { texts } from '../../texts/en.ts';
+import { isBatchInput } from '../files/file-kind.ts';
 
 const ENDPOINTS = ['/v1/chat/completions', '/v1/embeddings', '/v1/rerank'];
 
@@ -23,7 +24,7 @@ export function CreateBatch({ onClose }: { onClose: () => void }) {
   const [error, setError] = useState<string>();
   const [busy, setBusy] = useState(false);
   const { batches } = texts;
-  const inputs = files.data?.data ?? [];
+  const inputs = (files.data?.data ?? []).filter(isBatchInput);
   const input = chosen || inputs[0]?.id || '';
 
   const submit = async (event: Event) => {

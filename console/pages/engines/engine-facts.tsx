@@ -11,13 +11,24 @@ const TONES: Record<Engine['status'], BadgeTone> = {
   ready: 'good',
   loading: 'info',
   cold: 'plain',
-  unavailable: 'bad',
+  unavailable: 'plain',
 };
 
-export function EngineStatus({ engine: { status, reason } }: { engine: Engine }) {
+/**
+ * Should work and does not. A catalog has models that this server is not set up to run, without an upstream or with weights that it
+ * cannot fetch: they are unavailable, not broken.
+ */
+export const isBroken = ({ status, upstreams, weights }: Engine): boolean =>
+  (status === 'unavailable' && (upstreams.length > 0 || weights?.status === 'present')) ||
+  upstreams.some(({ healthy }) => !healthy);
+
+export function EngineStatus({ engine }: { engine: Engine }) {
+  const { status, reason } = engine;
   return (
     <span title={reason ?? undefined}>
-      <Badge tone={TONES[status]}>{texts.engines.statuses[status]}</Badge>
+      <Badge tone={status === 'unavailable' && isBroken(engine) ? 'bad' : TONES[status]}>
+        {texts.engines.statuses[status]}
+      </Badge>
     </span>
   );
 }

@@ -5,16 +5,19 @@ import { optionsOf, Segments } from '../../components/controls.tsx';
 import { Empty, Failure } from '../../components/feedback.tsx';
 import { Sheet } from '../../components/overlay.tsx';
 import { Page } from '../../components/page.tsx';
+import { Slug } from '../../components/slug.tsx';
 import { Table, TableSkeleton } from '../../components/table.tsx';
 import { bytes, full } from '../../format/numbers.ts';
 import { texts } from '../../texts/en.ts';
 import { EngineActions } from './engine-actions.tsx';
-import { EngineFacts, EngineStatus, speed } from './engine-facts.tsx';
+import { EngineFacts, EngineStatus, isBroken, speed } from './engine-facts.tsx';
 import { LiveEngines } from './live-engines.tsx';
 import { WeightsState } from './weights.tsx';
 
 const nameOf = ({ model, version }: Engine) => `${model}@${version}`;
-const ORDER: Engine['status'][] = ['ready', 'loading', 'unavailable', 'cold'];
+/** What is broken first, then what runs. */
+const rank = (engine: Engine) =>
+  isBroken(engine) ? 0 : 1 + ['loading', 'ready', 'cold', 'unavailable'].indexOf(engine.status);
 
 export default function Engines() {
   const engines = useEngines();
@@ -22,8 +25,8 @@ export default function Engines() {
   const [show, setShow] = useParameter('show', 'all');
   const all = engines.data?.data ?? [];
   const rows = all.filter(
-    ({ status, processes }) =>
-      show === 'all' || (show === 'running' ? processes > 0 || status === 'loading' : status === 'unavailable'),
+    (engine) =>
+      show === 'all' || (show === 'running' ? engine.processes > 0 || engine.status === 'loading' : isBroken(engine)),
   );
   const sum = (value: (engine: Engine) => number) => all.reduce((total, engine) => total + value(engine), 0);
   const open = all.find((engine) => nameOf(engine) === search.get('engine'));
@@ -42,11 +45,7 @@ export default function Engines() {
       full(sum((engine) => engine.upstreams.filter(({ healthy }) => healthy).length)),
       `${texts.common.of} ${full(sum((engine) => engine.upstreams.length))} ${texts.engines.healthy.toLowerCase()}`,
     ],
-    [
-      texts.engines.problems,
-      full(all.filter(({ status }) => status === 'unavailable').length),
-      texts.engines.problemsHint,
-    ],
+    [texts.engines.problems, full(all.filter(isBroken).length), texts.engines.problemsHint],
   ];
   return (
     <Page
@@ -90,15 +89,14 @@ export default function Engines() {
                   sortBy: nameOf,
                   cell: (engine) => (
                     <button type="button" class="row-button" onClick={() => changeSearch({ engine: nameOf(engine) })}>
-                      {engine.model}
-                      <span class="muted">@{engine.version}</span>
+                      <Slug slug={engine.model} version={engine.version} />
                     </button>
                   ),
                 },
                 {
                   id: 'status',
                   label: columns.status,
-                  sortBy: ({ status }) => ORDER.indexOf(status),
+                  sortBy: rank,
                   cell: (engine) => <EngineStatus engine={engine} />,
                 },
                 {
@@ -112,8 +110,11 @@ export default function Engines() {
                   id: 'weights',
                   label: columns.weights,
                   extra: true,
-                  cell: ({ weights, upstreams }) =>
-                    weights ? <WeightsState weights={weights} /> : texts.engines.upstreamsOf(upstreams.length),
+                  cell: ({ weights, upstreams }) => {
+                    if (weights) return <WeightsState weights={weights} />;
+                    if (upstreams.length > 0) return texts.engines.upstreamsOf(upstreams.length);
+                    return <span class="muted">{texts.engines.noUpstream}</span>;
+                  },
                 },
                 {
                   id: 'memory',
@@ -134,7 +135,7 @@ export default function Engines() {
                   id: 'speed',
                   label: columns.speed,
                   number: true,
-                  wide: true,
+                  extra: true,
                   sortBy: (engine) => engine.tokens_per_second.output,
                   cell: (engine) => (engine.processes > 0 || engine.upstreams.length > 0 ? speed(engine) : '–'),
                 },

@@ -13,6 +13,7 @@ import { type Column, Table, TableSkeleton } from '../../components/table.tsx';
 import { bytes, full } from '../../format/numbers.ts';
 import { ago, dateTime } from '../../format/times.ts';
 import { texts } from '../../texts/en.ts';
+import { isBatchInput, isResult } from './file-kind.ts';
 import { UploadArea } from './upload-area.tsx';
 
 const PAGE = 1000;
@@ -46,7 +47,7 @@ export default function Files() {
       label: columns.purpose,
       wide: true,
       sortBy: (file) => file.purpose,
-      cell: (file) => texts.files.purposes[file.purpose],
+      cell: (file) => (isResult(file) ? texts.files.result : texts.files.purposes[file.purpose]),
     },
     {
       id: 'size',
@@ -84,7 +85,7 @@ export default function Files() {
       label: '',
       cell: (file) => (
         <div class="table-actions">
-          {file.purpose === 'batch' && (
+          {isBatchInput(file) && (
             <span class="wide-only">
               <LinkButton size="small" href={href('/batches', { new: 'batch', file: file.id })}>
                 {texts.files.batchOf}

@@ -8,10 +8,11 @@ import { Button, optionsOf, Segments } from '../../components/controls.tsx';
 import { Empty, Failure } from '../../components/feedback.tsx';
 import { Page } from '../../components/page.tsx';
 import { type Column, Table, TableSkeleton } from '../../components/table.tsx';
-import { full, money, moneyExact } from '../../format/numbers.ts';
+import { full } from '../../format/numbers.ts';
 import { ago, date, dateTime } from '../../format/times.ts';
 import { texts } from '../../texts/en.ts';
 import { useMonthlySpend } from '../monthly-spend.ts';
+import { SpendCell } from '../spend-cell.tsx';
 import { CreateKey } from './create-key.tsx';
 import { KeyDetail } from './key-detail.tsx';
 import { KeyModels, KeyRights, KeyStatus, keyState } from './key-parts.tsx';
@@ -83,13 +84,8 @@ export default function Keys() {
       id: 'spend',
       label: texts.keys.columns.spend,
       number: true,
-      sortBy: ({ id }) => spend.get(id) ?? 0,
-      cell: ({ id, monthly_budget_usd: budget }) => (
-        <span title={moneyExact(spend.get(id) ?? 0)}>
-          {money(spend.get(id) ?? 0)}
-          {budget !== null && <span class="muted"> / {money(budget)}</span>}
-        </span>
-      ),
+      sortBy: ({ id }) => spend?.get(id) ?? 0,
+      cell: ({ id, monthly_budget_usd: budget }) => <SpendCell spend={spend && (spend.get(id) ?? 0)} budget={budget} />,
     },
     {
       id: 'used',
@@ -124,7 +120,7 @@ export default function Keys() {
   return (
     <Page
       title={texts.keys.title}
-      about={texts.keys.about}
+      about={account === '*' ? texts.keys.aboutAll : texts.keys.about}
       action={
         <Button tone="primary" icon="plus" onClick={() => changeSearch({ new: 'key' })}>
           {texts.keys.create}
@@ -200,7 +196,7 @@ export default function Keys() {
       {open && created === undefined && (
         <KeyDetail
           keyRecord={open}
-          spend={spend.get(open.id) ?? 0}
+          spend={spend?.get(open.id) ?? 0}
           onClose={() => changeSearch({ key: undefined })}
           onRotated={setCreated}
         />

@@ -5,6 +5,7 @@ import { may, useSession } from '../../app/session.ts';
 import { Button, Select } from '../../components/controls.tsx';
 import { Badge, Empty, Failure } from '../../components/feedback.tsx';
 import { Page } from '../../components/page.tsx';
+import { Slug } from '../../components/slug.tsx';
 import { type Column, Table, TableSkeleton } from '../../components/table.tsx';
 import { compact, full, money } from '../../format/numbers.ts';
 import { date } from '../../format/times.ts';
@@ -67,7 +68,7 @@ export default function Models() {
         {
           id: 'weights',
           label: columns.weights,
-          wide: true,
+          extra: true,
           cell: (model) =>
             engines.data ? <EngineCell engine={engineOf(model)} /> : <span class="skeleton skeleton-line" />,
         },
@@ -137,7 +138,7 @@ export default function Models() {
                   title={description}
                   onClick={() => changeSearch({ model: id })}
                 >
-                  {id}
+                  <Slug slug={id} />
                 </button>
               ),
             },

@@ -13,7 +13,7 @@ export function AccountBudgets() {
   const accounts = useAccounts();
   const spend = useMonthlySpend('account');
   const { overview } = texts;
-  if (!accounts.data) return <Skeleton height={290} />;
+  if (!accounts.data || !spend) return <Skeleton height={290} />;
   const rows = accounts.data.data
     .flatMap(({ id, name, status, monthly_budget_usd: budget }) => {
       if (budget === null || status === 'deleted') return [];

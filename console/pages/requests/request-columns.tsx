@@ -1,6 +1,7 @@
 import type { RequestEntry } from '../../api/types.ts';
 import { changeSearch } from '../../app/router.ts';
 import { Badge, type BadgeTone } from '../../components/feedback.tsx';
+import { Slug } from '../../components/slug.tsx';
 import type { Column } from '../../components/table.tsx';
 import { compact, full, money, moneyExact } from '../../format/numbers.ts';
 import { dateTime, duration, shortTime } from '../../format/times.ts';
@@ -45,8 +46,8 @@ export function requestColumns(zone: string): Column<RequestEntry>[] {
       id: 'model',
       label: columns.model,
       cell: ({ model, endpoint }) => (
-        <span class="truncate" title={model ?? endpoint}>
-          {model ?? <span class="muted">{texts.requests.noModel}</span>}
+        <span class="truncate narrow-slug" title={model ?? endpoint}>
+          {model === null ? <span class="muted">{texts.requests.noModel}</span> : <Slug slug={model} />}
         </span>
       ),
     },
@@ -86,5 +87,15 @@ export function requestColumns(zone: string): Column<RequestEntry>[] {
       cell: ({ first_token_ms: ms }) => (ms === null ? '–' : duration(ms)),
     },
     { id: 'region', label: columns.region, extra: true, cell: ({ region }) => region ?? '–' },
+    {
+      id: 'id',
+      label: columns.id,
+      extra: true,
+      cell: ({ id }) => (
+        <code class="muted" title={id}>
+          …{id.slice(-6)}
+        </code>
+      ),
+    },
   ];
 }

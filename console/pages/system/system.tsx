@@ -6,11 +6,10 @@ import { useNow } from '../../app/range.ts';
 import { useParameter } from '../../app/router.ts';
 import { Badge, Failure, Meter } from '../../components/feedback.tsx';
 import { Card, Page, Skeleton } from '../../components/page.tsx';
-import { Table } from '../../components/table.tsx';
 import { bytes, full } from '../../format/numbers.ts';
 import { dateTime, duration } from '../../format/times.ts';
 import { texts } from '../../texts/en.ts';
-import { flatten } from './settings.ts';
+import { flatten, grouped, readable } from './settings.ts';
 
 export default function System() {
   const system = useQuery<SystemReport>({
@@ -83,6 +82,7 @@ function Report({ report }: { report: SystemReport }) {
             />
             <div class="row row-wrap small">
               <a href="/metrics">{system.metrics}</a>
+              <a href="/healthz">{system.health}</a>
               <a href="/docs">{system.reference}</a>
               <a href="/openapi.json">{system.openapi}</a>
             </div>
@@ -105,20 +105,26 @@ function Report({ report }: { report: SystemReport }) {
             onInput={(event) => setFind(event.currentTarget.value)}
           />
         </div>
-        <Table
-          label={system.configuration}
-          rows={settings}
-          rowKey={({ name }) => name}
-          columns={[
-            {
-              id: 'setting',
-              label: system.setting,
-              sortBy: ({ name }) => name,
-              cell: ({ name }) => <code>{name}</code>,
-            },
-            { id: 'value', label: system.value, cell: ({ value }) => <code class="setting-value">{value}</code> },
-          ]}
-        />
+        {settings.length === 0 && <p class="muted">{texts.common.noMatch}</p>}
+        <div class="settings">
+          {grouped(settings).map(({ name, settings: rows }) => (
+            <Card key={name} title={name === '' ? system.general : name}>
+              <dl class="setting-list">
+                {rows.map((setting) => (
+                  <div key={setting.name}>
+                    <dt>
+                      <code>{name === '' ? setting.name : setting.name.slice(name.length).replace(/^\./, '')}</code>
+                    </dt>
+                    <dd title={setting.name}>
+                      <code>{setting.value}</code>
+                      {readable(setting) && <span class="small muted"> {readable(setting)}</span>}
+                    </dd>
+                  </div>
+                ))}
+              </dl>
+            </Card>
+          ))}
+        </div>
       </section>
     </div>
   );

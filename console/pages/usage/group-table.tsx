@@ -2,6 +2,7 @@ import type { UsageFigures } from '../../api/types.ts';
 import { colorVariable } from '../../charts/colors.ts';
 import { type Group, type GroupTotal, type Metric, metricValue } from '../../charts/grouping.ts';
 import type { Series } from '../../charts/time-chart.tsx';
+import { Slug } from '../../components/slug.tsx';
 import { type Column, Table } from '../../components/table.tsx';
 import { full, moneyColumn, percent } from '../../format/numbers.ts';
 import { duration } from '../../format/times.ts';
@@ -68,7 +69,7 @@ export function GroupTable({ rows, totals, group, series, metric, onOpen }: Grou
           <span class="row">
             <span class="swatch" style={{ background: `var(${colorVariable(hues.get(id) ?? -1)})` }} />
             <button type="button" class="row-button" title={id} onClick={() => onOpen(id)}>
-              {label}
+              {group === 'model' ? <Slug slug={label} /> : label}
             </button>
           </span>
         ),

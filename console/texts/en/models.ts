@@ -109,8 +109,8 @@ export const engines = {
   queued: 'Queued',
   queuedHint: 'requests waiting',
   upstreams: 'Upstreams',
-  problems: 'Unavailable',
-  problemsHint: 'models with a problem',
+  problems: 'With problems',
+  problemsHint: 'models or their upstreams',
   emptyTitle: 'Nothing to show',
   emptyText: 'No engine matches. A model starts with its first request, or with Load on the Models page.',
 };

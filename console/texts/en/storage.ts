@@ -10,6 +10,7 @@ export const files = {
     string,
     string
   >,
+  result: 'Batch result',
   anyPurpose: 'Any purpose',
   emptyTitle: 'No files yet',
   emptyText: 'Upload a JSONL file to run thousands of requests as a batch, or audio to transcribe.',
