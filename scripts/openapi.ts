@@ -5,8 +5,11 @@ import { VERSION } from '../src/compose/storage.ts';
 import { createServer, type ServerDependencies } from '../src/http/server.ts';
 import { createMetrics } from '../src/metrics/metrics.ts';
 
-/** Routes only keep their services, so stand-ins are enough to describe the API. */
-const nothing = new Proxy({}, { get: () => nothing }) as never;
+/** Routes keep their services or subscribe to them, so stand-ins are enough to describe the API. */
+const nothing = new Proxy(() => nothing, {
+  // With a `then` it would be awaited for ever.
+  get: (_, name) => (name === 'then' ? undefined : nothing),
+}) as never;
 const dependencies = {
   settings: {
     bodyLimitBytes: 1,

@@ -5,7 +5,7 @@ import type { Batch, Counters, Engine, RequestEntry } from './types.ts';
 export interface Events {
   counters: Counters;
   requests: { data: RequestEntry[] };
-  batch: Pick<Batch, 'id' | 'status' | 'request_counts'>;
+  batch: Pick<Batch, 'id' | 'status' | 'request_counts'> & { account_id: string };
   engine: Engine;
 }
 

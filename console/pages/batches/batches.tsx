@@ -30,6 +30,8 @@ export default function Batches() {
     refetchMs: 30_000,
   });
   useEvent('batch', (event) => {
+    // Operators get the events of all accounts. This page lists the batches of their own.
+    if (event.account_id !== session.account.id) return;
     queryClient.setQueryData<List<Batch>>(
       ['batches'],
       (list) =>

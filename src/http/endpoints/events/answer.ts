@@ -23,9 +23,10 @@ function dataOf(event: LiveEvent, inFlight: () => number): unknown {
     case 'requests':
       return { data: event.entries.map(requestToWire) };
     case 'batch': {
-      const { id, status, counts } = event.batch;
+      const { id, accountId, status, counts } = event.batch;
       return {
         id,
+        account_id: accountId,
         status,
         request_counts: { total: counts.total, completed: counts.completed, failed: counts.failed },
       };

@@ -21,6 +21,7 @@ export const EVENTS = {
   /** When a batch changes; at first, every batch that has not ended. */
   batch: Type.Object({
     id: Type.String(),
+    account_id: Type.String(),
     status: Type.String(),
     request_counts: Type.Object({ total: Type.Integer(), completed: Type.Integer(), failed: Type.Integer() }),
   }),
