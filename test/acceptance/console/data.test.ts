@@ -47,6 +47,28 @@ describeInBrowser('usage', () => {
     expect(await page.getByLabel('Metric').inputValue()).toBe('cost');
   });
 
+  it('asks the server once for each view', async () => {
+    await using opened = await openPage(browser);
+    const { page } = opened;
+    const asked: string[] = [];
+    page.on('request', (request) => {
+      const { pathname, searchParams } = new URL(request.url());
+      if (pathname.startsWith('/v1/')) asked.push(`${pathname} ${searchParams.get('group_by') ?? ''}`.trim());
+    });
+    await signIn(page, account.address, account.apiKey, '/usage');
+    await page.getByRole('row').filter({ hasText: MODEL }).waitFor();
+    const ofTheView = () => asked.filter((path) => !/sessions|events/.test(path));
+    expect(ofTheView()).toEqual(['/v1/usage model']);
+    // The same numbers, shown otherwise.
+    await page.getByLabel('Metric').selectOption('tokens');
+    await page.getByRole('button', { name: 'By time' }).click();
+    await page.getByRole('columnheader', { name: 'Period (UTC)' }).waitFor();
+    expect(ofTheView()).toEqual(['/v1/usage model']);
+    await page.getByLabel('Group by').selectOption('region');
+    await page.getByRole('columnheader', { name: 'Region' }).waitFor();
+    expect(ofTheView()).toEqual(['/v1/usage model', '/v1/usage region']);
+  });
+
   it('zooms into a chart by dragging, and out again', async () => {
     await using opened = await openPage(browser);
     const { page } = opened;
@@ -119,6 +141,11 @@ describeInBrowser('files and batches', () => {
       sheet.getByRole('link', { name: 'Download results' }).click(),
     ]);
     expect(results.suggestedFilename()).toMatch(/^batch_\w+\.jsonl$/);
+    await page.goto(`${account.address}/console/files`);
+    const row = (name: string) => page.getByRole('row').filter({ hasText: name });
+    await row('requests.jsonl').getByRole('link', { name: 'Run as a batch' }).waitFor();
+    await row('_output.jsonl').getByText('Batch result').waitFor();
+    expect(await row('_output.jsonl').getByRole('link', { name: 'Run as a batch' }).count()).toBe(0);
   });
 
   it('deletes a file after a question', async () => {
@@ -133,6 +160,24 @@ describeInBrowser('files and batches', () => {
     await page.getByRole('button', { name: 'Delete gone.jsonl' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
     await page.getByText('gone.jsonl is deleted').waitFor();
+  });
+});
+
+describeInBrowser('accounts', () => {
+  it('show no spend before it is known', async () => {
+    await using opened = await openPage(browser);
+    const { page } = opened;
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    await page.route('**/v1/usage?*', async (route) => {
+      await released;
+      await route.continue();
+    });
+    const listed = page.waitForResponse((response) => response.url().includes('/v1/admin/accounts'));
+    await signIn(page, account.address, account.adminKey, '/accounts');
+    await (await listed).finished();
+    expect(await page.getByRole('main').textContent()).not.toContain('$');
+    release();
+    await page.getByRole('cell', { name: '$' }).first().waitFor();
   });
 });
 
