@@ -26,7 +26,7 @@ const UNITS: readonly [Intl.RelativeTimeFormatUnit, number][] = [
   ['second', SECOND],
 ];
 
-/** "3min ago", "in 12d". */
+/** "3m ago", "in 12d". */
 export function ago(iso: string, nowMs: number): string {
   const distance = Date.parse(iso) - nowMs;
   for (const [unit, size] of UNITS) {
