@@ -15,7 +15,7 @@ import { parseArgs } from 'node:util';
 import { openBrowser } from '../test/acceptance/console/chromium.ts';
 import { startServer } from '../test/acceptance/start-server.ts';
 import { openScene } from './console-pictures/scene.ts';
-import { openSize, SHOTS, SIZES, type Size, shoot, signIn } from './console-pictures/shots.ts';
+import { openSize, SHOTS, type Shot, SIZES, type Size, shoot, signIn } from './console-pictures/shots.ts';
 
 const { values } = parseArgs({
   options: {
@@ -34,33 +34,37 @@ await mkdir(dataDir, { recursive: true });
 
 {
   await using upstream = await startServer({ env: { BAOBAB_REGION: 'eu-north' } });
-  await using server = await openScene({ dataDir, upstream, fill, say });
+  await using scene = await openScene({ dataDir, upstream, fill, say });
   const browser = await openBrowser();
   /** One after the other: a page is read while its server has nothing else to do. */
-  const shootAll = async (size: Size, nameOf: (name: string) => string, wanted: typeof shots) => {
-    await using context = await openSize(browser, size);
-    const page = await context.newPage();
-    await signIn(page, server.address, server.apiKey);
-    for (const shot of wanted) {
-      const file = join(values.out, nameOf(shot.name));
-      await shoot(page, server.address, shot, file).catch(async (error: unknown) => {
-        await page.screenshot({ path: `${file}.failed.png` });
-        throw error;
-      });
-      say(file);
+  const shootAll = async (size: Size, nameOf: (name: string) => string, wanted: readonly Shot[]) => {
+    const people = { operator: scene.operatorKey, member: scene.memberKey, nobody: undefined };
+    for (const [person, key] of Object.entries(people)) {
+      const ofPerson = wanted.filter(({ as = 'operator' }) => as === person);
+      if (ofPerson.length === 0) continue;
+      await using context = await openSize(browser, size);
+      const page = await context.newPage();
+      if (key !== undefined) await signIn(page, scene.address, key);
+      for (const shot of ofPerson) {
+        const file = join(values.out, nameOf(shot.name));
+        await shoot(page, scene, shot, file).catch(async (error: unknown) => {
+          await page.screenshot({ path: `${file}.failed.png` });
+          throw error;
+        });
+        say(file);
+      }
     }
   };
-  const [desktop, dark, , phone] = SIZES as [Size, Size, Size, Size];
+  const [desktop, inDark, , phone] = SIZES as [Size, Size, Size, Size];
   if (values.all) {
     for (const size of SIZES) {
       await shootAll(size, (name) => `${size.width}-${size.colorScheme}/${name}.png`, shots);
     }
   } else {
     await shootAll(desktop, (name) => `${name}.png`, shots);
-    const inDark = shots.filter(({ name }) => ['overview', 'models'].includes(name));
-    await shootAll(dark, (name) => `${name}-dark.png`, inDark);
-    const onPhones = shots.filter(({ name }) => ['overview', 'usage', 'playground'].includes(name));
-    await shootAll(phone, (name) => `${name}-phone.png`, onPhones);
+    const also = (what: 'dark' | 'phone') => shots.filter((shot) => shot[what]);
+    await shootAll(inDark, (name) => `${name}-dark.png`, also('dark'));
+    await shootAll(phone, (name) => `${name}-phone.png`, also('phone'));
   }
   await browser.close();
 }

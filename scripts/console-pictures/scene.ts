@@ -1,39 +1,54 @@
-import { existsSync } from 'node:fs';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { openStore } from '../../src/adapters/store.ts';
 import { loadCatalog } from '../../src/catalog/load.ts';
-import { type RunningServer, startServer } from '../../test/acceptance/start-server.ts';
+import { MODELS_DIR, type RunningServer, startServer } from '../../test/acceptance/start-server.ts';
 import { createApi } from './api.ts';
 import { writeHistory } from './history.ts';
 import { createTeams, type TeamKey } from './teams.ts';
-import { makeBatches, makeTraffic, REMOTE } from './traffic.ts';
+import { makeTraffic, REMOTE, runBatch, SUPPORT, startBatch } from './traffic.ts';
 
 const CATALOG = join(import.meta.dirname, '../../catalog');
-const ENTRY = [
-  `slug: ${REMOTE}`,
-  'modality: embedding',
-  'description: English text encoder, served by another Baobab.',
-  'languages: [en]',
-  'license: MIT',
-  'created: 2026-10-01',
-  'context_length: 512',
-  'dimensions: 384',
-  'pricing: { prompt_per_million: 0.02 }',
-];
+const SHARED = ['languages: [en]', 'license: Apache-2.0', 'created: 2026-10-01'];
+/** Models of the team's own, served by another server. */
+const ENTRIES: Record<string, string[]> = {
+  'embed-english': [
+    `slug: ${REMOTE}`,
+    'modality: embedding',
+    'description: English text encoder, served by another Baobab.',
+    ...SHARED,
+    'context_length: 512',
+    'dimensions: 384',
+    'pricing: { prompt_per_million: 0.02 }',
+  ],
+  'support-chat': [
+    `slug: ${SUPPORT}`,
+    'modality: chat',
+    'description: Chat model of the helpdesk, served by another Baobab.',
+    ...SHARED,
+    'context_length: 32768',
+    'max_output_tokens: 4096',
+    'pricing: { prompt_per_million: 0.6, completion_per_million: 1.8, cache_read_per_million: 0.15 }',
+  ],
+};
 
-/** Writes the settings: one model is served by another server, and by one that does not answer. */
+/** Writes the settings: two models are served by another server, and one of them by one that does not answer. */
 async function writeConfig(folder: string, upstream: RunningServer): Promise<string> {
   await mkdir(join(folder, 'catalog/acme'), { recursive: true });
-  await writeFile(join(folder, 'catalog/acme/embed-english.yaml'), ENTRY.join('\n'));
-  const shared = `model: ${REMOTE}, kind: baobab, name: baai/bge-small-en-v1.5`;
+  for (const [name, lines] of Object.entries(ENTRIES)) {
+    await writeFile(join(folder, 'catalog/acme', `${name}.yaml`), lines.join('\n'));
+  }
+  const embed = `model: ${REMOTE}, kind: baobab, name: baai/bge-small-en-v1.5`;
+  const chat = `model: ${SUPPORT}, kind: baobab, name: qwen/qwen2.5-coder-1.5b-instruct`;
+  const north = `url: ${upstream.address}/v1, api_key: ${upstream.apiKey}, region: eu-north`;
   const settings = [
     'region: eu-west',
     `catalog_dir: ${join(folder, 'catalog')}`,
     'log: { level: error }',
     'upstreams:',
-    `  - { ${shared}, url: ${upstream.address}/v1, api_key: ${upstream.apiKey}, region: eu-north }`,
-    `  - { ${shared}, url: http://127.0.0.1:9/v1, region: eu-south }`,
+    `  - { ${embed}, url: http://127.0.0.1:9/v1, region: eu-south }`,
+    `  - { ${embed}, ${north} }`,
+    `  - { ${chat}, ${north} }`,
   ];
   const path = join(folder, 'baobab.yaml');
   await writeFile(path, settings.join('\n'));
@@ -58,13 +73,26 @@ export interface SceneOptions {
   say(text: string): void;
 }
 
+export interface Scene extends AsyncDisposable {
+  address: string;
+  operatorKey: string;
+  /** Of a member of the account Helpdesk, who may create keys. */
+  memberKey: string;
+  /** Starts a batch of that account, once. */
+  startBatch(): Promise<void>;
+}
+
 /** A server as a few teams would have left it after a month. */
-export async function openScene({ dataDir, upstream, fill, say }: SceneOptions): Promise<RunningServer> {
+export async function openScene({ dataDir, upstream, fill, say }: SceneOptions): Promise<Scene> {
   const folder = join(dataDir, 'scene');
   const keysFile = join(folder, 'keys.json');
   const args = ['--config', await writeConfig(folder, upstream)];
+  // A neutral path to the weights, because the settings are in a picture.
+  const modelsDir = join(dataDir, 'models');
+  await symlink(MODELS_DIR, modelsDir).catch(() => {});
+  const options = { dataDir, args, env: { BAOBAB_MODELS_DIR: modelsDir } };
   if (fill) {
-    await using first = await startServer({ dataDir, args });
+    await using first = await startServer(options);
     const api = createApi(first.address);
     const keys = await createTeams(api, first.apiKey);
     await writeFile(keysFile, JSON.stringify(keys));
@@ -73,12 +101,23 @@ export async function openScene({ dataDir, upstream, fill, say }: SceneOptions):
     await first.stop();
     say(`added ${await addHistory(dataDir)} earlier requests`);
   }
-  const server = await startServer({ dataDir, args });
+  const server = await startServer(options);
   const api = createApi(server.address);
-  await makeBatches(api, server.apiKey);
+  const keys = JSON.parse(await readFile(keysFile, 'utf8')) as TeamKey[];
+  const memberKey = keys.find(({ name }) => name === 'mara')?.secret ?? '';
+  if (fill) await runBatch(api, memberKey);
   // Seen first in the list of requests.
-  if (existsSync(keysFile)) {
-    await makeTraffic(api, JSON.parse(await readFile(keysFile, 'utf8')) as TeamKey[], { rounds: 1 });
-  }
-  return server;
+  say('make the last requests');
+  await makeTraffic(api, keys, { rounds: 2 });
+  let batch: Promise<void> | undefined;
+  return {
+    address: server.address,
+    operatorKey: server.apiKey,
+    memberKey,
+    startBatch() {
+      batch ??= startBatch(api, memberKey);
+      return batch;
+    },
+    [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
+  };
 }

@@ -1,82 +1,62 @@
 import { mkdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname } from 'node:path';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
-import { BASE, CHAT, EMBED, RERANK } from './traffic.ts';
-
-const AUDIO = join(import.meta.dirname, '../../test/fixtures/audio');
+import { type Act, chat, createKey, embeddings, fillKey, openRow, reference, rerank, transcription } from './acts.ts';
+import type { Scene } from './scene.ts';
+import { BASE, CHAT, EMBED, REMOTE, RERANK, SUPPORT } from './traffic.ts';
 
 export interface Shot {
   name: string;
+  /** Under `/console`, or from the root with `root`. */
   path: string;
-  /** What a person does before the picture is taken. */
-  act?: (page: Page) => Promise<void>;
+  root?: boolean;
+  /** An operator by default. */
+  as?: 'member' | 'nobody';
+  act?: Act;
   /** Also what is below the fold. */
   whole?: boolean;
+  /** The docs have it in dark, too. */
+  dark?: boolean;
+  /** The docs have it on a phone, too. */
+  phone?: boolean;
+  before?: (scene: Scene) => Promise<void>;
 }
 
-const HEADING = 'h1#page-title';
-const open = (name: string | RegExp) => (page: Page) => page.getByRole('button', { name }).first().click();
+const QUESTION = 'My parcel is three days late and I need it for a birthday. What can you do?';
 
-async function chat(page: Page): Promise<void> {
-  const clear = page.getByRole('button', { name: 'Start over' });
-  if (await clear.isEnabled()) await clear.click();
-  await page.getByLabel('Longest answer, tokens').fill('70');
-  await page.getByLabel('Seed').fill('7');
-  await page.getByLabel('Message', { exact: true }).fill('Write a one-sentence reply: a parcel is three days late.');
-  await page.getByRole('button', { name: 'Send' }).click();
-  await page.locator('.chat-answer .stats').last().waitFor({ timeout: 120_000 });
-  await page.getByRole('button', { name: 'Send' }).waitFor({ timeout: 120_000 });
-}
-
-async function embeddings(page: Page): Promise<void> {
-  await page
-    .getByLabel('Texts')
-    .fill('A tree that stores water\nUn arbre qui garde l’eau\nشجرة تخزن الماء\nInterest rates rose again');
-  await page.getByRole('button', { name: 'Run' }).click();
-  await page.locator('.matrix').waitFor({ timeout: 120_000 });
-}
-
-async function rerank(page: Page): Promise<void> {
-  await page.getByLabel('Query').fill('How do I return a damaged book?');
-  await page
-    .getByLabel('Documents')
-    .fill(
-      'Damaged books are returned at the desk.\nThe café opens at nine.\nFees for late returns\nBaobabs store water.',
-    );
-  await page.getByRole('button', { name: 'Run' }).click();
-  await page.locator('.ranking-tall').first().waitFor({ timeout: 120_000 });
-}
-
-async function transcription(page: Page): Promise<void> {
-  await page.locator('input[type=file]').setInputFiles(join(AUDIO, 'meeting.ogg'));
-  await page.locator('canvas.waveform').waitFor();
-  await page.getByRole('button', { name: 'Transcribe' }).click();
-  const words = page.locator('.words .word');
-  await words.first().waitFor({ timeout: 180_000 });
-  await words.nth(6).click();
-  await page.evaluate("document.querySelector('audio').pause()");
-}
-
-/** Every page of the console as an operator sees it. */
+/** Every page of the console. */
 export const SHOTS: readonly Shot[] = [
-  { name: 'overview', path: '', whole: true },
-  { name: 'usage', path: '/usage', whole: true },
+  { name: 'sign-in', path: '', as: 'nobody' },
+  { name: 'overview', path: '', whole: true, dark: true, phone: true },
+  { name: 'overview-member', path: '', as: 'member', whole: true },
+  { name: 'usage', path: '/usage', whole: true, phone: true },
   { name: 'usage-by-key', path: '/usage?group=key&range=7d&view=time' },
   { name: 'requests', path: '/requests' },
-  { name: 'request', path: '/requests?status=error', act: open(/^req_|ago|\d\d:\d\d/) },
-  { name: 'models', path: '/models' },
-  { name: 'model', path: `/models?model=${CHAT}` },
-  { name: 'playground', path: `/playground?mode=chat&model=${CHAT}&with=${CHAT}`, act: chat },
+  { name: 'request', path: `/requests?model=${REMOTE}`, act: openRow('200') },
+  { name: 'request-failed', path: '/requests?status=429', act: openRow('429'), dark: true },
+  { name: 'models', path: '/models', dark: true },
+  { name: 'model', path: `/models?model=${CHAT}`, phone: true },
+  { name: 'chat', path: `/playground?mode=chat&model=${SUPPORT}`, act: chat(QUESTION), phone: true },
+  {
+    name: 'comparison',
+    path: `/playground?mode=chat&model=${SUPPORT}&with=${CHAT}`,
+    act: chat(QUESTION),
+    dark: true,
+  },
   { name: 'embeddings', path: `/playground?mode=embedding&model=${EMBED}`, act: embeddings },
   { name: 'rerank', path: `/playground?mode=rerank&model=${RERANK}`, act: rerank },
   { name: 'transcription', path: `/playground?mode=audio&model=${BASE}`, act: transcription },
   { name: 'keys', path: '/keys' },
-  { name: 'create-key', path: '/keys?new=key' },
-  { name: 'files', path: '/files' },
-  { name: 'batches', path: '/batches' },
+  { name: 'create-key', path: '/keys?new=key', as: 'member', act: fillKey },
+  { name: 'new-key', path: '/keys?new=key', as: 'member', act: createKey, phone: true },
+  { name: 'batches', path: '/batches', as: 'member', before: (scene) => scene.startBatch() },
+  { name: 'batch', path: '/batches', as: 'member', act: openRow('Completed') },
+  { name: 'files', path: '/files', as: 'member' },
   { name: 'accounts', path: '/accounts' },
+  { name: 'account', path: '/accounts', act: openRow('Helpdesk') },
   { name: 'engines', path: '/engines' },
-  { name: 'system', path: '/system', whole: true },
+  { name: 'system', path: '/system' },
+  { name: 'reference', path: '/docs', root: true, act: reference },
 ];
 
 export interface Size {
@@ -93,6 +73,8 @@ export const SIZES: readonly Size[] = [
   { width: 390, height: 844, colorScheme: 'dark' },
 ];
 
+const HEADING = 'h1#page-title';
+
 export async function openSize(browser: Browser, { width, height, colorScheme }: Size): Promise<BrowserContext> {
   const context = await browser.newContext({ viewport: { width, height }, colorScheme, reducedMotion: 'reduce' });
   context.setDefaultTimeout(60_000);
@@ -106,14 +88,17 @@ export async function signIn(page: Page, address: string, key: string): Promise<
   await page.locator(HEADING).waitFor();
 }
 
-export async function shoot(page: Page, address: string, { path, act, whole = false }: Shot, file: string) {
-  await page.goto(`${address}/console${path}`);
-  await page.locator(HEADING).waitFor();
+export async function shoot(page: Page, scene: Scene, shot: Shot, file: string): Promise<void> {
+  const { path, root = false, as, act, whole = false, before } = shot;
+  await before?.(scene);
+  await page.goto(`${scene.address}${root ? '' : '/console'}${path}`);
+  if (as === 'nobody') await page.getByLabel('API key').waitFor();
+  else if (!root) await page.locator(HEADING).waitFor();
   const loading = page.locator('.skeleton').first();
   await loading.waitFor({ state: 'detached' });
   await act?.(page);
   await loading.waitFor({ state: 'detached' });
-  await mkdir(join(file, '..'), { recursive: true });
+  await mkdir(dirname(file), { recursive: true });
   const { width, height } = page.viewportSize() ?? { width: 1440, height: 900 };
   if (whole) {
     // As if the window were taller: a picture of the whole page would repeat what is fixed only once.

@@ -18,28 +18,31 @@ interface KeyPlan {
 
 const days = (count: number) => new Date(Date.now() + count * 86_400_000).toISOString();
 
+const EVERYTHING = ['chat', 'embeddings', 'rerank', 'audio', 'files', 'batches', 'models', 'usage'];
+
 /** The accounts of the pictures and their keys. */
 const TEAMS: Record<string, { settings: object; keys: KeyPlan[] }> = {
   Helpdesk: {
-    settings: { monthly_budget_usd: 0.15, rpm: 600, store_prompts: true },
+    settings: { monthly_budget_usd: 40, rpm: 600, tpm: 400_000, store_prompts: true },
     keys: [
-      { name: 'helpdesk-web', monthly_budget_usd: 0.06 },
+      { name: 'mara', scopes: [...EVERYTHING, 'keys', 'prompts'] },
+      { name: 'helpdesk-web', monthly_budget_usd: 30 },
       { name: 'helpdesk-nightly', scopes: ['embeddings', 'rerank', 'files', 'batches', 'models', 'usage'] },
     ],
   },
   'Library search': {
-    settings: { monthly_budget_usd: 0.2 },
+    settings: { monthly_budget_usd: 25, rpm: 300 },
     keys: [
       { name: 'catalogue-index', allowed_models: ['baobab/*'] },
       { name: 'reading-room', rpm: 4 },
-      { name: 'ana-notebook', expires_at: days(12) },
+      { name: 'ana-notebook', expires_at: days(12), monthly_budget_usd: 5 },
     ],
   },
   'Radio archive': {
-    settings: { file_retention_days: 14 },
+    settings: { file_retention_days: 14, monthly_budget_usd: 80, tpm: 200_000 },
     keys: [{ name: 'transcribe-shows', scopes: ['audio', 'files', 'models', 'usage'] }, { name: 'editors' }],
   },
-  بحث: { settings: { zero_retention: true }, keys: [{ name: 'مفتاح التجارب' }] },
+  بحث: { settings: { zero_retention: true, monthly_budget_usd: 10 }, keys: [{ name: 'مفتاح التجارب' }] },
 };
 
 export async function createTeams(api: Api, adminKey: string): Promise<TeamKey[]> {

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import type { Api } from './api.ts';
 import { json } from './api.ts';
 import type { TeamKey } from './teams.ts';
@@ -8,6 +9,7 @@ export const CHAT = 'huggingfacetb/smollm2-135m-instruct';
 export const EMBED = 'baobab/embed-multilingual';
 export const RERANK = 'baobab/rerank-multilingual';
 export const REMOTE = 'acme/embed-english';
+export const SUPPORT = 'acme/support-chat';
 export const TINY = 'openai/whisper-tiny';
 export const BASE = 'openai/whisper-base';
 
@@ -43,11 +45,12 @@ export async function makeTraffic(api: Api, keys: readonly TeamKey[], { rounds }
     void (await (await api(path, secret(key), body)).arrayBuffer());
   const chat = (key: string, content: string, more: object = {}) =>
     send('chat/completions', key, { model: CHAT, messages: [{ role: 'user', content }], max_tokens: 60, ...more });
-  const stream = (key: string, content: string) =>
-    chat(key, content, { stream: true, stream_options: { include_usage: true } });
+  const stream = (key: string, content: string, more: object = {}) =>
+    chat(key, content, { stream: true, stream_options: { include_usage: true }, ...more });
   for (let round = 0; round < rounds; round += 1) {
     const question = QUESTIONS[round % QUESTIONS.length] ?? '';
-    await stream('helpdesk-web', question);
+    await stream('helpdesk-web', question, { model: SUPPORT });
+    await stream('mara', question, { model: SUPPORT });
     await chat('helpdesk-web', question, { max_tokens: 24 });
     await stream('ana-notebook', question);
     await stream('editors', `Write a headline. ${question}`);
@@ -87,23 +90,36 @@ async function uploadLines(api: Api, key: string, name: string, lines: readonly 
 
 const line = (id: string, url: string, body: object) => ({ custom_id: id, method: 'POST', url, body });
 
-/** One that has ended with a few failures, and one that is running. */
-export async function makeBatches(api: Api, key: string): Promise<void> {
-  const start = (id: string, endpoint: string, job: string) =>
-    json(api('batches', key, { input_file_id: id, endpoint, completion_window: '24h', metadata: { job } }));
+const start = (api: Api, key: string, id: string, endpoint: string, job: string) =>
+  json<{ id: string }>(
+    api('batches', key, { input_file_id: id, endpoint, completion_window: '24h', metadata: { job } }),
+  );
+
+/** A batch with a few failures. Returns when it has ended. */
+export async function runBatch(api: Api, key: string): Promise<void> {
   const articles = Array.from({ length: 120 }, (_, index) =>
     line(`article-${index + 1}`, '/v1/embeddings', {
       model: index % 40 === 17 ? 'acme/unknown' : EMBED,
       input: `${TEXTS[index % TEXTS.length]} ${index}`,
     }),
   );
+  const file = await uploadLines(api, key, 'articles-2026-11.jsonl', articles);
+  const { id } = await start(api, key, file, '/v1/embeddings', 'nightly-index');
+  for (let ended = false; !ended; ) {
+    await setTimeout(500);
+    ended = (await json<{ completed_at: number | null }>(api(`batches/${id}`, key))).completed_at !== null;
+  }
+}
+
+/** A batch that runs while pictures are taken. */
+export async function startBatch(api: Api, key: string): Promise<void> {
   const summaries = Array.from({ length: 400 }, (_, index) =>
     line(`ticket-${index + 1}`, '/v1/chat/completions', {
       model: CHAT,
-      max_tokens: 80,
+      max_tokens: 12,
       messages: [{ role: 'user', content: `Summarise ticket ${index + 1}: ${QUESTIONS[index % QUESTIONS.length]}` }],
     }),
   );
-  await start(await uploadLines(api, key, 'articles-2026-11.jsonl', articles), '/v1/embeddings', 'nightly-index');
-  await start(await uploadLines(api, key, 'tickets-week-46.jsonl', summaries), '/v1/chat/completions', 'summaries');
+  const file = await uploadLines(api, key, 'tickets-week-46.jsonl', summaries);
+  await start(api, key, file, '/v1/chat/completions', 'summaries');
 }
