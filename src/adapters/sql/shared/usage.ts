@@ -62,9 +62,15 @@ const noBucket: BucketOf = () => sql<number>`0`;
 
 type PartRow = Pick<UsageSumsTable, 'series_id' | (typeof COUNTS)[number]> & { bucket: number };
 
+/** A ledger row is one request. */
+function countOf(count: (typeof COUNTS)[number], isExcess: boolean): RawBuilder<number> {
+  const value = count === 'requests' ? sql.lit(1) : sql.ref<number>(count);
+  return isExcess ? sql<number>`-${value}` : sql<number>`${value}`;
+}
+
 /** The sums of one part, or its ledger rows. All parts have the same columns. */
 function rowsOf(db: Kysely<Tables>, part: UsagePart, filter: SeriesFilter, bucketOf: BucketOf) {
-  const { source, start, end, hourOfDay } = part;
+  const { source, start, end, hourOfDay, isExcess = false } = part;
   const sums = SUMS.find(({ table }) => table === source);
   const rows = db
     .selectFrom(sql<LedgerTable & UsageSumsTable>`${sql.table(source)}`.as('part'))
@@ -74,8 +80,8 @@ function rowsOf(db: Kysely<Tables>, part: UsagePart, filter: SeriesFilter, bucke
     return rows
       .where('time_ms', '>=', start)
       .where('time_ms', '<', end)
-      .select([bucketOf(part, sql<number>`time_ms`).as('bucket'), sql.lit(1).as('requests')])
-      .select(COUNTS.filter((count) => count !== 'requests'))
+      .select(bucketOf(part, sql<number>`time_ms`).as('bucket'))
+      .select(COUNTS.map((count) => countOf(count, isExcess).as(count)))
       .$castTo<PartRow>();
   }
   const { lengthMs } = sums;
@@ -104,15 +110,19 @@ type BucketRow = Record<(typeof GROUP_COLUMN)[Grouping] | (typeof COUNTS)[number
 /** The sums of each hour or day and group. */
 function bucketSums(db: Kysely<Tables>, query: UsageQuery, groups: readonly (typeof GROUP_COLUMN)[Grouping][]) {
   const { start, end, bucket, timeZone = 'UTC' } = query;
-  const parts = usageParts({ start, end, bucket, timeZone });
+  const parts = usageParts({ start, end, bucket, timeZone, now: Date.now() });
   const rows = rowsOfAll(db, parts, query, bucket === 'hour' ? hourAt : dayAt);
-  return db
-    .selectFrom(rows.as('parts'))
-    .innerJoin('ledger_series', 'ledger_series.id', 'parts.series_id')
-    .groupBy('bucket')
-    .groupBy(groups)
-    .select('bucket')
-    .select(groups);
+  return (
+    db
+      .selectFrom(rows.as('parts'))
+      .innerJoin('ledger_series', 'ledger_series.id', 'parts.series_id')
+      .groupBy('bucket')
+      .groupBy(groups)
+      // All of its rows may have been taken off.
+      .having(sql<number>`sum(requests)`, '>', 0)
+      .select('bucket')
+      .select(groups)
+  );
 }
 
 export function usageQuery(db: Kysely<Tables>, query: UsageQuery) {
@@ -175,7 +185,7 @@ export function sqlUsage({ read, report }: SqlDatabase): UsageReader {
     async spentNanoUsd(query) {
       const { start, end } = query;
       if (start >= end) return 0n;
-      const parts = usageParts({ start, end, bucket: 'day', timeZone: 'UTC' });
+      const parts = usageParts({ start, end, bucket: 'day', timeZone: 'UTC', now: Date.now() });
       const row = await report
         .selectFrom(rowsOfAll(report, parts, query, noBucket).as('parts'))
         .select(asText(sumOf('cost_nano_usd')).as('spent'))

@@ -1,0 +1,56 @@
+import { describe, expect, it } from 'vitest';
+import { DAY_MS } from '../../../domain/dates.ts';
+import { HOUR_MS } from '../../../domain/zoned-bucket.ts';
+import { type UsagePart, usageParts } from './usage-parts.ts';
+
+const MINUTE_MS = 60_000;
+const NOON = Date.UTC(2026, 10, 17, 12);
+const LATER = NOON + 100 * DAY_MS;
+
+const partsOf = (start: number, end: number, now: number) =>
+  usageParts({ start, end, bucket: 'day', timeZone: 'UTC', now });
+/** Milliseconds that are read row by row and may contain rows. */
+const readMs = (parts: readonly UsagePart[], now: number) =>
+  parts
+    .filter(({ source }) => source === 'ledger')
+    .reduce((sum, { start, end }) => sum + Math.max(0, Math.min(end, now) - start), 0);
+
+describe('the parts of a usage report', () => {
+  it('read no rows for an end that is now', () => {
+    for (const minutes of [1, 7, 14.9]) {
+      const now = NOON + minutes * MINUTE_MS;
+      expect(readMs(partsOf(NOON - 3 * DAY_MS, now, now), now)).toBe(0);
+    }
+  });
+
+  it('read the rows on the shorter side of an end in the past', () => {
+    const read = (startMinutes: number, endMinutes: number) =>
+      readMs(partsOf(NOON - DAY_MS + startMinutes * MINUTE_MS, NOON + endMinutes * MINUTE_MS, LATER), LATER);
+    expect(read(0, 0)).toBe(0);
+    expect(read(0, 2)).toBe(2 * MINUTE_MS);
+    expect(read(0, 14)).toBe(MINUTE_MS);
+    expect(read(1, 13)).toBe(3 * MINUTE_MS);
+    expect(read(14, 0)).toBe(MINUTE_MS);
+  });
+
+  it('count every moment of the report once, and no other', () => {
+    const windows: [number, number][] = [
+      [0, 1],
+      [1 * MINUTE_MS, 14 * MINUTE_MS],
+      [6 * MINUTE_MS, 8 * MINUTE_MS],
+      [3 * MINUTE_MS, HOUR_MS + 11 * MINUTE_MS],
+      [-DAY_MS + 12, 3 * DAY_MS + 14 * MINUTE_MS],
+    ];
+    for (const [from, to] of windows) {
+      const [start, end] = [NOON + from, NOON + to];
+      const parts = partsOf(start, end, LATER);
+      const times = parts.flatMap((part) => [part.start - 1, part.start, part.end - 1, part.end]);
+      for (const time of [...times, start - 1, start, end - 1, end]) {
+        const count = parts
+          .filter((part) => part.start <= time && time < part.end)
+          .reduce((sum, { isExcess = false }) => sum + (isExcess ? -1 : 1), 0);
+        expect(count).toBe(start <= time && time < end ? 1 : 0);
+      }
+    }
+  });
+});
