@@ -190,7 +190,7 @@ export interface Model {
 
 export interface StoredFile {
   id: string;
-  purpose: 'batch' | 'transcription' | 'user_data' | 'vision';
+  purpose: 'batch' | 'transcription' | 'user_data' | 'vision' | 'message_batch';
   filename: string;
   bytes: number;
   created_at: string;

@@ -22,6 +22,7 @@ const batch = (id: string, changes: Partial<Batch> = {}): Batch => ({
   outputFileId: null,
   errorFileId: null,
   counts: { total: 10, completed: 4, failed: 1 },
+  expiredLines: 0,
   createdAt: Date.UTC(2026, 0, 1),
   expiresAt: Date.UTC(2026, 0, 2),
   inProgressAt: null,

@@ -5,6 +5,9 @@ export const MAX_BATCH_BYTES = 200_000_000;
 /** More than the longest accepted list of inputs needs. */
 export const MAX_LINE_BYTES = 8_388_608;
 
+/** The code of the problem of lines that did not run before the batch expired. */
+export const LINE_EXPIRED = 'batch_expired';
+
 /** One line of the input file as it was read. */
 export interface RawLine {
   /** From 1, blank lines counted. */

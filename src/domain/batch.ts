@@ -2,12 +2,19 @@ import { errors } from '../errors/errors.ts';
 import { fieldText } from '../errors/fields.ts';
 import type { Scope } from './scopes.ts';
 
-export const BATCH_ENDPOINTS = ['/v1/chat/completions', '/v1/responses', '/v1/embeddings', '/v1/rerank'] as const;
+export const BATCH_ENDPOINTS = [
+  '/v1/chat/completions',
+  '/v1/responses',
+  '/v1/messages',
+  '/v1/embeddings',
+  '/v1/rerank',
+] as const;
 export type BatchEndpoint = (typeof BATCH_ENDPOINTS)[number];
 
 export const ENDPOINT_SCOPES: Readonly<Record<BatchEndpoint, Scope>> = {
   '/v1/chat/completions': 'chat',
   '/v1/responses': 'chat',
+  '/v1/messages': 'chat',
   '/v1/embeddings': 'embeddings',
   '/v1/rerank': 'rerank',
 };
@@ -61,6 +68,8 @@ export interface Batch {
   outputFileId: string | null;
   errorFileId: string | null;
   counts: { total: number; completed: number; failed: number };
+  /** Failed lines that did not run before the batch expired. */
+  expiredLines: number;
   /** Milliseconds since 1970, like the times below. */
   createdAt: number;
   expiresAt: number;

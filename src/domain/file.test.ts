@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { cleanFilename, parsePurpose } from './file.ts';
+import { cleanFilename, parsePurpose, UPLOAD_PURPOSES } from './file.ts';
 
 describe('file names', () => {
   it('keeps any Unicode and what forms escape', () => {
@@ -21,8 +21,10 @@ describe('file names', () => {
     expect(cleanFilename('\ud83d.txt')).toBe('\ufffd.txt');
   });
 
-  it('knows the two purposes', () => {
+  it('knows the purposes, and those of uploads', () => {
     expect(parsePurpose('batch')).toBe('batch');
+    expect(parsePurpose('message_batch')).toBe('message_batch');
+    expect(() => parsePurpose('message_batch', UPLOAD_PURPOSES)).toThrow(/not supported/);
     for (const purpose of ['assistants', 'fine-tune', '']) {
       expect(() => parsePurpose(purpose)).toThrow(/not supported. Accepted: 'batch', 'transcription'/);
     }

@@ -1,6 +1,9 @@
 import { errors } from '../errors/errors.ts';
 
-export const FILE_PURPOSES = ['batch', 'transcription', 'user_data', 'vision'] as const;
+export const UPLOAD_PURPOSES = ['batch', 'transcription', 'user_data', 'vision'] as const;
+/** Of files that the service makes for message batches. Clients cannot upload them, and they are listed only on request. */
+export const MESSAGE_BATCH = 'message_batch';
+export const FILE_PURPOSES = [...UPLOAD_PURPOSES, MESSAGE_BATCH] as const;
 export type FilePurpose = (typeof FILE_PURPOSES)[number];
 
 export interface StoredFile {
@@ -17,9 +20,9 @@ export interface StoredFile {
   expiresAt: number;
 }
 
-export function parsePurpose(text: string): FilePurpose {
-  const purpose = FILE_PURPOSES.find((each) => each === text);
-  if (purpose === undefined) throw errors.unsupportedPurpose(text.slice(0, 100), FILE_PURPOSES);
+export function parsePurpose(text: string, accepted: readonly FilePurpose[] = FILE_PURPOSES): FilePurpose {
+  const purpose = accepted.find((each) => each === text);
+  if (purpose === undefined) throw errors.unsupportedPurpose(text.slice(0, 100), accepted);
   return purpose;
 }
 

@@ -1,6 +1,7 @@
-import type { Batch, BatchOutcome, BatchProblem } from '../domain/batch.ts';
+import type { Batch, BatchEndpoint, BatchOutcome, BatchProblem } from '../domain/batch.ts';
 import type { StoredFile } from '../domain/file.ts';
 import type { BatchSlice } from './batch-slices.ts';
+import type { Quota } from './quotas.ts';
 
 export interface BatchQuery {
   /** Undefined: of every account, for operators. */
@@ -8,12 +9,17 @@ export interface BatchQuery {
   limit: number;
   /** The page begins after this id. */
   after?: string | undefined;
+  /** The page ends before this id. */
+  before?: string | undefined;
+  endpoint?: BatchEndpoint | undefined;
 }
 
 /** Where the answer of a line is: bytes of a blob. */
 export interface RecordedLine {
   line: number;
   failed: boolean;
+  /** A failed line that did not run before the batch expired. Only counted, not stored with the line. */
+  expired?: boolean | undefined;
   blobKey: string;
   offset: number;
   bytes: number;
@@ -39,7 +45,13 @@ export interface BatchClaim {
   holding: readonly string[];
 }
 
-export type BatchCreation = 'created' | 'input gone' | 'too many active';
+export type BatchCreation = 'created' | 'input gone' | 'too many active' | 'quota exceeded';
+
+/** An input whose record is stored together with the batch. */
+export interface NewInput {
+  file: StoredFile;
+  quota: Quota;
+}
 
 /** What the validation found. */
 export interface ValidatedBatch {
@@ -64,7 +76,7 @@ export interface OwnedBatch {
  */
 export interface BatchRepository {
   /** Stores a batch and attaches its input, unless the account has `maxActive` batches that have not ended. 0: no limit. */
-  create(batch: Batch, maxActive: number): Promise<BatchCreation>;
+  create(batch: Batch, maxActive: number, input?: NewInput): Promise<BatchCreation>;
   get(id: string): Promise<Batch | undefined>;
   list(query: BatchQuery): Promise<Batch[]>;
   /** Which of these were cancelled. */
@@ -86,7 +98,7 @@ export interface BatchRepository {
   /** Ends the leases of all other owners: for a process that knows it is alone. */
   releaseOthers(ownerId: string): Promise<void>;
 
-  /** Removes what an interrupted validation recorded. */
+  /** Removes what an interrupted validation recorded. A total that was known before stays. */
   restart(batch: OwnedBatch): Promise<void>;
   /** Ends the validation and the ownership. The batch is in progress from now on, unless it was cancelled meanwhile. */
   begin(batch: OwnedBatch, validated: ValidatedBatch): Promise<void>;

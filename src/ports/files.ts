@@ -3,6 +3,8 @@ import type { Quota, StoredAmount } from './quotas.ts';
 
 export interface FileQuery {
   purpose?: FilePurpose | undefined;
+  /** Leaves out the files of this purpose. */
+  except?: FilePurpose | undefined;
   limit: number;
   /** The page starts after this id. It need not exist any more. */
   after?: string | undefined;
@@ -29,6 +31,8 @@ export interface FileRepository {
   stored(accountId: string): Promise<StoredAmount>;
   get(accountId: string, id: string): Promise<StoredFile | undefined>;
   list(accountId: string, query: FileQuery): Promise<StoredFile[]>;
+  /** Which of these the account has. */
+  present(accountId: string, ids: readonly string[]): Promise<Set<string>>;
   /** Hides the file from clients. The bytes stay while a job reads them. False when there is no such file. */
   discard(accountId: string, id: string, now: number): Promise<boolean>;
   /** Discards at most `limit` expired files that no job reads. Returns how many. */

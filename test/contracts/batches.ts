@@ -24,6 +24,7 @@ export const newBatch = (id: string, changes: Partial<Batch> = {}): Batch => ({
   outputFileId: null,
   errorFileId: null,
   counts: { total: 0, completed: 0, failed: 0 },
+  expiredLines: 0,
   createdAt: 1,
   expiresAt: 2,
   inProgressAt: null,
@@ -123,6 +124,51 @@ export function batchesContract(name: string, open: () => Promise<BatchesUnderTe
       expect((await ids({ limit: 10 })).filter(created)).toEqual(['batch_c', 'batch_b', 'batch_a']);
       expect((await ids({ accountId: 'acct_1', limit: 10 })).filter(created)).toEqual(['batch_c', 'batch_a']);
       expect(await ids({ accountId: 'acct_1', limit: 1, after: 'batch_c' })).toEqual(['batch_a']);
+    });
+
+    it('lists one endpoint, and pages that end before a batch', async () => {
+      for (const id of ['p1', 'p2', 'p3', 'p4']) {
+        await batches.create(newBatch(id, { endpoint: id === 'p2' ? '/v1/rerank' : '/v1/messages' }), 0);
+      }
+      const ids = async (query: Partial<Parameters<BatchRepository['list']>[0]>) => {
+        const found = await batches.list({ accountId: 'acct_1', endpoint: '/v1/messages', limit: 10, ...query });
+        return found.map(({ id }) => id);
+      };
+      expect(await ids({})).toEqual(['batch_p4', 'batch_p3', 'batch_p1']);
+      expect(await ids({ before: 'batch_p1' })).toEqual(['batch_p4', 'batch_p3']);
+      expect(await ids({ before: 'batch_p1', limit: 1 })).toEqual(['batch_p3']);
+      expect(await ids({ accountId: 'acct_2' })).toEqual([]);
+    });
+
+    it('stores an input together with its batch, or neither', async () => {
+      const owner = { accountId: 'acct_1' };
+      const before = await store.files.stored('acct_1');
+      const input = (id: string, bytes: number) => ({ ...storedFile(id), bytes, ...owner });
+      const create = (id: string, bytes: number, quota: { items: number; bytes: number }, maxActive = 0) =>
+        batches.create(newBatch(id, { inputFileId: `file_${id}` }), maxActive, { file: input(id, bytes), quota });
+      const room = { items: before.items + 1, bytes: before.bytes + 100 };
+      expect(await create('q1', 101, room)).toBe('quota exceeded');
+      expect(await create('q2', 101, { items: 0, bytes: 100 })).toBe('quota exceeded');
+      expect(await create('q3', 1, room, 1)).toBe('too many active');
+      for (const id of ['q1', 'q2', 'q3']) {
+        expect(await batches.get(`batch_${id}`)).toBeUndefined();
+        expect(await store.files.get('acct_1', `file_${id}`)).toBeUndefined();
+      }
+      expect(await store.files.stored('acct_1')).toEqual(before);
+      expect(await create('q4', 100, room)).toBe('created');
+      expect(await store.files.stored('acct_1')).toEqual(room);
+      expect((await store.files.attached('batch_q4'))?.id).toBe('file_q4');
+      expect(await create('q5', 1, room)).toBe('quota exceeded');
+    });
+
+    it('keeps a total that is known before the validation, and counts expired lines', async () => {
+      const id = 'batch_total';
+      await batches.create(newBatch('total', { counts: { total: 2, completed: 0, failed: 0 } }), 0);
+      await claimIds(batches);
+      await batches.record(owned(id), [recordedLine(1, true), { ...recordedLine(2, true), expired: true }]);
+      expect(await batches.get(id)).toMatchObject({ counts: { total: 2, failed: 2 }, expiredLines: 1 });
+      await batches.restart(owned(id));
+      expect(await batches.get(id)).toMatchObject({ counts: { total: 2, failed: 0 }, expiredLines: 0 });
     });
 
     it('records lines and counts together, all or none', async () => {

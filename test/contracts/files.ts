@@ -70,7 +70,11 @@ export function filesContract(name: string, open: () => Promise<FilesUnderTest>)
       expect(await ids(accountId, { order: 'desc', limit: 2 })).toEqual(['file_p4', 'file_p3']);
       expect(await ids(accountId, { order: 'desc', after: 'file_p3' })).toEqual(['file_p2', 'file_p1']);
       expect(await ids(accountId, { purpose: 'transcription' })).toEqual(['file_p2']);
+      expect(await ids(accountId, { except: 'batch' })).toEqual(['file_p2']);
+      expect(await files.present(accountId, [])).toEqual(new Set());
+      expect(await files.present('acct_1', ['file_p1', 'file_p2'])).toEqual(new Set());
       await files.discard(accountId, 'file_p2', 1);
+      expect(await files.present(accountId, ['file_p1', 'file_p2', 'file_none'])).toEqual(new Set(['file_p1']));
       expect(await ids(accountId, { after: 'file_p2' })).toEqual(['file_p3', 'file_p4']);
     });
 

@@ -40,6 +40,7 @@ describe('a deleted account', () => {
       }
       return Buffer.from('{"embedding":[1]}');
     },
+    errorBody: (_endpoint, error) => Buffer.from(JSON.stringify(error.toBody())),
   };
 
   async function* content(text: string): AsyncGenerator<Uint8Array> {

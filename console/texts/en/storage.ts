@@ -6,10 +6,13 @@ export const files = {
   choose: 'choose files',
   dropHint: 'JSONL for batches, audio for transcriptions. Files are deleted when their time is over.',
   columns: { name: 'Name', purpose: 'Purpose', size: 'Size', created: 'Uploaded', expires: 'Deleted', id: 'File id' },
-  purposes: { batch: 'Batch', transcription: 'Transcription', user_data: 'Document', vision: 'Image' } as Record<
-    string,
-    string
-  >,
+  purposes: {
+    batch: 'Batch',
+    transcription: 'Transcription',
+    user_data: 'Document',
+    vision: 'Image',
+    message_batch: 'Message batch',
+  } as Record<string, string>,
   result: 'Batch result',
   anyPurpose: 'Any purpose',
   emptyTitle: 'No files yet',

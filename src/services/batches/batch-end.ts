@@ -1,5 +1,5 @@
 import type { Batch, BatchOutcome, BatchProblem } from '../../domain/batch.ts';
-import type { StoredFile } from '../../domain/file.ts';
+import { MESSAGE_BATCH, type StoredFile } from '../../domain/file.ts';
 import type { BatchRepository } from '../../ports/batches.ts';
 import type { BlobStore } from '../../ports/blobs.ts';
 import type { Clock } from '../../ports/clock.ts';
@@ -19,18 +19,20 @@ export interface BatchEndDependencies {
 export interface BatchEnding {
   batch: Batch;
   ownerId: string;
+  /** Undefined: it is gone. */
+  input?: StoredFile | undefined;
   outcome: BatchOutcome;
   problems?: readonly BatchProblem[] | undefined;
 }
 
 /** Gives a batch its final status and its result files, and removes what only an active batch needs. */
 export function createBatchEnd({ batches, files, retention, blobs, clock }: BatchEndDependencies) {
-  async function resultFile(batch: Batch, failed: boolean): Promise<StoredFile | undefined> {
+  async function resultFile({ batch, input }: BatchEnding, failed: boolean): Promise<StoredFile | undefined> {
     if ((failed ? batch.counts.failed : batch.counts.completed) === 0) return undefined;
     return files.store(batch.accountId, {
       filename: `${batch.id}_${failed ? 'error' : 'output'}.jsonl`,
       content: resultContent({ batchId: batch.id, failed, batches, blobs }),
-      purpose: () => 'batch',
+      purpose: () => (input?.purpose === MESSAGE_BATCH ? MESSAGE_BATCH : 'batch'),
     });
   }
 
@@ -41,9 +43,10 @@ export function createBatchEnd({ batches, files, retention, blobs, clock }: Batc
   }
 
   return {
-    async withResults({ batch, ownerId, outcome, problems }: BatchEnding): Promise<void> {
-      const output = await resultFile(batch, false);
-      const errors = await resultFile(batch, true);
+    async withResults(ending: BatchEnding): Promise<void> {
+      const { batch, ownerId, outcome, problems } = ending;
+      const output = await resultFile(ending, false);
+      const errors = await resultFile(ending, true);
       await batches.end({ id: batch.id, ownerId }, { outcome, output, errors, problems, now: clock.now() });
       await removeLeftovers(batch.id);
     },

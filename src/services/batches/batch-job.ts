@@ -90,15 +90,17 @@ export function createBatchJob(dependencies: BatchJobDependencies) {
     await batches.cut(share.owned, cutter.slices());
   }
 
-  async function finish(batch: Batch, ownerId: string): Promise<void> {
-    if (batch.status === 'cancelling') await end.withResults({ batch, ownerId, outcome: 'cancelled' });
+  async function finish({ share, input }: Job): Promise<void> {
+    const batch = await current(share.owned.id);
+    const ending = { batch, input, ownerId: share.owned.ownerId };
+    if (batch.status === 'cancelling') await end.withResults({ ...ending, outcome: 'cancelled' });
     else if (batch.status === 'finalizing') {
       const late = (batch.finalizingAt ?? 0) >= batch.expiresAt;
-      await end.withResults({ batch, ownerId, outcome: late ? 'expired' : 'completed' });
+      await end.withResults({ ...ending, outcome: late ? 'expired' : 'completed' });
     }
     // It expired before it was validated, so it has no lines.
     else if (batch.status === 'validating' && isExpired(batch)) {
-      await end.withResults({ batch, ownerId, outcome: 'expired' });
+      await end.withResults({ ...ending, outcome: 'expired' });
     }
   }
 
@@ -136,6 +138,6 @@ export function createBatchJob(dependencies: BatchJobDependencies) {
       if (!(await validate(batch, job)) || signals.pause.aborted) return;
     } else if (share.whole && batch.status === 'in_progress') await cut(job);
     if (!share.whole && !(await runSlices(batch, job))) return;
-    if (!signals.pause.aborted) await finish(await current(id), ownerId);
+    if (!signals.pause.aborted) await finish(job);
   };
 }

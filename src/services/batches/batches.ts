@@ -7,20 +7,18 @@ import {
   parseWindow,
 } from '../../domain/batch.ts';
 import type { Principal } from '../../domain/principal.ts';
-import { ApiError } from '../../errors/api-error.ts';
 import { errors } from '../../errors/errors.ts';
 import type { BatchRepository } from '../../ports/batches.ts';
 import type { Clock } from '../../ports/clock.ts';
-import { createId, deriveId } from '../../runtime/ids.ts';
 import type { FilesService } from '../files/files.ts';
+import { type BatchRun, batchId, newBatch, tooManyActive } from './new-batch.ts';
 
 export interface BatchCommand {
   inputFileId: string;
   endpoint: BatchEndpoint;
   completionWindow: string;
   metadata: Readonly<Record<string, string>> | null;
-  /** The run of an idempotency key. A repeated one finds the batch that it has created. */
-  run?: { billingId: string; startedAt: number } | undefined;
+  run?: BatchRun | undefined;
 }
 
 export interface BatchPage {
@@ -47,25 +45,16 @@ export interface BatchesDependencies {
   onChange(): void;
 }
 
-/** When one of them ends is unknown. */
-const RETRY_SECONDS = 60;
-
-const tooManyActive = (limit: number) =>
-  new ApiError(
-    'capacity_exceeded',
-    `This account has ${limit} batches that have not ended, which is the limit. Wait until one ends, or cancel one.`,
-    { retryAfterSeconds: RETRY_SECONDS },
-  );
-
 export function createBatches({ batches, files, settings, clock, onChange }: BatchesDependencies): BatchesService {
   const service: BatchesService = {
-    async create({ account, key }, { inputFileId, endpoint, completionWindow, metadata, run }) {
+    async create(principal, { inputFileId, endpoint, completionWindow, metadata, run }) {
+      const { account, key } = principal;
       const scope = ENDPOINT_SCOPES[endpoint];
       if (!key.scopes.includes(scope)) throw errors.insufficientScope(scope);
       const windowMs = parseWindow(completionWindow);
       if (metadata !== null) checkMetadata(metadata);
       const now = clock.now();
-      const id = run === undefined ? createId('batch', now) : deriveId('batch', run.startedAt, run.billingId);
+      const id = batchId(run, now);
       const earlier = run === undefined ? undefined : await batches.get(id);
       if (earlier !== undefined) return earlier;
       const file = await files.get(account.id, inputFileId, ['inputFileId']);
@@ -75,26 +64,16 @@ export function createBatches({ batches, files, settings, clock, onChange }: Bat
           `The file '${file.id}' has the purpose '${file.purpose}'; the input of a batch needs the purpose 'batch'.`,
         );
       }
-      const batch: Batch = {
+      const batch = newBatch(principal, {
         id,
-        accountId: account.id,
-        keyId: key.id,
         endpoint,
         inputFileId: file.id,
         completionWindow,
         metadata,
-        status: 'validating',
-        problems: [],
-        outputFileId: null,
-        errorFileId: null,
-        counts: { total: 0, completed: 0, failed: 0 },
         createdAt: now,
         expiresAt: now + windowMs,
-        inProgressAt: null,
-        finalizingAt: null,
-        cancellingAt: null,
-        endedAt: null,
-      };
+        total: 0,
+      });
       const created = await batches.create(batch, settings.maxActivePerAccount);
       if (created === 'input gone') throw errors.fileNotFound(file.id, ['inputFileId']);
       if (created === 'too many active') throw tooManyActive(settings.maxActivePerAccount);

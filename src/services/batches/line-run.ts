@@ -18,6 +18,8 @@ import { createLineTrace } from './line-trace.ts';
 export interface LineExecutor {
   /** Returns the JSON of the answer. Throws what the endpoint would throw. */
   execute(endpoint: BatchEndpoint, body: unknown, call: InferenceCall): Promise<Uint8Array>;
+  /** The JSON of an error, in the shape of the endpoint. */
+  errorBody(endpoint: BatchEndpoint, error: ApiError, requestId: string): Uint8Array;
 }
 
 /** Longest pause before a line is tried again that was refused by limits or a full queue. Such lines are retried until the batch expires. */
@@ -120,7 +122,8 @@ export function createLineRun(dependencies: LineRunDependencies): LineRun {
                 );
               }
               record(failure.status, failure.code);
-              return { status: failure.status, requestId, body: Buffer.from(JSON.stringify(failure.toBody())) };
+              const body = executor.errorBody(batch.endpoint, failure, requestId);
+              return { status: failure.status, requestId, body };
             }
             if (failure.status >= 500) serverErrors += 1;
             slot.release();

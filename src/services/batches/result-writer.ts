@@ -15,6 +15,7 @@ const GROUP_MS = 250;
 export interface ResultLine {
   line: number;
   failed: boolean;
+  expired?: boolean | undefined;
   /** First line of the slice that it is part of. A line that is found bad during validation is part of none. */
   slice?: number | undefined;
 }
@@ -79,8 +80,8 @@ export function createResultWriter({ batchId, blobs, record, clock }: ResultWrit
   }
 
   return {
-    async add({ line, failed, slice }, part) {
-      lines.push({ line, failed, offset: bytes, bytes: part.length });
+    async add({ line, failed, expired, slice }, part) {
+      lines.push({ line, failed, expired, offset: bytes, bytes: part.length });
       parts.push(part);
       bytes += part.length;
       if (slice !== undefined) slices.add(slice);

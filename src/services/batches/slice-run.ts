@@ -1,5 +1,5 @@
 import type { Batch } from '../../domain/batch.ts';
-import { succeeded } from '../../domain/batch-line.ts';
+import { LINE_EXPIRED, succeeded } from '../../domain/batch-line.ts';
 import type { StoredFile } from '../../domain/file.ts';
 import type { BatchSlice, BatchSliceRepository } from '../../ports/batch-slices.ts';
 import type { Clock } from '../../ports/clock.ts';
@@ -41,7 +41,7 @@ export interface SliceRun {
 
 const EXPIRED = {
   problem: {
-    code: 'batch_expired',
+    code: LINE_EXPIRED,
     message: 'This request could not be executed before the completion window expired.',
   },
 };
@@ -154,7 +154,7 @@ export function createSliceRun(dependencies: SliceRunDependencies): SliceRun {
         const { number, request } = line.value;
         const id = createId('batch_req', clock.now());
         const bytes = format.write({ id, customId: request.customId, result: EXPIRED });
-        await results.add({ line: number, failed: true, slice: slice.firstLine }, bytes);
+        await results.add({ line: number, failed: true, expired: true, slice: slice.firstLine }, bytes);
       }
       finish(share, slice, results);
     }

@@ -1,12 +1,13 @@
 import type { Readable } from 'node:stream';
 import { DAY_MS } from '../../domain/dates.ts';
-import { cleanFilename, FILE_BLOBS, type FilePurpose, type StoredFile } from '../../domain/file.ts';
+import { cleanFilename, FILE_BLOBS, type FilePurpose, MESSAGE_BATCH, type StoredFile } from '../../domain/file.ts';
 import { errors } from '../../errors/errors.ts';
 import type { Field } from '../../errors/fields.ts';
 import type { BlobStore, ByteRange } from '../../ports/blobs.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { FileQuery, FileRepository } from '../../ports/files.ts';
 import type { ProcessIdentity } from '../../ports/process-identity.ts';
+import type { Quota } from '../../ports/quotas.ts';
 import type { AccountRepository } from '../../ports/repositories.ts';
 import { StorageFullError } from '../../ports/store-errors.ts';
 import { createId } from '../../runtime/ids.ts';
@@ -37,7 +38,8 @@ export interface FilesService {
   store(accountId: string, upload: Omit<Upload, 'announcedBytes'>): Promise<StoredFile>;
   /** Throws 404 for files that do not exist or belong to another account. `field` is where the client named the file. */
   get(accountId: string, id: string, field?: Field): Promise<StoredFile>;
-  list(accountId: string, query: FileQuery): Promise<FilePage>;
+  /** Those of message batches only if the query names their purpose. */
+  list(accountId: string, query: Omit<FileQuery, 'except'>): Promise<FilePage>;
   open(file: StoredFile, range?: ByteRange): Promise<Readable>;
   /** Where clients can download it without this server; undefined when they cannot. */
   link(file: StoredFile): Promise<string | undefined>;
@@ -162,7 +164,9 @@ export function createFiles(dependencies: FilesDependencies): FilesService {
     },
 
     async list(accountId, query) {
-      const found = await files.list(accountId, { ...query, limit: query.limit + 1 });
+      // Files that the client did not upload are listed only on request.
+      const except = query.purpose === undefined ? MESSAGE_BATCH : undefined;
+      const found = await files.list(accountId, { ...query, except, limit: query.limit + 1 });
       return { files: found.slice(0, query.limit), hasMore: found.length > query.limit };
     },
 

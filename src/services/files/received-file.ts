@@ -18,6 +18,8 @@ export interface ReceivedFile {
   file: StoredFile;
   /** Resolves when the file is visible and durable. A repeated run finds the file that it has created. */
   publish(run?: UploadRun): Promise<StoredFile>;
+  /** Stores the record with `write`, for callers that store it together with something else. It returns false when the quota is passed. */
+  publishWith(write: (quota: Quota) => Promise<boolean>): Promise<void>;
   discard(): Promise<void>;
 }
 
@@ -34,33 +36,40 @@ export function createReceivedFile(file: StoredFile, dependencies: ReceivedFileD
   const { accountId } = file;
   const discard = () => blobs.delete(file.blobKey).finally(() => counted.end());
 
-  async function create(named: StoredFile): Promise<StoredFile> {
-    let isCreated = false;
+  async function store(write: () => Promise<boolean>): Promise<void> {
+    let isStored = false;
     try {
-      isCreated = await files.create(named, quota);
+      isStored = await write();
     } catch (error) {
       // The record may exist although the store never said so. Its bytes must stay: those without a record are removed a day later.
-      if (error instanceof StoreUnavailableError) {
-        counted.end();
-        throw error;
-      }
-      await discard();
-      // Another attempt of the same run was first.
-      const first = error instanceof DuplicateError ? await files.get(accountId, named.id) : undefined;
-      if (first === undefined) throw error;
-      return first;
+      if (error instanceof StoreUnavailableError) counted.end();
+      else await discard();
+      throw error;
     }
-    if (isCreated) {
+    if (isStored) {
       counted.end(file.bytes);
-      return named;
+      return;
     }
     await discard();
     throw await quotaExceeded(accountId);
   }
 
+  async function create(named: StoredFile): Promise<StoredFile> {
+    try {
+      await store(() => files.create(named, quota));
+      return named;
+    } catch (error) {
+      // Another attempt of the same run was first.
+      const first = error instanceof DuplicateError ? await files.get(accountId, named.id) : undefined;
+      if (first === undefined) throw error;
+      return first;
+    }
+  }
+
   return {
     file,
     discard,
+    publishWith: (write) => store(() => write(quota)),
     async publish(run) {
       if (run === undefined) return create(file);
       const named = { ...file, id: deriveId('file', run.startedAt, run.billingId) };

@@ -48,6 +48,7 @@ export function createExecutor() {
         atWork -= 1;
       }
     },
+    errorBody: (_endpoint, error) => Buffer.from(JSON.stringify(error.toBody())),
   };
   return {
     executor,

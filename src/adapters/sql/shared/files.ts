@@ -59,15 +59,22 @@ export function sqlFiles({ read, write, writeIf }: SqlDatabase): FileRepository 
       return row && toFile(row);
     },
 
-    async list(accountId, { purpose, limit, after, order }) {
+    async list(accountId, { purpose, except, limit, after, order }) {
       const rows = await visible(accountId)
         .selectAll()
         .$if(purpose !== undefined, (query) => query.where('purpose', '=', purpose ?? ''))
+        .$if(except !== undefined, (query) => query.where('purpose', '<>', except ?? ''))
         .$if(after !== undefined, (query) => query.where('id', order === 'asc' ? '>' : '<', after ?? ''))
         .orderBy('id', order)
         .limit(limit)
         .execute();
       return rows.map(toFile);
+    },
+
+    async present(accountId, ids) {
+      if (ids.length === 0) return new Set();
+      const rows = await visible(accountId).select('id').where('id', 'in', ids).execute();
+      return new Set(rows.map((row) => row.id));
     },
 
     async discard(accountId, id, now) {

@@ -162,6 +162,8 @@ export interface BatchesTable {
   total: number;
   completed: number;
   failed: number;
+  /** Those of the failed lines that did not run in time. */
+  expired: number;
   created_at_ms: number;
   expires_at_ms: number;
   in_progress_at_ms: number | null;

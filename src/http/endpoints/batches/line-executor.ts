@@ -4,6 +4,7 @@ import type { BatchEndpoint } from '../../../domain/batch.ts';
 import { ApiError } from '../../../errors/api-error.ts';
 import { errors } from '../../../errors/errors.ts';
 import type { Clock } from '../../../ports/clock.ts';
+import { createId } from '../../../runtime/ids.ts';
 import type { LineExecutor } from '../../../services/batches/line-run.ts';
 import type { ChatService } from '../../../services/chat.ts';
 import type { EmbeddingsService } from '../../../services/embeddings.ts';
@@ -21,6 +22,9 @@ import { ChatCompletionRequest } from '../chat/schema.ts';
 import { answerEmbeddings } from '../embeddings/answer.ts';
 import { embeddingFieldNames } from '../embeddings/request.ts';
 import { EmbeddingRequest } from '../embeddings/schema.ts';
+import { createMessageWriter, errorToWire } from '../messages/answer.ts';
+import { MESSAGE_FIELDS, messageCommand } from '../messages/request.ts';
+import { CreateMessage } from '../messages/schema.ts';
 import { answerRerank } from '../rerank/answer.ts';
 import { RerankRequest } from '../rerank/schema.ts';
 import { answerBatchLine } from '../responses/executor.ts';
@@ -45,6 +49,10 @@ function endpoint<T extends TSchema>(
     }
   };
 }
+
+const refuseStream = (stream: boolean | null | undefined): void => {
+  if (stream) throw errors.invalidParameter('stream', "'stream' cannot be true in a batch.");
+};
 
 const json = (value: unknown): Uint8Array => Buffer.from(JSON.stringify(value));
 
@@ -71,12 +79,24 @@ export function createLineExecutor(dependencies: LineExecutorDependencies): Line
       json(await answerBatchLine(dependencies, call, body)),
     ),
     '/v1/chat/completions': endpoint(ChatCompletionRequest, generationFieldNames, async (call, body) => {
-      if (body.stream) throw errors.invalidParameter('stream', "'stream' cannot be true in a batch.");
+      refuseStream(body.stream);
       const command = chatCommand(body);
       const head = answerHead('chatcmpl', body.model, clock);
       const { choices, usage } = await collectChoices(chat, call, command);
       return json(completionToWire(head, choices, usage, command.request.logprobs !== undefined));
     }),
+    '/v1/messages': endpoint(CreateMessage, MESSAGE_FIELDS, async (call, body) => {
+      refuseStream(body.stream);
+      const command = messageCommand(body);
+      const whole = { ...command, request: { ...command.request, wholeAnswer: true } };
+      const writer = createMessageWriter(createId('msg', clock.now()), body);
+      writer.end(await chat.generate(call, whole, (_choice, event) => void writer.take(event)));
+      return json(writer.message);
+    }),
   };
-  return { execute: async (name, body, call) => endpoints[name](call, body) };
+  return {
+    execute: async (name, body, call) => endpoints[name](call, body),
+    errorBody: (name, error, requestId) =>
+      json(name === '/v1/messages' ? errorToWire(error, requestId) : error.toBody()),
+  };
 }

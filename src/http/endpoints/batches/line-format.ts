@@ -6,6 +6,13 @@ import { parseJsonBytes } from '../../body/json-value.ts';
 
 const MAX_CUSTOM_ID_CHARACTERS = 512;
 
+interface WrittenLine {
+  custom_id: string | null;
+  response: { status_code: number; body: unknown } | null;
+  error: { code: string; message: string } | null;
+}
+const NO_PROBLEM = { code: 'internal_error', message: 'The error of this line is not known.' };
+
 /** The JSONL format of batch files. */
 export const lineFormat: LineFormat = {
   async parse({ number, bytes, problem }, endpoint) {
@@ -67,5 +74,11 @@ export const lineFormat: LineFormat = {
       body,
       Buffer.from('},"error":null}\n'),
     ]);
+  },
+
+  read(bytes) {
+    const { custom_id: customId, response, error } = JSON.parse(bytes.toString('utf8')) as WrittenLine;
+    if (response === null) return { customId, result: { problem: error ?? NO_PROBLEM } };
+    return { customId, result: { status: response.status_code, body: response.body } };
   },
 };

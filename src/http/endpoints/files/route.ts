@@ -1,7 +1,7 @@
 import multipart from '@fastify/multipart';
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { parsePurpose } from '../../../domain/file.ts';
+import { parsePurpose, UPLOAD_PURPOSES } from '../../../domain/file.ts';
 import { errors } from '../../../errors/errors.ts';
 import type { FilesService } from '../../../services/files/files.ts';
 import { commonErrors, ErrorResponse } from '../../answer/error-schema.ts';
@@ -47,7 +47,7 @@ export const fileRoutes: FastifyPluginAsyncTypebox<{ files: FilesService }> = as
       const form = await openUploadForm(request);
       const purpose = (text = form.field('purpose')) => {
         if (text === undefined) throw errors.missingParameter('purpose');
-        return parsePurpose(text);
+        return parsePurpose(text, UPLOAD_PURPOSES);
       };
       // A purpose that precedes the file is checked before the file is read.
       if (form.field('purpose') !== undefined) purpose();

@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox';
-import { FILE_PURPOSES, type StoredFile } from '../../../domain/file.ts';
+import { FILE_PURPOSES, type StoredFile, UPLOAD_PURPOSES } from '../../../domain/file.ts';
 import { patternInWords } from '../../../validation/expectation.ts';
 
 export const File = Type.Object({
@@ -16,7 +16,7 @@ export const File = Type.Object({
 /** The form, for the document; the route reads it as a stream. */
 export const FileFormFields = Type.Object({
   file: Type.String({ format: 'binary', description: 'The content, with a file name' }),
-  purpose: Type.Enum([...FILE_PURPOSES], { description: '`transcription` for audio, `batch` for JSONL' }),
+  purpose: Type.Enum([...UPLOAD_PURPOSES], { description: '`transcription` for audio, `batch` for JSONL' }),
 });
 
 const cursor = Type.Union([Type.String(), Type.Null()]);
@@ -31,7 +31,10 @@ export const FileList = Type.Object({
 
 export const FileQuery = Type.Object({
   purpose: Type.Optional(
-    Type.String({ description: 'Only files of this purpose', documented: { enum: FILE_PURPOSES } }),
+    Type.String({
+      description: 'Only files of this purpose; without it, all but those of message batches',
+      documented: { enum: FILE_PURPOSES },
+    }),
   ),
   limit: Type.Optional(
     Type.Integer({ minimum: 1, maximum: 10_000, default: 10_000, description: 'Files in one answer' }),

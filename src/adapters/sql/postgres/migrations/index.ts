@@ -10,6 +10,7 @@ import * as batchSlices from './0008-batch-slices.ts';
 import * as usageSums from './0009-usage-sums.ts';
 import * as requestTexts from './0010-request-texts.ts';
 import * as ledgerMonths from './0011-ledger-months.ts';
+import * as expiredLines from './0012-expired-lines.ts';
 
 /** Run in the order of their names, forwards only. A released migration is never edited, and a new one sorts after all released ones. */
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -24,4 +25,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0009-usage-sums': usageSums,
   '0010-request-texts': requestTexts,
   '0011-ledger-months': ledgerMonths,
+  '0012-expired-lines': expiredLines,
 };

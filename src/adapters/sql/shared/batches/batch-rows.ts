@@ -24,6 +24,7 @@ export const toRow = (batch: Batch): BatchesTable => ({
   total: batch.counts.total,
   completed: batch.counts.completed,
   failed: batch.counts.failed,
+  expired: batch.expiredLines,
   created_at_ms: batch.createdAt,
   expires_at_ms: batch.expiresAt,
   in_progress_at_ms: batch.inProgressAt,
@@ -49,6 +50,7 @@ export const toBatch = (row: BatchesTable): Batch => ({
   outputFileId: row.output_file_id,
   errorFileId: row.error_file_id,
   counts: { total: row.total, completed: row.completed, failed: row.failed },
+  expiredLines: row.expired,
   createdAt: Number(row.created_at_ms),
   expiresAt: Number(row.expires_at_ms),
   inProgressAt: time(row.in_progress_at_ms),
@@ -107,6 +109,7 @@ export function lineStatements(read: Kysely<Tables>) {
       return {
         completed: sql<number>`completed + ${lines.length - failed}`,
         failed: sql<number>`failed + ${failed}`,
+        expired: sql<number>`expired + ${lines.filter((line) => line.expired).length}`,
       };
     },
   };

@@ -5,7 +5,7 @@ import type { BatchRepository, OwnedBatch } from '../../../../ports/batches.ts';
 import { LeaseLostError } from '../../../../ports/store-errors.ts';
 import type { SqlDatabase } from '../database.ts';
 import { toFileRow } from '../files.ts';
-import { storedAmounts } from '../stored-amounts.ts';
+import { fitsAlone, storedAmounts } from '../stored-amounts.ts';
 import { LEASE_OVER, lineStatements, SHARED, toBatch, toLine, toRow, toSliceRow } from './batch-rows.ts';
 
 const ONE_BATCH = { items: 1, bytes: 0 };
@@ -38,9 +38,19 @@ export function sqlBatches({ read, write, writeIf }: SqlDatabase): BatchReposito
     slices.map((slice) => read.insertInto('batch_slices').values(toSliceRow(id, slice)));
 
   return {
-    async create(batch, maxActive) {
+    async create(batch, maxActive, input) {
       const quota = { items: maxActive, bytes: 0 };
+      const amount = { items: 1, bytes: input?.file.bytes ?? 0 };
+      if (input !== undefined && !fitsAlone(amount, input.quota)) return 'quota exceeded';
+      const newFile =
+        input === undefined
+          ? []
+          : [
+              storedFiles.add(batch.accountId, amount, input.quota),
+              read.insertInto('files').values(toFileRow(input.file)),
+            ];
       const statements = [
+        ...newFile,
         read
           .insertInto('file_attachments')
           .columns(['file_id', 'job_id', 'job_kind'])
@@ -54,9 +64,10 @@ export function sqlBatches({ read, write, writeIf }: SqlDatabase): BatchReposito
         activeBatches.add(batch.accountId, ONE_BATCH, quota),
         read.insertInto('batches').values(toRow(batch)),
       ];
-      if ((await writeIf(statements, { guards: 2 })) !== undefined) return 'created';
+      if ((await writeIf(statements, { guards: newFile.length + 2 })) !== undefined) return 'created';
       const { items } = await activeBatches.get(batch.accountId);
-      return maxActive > 0 && items >= maxActive ? 'too many active' : 'input gone';
+      if (maxActive > 0 && items >= maxActive) return 'too many active';
+      return input === undefined ? 'input gone' : 'quota exceeded';
     },
 
     async get(id) {
@@ -64,16 +75,19 @@ export function sqlBatches({ read, write, writeIf }: SqlDatabase): BatchReposito
       return row && toBatch(row);
     },
 
-    async list({ accountId, limit, after }) {
+    async list({ accountId, limit, after, before, endpoint }) {
       const rows = await read
         .selectFrom('batches')
         .selectAll()
         .$if(accountId !== undefined, (query) => query.where('account_id', '=', accountId ?? ''))
+        .$if(endpoint !== undefined, (query) => query.where('endpoint', '=', endpoint ?? ''))
         .$if(after !== undefined, (query) => query.where('id', '<', after ?? ''))
-        .orderBy('id', 'desc')
+        .$if(before !== undefined, (query) => query.where('id', '>', before ?? ''))
+        .orderBy('id', before === undefined ? 'desc' : 'asc')
         .limit(limit)
         .execute();
-      return rows.map(toBatch);
+      const batches = rows.map(toBatch);
+      return before === undefined ? batches : batches.reverse();
     },
 
     async cancelled(ids) {
@@ -170,7 +184,7 @@ export function sqlBatches({ read, write, writeIf }: SqlDatabase): BatchReposito
     },
 
     async restart(batch) {
-      await writeOwned(batch, [owned(batch).set({ total: 0, completed: 0, failed: 0 }), deleteLines(batch.id)]);
+      await writeOwned(batch, [owned(batch).set({ completed: 0, failed: 0, expired: 0 }), deleteLines(batch.id)]);
     },
 
     async begin(batch, { total, problems, slices, now }) {

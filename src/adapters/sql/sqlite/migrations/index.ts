@@ -20,6 +20,7 @@ import * as jobTurns from './0027-job-turns.ts';
 import * as responses from './0028-responses.ts';
 import * as responseEvents from './0030-response-events.ts';
 import * as batchSlices from './batches/0031-batch-slices.ts';
+import * as expiredLines from './batches/0034-expired-lines.ts';
 import * as sessions from './console/0025-sessions.ts';
 import * as requestLog from './console/0026-request-log.ts';
 import * as requestHours from './console/0029-request-hours.ts';
@@ -57,4 +58,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0031-batch-slices': batchSlices,
   '0032-usage-sums': usageSums,
   '0033-request-texts': requestTexts,
+  '0034-expired-lines': expiredLines,
 };
