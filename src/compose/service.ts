@@ -30,6 +30,7 @@ import { createBatchRunner } from '../services/batches/runner.ts';
 import { createCatalog } from '../services/catalog.ts';
 import { createIdempotency } from '../services/idempotency.ts';
 import { createLiveFeed } from '../services/live/live-feed.ts';
+import { createMessageBatches } from '../services/message-batches/message-batches.ts';
 import { createProcessLeases } from '../services/process-leases.ts';
 import { createUsage } from '../services/usage.ts';
 import { createAddedModels } from './added-models.ts';
@@ -281,6 +282,16 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     conversations,
     eventLog,
     batches: createBatches({ batches: store.batches, files, settings: config.batches, clock, onChange: runner.wake }),
+    messageBatches: createMessageBatches({
+      batches: store.batches,
+      fileRecords: store.files,
+      files,
+      retention,
+      format: lineFormat,
+      settings: { ...config.batches, retentionDays: config.files.retentionDays },
+      clock,
+      onChange: runner.wake,
+    }),
     usage: createUsage({ usage: store.usage, clock }),
     idempotency,
     requests: requests.sink,

@@ -18,6 +18,7 @@ import type { EmbeddingsService } from '../services/embeddings.ts';
 import type { EngineControl } from '../services/engine-control.ts';
 import type { FilesService } from '../services/files/files.ts';
 import type { LiveFeed } from '../services/live/live-feed.ts';
+import type { MessageBatchesService } from '../services/message-batches/message-batches.ts';
 import type { PerformanceService } from '../services/requests/performance.ts';
 import type { RequestTextsService } from '../services/requests/request-texts.ts';
 import type { RequestsService } from '../services/requests/requests.ts';
@@ -79,6 +80,7 @@ export interface RouteDependencies {
   chat: ChatService;
   files: FilesService;
   batches: BatchesService;
+  messageBatches: MessageBatchesService;
   responses: ResponsesService;
   conversations: ConversationsService;
   eventLog: ResponseEventLog;
@@ -148,7 +150,7 @@ export async function registerRoutes(server: FastifyInstance, dependencies: Rout
         eventLog: dependencies.eventLog,
         clock,
       });
-      await api.register(messageRoutes, { chat, clock });
+      await api.register(messageRoutes, { chat, clock, messageBatches: dependencies.messageBatches });
       await api.register(conversationRoutes, { conversations: dependencies.conversations });
       await api.register(transcriptionRoutes, {
         transcriptions: dependencies.transcriptions,

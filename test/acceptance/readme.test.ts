@@ -69,6 +69,16 @@ describe('the examples', async () => {
     expect(answers[0].response.body.data[0].embedding).toHaveLength(384);
   });
 
+  it('show a message batch that works with curl', async () => {
+    const lines = (await shell('8080/v1/messages/batches')).trim().split('\n');
+    const answers = lines.map((line) => JSON.parse(line));
+    expect(answers.map(({ custom_id: id, result }) => [id, result.type]).toSorted()).toEqual([
+      ['a', 'succeeded'],
+      ['b', 'succeeded'],
+    ]);
+    expect(answers[0].result.message.content[0].text).not.toBe('');
+  });
+
   it('show a program for the OpenAI SDK that works', async () => {
     const code = example(named('js', "from 'openai'"));
     const { stdout } = await run(process.execPath, ['--input-type=module', '-e', code], {

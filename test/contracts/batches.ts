@@ -159,6 +159,8 @@ export function batchesContract(name: string, open: () => Promise<BatchesUnderTe
       expect(await store.files.stored('acct_1')).toEqual(room);
       expect((await store.files.attached('batch_q4'))?.id).toBe('file_q4');
       expect(await create('q5', 1, room)).toBe('quota exceeded');
+      await store.files.discard('acct_1', 'file_q4', 1);
+      expect(await store.files.stored('acct_1')).toEqual(before);
     });
 
     it('keeps a total that is known before the validation, and counts expired lines', async () => {

@@ -39,15 +39,17 @@ const countNext = () =>
   });
 const message = { model: CHAT, max_tokens: 20, messages: [{ role: 'user' as const, content: 'Hi' }] };
 const City = z.object({ city: z.string() });
-/** The Message Batches API does not exist here. Its client gets an error in its own shape. */
-const refused = async (call: Promise<unknown>) => {
-  const error = await call.then(
-    () => undefined,
-    (reason) => reason,
-  );
-  expect(error).toBeInstanceOf(Anthropic.NotFoundError);
-  expect(error.error).toMatchObject({ type: 'error', error: { type: 'not_found_error' } });
-};
+async function newMessageBatch() {
+  const created = await anthropic.messages.batches.create({ requests: [{ custom_id: 'a', params: message }] });
+  expect(created).toMatchObject({ type: 'message_batch', request_counts: { processing: 1 } });
+  return created.id;
+}
+async function endedMessageBatch() {
+  const id = await newMessageBatch();
+  const status = async () => (await anthropic.messages.batches.retrieve(id)).processing_status;
+  await expect.poll(status, { timeout: 30_000 }).toBe('ended');
+  return id;
+}
 
 /** Fails with the name of a method that the package has and this test does not. */
 const check = (name: string, resource: () => object, calls: Calls, inner: string[] = []) => {
@@ -173,11 +175,35 @@ describe('@anthropic-ai/sdk: every method of', () => {
     ['batches'],
   );
   check('messages.batches', () => anthropic.messages.batches, {
-    create: () => refused(anthropic.messages.batches.create({ requests: [{ custom_id: 'a', params: message }] })),
-    retrieve: () => refused(anthropic.messages.batches.retrieve('msgbatch_1')),
-    list: () => refused(anthropic.messages.batches.list()),
-    delete: () => refused(anthropic.messages.batches.delete('msgbatch_1')),
-    cancel: () => refused(anthropic.messages.batches.cancel('msgbatch_1')),
-    results: () => refused(anthropic.messages.batches.results('msgbatch_1')),
+    create: newMessageBatch,
+    retrieve: async () => {
+      const id = await newMessageBatch();
+      expect((await anthropic.messages.batches.retrieve(id)).id).toBe(id);
+    },
+    list: async () => {
+      const id = await newMessageBatch();
+      expect((await anthropic.messages.batches.list()).data[0]?.id).toBe(id);
+    },
+    delete: async () => {
+      const id = await endedMessageBatch();
+      expect((await anthropic.messages.batches.delete(id)).type).toBe('message_batch_deleted');
+    },
+    cancel: async () => {
+      const gate = Promise.withResolvers<void>();
+      bed.chat.script.push(async (request, response) => {
+        await gate.promise;
+        return answering({ text: 'Hello' })(request, response);
+      });
+      const before = bed.chat.requests.length;
+      const id = await newMessageBatch();
+      await bed.chat.until(() => bed.chat.requests.length > before);
+      expect((await anthropic.messages.batches.cancel(id)).processing_status).toBe('canceling');
+      gate.resolve();
+    },
+    results: async () => {
+      const results = [];
+      for await (const each of await anthropic.messages.batches.results(await endedMessageBatch())) results.push(each);
+      expect(results).toMatchObject([{ custom_id: 'a', result: { type: 'succeeded' } }]);
+    },
   });
 });

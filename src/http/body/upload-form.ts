@@ -50,7 +50,8 @@ export function formError(error: unknown): unknown {
  */
 const COLLECT_EVERY_BYTES = 8_388_608;
 
-async function* collecting(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+/** Passes chunks on and collects the garbage of those that were used. */
+export async function* collecting(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   let bytes = 0;
   for await (const chunk of source) {
     bytes += chunk.length;

@@ -13,6 +13,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** Sent in the first answer only: the stored answer has null there. */
     secretField?: string;
+    /** The route reads its JSON body itself, and calls `replayed` after that. */
+    readsBody?: boolean;
   }
   interface FastifyInstance {
     /**
@@ -112,6 +114,7 @@ export const idempotencyKeys = plugin<IdempotencyOptions>(async (server, { idemp
       request.headers['idempotency-key'] === undefined ||
       // Signing in.
       request.record.principal === undefined ||
+      request.routeOptions.config.readsBody === true ||
       /^\s*multipart\//i.test(request.headers['content-type'] ?? '')
     ) {
       done();

@@ -7,7 +7,6 @@ import type { BlobStore, ByteRange } from '../../ports/blobs.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { FileQuery, FileRepository } from '../../ports/files.ts';
 import type { ProcessIdentity } from '../../ports/process-identity.ts';
-import type { Quota } from '../../ports/quotas.ts';
 import type { AccountRepository } from '../../ports/repositories.ts';
 import { StorageFullError } from '../../ports/store-errors.ts';
 import { createId } from '../../runtime/ids.ts';

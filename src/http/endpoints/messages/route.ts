@@ -1,42 +1,34 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
-import { Type } from 'typebox';
-import { ApiError } from '../../../errors/api-error.ts';
 import type { Clock } from '../../../ports/clock.ts';
 import { createId } from '../../../runtime/ids.ts';
 import type { ChatService } from '../../../services/chat.ts';
-import { inferenceErrors } from '../../answer/error-schema.ts';
 import { streamedAnswer } from '../../answer/streamed-answer.ts';
 import { inferenceCall } from '../../request/inference-call.ts';
+import { type MessageBatchRouteDependencies, messageBatchRoutes } from '../message-batches/route.ts';
 import { createMessageWriter, errorEvent, errorToWire } from './answer.ts';
 import { MESSAGE_FIELDS, messageCommand } from './request.ts';
-import { CountTokensRequest, CreateMessage, MessageObject, TokenCount } from './schema.ts';
+import { CountTokensRequest, CreateMessage, MessageObject, messageErrors, TokenCount } from './schema.ts';
 
 const TAGS = ['Messages'];
 
-const MessagesError = Type.Object(
-  {
-    type: Type.Literal('error'),
-    error: Type.Object({ type: Type.String(), message: Type.String() }),
-    request_id: Type.String(),
-  },
-  { description: 'The shape of every error of the Messages API' },
-);
-const messageErrors = Object.fromEntries(Object.keys(inferenceErrors).map((status) => [status, MessagesError]));
-
 const config = { scope: 'chat' as const, fieldNames: MESSAGE_FIELDS, errorBody: errorToWire };
 
-export interface MessageRouteDependencies {
+export interface MessageRouteDependencies extends MessageBatchRouteDependencies {
   chat: ChatService;
   clock: Clock;
 }
 
 /** Anthropic's Messages API. Its errors have that API's shape too. */
-export const messageRoutes: FastifyPluginAsyncTypebox<MessageRouteDependencies> = async (server, { chat, clock }) => {
+export const messageRoutes: FastifyPluginAsyncTypebox<MessageRouteDependencies> = async (
+  server,
+  { chat, clock, messageBatches },
+) => {
   // The name under which this API's clients look for it.
   server.addHook('onRequest', (request, reply, done) => {
     reply.header('request-id', request.id);
     done();
   });
+  await server.register(messageBatchRoutes, { messageBatches });
 
   server.post(
     '/messages',
@@ -74,21 +66,6 @@ export const messageRoutes: FastifyPluginAsyncTypebox<MessageRouteDependencies> 
       return answer as never;
     },
   );
-
-  for (const url of ['/messages/batches', '/messages/batches/*']) {
-    server.route({
-      method: ['GET', 'POST', 'DELETE'],
-      url,
-      config,
-      schema: { hide: true },
-      handler: () => {
-        throw new ApiError(
-          'unknown_endpoint',
-          'There are no message batches. POST /v1/batches runs files of chat completions and responses.',
-        );
-      },
-    });
-  }
 
   server.post(
     '/messages/count_tokens',

@@ -1,4 +1,5 @@
 import { type Static, Type } from 'typebox';
+import { inferenceErrors } from '../../answer/error-schema.ts';
 import { optional } from '../../body/optional.ts';
 
 const Source = Type.Object({
@@ -115,3 +116,17 @@ export const MessageObject = Type.Object({
     cache_read_input_tokens: Type.Integer(),
   }),
 });
+
+const MessagesError = Type.Object(
+  {
+    type: Type.Literal('error'),
+    error: Type.Object({ type: Type.String(), message: Type.String() }),
+    request_id: Type.String(),
+  },
+  { description: 'The shape of every error of the Messages API' },
+);
+
+type ErrorSchemas = Record<keyof typeof inferenceErrors, typeof MessagesError>;
+export const messageErrors = Object.fromEntries(
+  Object.keys(inferenceErrors).map((status) => [status, MessagesError]),
+) as ErrorSchemas;

@@ -1,0 +1,169 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import { MAX_BATCH_BYTES } from '../../../domain/batch-line.ts';
+import { errors } from '../../../errors/errors.ts';
+import type { MessageBatchesService } from '../../../services/message-batches/message-batches.ts';
+import { principalOf } from '../../request/request-record.ts';
+import { errorToWire } from '../messages/answer.ts';
+import { messageErrors } from '../messages/schema.ts';
+import { messageBatchToWire, resultsToWire } from './answer.ts';
+import { readMessageRequests } from './request.ts';
+import {
+  CreateMessageBatch,
+  DeletedMessageBatch,
+  MessageBatchList,
+  MessageBatchObject,
+  MessageBatchParams,
+  MessageBatchQuery,
+  MessageBatchResults,
+} from './schema.ts';
+
+const TAGS = ['Messages'];
+const config = { scope: 'batches' as const, errorBody: errorToWire };
+const { 400: badRequest, 401: unauthorized, 403: forbidden, 404: missing, 500: failed } = messageErrors;
+const commonErrors = { 400: badRequest, 401: unauthorized, 403: forbidden, 404: missing, 500: failed };
+
+export interface MessageBatchRouteDependencies {
+  messageBatches: MessageBatchesService;
+}
+
+/** Anthropic's Message Batches API. */
+export const messageBatchRoutes: FastifyPluginAsyncTypebox<MessageBatchRouteDependencies> = async (
+  server,
+  { messageBatches },
+) => {
+  const create: FastifyPluginAsyncTypebox = async (scope) => {
+    // The body may be larger than memory should hold: the route reads it as a stream.
+    scope.removeContentTypeParser('application/json');
+    scope.addContentTypeParser('application/json', (_request, _payload, done) => done(null));
+
+    scope.post(
+      '/messages/batches',
+      {
+        config: { ...config, readsBody: true, documented: { body: { 'application/json': CreateMessageBatch } } },
+        schema: {
+          summary: 'Run many messages as a batch',
+          tags: TAGS,
+          response: {
+            200: MessageBatchObject,
+            ...commonErrors,
+            413: messageErrors[413],
+            422: messageErrors[422],
+            429: messageErrors[429],
+          },
+        },
+      },
+      async (request, reply) => {
+        const principal = principalOf(request);
+        const announcedBytes = Number(request.headers['content-length'] ?? 0);
+        if (announcedBytes > MAX_BATCH_BYTES) throw errors.bodyTooLarge(MAX_BATCH_BYTES);
+        const requests = readMessageRequests(request.raw);
+        const upload = { content: requests.lines, announcedBytes };
+        const received = await messageBatches.receive(principal, upload).catch((error) => {
+          // A client that is still sending does not read its answer.
+          request.raw.resume();
+          throw error;
+        });
+        let isReplay = true;
+        try {
+          isReplay = await scope.replayed(request, reply, { hash: received.file.sha256 });
+        } finally {
+          // Also if the key was used with another body before.
+          if (isReplay) await received.discard();
+        }
+        if (isReplay) return reply;
+        const options = { requests: requests.count(), run: request.idempotentRun };
+        return messageBatchToWire(await messageBatches.create(principal, received, options));
+      },
+    );
+  };
+  await server.register(create);
+
+  server.get(
+    '/messages/batches',
+    {
+      config,
+      schema: {
+        summary: 'List message batches, the newest first',
+        tags: TAGS,
+        querystring: MessageBatchQuery,
+        response: { 200: MessageBatchList, ...commonErrors },
+      },
+    },
+    async (request) => {
+      const { limit = 20, after_id: after, before_id: before } = request.query;
+      if (after !== undefined && before !== undefined) {
+        throw errors.invalidParameter('before_id', "Send 'after_id' or 'before_id', not both.");
+      }
+      const page = await messageBatches.list(principalOf(request).account, { limit, after, before });
+      const data = page.batches.map(messageBatchToWire);
+      return { data, has_more: page.hasMore, first_id: data[0]?.id ?? null, last_id: data.at(-1)?.id ?? null };
+    },
+  );
+
+  server.get(
+    '/messages/batches/:batch_id',
+    {
+      config,
+      schema: {
+        summary: 'Retrieve a message batch',
+        tags: TAGS,
+        params: MessageBatchParams,
+        response: { 200: MessageBatchObject, ...commonErrors },
+      },
+    },
+    async (request) =>
+      messageBatchToWire(await messageBatches.get(principalOf(request).account, request.params.batch_id)),
+  );
+
+  server.post(
+    '/messages/batches/:batch_id/cancel',
+    {
+      config,
+      schema: {
+        summary: 'Cancel a message batch; requests that are done keep their results',
+        tags: TAGS,
+        params: MessageBatchParams,
+        response: { 200: MessageBatchObject, ...commonErrors, 413: messageErrors[413], 422: messageErrors[422] },
+      },
+    },
+    async (request) =>
+      messageBatchToWire(await messageBatches.cancel(principalOf(request).account, request.params.batch_id)),
+  );
+
+  server.delete(
+    '/messages/batches/:batch_id',
+    {
+      config,
+      schema: {
+        summary: 'Delete a message batch that has ended, with its results',
+        tags: TAGS,
+        params: MessageBatchParams,
+        response: { 200: DeletedMessageBatch, ...commonErrors },
+      },
+    },
+    async (request) => {
+      const { batch_id: id } = request.params;
+      await messageBatches.remove(principalOf(request).account, id);
+      return { id, type: 'message_batch_deleted' as const };
+    },
+  );
+
+  server.get(
+    '/messages/batches/:batch_id/results',
+    {
+      config,
+      // A HEAD request would read all results.
+      exposeHeadRoute: false,
+      schema: {
+        summary: 'Download the results of a message batch, one line of JSON for each request',
+        tags: TAGS,
+        params: MessageBatchParams,
+        response: { 200: MessageBatchResults, ...commonErrors },
+      },
+    },
+    async (request, reply) => {
+      const ends = await messageBatches.results(principalOf(request).account, request.params.batch_id);
+      return reply.type('application/x-jsonl').send(resultsToWire(ends) as never);
+    },
+  );
+};
