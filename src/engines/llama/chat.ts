@@ -8,6 +8,7 @@ import { countPromptTokens, createGeneration, type GenerationDependencies } from
 import { createGrammarStates } from './decoding/grammar-states.ts';
 import { createSlotPool } from './decoding/slots.ts';
 import { createThreadGovernor } from './decoding/thread-governor.ts';
+import type { LlamaOptions } from './driver.ts';
 import { createChatTemplate } from './prompt/chat-template.ts';
 import { createPromptTokenizer } from './prompt/prompt.ts';
 import { createVocabulary } from './prompt/vocabulary.ts';
@@ -27,7 +28,7 @@ const GENERATIONS_PER_COLLECTION = 32;
 
 export interface ChatOptions {
   model: LlamaModel;
-  spec: LoadSpec;
+  spec: LoadSpec<LlamaOptions>;
   /** Jinja. Default: the template in the model file. */
   chatTemplate?: string | undefined;
   randomSeed: () => number;
@@ -44,7 +45,8 @@ export async function createChatCapability({
   const processor = model.gpuLayers > 0 ? 'gpu' : 'cpu';
   const chunkTokens = CHUNK_TOKENS[processor];
   const governor = createThreadGovernor(spec.threads);
-  const steadyThreads = Math.min(spec.threads, Math.max(1, availableParallelism() - 1));
+  const { seededThreads = Math.max(1, availableParallelism() - 1) } = spec.engine.options;
+  const steadyThreads = Math.min(spec.threads, seededThreads);
   const batching = createBatching({
     lonePromptTokens: LONE_PROMPT_TOKENS[processor],
     sharedPromptTokens: chunkTokens,

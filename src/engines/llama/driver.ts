@@ -17,7 +17,9 @@ import { type GgufHeader, parseGgufHeader, readGgufHeader } from './gguf-header.
 const RANKING = 4;
 
 const fields = { model: fileName };
-const options = Type.Object(fields);
+/** Threads for requests with a seed or temperature 0. Default: one fewer than the cores, so the text may depend on the machine. */
+const seededThreads = Type.Optional(Type.Integer({ minimum: 1, maximum: 64 }));
+const options = Type.Object({ ...fields, seededThreads });
 export type LlamaOptions = Static<typeof options>;
 
 const settings = {
@@ -78,7 +80,7 @@ async function modelBytes(model: string, { directory, layout, contextLength }: M
 /** GGUF models. */
 export const llama = {
   name: 'llama',
-  tasks: { chat: fields, embedding: fields, 'cross-encoder': fields },
+  tasks: { chat: { ...fields, seededThreads }, embedding: fields, 'cross-encoder': fields },
   settings,
   local: {
     module: new URL('./load.ts', import.meta.url),

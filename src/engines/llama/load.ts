@@ -50,7 +50,7 @@ export async function load(spec: LoadSpec<LlamaOptions>): Promise<EngineModel> {
 async function capability(
   task: EngineTask,
   model: LlamaModel,
-  spec: LoadSpec,
+  spec: LoadSpec<LlamaOptions>,
 ): Promise<Pick<EngineModel, 'chat' | 'embedding' | 'rerank'>> {
   switch (task) {
     case 'embedding':
