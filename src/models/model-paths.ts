@@ -43,6 +43,12 @@ export function modelPaths(storeDirectory: string, model: { slug: string; versio
   };
 }
 
+/** Lock of the models that have the same largest file. Undefined without a checksum in the catalog. */
+export function contentLock(storeDirectory: string, { source }: StoredModel): string | undefined {
+  const [largest] = (source.files ?? []).toSorted((a, b) => (b.bytes ?? 0) - (a.bytes ?? 0));
+  return largest?.sha256 && join(storeDirectory, LOCKS_NAME, `sha256-${largest.sha256}`);
+}
+
 /** A path inside `directory`. Refuses names that would leave it. */
 export function placeInside(directory: string, as: string): string {
   const segments = as.split('/');

@@ -196,6 +196,12 @@ describe('weights store', () => {
     expect(other).toBe(one);
   });
 
+  it('fetches a file once when two models that hold it are pulled at the same time', async () => {
+    const store = scratch.store(registry.url);
+    await Promise.all([store.pull(MODEL), store.pull({ ...MODEL, slug: 'acme/twin' })]);
+    expect(registry.tarballRequests()).toHaveLength(1);
+  });
+
   it('recovers from a kill between installing and cleaning up', async () => {
     const { directory } = await scratch.store(registry.url).pull(MODEL);
     const left = join(scratch.modelsDirectory, '.staging', 'acme+small@2026-01-31', 'replaced');

@@ -15,7 +15,7 @@ import {
 } from './installed.ts';
 import { type Manifest, type ManifestFile, readManifest, writeManifest } from './manifest.ts';
 import { acquireLock } from './model-lock.ts';
-import { type ModelPaths, modelPaths, type StoredModel } from './model-paths.ts';
+import { contentLock, type ModelPaths, modelPaths, type StoredModel } from './model-paths.ts';
 import type { PullProgress } from './progress-meter.ts';
 import { pullFromFirst } from './pull.ts';
 import { createReachability } from './reachability.ts';
@@ -160,6 +160,9 @@ export function createWeightsStore(dependencies: WeightsStoreDependencies): Weig
     try {
       await mkdir(root, { recursive: true });
       await using _lock = await acquireLock(paths.lock, closing.signal);
+      // Of two models with the same file, the second waits and links the file of the first.
+      const shared = contentLock(root, model);
+      await using _shared = shared === undefined ? undefined : await acquireLock(shared, closing.signal);
       // Another process may have pulled it while this one waited for the lock.
       if (!(await isUsable(model, paths))) {
         logger.info({ model: model.slug, version: model.version }, 'pulling weights');
