@@ -1,6 +1,8 @@
 """Two ways to the same figures: the service over HTTP, or the ONNX files directly."""
 import base64
 import json
+import re
+import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -78,10 +80,25 @@ class Service:
         with urllib.request.urlopen(request) as answer:
             return json.load(answer)
 
+    def _embed(self, texts):
+        """Texts over the model's limit are refused; they are cut at a word until they fit."""
+        texts = list(texts)
+        while True:
+            try:
+                return self._post("/v1/embeddings", {"model": self.model, "input": texts, "encoding_format": "base64"})
+            except urllib.error.HTTPError as failure:
+                error = json.load(failure)["error"]
+                if error["code"] != "context_length_exceeded":
+                    raise
+                at = int(re.fullmatch(r"input\[(\d+)\]", error["param"]).group(1))
+                tokens, limit = map(int, re.search(r"has (\d+) tokens, but this model takes at most (\d+)", error["message"]).groups())
+                words = texts[at].split()
+                texts[at] = " ".join(words[:min(len(words) - 1, len(words) * limit // tokens)])
+
     def embed(self, texts, batch=32):
         out = []
         for i in range(0, len(texts), batch):
-            answer = self._post("/v1/embeddings", {"model": self.model, "input": texts[i:i + batch], "encoding_format": "base64"})
+            answer = self._embed(texts[i:i + batch])
             rows = sorted(answer["data"], key=lambda r: r["index"])
             out += [np.frombuffer(base64.b64decode(r["embedding"]), "<f4") for r in rows]
         return np.stack(out)

@@ -32,6 +32,11 @@ def stsb(root, language):
 def retrieval(root, name):
     """Queries, passages and which passages answer which query: ([text], [text], [{passage index: gain}])."""
     root = Path(root)
+    if name in ("afriqa", "afriqa-translated"):
+        asked = "query" if name == "afriqa" else "query_translated"
+        rows, passages = _rows(root / "afriqa/queries_test.jsonl"), _rows(root / "afriqa/passages_test.jsonl")
+        place = {r["id"]: i for i, r in enumerate(passages)}
+        return [r[asked] for r in rows], [r["text"] for r in passages], [{place[r["rel"]]: 1} for r in rows]
     if name == "nq":
         rows = _rows(root / "nq_qed_dev/pairs.jsonl")
         texts = [f"{r['title']}. {r['text']}" for r in rows]
@@ -50,3 +55,8 @@ def retrieval(root, name):
             asked.append(r["query"])
             wanted.append(rel)
     return asked, [title(r) + r["text"] for r in corpus], wanted
+
+
+def afriqa_languages(root):
+    """Of each query in AfriQA, in the order of retrieval()."""
+    return [r["lang"] for r in _rows(Path(root) / "afriqa/queries_test.jsonl")]
