@@ -9,6 +9,7 @@ import { MIGRATIONS } from '../../src/adapters/sql/postgres/migrations/index.ts'
 import { openStore } from '../../src/adapters/store.ts';
 import { DuplicateError, StoreUnavailableError } from '../../src/ports/store-errors.ts';
 import { PASSWORD, type PostgresServer, postgresMissing, startPostgres } from '../fixtures/postgres-server.ts';
+import { backgroundRunsContract } from './background-runs.ts';
 import { batchSlicesContract } from './batch-slices.ts';
 import { batchesContract } from './batches.ts';
 import { filesContract } from './files.ts';
@@ -63,6 +64,7 @@ describe.skipIf(postgresMissing !== undefined)('postgres', () => {
   batchesContract('postgres', open);
   batchSlicesContract('postgres', open);
   responsesContract('postgres', open);
+  backgroundRunsContract('postgres', open);
   usageSumsContract('postgres', async () => {
     const url = await server.createDatabase();
     const stores = await Promise.all([open(url), open(url), open(url)]);

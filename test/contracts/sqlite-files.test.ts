@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll } from 'vitest';
 import { openStore } from '../../src/adapters/store.ts';
+import { backgroundRunsContract } from './background-runs.ts';
 import { batchSlicesContract } from './batch-slices.ts';
 import { batchesContract } from './batches.ts';
 import { filesContract } from './files.ts';
@@ -16,6 +17,7 @@ afterAll(() => rm(directory, { recursive: true, force: true }));
 
 filesContract('sqlite', () => openStore({ kind: 'sqlite', path: join(directory, 'files.db') }));
 responsesContract('sqlite', () => openStore({ kind: 'sqlite', path: join(directory, 'responses.db') }));
+backgroundRunsContract('sqlite', () => openStore({ kind: 'sqlite', path: join(directory, 'runs.db') }));
 let stores = 0;
 const openNew = () => {
   stores += 1;

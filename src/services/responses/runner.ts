@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import type { PendingResponse, RecordedEvents, ResponseOutcome } from '../../domain/response.ts';
 import { ApiError } from '../../errors/api-error.ts';
 import { errors } from '../../errors/errors.ts';
@@ -6,6 +7,7 @@ import type { NewConversationItems } from '../../ports/conversations.ts';
 import type { Logger } from '../../ports/logger.ts';
 import type { ProcessIdentity } from '../../ports/process-identity.ts';
 import type { ResponseRepository } from '../../ports/responses.ts';
+import { StoreUnavailableError } from '../../ports/store-errors.ts';
 import { createId } from '../../runtime/ids.ts';
 import type { KeyAuthority } from '../batches/key-authority.ts';
 import type { InferenceCall } from '../inference.ts';
@@ -50,6 +52,8 @@ export interface ResponseRunnerDependencies {
   identity: ProcessIdentity;
   clock: Clock;
   logger: Pick<Logger, 'warn' | 'error'>;
+  /** For tests. */
+  storePause?(ms: number): Promise<unknown>;
 }
 
 /** New responses and cancellations of other processes are seen after this time at most. */
@@ -59,6 +63,8 @@ const MAX_WAIT_MS = 30_000;
 /** A response whose process crashed this often, or that failed this often with a server error, has failed. */
 const MAX_ATTEMPTS = 3;
 const SERVER_ERROR_WAIT_MS = 2_000;
+/** Before the store is tried again. An outage of it is not the fault of a response and does not count as an attempt. */
+const STORE_WAIT_MS = 1_000;
 
 interface Running {
   abort: AbortController;
@@ -67,6 +73,7 @@ interface Running {
 
 export function createResponseRunner(dependencies: ResponseRunnerDependencies): ResponseRunner {
   const { responses, executor, eventLog, authority, settings, identity, clock, logger } = dependencies;
+  const { storePause = pause } = dependencies;
   const { ownerId } = identity;
   const running = new Map<string, Running>();
   let timer: NodeJS.Timeout | undefined;
@@ -96,12 +103,26 @@ export function createResponseRunner(dependencies: ResponseRunnerDependencies): 
     const { conversationId, expiresAt } = response;
     const added: NewConversationItems | undefined =
       conversationId !== null && items ? { conversationId, items, now: clock.now(), expiresAt } : undefined;
-    await responses.end({ id: response.id, ownerId }, { status, content, items: added });
+    await whenStoreIsBack(() => responses.end({ id: response.id, ownerId }, { status, content, items: added }));
     eventLog.changed(response.id);
   }
 
   const giveBack = (response: PendingResponse, waitMs: number, counts: boolean) =>
-    responses.release({ id: response.id, ownerId }, { claimableAt: clock.now() + waitMs, counts });
+    whenStoreIsBack(() =>
+      responses.release({ id: response.id, ownerId }, { claimableAt: clock.now() + waitMs, counts }),
+    );
+
+  /** Both changes above do nothing when they were made already, or when another process owns the response. */
+  async function whenStoreIsBack<T>(change: () => Promise<T>): Promise<T> {
+    for (;;) {
+      try {
+        return await change();
+      } catch (error) {
+        if (!(error instanceof StoreUnavailableError) || stopping) throw error;
+        await storePause(STORE_WAIT_MS);
+      }
+    }
+  }
 
   async function run(response: PendingResponse, signal: AbortSignal): Promise<void> {
     try {
@@ -110,6 +131,7 @@ export function createResponseRunner(dependencies: ResponseRunnerDependencies): 
       // Cancelled, or taken over by another process: then it is not ours to change, and this changes nothing.
       if (signal.aborted) return giveBack(response, 0, false);
       const failure = error instanceof ApiError ? error : errors.internal(error);
+      if (failure.cause instanceof StoreUnavailableError) return giveBack(response, STORE_WAIT_MS, false);
       if (failure.type === 'rate_limit_error') {
         return giveBack(response, Math.min(MAX_WAIT_MS, (failure.retryAfterSeconds ?? 1) * 1000), false);
       }

@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import OpenAI from 'openai';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { answerJson, silence } from '../../fixtures/fake-upstream.ts';
@@ -172,6 +173,20 @@ describe('a background response', () => {
     await start();
     const response = await ended(id);
     expect(response.output_text).toBe('Hello from the other side.');
+    expect(await billedRequests()).toBe(before + 1);
+  });
+
+  it('is created once for an idempotency key, also by a retry after a crash that lost the answer', async () => {
+    const create = () => openai.responses.create(ask, { headers: { 'Idempotency-Key': 'once' } });
+    const before = await billedRequests();
+    const { id } = await create();
+    await ended(id);
+    // As a crash leaves it: the response is stored, the answer to its request is not.
+    using database = new DatabaseSync(join(directory, 'data/baobab.sqlite'), { timeout: 10_000 });
+    const { changes } = database.prepare('update idempotency set status = null, lease_until_ms = 0').run();
+    expect(changes).toBe(1);
+    expect((await create()).id).toBe(id);
+    expect(bed.chat.requests).toHaveLength(1);
     expect(await billedRequests()).toBe(before + 1);
   });
 });

@@ -75,7 +75,7 @@ export async function answerBatchLine(
   for (const field of ['stream', 'background'] as const) {
     if (body[field]) throw errors.invalidParameter(field, `'${field}' cannot be true in a batch.`);
   }
-  const planned = await planResponse(dependencies, call.principal, body, body.store ?? false);
+  const planned = await planResponse(dependencies, call.principal, body, { store: body.store ?? false });
   const { writer, run } = createResponseRun(dependencies, planned);
   await run(call);
   await saveResponse(dependencies, call.principal, planned, writer.response);

@@ -1,7 +1,7 @@
 import type { Principal } from '../../../domain/principal.ts';
 import { errors } from '../../../errors/errors.ts';
 import type { Clock } from '../../../ports/clock.ts';
-import { createId } from '../../../runtime/ids.ts';
+import { createId, deriveId } from '../../../runtime/ids.ts';
 import type { ChatService } from '../../../services/chat.ts';
 import type { ConversationsService } from '../../../services/responses/conversations.ts';
 import type { NewResponse, ResponsesService, SaveOptions } from '../../../services/responses/responses.ts';
@@ -56,12 +56,27 @@ export async function readHistory(
   return { before: items.map(({ content }) => JSON.parse(content) as InputItemBody), ancestors: [] };
 }
 
-/** `store` overrides what the body says. */
+/** The run of an idempotency key. It is the same when the run is repeated after a crash. */
+export interface RepeatableRun {
+  billingId: string;
+  startedAt: number;
+}
+
+/** A repeated run finds the background response that it has created. */
+export const backgroundId = ({ billingId, startedAt }: RepeatableRun): string => deriveId('resp', startedAt, billingId);
+
+export interface PlanOptions {
+  /** Overrides what the body says. */
+  store?: boolean | undefined;
+  /** Of a background response. */
+  run?: RepeatableRun | undefined;
+}
+
 export async function planResponse(
   dependencies: ResponseDependencies,
   { account }: Principal,
   body: CreateResponseBody,
-  wanted: boolean | undefined = body.store ?? undefined,
+  { store: wanted = body.store ?? undefined, run }: PlanOptions = {},
 ): Promise<PlannedResponse> {
   const { responses, clock } = dependencies;
   const store = await responses.keeps(account, wanted);
@@ -74,7 +89,8 @@ export async function planResponse(
   const history = await readHistory(dependencies, account.id, body);
   const input = await resolveReferences(inputItems(body), { responses, accountId: account.id });
   const now = clock.now();
-  const head = { id: createId('resp', now), createdAt: now, store, conversationId: conversationOf(body) };
+  const id = run ? backgroundId(run) : createId('resp', now);
+  const head = { id, createdAt: now, store, conversationId: conversationOf(body) };
   return { head, body: { ...body, input }, ...history };
 }
 

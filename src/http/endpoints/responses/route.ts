@@ -10,7 +10,14 @@ import { disconnectSignal, principalOf } from '../../request/request-record.ts';
 import { emptyResponse, errorEvent, eventText, queuedEvents, STREAM_END, type StreamEvent } from './answer.ts';
 import { compactionRequest, compactionToWire } from './compaction.ts';
 import type { StoredRequest } from './executor.ts';
-import { type PlannedResponse, planResponse, type ResponseDependencies, saveResponse, toRecord } from './plan.ts';
+import {
+  backgroundId,
+  type PlannedResponse,
+  planResponse,
+  type ResponseDependencies,
+  saveResponse,
+  toRecord,
+} from './plan.ts';
 import { toRecordedEvents } from './recording.ts';
 import { followResponse } from './replay.ts';
 import { inputItems, RESPONSE_FIELDS, responseCommand } from './request.ts';
@@ -86,7 +93,10 @@ export const responseRoutes: FastifyPluginAsyncTypebox<ResponseRouteDependencies
 
   async function answer(request: FastifyRequest<{ Body: CreateResponseBody }>, reply: FastifyReply) {
     const principal = principalOf(request);
-    const planned = await planResponse(dependencies, principal, request.body);
+    const repeatable = request.body.background ? request.idempotentRun : undefined;
+    const earlier = repeatable && (await responses.find(principal.account.id, backgroundId(repeatable)));
+    if (earlier) return request.body.stream ? follow(request, reply, earlier.id) : storedResponse(earlier);
+    const planned = await planResponse(dependencies, principal, request.body, { run: repeatable });
     if (planned.body.background) return enqueue(request, reply, planned);
     const { writer, run } = createResponseRun(dependencies, planned);
     const call = inferenceCall(request, reply, '/v1/responses');
@@ -134,7 +144,9 @@ export const responseRoutes: FastifyPluginAsyncTypebox<ResponseRouteDependencies
       },
     },
     async (request, reply) => {
-      const { body, before } = await planResponse(dependencies, principalOf(request), request.body, false);
+      const { body, before } = await planResponse(dependencies, principalOf(request), request.body, {
+        store: false,
+      });
       const call = inferenceCall(request, reply, '/v1/responses/input_tokens');
       const tokens = await chat.countTokens(call, responseCommand(body, before));
       return { object: 'response.input_tokens' as const, input_tokens: tokens };
@@ -153,7 +165,9 @@ export const responseRoutes: FastifyPluginAsyncTypebox<ResponseRouteDependencies
       },
     },
     async (request, reply) => {
-      const { head, body, before } = await planResponse(dependencies, principalOf(request), request.body, false);
+      const { head, body, before } = await planResponse(dependencies, principalOf(request), request.body, {
+        store: false,
+      });
       const call = inferenceCall(request, reply, '/v1/responses/compact');
       const command = responseCommand(compactionRequest(body), before);
       const { choices, usage } = await collectChoices(chat, call, command);
