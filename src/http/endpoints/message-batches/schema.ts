@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import { MAX_BATCH_LINES } from '../../../domain/batch-line.ts';
 import { patternInWords } from '../../../validation/expectation.ts';
 import { CreateMessage } from '../messages/schema.ts';
 
@@ -16,7 +17,7 @@ export const CreateMessageBatch = Type.Object({
       custom_id: Type.String({ pattern: CUSTOM_ID.source, description: 'Your name for this request, once in a batch' }),
       params: CreateMessage,
     }),
-    { minItems: 1, maxItems: 50_000, description: 'Requests as for `POST /v1/messages`, without `stream`' },
+    { minItems: 1, maxItems: MAX_BATCH_LINES, description: 'Requests as for `POST /v1/messages`, without `stream`' },
   ),
 });
 
