@@ -2,7 +2,17 @@ import { useQuery } from '../app/query.ts';
 import type { Range } from '../app/range.ts';
 import { may, useAccountFilter, useSession } from '../app/session.ts';
 import { call } from './client.ts';
-import type { Account, Engine, Key, List, Model, OwnKey, PerformanceReport, UsageReport } from './types.ts';
+import type {
+  Account,
+  Engine,
+  Key,
+  List,
+  Model,
+  OwnKey,
+  PerformanceReport,
+  SystemReport,
+  UsageReport,
+} from './types.ts';
 
 const MINUTE_MS = 60_000;
 
@@ -89,6 +99,15 @@ export function useAccounts() {
     key: ['accounts'],
     fetch: (signal) => call('/v1/admin/accounts', { signal }),
     enabled: may(useSession(), 'admin'),
+  });
+}
+
+export function useSystem() {
+  return useQuery<SystemReport>({
+    key: ['system'],
+    fetch: (signal) => call('/v1/admin/system', { signal }),
+    enabled: may(useSession(), 'admin'),
+    refetchMs: 10_000,
   });
 }
 

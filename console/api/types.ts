@@ -274,7 +274,7 @@ export interface SystemReport {
   };
   store: { kind: string };
   disk: { free_bytes: number; reserve_bytes: number; low: boolean };
-  configuration: Record<string, unknown>;
+  configuration: Record<string, unknown> & { files?: { quota_bytes?: number; quota_files?: number } };
 }
 
 export interface Counters {

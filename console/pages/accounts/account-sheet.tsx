@@ -1,12 +1,13 @@
 import { useState } from 'preact/hooks';
 import { ApiFailure, call } from '../../api/client.ts';
+import { useSystem } from '../../api/queries.ts';
 import type { Account } from '../../api/types.ts';
 import { queryClient } from '../../app/query.ts';
 import { href } from '../../app/router.ts';
 import { Button, Copyable, LinkButton, TextField } from '../../components/controls.tsx';
 import { Meter, toast, toastFailure } from '../../components/feedback.tsx';
 import { Modal, Sheet } from '../../components/overlay.tsx';
-import { money, moneyExact } from '../../format/numbers.ts';
+import { bytes, full, money, moneyExact } from '../../format/numbers.ts';
 import { dateTime } from '../../format/times.ts';
 import { texts } from '../../texts/en.ts';
 import { type AccountDraft, AccountFields, draftOf, draftToWire } from './account-fields.tsx';
@@ -24,6 +25,7 @@ export function AccountSheet({ account, spend, onClose }: AccountSheetProps) {
   const [draft, setDraft] = useState<AccountDraft>(draftOf(account));
   const [error, setError] = useState<ApiFailure>();
   const [removing, setRemoving] = useState(false);
+  const quota = useSystem().data?.configuration.files;
   const { accounts } = texts;
   const path = `/v1/admin/accounts/${account.id}`;
   const changed = JSON.stringify(draft) !== JSON.stringify(draftOf(account));
@@ -98,6 +100,15 @@ export function AccountSheet({ account, spend, onClose }: AccountSheetProps) {
             {moneyExact(spend)}
             {budget !== null && ` ${texts.common.of} ${money(budget)}`}
           </dd>
+          {quota?.quota_bytes !== undefined && (
+            <>
+              <dt>{accounts.quota}</dt>
+              <dd>
+                {accounts.quotaOf(bytes(quota.quota_bytes), full(quota.quota_files ?? 0))}
+                <span class="muted">, {accounts.quotaHint}</span>
+              </dd>
+            </>
+          )}
           {account.aliases.length > 0 && (
             <>
               <dt>{accounts.aliases}</dt>

@@ -1,7 +1,6 @@
 import type { ComponentChildren } from 'preact';
-import { call } from '../../api/client.ts';
+import { useSystem } from '../../api/queries.ts';
 import type { SystemReport } from '../../api/types.ts';
-import { useQuery } from '../../app/query.ts';
 import { useNow } from '../../app/range.ts';
 import { useParameter } from '../../app/router.ts';
 import { Badge, Failure, Meter } from '../../components/feedback.tsx';
@@ -12,11 +11,7 @@ import { texts } from '../../texts/en.ts';
 import { flatten, grouped, readable } from './settings.ts';
 
 export default function System() {
-  const system = useQuery<SystemReport>({
-    key: ['system'],
-    fetch: (signal) => call('/v1/admin/system', { signal }),
-    refetchMs: 10_000,
-  });
+  const system = useSystem();
   return (
     <Page title={texts.system.title} about={texts.system.about}>
       {system.isError && !system.data && <Failure error={system.error} onRetry={() => void system.refetch()} />}
