@@ -191,6 +191,20 @@ export const openApi = (version: string): FastifyDynamicSwaggerOptions => ({
       headers: HEADERS as never,
     },
     security: [{ key: [] }, { session: [] }],
+    // The order of the reference.
+    tags: [
+      { name: 'Inference', description: 'Chat, completions, embeddings, rerank and transcription.' },
+      { name: 'Responses', description: 'Stored, continued and background responses, and conversations.' },
+      { name: 'Messages', description: "Anthropic's Messages API." },
+      { name: 'Files', description: 'Inputs and results of batches, audio, documents and images.' },
+      { name: 'Batches', description: 'Thousands of requests from one file.' },
+      { name: 'Models', description: 'The catalog: versions, prices, status.' },
+      { name: 'Usage', description: 'Usage, requests, performance and live events.' },
+      { name: 'Keys', description: 'The own key, and the keys of the account.' },
+      { name: 'Sessions', description: 'Signing in with a cookie, as the console does.' },
+      { name: 'Administration', description: 'For operators: accounts, keys, engines, models and the system.' },
+      { name: 'Operation', description: 'Health of the process.' },
+    ],
   },
   transform: ({ schema: written, url, route }) => {
     const schema = written?.hide ? written : withDocumented(complete(written ?? {}, route));
