@@ -148,15 +148,17 @@ describeInBrowser('files and batches', () => {
     expect(await row('_output.jsonl').getByRole('link', { name: 'Run as a batch' }).count()).toBe(0);
   });
 
-  it('deletes a file after a question', async () => {
+  it('uploads a file that is dropped, and deletes it after a question', async () => {
     await using opened = await openPage(browser);
     const { page } = opened;
     await signIn(page, account.address, account.apiKey, '/files');
-    await page.locator('input[type=file]').setInputFiles({
-      name: 'gone.jsonl',
-      mimeType: 'application/jsonl',
-      buffer: Buffer.from(`${line('a', { model: MODEL, input: 'x' })}\n`),
-    });
+    const dropped = await page.evaluateHandle(`(() => {
+      const dropped = new DataTransfer();
+      dropped.items.add(new File([${JSON.stringify(line('a', { model: MODEL, input: 'x' }))}], 'gone.jsonl'));
+      return dropped;
+    })()`);
+    await page.locator('.file-drop').dispatchEvent('drop', { dataTransfer: dropped });
+    await page.getByText('gone.jsonl is uploaded').waitFor();
     await page.getByRole('button', { name: 'Delete gone.jsonl' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
     await page.getByText('gone.jsonl is deleted').waitFor();
