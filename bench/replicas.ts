@@ -9,6 +9,7 @@
  * BAOBAB_BENCH_LITELLM a Python environment with `litellm[proxy]`. docs/performance.md says how to get them. PostgreSQL and Redis are
  * started as for the tests, but PostgreSQL syncs to the disk.
  */
+import { existsSync } from 'node:fs';
 import { mkdtempDisposable } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -89,14 +90,27 @@ async function startPeers(withLiteLlm: boolean): Promise<{ sides: Side[]; stop: 
   return { sides, stop };
 }
 
+/** Without a disk, the ledger's synced writes take no time: shows how much of the latency is the disk. */
+const MEMORY_DISK = '/dev/shm';
+const WITHOUT_DISK = 'Baobab without a disk';
+
 async function measurePeers(): Promise<void> {
   const { sides, stop } = await startPeers(true);
   await using _ = stop;
+  if (existsSync(MEMORY_DISK)) {
+    const memory = stop.use(await mkdtempDisposable(join(MEMORY_DISK, 'baobab-bench-')));
+    sides.push(stop.use(await startBaobab({ ...common, directory: memory.path, name: WITHOUT_DISK })));
+    await warmUp(sides.slice(-1));
+  }
   const many = await turns.run({ sides, connections: CONNECTIONS, rounds, seconds });
   many.print(`one core each, ${CONNECTIONS} connections`);
   await warmUp(sides, 1);
   const one = await turns.run({ sides, connections: 1, rounds, seconds });
   one.print('one core each, one connection');
+  if (one.has(WITHOUT_DISK) && one.has('Bifrost')) {
+    const value = one.ratio('p99', WITHOUT_DISK, 'Bifrost');
+    report.add({ name: 'p99 with one connection, without a disk / Bifrost', value });
+  }
   for (const peer of ['Bifrost', 'LiteLLM', 'before']) {
     if (!many.has(peer)) continue;
     const goal = peer === 'Bifrost' ? { atLeast: 2 } : {};
