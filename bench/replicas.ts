@@ -5,8 +5,8 @@
  *
  *   node bench/replicas.ts [--quick] [--parts peers,streams,stores,scale,batches] [--rounds 7] [--seconds 3] [--workers 1,2,4] [--before <checkout>]
  *
- * Peers are not part of this repository. `--bifrost <program>` or BAOBAB_BENCH_BIFROST names Bifrost's HTTP program, `--litellm <venv>` or
- * BAOBAB_BENCH_LITELLM a Python environment with `litellm[proxy]`. docs/performance.md says how to get them. PostgreSQL and Redis are
+ * Peers are not part of this repository. `--bifrost <program>` or BENCH_BIFROST names Bifrost's HTTP program, `--litellm <venv>` or
+ * BENCH_LITELLM a Python environment with `litellm[proxy]`. docs/performance.md says how to get them. PostgreSQL and Redis are
  * started as for the tests, but PostgreSQL syncs to the disk.
  */
 import { existsSync } from 'node:fs';
@@ -31,8 +31,8 @@ const { values } = parseArgs({
     rounds: { type: 'string' },
     seconds: { type: 'string' },
     workers: { type: 'string', default: '1,2,4' },
-    bifrost: { type: 'string', default: process.env.BAOBAB_BENCH_BIFROST },
-    litellm: { type: 'string', default: process.env.BAOBAB_BENCH_LITELLM },
+    bifrost: { type: 'string', default: process.env.BENCH_BIFROST },
+    litellm: { type: 'string', default: process.env.BENCH_LITELLM },
     before: { type: 'string' },
   },
 });
@@ -43,6 +43,7 @@ const parts = values.parts.split(',');
 const WARM_UP_SECONDS = values.quick ? 4 : 10;
 const CONNECTIONS = 16;
 const STREAMS = 1000;
+const WARM_UP_ROUNDS = 4;
 const STREAMS_START_MS = 1000;
 /** How long the engine takes for a line of a batch. */
 const LINE_MS = 100;
@@ -80,10 +81,10 @@ async function startPeers(withLiteLlm: boolean): Promise<{ sides: Side[]; stop: 
   if (values.before !== undefined) {
     sides.push(stop.use(await startBaobab({ ...common, name: 'before', root: values.before })));
   }
-  const bifrost = findPeer('Bifrost', values.bifrost, '--bifrost or BAOBAB_BENCH_BIFROST');
+  const bifrost = findPeer('Bifrost', values.bifrost, '--bifrost or BENCH_BIFROST');
   if (bifrost !== undefined) sides.push(stop.use(await startBifrost(bifrost, common)));
   if (withLiteLlm) {
-    const litellm = findPeer('LiteLLM', values.litellm, '--litellm or BAOBAB_BENCH_LITELLM');
+    const litellm = findPeer('LiteLLM', values.litellm, '--litellm or BENCH_LITELLM');
     if (litellm !== undefined) sides.push(stop.use(await startLiteLlm(litellm, common)));
   }
   await warmUp(sides);
@@ -129,9 +130,20 @@ async function measureStreams(): Promise<void> {
   const figures = ['first word, median', 'first word, p99', 'worst probe', 'until all ended'] as const;
   type Figures = Record<(typeof figures)[number], number>;
   const results = new Map<string, Figures[]>(sides.map(({ name }) => [name, []]));
-  const start = (side: Side, count = STREAMS) =>
-    turns.alone(side, sides, () => load.streams({ ...side, body: side.streamBody, count, overMs: STREAMS_START_MS }));
-  for (const side of sides) await start(side);
+  const start = (side: Side) => {
+    const { url, healthUrl, headers, streamBody: body } = side;
+    const job = { url, healthUrl, headers, body, count: STREAMS, overMs: STREAMS_START_MS };
+    return turns.alone(side, sides, () => load.streams(job));
+  };
+  // V8 compiles the code of streams in the first rounds; the first one is what a server does right after its start.
+  for (let round = 0; round < WARM_UP_ROUNDS; round += 1) {
+    for (const side of sides) {
+      const { firstWords, probes } = await start(side);
+      if (round > 0) continue;
+      const worst = Math.max(...probes).toFixed(0);
+      console.log(`${side.name}, first time: first word ${median(firstWords).toFixed(0)} ms, worst probe ${worst} ms`);
+    }
+  }
   for (let round = 0; round < rounds; round += 1) {
     for (const side of round % 2 === 0 ? sides : sides.toReversed()) {
       const { firstWords, probes, seconds: untilEnd } = await start(side);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Packs what bench/replicas.ts needs on a Linux machine without network, Node or npm.
-#   [BAOBAB_BENCH_BIFROST=<program>] bench/replicas/pack.sh <folder> [node] [source] [bifrost] [stores]
+#   [BENCH_BIFROST=<program>] bench/replicas/pack.sh <folder> [node] [source] [bifrost] [stores]
 # writes <name>-pack.tar.xz for each of them, all four by default. They unpack into one folder; then `./run.sh --parts peers,streams --quick`
 # in it runs the benchmark with what is there. stores: PostgreSQL, Redis and versitygw.
 set -euo pipefail
@@ -39,7 +39,7 @@ pack_source() {
 #!/usr/bin/env bash
 here=$(cd "$(dirname "$0")" && pwd)
 export PATH=$here/bin:$PATH LD_LIBRARY_PATH=$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-[ ! -x "$here/bin/bifrost-http" ] || export BAOBAB_BENCH_BIFROST=$here/bin/bifrost-http
+[ ! -x "$here/bin/bifrost-http" ] || export BENCH_BIFROST=$here/bin/bifrost-http
 exec node "$here/baobab/bench/replicas.ts" "$@"
 RUN
   chmod +x run.sh
@@ -47,7 +47,7 @@ RUN
 
 pack_bifrost() {
   mkdir -p bin
-  cp "${BAOBAB_BENCH_BIFROST:?names no program}" bin/bifrost-http
+  cp "${BENCH_BIFROST:?names no program}" bin/bifrost-http
 }
 
 pack_stores() {
