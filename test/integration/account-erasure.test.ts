@@ -70,6 +70,13 @@ describe('a deleted account', () => {
     return bed.batches(runner).create(caller.principal, command);
   }
 
+  async function orderMessages({ principal }: Caller) {
+    const messages = bed.messageBatches(runner);
+    const line = { custom_id: 'a', method: 'POST', url: '/v1/messages', body: {} };
+    const received = await messages.receive(principal, { content: content(JSON.stringify(line)) });
+    return (await messages.create(principal, received, { requests: 1 })).batch;
+  }
+
   const stored = async ({ principal }: Caller) => {
     const { id } = principal.account;
     return {
@@ -115,8 +122,9 @@ describe('a deleted account', () => {
       await upload(caller, 'kept');
       // One answer in the database, one in the blob store.
       for (const bytes of [10, 100_000]) await storeAnswer(caller, Buffer.alloc(bytes));
-      const batch = await orderBatch(caller);
-      await expect.poll(async () => (await bed.store.batches.get(batch.id))?.status).toBe('completed');
+      for (const { id } of [await orderBatch(caller), await orderMessages(caller)]) {
+        await expect.poll(async () => (await bed.store.batches.get(id))?.status).toBe('completed');
+      }
     }
   });
   afterEach(async () => {
