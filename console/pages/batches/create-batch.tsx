@@ -10,7 +10,7 @@ import { bytes } from '../../format/numbers.ts';
 import { texts } from '../../texts/en.ts';
 import { isBatchInput } from '../files/file-kind.ts';
 
-const ENDPOINTS = ['/v1/chat/completions', '/v1/embeddings', '/v1/rerank'];
+const ENDPOINTS = ['/v1/chat/completions', '/v1/responses', '/v1/messages', '/v1/embeddings', '/v1/rerank'];
 
 export function CreateBatch({ onClose }: { onClose: () => void }) {
   const { search } = usePlace();
