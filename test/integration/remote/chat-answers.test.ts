@@ -30,6 +30,17 @@ describe('a streamed answer', () => {
     ]);
   });
 
+  it('is reasoning without the line breaks around it', async () => {
+    const events = await eventsOf([
+      ...['\n', 'Hm', '.\n', '\nSo.', '\n'].map((text) => chunk({ reasoning_content: text })),
+      chunk({ content: '\nYes' }, 'stop'),
+    ]);
+    const of = (type: ChatEvent['type']) =>
+      events.flatMap((event) => (event.type === type && 'text' in event ? event.text : []));
+    expect(of('reasoning-delta').join('')).toBe('Hm.\n\nSo.');
+    expect(of('text-delta').join('')).toBe('\nYes');
+  });
+
   it('becomes tool calls with argument deltas', async () => {
     const events = await eventsOf([
       chunk({ role: 'assistant', content: null }),

@@ -1,3 +1,4 @@
+import { createInnerText } from '../../../runtime/inner-text.ts';
 import type { ChatEvent, TokenLogprob } from '../../engine.ts';
 import type { Thinking } from '../prompt/chat-template.ts';
 import { possibleStopSuffix } from './stop-sequences.ts';
@@ -20,7 +21,12 @@ export function createReasoningSplit(thinking: Thinking | undefined): ReasoningS
   let held = '';
   let logprobs: TokenLogprob[] | undefined;
 
-  const reasoning = (text: string): ChatEvent[] => (text === '' ? [] : [{ type: 'reasoning-delta', text }]);
+  const inner = createInnerText();
+
+  function reasoning(given: string): ChatEvent[] {
+    const text = inner.push(given);
+    return text === '' ? [] : [{ type: 'reasoning-delta', text }];
+  }
 
   function answer(text: string): ChatEvent[] {
     const found = logprobs;
@@ -39,7 +45,7 @@ export function createReasoningSplit(thinking: Thinking | undefined): ReasoningS
       state = 'thinking';
       // Only the answer has log probabilities.
       logprobs = undefined;
-      held = begun.slice(OPEN.length).trimStart();
+      held = begun.slice(OPEN.length);
     }
     if (state === 'thinking') {
       const end = held.indexOf(CLOSE);
@@ -50,7 +56,7 @@ export function createReasoningSplit(thinking: Thinking | undefined): ReasoningS
         logprobs = undefined;
         return reasoning(ready);
       }
-      const thoughts = held.slice(0, end).trimEnd();
+      const thoughts = held.slice(0, end);
       held = held.slice(end + CLOSE.length);
       state = 'gap';
       logprobs = undefined;

@@ -1,3 +1,4 @@
+import { createInnerText } from '../../../runtime/inner-text.ts';
 import type { ChatEvent, TokenLogprob, TokenUsage } from '../../engine.ts';
 import { estimateTokens } from '../token-estimate.ts';
 
@@ -75,6 +76,8 @@ export function createChatChunks(estimatedPromptTokens: number): ChatChunks {
   let stopSequence: string | undefined;
   let done = false;
   let toolCalls = 0;
+  /** Templates put line breaks between the thoughts and their tags. */
+  const inner = createInnerText();
 
   const readUsage = (chunk: WireChunk): void => {
     const reported = chunk.usage;
@@ -124,7 +127,8 @@ export function createChatChunks(estimatedPromptTokens: number): ChatChunks {
     const before = out.length;
     const delta = choice.delta ?? choice.message;
     const reasoning = delta?.reasoning ?? delta?.reasoning_content;
-    if (reasoning) out.push({ type: 'reasoning-delta', text: reasoning });
+    const thoughts = reasoning ? inner.push(reasoning) : '';
+    if (thoughts) out.push({ type: 'reasoning-delta', text: thoughts });
     const given = delta?.content ?? choice.text;
     // Some upstreams send content parts.
     const text = typeof given === 'string' ? given : '';
@@ -133,7 +137,7 @@ export function createChatChunks(estimatedPromptTokens: number): ChatChunks {
     else if (text) out.push({ type: 'text-delta', text });
     if (delta?.tool_calls) for (const call of delta.tool_calls) readToolCall(call, out);
     // One delta is about one token. The upstream's own counts replace this as soon as it sends them.
-    if (!completionIsCounted && out.length > before) usage.completionTokens += logprobs?.length || 1;
+    if (!completionIsCounted && (out.length > before || reasoning)) usage.completionTokens += logprobs?.length || 1;
     if (choice.finish_reason) reason = endReason(choice.finish_reason, toolCalls > 0);
     if (typeof choice.stop_reason === 'string') stopSequence = choice.stop_reason;
   };
