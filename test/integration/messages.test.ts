@@ -2,7 +2,7 @@ import Anthropic from '@anthropic-ai/sdk';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { answerJson } from '../fixtures/fake-upstream.ts';
 import { answering } from '../fixtures/scripted-model.ts';
-import { CHAT, type HttpBed, KEY, startHttpBed } from './http/bed.ts';
+import { CHAT, EMBEDDING, type HttpBed, KEY, startHttpBed } from './http/bed.ts';
 
 let bed: HttpBed;
 let anthropic: Anthropic;
@@ -225,5 +225,40 @@ describe('POST /v1/messages', () => {
     const { max_tokens: _, ...prompt } = ask;
     expect(await anthropic.messages.countTokens({ ...prompt, tools: [WEATHER] })).toEqual({ input_tokens: 17 });
     expect(bed.chat.requests[0]).toMatchObject({ path: '/tokenize', body: { tools: [{ type: 'function' }] } });
+  });
+});
+
+describe('count_tokens behind another Baobab', () => {
+  it('asks it, and it counts with the template of its upstream', async () => {
+    await using outer = await startHttpBed({
+      upstreams: [
+        { model: CHAT, url: bed.address, kind: 'baobab', api_key: KEY },
+        { model: EMBEDDING, url: bed.embedding.url, kind: 'tei' },
+      ],
+    });
+    const client = new Anthropic({ baseURL: outer.address, apiKey: KEY, maxRetries: 0 });
+    const body = {
+      model: CHAT,
+      system: 'Be brief.',
+      tools: [WEATHER],
+      messages: [
+        { role: 'user' as const, content: 'Weather in Oslo?' },
+        {
+          role: 'assistant' as const,
+          content: [
+            { type: 'thinking' as const, thinking: 'Ask.', signature: 'baobab' },
+            { type: 'text' as const, text: 'I look.' },
+            { type: 'tool_use' as const, id: 'call_1', name: 'get_weather', input: { city: 'Oslo' } },
+          ],
+        },
+        { role: 'user' as const, content: [{ type: 'tool_result' as const, tool_use_id: 'call_1', content: 'Sun' }] },
+      ],
+    };
+    const counted = (tokens: number) => answerJson(200, { count: tokens, tokens: [] });
+    bed.chat.script.push(counted(41), counted(41));
+    const direct = await anthropic.messages.countTokens(body);
+    expect(await client.messages.countTokens(body)).toEqual(direct);
+    expect(bed.chat.requests.map(({ path }) => path)).toEqual(['/tokenize', '/tokenize']);
+    expect(sent(1)).toEqual(sent(0));
   });
 });

@@ -1,5 +1,5 @@
 import type { FieldPath } from '../../errors/fields.ts';
-import type { CallContext, ChatRequest } from '../engine.ts';
+import type { CallContext, ChatMessage, ChatRequest } from '../engine.ts';
 import { wireMessage, wireTool } from './chat/request.ts';
 import type { Upstream, UpstreamKind } from './routing/upstream.ts';
 import { createUpstreamCall, type UpstreamCall } from './routing/upstream-call.ts';
@@ -8,6 +8,7 @@ import { estimatePromptTokens, estimateTokens } from './token-estimate.ts';
 const COUNT_TIMEOUT_MS = 2_000;
 
 const canCountTokens = (kind: UpstreamKind): boolean => kind === 'vllm' || kind === 'llama-server' || kind === 'tei';
+const canCountChats = (kind: UpstreamKind): boolean => kind === 'baobab' || canCountTokens(kind);
 
 /** The tokens of each text as the upstream counts them, special tokens included. Undefined if it cannot count. */
 export async function countAtUpstream(
@@ -43,12 +44,12 @@ export interface TokenCounterOptions {
 export function createTokenCounter({ slug, contextLength, members }: TokenCounterOptions) {
   async function count(
     region: string | undefined,
+    canCount: (kind: UpstreamKind) => boolean,
     estimate: () => number,
     ask: (call: UpstreamCall) => Promise<number | undefined>,
   ): Promise<number> {
     const upstream = members().find(
-      (each) =>
-        canCountTokens(each.settings.kind) && each.available() && (region === undefined || each.region === region),
+      (each) => canCount(each.settings.kind) && each.available() && (region === undefined || each.region === region),
     );
     if (upstream === undefined) return estimate();
     const context = internalContext(COUNT_TIMEOUT_MS);
@@ -66,12 +67,14 @@ export function createTokenCounter({ slug, contextLength, members }: TokenCounte
     text: (text: string, region: string | undefined) =>
       count(
         region,
+        canCountTokens,
         () => estimateTokens(text),
         async (call) => (await countAtUpstream(call, [text], ['inputs']))?.[0],
       ),
     chat: (request: ChatRequest, region: string | undefined) =>
       count(
         region,
+        canCountChats,
         () => estimatePromptTokens(request),
         (call) => countChatAtUpstream(call, request),
       ),
@@ -96,12 +99,41 @@ async function countChatAtUpstream(
     const tokens = property(answer, 'count');
     return typeof tokens === 'number' ? tokens : undefined;
   }
+  if (kind === 'baobab') {
+    const body = { model: call.upstream.model, input: prompt.messages.flatMap(toItems), tools: tools.map(toFunction) };
+    const tokens = property(await ask('/v1/responses/input_tokens', body), 'input_tokens');
+    return typeof tokens === 'number' ? tokens : undefined;
+  }
   if (kind !== 'llama-server') return undefined;
   const written = property(await ask('/apply-template', chat), 'prompt');
   if (typeof written !== 'string') return undefined;
   const answer = await ask('/tokenize', { content: written, add_special: true, parse_special: true });
   return arrayOf(property(answer, 'tokens'))?.length;
 }
+
+/** A message in the form of the Responses API, which counts tokens at another Baobab. */
+function toItems({ role, content, reasoning, toolCalls = [], toolCallId, images = [] }: ChatMessage): object[] {
+  if (role === 'tool') return [{ type: 'function_call_output', call_id: toolCallId, output: content }];
+  const text = { type: role === 'assistant' ? 'output_text' : 'input_text', text: content };
+  const pictures = images.map(({ url, detail }) => ({ type: 'input_image', image_url: url, detail }));
+  return [
+    ...(reasoning ? [{ type: 'reasoning', content: [{ type: 'reasoning_text', text: reasoning }], summary: [] }] : []),
+    ...(content !== '' || role !== 'assistant' ? [{ type: 'message', role, content: [text, ...pictures] }] : []),
+    ...toolCalls.map((made) => ({
+      type: 'function_call',
+      call_id: made.id,
+      name: made.name,
+      arguments: made.arguments,
+    })),
+  ];
+}
+
+const toFunction = ({ name, description, parameters }: NonNullable<ChatRequest['tools']>[number]): object => ({
+  type: 'function',
+  name,
+  description,
+  parameters,
+});
 
 /** For calls that no client's request makes. */
 function internalContext(timeoutMs: number): CallContext {
