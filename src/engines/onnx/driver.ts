@@ -29,8 +29,17 @@ const inputPrefix = Type.Optional(Type.String());
 const pooling = Type.Optional(Type.Enum(['mean', 'cls', 'last']));
 /** The match that scores one half: between that of answers and that of other texts. */
 const matchMiddle = Type.Optional(Type.Number({ minimum: 0, maximum: 1 }));
+/** How fast scores rise around the middle. */
+const matchSteepness = Type.Optional(Type.Number({ exclusiveMinimum: 0, maximum: 100 }));
 
-const options = Type.Object({ ...encoder, inputPrefix, pooling, matchMiddle, decoder: Type.Optional(fileName) });
+const options = Type.Object({
+  ...encoder,
+  inputPrefix,
+  pooling,
+  matchMiddle,
+  matchSteepness,
+  decoder: Type.Optional(fileName),
+});
 export type OnnxOptions = Static<typeof options>;
 
 const settings = {
@@ -118,7 +127,7 @@ export const onnx = {
   name: 'onnx',
   tasks: {
     embedding: { ...encoder, pooling, inputPrefix },
-    'late-interaction': { ...encoder, matchMiddle },
+    'late-interaction': { ...encoder, matchMiddle, matchSteepness },
     'cross-encoder': encoder,
     transcription: { model: fileName, decoder: fileName, tokenizer: fileName },
   },

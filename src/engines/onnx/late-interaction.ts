@@ -6,18 +6,18 @@ import type { EncoderSequence } from './session.ts';
 import { windows } from './windows.ts';
 
 /**
- * Late interaction: the match is the mean, over the query's tokens, of the cosine with the nearest token of the document. With
- * bge-small, 16 questions matched their own answers by 0.61–0.82 and other answers by 0.23–0.56. The middle differs between encoders
- * and is set in the catalog. A logistic curve around it spreads the match over 0–1. The curve is fixed for a model, so scores
- * compare across calls.
+ * Late interaction: the match is the mean, over the query's tokens, of the cosine with the nearest token of the document. A logistic
+ * curve spreads it over 0–1. The catalog sets its middle and steepness, because they differ between encoders; the defaults are for
+ * bge-small, where 16 questions matched their own answers by 0.61–0.82 and other answers by 0.23–0.56. The curve is fixed for a
+ * model, so scores compare across calls.
  */
-const BGE_SMALL_MIDDLE = 0.58;
-const STEEPNESS = 20;
+const DEFAULT_MIDDLE = 0.58;
+const DEFAULT_STEEPNESS = 20;
 
 export function createLateInteraction({ spec, tokenizer, batcher }: Encoder): RerankCapability {
   const { before, after } = tokenizer.template.single;
   const room = spec.contextLength - before.length - after.length;
-  const middle = spec.engine.options.matchMiddle ?? BGE_SMALL_MIDDLE;
+  const { matchMiddle: middle = DEFAULT_MIDDLE, matchSteepness: steepness = DEFAULT_STEEPNESS } = spec.engine.options;
 
   return {
     async rerank({ query, documents }, { signal, priority }) {
@@ -49,7 +49,7 @@ export function createLateInteraction({ spec, tokenizer, batcher }: Encoder): Re
         priority,
         onRow(index, row) {
           const document = documentOf[index] ?? 0;
-          const score = 1 / (1 + Math.exp(-STEEPNESS * (match(queryVectors, row) - middle)));
+          const score = 1 / (1 + Math.exp(-steepness * (match(queryVectors, row) - middle)));
           scores[document] = Math.max(scores[document] as number, score);
         },
       });
