@@ -81,8 +81,8 @@ class Service:
             return json.load(answer)
 
     def _embed(self, texts):
-        """Texts over the model's limit are refused; they are cut at a word until they fit."""
-        texts = list(texts)
+        """Texts over the model's limit are refused; they are cut at a word until they fit. So are empty ones, which Cranfield has."""
+        texts = [text if text.strip() else "." for text in texts]
         while True:
             try:
                 return self._post("/v1/embeddings", {"model": self.model, "input": texts, "encoding_format": "base64"})
