@@ -143,7 +143,7 @@ async function measureReports(kind: string, bed: Bed): Promise<void> {
       times.push(performance.now() - start);
     }
     console.log(
-      `${kind}: ${label}: ${buckets} buckets, median ${median(times).toFixed(0)} ms, slowest ${Math.max(...times).toFixed(0)} ms`,
+      `${kind}: ${label}: ${buckets} buckets, median ${median(times).toFixed(0)} ms, ${Math.min(...times).toFixed(0)} to ${Math.max(...times).toFixed(0)} ms`,
     );
   }
   await database.close();

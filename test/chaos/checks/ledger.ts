@@ -2,6 +2,7 @@ import { Client } from 'pg';
 import type { EngineCall } from '../cluster/engine.ts';
 import type { Attempts } from '../load/attempts.ts';
 import type { Account } from '../load/caller.ts';
+import { patientGet } from './patient-get.ts';
 
 export interface LedgerRow {
   account: string;
@@ -99,10 +100,9 @@ export async function checkUsage(
 ): Promise<string[]> {
   const start = new Date(Date.now() - 86_400_000).toISOString();
   const found: string[] = [];
-  for (const { name, secret } of accounts) {
-    const answer = await fetch(`${address}/v1/usage?start=${start}&bucket=hour`, {
-      headers: { authorization: `Bearer ${secret}` },
-    });
+  for (const account of accounts) {
+    const { name } = account;
+    const answer = await patientGet(address, account, `/v1/usage?start=${start}&bucket=hour`);
     const { totals } = (await answer.json()) as {
       totals: { requests: number; prompt_tokens: number; completion_tokens: number; cost_usd: number };
     };

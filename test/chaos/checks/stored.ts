@@ -3,9 +3,7 @@ import type { Account } from '../load/caller.ts';
 import { sha256, type UploadedFile } from '../load/file-lanes.ts';
 import type { RepeatedKey } from '../load/repeated-keys.ts';
 import type { LedgerRow } from './ledger.ts';
-
-const get = (address: string, { secret }: Account, path: string) =>
-  fetch(`${address}${path}`, { headers: { authorization: `Bearer ${secret}` } });
+import { patientGet } from './patient-get.ts';
 
 interface Page {
   data: { id: string; filename: string; bytes: number }[];
@@ -15,7 +13,7 @@ interface Page {
 async function listFiles(address: string, account: Account): Promise<Page['data']> {
   const files: Page['data'] = [];
   for (let after = ''; ; after = `&after=${files.at(-1)?.id}`) {
-    const page = (await (await get(address, account, `/v1/files?limit=100${after}`)).json()) as Page;
+    const page = (await (await patientGet(address, account, `/v1/files?limit=100${after}`)).json()) as Page;
     files.push(...page.data);
     if (!page.has_more) return files;
   }
@@ -38,7 +36,7 @@ export async function checkFiles(address: string, account: Account, files: reado
       found.push(`${id} (${filename}) was never sent`);
       continue;
     }
-    const answer = await get(address, account, `/v1/files/${id}/content`);
+    const answer = await patientGet(address, account, `/v1/files/${id}/content`);
     const bytes = Buffer.from(await answer.arrayBuffer());
     if (!answer.ok) found.push(`${id} is listed and answers ${answer.status}`);
     else if (sha256(bytes) !== sent.sha256) found.push(`${id} has other bytes than were sent`);
@@ -71,7 +69,7 @@ export async function unfinishedBatches(
   sent: readonly SentBatch[],
 ): Promise<number> {
   const states = await Promise.all(
-    sent.map(async ({ id }) => (await get(address, account, `/v1/batches/${id}`)).json()),
+    sent.map(async ({ id }) => (await patientGet(address, account, `/v1/batches/${id}`)).json()),
   );
   return (states as BatchState[]).filter(({ status }) => !ENDED.includes(status)).length;
 }
@@ -83,16 +81,16 @@ export async function checkBatches(
 ): Promise<string[]> {
   const found: string[] = [];
   for (const { id, lines } of batches) {
-    const state = (await (await get(address, account, `/v1/batches/${id}`)).json()) as BatchState;
+    const state = (await (await patientGet(address, account, `/v1/batches/${id}`)).json()) as BatchState;
     if (state.status !== 'completed' || state.request_counts.completed !== lines) {
       found.push(`${id} of ${lines} lines is ${state.status}: ${JSON.stringify(state.request_counts)}`);
       const errors = state.error_file_id
-        ? await (await get(address, account, `/v1/files/${state.error_file_id}/content`)).text()
+        ? await (await patientGet(address, account, `/v1/files/${state.error_file_id}/content`)).text()
         : '';
       if (errors !== '') found.push(`  its first error: ${errors.split('\n')[0]?.slice(0, 300)}`);
     }
     const output = state.output_file_id
-      ? await (await get(address, account, `/v1/files/${state.output_file_id}/content`)).text()
+      ? await (await patientGet(address, account, `/v1/files/${state.output_file_id}/content`)).text()
       : '';
     const ids = output
       .split('\n')

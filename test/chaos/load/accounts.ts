@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { ADMIN_KEY } from '../cluster/cluster.ts';
 import type { Account } from './caller.ts';
 
@@ -18,11 +19,19 @@ export const LIMITS = {
 } as const;
 
 async function create(address: string, path: string, body: object): Promise<Record<string, unknown>> {
-  const answer = await fetch(`${address}${path}`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${ADMIN_KEY}`, 'content-type': 'application/json' },
-    body: JSON.stringify(body),
-  });
+  const send = () =>
+    fetch(`${address}${path}`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${ADMIN_KEY}`, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+  let answer = await send();
+  // The load balancer has no replica yet, so none got the request.
+  for (let attempt = 0; attempt < 60 && answer.status === 503; attempt += 1) {
+    await answer.body?.cancel();
+    await sleep(500);
+    answer = await send();
+  }
   const text = await answer.text();
   if (!answer.ok) throw new Error(`${path} answered ${answer.status}: ${text}`);
   return JSON.parse(text);
