@@ -11,7 +11,13 @@ export interface RedisConnection {
   readonly runId: string;
   /** What the operator should know about this server. */
   readonly warnings: readonly string[];
-  run(script: Script, keys: readonly string[], args: readonly string[]): Promise<unknown[]>;
+  /** Calls are executed in their order if `isOrdered`. Others may be overtaken when Redis does not know their script. */
+  run(
+    script: Script,
+    keys: readonly string[],
+    args: readonly string[],
+    options?: { isOrdered?: boolean },
+  ): Promise<unknown[]>;
   close(): void;
 }
 
@@ -117,8 +123,14 @@ async function toConnection(client: Client, { address, timeoutMs, onLost }: Conn
   client.on('error', lose);
   client.on('end', () => lose(new Error('the connection was closed')));
 
-  async function send(script: Script, keys: readonly string[], args: readonly string[]): Promise<unknown> {
+  async function send(
+    script: Script,
+    keys: readonly string[],
+    args: readonly string[],
+    isOrdered: boolean,
+  ): Promise<unknown> {
     const rest = [`${keys.length}`, ...keys, ...args];
+    if (isOrdered) return client.sendCommand(['EVAL', script.text, ...rest]);
     try {
       return await client.sendCommand(['EVALSHA', script.digest, ...rest]);
     } catch (error) {
@@ -130,9 +142,9 @@ async function toConnection(client: Client, { address, timeoutMs, onLost }: Conn
   return {
     runId: info.get('run_id') ?? '',
     warnings: warningsFor(info),
-    async run(script, keys, args) {
+    async run(script, keys, args, { isOrdered = false } = {}) {
       try {
-        return (await withDeadline(send(script, keys, args), timeoutMs, 'a script')) as unknown[];
+        return (await withDeadline(send(script, keys, args, isOrdered), timeoutMs, 'a script')) as unknown[];
       } catch (error) {
         lose(error);
         throw error;

@@ -88,9 +88,14 @@ export function createSharedCounters({ connection, namespace, time }: SharedCoun
   let generation = '';
   let root = start;
 
-  async function run(script: Script, now: number, args: readonly string[]): Promise<number[]> {
+  async function run(
+    script: Script,
+    now: number,
+    args: readonly string[],
+    options?: { isOrdered?: boolean },
+  ): Promise<number[]> {
     const clock = time === 'caller' ? `${now}` : '';
-    const answer = await connection.run(script, [meta, root], [generation, clock, ...args]);
+    const answer = await connection.run(script, [meta, root], [generation, clock, ...args], options);
     if (answer[0] === LOST) throw new CountersLostError('Redis has lost the counters');
     return answer as number[];
   }
@@ -107,7 +112,7 @@ export function createSharedCounters({ connection, namespace, time }: SharedCoun
     },
 
     async restore(owner: string, { admissions, budgets, buckets }: Possessions, now: number): Promise<void> {
-      await run(SCRIPTS.restore, now, [
+      const args = [
         owner,
         `${admissions.length}`,
         ...admissions.flatMap(({ id, demand }) => [id, heldText(demand)]),
@@ -115,7 +120,9 @@ export function createSharedCounters({ connection, namespace, time }: SharedCoun
         ...budgets,
         `${buckets.length}`,
         ...buckets.flatMap(({ id, perMinute, level }) => [id, `${perMinute}`, `${Math.floor(level)}`]),
-      ]);
+      ];
+      // A settlement that follows must find the admission. After a restart, Redis may know the script of the one and not of the other.
+      await run(SCRIPTS.restore, now, args, { isOrdered: true });
     },
 
     async admit(owner: string, demand: AdmissionDemand): Promise<SharedAnswer> {

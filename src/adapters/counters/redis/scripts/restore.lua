@@ -3,6 +3,8 @@
 -- Puts in what a process holds after the counters were lost or out of reach. Returns {1}, {-1}: lost.
 if is_lost() then return { -1 } end
 local owner = argument()
+-- A call that arrives late, after the process has joined under another name: nothing would ever give back what it puts in.
+if not redis.call('ZSCORE', root .. 'owners', owner) then return { -1 } end
 for _ = 1, number() do
   local id, held = argument(), argument()
   if redis.call('HSETNX', root .. 'held:' .. owner, id, held) == 1 then
