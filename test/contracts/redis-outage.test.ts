@@ -213,6 +213,30 @@ describe.skipIf(ownRedisMissing !== undefined)('counters in Redis', () => {
       expect(await tickets(a, [demand('a', atOnce(2)), demand('a', atOnce(2))])).toHaveLength(2);
     });
 
+    it('come back on one connection, and lose no place, when Redis goes away at the moment it is back', async () => {
+      const kills: Promise<void>[] = [];
+      const onChange: RedisCountersOptions['onChange'] = ({ shared: isShared }) => {
+        if (isShared && kills.length === 0) kills.push(redis.kill());
+      };
+      const a = await open('a', { settleMs: 3_000, onChange });
+      await redis.kill();
+      await expect.poll(() => a.status().shared, { interval: 10 }).toBe(false);
+      await redis.start();
+      await untilPutIn('*:owners');
+      // Put in after the switch, which is when Redis is killed.
+      const late = await tickets(a, [demand('a', atOnce(2)), demand('a', atOnce(2))]);
+      await expect.poll(() => kills.length, { interval: 10 }).toBe(1);
+      await Promise.all(kills);
+      await redis.start();
+      await shared(a);
+      for (const ticket of late) await a.settle(ticket, { now: Date.now(), tokens: 10 });
+      expect(await tickets(a, [demand('a', atOnce(2)), demand('a', atOnce(2))])).toHaveLength(2);
+      const connections = async () => String(await command('CLIENT', 'LIST')).match(/ name=baobab /g)?.length ?? 0;
+      expect(await connections()).toBe(1);
+      await a.close();
+      await expect.poll(connections).toBe(0);
+    });
+
     it('count what was taken while Redis learned the levels', async () => {
       const a = await open('a', { settleMs: 3_000 });
       const slow = (amount: number) => demand('a', { requests: { amount, buckets: [{ id: 'slow', perMinute: 60 }] } });

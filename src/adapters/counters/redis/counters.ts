@@ -92,9 +92,10 @@ export async function openRedisCounters(options: RedisCountersOptions): Promise<
   function leaveRedis(counters: SharedCounters, error: unknown): void {
     if (mode?.kind !== 'shared' || mode.counters !== counters || closing.signal.aborted) return;
     counters.connection.close();
-    mode = { kind: 'alone', share: createShare({ replicas, seen, running, now: now() }) };
+    const share = createShare({ replicas, seen, running, now: now() });
+    mode = { kind: 'alone', share };
     onChange?.({ shared: false, replicas, error });
-    rejoining = rejoin();
+    rejoining = rejoin(share);
   }
 
   async function putIn(counters: SharedCounters, what: Possessions): Promise<void> {
@@ -113,7 +114,7 @@ export async function openRedisCounters(options: RedisCountersOptions): Promise<
 
   const unknownToRedis = () => [...running].filter((held) => held.stay !== stay);
 
-  /** Puts in what this process holds, and goes on with Redis. */
+  /** Puts in what this process holds, and goes on with Redis from then on. */
   async function handOver(counters: SharedCounters, { generation, waitMs }: Joined, share: Share): Promise<void> {
     const ready = delay(waitMs, undefined, { signal: closing.signal });
     const budgets = [...charged];
@@ -131,27 +132,36 @@ export async function openRedisCounters(options: RedisCountersOptions): Promise<
     entering = undefined;
     earlierOwners = [nameOf(options.owner)];
     onChange?.({ shared: true, replicas });
-    const late = [...charged];
-    charged.clear();
-    await putIn(counters, { admissions: unknownToRedis(), budgets: late, buckets: taken.drain() });
   }
 
-  async function rejoin(): Promise<void> {
+  /** Puts in what began while the rest was put in. */
+  async function putInLate(counters: SharedCounters): Promise<void> {
+    const late = [...charged];
+    charged.clear();
+    try {
+      await putIn(counters, { admissions: unknownToRedis(), budgets: late, buckets: taken.drain() });
+    } catch (error) {
+      for (const id of late) charged.add(id);
+      leaveRedis(counters, error);
+    }
+  }
+
+  /** Tries until this process has joined. There is never more than one of these: they would take over from each other. */
+  async function rejoin(share: Share): Promise<void> {
     for (let attempt = 0; !closing.signal.aborted; attempt += 1) {
       let counters: SharedCounters | undefined;
       try {
         if (attempt > 0) await delay(RETRY_MS, undefined, { signal: closing.signal });
         const entered = await join();
         counters = entered.counters;
-        if (mode.kind !== 'alone') return;
-        await handOver(counters, entered.joined, mode.share);
-        return;
+        await handOver(counters, entered.joined, share);
       } catch {
-        // After the switch, the lost connection has begun another attempt.
-        if (mode.kind === 'shared') return;
         entering = undefined;
         counters?.connection.close();
+        continue;
       }
+      await putInLate(counters);
+      return;
     }
   }
 
