@@ -182,6 +182,9 @@ describe('POST /v1/messages', () => {
       });
     expect((await post({ 'x-api-key': KEY })).status).toBe(200);
     expect((await post({ authorization: `Bearer ${KEY}` })).status).toBe(200);
+    expect((await post({ 'x-api-key': KEY, authorization: '' })).status).toBe(200);
+    expect((await post({ 'x-api-key': KEY, authorization: 'Bearer ' })).status).toBe(200);
+    expect((await post({ 'x-api-key': KEY, authorization: 'Bearer wrong' })).status).toBe(401);
     const refused = await post({ 'x-api-key': 'wrong' });
     expect(refused.status).toBe(401);
     expect(await refused.json()).toEqual({

@@ -31,6 +31,10 @@ function apiKeyOf({ headers }: FastifyRequest): string | undefined {
   return typeof key === 'string' && key !== '' ? `Bearer ${key}` : undefined;
 }
 
+/** Some clients send both headers and leave one empty. */
+const hasNoKey = (authorization: string): boolean =>
+  authorization.length <= 'Bearer '.length && /^(?:bearer)?$/i.test(authorization.trim());
+
 /** Runs on the head of the request, before the body is read. Accepts a key, or the cookie of a session. */
 export const authenticate = plugin<AuthenticateOptions>(async (server, options) => {
   const { authentication, sessions, clock, backoff, metrics } = options;
@@ -57,7 +61,8 @@ export const authenticate = plugin<AuthenticateOptions>(async (server, options) 
     return principal;
   };
   const find = (request: FastifyRequest, reply: FastifyReply): Principal | Promise<Principal> => {
-    const { authorization = apiKeyOf(request), cookie } = request.headers;
+    const { authorization: given, cookie } = request.headers;
+    const authorization = given === undefined || hasNoKey(given) ? (apiKeyOf(request) ?? given) : given;
     const secret = authorization === undefined && cookie !== undefined ? sessionSecret(request) : undefined;
     return secret === undefined ? authentication.authenticate(authorization) : bySession(request, reply, secret);
   };
