@@ -1,3 +1,7 @@
+import { existsSync } from 'node:fs';
+
+const SHELL = '/bin/sh';
+
 export interface ProcessLimits {
   /** Of everything the process allocates or reserves for writing. */
   memoryBytes: number;
@@ -9,14 +13,14 @@ const SCRIPT = 'ulimit -d "$1" 2>/dev/null; ulimit -t "$2" 2>/dev/null; ulimit -
 
 /**
  * The command and its arguments for `spawn`, under limits that the kernel enforces. The shell replaces itself with the command, so the
- * process id stays the same. Windows has no such limits.
+ * process id stays the same. Windows has no such limits, and a system without a shell sets none.
  */
 export function withProcessLimits(
   command: string,
   args: readonly string[],
   { memoryBytes, cpuSeconds }: ProcessLimits,
 ): [string, string[]] {
-  if (process.platform === 'win32') return [command, [...args]];
+  if (process.platform === 'win32' || !existsSync(SHELL)) return [command, [...args]];
   const kilobytes = Math.ceil(memoryBytes / 1024);
-  return ['/bin/sh', ['-c', SCRIPT, 'sh', String(kilobytes), String(Math.ceil(cpuSeconds)), command, ...args]];
+  return [SHELL, ['-c', SCRIPT, 'sh', String(kilobytes), String(Math.ceil(cpuSeconds)), command, ...args]];
 }
