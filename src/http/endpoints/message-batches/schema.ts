@@ -1,7 +1,6 @@
 import { Type } from 'typebox';
 import { MAX_BATCH_LINES } from '../../../domain/batch-line.ts';
 import { patternInWords } from '../../../validation/expectation.ts';
-import { CreateMessage } from '../messages/schema.ts';
 
 export const CUSTOM_ID = /^[a-zA-Z0-9_-]{1,64}$/;
 
@@ -15,9 +14,11 @@ export const CreateMessageBatch = Type.Object({
   requests: Type.Array(
     Type.Object({
       custom_id: Type.String({ pattern: CUSTOM_ID.source, description: 'Your name for this request, once in a batch' }),
-      params: CreateMessage,
+      params: Type.Record(Type.String(), Type.Unknown(), {
+        description: 'A body of `POST /v1/messages` without `stream`. It is checked when it runs',
+      }),
     }),
-    { minItems: 1, maxItems: MAX_BATCH_LINES, description: 'Requests as for `POST /v1/messages`, without `stream`' },
+    { minItems: 1, maxItems: MAX_BATCH_LINES, description: 'Requests that run as messages of their own' },
   ),
 });
 
