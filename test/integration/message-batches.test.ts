@@ -246,6 +246,19 @@ describe('message batches', () => {
     await expect(anthropic.messages.batches.delete(id)).rejects.toBeInstanceOf(Anthropic.NotFoundError);
   });
 
+  it('are canceled and deleted by clients that announce JSON and send nothing', async () => {
+    const { id } = await anthropic.messages.batches.create({ requests: requests('a') });
+    const send = (request: string) =>
+      bed.raw(
+        `${request} HTTP/1.1\r\nhost: a\r\nx-api-key: ${KEY}\r\ncontent-type: application/json\r\ncontent-length: 0\r\n\r\n`,
+      );
+    const path = `/v1/messages/batches/${id}`;
+    expect(JSON.parse((await send(`POST ${path}/cancel`)).body)).toMatchObject({ id });
+    await ended(id);
+    expect(JSON.parse((await send(`DELETE ${path}`)).body)).toEqual({ id, type: 'message_batch_deleted' });
+    expect((await send('POST /v1/messages')).status).toBe(400);
+  });
+
   it('are listed in pages, in both directions', async () => {
     const key = await member('pages');
     const { batches } = clientOf(key).messages;

@@ -17,6 +17,11 @@ const COLLECT_EVERY_BYTES = 4_194_304;
 type Done = (error: Error | null, value?: unknown) => void;
 
 function readSmall(request: FastifyRequest, body: Buffer, done: Done): void {
+  // Some clients announce JSON and send nothing, for example to delete something.
+  if (body.length === 0 && request.routeOptions.schema?.body === undefined) {
+    done(null, undefined);
+    return;
+  }
   let value: unknown;
   try {
     const text = body.toString('utf8');
