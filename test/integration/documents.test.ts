@@ -113,6 +113,14 @@ describe('a PDF in a prompt', () => {
     expect(sent()[0]).toEqual({ role: 'user', content: `<file name="tale.pdf">\n${TALE}\n</file>` });
   });
 
+  it('is missed by the name of what continues it when its file was deleted', async () => {
+    const fileId = await upload(textPdf(TALE));
+    const first = (await (await inResponse({ type: 'input_file', file_id: fileId })).json()) as { id: string };
+    await bed.fetch(`/v1/files/${fileId}`, { method: 'DELETE' });
+    const next = await bed.post('/v1/responses', { model: CHAT, input: 'Who?', previous_response_id: first.id });
+    expect(await refusal(next)).toEqual([404, 'file_not_found', 'previous_response_id']);
+  });
+
   it('can be an uploaded image for a model that sees', async () => {
     const image = Buffer.alloc(64, 7);
     image.write('89504e470d0a1a0a0000000d49484452', 'hex');

@@ -1,6 +1,6 @@
 import type { ToolCall } from '../../../engines/engine.ts';
 import { errors } from '../../../errors/errors.ts';
-import { type DraftMessage, refuseDocuments } from '../../generation/draft-messages.ts';
+import { type DraftContent, type DraftMessage, refuseDocuments } from '../../generation/draft-messages.ts';
 import { contentOf } from './content.ts';
 import { openReasoning } from './reasoning.ts';
 import type { InputItemBody } from './schema.ts';
@@ -29,11 +29,24 @@ function required(item: InputItemBody, field: 'call_id' | 'name', path: string):
   return value;
 }
 
-/**
- * Items as the messages of a chat. Items of hosted tools are skipped: no tool of that kind runs here. `before`: how many of them are
- * not from this request.
- */
-export function messagesOf(items: readonly InputItemBody[], before = 0): DraftMessage[] {
+/** Items from before this request, and the field that names them. */
+export interface EarlierItems {
+  count: number;
+  field: string;
+}
+
+const NO_EARLIER: EarlierItems = { count: 0, field: 'input' };
+
+/** Items as the messages of a chat. Items of hosted tools are skipped: no tool of that kind runs here. The first ones may be earlier items. */
+export function messagesOf(items: readonly InputItemBody[], earlier: EarlierItems = NO_EARLIER): DraftMessage[] {
+  /** Errors about earlier items name the field of this request that brought them in. */
+  const contentAt = (index: number, content: Parameters<typeof contentOf>[0], path: string): DraftContent => {
+    const given = contentOf(content, path);
+    if (index < earlier.count) {
+      for (const reference of [...given.images, ...given.documents]) reference.field = earlier.field;
+    }
+    return given;
+  };
   const messages: (DraftMessage | Turn)[] = [];
   const turn = (): Turn => {
     const last = messages.at(-1);
@@ -50,12 +63,12 @@ export function messagesOf(items: readonly InputItemBody[], before = 0): DraftMe
   };
 
   for (const [index, item] of items.entries()) {
-    const path = `input[${index - before}]`;
+    const path = index < earlier.count ? earlier.field : `input[${index - earlier.count}]`;
     switch (item.type ?? 'message') {
       case 'message': {
         if (!item.role) throw errors.missingParameter(`${path}.role`);
         if (item.content === null || item.content === undefined) throw errors.missingParameter(`${path}.content`);
-        const given = contentOf(item.content, `${path}.content`);
+        const given = contentAt(index, item.content, `${path}.content`);
         const { text: content, images, documents } = given;
         if (item.role !== 'user') refuseDocuments(given, item.role);
         if (item.role === 'assistant') {
@@ -78,7 +91,7 @@ export function messagesOf(items: readonly InputItemBody[], before = 0): DraftMe
         break;
       case 'function_call_output':
       case 'custom_tool_call_output': {
-        const { text, images, documents } = contentOf(item.output, `${path}.output`);
+        const { text, images, documents } = contentAt(index, item.output, `${path}.output`);
         messages.push({
           role: 'tool',
           toolCallId: required(item, 'call_id', path),

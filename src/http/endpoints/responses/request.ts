@@ -33,7 +33,8 @@ function formatOf(text: CreateResponseBody['text']): OutputFormat | undefined {
 function responseMessages(body: CreateResponseBody, before: readonly InputItemBody[]) {
   const instructions: DraftMessage[] = body.instructions ? [{ role: 'system', content: body.instructions }] : [];
   // One list: a call may be in one part and its output in the next.
-  return finishMessages([...instructions, ...messagesOf([...before, ...inputItems(body)], before.length)]);
+  const earlier = { count: before.length, field: body.conversation ? 'conversation' : 'previous_response_id' };
+  return finishMessages([...instructions, ...messagesOf([...before, ...inputItems(body)], earlier)]);
 }
 
 export const wantsLogprobs = ({ include, top_logprobs: top }: CreateResponseBody): boolean =>
