@@ -10,7 +10,7 @@ const VERSION = '2026-11-17';
 
 const MAX_TOKENS = 7;
 /**
- * Recorded with version 2026-11-17 of the model. The builds of llama.cpp for six instruction sets, AVX to AMX, agree on these texts,
+ * Recorded with version 2026-11-17 of the model. The twelve builds of llama.cpp for x64 with AVX, up to AMX, agree on these texts,
  * although their probabilities differ in the second digit. Most longer texts differ between them, so none is recorded.
  */
 const RECORDED = {
