@@ -247,13 +247,17 @@ describe('message batches', () => {
   });
 
   it('are canceled and deleted by clients that announce JSON and send nothing', async () => {
+    const first = held();
+    bed.chat.script.push(first.handler);
     const { id } = await anthropic.messages.batches.create({ requests: requests('a') });
     const send = (request: string) =>
       bed.raw(
         `${request} HTTP/1.1\r\nhost: a\r\nx-api-key: ${KEY}\r\ncontent-type: application/json\r\ncontent-length: 0\r\n\r\n`,
       );
     const path = `/v1/messages/batches/${id}`;
-    expect(JSON.parse((await send(`POST ${path}/cancel`)).body)).toMatchObject({ id });
+    await first.begun;
+    expect(JSON.parse((await send(`POST ${path}/cancel`)).body)).toMatchObject({ processing_status: 'canceling' });
+    first.release();
     await ended(id);
     expect(JSON.parse((await send(`DELETE ${path}`)).body)).toEqual({ id, type: 'message_batch_deleted' });
     expect((await send('POST /v1/messages')).status).toBe(400);
@@ -262,8 +266,12 @@ describe('message batches', () => {
   it('are listed in pages, in both directions', async () => {
     const key = await member('pages');
     const { batches } = clientOf(key).messages;
-    const ids: string[] = [];
-    for (const name of ['a', 'b', 'c', 'd', 'e']) ids.unshift((await batches.create({ requests: requests(name) })).id);
+    const created = ['a', 'b', 'c', 'd', 'e'].map((name) => batches.create({ requests: requests(name) }));
+    // Ids of the same millisecond are in no order of their own.
+    const ids = (await Promise.all(created))
+      .map(({ id }) => id)
+      .toSorted()
+      .reverse();
     const all: string[] = [];
     for await (const { id } of batches.list({ limit: 2 })) all.push(id);
     expect(all).toEqual(ids);
