@@ -8,6 +8,7 @@ export type ReadFailure =
   | { reason: 'damaged' }
   | { reason: 'encrypted' }
   | { reason: 'no-text' }
+  | { reason: 'memory' }
   | { reason: 'too-many-pages'; pages: number; limit: number }
   | { reason: 'too-long'; limit: number };
 

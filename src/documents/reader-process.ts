@@ -33,6 +33,7 @@ async function open({ encoding }: ReaderArguments): Promise<Pdf> {
     });
   } catch (error) {
     const isLocked = (error as Error).name === 'PasswordException';
+    if (isOutOfMemory(error)) throw new Unusable({ reason: 'memory' }, error);
     throw new Unusable({ reason: isLocked ? 'encrypted' : 'damaged' }, error);
   }
 }
@@ -50,6 +51,9 @@ async function* textOf(pdf: Pdf, pageNumber: number): AsyncGenerator<string> {
   }
   page.cleanup();
 }
+
+/** V8 ends the process, or refuses one large buffer. PDF.js passes that on as an error of its own with the same message. */
+const isOutOfMemory = (error: unknown): boolean => /allocation failed|typed array length/i.test(String(error));
 
 async function run(given: ReaderArguments): Promise<void> {
   const { maxPages, maxCharacters } = given;
@@ -71,6 +75,7 @@ async function run(given: ReaderArguments): Promise<void> {
       }
     } catch (error) {
       if (error instanceof Unusable) throw error;
+      if (isOutOfMemory(error)) throw new Unusable({ reason: 'memory' }, error);
       // Other pages may be intact. The model should know that one is missing.
       damage = error;
       process.stdout.write(`${separator}[Page ${page} could not be read.]`);
