@@ -15,7 +15,7 @@ import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { freePort } from '../test/fixtures/redis-server.ts';
-import { createReport, median, percentile, printConditions } from './measure.ts';
+import { createReport, median, percentile, printConditions, processorSeconds } from './measure.ts';
 import { startProgram } from './program.ts';
 import { measureBatches } from './replicas/batches.ts';
 import { pinned, pinProcess, planCores } from './replicas/cores.ts';
@@ -127,7 +127,13 @@ async function measurePeers(): Promise<void> {
 async function measureStreams(): Promise<void> {
   const { sides, stop } = await startPeers(false);
   await using _ = stop;
-  const figures = ['first word, median', 'first word, p99', 'worst probe', 'until all ended'] as const;
+  const figures = [
+    'first word, median',
+    'first word, p99',
+    'worst probe',
+    'processor time',
+    'until all ended',
+  ] as const;
   type Figures = Record<(typeof figures)[number], number>;
   const results = new Map<string, Figures[]>(sides.map(({ name }) => [name, []]));
   const start = (side: Side) => {
@@ -146,11 +152,13 @@ async function measureStreams(): Promise<void> {
   }
   for (let round = 0; round < rounds; round += 1) {
     for (const side of round % 2 === 0 ? sides : sides.toReversed()) {
+      const processor = processorSeconds(side.pids());
       const { firstWords, probes, seconds: untilEnd } = await start(side);
       results.get(side.name)?.push({
         'first word, median': median(firstWords),
         'first word, p99': percentile(firstWords, 0.99),
         'worst probe': Math.max(...probes),
+        'processor time': (processorSeconds(side.pids()) - processor) * 1000,
         'until all ended': untilEnd * 1000,
       });
     }
@@ -166,13 +174,13 @@ async function measureStreams(): Promise<void> {
   );
   for (const peer of ['Bifrost', 'before']) {
     if (!results.has(peer)) continue;
-    for (const figure of figures.slice(0, 3)) {
+    for (const figure of figures.slice(0, 4)) {
       const others = each(peer, figure);
       const ratio = median(each('Baobab', figure).map((ms, round) => ms / (others[round] ?? Number.NaN)));
       report.add({
         name: `${STREAMS} streams: ${figure} / ${peer}`,
         value: ratio,
-        ...(peer === 'Bifrost' ? { atMost: 1 } : {}),
+        ...(peer === 'Bifrost' && figure !== 'processor time' ? { atMost: 1 } : {}),
       });
     }
   }
