@@ -251,7 +251,7 @@ async function measureScale(): Promise<void> {
       'processor ms': each('postgresSeconds') * 1000,
       'log bytes': Math.round(each('walBytes')),
     },
-    Redis: { calls: `${each('redisCalls').toFixed(2)} commands`, 'processor ms': each('redisSeconds') * 1000 },
+    Redis: { calls: `${each('redisCalls').toFixed(2)} scripts`, 'processor ms': each('redisSeconds') * 1000 },
   });
 }
 

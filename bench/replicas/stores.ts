@@ -42,12 +42,14 @@ export async function startStores(): Promise<Stores> {
         )
       ).rows;
       const info = await counters.info();
+      // The total also counts what scripts call.
+      const scripts = (await counters.info('commandstats')).matchAll(/^cmdstat_(?:eval|evalsha|fcall):calls=(\d+)/gm);
       const fact = (name: string) => Number(new RegExp(`^${name}:(\\S+)`, 'm').exec(info)?.[1]);
       return {
         commits: Number(found?.commits),
         walBytes: Number(found?.bytes),
         postgresSeconds: processorSeconds([postmaster, ...childrenOf(postmaster)]),
-        redisCalls: fact('total_commands_processed'),
+        redisCalls: [...scripts].reduce((sum, [, calls]) => sum + Number(calls), 0),
         redisSeconds: fact('used_cpu_user') + fact('used_cpu_sys'),
       };
     },
