@@ -250,6 +250,7 @@ async function measureScale(): Promise<void> {
       calls: `${each('commits').toFixed(3)} commits`,
       'processor ms': each('postgresSeconds') * 1000,
       'log bytes': Math.round(each('walBytes')),
+      'stored bytes': Math.round(each('databaseBytes')),
     },
     Redis: { calls: `${each('redisCalls').toFixed(2)} scripts`, 'processor ms': each('redisSeconds') * 1000 },
   });

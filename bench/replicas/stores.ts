@@ -9,6 +9,8 @@ import { childrenOf, processorSeconds } from '../measure.ts';
 export interface StoreWork {
   commits: number;
   walBytes: number;
+  /** Of all tables and indexes. */
+  databaseBytes: number;
   postgresSeconds: number;
   redisCalls: number;
   redisSeconds: number;
@@ -37,8 +39,9 @@ export async function startStores(): Promise<Stores> {
     },
     async work() {
       const [found] = (
-        await observer.query<{ commits: string; bytes: string }>(
-          `select (select sum(xact_commit) from pg_stat_database) as commits, pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0') as bytes`,
+        await observer.query<{ commits: string; wal: string; size: string }>(
+          `select (select sum(xact_commit) from pg_stat_database) as commits, pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0') as wal,
+             (select sum(pg_database_size(oid)) from pg_database) as size`,
         )
       ).rows;
       const info = await counters.info();
@@ -47,7 +50,8 @@ export async function startStores(): Promise<Stores> {
       const fact = (name: string) => Number(new RegExp(`^${name}:(\\S+)`, 'm').exec(info)?.[1]);
       return {
         commits: Number(found?.commits),
-        walBytes: Number(found?.bytes),
+        walBytes: Number(found?.wal),
+        databaseBytes: Number(found?.size),
         postgresSeconds: processorSeconds([postmaster, ...childrenOf(postmaster)]),
         redisCalls: [...scripts].reduce((sum, [, calls]) => sum + Number(calls), 0),
         redisSeconds: fact('used_cpu_user') + fact('used_cpu_sys'),
