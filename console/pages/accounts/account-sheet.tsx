@@ -95,11 +95,6 @@ export function AccountSheet({ account, spend, onClose }: AccountSheetProps) {
           </dd>
           <dt>{accounts.columns.created}</dt>
           <dd>{dateTime(account.created_at, 'UTC')} UTC</dd>
-          <dt>{accounts.columns.spend}</dt>
-          <dd class="mono">
-            {moneyExact(spend)}
-            {budget !== null && ` ${texts.common.of} ${money(budget)}`}
-          </dd>
           {quota?.quota_bytes !== undefined && (
             <>
               <dt>{accounts.quota}</dt>
@@ -109,6 +104,11 @@ export function AccountSheet({ account, spend, onClose }: AccountSheetProps) {
               </dd>
             </>
           )}
+          <dt>{accounts.columns.spend}</dt>
+          <dd class="mono">
+            {moneyExact(spend)}
+            {budget !== null && ` ${texts.common.of} ${money(budget)}`}
+          </dd>
           {account.aliases.length > 0 && (
             <>
               <dt>{accounts.aliases}</dt>

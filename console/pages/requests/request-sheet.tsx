@@ -109,15 +109,15 @@ function Attempts({ entry: { attempts, status, completion_tokens } }: { entry: R
         {attempts.map((attempt, index) => (
           <li key={index} class="attempt">
             <div class="spread">
-              <span class="mono">{attempt.upstream}</span>
+              {/* Members see the region of an upstream, not its address. */}
+              <span class="mono">{attempt.upstream ?? attempt.region}</span>
               <span class="row">
                 <span class="mono small">{duration(attempt.duration_ms)}</span>
                 <Badge tone={attempt.outcome === 'ok' ? 'good' : 'bad'}>{attempt.outcome}</Badge>
               </span>
             </div>
             <div class="small muted">
-              {attempt.region}
-              {attempt.detail && ` · ${attempt.detail}`}
+              {[attempt.upstream && attempt.region, attempt.detail].filter(Boolean).join(' · ')}
             </div>
           </li>
         ))}
