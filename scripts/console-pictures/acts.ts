@@ -24,8 +24,7 @@ export const chat =
     const clear = page.getByRole('button', { name: 'Start over' });
     if (await clear.isEnabled()) await clear.click();
     await page.getByLabel('System message').fill('You answer customers of an online bookshop. Be kind and brief.');
-    await page.getByLabel('Longest answer, tokens').fill('90');
-    await page.getByLabel('Seed').fill('11');
+    await page.getByLabel('Longest answer, tokens').fill('160');
     await page.getByLabel('Message', { exact: true }).fill(question);
     await page.getByRole('button', { name: 'Send' }).click();
     await page.locator('.chat-answer .stats').last().waitFor({ timeout: LONG_MS });
@@ -92,7 +91,14 @@ export const createKey: Act = async (page) => {
   await page.getByRole('dialog', { name: 'Key weekly-report is ready' }).waitFor();
 };
 
+/** Waits until the running batch has come some way. */
+export const progress: Act = async (page) => {
+  await page.getByText(/^([4-9]\d|\d{3}) of 400$/).waitFor({ timeout: LONG_MS });
+};
+
 /** Gives the reference viewer the time to load itself. */
 export const reference: Act = async (page) => {
-  await page.getByRole('heading', { name: 'Create a chat completion' }).first().waitFor({ timeout: LONG_MS });
+  await page.getByRole('heading', { name: 'Inference' }).first().waitFor({ timeout: LONG_MS });
+  const link = page.getByRole('link', { name: 'Models' }).first();
+  if (await link.isVisible()) await link.click();
 };

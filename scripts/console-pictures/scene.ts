@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import { openStore } from '../../src/adapters/store.ts';
 import { loadCatalog } from '../../src/catalog/load.ts';
 import { MODELS_DIR, type RunningServer, startServer } from '../../test/acceptance/start-server.ts';
-import { createApi } from './api.ts';
+import { createApi, json } from './api.ts';
 import { writeHistory } from './history.ts';
 import { createTeams, type TeamKey } from './teams.ts';
-import { makeTraffic, REMOTE, runBatch, SUPPORT, startBatch } from './traffic.ts';
+import { CHAT, makeTraffic, REMOTE, runBatch, SUPPORT, startBatch } from './traffic.ts';
 
 const CATALOG = join(import.meta.dirname, '../../catalog');
 const SHARED = ['languages: [en]', 'license: Apache-2.0', 'created: 2026-10-01'];
@@ -39,7 +39,7 @@ async function writeConfig(folder: string, upstream: RunningServer): Promise<str
     await writeFile(join(folder, 'catalog/acme', `${name}.yaml`), lines.join('\n'));
   }
   const embed = `model: ${REMOTE}, kind: baobab, name: baai/bge-small-en-v1.5`;
-  const chat = `model: ${SUPPORT}, kind: baobab, name: qwen/qwen2.5-coder-1.5b-instruct`;
+  const chat = `model: ${SUPPORT}, kind: baobab, name: ${CHAT}`;
   const north = `url: ${upstream.address}/v1, api_key: ${upstream.apiKey}, region: eu-north`;
   const settings = [
     'region: eu-west',
@@ -97,7 +97,7 @@ export async function openScene({ dataDir, upstream, fill, say }: SceneOptions):
     const keys = await createTeams(api, first.apiKey);
     await writeFile(keysFile, JSON.stringify(keys));
     say('make traffic');
-    await makeTraffic(api, keys, { rounds: 5 });
+    await makeTraffic(api, keys, { rounds: 4 });
     await first.stop();
     say(`added ${await addHistory(dataDir)} earlier requests`);
   }
@@ -105,10 +105,11 @@ export async function openScene({ dataDir, upstream, fill, say }: SceneOptions):
   const api = createApi(server.address);
   const keys = JSON.parse(await readFile(keysFile, 'utf8')) as TeamKey[];
   const memberKey = keys.find(({ name }) => name === 'mara')?.secret ?? '';
-  if (fill) await runBatch(api, memberKey);
+  const { data: earlier } = await json<{ data: unknown[] }>(api('batches', memberKey));
+  if (earlier.length === 0) await runBatch(api, memberKey);
   // Seen first in the list of requests.
   say('make the last requests');
-  await makeTraffic(api, keys, { rounds: 2 });
+  await makeTraffic(api, keys, { rounds: 1 });
   let batch: Promise<void> | undefined;
   return {
     address: server.address,

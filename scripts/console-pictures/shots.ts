@@ -1,9 +1,20 @@
 import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
-import { type Act, chat, createKey, embeddings, fillKey, openRow, reference, rerank, transcription } from './acts.ts';
+import {
+  type Act,
+  chat,
+  createKey,
+  embeddings,
+  fillKey,
+  openRow,
+  progress,
+  reference,
+  rerank,
+  transcription,
+} from './acts.ts';
 import type { Scene } from './scene.ts';
-import { BASE, CHAT, EMBED, REMOTE, RERANK, SUPPORT } from './traffic.ts';
+import { BASE, CHAT, EMBED, RERANK, SUPPORT } from './traffic.ts';
 
 export interface Shot {
   name: string;
@@ -32,7 +43,7 @@ export const SHOTS: readonly Shot[] = [
   { name: 'usage', path: '/usage', whole: true, phone: true },
   { name: 'usage-by-key', path: '/usage?group=key&range=7d&view=time' },
   { name: 'requests', path: '/requests' },
-  { name: 'request', path: `/requests?model=${REMOTE}`, act: openRow('200') },
+  { name: 'request', path: `/requests?model=${SUPPORT}`, as: 'member', act: openRow('200') },
   { name: 'request-failed', path: '/requests?status=429', act: openRow('429'), dark: true },
   { name: 'models', path: '/models', dark: true },
   { name: 'model', path: `/models?model=${CHAT}`, phone: true },
@@ -49,7 +60,7 @@ export const SHOTS: readonly Shot[] = [
   { name: 'keys', path: '/keys' },
   { name: 'create-key', path: '/keys?new=key', as: 'member', act: fillKey },
   { name: 'new-key', path: '/keys?new=key', as: 'member', act: createKey, phone: true },
-  { name: 'batches', path: '/batches', as: 'member', before: (scene) => scene.startBatch() },
+  { name: 'batches', path: '/batches', as: 'member', dark: true, act: progress, before: (scene) => scene.startBatch() },
   { name: 'batch', path: '/batches', as: 'member', act: openRow('Completed') },
   { name: 'files', path: '/files', as: 'member' },
   { name: 'accounts', path: '/accounts' },

@@ -65,7 +65,7 @@ export async function makeTraffic(api: Api, keys: readonly TeamKey[], { rounds }
     await transcribe(api, secret('transcribe-shows'), BASE, 'meeting.ogg');
   }
   // Too many for a limit of four a minute.
-  for (let more = 0; more < 4; more += 1) {
+  for (let more = 0; more < 8; more += 1) {
     await send('rerank', 'reading-room', { model: RERANK, query: 'reading room', documents: TEXTS });
   }
   await send('embeddings', 'ana-notebook', { model: 'acme/unknown', input: 'x' });
