@@ -184,6 +184,12 @@ describe.skipIf(ownRedisMissing !== undefined)('counters in Redis', () => {
       expect(await tickets(a, many)).toHaveLength(5);
     });
 
+    it('are shared with a process that joined, before the first request', async () => {
+      const a = await open('a');
+      await open('b');
+      await expect.poll(() => a.status().replicas).toBe(2);
+    });
+
     it('go on from the levels that were seen last, before and after', async () => {
       const [a] = [await open('a')];
       const slow = (amount: number) => demand('a', { requests: { amount, buckets: [{ id: 'slow', perMinute: 60 }] } });

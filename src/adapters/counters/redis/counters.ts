@@ -42,6 +42,8 @@ export interface RedisCountersOptions {
 }
 
 const RETRY_MS = 250;
+/** How often a process asks how many share the counters, also without requests. */
+const COUNT_MS = 1_000;
 /** Entries of one call, so that Redis is not busy with it for long. */
 const STEP = 500;
 
@@ -259,6 +261,18 @@ export async function openRedisCounters(options: RedisCountersOptions): Promise<
   earlierOwners = [nameOf(options.owner)];
   mode = { kind: 'shared', counters: first.counters };
 
+  /** Redis may stop soon after others have joined. With too small a number, this process would take too large a share. */
+  async function countReplicas(): Promise<void> {
+    if (mode.kind !== 'shared') return;
+    const { counters } = mode;
+    // Extends no lease.
+    const count = await counters.renew(nameOf(options.owner), { now: now(), leaseMs: 0 });
+    if (mode.kind === 'shared' && mode.counters === counters) replicas = count;
+  }
+  // A lost connection is noticed by itself.
+  const counting = setInterval(() => void countReplicas().catch(() => {}), COUNT_MS);
+  counting.unref();
+
   return {
     status: () => ({ shared: mode.kind === 'shared', replicas }),
 
@@ -298,6 +312,7 @@ export async function openRedisCounters(options: RedisCountersOptions): Promise<
 
     async close() {
       closing.abort();
+      clearInterval(counting);
       await rejoining;
       if (mode.kind === 'alone') return;
       const { counters } = mode;
