@@ -32,6 +32,7 @@ const BENCHMARKS: Record<string, Benchmark> = {
   'prefix-affinity': { about: 'prefix caches of two engines with and without affinity', quick: ['--quick'] },
   'noisy-neighbour': { about: 'two tenants while a third attacks', quick: ['--quick'] },
   usage: { about: 'the usage report over a million requests', quick: ['200000'] },
+  console: { about: 'the usage page of the console over a million ledger rows', quick: ['50000'] },
   counters: { about: 'what counters in Redis add to a request', quick: ['--rounds', '3', '--requests', '300'] },
   batches: { about: 'batch lines against single requests', quick: ['--lines', '2000', '--turns', '1'] },
   transcription: { about: 'whisper against transformers.js', quick: ['--models', 'tiny', '--rounds', '1'] },
