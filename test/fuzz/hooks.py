@@ -30,6 +30,9 @@ KNOWN = [
     r"^Cannot add it: ",
     # An opaque text of an earlier answer.
     r"^'after' must be the next_cursor of an earlier page\.$",
+    r"^Send 'after_id' or 'before_id', not both\.$",
+    r"^'requests\[\d+\]\.custom_id' is the same as that of 'requests\[\d+\]'\.$",
+    r"^The batch '[^']*' has ended and cannot be canceled\.$",
     # Items of other servers are skipped, so that one schema is for items of any type.
     r"'input\[\d+\]",
     # The clock and the order of two times.
