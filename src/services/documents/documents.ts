@@ -39,7 +39,7 @@ export interface PdfReader {
 }
 
 export interface DocumentsService {
-  /** What stands in the prompt for each document: its text, or an image if the file is one. Throws the error for the client. */
+  /** The part of the prompt for each document: its text, or an image if the file is one. Throws the error for the client. */
   read(call: InferenceCall, references: readonly DocumentReference[]): Promise<(string | ImageReference)[]>;
 }
 
