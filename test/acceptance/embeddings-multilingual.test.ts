@@ -52,6 +52,41 @@ describe('the embedding model that ships with the service', () => {
     for (const [index, value] of leading.entries()) expect(cut[index]).toBeCloseTo(value / length, 5);
   });
 
+  it('serves every version by its pin, and the recommended one by the slug', async () => {
+    const { versions: known } = JSON.parse(await readFile(join(FIXTURES, '../eval-sample/expected.json'), 'utf8')) as {
+      versions: Record<string, { vector: { text: string; dimensions: number; base64: string } }>;
+    };
+    const get = async (path: string) => (await fetch(`${server.address}/v1/models/${path}`, { headers })).json();
+    const headers = { authorization: `Bearer ${server.apiKey}` };
+    const { version: recommended, versions } = (await get(MODEL)) as {
+      version: string;
+      versions: { version: string; deprecated_at: string | null }[];
+    };
+    expect(versions.map(({ version }) => version).toSorted()).toEqual(Object.keys(known).toSorted());
+    expect(recommended).toBe(
+      versions
+        .map(({ version }) => version)
+        .toSorted()
+        .at(-1),
+    );
+    for (const { version, deprecated_at } of versions) {
+      const { text, dimensions, base64 } = known[version]?.vector ?? { text: '', dimensions: 0, base64: '' };
+      const recordedVector = [...new Float32Array(Uint8Array.from(Buffer.from(base64, 'base64')).buffer)];
+      const request = { model: `${MODEL}@${version}`, input: text, dimensions };
+      const { data, response } = await client.embeddings.create(request).withResponse();
+      const served = data.data[0]?.embedding ?? [];
+      // Processors round differently.
+      expect(dot(served, recordedVector), version).toBeGreaterThan(0.999);
+      expect(response.headers.get('service-deprecated')).toBe(deprecated_at);
+      // Only versions that were replaced are deprecated, and a pin shows the dates of its own version.
+      expect(deprecated_at === null).toBe(version === recommended);
+      expect(await get(`${MODEL}@${version}`)).toMatchObject({ version, deprecated_at });
+      const [unpinned] = await embed([text], dimensions);
+      if (version === recommended) expect(unpinned).toEqual(served);
+      else expect(dot(unpinned ?? [], recordedVector)).toBeLessThan(0.99);
+    }
+  });
+
   it('refuses more dimensions than it has', async () => {
     await expect(embed(['a'], 385)).rejects.toMatchObject({
       status: 422,

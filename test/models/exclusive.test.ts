@@ -1,15 +1,18 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { loadCatalog } from '../../src/catalog/load.ts';
 import type { EngineModel } from '../../src/engines/engine.ts';
 import { load } from '../../src/engines/onnx/load.ts';
 import { weights } from './weights.ts';
 
+interface Expectation {
+  floor: { bitext: Record<string, number>; bitext_64: Record<string, number>; sts: Record<string, number> };
+}
+
 const SAMPLE = join(import.meta.dirname, '../fixtures/eval-sample');
 const read = (name: string) => JSON.parse(readFileSync(join(SAMPLE, name), 'utf8'));
-const { floor } = read('expected.json') as {
-  floor: { bitext: Record<string, number>; bitext_64: Record<string, number>; sts: Record<string, number> };
-};
+const expected = read('expected.json') as { model: string; versions: Record<string, Expectation> };
 const sample = read('sample.json') as {
   flores: Record<string, string[]>;
   rerank: { query: string; passages: string[]; relevant: Record<string, number> }[];
@@ -78,11 +81,19 @@ describe('baobab/rerank-multilingual', () => {
   });
 });
 
+const inCatalog = loadCatalog([join(import.meta.dirname, '../../catalog')]).find(({ slug }) => slug === expected.model);
+
+it('every version of the encoder has figures to be held to', () => {
+  expect(Object.keys(expected.versions).toSorted()).toEqual(
+    inCatalog?.versions.map(({ version }) => version).toSorted(),
+  );
+});
+
 /** The figures of the model card, on a small fixed sample, through the engine that serves the model. */
-describe('baobab/embed-multilingual', () => {
+describe.each(Object.entries(expected.versions))(`${expected.model}@%s`, (version, { floor }) => {
   let model: EngineModel;
   beforeAll(async () => {
-    model = await load(await weights('baobab/embed-multilingual'));
+    model = await load(await weights(`${expected.model}@${version}`));
   });
   afterAll(() => model[Symbol.asyncDispose]());
 

@@ -2,6 +2,7 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { loadCatalog } from '../../src/catalog/load.ts';
 import type { EngineSpec } from '../../src/domain/model.ts';
+import { parseReference } from '../../src/domain/slug.ts';
 import type { LoadSpec } from '../../src/engines/driver.ts';
 import { createWeightsStore } from '../../src/models/store.ts';
 import { systemClock } from '../../src/runtime/clock.ts';
@@ -10,12 +11,13 @@ const ROOT = join(import.meta.dirname, '../..');
 
 /**
  * What a driver needs to load a model of the catalog, with its weights pulled if they are not there yet. They are kept between runs
- * in `BAOBAB_MODELS_DIR`. `Options` are those of the driver that the catalog names.
+ * in `BAOBAB_MODELS_DIR`. `reference` is a slug or a pin; `Options` are those of the driver that the catalog names.
  */
-export async function weights<Options>(slug: string): Promise<LoadSpec<Options>> {
+export async function weights<Options>(reference: string): Promise<LoadSpec<Options>> {
+  const { slug, version: pin } = parseReference(reference) ?? {};
   const model = loadCatalog([join(ROOT, 'catalog')]).find((entry) => entry.slug === slug);
-  const version = model?.versions.find((each) => each.version === model.recommended);
-  if (!model || !version?.source) throw new Error(`the catalog has no weights for '${slug}'`);
+  const version = model?.versions.find((each) => each.version === (pin ?? model.recommended));
+  if (!slug || !model || !version?.source) throw new Error(`the catalog has no weights for '${reference}'`);
   await using store = createWeightsStore({
     directory: process.env.BAOBAB_MODELS_DIR ?? join(homedir(), '.cache/baobab/models'),
     hfEndpoint: 'https://huggingface.co',
