@@ -72,13 +72,15 @@ class Service:
     def __init__(self, base, model, key=None):
         self.base, self.model, self.key = base.rstrip("/"), model, key
 
-    def _post(self, path, body):
-        headers = {"content-type": "application/json"}
-        if self.key:
-            headers["authorization"] = f"Bearer {self.key}"
-        request = urllib.request.Request(self.base + path, json.dumps(body).encode(), headers)
-        with urllib.request.urlopen(request) as answer:
+    def get(self, path, data=None):
+        headers = {"authorization": f"Bearer {self.key}"} if self.key else {}
+        if data is not None:
+            headers["content-type"] = "application/json"
+        with urllib.request.urlopen(urllib.request.Request(self.base + path, data, headers)) as answer:
             return json.load(answer)
+
+    def _post(self, path, body):
+        return self.get(path, json.dumps(body).encode())
 
     def _embed(self, texts):
         """Texts over the model's limit are refused; they are cut at a word until they fit. So are empty ones, which Cranfield has."""

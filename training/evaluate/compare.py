@@ -1,26 +1,36 @@
-"""Print the figures of docs/models.md, all through a running service on this machine:
+"""Measure embedding models beside each other, all through a running service on this machine:
 
-    python training/evaluate/compare.py --data EVAL --service http://127.0.0.1:8080 --key KEY [--only retrieval,speed]
+    python training/evaluate/compare.py --data EVAL --service http://127.0.0.1:8080 --key KEY --json figures.json --cache /tmp/vectors
 
---json FILE keeps the figures. With the same file, a later run adds to it."""
+--only flores,sts,retrieval,speed picks parts; --models limits them. With the same --json, a later run adds to the file. --cache keeps
+vectors, so that a model is asked once for each text; --minutes stops a long run, and the same command goes on where it stopped.
+card.py writes the tables of the model cards and docs/models.md from the file."""
 import argparse
 import json
 import sys
+import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
+import sets
 from backends import Service
-from retrieval import SETS, retrieval_table
+from cache import Kept, OutOfTime
+from retrieval import BM25, SETS, retrieval_table
+from sentences import bitext_table, flores_languages, sts_table
 from speed import TASKS, speed_table
 
 OURS = "baobab/embed-multilingual"
 # What the authors of a model put before a query.
-EMBEDDERS = {
-    OURS: "",
+OTHERS = {
     "sentence-transformers/all-minilm-l6-v2": "",
     "baai/bge-small-en-v1.5": "Represent this sentence for searching relevant passages: ",
     "thenlper/gte-small": "",
 }
+
+
+def versions_of_ours(service, key):
+    found = Service(service, OURS, key).get(f"/v1/models/{OURS}")["versions"]
+    return [f"{OURS}@{v['version']}" for v in found]
 
 
 def main():
@@ -28,21 +38,44 @@ def main():
     args.add_argument("--data", required=True, help="directory of the held-out sets")
     args.add_argument("--service", required=True)
     args.add_argument("--key")
-    args.add_argument("--only", default="retrieval,speed")
+    args.add_argument("--only", default="flores,sts,retrieval,speed")
     args.add_argument("--sets", default=",".join(SETS))
-    args.add_argument("--embedders", default=",".join(EMBEDDERS))
+    args.add_argument("--models", help="by default every version of ours, the others of the catalog, and BM25")
     args.add_argument("--tasks", default=",".join(TASKS), help="whose speed to measure")
     args.add_argument("--json")
+    args.add_argument("--cache", help="directory for vectors")
+    args.add_argument("--minutes", type=float, help="stop after so long")
     args = args.parse_args()
     report = json.loads(Path(args.json).read_text()) if args.json and Path(args.json).exists() else {}
+    deadline = time.monotonic() + 60 * args.minutes if args.minutes else None
     parts = args.only.split(",")
-    if "retrieval" in parts:
-        embedders = {m: (Service(args.service, m, args.key).embed, EMBEDDERS[m]) for m in args.embedders.split(",")}
-        retrieval_table(embedders, args.data, args.sets.split(","), report)
-    if "speed" in parts:
-        speed_table(args.service, args.key, args.tasks.split(","), report)
-    if args.json:
-        Path(args.json).write_text(json.dumps(report, indent=1))
+    models = args.models.split(",") if args.models else [BM25, *versions_of_ours(args.service, args.key), *OTHERS]
+
+    def save():
+        if args.json:
+            Path(args.json).write_text(json.dumps(report, indent=1, sort_keys=True) + "\n")
+
+    try:
+        for model in models:
+            embed = None if model == BM25 else Kept(Service(args.service, model, args.key), args.cache, deadline).embed
+            of_model = report.setdefault(model, {})
+            print(f"\n{model}", flush=True)
+            if embed and "sts" in parts:
+                sts_table(embed, args.data, of_model)
+                save()
+            if "retrieval" in parts:
+                retrieval_table(embed, OTHERS.get(model, ""), args.data, args.sets.split(","), of_model, save)
+            # The others know English only.
+            if "flores" in parts and model.startswith(OURS):
+                corpus = sets.flores(args.data)
+                bitext_table(embed, corpus, flores_languages(corpus), "FLORES-200 devtest", of_model)
+                save()
+        if "speed" in parts:
+            speed_table(args.service, args.key, args.tasks.split(","), report)
+    except OutOfTime:
+        sys.exit("Stopped after --minutes. Run the same command again to go on.")
+    finally:
+        save()
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from metrics import ndcg
 SETS = ("nq", "cranfield", "afriqa", "afriqa-translated", "scifact")
 WORD = re.compile(r"\w+")
 DEPTH = 100
+BM25 = "BM25"
 
 
 def bm25(queries, passages, k1=0.9, b=0.4):
@@ -40,30 +41,28 @@ def figures(scores, wanted):
     return np.array(each)
 
 
-def retrieval_table(embedders, root, names, report):
-    """embedders: {name: (embed, instruction before a query)}."""
+def retrieval_table(embed, instruction, root, names, report, save=lambda: None):
+    """embed: of a model, or None for BM25; instruction: what to put before a query."""
     found, known = report.setdefault("retrieval", {}), {}
 
-    def vectors_of(model, passages):
-        """The two AfriQA sets have the same passages."""
-        if known.get(model, (None,))[0] != passages:
-            known[model] = passages, embedders[model][0](passages)
-        return known[model][1]
+    def scores(queries, passages):
+        if embed is None:
+            return bm25(queries, passages)
+        # The two AfriQA sets have the same passages.
+        at = hash(tuple(passages))
+        if at not in known:
+            known[at] = embed(passages)
+        return embed([instruction + q for q in queries]) @ known[at].T
 
     print("\nSearch: nDCG@10 and recall@100")
     for name in names:
         queries, passages, wanted = sets.retrieval(root, name)
-        print(f"{name}: {len(queries)} queries, {len(passages)} passages", flush=True)
-        languages = sets.afriqa_languages(root) if name == "afriqa" else []
-        results = found.setdefault(name, {})
-        scorers = {"BM25": lambda: bm25(queries, passages)}
-        for model, (embed, instruction) in embedders.items():
-            scorers[model] = lambda m=model, e=embed, start=instruction: e([start + q for q in queries]) @ vectors_of(m, passages).T
-        for model, score in scorers.items():
-            each = figures(score(), wanted)
-            results[model] = {"ndcg@10": float(each[:, 0].mean()), "recall@100": float(each[:, 1].mean())}
-            print(f"  {model:45} {each[:, 0].mean():.4f}  {each[:, 1].mean():.4f}", flush=True)
-            if languages:
-                by = {l: each[[i for i, x in enumerate(languages) if x == l]].mean(0) for l in sorted(set(languages))}
-                results[model]["languages"] = {l: [float(n), float(r)] for l, (n, r) in by.items()}
-                print("    " + ", ".join(f"{l} {n:.3f} {r:.3f}" for l, (n, r) in by.items()), flush=True)
+        each = figures(scores(queries, passages), wanted)
+        found[name] = {"ndcg@10": float(each[:, 0].mean()), "recall@100": float(each[:, 1].mean())}
+        print(f"  {name:20} {len(queries)} queries, {len(passages)} passages: {each[:, 0].mean():.4f}  {each[:, 1].mean():.4f}", flush=True)
+        if name.startswith("afriqa"):
+            languages = sets.afriqa_languages(root)
+            by = {l: each[[i for i, x in enumerate(languages) if x == l]].mean(0) for l in sorted(set(languages))}
+            found[name]["languages"] = {l: [float(n), float(r)] for l, (n, r) in by.items()}
+            print("    " + ", ".join(f"{l} {n:.3f} {r:.3f}" for l, (n, r) in by.items()), flush=True)
+        save()

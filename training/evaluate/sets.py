@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 AFRICAN = ("swh hau yor ibo zul xho amh som kin lug lin sna afr sot tsn nya gaz tir wol bem ewe twi plt run tso nso ssw luo kab fon bam").split()
+LARGER = "fra por cmn_Hans spa ind hin deu ara jpn rus urd vie ben tur kor tha".split()
 
 
 def _lines(path):
