@@ -1,7 +1,7 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { StoreUnavailableError } from '../ports/store-errors.ts';
+import { StoreUnavailableError } from '../errors/store-unavailable.ts';
 
 const SQLITE_BUSY = 5;
 

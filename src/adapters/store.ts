@@ -1,3 +1,4 @@
+import { StoreUnavailableError } from '../errors/store-unavailable.ts';
 import type { BatchSliceRepository } from '../ports/batch-slices.ts';
 import type { BatchRepository } from '../ports/batches.ts';
 import type { ConversationRepository } from '../ports/conversations.ts';
@@ -15,7 +16,6 @@ import type { RequestLog } from '../ports/request-log.ts';
 import type { RequestTexts } from '../ports/request-texts.ts';
 import type { ResponseRepository } from '../ports/responses.ts';
 import type { SessionRepository } from '../ports/sessions.ts';
-import { StoreUnavailableError } from '../ports/store-errors.ts';
 import type { UsageReader } from '../ports/usage.ts';
 import { createJournalReader, openLedgerJournal } from './journal/ledger-journal.ts';
 import { migrateDatabase, openPostgres } from './sql/postgres/database.ts';

@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import { BackupError, type BackupSummary, backUp, restore } from '../compose/backup.ts';
 import { hasStore } from '../compose/storage.ts';
 import { usdText } from '../domain/money.ts';
-import { StoreUnavailableError } from '../ports/store-errors.ts';
+import { StoreUnavailableError } from '../errors/store-unavailable.ts';
 import { systemClock } from '../runtime/clock.ts';
 import { type Command, type CommandContext, CommandFailed, UsageError } from './command.ts';
 import { parseOptions } from './options.ts';

@@ -7,7 +7,7 @@ import {
   transferTo,
 } from '../compose/transfer/transfer.ts';
 import { usdText } from '../domain/money.ts';
-import { StoreUnavailableError } from '../ports/store-errors.ts';
+import { StoreUnavailableError } from '../errors/store-unavailable.ts';
 import { systemClock } from '../runtime/clock.ts';
 import { type Command, type CommandContext, CommandFailed, UsageError } from './command.ts';
 import { parseOptions } from './options.ts';

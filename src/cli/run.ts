@@ -2,7 +2,7 @@ import { CatalogError } from '../catalog/load.ts';
 import { ConfigError, loadConfig } from '../config/load.ts';
 import { printable } from '../domain/control-characters.ts';
 import { ApiError } from '../errors/api-error.ts';
-import { StoreUnavailableError } from '../ports/store-errors.ts';
+import { StoreUnavailableError } from '../errors/store-unavailable.ts';
 import { type Command, CommandFailed, OptionError, UsageError } from './command.ts';
 import { COMMANDS } from './index.ts';
 

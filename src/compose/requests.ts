@@ -3,6 +3,7 @@ import type { ResolvedConfig } from '../config/load.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { RequestSink } from '../ports/request-log.ts';
 import { systemClock as clock } from '../runtime/clock.ts';
+import { createRepeatedFailure } from '../runtime/repeated-failure.ts';
 import { createPerformance } from '../services/requests/performance.ts';
 import { createRequestRecorder } from '../services/requests/request-recorder.ts';
 import { createRequestRetention } from '../services/requests/request-retention.ts';
@@ -15,19 +16,23 @@ export interface RequestsOptions {
   logger: Logger;
 }
 
+/** Without a failure for so long, the next one is logged at once. */
+const FAILURE_OVER_MS = 60_000;
+
 /** The list of requests: written when they end, read by the console, removed after a while. */
 export function composeRequests({ config, store, logger }: RequestsOptions) {
+  const failureOf = (text: string) => createRepeatedFailure({ logger, clock, text, overAfterMs: FAILURE_OVER_MS });
   const { requests: log, requestTexts, accounts, keys } = store;
   const recorder = createRequestRecorder({
     log,
-    onError: (error) => logger.error({ err: error }, 'failed to add requests to the list'),
+    onError: failureOf('failed to add requests to the list').failed,
   });
   const texts = createRequestTexts({
     texts: requestTexts,
     accounts,
     settings: config.requests,
     clock,
-    onError: (error) => logger.error({ err: error }, 'failed to store the text of a request'),
+    onError: failureOf('failed to store the text of a request').failed,
   });
   const sink: RequestSink = {
     record(entry, text) {

@@ -17,6 +17,7 @@ import { createUpstreamMetrics } from '../metrics/upstream-metrics.ts';
 import type { DiskSpace } from '../ports/disk-space.ts';
 import { systemClock as clock } from '../runtime/clock.ts';
 import { createId } from '../runtime/ids.ts';
+import { createRepeatedFailure } from '../runtime/repeated-failure.ts';
 import { createKnownSecrets } from '../runtime/secret-scrubber.ts';
 import { createAccountErasure } from '../services/access/account-erasure.ts';
 import { createAccountKeys } from '../services/access/account-keys.ts';
@@ -309,7 +310,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
       batches: store.batches,
       engines,
       clock,
-      onError: (error) => logger.error({ err: error }, 'failed to send live events'),
+      onError: createRepeatedFailure({ logger, clock, text: 'failed to send live events', overAfterMs: 60_000 }).failed,
     }),
     system: createSystem({ config, space, startedAt: clock.now(), unready }),
     console: createConsoleBundle({

@@ -159,6 +159,14 @@ export const errors = {
     new ApiError('internal_error', 'Something went wrong on our side. The request id helps to find out what.', {
       cause,
     }),
+  /** The request may have been carried out before its answer was lost. */
+  storageUnavailable: (cause: unknown) =>
+    new ApiError(
+      'storage_unavailable',
+      'The storage of this service does not answer at the moment. Send the request again in a few seconds, with the same ' +
+        'Idempotency-Key if it had one.',
+      { retryAfterSeconds: RECOVERY_SECONDS, cause },
+    ),
   modelUnavailable: (slug: string, reason: string, cause?: unknown) =>
     new ApiError('model_unavailable', `The model '${slug}' cannot be served now: ${reason}.`, {
       field: MODEL,

@@ -41,6 +41,7 @@ export const KINDS = {
   client_cancelled: { status: 499, type: 'client_cancelled' },
   internal_error: { status: 500, type: 'server_error' },
   model_unavailable: { status: 503, type: 'server_error' },
+  storage_unavailable: { status: 503, type: 'server_error' },
   upstream_timeout: { status: 504, type: 'server_error' },
 } as const satisfies Record<string, { status: number; type: string }>;
 

@@ -115,7 +115,7 @@ export async function createServer(dependencies: ServerDependencies): Promise<Fa
   server.removeContentTypeParser('text/plain');
   server.addContentTypeParser('application/json', jsonBodyReader(settings.bodyLimitBytes));
 
-  await server.register(errorHandler);
+  await server.register(errorHandler, { clock: dependencies.clock });
   await server.register(requestLog, { metrics, requests });
   await server.register(cors, { origins: settings.corsOrigins });
   await server.register(idempotencyKeys, {

@@ -12,8 +12,3 @@ export class LeaseLostError extends Error {
 export class StorageFullError extends Error {
   override readonly name = 'StorageFullError';
 }
-
-/** The store cannot be opened or used. The message is for the operator. */
-export class StoreUnavailableError extends Error {
-  override readonly name = 'StoreUnavailableError';
-}

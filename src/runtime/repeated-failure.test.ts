@@ -24,3 +24,23 @@ it('logs the first failure, one every 30 s and the recovery', () => {
     { level: 'error', text: 'failed to poll', job: 'a', err: 'another' },
   ]);
 });
+
+it('begins anew after a while without a failure where success is not reported', () => {
+  let now = 0;
+  const lines: unknown[] = [];
+  const write = (facts: object) => lines.push(facts);
+  const failure = createRepeatedFailure({
+    logger: { error: write, info: write },
+    clock: { now: () => now },
+    text: 'failed',
+    overAfterMs: 60_000,
+  });
+  for (; now <= 30_000; now += 1_000) failure.failed(`error at ${now}`);
+  now = 100_000;
+  failure.failed('another');
+  expect(lines).toEqual([
+    { err: 'error at 0' },
+    { err: 'error at 30000', failures: 31, sinceMs: 30_000 },
+    { err: 'another' },
+  ]);
+});

@@ -13,18 +13,24 @@ export interface RepeatedFailureOptions {
   text: string;
   /** Part of every line. */
   facts?: object | undefined;
+  /** For work whose success nobody reports: it works again when nothing has failed for this long. */
+  overAfterMs?: number | undefined;
 }
 
 const REPEAT_MS = 30_000;
 
 /** Logs work that is tried again and again: its first failure, one every 30 s while it lasts, and its end. */
-export function createRepeatedFailure({ logger, clock, text, facts }: RepeatedFailureOptions): RepeatedFailure {
+export function createRepeatedFailure(options: RepeatedFailureOptions): RepeatedFailure {
+  const { logger, clock, text, facts, overAfterMs = Number.POSITIVE_INFINITY } = options;
   let failures = 0;
   let since = 0;
   let loggedAt = 0;
+  let failedAt = 0;
   return {
     failed(error) {
       const now = clock.now();
+      if (now - failedAt > overAfterMs) failures = 0;
+      failedAt = now;
       failures += 1;
       if (failures === 1) since = now;
       else if (now - loggedAt < REPEAT_MS) return;

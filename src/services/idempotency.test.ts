@@ -218,7 +218,7 @@ describe('idempotency', () => {
     expect(heir.billingId).toBe(dead.billingId);
     await heir.complete(ok('by the heir'));
     // It was not dead but slow. Its client must not see another answer than those who ask later.
-    await expect(dead.complete(ok('by the dead'))).rejects.toMatchObject({ status: 500 });
+    await expect(dead.complete(ok('by the dead'))).rejects.toMatchObject({ code: 'storage_unavailable' });
     expect((await replayed(newProcess(), of)).body.toString()).toBe('by the heir');
   });
 
@@ -341,7 +341,7 @@ describe('idempotency', () => {
     const heir = await run(newProcess(), of);
     const large = (fill: number) => ({ ...ok(''), body: Buffer.alloc(100_000, fill) });
     await heir.complete(large(1));
-    await expect(slow.complete(large(2))).rejects.toMatchObject({ status: 500 });
+    await expect(slow.complete(large(2))).rejects.toMatchObject({ code: 'storage_unavailable' });
     expect((await replayed(newProcess(), of)).body).toEqual(large(1).body);
   });
 

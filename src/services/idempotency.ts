@@ -309,7 +309,9 @@ const tooManyKeys = (limit: number) =>
     { field: ['idempotencyKey'], retryAfterSeconds: 60 },
   );
 
-const runLost = () => errors.internal(new Error('another process has taken over the run of this idempotency key'));
+/** This process did not reach the store for as long as its lease lasts. */
+const runLost = () =>
+  errors.storageUnavailable(new Error('another process has taken over the run of this idempotency key'));
 
 const keyReused = () =>
   new ApiError(

@@ -1,8 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Store } from '../../src/adapters/store.ts';
+import { StoreUnavailableError } from '../../src/errors/store-unavailable.ts';
 import type { ResponseRepository } from '../../src/ports/responses.ts';
-import { StoreUnavailableError } from '../../src/ports/store-errors.ts';
 import { createMetering } from '../../src/services/metering.ts';
 import { createResponseRunner, type ResponseExecutor } from '../../src/services/responses/runner.ts';
 import { account } from './key-fixtures.ts';
@@ -93,7 +93,7 @@ export function backgroundRunsContract(name: string, open: () => Promise<Store>)
         settings: { backgroundConcurrency: 1 },
         identity: { ownerId, leaseMs: LEASE_MS, alone: false, startedAt: 0 },
         clock,
-        logger: { warn() {}, error() {} },
+        logger: { info() {}, warn() {}, error() {} },
         storePause: async () => {},
       });
       runner.start();

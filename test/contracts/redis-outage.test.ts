@@ -8,8 +8,8 @@ import {
   type RedisCounters,
   type RedisCountersOptions,
 } from '../../src/adapters/counters/redis/counters.ts';
+import { StoreUnavailableError } from '../../src/errors/store-unavailable.ts';
 import type { AdmissionDemand, AdmissionTicket } from '../../src/ports/counters.ts';
-import { StoreUnavailableError } from '../../src/ports/store-errors.ts';
 import { freePort, ownRedisMissing, type RedisServer, startRedis, startSentinel } from '../fixtures/redis-server.ts';
 
 if (ownRedisMissing !== undefined) console.warn(ownRedisMissing);

@@ -4,8 +4,8 @@ import { DAY_MS } from '../../src/domain/dates.ts';
 import { offsetAt } from '../../src/domain/time-zone.ts';
 import type { Bucket, Grouping } from '../../src/domain/usage-window.ts';
 import { HOUR_MS, hourShift, monthOfDay } from '../../src/domain/zoned-bucket.ts';
+import { StoreUnavailableError } from '../../src/errors/store-unavailable.ts';
 import type { Ledger } from '../../src/ports/ledger.ts';
-import { StoreUnavailableError } from '../../src/ports/store-errors.ts';
 import type { UsageQuery, UsageReader, UsageRow } from '../../src/ports/usage.ts';
 import { ledgerRow } from './ledger.ts';
 

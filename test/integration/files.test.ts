@@ -5,7 +5,7 @@ import { connect } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { DAY_MS } from '../../src/domain/dates.ts';
-import { StoreUnavailableError } from '../../src/ports/store-errors.ts';
+import { StoreUnavailableError } from '../../src/errors/store-unavailable.ts';
 import { type Caller, createFileBed, type FileBed } from '../fixtures/file-bed.ts';
 
 const BOUNDARY = 'b0undary';
@@ -84,7 +84,7 @@ describe('files over HTTP', () => {
       throw new StoreUnavailableError('the connection broke during the commit');
     });
     const upload = () => send(form(purpose('batch'), file('{}')), who, { 'idempotency-key': 'upload-1' });
-    expect((await upload()).statusCode).toBe(500);
+    expect((await upload()).statusCode).toBe(503);
     const second = await upload();
     expect(second.statusCode).toBe(200);
     expect((await upload()).json()).toEqual(second.json());
@@ -108,8 +108,8 @@ describe('files over HTTP', () => {
     const tooMany = vi.spyOn(bed.store.files, 'create').mockImplementationOnce(async () => false);
     const refused = await upload('refused', purpose('batch'), file('{}'));
     for (const answer of [failed, refused]) {
-      expect(answer.statusCode).toBe(500);
-      expect(answer.json().error).toMatchObject({ code: 'internal_error' });
+      expect(answer.statusCode).toBe(503);
+      expect(answer.json().error).toMatchObject({ code: 'storage_unavailable' });
       expect(answer.payload).not.toContain('db.internal');
     }
     for (const failure of [...failures, tooMany]) failure.mockRestore();

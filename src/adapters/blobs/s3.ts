@@ -9,13 +9,12 @@ import {
   ListMultipartUploadsCommand,
   ListObjectsV2Command,
   S3Client,
-  S3ServiceException,
 } from '@aws-sdk/client-s3';
 import { Upload } from '@aws-sdk/lib-storage';
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
 import type { BlobStore } from '../../ports/blobs.ts';
-import { StorageFullError, StoreUnavailableError } from '../../ports/store-errors.ts';
 import { requireBlobKey } from './keys.ts';
+import { bucketProblem, isAbsent, toBlobError } from './s3-failures.ts';
 
 export interface S3BlobStore extends BlobStore {
   /** Removes the parts of interrupted uploads. Returns how many uploads. */
@@ -43,7 +42,6 @@ const CONNECT_TIMEOUT_MS = 5_000;
 /** Without any byte. */
 const SILENCE_TIMEOUT_MS = 60_000;
 const LINK_SECONDS = 300;
-const FULL = new Set(['QuotaExceeded', 'XMinioStorageFull', 'InsufficientStorage', 'StorageFull']);
 
 /** Opens the store and checks that the bucket can be used. Credentials are those of the AWS SDK: variables, profile or machine role. */
 export async function openS3BlobStore(options: S3BlobOptions): Promise<S3BlobStore> {
@@ -75,11 +73,17 @@ export async function openS3BlobStore(options: S3BlobOptions): Promise<S3BlobSto
       const Key = keyOf(key);
       const hash = createHash('sha256');
       let bytes = 0;
+      let sourceFailure: { error: unknown } | undefined;
       async function* counted(): AsyncGenerator<Uint8Array> {
-        for await (const chunk of source) {
-          hash.update(chunk);
-          bytes += chunk.length;
-          yield chunk;
+        try {
+          for await (const chunk of source) {
+            hash.update(chunk);
+            bytes += chunk.length;
+            yield chunk;
+          }
+        } catch (error) {
+          sourceFailure = { error };
+          throw error;
         }
       }
       // One request for what fits in a part. A failure aborts an upload in parts, so nothing is left.
@@ -92,9 +96,8 @@ export async function openS3BlobStore(options: S3BlobOptions): Promise<S3BlobSto
       });
       try {
         await upload.done();
-      } catch (cause) {
-        if (!(cause instanceof S3ServiceException) || !FULL.has(cause.name)) throw cause;
-        throw new StorageFullError('The bucket is full.', { cause });
+      } catch (error) {
+        throw sourceFailure === undefined ? toBlobError(error) : sourceFailure.error;
       } finally {
         // Ends the source too when S3 fails.
         Body.destroy();
@@ -129,15 +132,14 @@ export async function openS3BlobStore(options: S3BlobOptions): Promise<S3BlobSto
     }),
 
     async delete(key) {
-      await client.send(new DeleteObjectCommand({ Bucket, Key: keyOf(key) }));
+      await send(client.send(new DeleteObjectCommand({ Bucket, Key: keyOf(key) })));
     },
 
     async *list(prefix) {
       let ContinuationToken: string | undefined;
       do {
-        const page = await client.send(
-          new ListObjectsV2Command({ Bucket, Prefix: start + prefix, ...(ContinuationToken && { ContinuationToken }) }),
-        );
+        const query = { Bucket, Prefix: start + prefix, ...(ContinuationToken && { ContinuationToken }) };
+        const page = await send(client.send(new ListObjectsV2Command(query)));
         for (const { Key, Size = 0, LastModified } of page.Contents ?? []) {
           // Some servers list directories.
           if (Key === undefined || Key.endsWith('/')) continue;
@@ -178,33 +180,15 @@ export async function openS3BlobStore(options: S3BlobOptions): Promise<S3BlobSto
 }
 
 const listUploads = (client: S3Client, input: ConstructorParameters<typeof ListMultipartUploadsCommand>[0]) =>
-  client.send(new ListMultipartUploadsCommand(input));
+  send(client.send(new ListMultipartUploadsCommand(input)));
 
-async function unlessAbsent<T>(work: Promise<T>): Promise<T | undefined> {
-  try {
-    return await work;
-  } catch (error) {
-    if (error instanceof S3ServiceException && error.$metadata.httpStatusCode === 404) return undefined;
-    throw error;
-  }
-}
+const send = <T>(call: Promise<T>): Promise<T> =>
+  call.catch((error: unknown) => {
+    throw toBlobError(error);
+  });
 
-/** Tells the operator why the bucket cannot be used. Contains no credentials. */
-function bucketProblem(error: unknown, { bucket, endpoint = 'AWS', region }: S3BlobOptions): Error {
-  const problem = (text: string) => new StoreUnavailableError(text, { cause: error });
-  const { name, message, code } = error as NodeJS.ErrnoException;
-  const status = error instanceof S3ServiceException ? error.$metadata.httpStatusCode : undefined;
-  if (name === 'CredentialsProviderError') {
-    return problem(
-      'There are no credentials for S3. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile or a role.',
-    );
-  }
-  if (status === 404) return problem(`S3 (${endpoint}) has no bucket '${bucket}'. Create it, or correct blobs.`);
-  if (status === 403 || status === 401) {
-    return problem(
-      `S3 (${endpoint}) refuses the bucket '${bucket}'. Check the credentials and the rights of their user.`,
-    );
-  }
-  if (status === 301) return problem(`The bucket '${bucket}' is in another region than ${region}. Set AWS_REGION.`);
-  return problem(`S3 (${endpoint}) cannot be used: ${code ?? ''} ${message || name}.`.replace(':  ', ': '));
-}
+const unlessAbsent = <T>(call: Promise<T>): Promise<T | undefined> =>
+  call.catch((error: unknown) => {
+    if (isAbsent(error)) return undefined;
+    throw toBlobError(error);
+  });

@@ -1,12 +1,18 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { ApiError } from '../../errors/api-error.ts';
 import { errors } from '../../errors/errors.ts';
+import { toClientError } from '../../errors/store-unavailable.ts';
+import type { RepeatedFailure } from '../../runtime/repeated-failure.ts';
 import { nameFields } from './field-names.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
     /** Writes the errors of a route whose API has a shape of its own. */
     errorBody?: (error: ApiError, requestId: string) => object;
+  }
+  interface FastifyInstance {
+    /** Requests that failed because the storage did not answer. */
+    storageOutage: Pick<RepeatedFailure, 'failed'>;
   }
 }
 
@@ -41,11 +47,11 @@ export function toApiError(error: unknown, request: FastifyRequest): ApiError {
     request.log.warn({ err: error }, 'a framework error has no message of its own, sent a general one');
     return errors.invalidParameter(undefined, 'The request cannot be understood.');
   }
-  return errors.internal(error);
+  return toClientError(error);
 }
 
 /** The messages of an error and its causes, on one line. */
-export function reasonOf(error: unknown): string | undefined {
+function reasonOf(error: unknown): string | undefined {
   const messages: string[] = [];
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     if (!messages.some((each) => each.includes((cause as Error).message))) messages.push(cause.message);
@@ -53,16 +59,23 @@ export function reasonOf(error: unknown): string | undefined {
   return messages.length === 0 ? undefined : messages.join(': ');
 }
 
+/** Logs what is not the client's doing. An outage of the storage, which fails thousands of requests in a second, is one line. */
+export function logFailure(request: FastifyRequest, answer: ApiError, text: string): void {
+  const { code, status, cause } = answer;
+  if (code === 'storage_unavailable') request.server.storageOutage.failed(cause);
+  else if (status === 500) request.log.error({ err: cause ?? answer }, text);
+  else if (status > 500) {
+    // Without a stack: it says nothing, and there may be thousands of these in a second.
+    request.log.warn({ code, reason: reasonOf(cause) }, answer.message);
+    if (cause !== undefined) request.log.debug({ err: cause }, 'stack of the failure');
+  }
+}
+
 /** Sets the status and the headers of an error, and returns its body. */
 export function writeError(error: unknown, request: FastifyRequest, reply: FastifyReply): string {
   const answer = toApiError(error, request);
   request.record.errorCode = answer.code;
-  if (answer.status === 500) request.log.error({ err: answer.cause ?? error }, 'a request failed unexpectedly');
-  else if (answer.status > 500) {
-    // Without a stack: it says nothing, and there may be thousands of these in a second.
-    request.log.warn({ code: answer.code, reason: reasonOf(answer.cause) }, answer.message);
-    if (answer.cause !== undefined) request.log.debug({ err: answer.cause }, 'stack of the failure');
-  }
+  logFailure(request, answer, 'a request failed unexpectedly');
   // The official clients would retry these within seconds, when neither a region nor a spent budget has changed.
   if (answer.status === 409 || answer.code === 'budget_exceeded' || !answer.shouldRetry)
     reply.header('x-should-retry', 'false');

@@ -20,6 +20,7 @@ export const commonErrors = {
   403: ErrorResponse,
   404: ErrorResponse,
   500: ErrorResponse,
+  503: ErrorResponse,
 };
 
 export const inferenceErrors = {
@@ -28,6 +29,5 @@ export const inferenceErrors = {
   413: ErrorResponse,
   422: ErrorResponse,
   429: ErrorResponse,
-  503: ErrorResponse,
   504: ErrorResponse,
 };

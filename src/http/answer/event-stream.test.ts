@@ -3,6 +3,7 @@ import { connect } from 'node:net';
 import Fastify, { type FastifyInstance } from 'fastify';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { errors } from '../../errors/errors.ts';
+import { systemClock } from '../../runtime/clock.ts';
 import { errorHandler } from '../plugins/error-handler.ts';
 import { createRecord } from '../request/request-record.ts';
 import { type EventStream, openEventStream } from './event-stream.ts';
@@ -15,7 +16,7 @@ afterEach(async () => {
 
 async function serve(work: (events: EventStream) => Promise<void>): Promise<string> {
   server = Fastify({ forceCloseConnections: true });
-  await server.register(errorHandler);
+  await server.register(errorHandler, { clock: systemClock });
   server.get('/', async (request, reply) => {
     request.record = createRecord(0);
     reply.header('x-request-id', 'req_1');

@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { ApiError } from '../../errors/api-error.ts';
-import { reasonOf, toApiError } from './error-answer.ts';
+import { logFailure, toApiError } from './error-answer.ts';
 import { type EventStream, openEventStream } from './event-stream.ts';
 
 /**
@@ -23,12 +23,7 @@ export async function streamedAnswer(
     }
     const failure = toApiError(error, request);
     request.record.errorCode = failure.code;
-    if (failure.status === 500)
-      request.log.error({ err: failure.cause ?? error }, 'a stream failed, sent an error event');
-    else if (failure.status > 500) {
-      const { code, message, cause } = failure;
-      request.log.error({ code, reason: reasonOf(cause) ?? message }, 'a stream failed, sent an error event');
-    }
+    logFailure(request, failure, 'a stream failed, sent an error event');
     await events.fail(failure, failureText?.(failure));
   }
   return reply;

@@ -1,6 +1,14 @@
 import plugin from 'fastify-plugin';
+import type { Clock } from '../../ports/clock.ts';
+import { createRepeatedFailure } from '../../runtime/repeated-failure.ts';
 import { sendError } from '../answer/error-answer.ts';
 
-export const errorHandler = plugin(async (server) => {
+/** Longer than most outages take to come back. */
+const OUTAGE_OVER_MS = 60_000;
+
+export const errorHandler = plugin<{ clock: Clock }>(async (server, { clock }) => {
+  const text = 'the storage does not answer, requests that need it get 503';
+  const outage = { logger: server.log, clock, text, overAfterMs: OUTAGE_OVER_MS };
+  server.decorate('storageOutage', createRepeatedFailure(outage));
   server.setErrorHandler((error, request, reply) => sendError(error, request, reply));
 });

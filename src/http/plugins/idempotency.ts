@@ -54,7 +54,7 @@ function toRun(run: Run, maxBodyBytes: number): IdempotentRun & { complete: Run[
   };
 }
 
-/** A refusal that could not be stored becomes a 500, because a retry may get another answer. */
+/** A refusal that could not be stored becomes a server error, because a retry may get another answer. */
 function instead(error: unknown, request: FastifyRequest, reply: FastifyReply): string {
   reply.removeHeader('x-should-retry').removeHeader('retry-after');
   return writeError(error, request, reply);

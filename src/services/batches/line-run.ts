@@ -2,12 +2,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Batch, type BatchEndpoint, ENDPOINT_SCOPES } from '../../domain/batch.ts';
 import type { BatchRequest, LineResult } from '../../domain/batch-line.ts';
 import type { Principal } from '../../domain/principal.ts';
-import { ApiError } from '../../errors/api-error.ts';
-import { errors } from '../../errors/errors.ts';
+import type { ApiError } from '../../errors/api-error.ts';
+import { StoreUnavailableError, toClientError } from '../../errors/store-unavailable.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { Logger } from '../../ports/logger.ts';
 import type { RequestSink } from '../../ports/request-log.ts';
-import { StoreUnavailableError } from '../../ports/store-errors.ts';
 import { createId } from '../../runtime/ids.ts';
 import type { InferenceCall } from '../inference.ts';
 import type { KeyAuthority } from './key-authority.ts';
@@ -112,7 +111,7 @@ export function createLineRun(dependencies: LineRunDependencies): LineRun {
             return { status: 200, requestId, body };
           } catch (error) {
             if (abort.aborted) return undefined;
-            const failure = error instanceof ApiError ? error : errors.internal(error);
+            const failure = toClientError(error);
             const waitMs = retryAfterMs(failure, serverErrors);
             if (waitMs === undefined) {
               if (failure.status >= 500) {

@@ -1,8 +1,9 @@
 import type { StoredFile } from '../../domain/file.ts';
+import { StoreUnavailableError } from '../../errors/store-unavailable.ts';
 import type { BlobStore } from '../../ports/blobs.ts';
 import type { FileRepository } from '../../ports/files.ts';
 import type { Quota } from '../../ports/quotas.ts';
-import { DuplicateError, StoreUnavailableError } from '../../ports/store-errors.ts';
+import { DuplicateError } from '../../ports/store-errors.ts';
 import { deriveId } from '../../runtime/ids.ts';
 import type { CountedUpload } from './upload-quota.ts';
 

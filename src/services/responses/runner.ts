@@ -1,14 +1,15 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { PendingResponse, RecordedEvents, ResponseOutcome } from '../../domain/response.ts';
-import { ApiError } from '../../errors/api-error.ts';
+import type { ApiError } from '../../errors/api-error.ts';
 import { errors } from '../../errors/errors.ts';
+import { StoreUnavailableError, toClientError } from '../../errors/store-unavailable.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { NewConversationItems } from '../../ports/conversations.ts';
 import type { Logger } from '../../ports/logger.ts';
 import type { ProcessIdentity } from '../../ports/process-identity.ts';
 import type { ResponseRepository } from '../../ports/responses.ts';
-import { StoreUnavailableError } from '../../ports/store-errors.ts';
 import { createId } from '../../runtime/ids.ts';
+import { createRepeatedFailure } from '../../runtime/repeated-failure.ts';
 import type { KeyAuthority } from '../batches/key-authority.ts';
 import type { InferenceCall } from '../inference.ts';
 import type { ResponseEventLog } from './event-log.ts';
@@ -51,7 +52,7 @@ export interface ResponseRunnerDependencies {
   settings: { backgroundConcurrency: number };
   identity: ProcessIdentity;
   clock: Clock;
-  logger: Pick<Logger, 'warn' | 'error'>;
+  logger: Pick<Logger, 'info' | 'warn' | 'error'>;
   /** For tests. */
   storePause?(ms: number): Promise<unknown>;
 }
@@ -76,6 +77,7 @@ export function createResponseRunner(dependencies: ResponseRunnerDependencies): 
   const { storePause = pause } = dependencies;
   const { ownerId } = identity;
   const running = new Map<string, Running>();
+  const pollFailure = createRepeatedFailure({ logger, clock, text: 'failed to look for background responses' });
   let timer: NodeJS.Timeout | undefined;
   let polling: Promise<void> | undefined;
   let pollAgain = false;
@@ -130,7 +132,7 @@ export function createResponseRunner(dependencies: ResponseRunnerDependencies): 
     } catch (error) {
       // Cancelled, or taken over by another process: then it is not ours to change, and this changes nothing.
       if (signal.aborted) return giveBack(response, 0, false);
-      const failure = error instanceof ApiError ? error : errors.internal(error);
+      const failure = toClientError(error);
       if (failure.cause instanceof StoreUnavailableError) return giveBack(response, STORE_WAIT_MS, false);
       if (failure.type === 'rate_limit_error') {
         return giveBack(response, Math.min(MAX_WAIT_MS, (failure.retryAfterSeconds ?? 1) * 1000), false);
@@ -196,8 +198,9 @@ export function createResponseRunner(dependencies: ResponseRunnerDependencies): 
         pollAgain = false;
         try {
           await poll();
+          pollFailure.succeeded();
         } catch (error) {
-          logger.error({ err: error }, 'failed to look for background responses');
+          pollFailure.failed(error);
         }
       }
       polling = undefined;

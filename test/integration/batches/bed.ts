@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 import type { Batch } from '../../../src/domain/batch.ts';
 import { errors } from '../../../src/errors/errors.ts';
-import { StoreUnavailableError } from '../../../src/ports/store-errors.ts';
+import { StoreUnavailableError } from '../../../src/errors/store-unavailable.ts';
 import type { LineExecutor } from '../../../src/services/batches/line-run.ts';
 import type { InferenceCall } from '../../../src/services/inference.ts';
 import { type Caller, createFileBed, type FileBed } from '../../fixtures/file-bed.ts';

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { StoreUnavailableError } from '../../../ports/store-errors.ts';
+import { StoreUnavailableError } from '../../../errors/store-unavailable.ts';
 
 interface HostAndPort {
   host: string;

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import { createClient } from '@redis/client';
-import { StoreUnavailableError } from '../../../ports/store-errors.ts';
+import { StoreUnavailableError } from '../../../errors/store-unavailable.ts';
 import { placeOf, type RedisAddress } from './address.ts';
 import { connectionProblem } from './failures.ts';
 import type { Script } from './scripts.ts';

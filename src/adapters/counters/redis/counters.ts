@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { StoreUnavailableError } from '../../../errors/store-unavailable.ts';
 import type { AdmissionAnswer, AdmissionDemand, Counters, Settlement } from '../../../ports/counters.ts';
-import { StoreUnavailableError } from '../../../ports/store-errors.ts';
 import { parseRedisAddress, type RedisAddress } from './address.ts';
 import { connectRedis } from './connection.ts';
 import { HeldAdmission } from './held-admission.ts';

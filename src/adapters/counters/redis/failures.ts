@@ -1,4 +1,4 @@
-import { StoreUnavailableError } from '../../../ports/store-errors.ts';
+import { StoreUnavailableError } from '../../../errors/store-unavailable.ts';
 import { placeOf, type RedisAddress } from './address.ts';
 
 const UNREACHABLE = [

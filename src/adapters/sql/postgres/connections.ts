@@ -1,5 +1,5 @@
 import { Client, type ClientConfig, Pool, type PoolConfig, types } from 'pg';
-import { StoreUnavailableError } from '../../../ports/store-errors.ts';
+import { StoreUnavailableError } from '../../../errors/store-unavailable.ts';
 import { connectionProblem, type ServerAddress } from './failures.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;

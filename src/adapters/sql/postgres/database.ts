@@ -59,7 +59,9 @@ export async function openPostgres({ url, migrations }: PostgresOptions): Promis
     // PostgreSQL vacuums by itself.
     async purge() {},
     async prepareMonths(now) {
-      const client = await reports.connect();
+      const client = await reports.connect().catch((error: unknown) => {
+        throw toStoreError(error);
+      });
       try {
         await createPartitions(client, now);
         client.release();

@@ -1,6 +1,7 @@
 import { DatabaseError } from 'pg';
 import { expect, it } from 'vitest';
-import { DuplicateError, StorageFullError, StoreUnavailableError } from '../../../ports/store-errors.ts';
+import { StoreUnavailableError } from '../../../errors/store-unavailable.ts';
+import { DuplicateError, StorageFullError } from '../../../ports/store-errors.ts';
 import { connectionProblem, isConflict, toStoreError } from './failures.ts';
 
 const failure = (code: string) => Object.assign(new DatabaseError('no', 2, 'error'), { code });
@@ -11,6 +12,11 @@ it.each([
   ['57P01', StoreUnavailableError],
   ['57P03', StoreUnavailableError],
   ['08006', StoreUnavailableError],
+  ['53300', StoreUnavailableError],
+  ['25006', StoreUnavailableError],
+  ['28P01', StoreUnavailableError],
+  ['57014', StoreUnavailableError],
+  ['40001', StoreUnavailableError],
   ['22P02', DatabaseError],
 ])('turns code %s into an error of the ports', (code, kind) => {
   expect(toStoreError(failure(code))).toBeInstanceOf(kind);
@@ -20,6 +26,11 @@ it('calls the store unavailable when a connection breaks', () => {
   expect(toStoreError(new Error('Connection terminated unexpectedly'))).toEqual(
     new StoreUnavailableError('PostgreSQL does not answer: Connection terminated unexpectedly.'),
   );
+});
+
+it('leaves errors of our own code as they are', () => {
+  const error = new RangeError('the integer 9007199254740993 of PostgreSQL is too large');
+  expect(toStoreError(error)).toBe(error);
 });
 
 it('tries again only after conflicts with other transactions', () => {

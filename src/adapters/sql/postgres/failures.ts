@@ -1,5 +1,6 @@
 import { DatabaseError } from 'pg';
-import { DuplicateError, StorageFullError, StoreUnavailableError } from '../../../ports/store-errors.ts';
+import { StoreUnavailableError } from '../../../errors/store-unavailable.ts';
+import { DuplicateError, StorageFullError } from '../../../ports/store-errors.ts';
 
 /** Codes of https://www.postgresql.org/docs/current/errcodes-appendix.html */
 const UNIQUE_VIOLATION = '23505';
@@ -9,9 +10,20 @@ const DEADLOCK_DETECTED = '40P01';
 const INVALID_PASSWORD = '28P01';
 const INVALID_AUTHORIZATION = '28000';
 const UNKNOWN_DATABASE = '3D000';
-const CONNECTION_FAILURE = '08';
-/** The server stops, or has not started yet. */
-const OPERATOR_INTERVENTION = '57P';
+
+/** Nothing is wrong with the statement: the same one works when the server does. */
+const AWAY = [
+  '08', // connection failures
+  '25006', // read only: a standby, after a failover
+  '25P', // it waited too long inside a transaction
+  '28', // the password or the rights were changed
+  UNKNOWN_DATABASE,
+  '40', // other transactions were first for as long as we tried
+  '53', // no memory, or no connection left
+  '55P03', // a lock was not to be had in time
+  '57', // stopped or cancelled by the operator, or not started yet
+  '58', // failures of its disk
+];
 
 const codeOf = (error: unknown): string => (error as { code?: unknown } | undefined)?.code?.toString() ?? '';
 
@@ -22,14 +34,16 @@ export const isConflict = (error: unknown): boolean =>
 /** The error of the ports for an error of PostgreSQL. */
 export function toStoreError(error: unknown): unknown {
   const { message } = error as Error;
+  // Of the code on this side, such as a value that a number cannot hold.
+  if (error instanceof TypeError || error instanceof RangeError) return error;
   if (!(error instanceof DatabaseError)) {
     return new StoreUnavailableError(`PostgreSQL does not answer: ${message || codeOf(error)}.`, { cause: error });
   }
   const code = codeOf(error);
   if (code === UNIQUE_VIOLATION) return new DuplicateError(message, { cause: error });
   if (code === DISK_FULL) return new StorageFullError(`The database cannot be written: ${message}.`, { cause: error });
-  const isGone = code.startsWith(CONNECTION_FAILURE) || code.startsWith(OPERATOR_INTERVENTION);
-  return isGone ? new StoreUnavailableError(`PostgreSQL does not answer: ${message}.`, { cause: error }) : error;
+  const isAway = AWAY.some((start) => code.startsWith(start));
+  return isAway ? new StoreUnavailableError(`PostgreSQL does not answer: ${message}.`, { cause: error }) : error;
 }
 
 export interface ServerAddress {

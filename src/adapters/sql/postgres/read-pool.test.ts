@@ -1,6 +1,6 @@
 import { DatabaseError, type Pool, type PoolClient } from 'pg';
 import { expect, it } from 'vitest';
-import { StoreUnavailableError } from '../../../ports/store-errors.ts';
+import { StoreUnavailableError } from '../../../errors/store-unavailable.ts';
 import { forReading } from './read-pool.ts';
 
 /** A pool whose queries fail with this error. Notes how connections are given back. */

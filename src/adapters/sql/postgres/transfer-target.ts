@@ -1,5 +1,5 @@
 import type { Client } from 'pg';
-import { StoreUnavailableError } from '../../../ports/store-errors.ts';
+import { StoreUnavailableError } from '../../../errors/store-unavailable.ts';
 import {
   type AccountSums,
   type Cell,

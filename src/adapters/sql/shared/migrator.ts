@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely';
 import { type Migration, Migrator } from 'kysely/migration';
-import { StoreUnavailableError } from '../../../ports/store-errors.ts';
+import { StoreUnavailableError } from '../../../errors/store-unavailable.ts';
 
 /** Migrates the database to this version, or throws an error that tells the operator what to do. */
 export async function migrate(db: Kysely<unknown>, migrations: Readonly<Record<string, Migration>>): Promise<void> {

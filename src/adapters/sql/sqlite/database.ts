@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import type { SQLInputValue } from 'node:sqlite';
 import { type Compilable, Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';
-import { StoreUnavailableError } from '../../../ports/store-errors.ts';
+import { StoreUnavailableError } from '../../../errors/store-unavailable.ts';
 import type { SqlDatabase } from '../shared/database.ts';
 import { migrate } from '../shared/migrator.ts';
 import type { Tables } from '../shared/tables.ts';

@@ -135,14 +135,18 @@ export const fileRoutes: FastifyPluginAsyncTypebox<{ files: FilesService }> = as
       const condition = request.headers['if-range'];
       const wanted = condition === undefined || condition === etag ? request.headers.range : undefined;
       const range = parseByteRange(wanted, file.bytes);
-      reply.header('accept-ranges', 'bytes').header('etag', etag).header('cache-control', 'private, no-transform');
+      const describe = () =>
+        reply.header('accept-ranges', 'bytes').header('etag', etag).header('cache-control', 'private, no-transform');
       if (range === 'unsatisfiable') {
+        describe();
         const message = `The range is outside of the file, which has ${file.bytes} bytes.`;
         reply.header('content-range', `bytes */${file.bytes}`);
         // 416 is HTTP's status for ranges; code and type are from the list of errors.
         return reply.status(416).send(errors.invalidParameter('range', message).toBody() as never);
       }
-      reply
+      // Before the headers of the content are set: an error must not have them.
+      const content = request.method === 'HEAD' ? undefined : await files.open(file, range);
+      describe()
         .type('application/octet-stream')
         .header('content-disposition', attachmentHeader(file.filename))
         .header('x-content-type-options', 'nosniff')
@@ -150,8 +154,7 @@ export const fileRoutes: FastifyPluginAsyncTypebox<{ files: FilesService }> = as
       if (range !== undefined) {
         reply.status(206).header('content-range', `bytes ${range.start}-${range.end}/${file.bytes}`);
       }
-      if (request.method === 'HEAD') return reply.send(undefined as never);
-      return reply.send((await files.open(file, range)) as never);
+      return reply.send(content as never);
     },
   });
 

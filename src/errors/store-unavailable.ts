@@ -1,0 +1,13 @@
+import { ApiError } from './api-error.ts';
+import { errors } from './errors.ts';
+
+/** The database or the blob store cannot be opened or used. The message is for the operator; clients get that of `toClientError`. */
+export class StoreUnavailableError extends Error {
+  override readonly name = 'StoreUnavailableError';
+}
+
+/** What a client may know of an error. Whatever is neither of the table nor an outage is a bug. */
+export function toClientError(error: unknown): ApiError {
+  if (error instanceof ApiError) return error;
+  return error instanceof StoreUnavailableError ? errors.storageUnavailable(error) : errors.internal(error);
+}

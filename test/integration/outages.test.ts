@@ -1,0 +1,260 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtempDisposable, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { API_KEY, type RunningServer, startServer } from '../acceptance/start-server.ts';
+import { type FakeUpstream, startFakeUpstream } from '../fixtures/fake-upstream.ts';
+import { type OwnPostgres, ownPostgresMissing, startOwnPostgres } from '../fixtures/postgres-server.ts';
+import { s3Missing, startS3 } from '../fixtures/s3-server.ts';
+
+const CHAT = 'qwen/qwen2.5-0.5b-instruct';
+const EMBEDDING = 'baai/bge-m3';
+const LANES = 8;
+
+for (const missing of [ownPostgresMissing, s3Missing]) if (missing !== undefined) console.warn(missing);
+
+interface Caller {
+  get(path: string): Promise<Response>;
+  post(path: string, body: object, headers?: Record<string, string>): Promise<Response>;
+  upload(headers?: Record<string, string>): Promise<Response>;
+}
+
+function callerOf({ address }: RunningServer): Caller {
+  const authorization = `Bearer ${API_KEY}`;
+  return {
+    get: (path) => fetch(address + path, { headers: { authorization } }),
+    post: (path, body, headers = {}) =>
+      fetch(address + path, {
+        method: 'POST',
+        headers: { authorization, 'content-type': 'application/json', ...headers },
+        body: JSON.stringify(body),
+      }),
+    upload(headers = {}) {
+      const body = new FormData();
+      body.set('purpose', 'batch');
+      body.set('file', new Blob([batchLine()]), 'lines.jsonl');
+      return fetch(`${address}/v1/files`, { method: 'POST', headers: { authorization, ...headers }, body });
+    },
+  };
+}
+
+const batchLine = () =>
+  `${JSON.stringify({ custom_id: 'one', method: 'POST', url: '/v1/embeddings', body: { model: EMBEDDING, input: 'a' } })}\n`;
+
+const messages = [{ role: 'user', content: 'hello' }];
+const newKey = () => ({ 'idempotency-key': randomUUID() });
+
+/** What the requests below name. */
+interface Stored {
+  file: string;
+  batch: string;
+  response: string;
+  cookie: string;
+}
+
+async function store({ post, upload }: Caller): Promise<Stored> {
+  const idOf = async (answer: Promise<Response>) => {
+    const { status } = await answer;
+    expect(status).toBe(200);
+    return ((await (await answer).json()) as { id: string }).id;
+  };
+  const file = await idOf(upload());
+  const session = await post('/v1/sessions', { key: API_KEY });
+  return {
+    file,
+    batch: await idOf(
+      post('/v1/batches', { input_file_id: file, endpoint: '/v1/embeddings', completion_window: '24h' }),
+    ),
+    response: await idOf(post('/v1/responses', { model: CHAT, input: 'hello' })),
+    cookie: (session.headers.get('set-cookie') ?? '').split(';')[0] ?? '',
+  };
+}
+
+/** One request of each kind. */
+function requests(server: RunningServer, stored: Stored): Record<string, () => Promise<Response>> {
+  const { get, post, upload } = callerOf(server);
+  const { file, batch, response, cookie } = stored;
+  return {
+    chat: () => post('/v1/chat/completions', { model: CHAT, messages }),
+    stream: () => post('/v1/chat/completions', { model: CHAT, messages, stream: true }),
+    'chat with a key': () => post('/v1/chat/completions', { model: CHAT, messages }, newKey()),
+    completion: () => post('/v1/completions', { model: CHAT, prompt: 'hello' }),
+    embedding: () => post('/v1/embeddings', { model: EMBEDDING, input: 'a' }),
+    'embedding with a key': () => post('/v1/embeddings', { model: EMBEDDING, input: 'a' }, newKey()),
+    response: () => post('/v1/responses', { model: CHAT, input: 'hello' }),
+    'streamed response': () => post('/v1/responses', { model: CHAT, input: 'hello', stream: true }),
+    'background response': () => post('/v1/responses', { model: CHAT, input: 'hello', background: true }),
+    'stored response': () => get(`/v1/responses/${response}`),
+    conversation: () => post('/v1/conversations', {}),
+    message: () => post('/v1/messages', { model: CHAT, max_tokens: 10, messages }),
+    'message batch': () =>
+      post('/v1/messages/batches', {
+        requests: [{ custom_id: 'one', params: { model: CHAT, max_tokens: 10, messages } }],
+      }),
+    'message batches': () => get('/v1/messages/batches'),
+    upload: () => upload(),
+    'upload with a key': () => upload(newKey()),
+    files: () => get('/v1/files'),
+    file: () => get(`/v1/files/${file}`),
+    content: () => get(`/v1/files/${file}/content`),
+    'new batch': () =>
+      post('/v1/batches', { input_file_id: file, endpoint: '/v1/embeddings', completion_window: '24h' }),
+    batches: () => get('/v1/batches'),
+    batch: () => get(`/v1/batches/${batch}`),
+    usage: () => get('/v1/usage?start=2026-01-01&group_by=model'),
+    'list of requests': () => get('/v1/requests'),
+    performance: () => get('/v1/performance?start=2026-01-01'),
+    'own key': () => get('/v1/keys/me'),
+    keys: () => get('/v1/keys'),
+    'new key': () => post('/v1/admin/keys', { account: 'default', name: 'x' }, newKey()),
+    accounts: () => get('/v1/admin/accounts'),
+    models: () => get('/v1/models'),
+    'sign in': () => post('/v1/sessions', { key: API_KEY }),
+    session: () => fetch(`${server.address}/v1/sessions/current`, { headers: { cookie } }),
+  };
+}
+
+interface Seen {
+  status: number;
+  code: string | undefined;
+  retryAfter: string | null;
+  message: string | undefined;
+  events?: string;
+}
+
+async function seen(answer: Response): Promise<Seen> {
+  const text = await answer.text();
+  const { error } = (text.startsWith('{') ? JSON.parse(text) : {}) as { error?: { code?: string; message?: string } };
+  const { status, headers } = answer;
+  const problem = { status, code: error?.code, retryAfter: headers.get('retry-after'), message: error?.message };
+  return headers.get('content-type')?.startsWith('text/event-stream') ? { ...problem, events: text } : problem;
+}
+
+/** Anthropic's shape has no code. */
+const isOutage = ({ status, code = 'storage_unavailable' }: Seen) => status === 503 && code === 'storage_unavailable';
+const isAnswered = ({ status }: Seen) => status === 200;
+
+const unavailable = (kind: string) => ({
+  status: 503,
+  code: kind.startsWith('message') ? undefined : 'storage_unavailable',
+  retryAfter: '5',
+  message: expect.stringContaining('Send the request again in a few seconds'),
+});
+
+/** Log lines with a stack. */
+const stacks = (server: RunningServer) =>
+  server
+    .output()
+    .split('\n')
+    .filter((line) => line.includes('"stack"'))
+    .map((line) => JSON.parse(line).msg as string);
+
+let upstreams: FakeUpstream[];
+beforeAll(async () => {
+  upstreams = await Promise.all([
+    startFakeUpstream('vllm'),
+    startFakeUpstream('tei', { dimensions: 1024, contextLength: 8192 }),
+  ]);
+});
+afterAll(() => Promise.all(upstreams.map((upstream) => upstream.close())));
+
+async function start(directory: string, env: Record<string, string>): Promise<RunningServer> {
+  const config = join(directory, 'outage.yaml');
+  const [chat, embedding] = upstreams;
+  const limits = '{ rpm: 10000000, tpm: 1000000000 }';
+  await writeFile(
+    config,
+    [
+      'log: { level: info, format: json }',
+      `limits: { embedding: ${limits}, chat: ${limits} }`,
+      'upstreams:',
+      `  - { model: ${CHAT}, url: ${chat?.url}, kind: vllm }`,
+      `  - { model: ${EMBEDDING}, url: ${embedding?.url}, kind: tei }`,
+    ].join('\n'),
+  );
+  return startServer({ env, args: ['--config', config] });
+}
+
+describe.skipIf(ownPostgresMissing !== undefined)('while PostgreSQL is away', () => {
+  let postgres: OwnPostgres;
+  beforeAll(async () => {
+    postgres = await startOwnPostgres();
+  });
+  afterAll(() => postgres.stop());
+
+  it('every request that needs it gets 503 and is told to retry', async () => {
+    await using directory = await mkdtempDisposable(join(tmpdir(), 'baobab-outage-'));
+    await using server = await start(directory.path, { BAOBAB_STORE: await postgres.createDatabase() });
+    const kinds = Object.entries(requests(server, await store(callerOf(server))));
+    const wrong: [string, Seen][] = [];
+    let [answered, isOver] = [0, false];
+    async function lane(first: number): Promise<void> {
+      for (let turn = first; !isOver; turn += 1) {
+        const [kind, send] = kinds[turn % kinds.length] as (typeof kinds)[number];
+        const answer = await seen(await send());
+        answered += 1;
+        if (!isAnswered(answer) && !isOutage(answer)) wrong.push([kind, answer]);
+      }
+    }
+    const more = (count: number) => {
+      const until = answered + count;
+      return expect.poll(() => answered, { timeout: 60_000 }).toBeGreaterThan(until);
+    };
+    const lanes = Promise.all(Array.from({ length: LANES }, (_, index) => lane(index * LANES)));
+    const away: [string, Seen][] = [];
+    try {
+      for (const signal of ['SIGINT', 'SIGQUIT'] as const) {
+        await more(kinds.length);
+        await postgres.halt(signal);
+        await more(kinds.length);
+        for (const [kind, send] of kinds) away.push([kind, await seen(await send())]);
+        await postgres.start();
+        for (const [kind, send] of kinds) {
+          const works = async () => isAnswered(await seen(await send()));
+          await expect.poll(works, { timeout: 30_000, message: kind }).toBe(true);
+        }
+      }
+    } finally {
+      isOver = true;
+      await lanes;
+    }
+
+    expect(wrong).toEqual([]);
+    for (const [kind, answer] of away) {
+      if (kind === 'models') expect(answer.status).toBe(200);
+      // The words came before the bill failed: the error is an event.
+      else if (kind === 'stream' && answer.status === 200) expect(answer.events).toContain('storage_unavailable');
+      else expect([kind, answer]).toEqual([kind, unavailable(kind)]);
+    }
+    const perText = Map.groupBy(stacks(server), (text) => text);
+    for (const [text, lines] of perText) expect([text, lines.length]).toEqual([text, expect.toSatisfy((n) => n <= 4)]);
+    expect(perText.has('a request failed unexpectedly')).toBe(false);
+  });
+});
+
+describe.skipIf(s3Missing !== undefined)('while S3 is away', () => {
+  it('requests that need files get 503, and others are answered', async () => {
+    const s3 = await startS3();
+    await using directory = await mkdtempDisposable(join(tmpdir(), 'baobab-outage-'));
+    const blobs = {
+      ...s3.env,
+      BAOBAB_BLOBS: `s3://${s3.bucket}/outage-${Date.now()}`,
+      BAOBAB_BLOBS_ENDPOINT: s3.endpoint,
+    };
+    await using server = await start(directory.path, blobs);
+    const stored = await store(callerOf(server));
+    const kinds = Object.entries(requests(server, stored));
+    await s3.stop();
+    const needing = ['upload', 'upload with a key', 'content', 'message batch'];
+    for (const [kind, send] of kinds) {
+      const answer = await seen(await send());
+      if (needing.includes(kind)) expect([kind, answer]).toEqual([kind, unavailable(kind)]);
+      else expect([kind, answer.status]).toEqual([kind, 200]);
+    }
+    const content = await callerOf(server).get(`/v1/files/${stored.file}/content`);
+    // A cache must not take the error for the file.
+    expect(['etag', 'content-disposition'].map((name) => content.headers.get(name))).toEqual([null, null]);
+    expect(stacks(server)).not.toContain('a request failed unexpectedly');
+  });
+});
