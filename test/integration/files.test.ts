@@ -102,7 +102,7 @@ describe('files over HTTP', () => {
     const failures = [
       vi.spyOn(bed.store.files, 'create').mockImplementationOnce(away),
       vi.spyOn(bed.store.idempotency, 'release').mockImplementationOnce(away),
-      vi.spyOn(bed.store.idempotency, 'complete').mockImplementationOnce(away),
+      vi.spyOn(bed.store.idempotency, 'abandon').mockImplementationOnce(away),
     ];
     const failed = await upload('away', purpose('batch'), file('{}'));
     const tooMany = vi.spyOn(bed.store.files, 'create').mockImplementationOnce(async () => false);

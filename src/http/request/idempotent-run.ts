@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
-import type { FastifyReply } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { ApiError } from '../../errors/api-error.ts';
 
 /** The first run of a request with an idempotency key. Its answer is stored before its end is sent. */
 export interface IdempotentRun {
@@ -30,3 +31,13 @@ export const keptHeaders = (reply: FastifyReply): Record<string, string> =>
   Object.fromEntries(
     KEPT_HEADERS.flatMap((name) => (reply.hasHeader(name) ? [[name, String(reply.getHeader(name))]] : [])),
   );
+
+/** A refusal of an upload for lack of room is not kept: the client may delete files and send it again with its key. */
+export async function forgettingRefusal<T>(request: FastifyRequest, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 422) await request.idempotentRun?.abandon(error.status);
+    throw error;
+  }
+}

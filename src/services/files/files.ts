@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import { DAY_MS } from '../../domain/dates.ts';
 import { cleanFilename, FILE_BLOBS, type FilePurpose, MESSAGE_BATCH, type StoredFile } from '../../domain/file.ts';
@@ -11,7 +12,7 @@ import type { AccountRepository } from '../../ports/repositories.ts';
 import { StorageFullError } from '../../ports/store-errors.ts';
 import { createId } from '../../runtime/ids.ts';
 import type { FileRetention } from './file-retention.ts';
-import { createReceivedFile, type ReceivedFile } from './received-file.ts';
+import { createReceivedFile, createRefusedFile, type ReceivedFile } from './received-file.ts';
 import { type CountedUpload, createUploadQuota } from './upload-quota.ts';
 
 export interface Upload {
@@ -21,6 +22,11 @@ export interface Upload {
   purpose(): FilePurpose;
   /** Size that the client announced, to refuse early. */
   announcedBytes?: number | undefined;
+  /**
+   * It was sent with an idempotency key. Beyond the quota it is read to its end, because it may be the retry of an upload that was stored,
+   * which only its whole content tells.
+   */
+  isKeyed?: boolean | undefined;
 }
 
 export interface FilePage {
@@ -71,6 +77,22 @@ export interface FilesDependencies {
   clock: Clock;
 }
 
+type StoredBytes = Pick<StoredFile, 'bytes' | 'sha256' | 'blobKey'>;
+
+/** The account has no room for an upload, all of which was read. */
+class PassedQuota extends Error {
+  readonly bytes: number;
+  readonly sha256: string;
+
+  constructor(bytes: number, sha256: string) {
+    super('the upload passes the quota');
+    this.bytes = bytes;
+    this.sha256 = sha256;
+  }
+}
+
+const NO_ROOM: CountedUpload = { add: () => false, end() {} };
+
 /** A form is this much larger than its file, at most. */
 const FORM_OVERHEAD_BYTES = 65_536;
 
@@ -92,35 +114,58 @@ export function createFiles(dependencies: FilesDependencies): FilesService {
   }
 
   /** Refuses early what would be refused at the end. */
-  async function beginUpload(accountId: string, announcedBytes: number): Promise<CountedUpload> {
+  async function beginUpload(accountId: string, { announcedBytes = 0, isKeyed }: Upload): Promise<CountedUpload> {
     if (announcedBytes > settings.maxBytes + FORM_OVERHEAD_BYTES) throw errors.fileTooLarge(settings.maxBytes);
     const counted = await uploadQuota.begin(accountId, Math.max(0, announcedBytes - FORM_OVERHEAD_BYTES));
-    if (counted === undefined) throw await quotaExceeded(accountId);
-    return counted;
+    if (counted === undefined && !isKeyed) throw await quotaExceeded(accountId);
+    return counted ?? NO_ROOM;
   }
 
-  async function* limited(accountId: string, content: AsyncIterable<Uint8Array>, counted: CountedUpload) {
+  /** Fails when the quota is passed: at once, or with `PassedQuota` when all of an upload with a key was read. */
+  async function* limited(accountId: string, { content, isKeyed }: Upload, counted: CountedUpload) {
+    const hash = createHash('sha256');
     let bytes = 0;
+    let isWithin = true;
     for await (const chunk of content) {
       bytes += chunk.length;
       if (bytes > settings.maxBytes) throw errors.fileTooLarge(settings.maxBytes);
-      if (!(await counted.add(chunk.length))) throw await quotaExceeded(accountId);
-      yield chunk;
+      if (isKeyed) hash.update(chunk);
+      isWithin &&= await counted.add(chunk.length);
+      if (isWithin) yield chunk;
+      else if (!isKeyed) throw await quotaExceeded(accountId);
     }
+    if (!isWithin) throw new PassedQuota(bytes, hash.digest('hex'));
+  }
+
+  /** `bytes` and `sha256` are those of the content. */
+  async function recordOf(accountId: string, upload: Pick<Upload, 'filename' | 'purpose'>, stored: StoredBytes) {
+    const createdAt = clock.now();
+    const retentionDays = (await accounts.get(accountId))?.fileRetentionDays ?? settings.retentionDays;
+    return {
+      id: createId('file', createdAt),
+      accountId,
+      purpose: upload.purpose(),
+      filename: cleanFilename(upload.filename),
+      ...stored,
+      createdAt,
+      expiresAt: createdAt + retentionDays * DAY_MS,
+    };
   }
 
   const service: FilesService = {
     async receive(accountId, upload) {
-      const counted = await beginUpload(accountId, upload.announcedBytes ?? 0);
-      const content = limited(accountId, upload.content, counted);
-      let file: StoredFile;
+      const counted = await beginUpload(accountId, upload);
+      const content = limited(accountId, upload, counted);
       try {
-        file = await service.store(accountId, { ...upload, content });
+        const file = await service.store(accountId, { ...upload, content });
+        return createReceivedFile(file, { files, blobs, quota, counted, quotaExceeded });
       } catch (error) {
         counted.end();
-        throw error;
+        if (!(error instanceof PassedQuota)) throw error;
+        const { bytes, sha256 } = error;
+        const file = await recordOf(accountId, upload, { bytes, sha256, blobKey: '' });
+        return createRefusedFile(file, { files, quotaExceeded });
       }
-      return createReceivedFile(file, { files, blobs, quota, counted, quotaExceeded });
     },
 
     async upload(accountId, upload) {
@@ -141,19 +186,7 @@ export function createFiles(dependencies: FilesDependencies): FilesService {
       const { bytes, sha256 } = await blobs.put(blobKey, whole()).catch((error) => {
         throw error instanceof StorageFullError ? errors.storageFull() : error;
       });
-      const createdAt = clock.now();
-      const retentionDays = (await accounts.get(accountId))?.fileRetentionDays ?? settings.retentionDays;
-      return {
-        id: createId('file', createdAt),
-        accountId,
-        purpose: decided.purpose ?? purpose(),
-        filename: cleanFilename(filename),
-        bytes,
-        sha256,
-        blobKey,
-        createdAt,
-        expiresAt: createdAt + retentionDays * DAY_MS,
-      };
+      return recordOf(accountId, { filename, purpose: () => decided.purpose ?? purpose() }, { bytes, sha256, blobKey });
     },
 
     async get(accountId, id, field) {

@@ -32,6 +32,24 @@ export interface ReceivedFileDependencies {
   quotaExceeded(accountId: string): Promise<Error>;
 }
 
+const idOf = ({ startedAt, billingId }: UploadRun): string => deriveId('file', startedAt, billingId);
+
+/** An upload beyond the quota, whose bytes were read but not stored. Only an earlier attempt of its run can have stored it. */
+export function createRefusedFile(
+  file: StoredFile,
+  { files, quotaExceeded }: Pick<ReceivedFileDependencies, 'files' | 'quotaExceeded'>,
+): ReceivedFile {
+  const refuse = async (): Promise<never> => {
+    throw await quotaExceeded(file.accountId);
+  };
+  return {
+    file,
+    async discard() {},
+    publishWith: refuse,
+    publish: async (run) => (run && (await files.get(file.accountId, idOf(run)))) ?? refuse(),
+  };
+}
+
 export function createReceivedFile(file: StoredFile, dependencies: ReceivedFileDependencies): ReceivedFile {
   const { files, blobs, quota, counted, quotaExceeded } = dependencies;
   const { accountId } = file;
@@ -73,7 +91,7 @@ export function createReceivedFile(file: StoredFile, dependencies: ReceivedFileD
     publishWith: (write) => store(() => write(quota)),
     async publish(run) {
       if (run === undefined) return create(file);
-      const named = { ...file, id: deriveId('file', run.startedAt, run.billingId) };
+      const named = { ...file, id: idOf(run) };
       let earlier: StoredFile | undefined;
       try {
         earlier = await files.get(accountId, named.id);

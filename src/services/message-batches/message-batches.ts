@@ -40,7 +40,7 @@ export interface MessageBatchQuery {
  */
 export interface MessageBatchesService {
   /** Stores the requests, as lines of a batch, without creating it. */
-  receive(principal: Principal, upload: Pick<Upload, 'content' | 'announcedBytes'>): Promise<ReceivedFile>;
+  receive(principal: Principal, upload: Pick<Upload, 'content' | 'announcedBytes' | 'isKeyed'>): Promise<ReceivedFile>;
   /** Creates a batch of received requests. A failure leaves nothing behind. */
   create(
     principal: Principal,

@@ -6,7 +6,7 @@ import { errors } from '../../../errors/errors.ts';
 import type { FilesService } from '../../../services/files/files.ts';
 import { commonErrors, ErrorResponse } from '../../answer/error-schema.ts';
 import { openUploadForm } from '../../body/upload-form.ts';
-import { hashBody } from '../../request/idempotent-run.ts';
+import { forgettingRefusal, hashBody } from '../../request/idempotent-run.ts';
 import { principalOf } from '../../request/request-record.ts';
 import { attachmentHeader } from './attachment-header.ts';
 import { parseByteRange } from './byte-range.ts';
@@ -56,6 +56,7 @@ export const fileRoutes: FastifyPluginAsyncTypebox<{ files: FilesService }> = as
         content: form.content,
         purpose,
         announcedBytes: Number(request.headers['content-length'] ?? 0),
+        isKeyed: request.headers['idempotency-key'] !== undefined,
       };
       const received = await files.receive(principalOf(request).account.id, upload).catch((error) => {
         form.discard();
@@ -69,7 +70,8 @@ export const fileRoutes: FastifyPluginAsyncTypebox<{ files: FilesService }> = as
         // Also if the key was used with another file before.
         if (isReplay) await received.discard();
       }
-      return isReplay ? reply : fileToWire(await received.publish(request.idempotentRun));
+      if (isReplay) return reply;
+      return fileToWire(await forgettingRefusal(request, () => received.publish(request.idempotentRun)));
     },
   );
 

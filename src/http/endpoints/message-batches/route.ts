@@ -2,6 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { MAX_BATCH_BYTES } from '../../../domain/batch-line.ts';
 import { errors } from '../../../errors/errors.ts';
 import type { MessageBatchesService } from '../../../services/message-batches/message-batches.ts';
+import { forgettingRefusal } from '../../request/idempotent-run.ts';
 import { principalOf } from '../../request/request-record.ts';
 import { errorToWire } from '../messages/answer.ts';
 import { messageErrors } from '../messages/schema.ts';
@@ -57,7 +58,8 @@ export const messageBatchRoutes: FastifyPluginAsyncTypebox<MessageBatchRouteDepe
         const announcedBytes = Number(request.headers['content-length'] ?? 0);
         if (announcedBytes > MAX_BATCH_BYTES) throw errors.bodyTooLarge(MAX_BATCH_BYTES);
         const requests = readMessageRequests(request.raw);
-        const upload = { content: requests.lines, announcedBytes };
+        const isKeyed = request.headers['idempotency-key'] !== undefined;
+        const upload = { content: requests.lines, announcedBytes, isKeyed };
         const received = await messageBatches.receive(principal, upload).catch((error) => {
           // A client that is still sending does not read its answer.
           request.raw.resume();
@@ -72,7 +74,9 @@ export const messageBatchRoutes: FastifyPluginAsyncTypebox<MessageBatchRouteDepe
         }
         if (isReplay) return reply;
         const options = { requests: requests.count(), run: request.idempotentRun };
-        return messageBatchToWire(await messageBatches.create(principal, received, options));
+        return messageBatchToWire(
+          await forgettingRefusal(request, () => messageBatches.create(principal, received, options)),
+        );
       },
     );
   };
