@@ -4,7 +4,7 @@
  * It needs no network and no downloaded weights.
  *
  *   node bench/embedding-layouts.ts [--quick] [--rounds 3] [--seconds 2] [--words 113] [--layouts 16x1,8x2] [--data-dir dir]
- *     [--encoding float]
+ *     [--encoding float] [--processes 15] [--ranges batch]
  *
  * Clients ask for base64 unless told otherwise, as the official SDKs do. On Linux it also prints where the processor time went.
  */
@@ -16,7 +16,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { startServer } from '../test/acceptance/start-server.ts';
 import type { ClientOrder, ClientResult } from './embeddings/clients.ts';
-import { cpuTimes, type ProcessorTimes } from './embeddings/processor-time.ts';
+import { cpuTimes, type ProcessorTimes, timeOnCores } from './embeddings/processor-time.ts';
 import type { RawOrder, RawResult, RawSetup } from './embeddings/raw-runtime.ts';
 import { passages } from './embeddings/texts.ts';
 import { createReport, median, printConditions } from './measure.ts';
@@ -31,14 +31,17 @@ const { values } = parseArgs({
     layouts: { type: 'string' },
     'data-dir': { type: 'string' },
     encoding: { type: 'string', default: 'base64' },
+    /** Of the service, with one thread each. Its own choice otherwise. */
+    processes: { type: 'string' },
+    ranges: { type: 'string', default: 'batch,token' },
   },
 });
 const rounds = Number(values.rounds ?? (values.quick ? 1 : 3));
 const seconds = Number(values.seconds ?? (values.quick ? 1 : 2));
 const DIRECTORY = join(import.meta.dirname, '../models/embed-multilingual/2026-11-15');
 const MODEL = 'model_quantized.onnx';
-const RANGES = ['batch', 'token'] as const;
-type Ranges = (typeof RANGES)[number];
+type Ranges = 'batch' | 'token';
+const RANGES = values.ranges.split(',') as Ranges[];
 /** Tokens of one run: one, two and four inputs of the usual length. */
 const TOKEN_BUDGETS = [128, 256, 512];
 /** Inputs of one request, and requests at a time. */
@@ -95,6 +98,10 @@ await using server = await startServer({
   env: {
     BAOBAB_LOG_LEVEL: 'info',
     BAOBAB_CATALOG_DIR: catalogDir,
+    ...(values.processes !== undefined && {
+      BAOBAB_ENGINES_ONNX_PROCESSES: values.processes,
+      BAOBAB_ENGINES_ONNX_THREADS: '1',
+    }),
     BAOBAB_LIMITS_EMBEDDING_RPM: '100000000',
     BAOBAB_LIMITS_EMBEDDING_TPM: '100000000000',
   },
@@ -121,9 +128,10 @@ async function waitForTrials(): Promise<void> {
     const facts = existsSync(file) ? readFileSync(file, 'utf8') : '';
     return RANGES.every((ranges) => facts.includes(`layout.${slugOf(ranges)}`));
   };
-  while (cores >= 4 && !isMeasured() && performance.now() < until) await new Promise((go) => setTimeout(go, 500));
+  const isTried = cores >= 4 && values.processes === undefined;
+  while (isTried && !isMeasured() && performance.now() < until) await new Promise((go) => setTimeout(go, 500));
   // A model that changes its layout loads again.
-  await new Promise((go) => setTimeout(go, cores >= 4 ? 5_000 : 0));
+  await new Promise((go) => setTimeout(go, isTried ? 5_000 : 0));
   const lines = server.output().split('\n');
   for (const line of lines.filter((each) => /measured the layouts|model loaded/.test(each)))
     console.log(line.slice(0, 400));
@@ -145,10 +153,23 @@ async function startRaw({ processes, threads }: Shape, ranges: Ranges, tokens: n
   return children;
 }
 
-async function runRaw(children: readonly ChildProcess[], tokenBudget: number): Promise<number> {
+interface RawRun {
+  tokensPerSecond: number;
+  /** Processor time. */
+  tokensPerMs: number;
+}
+
+async function runRaw(children: readonly ChildProcess[], tokenBudget: number): Promise<RawRun> {
+  const pids = children.map(({ pid }) => pid);
+  const before = timeOnCores(pids) ?? 0;
   const results = children.map(async (child) => ((await once(child, 'message')) as [RawResult])[0]);
   for (const child of children) child.send({ seconds, tokenBudget } satisfies RawOrder);
-  return (await Promise.all(results)).reduce((sum, { tokens, seconds: took }) => sum + tokens / took, 0);
+  const done = await Promise.all(results);
+  const tokens = done.reduce((sum, each) => sum + each.tokens, 0);
+  return {
+    tokensPerSecond: done.reduce((sum, each) => sum + each.tokens / each.seconds, 0),
+    tokensPerMs: tokens / ((timeOnCores(pids) ?? 0) - before),
+  };
 }
 
 const client = fork(join(import.meta.dirname, 'embeddings/clients.ts'));
@@ -177,10 +198,12 @@ function processorTimes(ranges: Ranges): Usage | undefined {
   return times && { ...times, at: performance.now() };
 }
 
-function usedCores(before: Usage, after: Usage | undefined): string {
+function usedCores(before: Usage, after: Usage | undefined, inputsPerSecond: number): string {
   if (after === undefined) return '';
-  const coresOf = (part: keyof ProcessorTimes) => ((after[part] - before[part]) / (after.at - before.at)).toFixed(1);
-  return `; cores used: engines ${coresOf('engines')}, server ${coresOf('server')}, clients ${coresOf('clients')}; engines waited for ${coresOf('enginesWaited')}`;
+  const coresOf = (part: keyof ProcessorTimes) => (after[part] - before[part]) / (after.at - before.at);
+  const of = (part: keyof ProcessorTimes) =>
+    `${coresOf(part).toFixed(1)} (${((coresOf(part) * 1000) / inputsPerSecond).toFixed(2)} ms an input)`;
+  return `; cores used: engines ${of('engines')}, server ${of('server')}, clients ${of('clients')}; engines waited for ${coresOf('enginesWaited').toFixed(1)}; idle ${coresOf('idle').toFixed(1)}`;
 }
 
 const name = ({ processes, threads }: Shape) => `${processes} × ${threads}`;
@@ -195,11 +218,14 @@ async function compare(ranges: Ranges): Promise<void> {
     let best = 0;
     for (const layout of layouts) {
       const children = await startRaw(layout, ranges, tokens);
-      const rates: number[] = [];
-      for (const budget of TOKEN_BUDGETS) rates.push(await runRaw(children, budget));
+      const runs: RawRun[] = [];
+      for (const budget of TOKEN_BUDGETS) runs.push(await runRaw(children, budget));
       for (const child of children) child.kill('SIGKILL');
-      best = Math.max(best, ...rates);
-      const each = rates.map((rate, at) => `${(rate / tokens).toFixed(0)} (${TOKEN_BUDGETS[at]} tokens a run)`);
+      best = Math.max(best, ...runs.map((run) => run.tokensPerSecond));
+      const each = runs.map(
+        ({ tokensPerSecond, tokensPerMs }, at) =>
+          `${(tokensPerSecond / tokens).toFixed(0)} (${TOKEN_BUDGETS[at]} tokens a run, ${(tokens / tokensPerMs).toFixed(2)} ms an input)`,
+      );
       console.log(`  onnxruntime ${name(layout)}: ${each.join(', ')}`);
     }
     raw.push(best);
@@ -208,7 +234,7 @@ async function compare(ranges: Ranges): Promise<void> {
       const rate = await runService(ranges, load, tokens);
       service[at]?.push(rate / best);
       const what = `${load.inputs} input(s), ${load.concurrency} at a time`;
-      const shares = before === undefined ? '' : usedCores(before, processorTimes(ranges));
+      const shares = before === undefined ? '' : usedCores(before, processorTimes(ranges), rate / tokens);
       console.log(
         `  service, ${what}: ${(rate / tokens).toFixed(0)} (${(rate / best).toFixed(2)} of the best${shares})`,
       );

@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
+import { cpus } from 'node:os';
 
 /** In milliseconds since each process started. */
 export interface ProcessorTimes {
@@ -7,6 +8,8 @@ export interface ProcessorTimes {
   engines: number;
   /** Time in which the engines were ready to run and had no core. */
   enginesWaited: number;
+  /** Of all cores of the machine. */
+  idle: number;
 }
 
 interface Sought {
@@ -30,10 +33,18 @@ function timesOf(pid: string): { ran: number; waited: number } {
   return { ran, waited };
 }
 
+const idleMs = () => cpus().reduce((sum, { times }) => sum + times.idle, 0);
+
+/** In milliseconds. Undefined where the system does not tell. */
+export function timeOnCores(pids: readonly (number | undefined)[]): number | undefined {
+  if (process.platform !== 'linux') return undefined;
+  return pids.reduce((sum: number, pid) => sum + timesOf(String(pid)).ran, 0);
+}
+
 /** Undefined where the system does not tell. */
 export function cpuTimes({ server, clients, engines }: Sought): ProcessorTimes | undefined {
   if (process.platform !== 'linux') return undefined;
-  const sum: ProcessorTimes = { server: 0, clients: 0, engines: 0, enginesWaited: 0 };
+  const sum: ProcessorTimes = { server: 0, clients: 0, engines: 0, enginesWaited: 0, idle: idleMs() };
   for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
     try {
       const title = readFileSync(`/proc/${pid}/cmdline`, 'utf8');
