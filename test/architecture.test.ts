@@ -119,7 +119,7 @@ const ONLY_IN: Record<string, RegExp> = {
   'prom-client': /^metrics\//,
   unpdf: /^documents\//,
   pino: /^logging\//,
-  undici: /^(engines\/remote\/transport|models)\//,
+  undici: /^models\//,
   'eventsource-parser': /^engines\/remote\/transport\//,
 };
 const WITHOUT_PACKAGES = ['domain', 'errors', 'ports'];

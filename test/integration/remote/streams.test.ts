@@ -172,10 +172,9 @@ describe('a slow reader', () => {
     const piece = `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: 'x'.repeat(64 * 1024) } }] })}\n\n`;
     await start({ upstreams: [{ behaviour: { rawPieces: Array.from({ length: 2_000 }, () => piece) } }] });
     const rest = await untilText(bench.chat(hello));
+    const source = upstream(0);
     // 128 MB are on offer; what is not read stays in the sockets' own buffers, a few MB.
-    const allSent = upstream(0)
-      .until(() => upstream(0).sentChunks() >= 1_000)
-      .then(() => 'all sent');
+    const allSent = source.until(() => source.sentChunks() >= 1_000).then(() => 'all sent');
     expect(await Promise.race([allSent, pause(300, 'held back')])).toBe('held back');
     await rest.return?.();
   });

@@ -2,7 +2,7 @@ import type { FieldPath } from '../../../errors/fields.ts';
 import type { ChatEvent } from '../../engine.ts';
 import type { UpstreamCall } from '../routing/upstream-call.ts';
 import { createSseReader } from '../transport/sse.ts';
-import type { StreamedAnswer } from '../transport/stream-client.ts';
+import type { StreamedAnswer } from '../transport/stream.ts';
 import type { ChatChunks } from './answer.ts';
 
 export interface ChatReader {
@@ -14,7 +14,7 @@ export interface ChatReader {
 }
 
 /** For an answer that is one piece of JSON. */
-const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
+const MAX_ANSWER_LENGTH = 16 * 1024 * 1024;
 
 export interface ChatReaderOptions {
   call: UpstreamCall;
@@ -47,13 +47,18 @@ export function createStreamReader(answer: StreamedAnswer, { call, field, chunks
   const source = isWhole ? wholeBody() : createSseReader();
   let atEnd = false;
 
+  /** The data of the events that this text completes. */
+  const payloadsOf = (text: string | undefined): string[] => {
+    call.answerBegan();
+    if (text !== undefined) return source.push(text);
+    atEnd = true;
+    return source.end();
+  };
+
   const nextPayloads = async (): Promise<string[]> => {
     try {
-      const bytes = await answer.read();
-      call.answerBegan();
-      if (bytes !== undefined) return source.push(bytes);
-      atEnd = true;
-      return source.end();
+      const next = answer.read();
+      return payloadsOf(next instanceof Promise ? await next : next);
     } catch (error) {
       throw call.failureOf(error);
     }
@@ -99,15 +104,13 @@ function statusOf(reported: unknown): number {
 }
 
 function wholeBody() {
-  const parts: Buffer[] = [];
-  let length = 0;
+  let whole = '';
   return {
-    push(chunk: Buffer): string[] {
-      parts.push(chunk);
-      length += chunk.length;
-      if (length > MAX_ANSWER_BYTES) throw new Error(`an answer is longer than ${MAX_ANSWER_BYTES} bytes`);
+    push(text: string): string[] {
+      whole += text;
+      if (whole.length > MAX_ANSWER_LENGTH) throw new Error(`an answer is longer than ${MAX_ANSWER_LENGTH} characters`);
       return [];
     },
-    end: (): string[] => [Buffer.concat(parts).toString('utf8')],
+    end: (): string[] => [whole],
   };
 }

@@ -240,7 +240,7 @@ describe('other answers', () => {
 
   it('distinguishes a refused connection from a broken one', () => {
     const refused = Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:1'), { code: 'ECONNREFUSED' });
-    const reset = Object.assign(new Error('other side closed'), { code: 'UND_ERR_SOCKET' });
+    const reset = Object.assign(new Error('other side closed'), { code: 'ECONNRESET' });
     expect(failureFromTransport(refused, request.slug)).toMatchObject({ kind: 'broken', isUpstreamFault: true });
     expect(failureFromTransport(reset, request.slug)).toMatchObject({ kind: 'reset', isUpstreamFault: false });
     expect(failureFromTransport(refused, request.slug).apiError.message).not.toContain('127.0.0.1');

@@ -30,9 +30,8 @@ export class UpstreamFailure extends Error {
   }
 }
 
-const RESET_CODES = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET']);
+const RESET_CODES = new Set(['ECONNRESET', 'EPIPE']);
 const CONNECT_CODES = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH']);
-const CONNECT_TIMEOUT_CODES = new Set(['ETIMEDOUT', 'UND_ERR_CONNECT_TIMEOUT']);
 
 function errorCode(error: unknown): string {
   if (typeof error !== 'object' || error === null) return '';
@@ -44,7 +43,7 @@ function errorCode(error: unknown): string {
 export function failureFromTransport(error: unknown, slug: string): UpstreamFailure {
   const code = errorCode(error);
   const detail = `${code} ${error instanceof Error ? error.message : String(error)}`.trim();
-  if (CONNECT_TIMEOUT_CODES.has(code)) {
+  if (code === 'ETIMEDOUT') {
     return new UpstreamFailure('timeout', errors.upstreamTimeout('no connection to its upstream'), detail, true);
   }
   const reason = errors.modelUnavailable(slug, 'its upstream cannot be reached');

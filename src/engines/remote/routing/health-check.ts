@@ -3,7 +3,7 @@ import type { Upstream, UpstreamKind } from './upstream.ts';
 
 const CHECK_TIMEOUT_MS = 5_000;
 /** Some servers list hundreds of models. */
-const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
+const MAX_ANSWER_LENGTH = 4 * 1024 * 1024;
 
 interface Route {
   base: 'api' | 'root';
@@ -27,8 +27,12 @@ const isAlive = (status: number): boolean => status < 400 || status === 404 || s
 async function get(upstream: Upstream, { base, route }: Route, stopped: AbortSignal) {
   const signal = AbortSignal.any([stopped, AbortSignal.timeout(CHECK_TIMEOUT_MS)]);
   const request = { method: 'GET' as const, path: upstream.path(base, route), headers: upstream.authorization };
-  const answer = await upstream.transport.stream(request, signal);
-  const text = await answer.text(MAX_ANSWER_BYTES);
+  const running = upstream.transport.stream(request);
+  const stop = () => running.abort(signal.reason);
+  signal.addEventListener('abort', stop, { once: true });
+  const answer = await running.answer;
+  const text = await answer.text(MAX_ANSWER_LENGTH);
+  signal.removeEventListener('abort', stop);
   if (text === undefined) answer.abort();
   return { status: answer.status, text };
 }

@@ -40,7 +40,7 @@ export function createUpstreamPool(dependencies: UpstreamPoolDependencies): Upst
     while (upstream.inFlight > 0 && !isClosed) {
       await new Promise((resolve) => setTimeout(resolve, IDLE_CHECK_MS).unref());
     }
-    await upstream.close();
+    upstream.close();
   }
 
   function update(index: number, settings: UpstreamSettings, endpoints: readonly Endpoint[]): void {
@@ -109,7 +109,8 @@ export function createUpstreamPool(dependencies: UpstreamPoolDependencies): Upst
     async close() {
       isClosed = true;
       for (const timer of timers) clearTimeout(timer);
-      await Promise.all([...members.map((upstream) => upstream.close()), ...leaving]);
+      for (const upstream of members) upstream.close();
+      await Promise.all(leaving);
     },
   };
 }

@@ -4,7 +4,7 @@ import type { FieldPath } from '../../../errors/fields.ts';
 import type { CallContext } from '../../engine.ts';
 import { failureFromAnswer } from '../failure/error-answer.ts';
 import { failureFromTransport, malformedAnswer, UpstreamFailure } from '../failure/failure.ts';
-import type { StreamedAnswer } from '../transport/stream-client.ts';
+import type { StreamedAnswer } from '../transport/stream.ts';
 import type { Upstream } from './upstream.ts';
 
 export interface UpstreamRequest {
@@ -113,13 +113,12 @@ export function createUpstreamCall(dependencies: UpstreamCallDependencies): Upst
     text: string,
     field: FieldPath,
   ): UpstreamFailure => {
-    const retryAfter = headers['retry-after'];
     const clean = upstream.scrub(text);
     return failureFromAnswer(
       status,
       parseJson(clean) ?? clean,
       { slug, upstreamName: upstream.model, contextLength, field },
-      typeof retryAfter === 'string' ? retryAfter : undefined,
+      headers['retry-after'],
     );
   };
   const tooLong = (limit: number) => call.malformed(`an answer is longer than ${limit} bytes`);
@@ -127,11 +126,10 @@ export function createUpstreamCall(dependencies: UpstreamCallDependencies): Upst
   const call: UpstreamCall = {
     upstream,
     async stream(request) {
-      const controller = new AbortController();
       try {
-        const prepared = prepare(request);
-        abort = (reason) => controller.abort(reason);
-        const answer = await upstream.transport.stream(prepared, controller.signal);
+        const running = upstream.transport.stream(prepare(request));
+        abort = running.abort;
+        const answer = await running.answer;
         if (isGood(answer.status)) return answer;
         const text = await answer.text(MAX_ERROR_BYTES);
         if (text === undefined) answer.abort();

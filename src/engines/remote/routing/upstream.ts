@@ -57,15 +57,13 @@ export interface Upstream {
   /** Set if its list of models does not contain ours. */
   nameProblem: string | undefined;
   health(): UpstreamHealth;
-  close(): Promise<void>;
+  close(): void;
 }
 
 /** TEI's default for `--max-client-batch-size`. */
 const TEI_INPUTS_PER_CALL = 32;
 /** Small enough that a large request spreads over several upstreams. */
 const INPUTS_PER_CALL = 256;
-/** For health checks, and for streams whose end has not arrived yet. */
-const SPARE_CONNECTIONS = 2;
 
 export interface UpstreamDependencies {
   index: number;
@@ -91,7 +89,6 @@ export function createUpstream(dependencies: UpstreamDependencies): Upstream {
   const rootPath = apiPath.replace(/\/v1$/, '');
   const transport = createTransport({
     origin: base,
-    maxStreams: settings.maxConcurrency + SPARE_CONNECTIONS,
     connectTimeoutMs: settings.connectTimeoutMs,
     lookup: dependencies.endpoint?.ip === undefined ? undefined : fixedLookup(dependencies.endpoint.ip),
   });
@@ -154,7 +151,7 @@ export function createUpstream(dependencies: UpstreamDependencies): Upstream {
     }),
     close() {
       recorder.removed();
-      return transport.close();
+      transport.close();
     },
   };
   return upstream;

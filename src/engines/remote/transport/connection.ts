@@ -22,6 +22,9 @@ export interface Receiver extends AnswerSink {
 /** One kept-alive connection, for one request at a time. */
 export interface Connection {
   send(head: string, body: string | Buffer, receiver: Receiver): void;
+  /** Stops reading, so that the other side waits. What has been read already still arrives. */
+  pause(): void;
+  resume(): void;
   /** Fails the running request, if there is one. */
   destroy(reason: Error): void;
 }
@@ -69,6 +72,8 @@ export function openConnection(options: ConnectionOptions): Connection {
       socket.write(body);
       socket.uncork();
     },
+    pause: () => void socket.pause(),
+    resume: () => void socket.resume(),
     destroy(reason) {
       if (isGone) return;
       isGone = true;

@@ -1,13 +1,14 @@
 import { createServer, type Server } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { createExchangeClient, type ExchangeClient, type HttpRequest } from './exchange.ts';
+import { type ConnectionPool, createConnectionPool, type HttpRequest } from './connection-pool.ts';
+import { exchange } from './exchange.ts';
 
 const addressOf = (server: { address(): AddressInfo | string | null }) =>
   new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
 
 let server: Server;
-let exchanges: ExchangeClient;
+let pool: ConnectionPool;
 let opened = 0;
 beforeAll(async () => {
   server = createServer(async (request, response) => {
@@ -28,22 +29,23 @@ beforeAll(async () => {
     opened += 1;
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  exchanges = createExchangeClient({ origin: addressOf(server), connectTimeoutMs: 1_000 });
+  pool = createConnectionPool({ origin: addressOf(server), connectTimeoutMs: 1_000 });
 });
 afterEach(() => void vi.useRealTimers());
 afterAll(async () => {
-  exchanges.close();
+  pool.close();
   await new Promise((resolve) => server.close(resolve));
 });
 
 interface Asked extends Partial<HttpRequest> {
-  at?: ExchangeClient;
+  at?: ConnectionPool;
   good?: number;
   refused?: number;
 }
-function ask(path: string, { at = exchanges, good = 1_000_000, refused = 1_000, ...given }: Asked = {}) {
+function ask(path: string, { at = pool, good = 1_000_000, refused = 1_000, ...given }: Asked = {}) {
   let begun = 0;
-  const running = at.send(
+  const running = exchange(
+    at,
     { method: 'POST', path, headers: { 'content-type': 'application/json' }, body: '{}', ...given },
     {
       onHead: () => {
@@ -65,7 +67,7 @@ async function startBytes(...answers: ((socket: Socket) => void)[]) {
     socket.on('data', () => answers.shift()?.(socket));
   });
   await new Promise<void>((resolve) => bytes.listen(0, '127.0.0.1', resolve));
-  const own = createExchangeClient({ origin: addressOf(bytes), connectTimeoutMs: 1_000 });
+  const own = createConnectionPool({ origin: addressOf(bytes), connectTimeoutMs: 1_000 });
   onTestFinished(async () => {
     own.close();
     for (const socket of sockets) socket.destroy();
@@ -119,7 +121,7 @@ describe('exchange', () => {
   });
 
   it('reuses one connection for sequential requests, and opens one for each concurrent request', async () => {
-    const own = createExchangeClient({ origin: addressOf(server), connectTimeoutMs: 1_000 });
+    const own = createConnectionPool({ origin: addressOf(server), connectTimeoutMs: 1_000 });
     const before = opened;
     for (let round = 0; round < 5; round += 1) await ask('/', { at: own }).answer;
     expect(opened - before).toBe(1);
@@ -174,7 +176,7 @@ describe('exchange', () => {
   it('fails on bytes that are not HTTP, and when the connection is refused', async () => {
     const { at } = await startBytes((socket) => socket.write('220 smtp\r\n\r\n'));
     await expect(ask('/', { at }).answer).rejects.toMatchObject({ code: 'ERR_MALFORMED_ANSWER' });
-    const unreachable = createExchangeClient({ origin: new URL('http://127.0.0.1:1'), connectTimeoutMs: 1_000 });
+    const unreachable = createConnectionPool({ origin: new URL('http://127.0.0.1:1'), connectTimeoutMs: 1_000 });
     await expect(ask('/', { at: unreachable }).answer).rejects.toMatchObject({ code: 'ECONNREFUSED' });
     unreachable.close();
   });
@@ -184,7 +186,7 @@ describe('exchange', () => {
     const mute = createTcpServer((socket) => void socket.resume());
     await new Promise<void>((resolve) => mute.listen(0, '127.0.0.1', resolve));
     const { port } = addressOf(mute);
-    const own = createExchangeClient({ origin: new URL(`https://127.0.0.1:${port}`), connectTimeoutMs: 20 });
+    const own = createConnectionPool({ origin: new URL(`https://127.0.0.1:${port}`), connectTimeoutMs: 20 });
     await expect(ask('/', { at: own }).answer).rejects.toMatchObject({ code: 'ETIMEDOUT' });
     own.close();
     await new Promise((resolve) => mute.close(resolve));
@@ -203,7 +205,7 @@ describe('exchange', () => {
   });
 
   it('fails running requests when it is closed, and starts no new ones', async () => {
-    const own = createExchangeClient({ origin: addressOf(server), connectTimeoutMs: 1_000 });
+    const own = createConnectionPool({ origin: addressOf(server), connectTimeoutMs: 1_000 });
     const running = ask('/silent', { at: own });
     own.close();
     await expect(running.answer).rejects.toThrow('closed');

@@ -1,18 +1,24 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createSseReader } from './sse.ts';
+import { createTextPieces } from './text-pieces.ts';
 
 const parse = (...pieces: (string | Uint8Array)[]): string[] => {
   const reader = createSseReader();
-  return [...pieces.flatMap((piece) => reader.push(Buffer.from(piece))), ...reader.end()];
+  const text = createTextPieces();
+  return [
+    ...pieces.flatMap((piece) => reader.push(text.add(Buffer.from(piece)))),
+    ...reader.push(text.end()),
+    ...reader.end(),
+  ];
 };
 
 describe('the event stream reader', () => {
   it('returns each event as soon as its empty line arrives', () => {
     const reader = createSseReader();
-    expect(reader.push(Buffer.from('data: {"a":1}\n\ndata: {"b"'))).toEqual(['{"a":1}']);
-    expect(reader.push(Buffer.from(':2}\n'))).toEqual([]);
-    expect(reader.push(Buffer.from('\n'))).toEqual(['{"b":2}']);
+    expect(reader.push('data: {"a":1}\n\ndata: {"b"')).toEqual(['{"a":1}']);
+    expect(reader.push(':2}\n')).toEqual([]);
+    expect(reader.push('\n')).toEqual(['{"b":2}']);
   });
 
   it('accepts CRLF, comments, other fields and a missing space', () => {
@@ -45,8 +51,8 @@ describe('the event stream reader', () => {
 
   it('rejects a data line that never ends', () => {
     const reader = createSseReader();
-    reader.push(Buffer.from('data: '));
-    const piece = Buffer.alloc(1024 * 1024, 'x');
+    reader.push('data: ');
+    const piece = 'x'.repeat(1024 * 1024);
     expect(() => {
       for (let i = 0; i < 6; i++) reader.push(piece);
     }).toThrow('longer than');
@@ -54,8 +60,8 @@ describe('the event stream reader', () => {
 
   it('drops an unknown field without keeping it', () => {
     const reader = createSseReader();
-    const piece = Buffer.alloc(1024 * 1024, 'x');
+    const piece = 'x'.repeat(1024 * 1024);
     for (let i = 0; i < 6; i++) expect(reader.push(piece)).toEqual([]);
-    expect(reader.push(Buffer.from('\ndata: next\n\n'))).toEqual(['next']);
+    expect(reader.push('\ndata: next\n\n')).toEqual(['next']);
   });
 });

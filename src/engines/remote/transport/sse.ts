@@ -4,14 +4,13 @@ import { createParser } from 'eventsource-parser';
 const MAX_EVENT_CHARACTERS = 4 * 1024 * 1024;
 
 export interface SseReader {
-  /** Returns the data of every event that this chunk completes. */
-  push(chunk: Uint8Array): string[];
+  /** Returns the data of every event that this text completes. */
+  push(text: string): string[];
   /** Returns the data of a last event without its empty line. */
   end(): string[];
 }
 
 export function createSseReader(): SseReader {
-  const decoder = new TextDecoder();
   let events: string[] = [];
   const parser = createParser({
     maxBufferSize: MAX_EVENT_CHARACTERS,
@@ -33,7 +32,7 @@ export function createSseReader(): SseReader {
   };
 
   return {
-    push: (chunk) => feed(decoder.decode(chunk, { stream: true })),
-    end: () => feed(`${decoder.decode()}\n\n`),
+    push: feed,
+    end: () => feed('\n\n'),
   };
 }

@@ -1,36 +1,21 @@
-import type { LookupFunction } from 'node:net';
-import { createExchangeClient, type ExchangeClient } from './exchange.ts';
-import { createStreamClient, type StreamClient } from './stream-client.ts';
+import { type ConnectionPoolOptions, createConnectionPool, type HttpRequest } from './connection-pool.ts';
+import { type Exchange, type ExchangeOptions, exchange } from './exchange.ts';
+import { type RunningStream, stream } from './stream.ts';
 
-/**
- * HTTP to one upstream. Whole answers and streams use different clients (decisions/2026-11-15-upstream-http.md); nothing outside this
- * folder knows which.
- */
+/** HTTP/1.1 to one upstream, by our own client (decisions/2026-11-15-upstream-http.md). */
 export interface Transport {
   /** Sends a request and reads the whole answer. */
-  exchange: ExchangeClient['send'];
+  exchange(request: HttpRequest, options: ExchangeOptions): Exchange;
   /** Sends a request and reads the answer as it arrives. */
-  stream: StreamClient['stream'];
-  close(): Promise<void>;
+  stream(request: HttpRequest): RunningStream;
+  close(): void;
 }
 
-export interface TransportOptions {
-  origin: URL;
-  maxStreams: number;
-  connectTimeoutMs: number;
-  /** Finds the address of the host; the system's by default. */
-  lookup?: LookupFunction | undefined;
-}
-
-export function createTransport({ origin, maxStreams, connectTimeoutMs, lookup }: TransportOptions): Transport {
-  const exchanges = createExchangeClient({ origin, connectTimeoutMs, lookup });
-  const streams = createStreamClient({ origin: origin.origin, connections: maxStreams, connectTimeoutMs, lookup });
+export function createTransport(options: ConnectionPoolOptions): Transport {
+  const pool = createConnectionPool(options);
   return {
-    exchange: exchanges.send,
-    stream: streams.stream,
-    close() {
-      exchanges.close();
-      return streams.close();
-    },
+    exchange: (request, limits) => exchange(pool, request, limits),
+    stream: (request) => stream(pool, request),
+    close: pool.close,
   };
 }

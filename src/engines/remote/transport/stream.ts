@@ -1,0 +1,153 @@
+import type { AnswerHead } from './answer-head.ts';
+import type { Connection, Receiver } from './connection.ts';
+import type { ConnectionPool, HttpRequest } from './connection-pool.ts';
+import { createTextPieces } from './text-pieces.ts';
+
+export interface StreamedAnswer {
+  readonly status: number;
+  readonly headers: AnswerHead['headers'];
+  /** The next text, or undefined at the end. A promise only while there is none. One call at a time. */
+  read(): string | undefined | Promise<string | undefined>;
+  /** The whole body, or undefined if it has more than `maxLength` characters. */
+  text(maxLength: number): Promise<string | undefined>;
+  /** Discards the rest so that the connection can be used again. */
+  drain(): void;
+  /** Closes the connection. */
+  abort(): void;
+}
+
+export interface RunningStream {
+  /** Resolves when the head of the answer has arrived. Rejects with the connection's error or the reason of `abort`. */
+  readonly answer: Promise<StreamedAnswer>;
+  /** Fails the answer, also while it is being read. */
+  abort(reason: Error): void;
+}
+
+/** For each stream; past it the socket is not read until the consumer catches up. */
+const READ_AHEAD_LENGTH = 16_384;
+/** What is expected after the last event is a few bytes at once. */
+const MAX_DRAINED_BYTES = 65_536;
+const DRAIN_MS = 2_000;
+
+/** Sends one request and reads its answer as it arrives, with back pressure. */
+export function stream(pool: Pick<ConnectionPool, 'send'>, request: HttpRequest): RunningStream {
+  const { promise: answer, resolve, reject } = Promise.withResolvers<StreamedAnswer>();
+  const incoming = new IncomingAnswer(resolve, reject);
+  incoming.connection = pool.send(request, incoming);
+  return { answer, abort: (reason) => incoming.fail(reason) };
+}
+
+/** A class: a thousand of them may be open at once, and objects with a closure for every method would be twice as large. */
+class IncomingAnswer implements StreamedAnswer, Receiver {
+  status = 0;
+  headers: AnswerHead['headers'] = {};
+  connection: Connection | undefined;
+  readonly #begin: (answer: StreamedAnswer) => void;
+  readonly #failBefore: (error: Error) => void;
+  readonly #pieces = createTextPieces();
+  /** Text that nobody has asked for yet. */
+  #held = '';
+  #reader: PromiseWithResolvers<string | undefined> | undefined;
+  #isOver = false;
+  #isPaused = false;
+  #failure: Error | undefined;
+  #drainedBytes: number | undefined;
+  #drainTimer: NodeJS.Timeout | undefined;
+
+  constructor(begin: (answer: StreamedAnswer) => void, failBefore: (error: Error) => void) {
+    this.#begin = begin;
+    this.#failBefore = failBefore;
+  }
+
+  onHead({ status, headers }: AnswerHead): void {
+    this.status = status;
+    this.headers = headers;
+    this.#begin(this);
+  }
+
+  onBody(bytes: Buffer): void {
+    if (this.#drainedBytes !== undefined) {
+      this.#drainedBytes += bytes.length;
+      if (this.#drainedBytes > MAX_DRAINED_BYTES) this.abort();
+      return;
+    }
+    this.#deliver(this.#pieces.add(bytes));
+    if (this.#held.length < READ_AHEAD_LENGTH || this.#isPaused) return;
+    this.#isPaused = true;
+    this.connection?.pause();
+  }
+
+  onEnd(): void {
+    this.#deliver(this.#pieces.end());
+    this.#end();
+    this.#reader?.resolve(undefined);
+  }
+
+  onFailure(error: Error): void {
+    this.#failure = error;
+    this.#end();
+    if (this.status === 0) this.#failBefore(error);
+    this.#reader?.reject(error);
+  }
+
+  #deliver(text: string): void {
+    if (text === '') return;
+    const reader = this.#reader;
+    if (reader === undefined) {
+      this.#held += text;
+      return;
+    }
+    this.#reader = undefined;
+    reader.resolve(text);
+  }
+
+  #end(): void {
+    this.#isOver = true;
+    clearTimeout(this.#drainTimer);
+    // The next request on this connection must be read.
+    this.#resume();
+  }
+
+  #resume(): void {
+    if (!this.#isPaused) return;
+    this.#isPaused = false;
+    this.connection?.resume();
+  }
+
+  read(): string | undefined | Promise<string | undefined> {
+    if (this.#held !== '') {
+      const text = this.#held;
+      this.#held = '';
+      if (!this.#isOver) this.#resume();
+      return text;
+    }
+    if (this.#failure !== undefined) return Promise.reject(this.#failure);
+    if (this.#isOver) return undefined;
+    this.#reader = Promise.withResolvers();
+    return this.#reader.promise;
+  }
+
+  async text(maxLength: number): Promise<string | undefined> {
+    let whole = '';
+    for (let part = await this.read(); part !== undefined; part = await this.read()) {
+      whole += part;
+      if (whole.length > maxLength) return undefined;
+    }
+    return whole;
+  }
+
+  drain(): void {
+    if (this.#isOver) return;
+    this.#drainedBytes = 0;
+    this.#resume();
+    this.#drainTimer = setTimeout(() => this.abort(), DRAIN_MS).unref();
+  }
+
+  abort(): void {
+    this.fail(new Error('the answer is no longer wanted'));
+  }
+
+  fail(reason: Error): void {
+    if (!this.#isOver) this.connection?.destroy(reason);
+  }
+}
