@@ -39,8 +39,10 @@ const { values } = parseArgs({
 const rounds = Number(values.rounds ?? (values.quick ? 3 : 7));
 const seconds = Number(values.seconds ?? (values.quick ? 2 : 3));
 const parts = values.parts.split(',');
-/** V8 still compiles after some seconds. */
-const WARM_UP_SECONDS = values.quick ? 4 : 10;
+/** A server is warm when the rates of two successive windows differ by less: V8 still compiles after many seconds. */
+const STEADY = 0.03;
+const WINDOW_SECONDS = values.quick ? 2 : 3;
+const MOST_WARM_UP_SECONDS = values.quick ? 12 : 40;
 const CONNECTIONS = 16;
 const STREAMS = 1000;
 const WARM_UP_ROUNDS = 4;
@@ -67,10 +69,24 @@ const report = createReport();
 const allCores = `0-${availableParallelism() - 1}`;
 const common = { directory: directory.path, upstream, layout };
 
+/** Runs each side until its rate no longer rises. */
 async function warmUp(sides: readonly Side[], connections = CONNECTIONS): Promise<void> {
   for (const side of sides) {
     const { url, headers, body } = side;
-    await turns.alone(side, sides, () => load.closed({ url, headers, body, connections, seconds: WARM_UP_SECONDS }));
+    const rates: number[] = [];
+    const isSteady = () => {
+      const [before, last] = rates.slice(-2);
+      return before !== undefined && last !== undefined && last < before * (1 + STEADY);
+    };
+    await turns.alone(side, sides, async () => {
+      while (!isSteady() && rates.length * WINDOW_SECONDS < MOST_WARM_UP_SECONDS) {
+        const { perSecond } = await load.closed({ url, headers, body, connections, seconds: WINDOW_SECONDS });
+        rates.push(perSecond);
+      }
+    });
+    console.log(
+      `${side.name}, warm-up with ${connections} connections: ${rates.map((rate) => rate.toFixed(0)).join(' ')} requests/s`,
+    );
   }
 }
 
