@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Packs what bench/replicas.ts needs on a Linux machine without network, Node or npm.
 #   [BENCH_BIFROST=<program>] bench/replicas/pack.sh <folder> [node] [source] [bifrost] [stores]
-# writes <name>-pack.tar.xz for each of them, all four by default. They unpack into one folder; then `./run.sh --parts peers,streams --quick`
-# in it runs the benchmark with what is there. stores: PostgreSQL, Redis and versitygw.
+# writes <name>-pack.tar.xz for each of them, all four by default, in pieces of 45 MiB if it is larger, and unpack.sh beside them. There,
+# `./unpack.sh <new folder>` unpacks all of them, and `./run.sh --parts peers,streams` in the new folder runs the benchmark with what is there.
+# stores: PostgreSQL, Redis and versitygw.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 out=$(mkdir -p "$1" && cd "$1" && pwd)
@@ -48,6 +49,7 @@ RUN
 pack_bifrost() {
   mkdir -p bin
   cp "${BENCH_BIFROST:?names no program}" bin/bifrost-http
+  strip bin/bifrost-http
 }
 
 pack_stores() {
@@ -68,6 +70,23 @@ pack_stores() {
 for pack in $packs; do
   mkdir -p "$stage/$pack"
   (cd "$stage/$pack" && "pack_$pack")
-  tar c -C "$stage/$pack" . | xz --x86 --lzma2=preset="${LEVEL:-6}",dict=64MiB >"$out/$pack-pack.tar.xz"
+  rm -f "$out/$pack-pack.tar.xz"*
+  tar c -C "$stage/$pack" . | xz --x86 --lzma2=preset="${LEVEL:-6}",dict=64MiB |
+    split -b 45M -d - "$out/$pack-pack.tar.xz."
+  # One piece needs no number.
+  [ -e "$out/$pack-pack.tar.xz.01" ] || mv "$out/$pack-pack.tar.xz.00" "$out/$pack-pack.tar.xz"
 done
+cat >"$out/unpack.sh" <<'UNPACK'
+#!/usr/bin/env bash
+# unpack.sh <new folder>
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+mkdir -p "$1"
+for pack in node source bifrost stores; do
+  pieces=("$here/$pack-pack.tar.xz"*)
+  [ -e "${pieces[0]}" ] || continue
+  cat "${pieces[@]}" | xz -d | tar x -C "$1"
+done
+UNPACK
+chmod +x "$out/unpack.sh"
 ls -l "$out"
