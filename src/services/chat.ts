@@ -153,9 +153,9 @@ export function createChat({ inference, images, documents }: ChatDependencies): 
         const { chat } = engine;
         if (chat === undefined) throw errors.modelUnavailable(model.entry.slug, 'its engine cannot chat');
         const request = await withImages(command, checked);
-        // If one choice fails, the others are stopped.
+        // If one choice fails, the others are stopped. A combined signal is costly, and a single choice has no others.
         const stop = new AbortController();
-        const signal = AbortSignal.any([context.signal, stop.signal]);
+        const signal = choices === 1 ? context.signal : AbortSignal.any([context.signal, stop.signal]);
         const generations: ChatGeneration[] = [];
         let firstTokenMs: number | undefined;
         let isDelivered = false;
@@ -171,7 +171,8 @@ export function createChat({ inference, images, documents }: ChatDependencies): 
           generations.push(generation);
           for await (const event of generation) {
             if (event.type !== 'start') firstTokenMs ??= elapsedMs();
-            await sink(choice, event);
+            const sent = sink(choice, event);
+            if (sent instanceof Promise) await sent;
             if (event.type !== 'start') isDelivered = !request.wholeAnswer;
           }
         }

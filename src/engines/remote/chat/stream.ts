@@ -47,32 +47,28 @@ export function createStreamReader(answer: StreamedAnswer, { call, field, chunks
   const source = isWhole ? wholeBody() : createSseReader();
   let atEnd = false;
 
-  /** The data of the events that this text completes. */
-  const payloadsOf = (text: string | undefined): string[] => {
+  /** Adds the events that this text completes. */
+  const take = (text: string | undefined, out: ChatEvent[]): void => {
     call.answerBegan();
-    if (text !== undefined) return source.push(text);
-    atEnd = true;
-    return source.end();
-  };
-
-  const nextPayloads = async (): Promise<string[]> => {
-    try {
-      const next = answer.read();
-      return payloadsOf(next instanceof Promise ? await next : next);
-    } catch (error) {
-      throw call.failureOf(error);
+    atEnd = text === undefined;
+    for (const payload of text === undefined ? source.end() : source.push(text)) {
+      const reported = parse(payload, out);
+      if (reported !== undefined) throw call.reported(statusOf(reported), reported, field);
     }
   };
 
   return {
     chunks,
+    // One async function for the whole way from the socket: it runs for every token.
     async read() {
       const out: ChatEvent[] = [];
-      while (out.length === 0 && !atEnd && !chunks.done) {
-        for (const payload of await nextPayloads()) {
-          const reported = parse(payload, out);
-          if (reported !== undefined) throw call.reported(statusOf(reported), reported, field);
+      try {
+        while (out.length === 0 && !atEnd && !chunks.done) {
+          const next = answer.read();
+          take(next instanceof Promise ? await next : next, out);
         }
+      } catch (error) {
+        throw call.failureOf(error);
       }
       if (out.length > 0) return out;
       if (chunks.reason === undefined && !chunks.done) throw call.malformed('the answer ended too early');
