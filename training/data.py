@@ -7,7 +7,7 @@ Layout of the data directory (see README.md for where each part comes from):
     parallel/counts.tsv    language, name, group (af, afmin, major, other, con), pairs, ...
     ranking/*.jsonl        {"lang", "query", "pos", "group"[, "neg"]}
     ranking/stsb_train/    graded sentence pairs, one CSV per language, rows aligned across languages
-    eval/                  held-out sets; only training/evaluate reads them
+    eval/                  held-out sets; only training/evaluate reads them, and heldout.py to keep them out
 """
 import csv
 import html
@@ -21,18 +21,30 @@ from pathlib import Path
 EXCLUDED = set("MO")
 # Picture-book pages: a whole source kept back to choose checkpoints on.
 VALIDATION = "K"
+# The African languages of FLORES-200 that the model is measured by.
+AFRICAN = (
+    "swh hau yor ibo zul xho amh som kin lug lin sna afr sot tsn nya gaz tir wol bem ewe twi plt run tso nso ssw luo kab fon bam").split()
 # Running text counts for more than interface strings and dictionary entries.
 SOURCE_WEIGHT = {
-    "S": 4.0, "H": 4.0, "V": 3.0, "Y": 3.0, "Z": 2.5, "U": 2.0, "Q": 2.0, "E": 2.0, "T": 1.2, "B": 1.0, "P": 1.0,
-    "D": 1.0, "C": 0.8, "A": 0.5, "F": 0.5, "L": 0.5, "W": 0.5, "N": 0.35, "G": 0.35,
+    "S": 4.0, "H": 4.0, "V": 3.0, "Y": 3.0, "Z": 2.5, "U": 2.0, "Q": 2.0, "E": 2.0, "X": 2.0, "T": 1.2, "B": 1.0, "P": 1.0,
+    "D": 1.0, "C": 0.8, "I": 0.5, "A": 0.5, "F": 0.5, "L": 0.5, "W": 0.5, "N": 0.35, "G": 0.35,
 }
-GROUP_WEIGHT = {"af": 3.0, "afmin": 0.6, "major": 1.3, "other": 0.3, "con": 0.02}
+GROUP_WEIGHT = {"african": 3.0, "af": 1.0, "afmin": 0.4, "major": 1.3, "other": 0.1, "con": 0.0}
+# The measured languages with little data weigh at least as much as one with this sum of source weights.
+AFRICAN_FLOOR = 10000
+# Word-for-word sentences make up at most this share of a language; more where hardly any running text is to be had.
+DICTIONARY_SHARE, DICTIONARY_SHARE_BARE, BARE = 0.35, 0.6, 2000
 # Languages spoken across borders and used as a second language on the continent, and those people test first.
 LANGUAGE_WEIGHT = {
     "fra": 2.7, "arb": 3.0, "deu": 2.4, "por": 1.7, "spa": 1.7, "ita": 1.3, "nld": 1.3, "rus": 1.3, "cmn": 1.0,
     "ber": 0.3, "kab": 0.7, "nus": 0.5, "dik": 0.5, "knc": 0.6, "fuv": 0.6, "arz": 0.7, "ary": 0.7, "nde": 0.8, "nqo": 0.4, "zgh": 0.4, "gux": 0.3, "pcm": 0.5, "nbl": 0.8, "aar": 0.5,
     "amh": 1.5, "hau": 1.2, "yor": 1.4, "ibo": 1.6, "som": 1.4, "swh": 1.0, "zul": 1.1, "xho": 1.2, "kin": 1.3, "nya": 1.6,
     "plt": 1.6, "fon": 1.2, "wol": 1.2, "run": 1.2, "sna": 1.1,
+}
+# The files of queries with passages that are trained on, and how much a row of each counts.
+QUERY_WEIGHT = {
+    "afriqa": 8.0, "squad_multi": 2.0, "selqa": 2.0, "medquad": 2.0, "covid_faq": 2.0, "acl": 1.0, "mdn": 0.5, "mdn_intl": 0.5,
+    "githubdocs": 0.5, "k8s": 0.5, "tldr": 0.5, "powershell": 0.5, "wordnet": 0.3, "intents": 0.3,
 }
 STSB_LANGUAGES = {
     "en": "eng", "fr": "fra", "de": "deu", "es": "spa", "it": "ita", "ja": "jpn",
@@ -75,6 +87,16 @@ class Parallel:
         self.eid.append(eid)
         self.lang.append(lang)
         self.source.append(source)
+
+    def drop(self, english, foreign):
+        """Without the pairs whose English side or foreign side (asked with its language) is unwanted. Returns how many went."""
+        bad = [english(s) for s in self.english]
+        rows = [i for i, e in enumerate(self.eid) if not bad[e] and not foreign(self.langs[self.lang[i]], self.text[i])]
+        gone = len(self.eid) - len(rows)
+        for name in ("text", "eid", "lang", "source"):
+            column = getattr(self, name)
+            setattr(self, name, [column[i] for i in rows])
+        return gone
 
 
 def load_parallel(root, min_rows=30):
@@ -162,42 +184,72 @@ def _stems(word):
         yield word.removesuffix("ing").removesuffix("ed") + "e"
 
 
-def add_dictionary_sentences(data, per_language=6000, seed=1):
+def passage_sentences(root, names, limit, seed=2):
+    """Sentences of English passages, to show the words of a lexicon in many contexts."""
+    found = set()
+    for row in load_ranking(root, names=names):
+        for part in re.split(r"(?<=[.!?])\s+", clean(row["pos"])):
+            if 40 <= len(part) <= 220 and part[0].isupper() and part[-1] in ".!?":
+                found.add(part)
+    found = sorted(found)
+    random.Random(seed).shuffle(found)
+    return found[:limit]
+
+
+def running_text(data):
+    """Sentences of running text by language."""
+    count = defaultdict(int)
+    for lang, source, text in zip(data.lang, data.source, data.text):
+        if source in "SVHYZBTPXQ" and len(text) > 30:
+            count[lang] += 1
+    return count
+
+
+def add_dictionary_sentences(data, more=(), most=25000, usual=6000, seed=1):
     """Word-for-word sentences (letter D) for African languages that have a lexicon but little running text.
 
-    English running text is rewritten with the lexicon; words it lacks stay English. Word order and grammar
-    are wrong, the words and what they stand beside are right, which is what these languages lack most."""
+    English running text, and the sentences in `more`, are rewritten with the lexicon; words it lacks stay English, and so
+    does a share that differs from sentence to sentence. Word order and grammar are wrong, the words and what they stand
+    beside are right, which is what these languages lack most. Returns how many were made."""
     rng = random.Random(seed)
-    running = sorted({e for e, s, t in zip(data.eid, data.source, data.text) if s in "SVHYZE" and 40 < len(data.english[e]) < 220})
+    ids = sorted({e for e, s in zip(data.eid, data.source) if s in "SVHYZET" and 40 < len(data.english[e]) < 220})
+    have = set(data.english)
+    pool = [(e, _WORD.findall(data.english[e])) for e in ids] + [(None, _WORD.findall(s)) for s in more if s not in have]
     lexicon = defaultdict(lambda: defaultdict(list))
-    plain = defaultdict(int)
     for eid, lang, source, text in zip(data.eid, data.lang, data.source, data.text):
-        if data.group.get(data.langs[lang]) != "af":
-            continue
-        if source in "GN" or (source == "V" and len(text) < 30):
+        if data.group.get(data.langs[lang]) == "af" and (source in "GNI" or (source == "V" and len(text) < 30)):
             english = data.english[eid].casefold().removeprefix("to ").removeprefix("the ")
             if " " not in english and len(text) < 40:
                 lexicon[lang][english].append(text)
-        elif source in "SVHYZBT" and len(text) > 30:
-            plain[lang] += 1
-    made = 0
+    plain, new, made = running_text(data), {}, 0
     for lang, words in lexicon.items():
         if len(words) < 1000:
             continue
-        count = per_language if plain[lang] < 12000 else per_language // 3
-        for eid in rng.sample(running, min(count, len(running))):
+        count = most if plain[lang] < 12000 and data.langs[lang] in AFRICAN else usual
+        entry = {}
+        for at in rng.sample(range(len(pool)), len(pool)):
+            eid, pieces = pool[at]
+            share = rng.uniform(0.6, 1)
             out, hits, total = [], 0, 0
-            for piece in _WORD.findall(data.english[eid]):
+            for piece in pieces:
                 if piece[0].isalpha():
                     total += 1
-                    entry = next((words[s] for s in _stems(piece.casefold()) if s in words), None)
-                    if entry:
+                    if piece not in entry:
+                        entry[piece] = next((words[s] for s in _stems(piece.casefold()) if s in words), None)
+                    if entry[piece] and rng.random() < share:
                         hits += 1
-                        piece = rng.choice(entry)
+                        piece = rng.choice(entry[piece])
                 out.append(piece)
             if hits >= 4 and hits / total > 0.4:
+                if eid is None:
+                    eid = new.setdefault(at, len(data.english))
+                    if eid == len(data.english):
+                        data.english.append("".join(pieces))
                 data.add(lang, eid, "D", "".join(out))
                 made += 1
+                count -= 1
+                if not count:
+                    break
     return made
 
 
@@ -209,9 +261,15 @@ def pair_weights(data):
     weight = np.array([SOURCE_WEIGHT.get(s, 0.5) for s in data.source])
     length = np.array([min(len(t), 160) for t in data.text], dtype=float)
     weight *= np.sqrt(np.maximum(length, 6) / 60)
-    total = np.bincount(lang, weights=weight, minlength=len(data.langs))
+    made = np.array([s == "D" for s in data.source])
+    plain = running_text(data)
+    share = np.array([DICTIONARY_SHARE if plain[i] >= BARE else DICTIONARY_SHARE_BARE for i in range(len(data.langs))])
+    of = lambda rows: np.bincount(lang[rows], weights=weight[rows], minlength=len(data.langs))
+    weight[made] *= np.minimum(1, of(~made) * share / (1 - share) / np.maximum(of(made), 1e-9))[lang[made]]
+    total = of(slice(None))
+    kind = lambda l: "african" if l in AFRICAN else data.group.get(l, "other")
     target = np.array([
-        total[i] ** 0.5 * GROUP_WEIGHT.get(data.group.get(l, "other"), 0.3) * LANGUAGE_WEIGHT.get(l, 1.0)
+        max(total[i], AFRICAN_FLOOR if l in AFRICAN else 0) ** 0.5 * GROUP_WEIGHT[kind(l)] * LANGUAGE_WEIGHT.get(l, 1.0)
         for i, l in enumerate(data.langs)
     ])
     weight *= (target / total)[lang]

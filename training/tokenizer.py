@@ -4,25 +4,28 @@ import random
 
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
-from data import load_parallel
+from data import AFRICAN, QUERY_WEIGHT, load_parallel, load_ranking
 
 # How many sentences of one language the vocabulary sees, by group.
-SAMPLE = {"af": 40000, "afmin": 2500, "major": 9000, "other": 1500, "con": 300}
-# Small African languages are repeated until they weigh about this many sentences.
-AFRICAN_FLOOR = 12000
+SAMPLE = {"af": 40000, "afmin": 2500, "major": 9000, "other": 800, "con": 100}
+# Small African languages are repeated until they weigh about this many sentences; the first is for the measured ones.
+AFRICAN_FLOOR, OTHER_FLOOR, SENTENCE = 20000, 12000, 80
+PASSAGES, PASSAGE_CHARACTERS = 60000, 300
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
-def corpus(data, rng):
+def corpus(data, passages, rng):
     yield from data.english
+    yield from (p[:PASSAGE_CHARACTERS] for p in rng.sample(passages, min(PASSAGES, len(passages))))
     texts = {}
     for lang, text in zip(data.lang, data.text):
         texts.setdefault(lang, []).append(text)
     for lang, rows in texts.items():
         group = data.group.get(data.langs[lang], "other")
-        limit = SAMPLE.get(group, 1500)
+        limit = SAMPLE[group]
         rows = rows if len(rows) <= limit else rng.sample(rows, limit)
-        for _ in range(max(1, min(3, AFRICAN_FLOOR // len(rows))) if group == "af" else 1):
+        floor = AFRICAN_FLOOR if data.langs[lang] in AFRICAN else OTHER_FLOOR
+        for _ in range(max(1, min(6, floor * SENTENCE // sum(map(len, rows)))) if group == "af" else 1):
             yield from rows
 
 
@@ -33,6 +36,7 @@ def main():
     args.add_argument("--vocab", type=int, default=64000)
     args = args.parse_args()
     data = load_parallel(args.data)
+    passages = sorted({row["pos"] for row in load_ranking(args.data, None, QUERY_WEIGHT)})
     print("languages", len(data.langs), "pairs", len(data.text), "English", len(data.english),
           "validation", sum(map(len, data.validation.values())), flush=True)
     tok = Tokenizer(models.WordPiece(unk_token="[UNK]", max_input_chars_per_word=200))
@@ -42,7 +46,7 @@ def main():
     ])
     tok.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tok.decoder = decoders.WordPiece(prefix="##")
-    tok.train_from_iterator(corpus(data, random.Random(0)), trainers.WordPieceTrainer(
+    tok.train_from_iterator(corpus(data, passages, random.Random(0)), trainers.WordPieceTrainer(
         vocab_size=args.vocab, limit_alphabet=6500, min_frequency=2, special_tokens=SPECIAL, show_progress=False))
     tok.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1",
