@@ -2,8 +2,10 @@
 import base64
 import json
 import re
+import time
 import urllib.error
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -84,12 +86,17 @@ class Service:
 
     def _embed(self, texts):
         """Texts over the model's limit are refused; they are cut at a word until they fit. So are empty ones, which Cranfield has."""
-        texts = [text if text.strip() else "." for text in texts]
+        texts, patience = [text if text.strip() else "." for text in texts], 5
         while True:
             try:
                 return self._post("/v1/embeddings", {"model": self.model, "input": texts, "encoding_format": "base64"})
             except urllib.error.HTTPError as failure:
                 error = json.load(failure)["error"]
+                # A busy machine may stop an engine that gets no processor time.
+                if failure.code in (429, 503) and patience:
+                    time.sleep(int(failure.headers.get("retry-after", 1)))
+                    patience -= 1
+                    continue
                 if error["code"] != "context_length_exceeded":
                     raise
                 at = int(re.fullmatch(r"input\[(\d+)\]", error["param"]).group(1))
@@ -99,10 +106,11 @@ class Service:
 
     def embed(self, texts, batch=32):
         out = []
-        for i in range(0, len(texts), batch):
-            answer = self._embed(texts[i:i + batch])
-            rows = sorted(answer["data"], key=lambda r: r["index"])
-            out += [np.frombuffer(base64.b64decode(r["embedding"]), "<f4") for r in rows]
+        # Two requests at a time, so that the engine does not wait for this program.
+        with ThreadPoolExecutor(2) as pool:
+            for answer in pool.map(self._embed, [texts[i:i + batch] for i in range(0, len(texts), batch)]):
+                rows = sorted(answer["data"], key=lambda r: r["index"])
+                out += [np.frombuffer(base64.b64decode(r["embedding"]), "<f4") for r in rows]
         return np.stack(out)
 
     def rerank(self, query, passages):

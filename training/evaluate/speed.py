@@ -36,7 +36,14 @@ class Client:
         return self.send(path, json.dumps(body).encode())
 
     def engine(self, model):
-        return next(e for e in self.send("/v1/admin/engines")["data"] if e["model"] == model)
+        slug, _, version = model.partition("@")
+        return next(e for e in self.send("/v1/admin/engines")["data"] if e["model"] == slug and e["version"] == version)
+
+    def pins(self, slug):
+        """Every version, the recommended one first."""
+        model = self.send(f"/v1/models/{slug}")
+        others = [v["version"] for v in model["versions"] if v["version"] != model["version"]]
+        return [f"{slug}@{version}" for version in (model["version"], *others)]
 
 
 def work(client, task, model):
@@ -64,7 +71,7 @@ def speed_table(base, key, tasks, report):
     """Units for each second of processor time and of wall time, as ratios to the first model: medians over the rounds."""
     client, found = Client(base, key), report.setdefault("speed", {})
     for task in tasks:
-        models = [m for m in TASKS[task] if client.engine(m)["weights"]["status"] == "present"]
+        models = [m for slug in TASKS[task] for m in client.pins(slug) if client.engine(m)["weights"]["status"] == "present"]
         print(f"\n{task}: speed as a multiple of {models[0]}, {ROUNDS[task]} rounds in turns, load average {os.getloadavg()[0]:.1f}", flush=True)
         for model in models:
             work(client, task, model)
