@@ -16,7 +16,7 @@ import sets
 from backends import Service
 from cache import Kept, OutOfTime
 from retrieval import BM25, SETS, retrieval_table
-from sentences import bitext_table, flores_languages, sts_table
+from sentences import STSB, bitext_table, flores_languages, sts_table
 from speed import TASKS, speed_table
 
 OURS = "baobab/embed-multilingual"
@@ -61,11 +61,11 @@ def main():
             of_model = report.setdefault(model, {})
             print(f"\n{model}", flush=True)
             if embed and "sts" in parts:
-                sts_table(embed, args.data, of_model)
+                # The others know English only.
+                sts_table(embed, args.data, of_model, STSB if model.startswith(OURS) else ["en"])
                 save()
             if "retrieval" in parts:
                 retrieval_table(embed, OTHERS.get(model, ""), args.data, args.sets.split(","), of_model, save)
-            # The others know English only.
             if "flores" in parts and model.startswith(OURS):
                 corpus = sets.flores(args.data)
                 bitext_table(embed, corpus, flores_languages(corpus), "FLORES-200 devtest", of_model)
