@@ -41,6 +41,7 @@ def main():
     args.add_argument("--only", default="flores,sts,retrieval,speed")
     args.add_argument("--sets", default=",".join(SETS))
     args.add_argument("--models", help="by default every version of ours, the others of the catalog, and BM25")
+    args.add_argument("--languages", help="of FLORES-200; all unless given")
     args.add_argument("--tasks", default=",".join(TASKS), help="whose speed to measure")
     args.add_argument("--json")
     args.add_argument("--cache", help="directory for vectors")
@@ -68,7 +69,8 @@ def main():
                 retrieval_table(embed, OTHERS.get(model, ""), args.data, args.sets.split(","), of_model, save)
             if "flores" in parts and model.startswith(OURS):
                 corpus = sets.flores(args.data)
-                bitext_table(embed, corpus, flores_languages(corpus), "FLORES-200 devtest", of_model)
+                languages = args.languages.split(",") if args.languages else flores_languages(corpus)
+                bitext_table(embed, corpus, languages, "FLORES-200 devtest", of_model)
                 save()
         if "speed" in parts:
             speed_table(args.service, args.key, args.tasks.split(","), report)
