@@ -27,7 +27,7 @@ pack_source() {
   rm -r baobab/catalog/baobab
   "$packages/.bin/node" -e '
     const { packages } = JSON.parse(require("fs").readFileSync(process.argv[1], "utf8"));
-    const large = /onnxruntime|mediabunny|typescript|node-llama-cpp|esbuild|node_modules\/node$/;
+    const large = /onnxruntime|mediabunny|typescript|node-llama-cpp|esbuild|node_modules\/node(-(bin|linux|darwin|win)[^/]*)?$/;
     for (const [path, facts] of Object.entries(packages))
       if (path.startsWith("node_modules/") && (!facts.dev || path === "node_modules/openai") && !large.test(path))
         console.log(path.slice("node_modules/".length));
