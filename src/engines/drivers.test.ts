@@ -1,3 +1,6 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { EngineTask } from '../domain/model.ts';
 import { PROCESSOR } from './driver.ts';
@@ -94,5 +97,22 @@ describe('the layout of a model', () => {
       parallelSequences: 8,
       places: 8,
     });
+  });
+});
+
+describe('the memory planned for Whisper', () => {
+  it.each([
+    ['tiny', { d_model: 384, encoder_attention_heads: 6, decoder_layers: 4 }, 41e6, 0.91e9],
+    ['base', { d_model: 512, encoder_attention_heads: 8, decoder_layers: 6 }, 77e6, 1.24e9],
+  ] as const)('of %s is what four windows at a time were measured to take', async (_size, shape, weights, measured) => {
+    const directory = await mkdtemp(join(tmpdir(), 'baobab-whisper-'));
+    await writeFile(join(directory, 'config.json'), JSON.stringify({ ...shape, vocab_size: 51_865 }));
+    await writeFile(join(directory, 'model.onnx'), new Uint8Array(weights));
+    const model = onnxModel('transcription');
+    const layout = onnx.local.layout(model, automatic, onCores(4));
+    const planned = await onnx.local.memoryBytes(model, { directory, layout, contextLength: 448, videoShare: 0 });
+    await rm(directory, { recursive: true });
+    expect(planned / measured).toBeGreaterThan(0.95);
+    expect(planned / measured).toBeLessThan(1.1);
   });
 });

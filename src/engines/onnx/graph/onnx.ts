@@ -2,9 +2,10 @@ import { bytesField, readFields, readVarints, varintField } from './wire.ts';
 
 /** The parts of onnx.proto that are read or written here, by their field numbers. */
 export const MODEL = { graph: 7, opsetImport: 8 } as const;
-export const GRAPH = { node: 1, initializer: 5 } as const;
+export const GRAPH = { node: 1, initializer: 5, output: 12 } as const;
 const NODE = { input: 1, output: 2, name: 3, opType: 4, attribute: 5, domain: 7 } as const;
 const ATTRIBUTE = { name: 1, int: 3, ints: 8, type: 20 } as const;
+const VALUE = { name: 1 } as const;
 const TENSOR = { dims: 1, dataType: 2, name: 8, rawData: 9 } as const;
 
 export const FLOAT = 1;
@@ -25,6 +26,12 @@ export function readNode(message: Uint8Array): GraphNode {
   const strings = (number: number) =>
     fields.filter((field) => field.number === number).map((field) => text(field.bytes));
   return { opType: strings(NODE.opType)[0] ?? '', inputs: strings(NODE.input), outputs: strings(NODE.output) };
+}
+
+/** Name of an input or output of a graph. */
+export function readValueName(message: Uint8Array): string {
+  const name = readFields(message).find((field) => field.number === VALUE.name);
+  return name === undefined ? '' : text(name.bytes);
 }
 
 /** Name and shape of a constant; its data stays where it is. */

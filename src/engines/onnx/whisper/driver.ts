@@ -12,7 +12,7 @@ import type {
   TranscriptionRequest,
   TranscriptionResult,
 } from '../../engine.ts';
-import type { OnnxOptions } from '../driver.ts';
+import { type OnnxOptions, WINDOWS_TOGETHER } from '../driver.ts';
 import { type AlignmentHead, alignTokens } from './alignment.ts';
 import { createWindowBatches } from './batches.ts';
 import { createDecoder, type Decoded } from './decoding.ts';
@@ -31,8 +31,6 @@ const MIN_AVERAGE_LOGPROB = -1;
 const MIN_NO_SPEECH_PROBABILITY = 0.6;
 
 const WINDOW_SECONDS = 30;
-/** A token for four windows takes 1.7 times as long as for one (tiny and base, 1 thread); a window's cache has 18 to 110 MB. */
-const DECODED_TOGETHER = 4;
 /** A rest with less sound than this is not read again. */
 const MIN_REST_SECONDS = 1;
 const MIN_CONFIDENT_LOGPROB = -0.7;
@@ -87,7 +85,7 @@ export async function load(spec: LoadSpec<OnnxOptions>): Promise<EngineModel> {
   const halfContext = config.max_target_positions / 2;
   const rules = createRules(vocabulary, generation.suppress_tokens ?? config.suppress_tokens ?? []);
   const decode = createDecoder({ network, vocabulary, rules, contextSize: config.max_target_positions });
-  const batches = createWindowBatches(network, decode, Math.max(DECODED_TOGETHER, spec.parallelSequences));
+  const batches = createWindowBatches(network, decode, Math.max(WINDOWS_TOGETHER, spec.parallelSequences));
   const logMel = createLogMel(config.num_mel_bins, WINDOW_SECONDS * SAMPLE_RATE);
   const heads = generation.alignment_heads ?? upperHalf(config);
 

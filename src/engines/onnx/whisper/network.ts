@@ -1,5 +1,8 @@
+import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { InferenceSession, Tensor } from 'onnxruntime-node';
+import { withOutputs } from '../graph/outputs.ts';
 
 /** What `config.json` says of the shapes. */
 export interface NetworkShape {
@@ -44,18 +47,28 @@ export interface NetworkFiles {
   threads: number;
 }
 
+const HIDDEN = 'last_hidden_state';
+
+/** Weights beside the graph are found by its path only, so such a graph stays as it is. */
+async function openEncoder(path: string, options: InferenceSession.SessionOptions): Promise<InferenceSession> {
+  if (existsSync(`${path}_data`)) return InferenceSession.create(path, options);
+  return InferenceSession.create(withOutputs(await readFile(path), [HIDDEN]), options);
+}
+
 export async function openNetwork(files: NetworkFiles, shape: NetworkShape): Promise<Network> {
   const options: InferenceSession.SessionOptions = {
     intraOpNumThreads: files.threads,
     interOpNumThreads: 1,
     graphOptimizationLevel: 'all',
     logSeverityLevel: 3,
+    // Plans for shapes that come again; it takes a second buffer as large as the first for the encoder, and the decoder's shapes never repeat.
+    enableMemPattern: false,
     // The q8 export unpacks the whole output projection at every token (70 % of a step of whisper-tiny). Without the QDQ
     // passes the runtime folds that into a constant when it loads: same logits, half the time, about 200 MB more memory.
     extra: { session: { disable_quant_qdq: '1' } },
   };
   const [encoder, decoder] = await Promise.all([
-    InferenceSession.create(join(files.directory, files.encoder), options),
+    openEncoder(join(files.directory, files.encoder), options),
     InferenceSession.create(join(files.directory, files.decoder), options),
   ]);
   const { decoderLayers, heads, modelSize, vocabularySize } = shape;
@@ -92,8 +105,8 @@ export async function openNetwork(files: NetworkFiles, shape: NetworkShape): Pro
   return {
     async encode(features) {
       const input = new Tensor('float32', features, [1, shape.melBins, features.length / shape.melBins]);
-      const outputs = await encoder.run({ input_features: input }, ['last_hidden_state']);
-      return outputs.last_hidden_state as Tensor;
+      const outputs = await encoder.run({ input_features: input }, [HIDDEN]);
+      return outputs[HIDDEN] as Tensor;
     },
 
     async start(hidden, prefixes) {
