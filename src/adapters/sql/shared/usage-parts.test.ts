@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { DAY_MS } from '../../../domain/dates.ts';
+import { offsetAt } from '../../../domain/time-zone.ts';
 import { HOUR_MS } from '../../../domain/zoned-bucket.ts';
 import { type UsagePart, usageParts } from './usage-parts.ts';
 
@@ -52,5 +53,48 @@ describe('the parts of a usage report', () => {
         expect(count).toBe(start <= time && time < end ? 1 : 0);
       }
     }
+  });
+
+  it.each([
+    'Africa/Nairobi',
+    'America/New_York',
+    'Asia/Kolkata',
+    'Asia/Kathmandu',
+    'Asia/Tokyo',
+    'Australia/Adelaide',
+    'Australia/Lord_Howe',
+    'Pacific/Chatham',
+    'Pacific/Kiritimati',
+    'Pacific/Pago_Pago',
+  ])('put every moment into its day in %s, also where clocks change', (timeZone) => {
+    const [start, end] = [Date.UTC(2026, 8, 30, 11, 7), Date.UTC(2026, 10, 3, 4, 52)];
+    const parts = usageParts({ start, end, bucket: 'day', timeZone, now: LATER });
+    const isIn = ({ start: from, end: to, moved }: UsagePart, time: number) =>
+      from <= time && time < to && (!moved || (moved.from <= time % DAY_MS && time % DAY_MS < moved.to));
+    for (let time = start - HOUR_MS; time < end + HOUR_MS; time += 7 * MINUTE_MS) {
+      const days = new Map<number, number>();
+      const add = (day: number, count: number) => days.set(day, (days.get(day) ?? 0) + count);
+      for (const { offsetMs, isExcess, moved } of parts.filter((each) => isIn(each, time))) {
+        const day = Math.floor((time + offsetMs) / DAY_MS);
+        add(day, isExcess || moved ? -1 : 1);
+        if (moved) add(day + moved.byDays, 1);
+      }
+      const counted = [...days].filter(([, count]) => count !== 0);
+      const day = Math.floor((time + offsetAt(timeZone, time)) / DAY_MS);
+      expect([time, counted]).toEqual([time, start <= time && time < end ? [[day, 1]] : []]);
+    }
+  });
+
+  it('read far fewer sums than hours for days of a zone near UTC', () => {
+    const [start, end] = [Date.UTC(2026, 8, 1), Date.UTC(2026, 9, 1)];
+    const lengthMs = { usage_days: DAY_MS, usage_hours: HOUR_MS, usage_quarters: HOUR_MS / 4, ledger: 1 };
+    const sumsOf = (timeZone: string) =>
+      usageParts({ start, end, bucket: 'day', timeZone, now: LATER }).reduce((sum, part) => {
+        const { from, to } = part.moved ?? { from: 0, to: DAY_MS };
+        return sum + ((part.end - part.start) / lengthMs[part.source]) * ((to - from) / DAY_MS);
+      }, 0);
+    expect(['UTC', 'Africa/Nairobi', 'America/New_York', 'Asia/Kolkata'].map((zone) => sumsOf(zone) / 30)).toEqual([
+      1, 4, 5, 8,
+    ]);
   });
 });

@@ -11,7 +11,6 @@ export const SUMS = [
 ] as const;
 
 const QUARTER_MS = HOUR_MS / 4;
-const HOURS_OF_DAY = 24;
 
 export type UsageSource = (typeof SUMS)[number]['table'] | 'ledger';
 
@@ -22,10 +21,13 @@ export interface UsagePart {
   start: number;
   /** Exclusive. */
   end: number;
-  /** Of the time zone during this part. */
+  /** The time that this is added to decides the day: the offset of the time zone, or whole days for days of UTC. */
   offsetMs: number;
-  /** Only, or all but, this hour of each day of UTC. */
-  hourOfDay?: { is: boolean; hour: number };
+  /**
+   * What another part has put into the wrong day: this time of each day of UTC, in milliseconds since its midnight, whole periods of the
+   * source. It is taken off that day and added to the one before or after it.
+   */
+  moved?: { from: number; to: number; byDays: 1 | -1 };
   /** Rows that are in the sum of another part but not in the report: they are taken off. */
   isExcess?: boolean;
 }
@@ -78,18 +80,44 @@ function longestPeriod(bucket: Bucket, offsetMs: number): number {
   return shift % QUARTER_MS === 0 ? QUARTER_MS : 0;
 }
 
-/** Days that begin within an hour of UTC, as in India: only that hour of each day is read in quarters. */
-function cutSplitDays(span: Span, now: number): UsagePart[] {
-  const midnight = ((-span.offsetMs % DAY_MS) + DAY_MS) % DAY_MS;
-  const hour = Math.floor(midnight / HOUR_MS) % HOURS_OF_DAY;
-  return cut(span, HOUR_MS, now).flatMap((part): UsagePart[] =>
-    part.source === 'usage_hours'
-      ? [
-          { ...part, hourOfDay: { is: false, hour } },
-          { ...part, source: 'usage_quarters', hourOfDay: { is: true, hour } },
-        ]
-      : [part],
-  );
+/** A time of day, cut into whole hours and the quarters beside them. */
+function cutTimeOfDay(from: number, to: number): { source: UsageSource; from: number; to: number }[] {
+  const [first, last] = [Math.ceil(from / HOUR_MS) * HOUR_MS, Math.floor(to / HOUR_MS) * HOUR_MS];
+  return [
+    { source: 'usage_quarters' as const, from, to: first },
+    { source: 'usage_hours' as const, from: first, to: last },
+    { source: 'usage_quarters' as const, from: last, to },
+  ].filter((part) => part.from < part.to);
+}
+
+/**
+ * Days of a zone from days of UTC: only the hours between the two midnights are read and moved to the day before or after. For Nairobi
+ * that is 4 sums for each day instead of 24.
+ */
+function cutZonedDays(span: Span, now: number): UsagePart[] {
+  const { offsetMs } = span;
+  const nearestMs = Math.round(offsetMs / DAY_MS) * DAY_MS;
+  const aheadMs = offsetMs - nearestMs;
+  const wrong = aheadMs > 0 ? cutTimeOfDay(DAY_MS - aheadMs, DAY_MS) : cutTimeOfDay(0, -aheadMs);
+  const first = Math.ceil(span.start / DAY_MS) * DAY_MS;
+  const last = Math.floor(span.end / DAY_MS) * DAY_MS;
+  const shorter = (part: Span) => cut(part, longestPeriod('day', offsetMs), now);
+  if (first >= last) return shorter(span);
+  const days = { start: first, end: last, offsetMs: nearestMs };
+  return [
+    ...shorter({ ...span, end: first }),
+    { source: 'usage_days', ...days },
+    ...wrong.map(
+      ({ source, ...time }): UsagePart => ({ source, ...days, moved: { ...time, byDays: aheadMs > 0 ? 1 : -1 } }),
+    ),
+    ...shorter({ ...span, start: last }),
+  ];
+}
+
+/** Where midnights are further apart, adding up hours takes no longer. Within an hour of UTC, it would read the whole day in quarters. */
+function isNearUtc(offsetMs: number): boolean {
+  const aheadMs = Math.abs(offsetMs - Math.round(offsetMs / DAY_MS) * DAY_MS);
+  return aheadMs <= 8 * HOUR_MS || aheadMs % HOUR_MS !== 0;
 }
 
 /** From `start` to `end`, cut where the offset of the zone changes. */
@@ -114,6 +142,7 @@ export interface ReportWindow {
 export function usageParts({ start, end, bucket, timeZone, now }: ReportWindow): UsagePart[] {
   return spansOf(timeZone, start, end).flatMap((span) => {
     const longestMs = longestPeriod(bucket, span.offsetMs);
-    return bucket !== 'hour' && longestMs === QUARTER_MS ? cutSplitDays(span, now) : cut(span, longestMs, now);
+    const isMoved = bucket !== 'hour' && longestMs !== DAY_MS && longestMs !== 0 && isNearUtc(span.offsetMs);
+    return isMoved ? cutZonedDays(span, now) : cut(span, longestMs, now);
   });
 }

@@ -60,45 +60,60 @@ const hourAt: BucketOf = ({ offsetMs }, time) =>
 const dayAt: BucketOf = ({ offsetMs }, time) => sql<number>`(${time} + ${sql.lit(offsetMs)}) / ${sql.lit(DAY_MS)}`;
 const noBucket: BucketOf = () => sql<number>`0`;
 
+type MovedPart = UsagePart & { moved: NonNullable<UsagePart['moved']> };
 type PartRow = Pick<UsageSumsTable, 'series_id' | (typeof COUNTS)[number]> & { bucket: number };
 
 /** A ledger row is one request. */
-function countOf(count: (typeof COUNTS)[number], isExcess: boolean): RawBuilder<number> {
-  const value = count === 'requests' ? sql.lit(1) : sql.ref<number>(count);
+function countOf(count: (typeof COUNTS)[number], { source, isExcess = false }: UsagePart): RawBuilder<number> {
+  const value = source === 'ledger' && count === 'requests' ? sql.lit(1) : sql.ref<number>(count);
   return isExcess ? sql<number>`-${value}` : sql<number>`${value}`;
 }
 
-/** The sums of one part, or its ledger rows. All parts have the same columns. */
+/** The sums of one part, or its ledger rows. All parts have the same columns in the same order. */
 function rowsOf(db: Kysely<Tables>, part: UsagePart, filter: SeriesFilter, bucketOf: BucketOf) {
-  const { source, start, end, hourOfDay, isExcess = false } = part;
+  const { source, start, end } = part;
   const sums = SUMS.find(({ table }) => table === source);
-  const rows = db
+  const lengthMs = sums?.lengthMs ?? 1;
+  const time = sums === undefined ? sql<number>`time_ms` : sql<number>`(period * ${sql.lit(lengthMs)})`;
+  const column = sums === undefined ? 'time_ms' : 'period';
+  return db
     .selectFrom(sql<LedgerTable & UsageSumsTable>`${sql.table(source)}`.as('part'))
     .where('series_id', 'in', seriesOf(db, filter))
-    .select('series_id');
-  if (sums === undefined) {
-    return rows
-      .where('time_ms', '>=', start)
-      .where('time_ms', '<', end)
-      .select(bucketOf(part, sql<number>`time_ms`).as('bucket'))
-      .select(COUNTS.map((count) => countOf(count, isExcess).as(count)))
-      .$castTo<PartRow>();
-  }
-  const { lengthMs } = sums;
-  const hour = sql<number>`(period / ${sql.lit(HOUR_MS / lengthMs)}) % 24`;
-  return rows
-    .where('period', '>=', start / lengthMs)
-    .where('period', '<', end / lengthMs)
-    .$if(hourOfDay !== undefined, (query) => query.where(hour, hourOfDay?.is ? '=' : '<>', hourOfDay?.hour ?? 0))
-    .select(bucketOf(part, sql<number>`(period * ${sql.lit(lengthMs)})`).as('bucket'))
-    .select(COUNTS)
+    .where(column, '>=', start / lengthMs)
+    .where(column, '<', end / lengthMs)
+    .select('series_id')
+    .select(bucketOf(part, time).as('bucket'))
+    .select(COUNTS.map((count) => countOf(count, part).as(count)))
+    .$castTo<PartRow>();
+}
+
+/** The sums of one time of each day are taken off their bucket and added to the one before or after it. */
+function movedRows(db: Kysely<Tables>, part: MovedPart, filter: SeriesFilter, bucketOf: BucketOf) {
+  const { source, moved } = part;
+  const perDay = DAY_MS / (SUMS.find(({ table }) => table === source)?.lengthMs ?? DAY_MS);
+  const timeOfDay = sql<number>`period % ${sql.lit(perDay)}`;
+  const rows = rowsOf(db, part, filter, bucketOf)
+    .where(timeOfDay, '>=', (moved.from / DAY_MS) * perDay)
+    .where(timeOfDay, '<', (moved.to / DAY_MS) * perDay);
+  const moves = sql<{ days: number; factor: number }>`(select 0 as days, -1 as factor union all
+    select ${sql.lit(moved.byDays)}, 1)`;
+  return db
+    .selectFrom(rows.as('rows'))
+    .crossJoin(moves.as('moves'))
+    .select('series_id')
+    .select(sql<number>`bucket + moves.days`.as('bucket'))
+    .select(COUNTS.map((count) => sql<number>`moves.factor * ${sql.ref(count)}`.as(count)))
     .$castTo<PartRow>();
 }
 
 function rowsOfAll(db: Kysely<Tables>, parts: readonly UsagePart[], filter: SeriesFilter, bucketOf: BucketOf) {
-  const [first, ...others] = parts.map((part) => rowsOf(db, part, filter, bucketOf));
+  const [first, ...others] = parts.filter(({ moved }) => !moved).map((part) => rowsOf(db, part, filter, bucketOf));
   if (first === undefined) throw new RangeError('a report of no time');
-  return others.reduce((all, part) => all.unionAll(part), first);
+  const moved = parts
+    .filter((part): part is MovedPart => part.moved !== undefined)
+    .map((part) => movedRows(db, part, filter, bucketOf));
+  const plain = others.reduce((all, part) => all.unionAll(part), first);
+  return moved.reduce((all, part) => all.unionAll(part), plain);
 }
 
 const sumOf = (column: string) => sql<string>`sum(${sql.ref(column)})`;
