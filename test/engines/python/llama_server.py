@@ -1,4 +1,4 @@
-"""Starts llama-server's code from the wheel of xllamacpp: llama_server.py MODEL PORT chat|embedding|rerank CONTEXT"""
+"""Starts llama-server's code from the wheel of xllamacpp: llama_server.py MODEL PORT chat|embedding|rerank CONTEXT [IMAGE-ENCODER]"""
 
 import json
 import sys
@@ -9,6 +9,8 @@ import xllamacpp
 model, port, task, context = sys.argv[1:5]
 params = xllamacpp.CommonParams()
 params.model.path = model
+if len(sys.argv) > 5:
+    params.mmproj.path = sys.argv[5]
 params.model_alias = {"model"}
 params.port = int(port)
 params.n_ctx = int(context)
