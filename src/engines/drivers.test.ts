@@ -104,6 +104,7 @@ describe('the memory planned for Whisper', () => {
   it.each([
     ['tiny', { d_model: 384, encoder_attention_heads: 6, decoder_layers: 4 }, 41e6, 0.91e9],
     ['base', { d_model: 512, encoder_attention_heads: 8, decoder_layers: 6 }, 77e6, 1.24e9],
+    ['small', { d_model: 768, encoder_attention_heads: 12, decoder_layers: 12 }, 249e6, 2.32e9],
   ] as const)('of %s is what four windows at a time were measured to take', async (_size, shape, weights, measured) => {
     const directory = await mkdtemp(join(tmpdir(), 'baobab-whisper-'));
     await writeFile(join(directory, 'config.json'), JSON.stringify({ ...shape, vocab_size: 51_865 }));

@@ -95,8 +95,8 @@ function readConfig(directory: string): Config | undefined {
 }
 
 /**
- * Memory of Whisper besides its weights, with the largest batch. Measured in all, four windows at a time: tiny 0.91 and base 1.24 GB, planned
- * 0.90 and 1.22. One window after the other, however long the audio, takes 0.70 and 0.94 GB.
+ * Memory of Whisper besides its weights, with the largest batch. Measured in all, four windows at a time: tiny 0.91, base 1.24 and small 2.32
+ * GB, planned 0.90, 1.22 and 2.40. One window after the other, however long the audio, takes 0.70, 0.94 and 1.67 GB.
  */
 function whisperBytes(config: Config): number {
   const number = (name: string) => positive(config[name]) ?? 0;
