@@ -9,6 +9,7 @@ import type { UpstreamCall } from '../routing/upstream-call.ts';
 import { estimatePromptTokens, imageTokens } from '../token-estimate.ts';
 import { countAtUpstream } from '../upstream-tokenizer.ts';
 import { type ChatChunks, createChatChunks } from './answer.ts';
+import { refuseWhatOllamaCuts } from './ollama-room.ts';
 import { chatBody, isStreamed } from './request.ts';
 import { createEventScrubber } from './scrubbed-events.ts';
 import { type ChatReader, createStreamReader, createWholeReader } from './stream.ts';
@@ -138,6 +139,9 @@ async function send({ route, request, context, call, chunks, onAccepted }: Sendi
   const isChat = 'messages' in request.prompt;
   const bounded = isChat || request.maxTokens !== undefined ? request : await fillContext(route, request, call);
   const field = fieldOf(request);
+  if (call.upstream.settings.kind === 'ollama') {
+    await refuseWhatOllamaCuts(request, call, { contextLength: route.contextLength, field });
+  }
   const post = async (): Promise<ChatReader> => {
     const message = {
       base: 'api' as const,

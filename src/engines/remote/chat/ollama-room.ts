@@ -1,0 +1,84 @@
+import type { FieldPath } from '../../../errors/fields.ts';
+import type { ChatMessage, ChatRequest } from '../../engine.ts';
+import type { UpstreamCall } from '../routing/upstream-call.ts';
+import { wireTool } from './request.ts';
+
+/** The smallest context that Ollama chooses by itself. The catalog may believe in a larger one than the model was started with. */
+const DEFAULT_CONTEXT = 4_096;
+/** Of the context, for what the chat template and its system prompt add. */
+const TEMPLATE_SHARE = 1 / 4;
+/** Around each message, and for its role. */
+const TOKENS_PER_MESSAGE = 8;
+
+/**
+ * Refuses a prompt that does not fit. Ollama's OpenAI-style routes drop the oldest messages of such a prompt, or the middle of its text, and
+ * answer the rest. Its own routes can be told not to, so it first reads a long prompt over one of them, for one token. It keeps what it has
+ * read for the request itself.
+ */
+export async function refuseWhatOllamaCuts(
+  request: ChatRequest,
+  call: UpstreamCall,
+  { contextLength, field }: { contextLength: number; field: FieldPath },
+): Promise<void> {
+  const { prompt, tools = [] } = request;
+  if ('tokens' in prompt) return;
+  const isChat = 'messages' in prompt;
+  const content = isChat
+    ? { messages: prompt.messages.map(ownMessage), ...(tools.length > 0 && { tools: tools.map(wireTool) }) }
+    : { prompt: prompt.text };
+  if (mostTokens(request) <= Math.min(contextLength, DEFAULT_CONTEXT) * (1 - TEMPLATE_SHARE)) return;
+  await call.fetchJson({
+    base: 'root',
+    route: isChat ? '/api/chat' : '/api/generate',
+    body: JSON.stringify({
+      model: call.upstream.model,
+      ...content,
+      stream: false,
+      truncate: false,
+      options: { num_predict: 1 },
+    }),
+    field,
+    answersWhenComplete: true,
+  });
+}
+
+/** A token is one byte at least, and an image may have any number of them. */
+function mostTokens({ prompt, tools = [] }: ChatRequest): number {
+  if ('tokens' in prompt) return prompt.tokens.length;
+  if ('text' in prompt) return Buffer.byteLength(prompt.text);
+  return prompt.messages.reduce(
+    (sum, { content, images = [], toolCalls = [] }) => {
+      if (images.length > 0) return Number.POSITIVE_INFINITY;
+      const calls = toolCalls.length === 0 ? 0 : Buffer.byteLength(JSON.stringify(toolCalls));
+      return sum + Buffer.byteLength(content) + calls + TOKENS_PER_MESSAGE;
+    },
+    tools.length === 0 ? 0 : Buffer.byteLength(JSON.stringify(tools)),
+  );
+}
+
+/** In the form of Ollama's own chat route. */
+function ownMessage({ role, content, images = [], toolCalls = [], toolCallId }: ChatMessage): object {
+  // Its OpenAI-style route takes no addresses of images either.
+  const own = images.filter(({ url }) => url.startsWith('data:')).map(({ url }) => url.slice(url.indexOf(',') + 1));
+  return {
+    role,
+    content,
+    ...(own.length > 0 && { images: own }),
+    ...(toolCalls.length > 0 && {
+      tool_calls: toolCalls.map((made) => ({
+        id: made.id,
+        function: { name: made.name, arguments: objectOf(made.arguments) },
+      })),
+    }),
+    tool_call_id: toolCallId,
+  };
+}
+
+function objectOf(json: string): object {
+  try {
+    const value: unknown = JSON.parse(json);
+    return typeof value === 'object' && value !== null ? value : {};
+  } catch {
+    return {};
+  }
+}
