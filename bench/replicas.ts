@@ -76,7 +76,7 @@ async function warmUp(sides: readonly Side[], connections = CONNECTIONS): Promis
     const rates: number[] = [];
     const isSteady = () => {
       const [before, last] = rates.slice(-2);
-      return before !== undefined && last !== undefined && last < before * (1 + STEADY);
+      return before !== undefined && last !== undefined && Math.abs(last / before - 1) < STEADY;
     };
     await turns.alone(side, sides, async () => {
       while (!isSteady() && rates.length * WINDOW_SECONDS < MOST_WARM_UP_SECONDS) {
