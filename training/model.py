@@ -3,6 +3,7 @@ import numpy as np
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+from torch.nn.attention.varlen import varlen_attn
 
 
 class Layer(nn.Module):
@@ -20,8 +21,18 @@ class Layer(nn.Module):
         q, k, v = split(self.q(x)), split(self.k(x)), split(self.v(x))
         a = F.scaled_dot_product_attention(q, k, v, attn_mask=bias.to(q.dtype))
         a = self.o(a.transpose(1, 2).reshape(b, l, d))
+        return self.finish(x, a)
+
+    def finish(self, x, a):
         x = self.ln1(x + F.dropout(a, self.dropout, self.training))
         return self.ln2(x + F.dropout(self.f2(F.gelu(self.f1(x))), self.dropout, self.training))
+
+    def packed(self, x, starts, longest):
+        """The same for tokens of many texts in one row (see packing.py). Needs a GPU."""
+        weight = torch.cat([self.q.weight, self.k.weight, self.v.weight])
+        q, k, v = F.linear(x, weight, torch.cat([self.q.bias, self.k.bias, self.v.bias])).view(len(x), 3, self.heads, -1).unbind(1)
+        a = varlen_attn(q, k, v, starts, starts, longest, longest)
+        return self.finish(x, self.o(a.reshape(len(x), -1)))
 
 
 class Bert(nn.Module):
@@ -48,6 +59,15 @@ class Bert(nn.Module):
             x = layer(x, bias)
         return x if self.head is None else self.head(x)
 
+    def means(self, pack, longest):
+        """Mean vector of each text of a pack."""
+        x = self.embed(pack.ids[None], positions=pack.positions[None])[0]
+        for layer in self.layers:
+            x = layer.packed(x.to(torch.bfloat16), pack.starts, longest)
+        total = x.new_zeros(len(pack.lengths), x.shape[1], dtype=torch.float32).index_add_(0, pack.owner, x.float())
+        mean = total / pack.lengths[:, None]
+        return mean if self.head is None else self.head(mean)
+
 
 def mean_pool(x, mask):
     m = mask[..., None].to(x.dtype)
@@ -73,6 +93,9 @@ def read_weights(path):
 
 
 def load_bert(model, weights, words=True):
+    """Fills a model from published weights. A model with fewer layers takes them evenly, the first and the last among them."""
+    published = sum(name.endswith("attention.self.query.weight") for name in weights)
+
     def put(module, name):
         module.weight.data.copy_(weights[name + ".weight"])
         module.bias.data.copy_(weights[name + ".bias"])
@@ -83,7 +106,7 @@ def load_bert(model, weights, words=True):
     model.typ.weight.data.copy_(weights["embeddings.token_type_embeddings.weight"])
     put(model.ln, "embeddings.LayerNorm")
     for i, layer in enumerate(model.layers):
-        p = f"encoder.layer.{i}."
+        p = f"encoder.layer.{round(i * (published - 1) / (len(model.layers) - 1))}."
         put(layer.q, p + "attention.self.query")
         put(layer.k, p + "attention.self.key")
         put(layer.v, p + "attention.self.value")
