@@ -94,6 +94,7 @@ def main():
 
     pool = mp.get_context("fork").Pool(args.workers)  # before the accelerator is touched
     english, foreign, extra, queries, passages = map(lines, ("english.txt", "foreign.txt", "extra.txt", "queries.txt", "passages.txt"))
+    pivots = [line.split("\t") for line in lines("pivot.tsv")]
     meta = json.loads((prepared / "meta.json").read_text(encoding="utf8"))
     columns = np.load(prepared / "columns.npz")
     own = Path(args.tokenizer).read_text(encoding="utf8")
@@ -103,7 +104,8 @@ def main():
                "english": encode_on(pool, "own", own, LONG_TOKENS, english + extra),
                "foreign0": encode_on(pool, "own", own, MAX_TOKENS, foreign),
                "queries": encode_on(pool, "own", own, MAX_TOKENS, queries),
-               "passages": encode_on(pool, "own", own, LONG_TOKENS, passages)}
+               "passages": encode_on(pool, "own", own, LONG_TOKENS, passages),
+               "pivots": encode_on(pool, "own", own, MAX_TOKENS, [text for pair in pivots for text in pair])}
     for v in range(1, args.variants + 1):
         spec = json.dumps(thinned(args.tokenizer, 0.25 + 0.15 * (v - 1), v), ensure_ascii=False)
         pending[f"foreign{v}"] = encode_on(pool, f"own{v}", spec, MAX_TOKENS + 32, foreign)
@@ -173,7 +175,7 @@ def main():
     log("student", sum(p.numel() for p in student.parameters()), "parameters; rows started from the teacher", hits)
 
     store = Store(device)
-    en, asked, told = (store.add(*gathered(pending.pop(name))) for name in ("english", "queries", "passages"))
+    en, asked, told, pivot = (store.add(*gathered(pending.pop(name))) for name in ("english", "queries", "passages", "pivots"))
     views = [store.add(*gathered(pending.pop("foreign0")))]
     store.seal()
     eid, lang = columns["eid"].astype(np.int64), columns["lang"]
@@ -233,7 +235,7 @@ def main():
         {"params": rest, "peak": args.lr, "weight_decay": 0.02},
         {"params": small, "peak": args.lr, "weight_decay": 0.0}], lr=1e-4, betas=(0.9, 0.98), fused=True)
     Layer.packed = torch.compile(Layer.packed, dynamic=True)
-    b, half, longer, pairs, asks, graded_pairs = args.batch, args.batch // 2, args.batch // 5, args.batch // 8, args.questions, 64
+    b, half, longer, pairs, asks, graded_pairs, bridges = args.batch, args.batch // 2, args.batch // 5, args.batch // 8, args.questions, 64, 64
 
     def nce(x, y, bad, scale=20.0):
         s = (x @ y.T * scale).masked_fill(bad, -1e4)
@@ -259,15 +261,17 @@ def main():
         rows = rng.integers(0, n_train, graded_pairs)
         c1 = rng.integers(0, len(codes), graded_pairs)
         c2 = np.where(rng.random(graded_pairs) < 0.75, c1, rng.integers(0, len(codes), graded_pairs))
+        bridge = rng.integers(0, len(pivots), bridges) * 2
         spans = [view.spans(i), en.spans(e[:half]), en.spans(k), views[0].joined(j1, j2, 160), asked.spans(qp_query[q]),
-                 told.spans(qp_passage[q]), graded.spans(np.concatenate([at(c1, 0, rows), at(c2, 1, rows)]))]
+                 told.spans(qp_passage[q]), graded.spans(np.concatenate([at(c1, 0, rows), at(c2, 1, rows)])),
+                 pivot.spans(bridge), pivot.spans(bridge + 1)]
         sizes = [len(s) for s in spans]
-        pack = store.pack(spans, [np.full(n, share) for n, share in zip(sizes, (0.15, 0.05, 0.0, 0.12, 0.05, 0.05, 0.0))])
+        pack = store.pack(spans, [np.full(n, share) for n, share in zip(sizes, (0.15, 0.05, 0.0, 0.12, 0.05, 0.05, 0.0, 0.15, 0.0))])
         with torch.autocast("cuda", torch.bfloat16):
             v = student.means(pack, LONG_TOKENS)
         v = v.float()
-        x, y, z, w, ask, tell, g = v.split(sizes)
-        e_, goal = upload(e), t[upload(e)]
+        x, y, z, w, ask, tell, g, near, far = v.split(sizes)
+        goal = t[upload(e)]
         with torch.no_grad():
             bad = goal @ goal.T > 0.85
             bad.fill_diagonal_(False)
@@ -280,6 +284,11 @@ def main():
         n1, n2 = upload(en.length[eid[j1]]).float()[:, None], upload(en.length[eid[j2]]).float()[:, None]
         mixed = unit(n1 * t[upload(eid[j1])] + n2 * t[upload(eid[j2])])
         loss = loss + 0.5 * away(unit(w), mixed)
+        # pairs without an English side: the student's own vector of the larger language is the target
+        near, far = unit(near), unit(far).detach()
+        same = far @ far.T > 0.85
+        same.fill_diagonal_(False)
+        loss = loss + 0.15 * away(near, far) + 0.05 * nce(near, far, same)
         # questions and passages
         page = upload(qp_passage[q])
         same = page[:, None] == page[None]
