@@ -32,22 +32,22 @@ class Store:
         """Joins what was added since; later collections may follow."""
         self.parts = [torch.cat(self.parts)]
 
-    def pack(self, spans, hide):
-        """`spans`: columns offset, length, second offset, second length. `hide`: share of tokens to mask, for each text."""
-        spans = np.concatenate(spans)
-        lengths = spans[:, 1] + spans[:, 3]
-        total = int(lengths.sum())
-        both = torch.from_numpy(np.concatenate([spans.T, lengths[None]]).astype(np.int64)).to(self.device, non_blocking=True)
-        first, size, second, _, n = both
+    def pack(self, segments, hide=None):
+        """`segments`: lists of columns (text, offset, length), texts numbered from 0 in each list. `hide`: share of tokens to mask, for each text."""
+        counts = np.cumsum([0] + [int(s[-1, 0]) + 1 for s in segments])
+        rows = np.concatenate([s + [[first, 0, 0]] for s, first in zip(segments, counts)])
+        lengths = np.bincount(rows[:, 0], weights=rows[:, 2], minlength=counts[-1]).astype(np.int64)
+        total, up = int(lengths.sum()), lambda a: torch.from_numpy(a).to(self.device, non_blocking=True)
+        text, offset, length = up(np.ascontiguousarray(rows.T))
+        n = up(lengths)
         starts = torch.cat([n.new_zeros(1), n.cumsum(0)])
-        owner = torch.repeat_interleave(torch.arange(len(n), device=self.device), n, output_size=total)
-        positions = torch.arange(total, device=self.device) - starts[owner]
-        inside = positions - size[owner]
-        ids = self.parts[0][torch.where(inside < 0, first[owner] + positions, second[owner] + inside)].long()
+        piece = torch.repeat_interleave(torch.arange(len(text), device=self.device), length, output_size=total)
+        token, owner = torch.arange(total, device=self.device), text[piece]
+        ids = self.parts[0][offset[piece] + token - (length.cumsum(0) - length)[piece]].long()
         if hide is not None:
-            share = torch.from_numpy(np.concatenate(hide).astype(np.float32)).to(self.device, non_blocking=True)
+            share = up(np.concatenate(hide).astype(np.float32))
             ids = torch.where((torch.rand(total, device=self.device) < share[owner]) & (ids >= FIRST_WORD), HIDDEN, ids)
-        return Pack(ids, positions, owner, starts.int(), n)
+        return Pack(ids, token - starts[owner], owner, starts.int(), n)
 
 
 @dataclass
@@ -58,11 +58,16 @@ class Texts:
     def __len__(self):
         return len(self.length)
 
-    def spans(self, index):
-        zero = np.zeros(len(index), np.int64)
-        return np.stack([self.offset[index], self.length[index], zero, zero], 1)
+    def single(self, index):
+        return np.stack([np.arange(len(index)), self.offset[index], self.length[index]], 1)
 
-    def joined(self, i, j, limit):
-        """Two texts as one, cut at `limit` tokens: [CLS] a b [SEP]."""
-        a = self.length[i] - 1
-        return np.stack([self.offset[i], a, self.offset[j] + 1, np.minimum(self.length[j] - 1, np.maximum(limit - a, 1))], 1)
+    def joined(self, index, limit):
+        """Each row of `index` as one text, -1 for nothing: [CLS] a b c [SEP]. Texts are left out from the end until `limit` tokens hold it."""
+        used = index >= 0
+        inner = np.where(used, self.length[index] - 2, 0)
+        used &= (np.cumsum(inner, 1) <= limit - 2) | (np.arange(index.shape[1]) == 0)
+        last = used.sum(1) - 1
+        text, place = np.nonzero(used)
+        one = index[text, place]
+        begins, ends = place == 0, place == last[text]
+        return np.stack([text, self.offset[one] + ~begins, self.length[one] - ~begins - ~ends], 1), used

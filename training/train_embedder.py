@@ -115,6 +115,7 @@ def main():
     import torch.nn.functional as F
     from model import Bert, Flat, Layer, cls_pool, embed_all, load_bert, mean_pool, read_weights, spearman
     from packing import Store
+    from report import report_flores
 
     torch.manual_seed(0)
     rng = np.random.default_rng(0)
@@ -262,11 +263,11 @@ def main():
         c1 = rng.integers(0, len(codes), graded_pairs)
         c2 = np.where(rng.random(graded_pairs) < 0.75, c1, rng.integers(0, len(codes), graded_pairs))
         bridge = rng.integers(0, len(pivots), bridges) * 2
-        spans = [view.spans(i), en.spans(e[:half]), en.spans(k), views[0].joined(j1, j2, 160), asked.spans(qp_query[q]),
-                 told.spans(qp_passage[q]), graded.spans(np.concatenate([at(c1, 0, rows), at(c2, 1, rows)])),
-                 pivot.spans(bridge), pivot.spans(bridge + 1)]
-        sizes = [len(s) for s in spans]
-        pack = store.pack(spans, [np.full(n, share) for n, share in zip(sizes, (0.15, 0.05, 0.0, 0.12, 0.05, 0.05, 0.0, 0.15, 0.0))])
+        segments = [view.single(i), en.single(e[:half]), en.single(k), views[0].joined(np.stack([j1, j2], 1), 160)[0], asked.single(qp_query[q]),
+                 told.single(qp_passage[q]), graded.single(np.concatenate([at(c1, 0, rows), at(c2, 1, rows)])),
+                 pivot.single(bridge), pivot.single(bridge + 1)]
+        sizes = [int(s[-1, 0]) + 1 for s in segments]
+        pack = store.pack(segments, [np.full(n, share) for n, share in zip(sizes, (0.15, 0.05, 0.0, 0.12, 0.05, 0.05, 0.0, 0.15, 0.0))])
         with torch.autocast("cuda", torch.bfloat16):
             v = student.means(pack, LONG_TOKENS)
         v = v.float()
@@ -344,18 +345,7 @@ def main():
 
     if args.eval:
         tok.enable_truncation(LONG_TOKENS)
-        folder = Path(args.eval) / "flores200_devtest"
-        vectors = {p.stem: embed_all(student, flat_of(p.read_text(encoding="utf8").rstrip("\n").split("\n"))) for p in sorted(folder.glob("*.txt"))}
-        report = {}
-        for d in (384, 256, 128, 64):
-            cut = {l: unit(v[:, :d]) for l, v in vectors.items()}
-            g, k = cut.pop("eng"), torch.arange(1012, device=device)
-            report[d] = {l: float((((v @ g.T).argmax(1) == k).float().mean() + ((g @ v.T).argmax(1) == k).float().mean()) / 2) for l, v in cut.items()}
-        (out / "flores.json").write_text(json.dumps(report, indent=1))
-        af = "swh hau yor ibo zul xho amh som kin lug lin sna afr sot tsn nya gaz tir wol bem ewe twi plt run tso nso ssw luo kab fon bam".split()
-        for d, acc in report.items():
-            log("FLORES", d, "African", round(float(np.mean([acc[l] for l in af])), 4))
-        log({l: round(v, 3) for l, v in report[384].items()})
+        report_flores(args.eval, out, lambda texts: embed_all(student, flat_of(texts)), log)
     log("done")
 
 
