@@ -107,6 +107,16 @@ def igbo(root):
                     yield from ((meaning, plain) for meaning in short_meanings(definition))
 
 
+def bambara(root, held):
+    """Bambara with French: pairs without an English side, see `pivot.tsv` in train_embedder.py."""
+    seen = set()
+    for pair in zip(lines(root / "bayelemabaga/train.bam"), lines(root / "bayelemabaga/train.fr")):
+        a, b = (" ".join(text.split()) for text in pair)
+        if min(len(a), len(b)) >= 8 and 0.25 < len(a) / len(b) < 4 and (a, b) not in seen and not held & {normalise(a), normalise(b)}:
+            seen.add((a, b))
+            yield f"{a}\t{b}"
+
+
 def append(path, rows):
     with open(path, "a", encoding="utf8", newline="\n") as f:
         f.write("".join(row + "\n" for row in rows))
@@ -161,7 +171,9 @@ def main():
         by_source = Counter(line.split("\t", 2)[1] for line in lines(root / f"parallel/{lang}.tsv"))
         counts[lang][3:] = [str(sum(by_source.values())), json.dumps(by_source)]
     (root / "parallel/counts.tsv").write_text("".join("\t".join(r) + "\n" for r in table), encoding="utf8", newline="\n")
-    print("English", known, "+", len(english) - known)
+    pivots = list(bambara(sources, heldout.foreign(root, "bam") | heldout.foreign(root, "fra")))
+    (root / "parallel/pivot.txt").write_text("\n".join(pivots), encoding="utf8", newline="\n")
+    print("English", known, "+", len(english) - known, "Bambara with French", len(pivots))
 
 
 if __name__ == "__main__":

@@ -126,6 +126,7 @@ def main():
     np.savez_compressed(out / "columns.npz", eid=eid.astype(np.int32), lang=np.asarray(data.lang, np.int16)[keep],
                         weight=weight[keep].astype(np.float32), **columns)
     validation = {l: r[:500] for l, r in data.validation.items() if len(r) >= 100}
+    (out / "pivot.tsv").write_text((Path(args.data) / "parallel/pivot.txt").read_text(encoding="utf8"), encoding="utf8", newline="\n")
     (out / "meta.json").write_text(json.dumps({
         "langs": data.langs, "group": data.group, "validation": validation,
         "stsb": stsb, "grades": grades, "stsb_train": cut, "qp_validation": qp_validation,

@@ -18,6 +18,26 @@ from tokenizers import Tokenizer
 from train_embedder import LONG_TOKENS, MAX_TOKENS, Draw, encode_on, gathered, log
 
 
+# They have many short sentences and few long ones.
+SHORT = "fra por cmn spa ind hin deu arb jpn rus urd vie ben tur kor tha ita nld pol".split()
+
+
+def chosen(prepared, rows, kept):
+    """A sample of the pairs by weight, with languages of short sentences twice as often; and one of questions and passages."""
+    lines = lambda name: (prepared / name).read_text(encoding="utf8").split("\n")
+    columns, langs, rng = np.load(prepared / "columns.npz"), json.loads((prepared / "meta.json").read_text(encoding="utf8"))["langs"], np.random.default_rng(5)
+    often = np.isin(np.asarray(langs), SHORT)[columns["lang"]]
+    weight = columns["weight"].astype(np.float64) * np.where(often, 2.0, 1.0)
+    weight /= weight.sum()
+    pick = np.sort(np.argsort(-np.log(rng.random(len(weight))) / np.maximum(weight, 1e-30))[:rows])
+    used, eid = np.unique(columns["eid"][pick], return_inverse=True)
+    p = columns["qp_weight"].astype(np.float64)
+    asked = rng.choice(len(p), min(kept, len(p)), replace=False, p=p / p.sum())
+    english, foreign, passages, queries = map(lines, ("english.txt", "foreign.txt", "passages.txt", "queries.txt"))
+    stay = [passages[i] for i in np.unique(columns["qp_passage"][asked])] + [queries[i] for i in np.unique(columns["qp_query"][asked])]
+    return [english[i] for i in used], [foreign[i] for i in pick], stay, columns["lang"][pick], eid.astype(np.int64), weight[pick]
+
+
 def main():
     args = argparse.ArgumentParser()
     args.add_argument("--weights", required=True)
@@ -27,18 +47,18 @@ def main():
     args.add_argument("--eval", help="held-out directory, read once after training for the report")
     args.add_argument("--seconds", type=float, default=120)
     args.add_argument("--batch", type=int, default=1024)
+    args.add_argument("--rows", type=int, default=600_000, help="pairs to draw from")
+    args.add_argument("--kept", type=int, default=45_000, help="questions and passages whose vectors must stay")
     args.add_argument("--lr", type=float, default=2e-4)
     args.add_argument("--word-lr", type=float, default=5e-4)
     args.add_argument("--workers", type=int, default=max(1, len(os.sched_getaffinity(0)) - 1))
     args = args.parse_args()
     prepared, out = Path(args.prepared), Path(args.out)
     out.mkdir(parents=True, exist_ok=True)
-    lines = lambda name: (prepared / name).read_text(encoding="utf8").split("\n")
     pool = mp.get_context("fork").Pool(args.workers)  # before the accelerator is touched
     own = Path(args.tokenizer).read_text(encoding="utf8")
-    columns = np.load(prepared / "columns.npz")
-    pending = [encode_on(pool, "own", own, limit, texts) for limit, texts in
-               ((LONG_TOKENS, lines("english.txt")), (MAX_TOKENS, lines("foreign.txt")), (LONG_TOKENS, lines("passages.txt") + lines("queries.txt")))]
+    english, foreign_texts, kept_texts, lang, eid, weight = chosen(prepared, args.rows, args.kept)
+    pending = [encode_on(pool, "own", own, limit, texts) for limit, texts in ((LONG_TOKENS, english), (MAX_TOKENS, foreign_texts), (LONG_TOKENS, kept_texts))]
 
     import torch
     import torch.nn as nn
@@ -66,8 +86,7 @@ def main():
     en, foreign, kept = (store.add(*gathered(p)) for p in pending)
     store.seal()
     pool.terminate()
-    eid, lang = columns["eid"].astype(np.int64), columns["lang"]
-    draw = Draw(columns["weight"], rng)
+    draw = Draw(weight, rng)
     log("pairs", len(foreign), "English", len(en), "kept", len(kept), "layers", layers)
 
     opt = torch.optim.AdamW([
