@@ -13,7 +13,9 @@ async function executable(): Promise<{ path: string; flags: string[] }> {
   const found = INSTALLED.find((path) => existsSync(path));
   if (found !== undefined) return { path: found, flags: FLAGS };
   const { default: packaged } = await import('@sparticuz/chromium');
-  return { path: await packaged.executablePath(), flags: [...packaged.args, ...FLAGS] };
+  // One process for all is meant for functions in a cloud: there the browser ends with the first page that is closed.
+  const flags = packaged.args.filter((flag) => flag !== '--single-process');
+  return { path: await packaged.executablePath(), flags: [...flags, ...FLAGS] };
 }
 
 export async function openBrowser(moreFlags: readonly string[] = []): Promise<Browser> {
