@@ -183,7 +183,7 @@ describe.skipIf(ownPostgresMissing !== undefined)('while PostgreSQL is away', ()
   });
   afterAll(() => postgres.stop());
 
-  it('every request that needs it gets 503 and is told to retry', async () => {
+  it('answers 503 with Retry-After to every request that needs it', async () => {
     await using directory = await mkdtempDisposable(join(tmpdir(), 'baobab-outage-'));
     await using server = await start(directory.path, { BAOBAB_STORE: await postgres.createDatabase() });
     const kinds = Object.entries(requests(server, await store(callerOf(server))));

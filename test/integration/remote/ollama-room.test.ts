@@ -33,7 +33,7 @@ describe('a prompt that Ollama would cut', () => {
     });
   });
 
-  it('is told from a long one that fits', async () => {
+  it('is not confused with a long one that fits', async () => {
     await start();
     bench.upstreams[0]?.script.push(read);
     expect(textOf(await collect(bench.chat(chat)))).toBe('Hello from the other side.');

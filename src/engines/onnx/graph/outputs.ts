@@ -2,7 +2,7 @@ import { GRAPH, MODEL, readValueName } from './onnx.ts';
 import { bytesField, readFields } from './wire.ts';
 
 /**
- * The model without outputs that nobody reads. The runtime keeps every output of a graph in memory to the end of a run, asked for or not: the
+ * The model without its unused outputs. The runtime keeps every output of a graph in memory to the end of a run, asked for or not: the
  * attentions of Whisper's encoder are 108 MB for each of 12 layers of whisper-small.
  */
 export function withOutputs(model: Uint8Array, wanted: readonly string[]): Uint8Array {
