@@ -2,11 +2,11 @@ import { openAdministration } from '../compose/administration.ts';
 import { accountToWire } from '../compose/wire-shapes.ts';
 import { isoTime } from '../domain/dates.ts';
 import { type Account, accountStatus, definedFields } from '../domain/principal.ts';
-import { nothing, one, readAction } from './actions.ts';
+import { nothing, one, readAction, withOptions } from './actions.ts';
 import { type Command, CommandFailed, UsageError } from './command.ts';
 import { parseOptions } from './options.ts';
 import { openForReading } from './reading.ts';
-import { ACCOUNT_OPTIONS, accountSettingsFrom, limitsText } from './rights.ts';
+import { ACCOUNT_OPTIONS, accountSettingsFrom, LIMIT_HELP, limitsText } from './rights.ts';
 import { table } from './table.ts';
 
 function retentionText({ zeroRetention, storePrompts, fileRetentionDays }: Account): string {
@@ -28,23 +28,30 @@ function accountTable(accounts: readonly Account[]): string {
 }
 
 const ACTIONS = {
-  create: one('a name'),
-  list: nothing,
-  update: one('a name'),
-  suspend: one('a name'),
-  resume: one('a name'),
-  delete: one('a name'),
+  create: withOptions(one('a name'), ...Object.keys(ACCOUNT_OPTIONS)),
+  list: withOptions(nothing),
+  update: withOptions(one('a name'), ...Object.keys(ACCOUNT_OPTIONS)),
+  suspend: withOptions(one('a name')),
+  resume: withOptions(one('a name')),
+  delete: withOptions(one('a name'), 'yes'),
 };
 
 export const accountsCommand: Command = {
-  usage: [
-    'create <name> [--rpm N] [--tpm N] [--concurrency N] [--monthly-budget USD] [--zero-retention yes|no] [--store-prompts yes|no] [--file-retention-days N] [--aliases name=slug,…] [--json]',
-    'list [--json]',
-    'update <name> [--rpm N] [--tpm N] [--concurrency N] [--monthly-budget USD] [--zero-retention yes|no] [--store-prompts yes|no] [--file-retention-days N] [--aliases name=slug,…] [--json]\n' +
-      "                                                                       the word 'none' removes a limit",
-    'suspend <name> [--json]                                               refuse its keys until it is resumed',
-    'resume <name> [--json]',
-    'delete <name> --yes [--json]                                          erase its files, batches and stored answers',
+  forms: [
+    ['create <name> [options]', ''],
+    ['list', ''],
+    ['update <name> [options]', "change what is given; the word 'none' removes a limit"],
+    ['suspend <name>', 'refuse its keys until it is resumed'],
+    ['resume <name>', ''],
+    ['delete <name> --yes', 'revoke its keys and erase its files, batches and stored answers; usage is kept'],
+  ],
+  options: [
+    ...LIMIT_HELP,
+    ['--zero-retention yes|no', 'keep nothing of prompts and answers, not even to replay idempotent requests'],
+    ['--store-prompts yes|no', 'keep prompts and answers with the requests, for keys with the scope prompts'],
+    ['--file-retention-days N', 'delete files after this many days; default: files.retention_days'],
+    ['--aliases LIST', 'names of models for this account, such as gpt-4o-mini=qwen/qwen3-8b; replaces its list'],
+    ['--json', 'print JSON'],
   ],
   async run(context) {
     const { args, config, print } = context;
@@ -53,7 +60,7 @@ export const accountsCommand: Command = {
       yes: { type: 'boolean' },
       json: { type: 'boolean' },
     });
-    const { action, following } = readAction('accounts', ACTIONS, positionals);
+    const { action, following } = readAction('accounts', ACTIONS, { values, positionals });
     const [name = ''] = following;
     const settings = accountSettingsFrom(values);
     if (action === 'update' && Object.keys(definedFields(settings)).length === 0) {

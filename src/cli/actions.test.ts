@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
-import { nothing, one, readAction, several } from './actions.ts';
-import { UsageError } from './command.ts';
+import { nothing, one, readAction, several, withOptions } from './actions.ts';
+import { OptionError, UsageError } from './command.ts';
 
 const read = (...args: string[]) =>
-  readAction('keys', { create: one('a name'), list: nothing, revoke: several('an id') }, args);
+  readAction('keys', { create: one('a name'), list: nothing, revoke: several('an id') }, { positionals: args });
 
 it('reads the action and what follows it', () => {
   expect(read('list')).toEqual({ action: 'list', following: [] });
@@ -21,4 +21,11 @@ it.each([
   [['list', 'team'], "'keys list' does not accept 'team'"],
 ])('reports the error in %j', (args, message) => {
   expect(() => read(...args)).toThrow(new UsageError(message));
+});
+
+it('refuses options of other actions, which it would ignore', () => {
+  const actions = { create: one('a name'), list: withOptions(nothing, 'account') };
+  const readList = (values: object) => readAction('keys', actions, { values, positionals: ['list'] });
+  expect(readList({ account: 'team', json: true }).action).toBe('list');
+  expect(() => readList({ rpm: '5' })).toThrow(new OptionError("'keys list' does not take --rpm"));
 });

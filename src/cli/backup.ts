@@ -38,7 +38,7 @@ const summaryText = ({ files, bytes, ledger }: BackupSummary): string =>
   `${files} files, ${formatBytes(bytes)}, ${ledger.rows} ledger rows of $${usdText(BigInt(ledger.costNanoUsd))}`;
 
 export const backupCommand: Command = {
-  usage: ['<folder>    copies the data directory into a new folder, also while a server runs; weights are left out'],
+  forms: [['<folder>', 'copy the data directory into a new folder, also while a server runs; weights are left out']],
   async run(context) {
     const { config, print, warn } = context;
     const folder = folderOf(context);
@@ -55,7 +55,7 @@ export const backupCommand: Command = {
 };
 
 export const restoreCommand: Command = {
-  usage: ['<folder>    fills an empty data directory (--data-dir) from a backup and checks it'],
+  forms: [['<folder> [--data-dir DIR]', 'fill an empty data directory from a backup, and check it']],
   async run(context) {
     const { config, print } = context;
     const folder = folderOf(context);

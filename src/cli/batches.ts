@@ -3,7 +3,7 @@ import { openAdministration } from '../compose/administration.ts';
 import { batchToWire } from '../compose/wire-shapes.ts';
 import { type Batch, isActive } from '../domain/batch.ts';
 import { systemClock } from '../runtime/clock.ts';
-import { nothing, one, readAction } from './actions.ts';
+import { nothing, one, readAction, withOptions } from './actions.ts';
 import { type Command, CommandFailed } from './command.ts';
 import { integerOption, parseOptions } from './options.ts';
 import { createShareView } from './progress.ts';
@@ -40,10 +40,23 @@ function details(batch: Batch, account: string): string {
   );
 }
 
-const ACTIONS = { list: nothing, show: one('an id'), cancel: one('an id') };
+const ACTIONS = {
+  list: withOptions(nothing, 'account', 'limit'),
+  show: withOptions(one('an id'), 'watch'),
+  cancel: withOptions(one('an id')),
+};
 
 export const batchesCommand: Command = {
-  usage: ['list [--account NAME] [--limit N] [--json]', 'show <id> [--watch] [--json]', 'cancel <id> [--json]'],
+  forms: [
+    ['list [--account NAME]', 'the newest batches'],
+    ['show <id> [--watch]', 'one batch; --watch follows it until it ends'],
+    ['cancel <id>', 'stop it; lines that have run keep their results'],
+  ],
+  options: [
+    ['--account NAME', 'list: only batches of this account'],
+    ['--limit N', 'list: how many; default: 50'],
+    ['--json', 'print JSON'],
+  ],
   async run(context) {
     const { args, config, print } = context;
     const { values, positionals } = parseOptions(args, {
@@ -52,7 +65,7 @@ export const batchesCommand: Command = {
       watch: { type: 'boolean' },
       json: { type: 'boolean' },
     });
-    const { action, following } = readAction('batches', ACTIONS, positionals);
+    const { action, following } = readAction('batches', ACTIONS, { values, positionals });
     const [id = ''] = following;
     await using administration = await (action === 'cancel' ? openAdministration(config) : openForReading(context));
     const { batches, accounts } = administration;

@@ -13,9 +13,15 @@ export interface CommandContext {
   warn?: ((text: string) => void) | undefined;
 }
 
+/** Two columns of the help: what to type, and what it does. */
+export type HelpLine = readonly [typed: string, does: string];
+
 export interface Command {
-  /** Forms of the command, without `baobab <name>`. Long ones have several lines. */
-  usage: readonly string[];
+  /** Forms of the command, without `baobab <name>`. */
+  forms: readonly HelpLine[];
+  /** Options besides settings. */
+  options?: readonly HelpLine[];
+  notes?: readonly string[];
   run(context: CommandContext): Promise<void>;
 }
 

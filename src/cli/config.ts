@@ -1,16 +1,20 @@
 import { stringify } from 'yaml';
 import { maskedConfig } from '../config/masked.ts';
 import { SETTINGS } from '../config/settings.ts';
-import type { Command } from './command.ts';
+import { type Command, UsageError } from './command.ts';
 import { parseOptions } from './options.ts';
 
 const at = (value: unknown, path: readonly string[]): unknown =>
   path.reduce<unknown>((place, name) => (place as Record<string, unknown> | undefined)?.[name], value);
 
 export const configCommand: Command = {
-  usage: ['            the values in force, as YAML', '--settings  every setting with its variable, flag and default'],
+  forms: [
+    ['', 'the values in force, as YAML, secrets masked'],
+    ['--settings', 'every setting with its variable, option and default'],
+  ],
   async run({ args, config, configFile, print }) {
-    const { values: options } = parseOptions(args, { settings: { type: 'boolean' } });
+    const { values: options, positionals } = parseOptions(args, { settings: { type: 'boolean' } });
+    if (positionals.length > 0) throw new UsageError(`unexpected argument '${positionals.join(' ')}'`);
     if (options.settings) {
       for (const setting of SETTINGS) {
         const { description, default: fallback } = setting.schema as { description?: string; default?: unknown };

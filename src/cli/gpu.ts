@@ -1,5 +1,5 @@
 import { openAccelerators } from '../compose/accelerators.ts';
-import { nothing, readAction } from './actions.ts';
+import { nothing, readAction, withOptions } from './actions.ts';
 import type { Command } from './command.ts';
 import { CommandFailed } from './command.ts';
 import { parseOptions } from './options.ts';
@@ -8,13 +8,13 @@ import { formatBytes } from './progress.ts';
 const DEFAULT_BACKEND = process.platform === 'darwin' ? 'metal' : 'cuda';
 
 export const gpuCommand: Command = {
-  usage: [
-    'build [--backend cuda|vulkan|metal]  build llama.cpp for the GPUs of this machine, then test it',
-    'test                                 decode with every installed backend; models use the first that works',
+  forms: [
+    ['build [--backend cuda|vulkan|metal]', 'build llama.cpp for the GPUs of this machine, then test it'],
+    ['test', 'decode with every installed backend; models use the first that works'],
   ],
   async run({ args, config, env, print, warn = print }) {
     const { values, positionals } = parseOptions(args, { backend: { type: 'string' } });
-    const { action } = readAction('gpu', { build: nothing, test: nothing }, positionals);
+    const { action } = readAction('gpu', { build: nothing, test: withOptions(nothing) }, { values, positionals });
     const accelerators = await openAccelerators(config, env, warn);
     if (action === 'build') {
       const backend = String(values.backend ?? DEFAULT_BACKEND);

@@ -3,11 +3,12 @@ import { keyToWire } from '../compose/wire-shapes.ts';
 import { isoTime, isoTimeOrNull } from '../domain/dates.ts';
 import { usdNumber, usdText } from '../domain/money.ts';
 import { type Account, type ApiKey, definedFields } from '../domain/principal.ts';
-import { nothing, one, readAction } from './actions.ts';
+import { SCOPES } from '../domain/scopes.ts';
+import { nothing, one, readAction, withOptions } from './actions.ts';
 import { type Command, CommandFailed, UsageError } from './command.ts';
 import { durationOption, parseOptions } from './options.ts';
 import { openForReading } from './reading.ts';
-import { KEY_OPTIONS, limitsText, rightsFrom } from './rights.ts';
+import { KEY_OPTIONS, LIMIT_HELP, limitsText, rightsFrom } from './rights.ts';
 import { table } from './table.ts';
 
 function stateOf(key: ApiKey, now: number): string {
@@ -36,23 +37,31 @@ function keyTable(keys: readonly ApiKey[], accounts: readonly Account[], spentBy
 }
 
 const ACTIONS = {
-  create: one('a name'),
-  list: nothing,
-  update: one('an id'),
-  revoke: one('an id'),
-  rotate: one('an id'),
+  create: withOptions(one('a name'), 'account', ...Object.keys(KEY_OPTIONS)),
+  list: withOptions(nothing, 'account'),
+  update: withOptions(one('an id'), 'name', ...Object.keys(KEY_OPTIONS)),
+  revoke: withOptions(one('an id')),
+  rotate: withOptions(one('an id'), 'grace'),
 };
 
 export const keysCommand: Command = {
-  usage: [
-    'create <name> [--account NAME] [--scopes chat,embeddings,…] [--models "baobab/*,…"] [--regions …]\n' +
-      '       [--addresses 10.0.0.0/8,…] [--rpm N] [--tpm N] [--concurrency N] [--monthly-budget USD]\n' +
-      '       [--expires ISO-TIME] [--json]',
-    'list [--account NAME] [--json]',
-    'update <id> [--name NAME] [--scopes …] [--models …] [--regions …] [--addresses …] [--rpm N] [--tpm N]\n' +
-      "       [--concurrency N] [--monthly-budget USD] [--expires ISO-TIME] [--json]    the word 'none' removes a limit",
-    'revoke <id> [--json]',
-    'rotate <id> [--grace 24h] [--json]',
+  forms: [
+    ['create <name> [options]', 'create a key; its secret is shown once'],
+    ['list [--account NAME]', 'keys with their limits and what they spent this month'],
+    ['update <id> [options]', "change what is given; the word 'none' removes a limit"],
+    ['revoke <id>', 'refuse the key within a second, for good'],
+    ['rotate <id> [--grace 24h]', 'issue a new secret; the old one is valid for the grace period, at most 24h'],
+  ],
+  options: [
+    ['--account NAME', "create: who owns the key, by default the account 'default'; list: only its keys"],
+    ['--name NAME', 'update: the new name'],
+    ['--scopes LIST', `${SCOPES.join(', ')}; inference is the first four. Default: all but prompts, keys and admin`],
+    ['--models LIST', 'models it may use, such as "baobab/*,qwen/qwen3-8b"; default: all'],
+    ['--regions LIST', 'regions it may use; default: all'],
+    ['--addresses LIST', 'where it may be used from, such as 10.0.0.0/8,2001:db8::/32; default: anywhere'],
+    ...LIMIT_HELP,
+    ['--expires TIME', 'such as 2027-01-31 or 2027-01-31T12:00:00Z; default: never'],
+    ['--json', 'print JSON'],
   ],
   async run(context) {
     const { args, config, print } = context;
@@ -63,7 +72,7 @@ export const keysCommand: Command = {
       grace: { type: 'string' },
       json: { type: 'boolean' },
     });
-    const { action, following } = readAction('keys', ACTIONS, positionals);
+    const { action, following } = readAction('keys', ACTIONS, { values, positionals });
     const [subject = ''] = following;
     const rights = rightsFrom(values);
     await using administration = await (action === 'list' ? openForReading(context) : openAdministration(config));

@@ -108,13 +108,16 @@ const whileRunning = (message: string): string =>
     : message;
 
 export const migrateCommand: Command = {
-  usage: [
-    '--to postgres://user@host/database [--blobs s3://bucket/prefix [--blobs-endpoint URL]] [--json]\n' +
-      'copies the data directory (--data-dir) into an empty PostgreSQL database and proves that both are equal.\n' +
-      'The server must be stopped. An interrupted copy goes on where it stopped when the command is run again.\n' +
-      '--to-file FILE reads the address from a file. Without both, it is the setting store.\n' +
-      '--blobs also copies the bytes of files; without it they stay in the data directory.',
+  forms: [['--to postgres://user@host/database [options]', 'copy a data directory, and prove that both are equal']],
+  options: [
+    ['--data-dir DIR', 'what to copy; its server must be stopped'],
+    ['--to ADDRESS', 'an empty database; default: the setting store'],
+    ['--to-file FILE', 'a file with the address, so that other users of this machine cannot see its password'],
+    ['--blobs s3://BUCKET/PREFIX', 'also copy the bytes of files; without it they stay in the data directory'],
+    ['--blobs-endpoint URL', 'of an S3 server other than AWS'],
+    ['--json', 'print JSON'],
   ],
+  notes: ['The data directory is not changed. Run the command again to go on with a copy that was interrupted.'],
   async run(context) {
     const { config, env, print, warn = () => {} } = context;
     const { url, json } = await choose(context);

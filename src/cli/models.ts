@@ -10,7 +10,7 @@ import { createLogger } from '../logging/logger.ts';
 import type { StoredModel } from '../models/store.ts';
 import { systemClock } from '../runtime/clock.ts';
 import { snakeKeys } from '../validation/names.ts';
-import { nothing, one, readAction, several } from './actions.ts';
+import { nothing, one, readAction, several, withOptions } from './actions.ts';
 import { type Command, type CommandContext, CommandFailed, UsageError } from './command.ts';
 import { ADD_OPTIONS, addToCatalog, removeFromCatalog } from './models-add.ts';
 import { listModels } from './models-list.ts';
@@ -98,17 +98,26 @@ async function showLoaded(context: CommandContext, asJson: boolean): Promise<voi
 }
 
 export const modelsCommand: Command = {
-  usage: [
-    'list [--json]',
-    'ps [--json]                         what the running server has loaded, and its upstreams',
-    'pull <slug>[@version]… | --all-starter',
-    'add hf:Qwen/Qwen3-4B-GGUF:Q4_K_M | ./my.gguf | ./onnx-folder | http://host:8000/v1\n' +
-      '    [--slug provider/name] [--modality chat|embedding|rerank|audio] [--context-length N] [--dimensions N]\n' +
-      "    [--pooling mean|cls|last] [--name NAME] [--upstream-key-file FILE]    describe a model and serve it; --name is the upstream's name",
-    'remove <slug>[@version]…            its weights, and its entry if it was added',
-    'verify [<slug>[@version]…]          hash the files again',
-    'deprecate <slug>[@version] --on YYYY-MM-DD',
-    'retire <slug>[@version]',
+  forms: [
+    ['list', 'every model of the catalog: weights, size, and whether it can run'],
+    ['ps', 'what the running server has loaded, and its upstreams'],
+    ['pull <slug>[@version]… | --all-starter', 'fetch weights ahead of the first request'],
+    ['add <source> [options]', 'describe a model and serve it, without a restart'],
+    ['remove <slug>[@version]…', 'delete its weights, and its entry if it was added'],
+    ['verify [<slug>[@version]…]', 'hash weights again; without a slug, all'],
+    ['deprecate <slug>[@version] --on YYYY-MM-DD', 'announce its removal, at least 90 days ahead'],
+    ['retire <slug>[@version]', 'stop serving it, on the announced day or later'],
+  ],
+  options: [
+    ['<source>', 'hf:owner/repo:file, ./my.gguf, ./onnx-folder, or http://host:8000/v1 of an engine that runs already'],
+    ['--slug PROVIDER/NAME', 'add: its name here'],
+    ['--modality KIND', 'add: chat, embedding, rerank or audio'],
+    ['--context-length N', 'add: tokens of prompt and answer together'],
+    ['--dimensions N', 'add: of embeddings'],
+    ['--pooling KIND', 'add: mean, cls or last, of ONNX embedding models'],
+    ['--name NAME', "add: the upstream's own name for the model"],
+    ['--upstream-key-file FILE', 'add: a file with the key that the upstream wants'],
+    ['--json', 'list, ps: print JSON'],
   ],
   async run(context) {
     const { args, config, print } = context;
@@ -122,16 +131,16 @@ export const modelsCommand: Command = {
     const { action, following: names } = readAction(
       'models',
       {
-        list: nothing,
-        ps: nothing,
-        pull: starter ? nothing : several('a model, or --all-starter'),
-        add: one('hf:owner/repo:file, a path or an address'),
-        remove: several('a model'),
-        verify: several('a model', 0),
-        deprecate: one('a model'),
-        retire: one('a model'),
+        list: withOptions(nothing),
+        ps: withOptions(nothing),
+        pull: withOptions(starter ? nothing : several('a model, or --all-starter'), 'all-starter'),
+        add: withOptions(one('hf:owner/repo:file, a path or an address'), ...Object.keys(ADD_OPTIONS)),
+        remove: withOptions(several('a model')),
+        verify: withOptions(several('a model', 0)),
+        deprecate: withOptions(one('a model'), 'on'),
+        retire: withOptions(one('a model')),
       },
-      positionals,
+      { values, positionals },
     );
     const [first = ''] = names;
     if (action === 'ps') return showLoaded(context, values.json === true);

@@ -3,13 +3,20 @@ import type { ModelAlias } from '../domain/model.ts';
 import { usdText } from '../domain/money.ts';
 import type { AccountLimits, AccountSettings, ApiKey, Changes, KeyRights } from '../domain/principal.ts';
 import { parseScopes, type Scope } from '../domain/scopes.ts';
-import { OptionError } from './command.ts';
+import { type HelpLine, OptionError } from './command.ts';
 import { dollarsOption, integerOption } from './options.ts';
 
 const text = { type: 'string' } as const;
 
 /** The options for limits of keys and accounts. */
 export const LIMIT_OPTIONS = { rpm: text, tpm: text, concurrency: text, 'monthly-budget': text } as const;
+
+export const LIMIT_HELP: readonly HelpLine[] = [
+  ['--rpm N', 'requests a minute, of each model'],
+  ['--tpm N', 'tokens a minute, of each model'],
+  ['--concurrency N', 'requests at a time'],
+  ['--monthly-budget USD', 'spend in a calendar month (UTC), such as 25 or 12.50'],
+];
 
 /** The options for accounts. */
 export const ACCOUNT_OPTIONS = {

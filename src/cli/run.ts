@@ -3,19 +3,51 @@ import { ConfigError, loadConfig } from '../config/load.ts';
 import { printable } from '../domain/control-characters.ts';
 import { ApiError } from '../errors/api-error.ts';
 import { StoreUnavailableError } from '../errors/store-unavailable.ts';
-import { type Command, CommandFailed, OptionError, UsageError } from './command.ts';
+import { nearest } from '../validation/nearest.ts';
+import { type Command, CommandFailed, type HelpLine, OptionError, UsageError } from './command.ts';
 import { COMMANDS } from './index.ts';
 
-function help(): string {
-  const width = Math.max(...Object.keys(COMMANDS).map((name) => name.length));
-  const lines = Object.entries(COMMANDS).map(([name, { summary }]) => `  ${name.padEnd(width)}  ${summary}`);
-  return `usage: baobab <command> [options]\n\n${lines.join('\n')}\n\n'baobab <command> --help' shows its options. Every setting is also a flag ('baobab config --settings').`;
+const HELP_WIDTH = 100;
+
+/** Splits a text between words into lines of at most `width` characters. */
+function wrapped(text: string, width: number): string[] {
+  const lines: string[] = [];
+  for (const word of text.split(' ')) {
+    const last = lines.at(-1);
+    if (last === undefined || last.length + 1 + word.length > width) lines.push(word);
+    else lines[lines.length - 1] = `${last} ${word}`;
+  }
+  return lines;
 }
 
-function usageOf(name: string, { usage }: Command): string {
-  const start = `  baobab ${name} `;
-  return `usage:\n${usage.map((each) => start + each.replaceAll('\n', `\n${' '.repeat(start.length)}`)).join('\n')}`;
+/** Two aligned columns. */
+function columns(lines: readonly HelpLine[]): string {
+  const width = Math.max(...lines.map(([typed]) => typed.length));
+  const indent = `\n${' '.repeat(width + 4)}`;
+  return lines
+    .map(([typed, does]) => `  ${typed.padEnd(width)}  ${wrapped(does, HELP_WIDTH - width - 4).join(indent)}`.trimEnd())
+    .join('\n');
 }
+
+const help = (): string =>
+  [
+    'usage: baobab <command> [options]',
+    columns(Object.entries(COMMANDS).map(([name, { summary }]) => [name, summary])),
+    "'baobab <command> --help' shows its options, 'baobab --version' the version.\n" +
+      "Every setting is also an option of every command: 'baobab config --settings' lists them.",
+  ].join('\n\n');
+
+const usageOf = (name: string, { forms }: Command): string =>
+  `usage:\n${columns(forms.map(([typed, does]) => [`baobab ${name} ${typed}`.trimEnd(), does]))}`;
+
+const helpOf = (name: string, summary: string, command: Command): string =>
+  [
+    summary,
+    usageOf(name, command),
+    ...(command.options === undefined ? [] : [`options:\n${columns(command.options)}`]),
+    ...(command.notes ?? []).map((note) => wrapped(note, HELP_WIDTH).join('\n')),
+    "Settings are options too, such as --data-dir DIR and --config FILE: 'baobab config --settings'",
+  ].join('\n\n');
 
 /** Options by the fields that errors name. */
 const OPTION_NAMES: Readonly<Record<string, string>> = {
@@ -23,6 +55,7 @@ const OPTION_NAMES: Readonly<Record<string, string>> = {
   end: '--end',
   bucket: '--bucket',
   groupBy: '--group-by',
+  timeZone: '--time-zone',
   name: '--name',
   allowedModels: '--models',
   allowedRegions: '--regions',
@@ -65,19 +98,26 @@ export async function runCommand(
   if (name !== 'serve') endWithReader();
   const print = (text: string) => process.stdout.write(`${printable(text)}\n`);
   const printError = (text: string) => process.stderr.write(`${printable(text)}\n`);
+  if (name === 'help' && args[0] !== undefined) return runCommand([args[0], '--help'], env);
   if (name === undefined || name === 'help' || name === '--help' || name === '-h') {
     print(help());
     return name === undefined ? 2 : 0;
   }
+  if (name === '--version' || name === '-v') {
+    print((await import('../compose/storage.ts')).VERSION);
+    return 0;
+  }
   const entry = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
   if (entry === undefined) {
-    printError(`baobab: unknown command '${name}'\n\n${help()}`);
+    const meant = nearest(name, Object.keys(COMMANDS));
+    const hint = meant === undefined ? '' : `; did you mean '${meant}'?`;
+    printError(`baobab: unknown command '${name}'${hint}\n'baobab help' lists the commands`);
     return 2;
   }
   const command = await entry.load();
   const usage = usageOf(name, command);
   if (args.includes('--help') || args.includes('-h')) {
-    print(`${entry.summary}\n\n${usage}`);
+    print(helpOf(name, entry.summary, command));
     return 0;
   }
   try {

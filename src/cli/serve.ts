@@ -4,8 +4,10 @@ import { startSupervisor, WorkerStartError } from '../compose/workers/supervisor
 import { linkWorker, type WorkerLink } from '../compose/workers/worker-link.ts';
 import { WORKER_VARIABLE } from '../compose/workers/worker-process.ts';
 import type { ResolvedConfig } from '../config/load.ts';
+import { SETTINGS } from '../config/settings.ts';
 import { workerCount } from '../config/workers.ts';
 import type { IssuedKey } from '../services/access/keys.ts';
+import { nearest } from '../validation/nearest.ts';
 import { type Command, CommandFailed, UsageError } from './command.ts';
 
 /** Under `npm start` one Ctrl-C arrives twice: from the terminal and from npm. */
@@ -24,6 +26,7 @@ Try it:
     curl ${address}/v1/embeddings -H "Authorization: Bearer $BAOBAB_API_KEY" \\
       -H "Content-Type: application/json" -d '{"model": "baobab/embed-multilingual", "input": "Habari ya dunia"}'
 
+Console:       ${address}/console (sign in with the key)
 API reference: ${address}/docs
 `;
 
@@ -38,12 +41,18 @@ function listenProblem(error: unknown, { host, port }: ResolvedConfig): string |
   return undefined;
 }
 
+function unknownSetting(flag: string): string {
+  const meant = nearest(flag, ['--config', ...SETTINGS.map((setting) => setting.flag)]);
+  const hint = meant === undefined ? '' : `did you mean ${meant}? `;
+  return `unknown setting '${flag}'; ${hint}'baobab config --settings' lists them`;
+}
+
 /** Settings are parsed already, so any other argument is a mistake. */
 function refuseArguments([first]: readonly string[]): void {
   if (first === undefined) return;
   throw new UsageError(
     first.startsWith('-')
-      ? `unknown setting '${first.split('=')[0]}'; 'baobab config --settings' lists them`
+      ? unknownSetting(first.split('=')[0] ?? first)
       : `'${first}' is not a setting; write settings as --port 8080`,
   );
 }
@@ -90,7 +99,13 @@ const supervise = (config: ResolvedConfig): Promise<Service> =>
   });
 
 export const serveCommand: Command = {
-  usage: ['[--host H] [--port N] [--data-dir DIR] [--config FILE] [any other setting as a flag]'],
+  forms: [['[settings]', 'serve until SIGTERM or Ctrl-C, then let running requests end']],
+  options: [
+    ['--host HOST', 'where to listen; 0.0.0.0 for every address of this machine. Default: 127.0.0.1'],
+    ['--port N', 'default: 8080'],
+    ['--data-dir DIR', 'database, files and weights; default: ~/.baobab'],
+    ['--config FILE', 'default: baobab.yaml in the working directory, if it is there'],
+  ],
   async run({ args, config, locate, env, print }) {
     refuseArguments(args);
     let first: IssuedKey | undefined;

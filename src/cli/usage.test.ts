@@ -66,6 +66,38 @@ it('shows every account in the order of time', async () => {
   });
 });
 
+it('shows the days of a time zone', async () => {
+  const shown = await run(
+    '--account',
+    'team',
+    '--start',
+    '2026-10-15',
+    '--end',
+    '2026-10-16',
+    '--time-zone',
+    'Asia/Tokyo',
+  );
+  expect(shown.split('\n')).toEqual([
+    'account team, from 2026-10-15 to 2026-10-16 (Asia/Tokyo)',
+    '',
+    expect.stringMatching(/^DAY /),
+    expect.stringMatching(/^2026-10-15 +1 .*\$0\.000003 /),
+    expect.stringMatching(/^total +1 /),
+  ]);
+  const later = await run(
+    '--account',
+    'team',
+    '--start',
+    '2026-10-14',
+    '--end',
+    '2026-10-15',
+    '--time-zone',
+    'America/Lima',
+  );
+  expect(later).toMatch(/\n2026-10-14 +1 .*\$0\.000003 /);
+  await expect(run('--time-zone', 'Mars')).rejects.toThrow(/time zone such as Africa\/Nairobi/);
+});
+
 it('refuses arguments that it would ignore', async () => {
   await expect(run('team')).rejects.toThrow("unexpected argument 'team'; --account NAME names an account");
   await expect(run('--all', '--account', 'team')).rejects.toThrow('--all and --account exclude each other');

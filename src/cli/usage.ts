@@ -1,6 +1,7 @@
 import { bucketToWire, sumsToWire } from '../compose/wire-shapes.ts';
 import { usdText } from '../domain/money.ts';
-import type { UsageWindow } from '../domain/usage-window.ts';
+import { offsetAt } from '../domain/time-zone.ts';
+import { parseTimeZoneField, type UsageWindow } from '../domain/usage-window.ts';
 import type { UsageBucket, UsageSums } from '../services/usage.ts';
 import { snake } from '../validation/names.ts';
 import { type Command, CommandFailed, OptionError, UsageError } from './command.ts';
@@ -20,6 +21,9 @@ function bar(value: bigint, largest: bigint): string {
 /** With the account name when several accounts are reported. */
 type Bucket = UsageBucket & { account?: string };
 
+/** Characters of a bucket's start. */
+const SHOWN = { hour: 16, day: 10, month: 7 };
+
 const GROUP_COLUMNS: Record<string, (bucket: Bucket) => string> = {
   account: ({ account, accountName }) => account ?? accountName ?? '',
   model: ({ model }) => model ?? '',
@@ -38,18 +42,32 @@ const add = (left: UsageSums, right: UsageSums): UsageSums => ({
   costNanoUsd: left.costNanoUsd + right.costNanoUsd,
 });
 
-/** A day without its midnight. */
-const timeText = (time: number): string => new Date(time).toISOString().replace('T00:00:00.000Z', '');
+/** What the clocks of the zone show, as ISO 8601 without a zone. */
+const localText = (zone: string, time: number): string =>
+  new Date(time + offsetAt(zone, time)).toISOString().slice(0, -1);
 
-const windowText = ({ start, end }: UsageWindow, untilNow: boolean): string =>
-  `from ${timeText(start)} to ${untilNow ? 'now' : timeText(end)} (UTC)`;
+/** A day without its midnight. */
+const timeText = (zone: string, time: number): string => {
+  const text = localText(zone, time).replace('T00:00:00.000', '');
+  return zone === 'UTC' && text.includes('T') ? `${text}Z` : text;
+};
+
+const windowText = ({ start, end, timeZone = 'UTC' }: UsageWindow, untilNow: boolean): string =>
+  `from ${timeText(timeZone, start)} to ${untilNow ? 'now' : timeText(timeZone, end)} (${timeZone})`;
 
 const csvCell = (text: string): string => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
 
 export const usageCommand: Command = {
-  usage: [
-    '[--account NAME | --all] [--start DATE] [--end DATE] [--bucket hour|day|month] [--group-by model,region,key]\n' +
-      "[--csv | --json]    default: the account 'default', from the first of this month to now (UTC)",
+  forms: [['[options]', "default: the account 'default', from the first of this month until now, by day"]],
+  options: [
+    ['--account NAME', 'an account by name or id'],
+    ['--all', 'every account'],
+    ['--start DATE', 'such as 2026-11-01 or 2026-11-01T12:00:00Z; default: the first of this month'],
+    ['--end DATE', 'exclusive; default: now'],
+    ['--time-zone ZONE', 'whose hours, days and months, such as Africa/Nairobi; default: UTC'],
+    ['--bucket hour|day|month', 'default: day'],
+    ['--group-by LIST', 'model, region and key, separated by commas'],
+    ['--csv, --json', 'print CSV or JSON'],
   ],
   async run(context) {
     const { args, print } = context;
@@ -60,6 +78,7 @@ export const usageCommand: Command = {
       end: { type: 'string' },
       bucket: { type: 'string' },
       'group-by': { type: 'string' },
+      'time-zone': { type: 'string' },
       csv: { type: 'boolean' },
       json: { type: 'boolean' },
     });
@@ -67,6 +86,7 @@ export const usageCommand: Command = {
       throw new UsageError(`unexpected argument '${positionals.join(' ')}'; --account NAME names an account`);
     }
     if (values.all && values.account !== undefined) throw new OptionError('--all and --account exclude each other');
+    const timeZone = parseTimeZoneField(values['time-zone']);
     await using administration = await openForReading(context);
     const { accounts, usage } = administration;
     const name = values.account ?? 'default';
@@ -78,10 +98,11 @@ export const usageCommand: Command = {
         throw new CommandFailed(`there is no account '${name}'; 'baobab accounts list' shows them`);
       }
       const report = await usage.report(account.id, {
-        start: values.start ?? `${new Date().toISOString().slice(0, 7)}-01`,
+        start: values.start ?? `${localText(timeZone, Date.now()).slice(0, 7)}-01`,
         end: values.end,
         bucket: values.bucket,
         groupBy: values['group-by'],
+        timeZone,
       });
       reports.push({ account: account.name, ...report });
     }
@@ -98,8 +119,7 @@ export const usageCommand: Command = {
     const groups = [...(values.all ? ['account'] : []), ...window.groupBy].map(
       (group) => [group, GROUP_COLUMNS[group] as (bucket: Bucket) => string] as const,
     );
-    const startOf = ({ start }: UsageBucket) =>
-      window.bucket === 'hour' ? start.slice(0, 16) : start.slice(0, window.bucket === 'day' ? 10 : 7);
+    const startOf = ({ start }: UsageBucket) => localText(timeZone, Date.parse(start)).slice(0, SHOWN[window.bucket]);
     if (values.json) {
       const shown = buckets.map((bucket) => ({
         ...(bucket.account === undefined ? {} : { account: bucket.account }),

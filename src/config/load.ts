@@ -4,6 +4,7 @@ import { Value } from 'typebox/value';
 import { isAddressRange } from '../runtime/addresses.ts';
 import { inOrderOfLines, readYaml } from '../validation/document.ts';
 import { snake } from '../validation/names.ts';
+import { nearest } from '../validation/nearest.ts';
 import { problemsOf } from '../validation/problems.ts';
 import { partAddressProblems } from './part-addresses.ts';
 import { type Config, ConfigSchema } from './schema.ts';
@@ -139,7 +140,9 @@ export function loadConfig({ args, env, workingDirectory }: ConfigSources): Load
   const known = new Set(['BAOBAB_CONFIG', ...SETTINGS.map(({ variable }) => variable)]);
   for (const name of Object.keys(env)) {
     if (name.startsWith('BAOBAB_') && !known.has(name)) {
-      problems.push(`${name}: unknown variable; 'baobab config --settings' lists the known ones`);
+      const meant = nearest(name, [...known]);
+      const hint = meant === undefined ? '' : `did you mean ${meant}? `;
+      problems.push(`${name}: unknown variable; ${hint}'baobab config --settings' lists the known ones`);
     }
   }
   for (const [setting, text] of flags.given) {

@@ -163,12 +163,6 @@ describe('keys beside a running server', () => {
     const { exitCode, stderr } = await baobab(server.dataDir, args);
     expect({ exitCode, stderr }).toEqual({ exitCode: 1, stderr: `baobab: there is ${message}\n` });
   });
-
-  it('have help with one command on each line', async () => {
-    const { stdout } = await baobab(server.dataDir, ['keys', '--help']);
-    expect(stdout).toMatch(/^ {2}baobab keys create <name> .*\n {19,}\[--addresses /m);
-    expect(stdout).not.toMatch(/baobab keys {2}/);
-  });
 });
 
 describe('models beside a running server', () => {
