@@ -11,7 +11,7 @@ import { createServer } from '../http/server.ts';
 import { createLogger } from '../logging/logger.ts';
 import { createDiskMetrics } from '../metrics/disk-metrics.ts';
 import { createEngineMetrics } from '../metrics/engine-metrics.ts';
-import { createMetrics } from '../metrics/metrics.ts';
+import { createMetrics, registerBuildInfo } from '../metrics/metrics.ts';
 import { withTokenRates } from '../metrics/token-rates.ts';
 import { createUpstreamMetrics } from '../metrics/upstream-metrics.ts';
 import type { DiskSpace } from '../ports/disk-space.ts';
@@ -93,6 +93,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
   const secrets = createKnownSecrets(secretsOf({ ...config, upstreams: allUpstreams(config) }));
   const logger = createLogger({ ...config.log, scrub: secrets.scrub, worker: worker?.number });
   const metrics = createMetrics(worker);
+  registerBuildInfo(metrics.registry, { version: VERSION, node: process.version, region: config.region });
   const entries = servedEntries(config);
   checkNamedModels(config, entries, locate);
 

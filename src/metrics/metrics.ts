@@ -10,6 +10,16 @@ export interface WorkerMetrics {
   allMetrics(): Promise<string>;
 }
 
+/** A constant 1 whose labels say what runs, to see versions during an upgrade and to join them with other metrics. */
+export function registerBuildInfo(registry: Registry, labels: { version: string; node: string; region: string }): void {
+  new Gauge({
+    name: 'baobab_build_info',
+    help: 'Always 1; the labels are the versions of Baobab and Node, and the region',
+    labelNames: ['version', 'node', 'region'] as const,
+    registers: [registry],
+  }).set(labels, 1);
+}
+
 /** Labels are bounded: routes, catalog slugs and statuses, never ids. */
 export function createMetrics(worker?: WorkerMetrics) {
   const registry = new Registry();
@@ -30,6 +40,19 @@ export function createMetrics(worker?: WorkerMetrics) {
       name: 'baobab_http_request_duration_seconds',
       help: 'Time from the head of a request to the end of its answer',
       labelNames: ['method', 'route'] as const,
+      buckets: LATENCY_BUCKETS,
+      registers,
+    }),
+    errors: new Counter({
+      name: 'baobab_http_errors_total',
+      help: 'Requests that failed by error code, also streams that had begun with status 200',
+      labelNames: ['route', 'code', 'model'] as const,
+      registers,
+    }),
+    firstTokenSeconds: new Histogram({
+      name: 'baobab_first_token_seconds',
+      help: 'Time until the first token of an answer',
+      labelNames: ['model'] as const,
       buckets: LATENCY_BUCKETS,
       registers,
     }),

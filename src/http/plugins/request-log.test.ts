@@ -23,14 +23,16 @@ function setUp() {
     ...{ routeOptions: { url: '/v1/chat/completions', config: { scope: 'chat' } }, server, log },
   } as unknown as FastifyRequest;
   const reply = { raw, request, statusCode: 200, header: () => reply } as unknown as FastifyReply;
-  observe(request, reply, { metrics: createMetrics(), requests: { record: (entry) => listed.push(entry) } });
+  const metrics = createMetrics();
+  observe(request, reply, { metrics, requests: { record: (entry) => listed.push(entry) } });
   request.record.principal = { account: { id: 'acct_1' }, key: { id: 'key_1' } } as never;
   const facts = {
     ...{ slug: 'acme/one', version: '2026-11-15', deprecatedAt: null },
     requests: { limit: 1, remaining: 1, resetMs: 0 },
     tokens: { limit: 1, remaining: 1, resetMs: 0 },
   };
-  return { lines, listed, raw, call: inferenceCall(request, reply, '/v1/chat/completions'), facts };
+  const counted = async (start: string) => (await metrics.text()).split('\n').filter((line) => line.startsWith(start));
+  return { lines, listed, raw, request, counted, call: inferenceCall(request, reply, '/v1/chat/completions'), facts };
 }
 
 it('logs a cancelled request with its tokens, once they are known', () => {
@@ -56,4 +58,23 @@ it('logs at once when nothing runs any more', () => {
   call.onEnded?.();
   raw.emit('close');
   expect(lines).toHaveLength(1);
+});
+
+it('counts a stream that broke after its status 200 as an error', async () => {
+  const { raw, call, facts, request, counted } = setUp();
+  call.onDecided?.(facts);
+  call.onSettled?.(
+    { promptTokens: 9, completionTokens: 3, cacheReadTokens: 0, audioSeconds: 0 },
+    { region: 'local', costNanoUsd: 5, firstTokenMs: 40 },
+  );
+  call.onEnded?.();
+  request.record.errorCode = 'model_unavailable';
+  raw.writableFinished = true;
+  raw.emit('close');
+  expect(await counted('baobab_http_errors_total')).toEqual([
+    'baobab_http_errors_total{route="/v1/chat/completions",code="model_unavailable",model="acme/one"} 1',
+  ]);
+  expect(await counted('baobab_first_token_seconds_sum')).toEqual([
+    'baobab_first_token_seconds_sum{model="acme/one"} 0.04',
+  ]);
 });

@@ -39,13 +39,16 @@ export function observe(request: FastifyRequest, reply: FastifyReply, { metrics,
     const status = isWhole ? reply.statusCode : 499;
     const seconds = (performance.now() - record.startedAt) / 1000;
     const { method } = request;
-    metrics.requests.inc({ method, route: url, status: String(status), model: record.model ?? '' });
+    const model = record.model ?? '';
+    const code = isWhole ? record.errorCode : 'client_cancelled';
+    metrics.requests.inc({ method, route: url, status: String(status), model });
     metrics.requestSeconds.observe({ method, route: url }, seconds);
+    if (code !== undefined) metrics.errors.inc({ route: url, code, model });
     const level = QUIET_ROUTES.has(url) ? 'debug' : 'info';
     const isLogged = writesLevel(request.log, level);
     const isListed = INFERENCE_SCOPES.some((scope) => scope === config?.scope) && record.principal !== undefined;
-    if (!isLogged && !isListed) return;
     const write = () => {
+      if (record.firstTokenMs !== null) metrics.firstTokenSeconds.observe({ model }, record.firstTokenMs / 1000);
       if (isListed) {
         const entry = entryOf(request, { endpoint: url, status, durationMs: seconds * 1000 });
         requests.record(entry, textOf(request, entry));
@@ -63,7 +66,7 @@ export function observe(request: FastifyRequest, reply: FastifyReply, { metrics,
           model: record.model,
           promptTokens: record.promptTokens,
           completionTokens: record.completionTokens,
-          code: status === 499 ? 'client_cancelled' : record.errorCode,
+          code,
           replayed: record.replayed || undefined,
         },
         'request',
