@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { SETTINGS } from '../src/config/settings.ts';
+import { KINDS } from '../src/errors/kinds.ts';
 
 const DEPLOY = join(import.meta.dirname, '../deploy');
 const read = (path: string) => readFileSync(join(DEPLOY, path), 'utf8');
@@ -31,14 +32,18 @@ describe('the files in deploy/', () => {
     const { panels } = JSON.parse(read('compose/grafana/dashboards/baobab.json')) as {
       panels: { title: string; targets: { expr: string }[] }[];
     };
-    const names = panels.flatMap(({ targets }) =>
-      targets.flatMap(({ expr }) => expr.match(/baobab_[a-z0-9_]+/g) ?? []),
-    );
-    expect(names.length).toBeGreaterThan(8);
+    const { groups } = parse(read('compose/alerts.yaml')) as { groups: { rules: { expr: string }[] }[] };
+    const expressions = [...panels.flatMap(({ targets }) => targets), ...groups.flatMap(({ rules }) => rules)];
+    const names = expressions.flatMap(({ expr }) => expr.match(/baobab_[a-z0-9_]+/g) ?? []);
+    expect(names.length).toBeGreaterThan(16);
     const base = (name: string) => name.replace(/_bucket$/, '');
     // prom-client's own metrics get the prefix.
     const missing = names.filter((name) => !name.startsWith('baobab_nodejs_') && !sources.includes(`'${base(name)}'`));
     expect(missing).toEqual([]);
+    const codes = expressions.flatMap(({ expr }) =>
+      [...expr.matchAll(/code=~?"([^"]+)"/g)].flatMap(([, list]) => list?.split('|')),
+    );
+    expect(codes.filter((code) => !Object.hasOwn(KINDS, String(code)))).toEqual([]);
   });
 
   it('of compose have every service and volume that they refer to', () => {
