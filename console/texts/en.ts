@@ -1,3 +1,4 @@
+import { failures } from './en/failures.ts';
 import { engines, models } from './en/models.ts';
 import { accounts, system } from './en/operators.ts';
 import { playground } from './en/playground.ts';
@@ -281,22 +282,7 @@ export const texts = {
     noModel: 'not resolved',
     live: 'Live',
     newer: (count: number) => `${count} newer`,
-    explain: {
-      400: 'The request was malformed. The code names the problem.',
-      401: 'The key was missing, wrong, expired or revoked.',
-      402: 'A budget was used up.',
-      403: 'The key may not do this: check its scopes, models and regions.',
-      404: 'The model or the object does not exist for this account.',
-      409: 'The request conflicts with another, or the region cannot serve it.',
-      413: 'The request was too large.',
-      422: 'The input was well formed but not acceptable, for example too long.',
-      429: 'A rate limit or budget was reached. Raise the limits of the key or slow down.',
-      499: 'The client closed the connection before the answer was complete.',
-      500: 'The server failed unexpectedly. The log has the details under this id.',
-      502: 'The upstream failed or gave an answer that makes no sense.',
-      503: 'No engine was ready or the queue was full. Retry later.',
-      504: 'The engine took too long.',
-    } as Record<number, string>,
+    failures,
   },
   models,
   engines,

@@ -45,7 +45,7 @@ function Facts({ entry, zone }: { entry: RequestEntry; zone: string }) {
   const { requests, figures } = texts;
   const { columns } = requests;
   const account = accounts.data?.data.find(({ id }) => id === entry.account_id);
-  const why = entry.status >= 400 ? requests.explain[entry.status] : undefined;
+  const why = entry.code === null ? undefined : requests.failures[entry.code];
   const rows: [string, ComponentChildren][] = [
     [columns.status, <Status key="status" entry={entry} />],
     ...(entry.code ? [[requests.code, <code key="code">{entry.code}</code>] as [string, ComponentChildren]] : []),

@@ -1,0 +1,21 @@
+import { expect, it } from 'vitest';
+import { failures } from '../../console/texts/en/failures.ts';
+import { KINDS } from '../../src/errors/kinds.ts';
+
+/** A request that is listed has a key and ran a model: these errors come before that, or elsewhere. */
+const NEVER_LISTED = [
+  'missing_api_key',
+  'invalid_api_key',
+  'expired_api_key',
+  'session_expired',
+  'csrf_token_invalid',
+  'key_not_allowed',
+  'batch_not_found',
+  'request_not_found',
+  'unknown_endpoint',
+];
+
+it('says of every error code why a request failed and what to do', () => {
+  const listed = Object.keys(KINDS).filter((code) => !NEVER_LISTED.includes(code));
+  expect(Object.keys(failures).sort()).toEqual(listed.sort());
+});
