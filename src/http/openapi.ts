@@ -101,7 +101,7 @@ function headersOf(status: string, route: Documented): HeaderName[] {
       ? (['X-Served-Model', 'Service-Deprecated', 'x-budget-warning'] as const)
       : []),
     ...(status === '429' || status === '503' ? (['Retry-After'] as const) : []),
-    ...(status === '409' || status === '429' ? (['x-should-retry'] as const) : []),
+    ...(status === '409' || status === '429' || status === '503' ? (['x-should-retry'] as const) : []),
   ];
 }
 
