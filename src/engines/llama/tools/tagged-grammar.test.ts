@@ -26,17 +26,18 @@ function formOf(parameters: Record<string, unknown>, syntax: CallSyntax): CallFo
 /** A text of the grammar, read in chunks of random length. */
 function write({ grammar, createReader }: CallForm, random: () => number) {
   const text = createGbnfWalk(grammar, random)();
+  // As a decoder of UTF-8 does: whole characters only.
+  const characters = Array.from(text);
   const reader = createReader();
   let json = '';
   let done = false;
-  for (let at = 0; at < text.length; ) {
-    if (done) throw new Error(`Over before ${JSON.stringify(text.slice(at))}`);
-    // As a decoder of UTF-8 does: whole characters only.
-    const chunk = Array.from(text.slice(at)).slice(0, 1 + Math.floor(random() * 6));
+  for (let at = 0; at < characters.length; ) {
+    if (done) throw new Error(`Over before ${JSON.stringify(characters.slice(at).join(''))}`);
+    const chunk = characters.slice(at, at + 1 + Math.floor(random() * 6));
     const read = reader.read(chunk.join(''));
     json += read.json;
     done = read.done;
-    at += chunk.join('').length;
+    at += chunk.length;
   }
   if (!done) throw new Error(`Not over after ${JSON.stringify(text)}`);
   return { text, json };
