@@ -9,14 +9,13 @@
  * `--parallel` sequences of `--context` tokens side by side, as the service does. `--data-dir` keeps what was found out about the GPU.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdtempSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { askEngines } from '../src/control/client.ts';
 import { MODELS_DIR, startServer } from '../test/acceptance/start-server.ts';
+import { freePort } from '../test/fixtures/free-port.ts';
 import { createHttpStreams } from './chat/http-streams.ts';
 import type { StreamFigures } from './chat/raw-llama.ts';
 import { childrenOf, createReport, median, printConditions, processorSeconds } from './measure.ts';
@@ -44,14 +43,6 @@ const streamCounts = values.streams.split(',').map(Number);
 const sequences = Math.max(...streamCounts);
 const report = createReport();
 const SLUG = 'bench/chat';
-
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1');
-  await once(probe, 'listening');
-  const address = probe.address();
-  probe.close();
-  return typeof address === 'object' && address !== null ? address.port : 0;
-}
 
 async function startLlamaServer(): Promise<{ address: string; process: ChildProcess }> {
   const [command = '', ...before] = (process.env.LLAMA_SERVER ?? 'llama-server').split(' ');

@@ -14,7 +14,7 @@ import { mkdtempDisposable } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { freePort } from '../test/fixtures/redis-server.ts';
+import { freePort } from '../test/fixtures/free-port.ts';
 import { createReport, median, percentile, printConditions, processorSeconds } from './measure.ts';
 import { startProgram } from './program.ts';
 import { measureBatches } from './replicas/batches.ts';

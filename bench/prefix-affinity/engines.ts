@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { MODELS_DIR } from '../../test/acceptance/start-server.ts';
-import { freePort } from '../../test/fixtures/redis-server.ts';
+import { freePort } from '../../test/fixtures/free-port.ts';
 
 export interface Engine extends AsyncDisposable {
   address: string;

@@ -3,7 +3,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { FILE_THREADS, SERVE_FLAGS } from '../../bin/serve-flags.mjs';
-import { freePort } from '../../test/fixtures/redis-server.ts';
+import { freePort } from '../../test/fixtures/free-port.ts';
 import { childrenOf } from '../measure.ts';
 import { type Program, startProgram } from '../program.ts';
 import { chatBody, KEY, MODEL } from './chat.ts';

@@ -4,12 +4,13 @@
  * models that the engine calls so.
  */
 import { parseArgs } from 'node:util';
+import { freePort } from '../fixtures/free-port.ts';
 import { allFeatures } from './features/all.ts';
 import { type Feature, type FeatureContext, NotSupported } from './features/feature.ts';
 import { removeRecordings, writeRecording } from './fixtures.ts';
 import type { EngineUnderTest, ServedModel } from './launch/engine.ts';
 import { engines } from './launch/engines.ts';
-import { freePort, type RunningProcess } from './launch/process.ts';
+import type { RunningProcess } from './launch/process.ts';
 import { startRecorder } from './recorder.ts';
 import { startTestService } from './service.ts';
 import { printTable, type Results } from './table.ts';

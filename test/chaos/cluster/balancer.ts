@@ -2,7 +2,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { freePort } from '../../fixtures/redis-server.ts';
+import { freePort } from '../../fixtures/free-port.ts';
 
 export interface Balancer {
   address: string;

@@ -1,8 +1,9 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { freePort } from '../../fixtures/free-port.ts';
 import { type OwnPostgres, ownPostgresMissing, startOwnPostgres } from '../../fixtures/postgres-server.ts';
-import { freePort, ownRedisMissing, type RedisServer, startRedis } from '../../fixtures/redis-server.ts';
+import { ownRedisMissing, type RedisServer, startRedis } from '../../fixtures/redis-server.ts';
 import { s3Missing, startS3 } from '../../fixtures/s3-server.ts';
 import { type Balancer, balancerMissing, startBalancer } from './balancer.ts';
 import { type Engine, startEngine } from './engine.ts';

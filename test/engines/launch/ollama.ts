@@ -1,8 +1,9 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { freePort } from '../../fixtures/free-port.ts';
 import { weights } from '../../models/weights.ts';
 import { CACHE, type EngineUnderTest, type ServedModel, type Task } from './engine.ts';
-import { freePort, runProgram, startProgram } from './process.ts';
+import { runProgram, startProgram } from './process.ts';
 
 /** Ollama's program is found by `BAOBAB_OLLAMA`, in the cache, or on the PATH. */
 const PROGRAM = process.env.BAOBAB_OLLAMA ?? [join(CACHE, 'ollama', 'ollama')].find(existsSync) ?? 'ollama';

@@ -1,7 +1,5 @@
 import { execFile, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
-import { type AddressInfo, createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
@@ -30,15 +28,6 @@ export async function runProgram(program: string, args: readonly string[], env: 
   const options = { env: { ...process.env, ...env }, maxBuffer: 64 * 1024 * 1024, timeout: FETCH_TIMEOUT_MS };
   const { stdout } = await execute(program, [...args], options);
   return stdout;
-}
-
-/** A port that is free now. */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  return port;
 }
 
 export const hasProgram = (program: string): Promise<boolean> =>
