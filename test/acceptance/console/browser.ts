@@ -1,16 +1,15 @@
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
-import { describe, expect } from 'vitest';
-import { missingBrowser } from './chromium.ts';
+import { describe, expect, inject } from 'vitest';
 
 export { openBrowser } from './chromium.ts';
 
-const missing = await missingBrowser();
-if (missing !== undefined) console.warn(`Browser tests are skipped: there is no Chromium (${missing}).`);
+const missing = inject('missingBrowser');
+if (missing !== '') console.warn(`Browser tests are skipped: there is no Chromium (${missing}).`);
 
 /** `describe`, skipped where no browser can be had. */
-export const describeInBrowser = missing === undefined ? describe : describe.skip;
+export const describeInBrowser = missing === '' ? describe : describe.skip;
 
 export interface OpenPage extends AsyncDisposable {
   page: Page;

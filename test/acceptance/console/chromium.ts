@@ -1,4 +1,10 @@
+import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
+import { mkdtemp, readFile, rename, rm } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
 import { type Browser, chromium } from 'playwright-core';
 
 const INSTALLED = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
@@ -8,14 +14,39 @@ const FLAGS = [
   ...['--use-fake-device-for-media-stream', '--use-fake-ui-for-media-stream'],
 ];
 
-/** The machine's own Chromium, or the one of the npm package, which unpacks itself at first. */
+/**
+ * Where the browser of the npm package is unpacked. The package writes into the temporary directory and takes a half-written file
+ * for a browser, so each process unpacks into a directory of its own, and the first one to finish gives it its name.
+ */
+async function unpacked(): Promise<string> {
+  const entry = createRequire(import.meta.url).resolve('@sparticuz/chromium');
+  const { version } = JSON.parse(await readFile(join(dirname(entry), '../package.json'), 'utf8')) as {
+    version: string;
+  };
+  const target = join(tmpdir(), `baobab-chromium-${version}`);
+  if (existsSync(target)) return target;
+  const own = await mkdtemp(`${target}-`);
+  try {
+    const code = `const { default: packaged } = await import(${JSON.stringify(entry)}); await packaged.executablePath();`;
+    const env = { ...process.env, TMPDIR: own };
+    await promisify(execFile)(process.execPath, ['--input-type=module', '--eval', code], { env });
+    await rename(own, target).catch((error: NodeJS.ErrnoException) => {
+      if (!existsSync(target)) throw error;
+    });
+    return target;
+  } finally {
+    await rm(own, { recursive: true, force: true });
+  }
+}
+
+/** The machine's own Chromium, or the one of the npm package. */
 async function executable(): Promise<{ path: string; flags: string[] }> {
   const found = INSTALLED.find((path) => existsSync(path));
   if (found !== undefined) return { path: found, flags: FLAGS };
   const { default: packaged } = await import('@sparticuz/chromium');
   // One process for all is meant for functions in a cloud: there the browser ends with the first page that is closed.
   const flags = packaged.args.filter((flag) => flag !== '--single-process');
-  return { path: await packaged.executablePath(), flags: [...flags, ...FLAGS] };
+  return { path: join(await unpacked(), 'chromium'), flags: [...flags, ...FLAGS] };
 }
 
 export async function openBrowser(moreFlags: readonly string[] = []): Promise<Browser> {
