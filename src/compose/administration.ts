@@ -34,7 +34,7 @@ async function catalogOf(config: ResolvedConfig, { lifecycles, revisions }: Cata
   return { entries, catalog: await createCatalog({ entries, lifecycles, revisions, serving, clock }) };
 }
 
-type CatalogStore = Pick<Store, 'lifecycles' | 'revisions'>;
+type CatalogStore = Pick<Store, 'lifecycles'> & { revisions: Pick<Store['revisions'], 'current'> };
 
 /** For commands that only read the catalog: it needs no store, and creates none. */
 export async function openCatalogForReading(config: ResolvedConfig): Promise<OpenCatalog> {

@@ -43,6 +43,20 @@ export interface ModelLifecycleRepository {
  */
 export type RevisionTopic = 'keys' | 'models';
 
+/** A changed account, which concerns all of its keys, or a new or changed key. */
+export type KeyChange =
+  | { accountId: string }
+  | {
+      keyId: string;
+      /** Undefined: not known here. The key is not new then. */
+      hash?: string | undefined;
+    };
+
 export interface RevisionRepository {
   current(): Promise<Record<RevisionTopic, number>>;
+  /**
+   * What changed after one revision of the keys and up to another one. Undefined when the store does not know all of it: it remembers
+   * the last thousand changes, and none that a server of an earlier version made.
+   */
+  keyChanges(after: number, upTo: number): Promise<KeyChange[] | undefined>;
 }

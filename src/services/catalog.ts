@@ -73,7 +73,7 @@ export interface CatalogService {
 export interface CatalogDependencies {
   entries: readonly ModelEntry[];
   lifecycles: ModelLifecycleRepository;
-  revisions: RevisionRepository;
+  revisions: Pick<RevisionRepository, 'current'>;
   serving(entry: ModelEntry, version: ModelVersion): Serving;
   /** Other names of models, for programs that send a fixed one. */
   aliases?: readonly ModelAlias[] | undefined;

@@ -10,6 +10,7 @@ import { openStore } from '../../src/adapters/store.ts';
 import { StoreUnavailableError } from '../../src/errors/store-unavailable.ts';
 import { DuplicateError } from '../../src/ports/store-errors.ts';
 import { PASSWORD, type PostgresServer, postgresMissing, startPostgres } from '../fixtures/postgres-server.ts';
+import { accessChangesContract } from './access-changes.ts';
 import { backgroundRunsContract } from './background-runs.ts';
 import { batchSlicesContract } from './batch-slices.ts';
 import { batchesContract } from './batches.ts';
@@ -74,6 +75,20 @@ describe.skipIf(postgresMissing !== undefined)('postgres', () => {
       scan: async () => (await query(url, SCAN_SQL)).map((row) => ({ ...row, ...numbersOf(row) })),
       async interrupt() {
         await query(url, END_CONNECTIONS);
+      },
+      async close() {
+        await Promise.all(stores.map((store) => store.close()));
+      },
+    };
+  });
+
+  accessChangesContract('postgres', async () => {
+    const url = await server.createDatabase();
+    const stores = [await open(url), await open(url)] as const;
+    return {
+      stores,
+      async run(statements) {
+        await query(url, statements);
       },
       async close() {
         await Promise.all(stores.map((store) => store.close()));

@@ -173,6 +173,31 @@ export function repositoriesContract(name: string, open: () => Promise<Repositor
       expect(await store.revisions.current()).toEqual({ keys: start.keys + 4, models: start.models + 1 });
     });
 
+    it('says which keys and accounts a revision changed', async () => {
+      const { keys: start } = await store.revisions.current();
+      await store.accounts.create(account({ id: 'acct_10', name: 'tenth' }));
+      await store.keys.create(apiKey({ id: 'key_10', accountId: 'acct_10' }), 'hash-10');
+      await store.keys.update('key_10', { name: 'x' });
+      await store.keys.update('key_none', { name: 'x' });
+      await store.keys.touch([{ id: 'key_10', lastUsedAt: Date.UTC(2026, 3, 2) }]);
+      await store.accounts.update('acct_10', { rpm: 1 });
+      const ofKey = { keyId: 'key_10', hash: 'hash-10' };
+      const ofAccount = { accountId: 'acct_10' };
+      expect(await store.revisions.keyChanges(start, start + 4)).toEqual([ofAccount, ofKey, ofKey, ofAccount]);
+      expect(await store.revisions.keyChanges(start + 2, start + 3)).toEqual([ofKey]);
+      expect(await store.revisions.keyChanges(start, start)).toEqual([]);
+    });
+
+    it('does not know changes that have not happened, or were followed by a thousand others', async () => {
+      const { keys: start } = await store.revisions.current();
+      expect(await store.revisions.keyChanges(start, start + 1)).toBeUndefined();
+      expect(await store.revisions.keyChanges(start, start - 1)).toBeUndefined();
+      for (let number = 0; number < 1_001; number += 1) await store.accounts.update('acct_1', { rpm: number });
+      expect(await store.revisions.keyChanges(start, start + 1_001)).toBeUndefined();
+      expect(await store.revisions.keyChanges(start, start + 1)).toBeUndefined();
+      expect(await store.revisions.keyChanges(start + 1, start + 1_001)).toHaveLength(1_000);
+    }, 60_000);
+
     it('keeps every one of many changes made at once', async () => {
       const start = await store.revisions.current();
       const ids = Array.from({ length: 200 }, (_, index) => `key_many_${index}`);
@@ -180,6 +205,8 @@ export function repositoriesContract(name: string, open: () => Promise<Repositor
       const stored = new Set((await store.keys.list({ accountId: 'acct_1' })).map((key) => key.id));
       expect(ids.filter((id) => !stored.has(id))).toEqual([]);
       expect((await store.revisions.current()).keys).toBe(start.keys + 200);
+      const changed = (await store.revisions.keyChanges(start.keys, start.keys + 200)) ?? [];
+      expect(new Set(changed.map((change) => ('keyId' in change ? change.keyId : '')))).toEqual(new Set(ids));
     });
   });
 }

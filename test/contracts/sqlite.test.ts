@@ -9,6 +9,7 @@ import { openSqlite } from '../../src/adapters/sql/sqlite/database.ts';
 import { MIGRATIONS } from '../../src/adapters/sql/sqlite/migrations/index.ts';
 import { openStore } from '../../src/adapters/store.ts';
 import { BUCKETS } from '../../src/domain/usage-window.ts';
+import { accessChangesContract } from './access-changes.ts';
 import { idempotencyContract } from './idempotency.ts';
 import { jobTurnsContract } from './job-turns.ts';
 import { account, apiKey } from './key-fixtures.ts';
@@ -65,6 +66,20 @@ usageSumsContract('sqlite', async () => {
   };
 });
 requestTextsContract('sqlite', open);
+accessChangesContract('sqlite', async () => {
+  const path = freshPath();
+  const stores = [await openStore({ kind: 'sqlite', path }), await openStore({ kind: 'sqlite', path })] as const;
+  return {
+    stores,
+    async run(statements) {
+      using raw = new DatabaseSync(path, { timeout: 10_000 });
+      raw.exec(`begin immediate; ${statements}; commit`);
+    },
+    async close() {
+      await Promise.all(stores.map((store) => store.close()));
+    },
+  };
+});
 
 describe('sqlite store', () => {
   it('keeps data across opens and sees writes of other processes', async () => {

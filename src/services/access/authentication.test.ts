@@ -115,6 +115,43 @@ describe('a change in the store', () => {
     expect(store.lookUps()).toBe(1);
   });
 
+  it('that the store cannot name makes every key be read again', async () => {
+    const unnamed = { ...store.revisions, keyChanges: async () => undefined };
+    authentication = createAuthentication({ ...store, revisions: unnamed, clock });
+    await authentication.refresh();
+    expect(await codeOf(bearer(issued.secret))).toBe(issued.key.id);
+    const release = store.holdNextLookUp();
+    const other = codeOf(bearer('chosen-by-the-operator-1'));
+    await keys.revokeKey(issued.key.id);
+    await authentication.refresh();
+    release();
+    await other;
+    expect(await codeOf(bearer(issued.secret))).toBe('key_revoked');
+    const before = store.lookUps();
+    await codeOf(bearer('chosen-by-the-operator-1'));
+    expect(store.lookUps()).toBe(before + 1);
+  });
+
+  it('is asked for again when the store could not say what it was', async () => {
+    let isAway = true;
+    const { keyChanges, ...rest } = store.revisions;
+    authentication = createAuthentication({
+      ...store,
+      revisions: {
+        ...rest,
+        keyChanges: (...span) => (isAway ? Promise.reject(new Error('away')) : keyChanges(...span)),
+      },
+      clock,
+    });
+    await authentication.refresh();
+    expect(await codeOf(bearer(issued.secret))).toBe(issued.key.id);
+    await keys.revokeKey(issued.key.id);
+    await expect(authentication.refresh()).rejects.toThrow('away');
+    isAway = false;
+    await authentication.refresh();
+    expect(await codeOf(bearer(issued.secret))).toBe('key_revoked');
+  });
+
   it('is not hidden by a lookup that was already running', async () => {
     const release = store.holdNextLookUp();
     const early = codeOf(bearer(issued.secret));
@@ -123,6 +160,72 @@ describe('a change in the store', () => {
     release();
     await early;
     expect(await codeOf(bearer(issued.secret))).toBe('key_revoked');
+  });
+});
+
+describe('a change by this process', () => {
+  const addKey = async (name: string) =>
+    keys.createKey((await accounts.find('other')) ?? (await accounts.create('other')), { name });
+
+  it('is in force at once, and no other key is read again', async () => {
+    const other = await addKey('other');
+    for (const { key, secret } of [issued, other]) expect(await codeOf(bearer(secret))).toBe(key.id);
+    expect((await authentication.authenticateKey(issued.key.id)).key.id).toBe(issued.key.id);
+    await keys.revokeKey(issued.key.id);
+    authentication.forget({ keyId: issued.key.id });
+    expect(await codeOf(bearer(issued.secret))).toBe('key_revoked');
+    await expect(async () => authentication.authenticateKey(issued.key.id)).rejects.toMatchObject({
+      code: 'key_revoked',
+    });
+    const before = store.lookUps();
+    expect(await codeOf(bearer(other.secret))).toBe(other.key.id);
+    expect(store.lookUps()).toBe(before);
+  });
+
+  it('of an account is in force for its keys at once', async () => {
+    const other = await addKey('other');
+    for (const { key, secret } of [issued, other]) expect(await codeOf(bearer(secret))).toBe(key.id);
+    const suspended = await accounts.suspend((await accounts.find('team')) as Account);
+    authentication.forget({ accountId: suspended.id });
+    const before = store.lookUps();
+    expect(await codeOf(bearer(other.secret))).toBe(other.key.id);
+    expect(store.lookUps()).toBe(before);
+    expect(await codeOf(bearer(issued.secret))).toBe('account_suspended');
+  });
+
+  it('does not make a look-up of another key be repeated that was already running', async () => {
+    const other = await addKey('other');
+    const release = store.holdNextLookUp();
+    const early = codeOf(bearer(issued.secret));
+    authentication.forget({ keyId: other.key.id });
+    await authentication.refresh();
+    release();
+    expect(await early).toBe(issued.key.id);
+    const before = store.lookUps();
+    expect(await codeOf(bearer(issued.secret))).toBe(issued.key.id);
+    expect(store.lookUps()).toBe(before);
+  });
+
+  it('is not hidden by a lookup that was already running', async () => {
+    const release = store.holdNextLookUp();
+    const early = codeOf(bearer(issued.secret));
+    await keys.revokeKey(issued.key.id);
+    authentication.forget({ keyId: issued.key.id });
+    release();
+    await early;
+    expect(await codeOf(bearer(issued.secret))).toBe('key_revoked');
+  });
+
+  it('is told to listeners with the callers that it concerns', async () => {
+    const principal = await authentication.authenticate(bearer(issued.secret));
+    const told: boolean[] = [];
+    const end = authentication.onChange((isConcerned) => told.push(isConcerned(principal)));
+    authentication.forget({ keyId: 'key_other' });
+    authentication.forget({ keyId: issued.key.id });
+    authentication.forget({ accountId: issued.key.accountId });
+    end();
+    authentication.forget({ keyId: issued.key.id });
+    expect(told).toEqual([false, true, true]);
   });
 });
 

@@ -3,9 +3,12 @@ import { type ApiKey, checkUsable, type Principal } from '../../domain/principal
 import type { Scope } from '../../domain/scopes.ts';
 import { errors } from '../../errors/errors.ts';
 import type { Clock } from '../../ports/clock.ts';
-import type { AccountRepository, KeyRepository, RevisionRepository } from '../../ports/repositories.ts';
+import type { AccountRepository, KeyChange, KeyRepository, RevisionRepository } from '../../ports/repositories.ts';
 import { type AddressList, createAddressList } from '../../runtime/addresses.ts';
 import { hashSecret, isPlausibleSecret } from './key-secret.ts';
+import { createPrincipalCache, remember } from './principal-cache.ts';
+
+export type ChangeListener = (isConcerned: (principal: Principal) => boolean) => void;
 
 export interface AuthenticationService {
   /** Finds the caller by the `Authorization` header, or throws a 401 or 403. */
@@ -15,22 +18,14 @@ export interface AuthenticationService {
   requireScope(principal: Principal, scope: Scope): void;
   /** Throws 403 when the key may not be used from the address. Undefined: not known, and only allowed without a list. */
   requireAddress(principal: Principal, address: string | undefined): void;
-  /** Drops the cache when keys have changed in the store. Call it a few times a second. */
+  /** Forgets the keys that have changed in the store. Call it a few times a second. */
   refresh(): Promise<void>;
-  /** Drops the cache after this process has changed keys. */
-  invalidate(): void;
-  /** Calls the listener each time keys or accounts may have changed. Returns the function that ends it. */
-  onChange(listener: () => void): () => void;
+  /** Forgets a key, or those of an account, that this process has changed. A new key was not known. */
+  forget(change: KeyChange): void;
+  /** Calls the listener each time keys or accounts may have changed, to ask which ones. Returns the function that ends it. */
+  onChange(listener: ChangeListener): () => void;
   /** Writes the collected times of last use to the store. */
   flushUses(): Promise<void>;
-}
-
-const MAX_CACHED = 10_000;
-
-/** Drops the oldest entry when the cache is full. */
-function remember<T>(cache: Map<string, T>, hash: string, value: T): void {
-  if (cache.size >= MAX_CACHED) cache.delete(cache.keys().next().value as string);
-  cache.set(hash, value);
 }
 
 const MINUTE_MS = 60_000;
@@ -59,39 +54,28 @@ export interface AuthenticationDependencies {
 
 export function createAuthentication(dependencies: AuthenticationDependencies): AuthenticationService {
   const { accounts, keys, revisions, clock } = dependencies;
-  // By hash, so that no secret stays in memory longer than its request. Keys of sessions by id, which no hash is equal to.
-  const known = new Map<string, Principal>();
-  // Separate, so that a flood of made-up keys cannot evict valid ones.
-  const unknown = new Map<string, true>();
+  // By hash, so that no secret stays in memory longer than its request. Keys of sessions by id.
+  const cache = createPrincipalCache();
   const uses = new Map<string, number>();
   const writtenUses = new Map<string, number>();
-  const listeners = new Set<() => void>();
-  let revision = -1;
-  let generation = 0;
+  const listeners = new Set<ChangeListener>();
+  let revision: number | undefined;
 
-  async function readKey(sentHash: string): Promise<Principal | undefined> {
-    const before = generation;
+  const tell: ChangeListener = (isConcerned) => {
+    for (const listener of listeners) listener(isConcerned);
+  };
+
+  async function findByHash(sentHash: string): Promise<Principal | undefined> {
     const found = await keys.findByHash(sentHash);
-    const sent = Buffer.from(sentHash, 'hex');
-    const hash = found === undefined ? sent : Buffer.from(found.hash, 'hex');
-    const principal =
-      found !== undefined && timingSafeEqual(hash, sent) ? { account: found.account, key: found.key } : undefined;
-    // Keys may have changed while this one was read: then the result is not cached.
-    if (before === generation) {
-      if (principal === undefined) remember(unknown, sentHash, true);
-      else remember(known, sentHash, principal);
-    }
-    return principal;
+    if (found === undefined) return undefined;
+    const isEqual = timingSafeEqual(Buffer.from(found.hash, 'hex'), Buffer.from(sentHash, 'hex'));
+    return isEqual ? { account: found.account, key: found.key } : undefined;
   }
 
-  async function readKeyById(id: string): Promise<Principal | undefined> {
-    const before = generation;
+  async function findById(id: string): Promise<Principal | undefined> {
     const key = await keys.get(id);
     const account = key && (await accounts.get(key.accountId));
-    if (key === undefined || account === undefined) return undefined;
-    const principal = { account, key };
-    if (before === generation) remember(known, id, principal);
-    return principal;
+    return key && account && { account, key };
   }
 
   function accept(principal: Principal | undefined): Principal {
@@ -108,14 +92,14 @@ export function createAuthentication(dependencies: AuthenticationDependencies): 
       const secret = /^Bearer +(\S+) *$/i.exec(authorization)?.[1];
       if (secret === undefined) throw errors.missingApiKey();
       const sentHash = hashSecret(secret);
-      const cached = known.get(sentHash);
+      const cached = cache.get(sentHash);
       // A mistyped key is found by its checksum, without a lookup.
-      if (cached !== undefined || unknown.has(sentHash) || !isPlausibleSecret(secret)) return accept(cached);
-      return readKey(sentHash).then(accept);
+      if (cached !== undefined || cache.isUnknown(sentHash) || !isPlausibleSecret(secret)) return accept(cached);
+      return cache.read(sentHash, () => findByHash(sentHash)).then(accept);
     },
     authenticateKey(keyId) {
-      const cached = known.get(keyId);
-      return cached === undefined ? readKeyById(keyId).then(accept) : accept(cached);
+      const cached = cache.get(keyId);
+      return cached === undefined ? cache.read(keyId, () => findById(keyId)).then(accept) : accept(cached);
     },
     requireScope({ key }, scope) {
       // Operators manage all keys.
@@ -128,16 +112,15 @@ export function createAuthentication(dependencies: AuthenticationDependencies): 
     },
     async refresh() {
       const current = (await revisions.current()).keys;
-      if (current !== revision) {
-        revision = current;
-        service.invalidate();
-      }
+      if (current === revision) return;
+      const changes = revision === undefined ? undefined : await revisions.keyChanges(revision, current);
+      revision = current;
+      if (changes !== undefined) return tell(cache.drop(changes));
+      cache.clear();
+      tell(() => true);
     },
-    invalidate() {
-      generation += 1;
-      known.clear();
-      unknown.clear();
-      for (const listener of listeners) listener();
+    forget(change) {
+      tell(cache.drop([change]));
     },
     onChange(listener) {
       listeners.add(listener);

@@ -1,7 +1,7 @@
 import { type Account, definedFields } from '../../../domain/principal.ts';
 import type { AccountRepository } from '../../../ports/repositories.ts';
 import type { SqlDatabase } from './database.ts';
-import { bumpRevision } from './revisions.ts';
+import { announceAccount } from './revisions.ts';
 import type { AccountsTable } from './tables.ts';
 
 const toRow = (account: Account): AccountsTable => ({
@@ -42,7 +42,7 @@ export function sqlAccounts({ read, write, writeIf }: SqlDatabase): AccountRepos
   const accounts = read.selectFrom('accounts').selectAll();
   return {
     async create(account) {
-      await write([read.insertInto('accounts').values(toRow(account)), bumpRevision(read, 'keys')]);
+      await write([read.insertInto('accounts').values(toRow(account)), ...announceAccount(read, account.id)]);
     },
     async get(id) {
       const row = await accounts.where('id', '=', id).executeTakeFirst();
@@ -75,7 +75,7 @@ export function sqlAccounts({ read, write, writeIf }: SqlDatabase): AccountRepos
       });
       if (Object.keys(changes).length === 0) return this.get(id);
       const written = await writeIf(
-        [read.updateTable('accounts').set(changes).where('id', '=', id).returningAll(), bumpRevision(read, 'keys')],
+        [read.updateTable('accounts').set(changes).where('id', '=', id).returningAll(), ...announceAccount(read, id)],
         { urgent: true },
       );
       const row = written?.[0].rows[0];

@@ -3,7 +3,7 @@ import type { Scope } from '../../../domain/scopes.ts';
 import type { KeyRepository } from '../../../ports/repositories.ts';
 import { toAccount } from './accounts.ts';
 import type { SqlDatabase } from './database.ts';
-import { bumpRevision } from './revisions.ts';
+import { announceKey } from './revisions.ts';
 import type { ApiKeysTable } from './tables.ts';
 
 const toRow = (key: ApiKey, hash: string): ApiKeysTable => ({
@@ -50,7 +50,7 @@ const toKey = (row: ApiKeysTable): ApiKey => ({
 export function sqlKeys({ read, write, writeIf }: SqlDatabase): KeyRepository {
   return {
     async create(key, hash) {
-      await write([read.insertInto('api_keys').values(toRow(key, hash)), bumpRevision(read, 'keys')]);
+      await write([read.insertInto('api_keys').values(toRow(key, hash)), ...announceKey(read, key.id)]);
     },
     async get(id) {
       const row = await read.selectFrom('api_keys').selectAll().where('id', '=', id).executeTakeFirst();
@@ -123,7 +123,7 @@ export function sqlKeys({ read, write, writeIf }: SqlDatabase): KeyRepository {
       });
       if (Object.keys(changes).length === 0) return this.get(id);
       const written = await writeIf(
-        [read.updateTable('api_keys').set(changes).where('id', '=', id).returningAll(), bumpRevision(read, 'keys')],
+        [read.updateTable('api_keys').set(changes).where('id', '=', id).returningAll(), ...announceKey(read, id)],
         { urgent: true },
       );
       const row = written?.[0].rows[0];

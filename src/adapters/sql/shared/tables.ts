@@ -54,6 +54,16 @@ export interface RevisionsTable {
   value: number;
 }
 
+/** The last changes of keys and accounts. */
+export interface KeyChangesTable {
+  /** Of the topic `keys` after the change. */
+  revision: number;
+  account_id: string;
+  /** Null: the account itself has changed. */
+  key_id: string | null;
+  hash: string | null;
+}
+
 export interface LedgerSeriesTable {
   /** Chosen by the database. */
   id: Generated<number>;
@@ -302,6 +312,7 @@ export interface Tables {
   api_keys: ApiKeysTable;
   model_lifecycles: ModelLifecyclesTable;
   revisions: RevisionsTable;
+  key_changes: KeyChangesTable;
   ledger_series: LedgerSeriesTable;
   ledger: LedgerTable;
   usage_days: UsageSumsTable;

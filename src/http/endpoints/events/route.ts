@@ -1,5 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
+import type { Principal } from '../../../domain/principal.ts';
 import { errors } from '../../../errors/errors.ts';
 import type { AccountsService } from '../../../services/access/accounts.ts';
 import type { AuthenticationService } from '../../../services/access/authentication.ts';
@@ -26,13 +27,13 @@ const CHECK_MS = 500;
 
 export const eventRoutes: FastifyPluginAsyncTypebox<EventsDependencies> = async (server, dependencies) => {
   const { feed, accounts, authentication } = dependencies;
-  const streams = new Set<{ keyId: string; check(): void; end(): void }>();
+  const streams = new Set<{ principal: Principal; check(): void; end(): void }>();
   // Open streams must not hold up a shutdown.
   server.addHook('preClose', async () => {
     for (const { end } of [...streams]) end();
   });
-  const unsubscribe = authentication.onChange(() => {
-    for (const { check } of streams) check();
+  const unsubscribe = authentication.onChange((isConcerned) => {
+    for (const { principal, check } of streams) if (isConcerned(principal)) check();
   });
   server.addHook('onClose', async () => unsubscribe());
 
@@ -63,9 +64,10 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventsDependencies> = async 
       },
     },
     async (request, reply) => {
-      const { key } = principalOf(request);
+      const principal = principalOf(request);
+      const { key } = principal;
       const accountId = await chosenAccount(request, accounts, request.query.account);
-      const ofKey = [...streams].filter(({ keyId }) => keyId === key.id).length;
+      const ofKey = [...streams].filter((stream) => stream.principal.key.id === key.id).length;
       if (ofKey >= MAX_PER_KEY || streams.size >= MAX_STREAMS) throw errors.tooManyStreams();
 
       const { promise: ended, resolve: end } = Promise.withResolvers<void>();
@@ -78,7 +80,7 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventsDependencies> = async 
           .then(() => authentication.authenticateKey(key.id))
           .catch(() => end());
       };
-      const stream = { keyId: key.id, check, end };
+      const stream = { principal, check, end };
       streams.add(stream);
       const timer = setInterval(check, CHECK_MS);
 

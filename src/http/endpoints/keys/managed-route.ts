@@ -10,7 +10,7 @@ import { NewOwnKey } from './managed-schema.ts';
 
 export interface ManagedKeysDependencies {
   accountKeys: AccountKeysService;
-  authentication: Pick<AuthenticationService, 'invalidate'>;
+  authentication: Pick<AuthenticationService, 'forget'>;
 }
 
 /** Keys of the caller's own account, for keys with the scope `keys`. */
@@ -64,7 +64,7 @@ export const managedKeyRoutes: FastifyPluginAsyncTypebox<ManagedKeysDependencies
     async (request) => {
       const changes = someOf(rightsFromWire(request.body), KeyChanges);
       const key = await accountKeys.update(principalOf(request), request.params.id, changes);
-      authentication.invalidate();
+      authentication.forget({ keyId: request.params.id });
       return keyToWire(key);
     },
   );
@@ -74,7 +74,7 @@ export const managedKeyRoutes: FastifyPluginAsyncTypebox<ManagedKeysDependencies
     { config, schema: { summary: 'Revoke a key of the account at once', tags, params, response } },
     async (request) => {
       const key = await accountKeys.revoke(principalOf(request), request.params.id);
-      authentication.invalidate();
+      authentication.forget({ keyId: request.params.id });
       return keyToWire(key);
     },
   );
@@ -98,7 +98,7 @@ export const managedKeyRoutes: FastifyPluginAsyncTypebox<ManagedKeysDependencies
     async (request) => {
       const graceMs = (request.body.grace_seconds ?? 86_400) * 1000;
       const { key, secret } = await accountKeys.rotate(principalOf(request), request.params.id, graceMs);
-      authentication.invalidate();
+      authentication.forget({ keyId: request.params.id });
       return { ...keyToWire(key), secret };
     },
   );

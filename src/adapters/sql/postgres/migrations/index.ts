@@ -11,6 +11,7 @@ import * as usageSums from './0009-usage-sums.ts';
 import * as requestTexts from './0010-request-texts.ts';
 import * as ledgerMonths from './0011-ledger-months.ts';
 import * as expiredLines from './0012-expired-lines.ts';
+import * as keyChanges from './0013-key-changes.ts';
 
 /** Run in the order of their names, forwards only. A released migration is never edited, and a new one sorts after all released ones. */
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -26,4 +27,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0010-request-texts': requestTexts,
   '0011-ledger-months': ledgerMonths,
   '0012-expired-lines': expiredLines,
+  '0013-key-changes': keyChanges,
 };

@@ -19,6 +19,7 @@ import * as accountAliases from './0024-account-aliases.ts';
 import * as jobTurns from './0027-job-turns.ts';
 import * as responses from './0028-responses.ts';
 import * as responseEvents from './0030-response-events.ts';
+import * as keyChanges from './0035-key-changes.ts';
 import * as batchSlices from './batches/0031-batch-slices.ts';
 import * as expiredLines from './batches/0034-expired-lines.ts';
 import * as sessions from './console/0025-sessions.ts';
@@ -59,4 +60,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0032-usage-sums': usageSums,
   '0033-request-texts': requestTexts,
   '0034-expired-lines': expiredLines,
+  '0035-key-changes': keyChanges,
 };

@@ -62,7 +62,7 @@ export const adminAccountRoutes: FastifyPluginAsyncTypebox<AdminAccountsDependen
     async (request) => {
       const account = await find(request.params.id);
       const updated = await accounts.update(account, someOf(settingsFromWire(request.body), AccountChanges));
-      authentication.invalidate();
+      authentication.forget({ accountId: updated.id });
       return accountToWire(updated);
     },
   );
@@ -74,7 +74,7 @@ export const adminAccountRoutes: FastifyPluginAsyncTypebox<AdminAccountsDependen
       const account = await find(request.params.id);
       refuseOwn(account, principalOf(request).account, 'suspend');
       const suspended = await accounts.suspend(account);
-      authentication.invalidate();
+      authentication.forget({ accountId: suspended.id });
       return accountToWire(suspended);
     },
   );
@@ -94,7 +94,7 @@ export const adminAccountRoutes: FastifyPluginAsyncTypebox<AdminAccountsDependen
       const account = await find(request.params.id);
       refuseOwn(account, principalOf(request).account, 'delete');
       const deleted = await accounts.delete(account);
-      authentication.invalidate();
+      authentication.forget({ accountId: deleted.id });
       erasure.wake();
       return accountToWire(deleted);
     },
@@ -105,7 +105,7 @@ export const adminAccountRoutes: FastifyPluginAsyncTypebox<AdminAccountsDependen
     { config, schema: { summary: 'Accept the keys of a suspended account again', tags, params, response } },
     async (request) => {
       const resumed = await accounts.resume(await find(request.params.id));
-      authentication.invalidate();
+      authentication.forget({ accountId: resumed.id });
       return accountToWire(resumed);
     },
   );

@@ -67,7 +67,7 @@ export const adminKeyRoutes: FastifyPluginAsyncTypebox<AdminKeysDependencies> = 
     async ({ params, body }) => {
       const key = await keys.updateKey(params.id, someOf(rightsFromWire(body), KeyChanges));
       if (key === undefined) throw noSuch('key', params.id);
-      authentication.invalidate();
+      authentication.forget({ keyId: params.id });
       return keyToWire(key);
     },
   );
@@ -81,7 +81,7 @@ export const adminKeyRoutes: FastifyPluginAsyncTypebox<AdminKeysDependencies> = 
     async ({ params }) => {
       const key = await keys.revokeKey(params.id);
       if (key === undefined) throw noSuch('key', params.id);
-      authentication.invalidate();
+      authentication.forget({ keyId: params.id });
       return keyToWire(key);
     },
   );
@@ -105,7 +105,7 @@ export const adminKeyRoutes: FastifyPluginAsyncTypebox<AdminKeysDependencies> = 
     async ({ params, body }) => {
       const rotated = await keys.rotateKey(params.id, (body.grace_seconds ?? 86_400) * 1000);
       if (rotated === undefined) throw noSuch('key', params.id);
-      authentication.invalidate();
+      authentication.forget({ keyId: params.id });
       return { ...keyToWire(rotated.key), secret: rotated.secret };
     },
   );

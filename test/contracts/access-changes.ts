@@ -1,0 +1,157 @@
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { ApiError } from '../../src/errors/api-error.ts';
+import type { AccountRepository, KeyRepository, RevisionRepository } from '../../src/ports/repositories.ts';
+import { createAuthentication } from '../../src/services/access/authentication.ts';
+import { hashSecret } from '../../src/services/access/key-secret.ts';
+import { account, apiKey } from './key-fixtures.ts';
+
+interface Access {
+  accounts: AccountRepository;
+  keys: KeyRepository;
+  revisions: RevisionRepository;
+}
+
+export interface AccessChangesUnderTest {
+  /** Two processes on one empty store. */
+  stores: readonly [Access, Access];
+  /** Plain SQL, in one transaction. */
+  run(statements: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+const clock = { now: () => Date.UTC(2026, 5, 1) };
+const secretOf = (id: string) => `secret-of-${id}-0000`;
+const hashOf = (id: string) => hashSecret(secretOf(id));
+
+/** A server that counts how often it reads keys. */
+function serverOn({ accounts, keys, revisions }: Access) {
+  const read: string[] = [];
+  const authentication = createAuthentication({
+    accounts,
+    keys: {
+      ...keys,
+      findByHash(hash) {
+        read.push(hash);
+        return keys.findByHash(hash);
+      },
+    },
+    revisions,
+    clock,
+  });
+  return {
+    refresh: authentication.refresh,
+    readsOf: (id: string) => read.filter((hash) => hash === hashOf(id)).length,
+    async codeOf(id: string): Promise<string> {
+      try {
+        return (await authentication.authenticate(`Bearer ${secretOf(id)}`)).key.name;
+      } catch (error) {
+        return (error as ApiError).code;
+      }
+    },
+  };
+}
+
+/** A server remembers keys, and learns from the store which of them another one has changed. */
+export function accessChangesContract(name: string, open: () => Promise<AccessChangesUnderTest>): void {
+  describe(`changes of keys: ${name}`, () => {
+    let under: AccessChangesUnderTest;
+    let other: Access;
+    beforeAll(async () => {
+      under = await open();
+      other = under.stores[1];
+      for (const id of ['acct_a', 'acct_b']) await other.accounts.create(account({ id, name: id }));
+    });
+    afterAll(() => under.close());
+
+    const newServer = async () => {
+      const server = serverOn(under.stores[0]);
+      await server.refresh();
+      return server;
+    };
+    const create = async (id: string, accountId: string) => {
+      await other.keys.create(apiKey({ id, accountId, name: id }), hashOf(id));
+      return id;
+    };
+
+    it('make no other key be read again, however many there are', async () => {
+      const [quiet, noisy] = [await create('key_quiet', 'acct_a'), await create('key_noisy', 'acct_b')];
+      const server = await newServer();
+      expect([await server.codeOf(quiet), await server.codeOf(noisy)]).toEqual([quiet, noisy]);
+      for (let round = 0; round < 10; round += 1) {
+        const short = await create(`key_short_${round}`, 'acct_b');
+        await other.keys.update(noisy, { name: `renamed ${round}` });
+        await server.refresh();
+        expect(await server.codeOf(short)).toBe(short);
+        await other.keys.update(short, { revokedAt: 5 });
+        await other.accounts.update('acct_b', { rpm: round });
+        await server.refresh();
+        expect(await server.codeOf(short)).toBe('key_revoked');
+        expect(await server.codeOf(noisy)).toBe(`renamed ${round}`);
+        expect(await server.codeOf(quiet)).toBe(quiet);
+      }
+      expect(server.readsOf(quiet)).toBe(1);
+    });
+
+    it('let in a key that was unknown, and make no other unknown key be read again', async () => {
+      const server = await newServer();
+      for (const id of ['key_later', 'key_never']) expect(await server.codeOf(id)).toBe('invalid_api_key');
+      await create('key_later', 'acct_a');
+      await server.refresh();
+      expect(await server.codeOf('key_later')).toBe('key_later');
+      expect(await server.codeOf('key_never')).toBe('invalid_api_key');
+      expect(server.readsOf('key_never')).toBe(1);
+    });
+
+    it('of an account concern its keys and no others', async () => {
+      const [one, two] = [await create('key_one', 'acct_a'), await create('key_two', 'acct_b')];
+      const server = await newServer();
+      for (const id of [one, two]) expect(await server.codeOf(id)).toBe(id);
+      await other.accounts.update('acct_a', { suspendedAt: 5 });
+      await server.refresh();
+      expect([await server.codeOf(one), await server.codeOf(two)]).toEqual(['account_suspended', two]);
+      await other.accounts.update('acct_a', { suspendedAt: null });
+      await server.refresh();
+      expect([await server.codeOf(one), await server.codeOf(two)]).toEqual([one, two]);
+      expect(server.readsOf(two)).toBe(1);
+    });
+
+    it('by a server of an earlier version, which does not say what it changed, are seen too', async () => {
+      const [id, later] = [await create('key_earlier', 'acct_a'), 'key_of_earlier'];
+      const server = await newServer();
+      expect([await server.codeOf(id), await server.codeOf(later)]).toEqual([id, 'invalid_api_key']);
+      const bump = "update revisions set value = value + 1 where topic = 'keys'";
+      await under.run(`update api_keys set revoked_at_ms = 5 where id = '${id}'; ${bump}`);
+      await create(later, 'acct_b');
+      await server.refresh();
+      expect([await server.codeOf(id), await server.codeOf(later)]).toEqual(['key_revoked', later]);
+    });
+
+    it('are never hidden by look-ups that run meanwhile', async () => {
+      const ids = await Promise.all(['acct_a', 'acct_a', 'acct_b'].map((of, index) => create(`key_any_${index}`, of)));
+      const anyAction = fc.record({
+        what: fc.constantFrom('authenticate', 'authenticate', 'refresh', 'rename', 'suspend'),
+        which: fc.nat(ids.length - 1),
+        text: fc.constantFrom('one', 'two', 'three'),
+      });
+      await fc.assert(
+        fc.asyncProperty(fc.array(anyAction, { minLength: 5, maxLength: 30 }), async (actions) => {
+          const server = await newServer();
+          const act = ({ what, which, text }: (typeof actions)[number]): Promise<unknown> => {
+            const id = ids[which] as string;
+            if (what === 'authenticate') return server.codeOf(id);
+            if (what === 'refresh') return server.refresh();
+            if (what === 'rename') return other.keys.update(id, { name: text });
+            return other.accounts.update('acct_a', { suspendedAt: text === 'one' ? 5 : null });
+          };
+          await Promise.all(actions.map(act));
+          await server.refresh();
+          const fresh = await newServer();
+          for (const id of ids) expect(await server.codeOf(id)).toBe(await fresh.codeOf(id));
+        }),
+        { numRuns: 30 },
+      );
+      await other.accounts.update('acct_a', { suspendedAt: null });
+    });
+  });
+}
