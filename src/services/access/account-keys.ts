@@ -53,8 +53,8 @@ function checkUnlimited({ key }: Principal): void {
 
 export function createAccountKeys({ keys }: { keys: KeysService }): AccountKeysService {
   async function find(caller: Principal, id: string): Promise<ApiKey> {
-    const found = (await keys.listKeys(caller.account.id)).find((key) => key.id === id);
-    if (found === undefined) throw errors.invalidParameter(['id'], `There is no key '${id}'.`);
+    const found = await keys.findKey(id);
+    if (found?.accountId !== caller.account.id) throw errors.invalidParameter(['id'], `There is no key '${id}'.`);
     return found;
   }
 

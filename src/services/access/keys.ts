@@ -26,6 +26,7 @@ export interface KeysService {
   /** Undefined fields stay as they are. Null and empty lists remove a limit. */
   updateKey(id: string, changes: Changes<KeyRights>): Promise<ApiKey | undefined>;
   listKeys(accountId?: string): Promise<ApiKey[]>;
+  findKey(id: string): Promise<ApiKey | undefined>;
   findBySecret(secret: string): Promise<ApiKey | undefined>;
   revokeKey(id: string): Promise<ApiKey | undefined>;
   /** Issues a key with the same rights, which shares limits and spending with the old one. The old one stays valid for the grace period, at most 24 hours. */
@@ -126,6 +127,7 @@ export function createKeys({ accounts, keys, clock }: KeysDependencies): KeysSer
       return keys.update(id, changes);
     },
     listKeys: (accountId) => keys.list({ accountId }),
+    findKey: (id) => keys.get(id),
     findBySecret: async (secret) => (await keys.findByHash(hashSecret(secret)))?.key,
     async revokeKey(id) {
       const key = await keys.get(id);

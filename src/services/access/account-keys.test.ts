@@ -1,0 +1,27 @@
+import { expect, it } from 'vitest';
+import { memoryRepositories } from '../../../test/fixtures/memory-repositories.ts';
+import { createAccountKeys } from './account-keys.ts';
+import { createAccounts } from './accounts.ts';
+import { createKeys } from './keys.ts';
+
+const clock = { now: () => Date.UTC(2026, 10, 17) };
+
+it('finds one of many keys without reading the others, and none of another account', async () => {
+  const { accounts: accountRecords, keys: keyRecords } = memoryRepositories();
+  const accounts = createAccounts({ accounts: accountRecords, clock });
+  const list = () => Promise.reject(new Error('all keys were read'));
+  const keys = createKeys({ accounts, keys: { ...keyRecords, list }, clock });
+  const [own, other] = [await accounts.create('own'), await accounts.create('other')];
+  const options = { name: 'a', scopes: ['keys', 'chat'] as const };
+  const [mine, theirs] = [await keys.createKey(own, options), await keys.createKey(other, options)];
+  const second = await keys.createKey(own, options);
+
+  const accountKeys = createAccountKeys({ keys });
+  const caller = { account: own, key: mine.key };
+  expect(await accountKeys.update(caller, second.key.id, { name: 'b' })).toMatchObject({ name: 'b' });
+  expect((await accountKeys.revoke(caller, second.key.id)).revokedAt).toBe(clock.now());
+  for (const id of [theirs.key.id, 'key_none']) {
+    await expect(accountKeys.revoke(caller, id)).rejects.toThrow(`There is no key '${id}'.`);
+  }
+  expect((await keyRecords.get(theirs.key.id))?.revokedAt).toBeNull();
+});
