@@ -49,6 +49,8 @@ export interface Store {
   purge(): Promise<void>;
   /** Makes room for the ledger rows of coming months. Rows find a place without it too. */
   prepareMonths(now: number): Promise<void>;
+  /** By how much the clock of the database is ahead of this one, at least. */
+  clockSkewMs(): Promise<number>;
   readonly responses: ResponseRepository;
   readonly conversations: ConversationRepository;
   /** Waits for what is running. */
@@ -104,6 +106,7 @@ async function openSqliteStore(settings: SqliteSettings, { journal }: StoreOptio
     usage,
     purge: database.purge,
     prepareMonths: database.prepareMonths,
+    clockSkewMs: database.clockSkewMs,
     async close() {
       await close().finally(() => database.close());
     },
@@ -113,8 +116,8 @@ async function openSqliteStore(settings: SqliteSettings, { journal }: StoreOptio
 /** Any number of processes may serve from it. A ledger row is durable in PostgreSQL before its request is answered. */
 async function openPostgresStore({ url }: PostgresSettings): Promise<Store> {
   const database = await openPostgres({ url, migrations: POSTGRES_MIGRATIONS });
-  const { purge, prepareMonths, close } = database;
-  return { ...createSqlRepositories(database), purge, prepareMonths, close };
+  const { purge, prepareMonths, clockSkewMs, close } = database;
+  return { ...createSqlRepositories(database), purge, prepareMonths, clockSkewMs, close };
 }
 
 /** Opens both sides of a copy. No server may run on the source. */

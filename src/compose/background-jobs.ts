@@ -8,7 +8,7 @@ import type { BatchRunner } from '../services/batches/runner.ts';
 import type { CatalogService } from '../services/catalog.ts';
 import type { FileRetentionSchedule } from '../services/files/file-retention-schedule.ts';
 import type { Idempotency } from '../services/idempotency.ts';
-import type { ProcessLeases } from '../services/process-leases.ts';
+import { type ProcessLeases, requireSameTime } from '../services/process-leases.ts';
 import type { RequestRecorder } from '../services/requests/request-recorder.ts';
 import type { RequestRetention } from '../services/requests/request-retention.ts';
 import type { RequestTextsService } from '../services/requests/request-texts.ts';
@@ -22,6 +22,7 @@ const FLUSH_USES_MS = 5_000;
 const SWEEP_MS = 60_000;
 const REQUEST_SWEEP_MS = 600_000;
 const MONTHS_MS = 3_600_000;
+const CLOCK_MS = 60_000;
 
 export interface BackgroundJobsDependencies {
   authentication: AuthenticationService;
@@ -41,6 +42,8 @@ export interface BackgroundJobsDependencies {
   accountErasure: AccountErasure;
   /** See `Store`. */
   prepareMonths(now: number): Promise<void>;
+  /** See `Store`. */
+  clockSkewMs(): Promise<number>;
   /** See `compose/job-turns.ts`. */
   isMyTurn: IsMyTurn;
   logger: Logger;
@@ -70,6 +73,7 @@ export function createBackgroundJobs(dependencies: BackgroundJobsDependencies): 
     fileRetention,
     accountErasure,
     prepareMonths,
+    clockSkewMs,
     isMyTurn,
     logger,
   } = dependencies;
@@ -86,6 +90,7 @@ export function createBackgroundJobs(dependencies: BackgroundJobsDependencies): 
       isRunning = false;
     };
     timers.push(setInterval(() => void turn(), ms));
+    return turn;
   };
 
   /** For what one of all servers on the store does. */
@@ -112,6 +117,8 @@ export function createBackgroundJobs(dependencies: BackgroundJobsDependencies): 
     },
     start() {
       every(REFRESH_MS, refresh, 'failed to poll the store for changes');
+      const checkClock = async () => requireSameTime(await clockSkewMs());
+      void every(CLOCK_MS, checkClock, 'failed to confirm that the clocks of this machine and the database agree')();
       every(FLUSH_USES_MS, authentication.flushUses, 'failed to write the times of last use of keys');
       everyInTurn(SWEEP_MS, 'idempotency keys', sweepIdempotency, 'failed to remove expired idempotency keys');
       everyInTurn(SWEEP_MS, 'sessions', sessions.removeExpired, 'failed to remove expired sessions');

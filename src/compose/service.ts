@@ -242,6 +242,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     fileRetention: schedule,
     accountErasure,
     prepareMonths: store.prepareMonths,
+    clockSkewMs: store.clockSkewMs,
     isMyTurn,
     logger,
   });

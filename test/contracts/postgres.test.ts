@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { Client } from 'pg';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { createPool } from '../../src/adapters/sql/postgres/connections.ts';
 import { openPostgres } from '../../src/adapters/sql/postgres/database.ts';
 import { MIGRATIONS } from '../../src/adapters/sql/postgres/migrations/index.ts';
 import { openStore } from '../../src/adapters/store.ts';
@@ -168,6 +169,32 @@ describe.skipIf(postgresMissing !== undefined)('postgres', () => {
     await query(url, "update revisions set value = 9007199254740991 where topic = 'keys'");
     expect(await store.revisions.current()).toMatchObject({ keys: 9_007_199_254_740_991 });
     await store.close();
+  });
+
+  it('says how far the clock of this machine is from that of PostgreSQL', async () => {
+    const store = await open();
+    expect(await store.clockSkewMs()).toBe(0);
+    const real = Date.now;
+    for (const aheadMs of [60_000, -60_000]) {
+      vi.spyOn(Date, 'now').mockImplementation(() => real() + aheadMs);
+      const skewMs = await store.clockSkewMs().finally(() => vi.restoreAllMocks());
+      expect(Math.abs(skewMs + aheadMs)).toBeLessThan(10_000);
+    }
+    await store.close();
+  });
+
+  it('lets go of locks when the machine that holds them is gone', async () => {
+    const pool = createPool(await server.createDatabase(), { max: 1, pipeline: true });
+    const { rows } = await pool.query(
+      `select name, setting from pg_settings where name like 'tcp_keepalives_%' or name = 'idle_in_transaction_session_timeout' order by 1`,
+    );
+    await pool.end();
+    expect(rows).toEqual([
+      { name: 'idle_in_transaction_session_timeout', setting: '30000' },
+      { name: 'tcp_keepalives_count', setting: '3' },
+      { name: 'tcp_keepalives_idle', setting: '15' },
+      { name: 'tcp_keepalives_interval', setting: '5' },
+    ]);
   });
 
   it('works again after PostgreSQL has closed its connections', async () => {

@@ -35,10 +35,22 @@ const settings = (url: string): ClientConfig => ({
   types: parsers,
 });
 
+/**
+ * A machine that vanishes leaves its connections open on the server. Without these it would hold its locks, and those of migrations, until
+ * TCP gives up: two hours later by default. A process that is only slow is not idle for as long as a query may take.
+ */
+const SESSION_SQL = `set idle_in_transaction_session_timeout = '30s'; set tcp_keepalives_idle = 15;
+  set tcp_keepalives_interval = 5; set tcp_keepalives_count = 3`;
+
 export type PoolOptions = Pick<PoolConfig, 'max' | 'query_timeout' | 'pipeline'>;
 
 export function createPool(url: string, options: PoolOptions): Pool {
-  const pool = new Pool({ ...settings(url), idleTimeoutMillis: IDLE_TIMEOUT_MS, ...options });
+  const pool = new Pool({
+    ...settings(url),
+    idleTimeoutMillis: IDLE_TIMEOUT_MS,
+    ...options,
+    onConnect: (client) => client.query(SESSION_SQL),
+  });
   // The pool drops a broken connection and opens another one for the next query. Queries that were running fail by themselves.
   pool.on('error', () => {});
   pool.on('connect', (client) => client.on('error', () => {}));
@@ -77,6 +89,7 @@ export async function connectChecked(url: string): Promise<Client> {
     address = { host, port, user, database };
     client.on('error', () => {});
     await client.connect();
+    await client.query(SESSION_SQL);
   } catch (error) {
     if (address === undefined) {
       throw new StoreUnavailableError(`The address in store cannot be used: ${(error as Error).message}.`, {

@@ -70,6 +70,14 @@ export async function openPostgres({ url, migrations }: PostgresOptions): Promis
         throw toStoreError(error);
       }
     },
+    async clockSkewMs() {
+      const sentAt = Date.now();
+      const text = 'select (extract(epoch from clock_timestamp()) * 1000)::bigint as now';
+      const { rows } = await withRetries(() => reads.query<{ now: number }>(text));
+      const now = rows[0]?.now ?? sentAt;
+      // It was read at any time between the question and the answer.
+      return Math.min(0, now - sentAt) + Math.max(0, now - Date.now());
+    },
     async close() {
       await Promise.all([reads, writes, reports].map((pool) => pool.end()));
     },

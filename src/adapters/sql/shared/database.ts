@@ -59,5 +59,7 @@ export interface SqlDatabase {
   purge(): Promise<void>;
   /** Makes room for the ledger rows of this month and the next ones, where the dialect stores months apart. */
   prepareMonths(now: number): Promise<void>;
+  /** By how much the clock of the database is ahead of this one, at least. */
+  clockSkewMs(): Promise<number>;
   close(): Promise<void>;
 }

@@ -77,6 +77,7 @@ export async function openSqlite(options: SqliteOptions): Promise<SqlDatabase> {
     },
     // SQLite has no partitions.
     async prepareMonths() {},
+    clockSkewMs: async () => 0,
     async close() {
       await Promise.all([reader.close(), reporter?.close()]);
       // Last, so that its checkpoint meets no reader and removes the write-ahead log.
