@@ -1,10 +1,11 @@
 import { randomInt, randomUUID } from 'node:crypto';
 import path from 'node:path';
-import { getLlama, type Llama, type LlamaGpuType, LlamaLogLevel, type LlamaModel } from 'node-llama-cpp';
+import { getLlama, type Llama, LlamaLogLevel, type LlamaModel } from 'node-llama-cpp';
 import type { EngineTask } from '../../domain/model.ts';
 import { errors } from '../../errors/errors.ts';
 import type { LoadSpec } from '../driver.ts';
 import type { ComputeDevice, EngineModel } from '../engine.ts';
+import { backendOptions } from './backend/local-builds.ts';
 import { createChatCapability } from './chat.ts';
 import { SEEDS } from './decoding/sampling.ts';
 import type { LlamaOptions } from './driver.ts';
@@ -15,8 +16,7 @@ import { createRerankCapability } from './rerank.ts';
 export async function load(spec: LoadSpec<LlamaOptions>): Promise<EngineModel> {
   const { task, options } = spec.engine;
   const llama = await getLlama({
-    gpu: spec.backend === 'cpu' ? false : (spec.backend as LlamaGpuType),
-    build: 'never',
+    ...backendOptions(spec.backend),
     // Lowered before each evaluation to what is of use at that moment.
     maxThreads: spec.threads,
     progressLogs: false,

@@ -1,6 +1,6 @@
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { llamaLibrary, newestBuild, packageOf } from './local-builds.ts';
 
 export type GpuKind = 'nvidia' | 'other';
 
@@ -16,26 +16,23 @@ export interface Installation {
 
 const NVIDIA = ['/proc/driver/nvidia/version', '/dev/nvidiactl', '/dev/nvidia0', '/dev/dxg'];
 const DRIVER_VERSIONS = ['/proc/driver/nvidia/version', '/sys/module/nvidia/version', '/sys/module/amdgpu/version'];
-const PLATFORMS: Partial<Record<NodeJS.Platform, string>> = { darwin: 'mac', win32: 'win' };
 
 export function readInstallation(environment: Readonly<Record<string, string | undefined>>): Installation {
-  const library = join(dirname(fileURLToPath(import.meta.resolve('node-llama-cpp'))), '..');
+  const library = llamaLibrary();
   const { version }: { version: string } = JSON.parse(readFileSync(join(library, 'package.json'), 'utf8'));
-  const folder = (backend: string) => `${PLATFORMS[process.platform] ?? process.platform}-${process.arch}-${backend}`;
-  const builtAt = (backend: string) =>
-    modifiedAt(join(library, 'llama', 'localBuilds', folder(backend), 'buildDone.status'));
-  const isPackaged = (backend: string) => existsSync(join(library, '..', '@node-llama-cpp', folder(backend), 'bins'));
+  const isPackaged = (backend: string) =>
+    existsSync(join(library, '..', '@node-llama-cpp', packageOf(backend), 'bins'));
 
   return {
     gpu,
     fingerprint(backend) {
-      const built = builtAt(backend);
+      const built = newestBuild(backend, library)?.builtAt.toISOString();
       if (built === undefined && !isPackaged(backend)) return undefined;
       const driver = DRIVER_VERSIONS.flatMap((path) => firstLine(path) ?? []).join('; ');
       const visible = environment.CUDA_VISIBLE_DEVICES ?? 'all';
       return [version, built === undefined ? 'package' : `built ${built}`, driver, visible].join(' | ');
     },
-    isBuiltHere: (backend) => builtAt(backend) !== undefined,
+    isBuiltHere: (backend) => newestBuild(backend, library) !== undefined,
   };
 }
 
@@ -51,10 +48,6 @@ function renderNodes(): number {
   } catch {
     return 0;
   }
-}
-
-function modifiedAt(path: string): string | undefined {
-  return statSync(path, { throwIfNoEntry: false })?.mtime.toISOString();
 }
 
 function firstLine(path: string): string | undefined {

@@ -1,4 +1,5 @@
-import { getLlama, type LlamaGpuType, LlamaLogLevel } from 'node-llama-cpp';
+import { getLlama, LlamaLogLevel } from 'node-llama-cpp';
+import { backendOptions } from './local-builds.ts';
 import type { SelfTestResult } from './self-test-run.ts';
 
 /**
@@ -9,10 +10,9 @@ import type { SelfTestResult } from './self-test-run.ts';
 const PROMPT_TOKENS = 40;
 const NEW_TOKENS = 2;
 
-async function decode(gpu: LlamaGpuType, modelPath: string): Promise<SelfTestResult> {
+async function decode(backend: string, modelPath: string): Promise<SelfTestResult> {
   const llama = await getLlama({
-    gpu,
-    build: 'never',
+    ...backendOptions(backend),
     progressLogs: false,
     vramPadding: 0,
     logLevel: LlamaLogLevel.error,
@@ -30,5 +30,5 @@ async function decode(gpu: LlamaGpuType, modelPath: string): Promise<SelfTestRes
 }
 
 const [, , backend = 'cpu', modelPath = ''] = process.argv;
-const result = await decode(backend === 'cpu' ? false : (backend as LlamaGpuType), modelPath);
+const result = await decode(backend, modelPath);
 process.stdout.write(`\n${JSON.stringify(result)}\n`, () => process.exit(0));
