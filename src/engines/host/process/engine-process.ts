@@ -4,6 +4,7 @@ import type { ComputeDevice } from '../../engine.ts';
 import { createFrameChannel } from '../wire/frames.ts';
 import { type CapabilityName, type FromEngine, fromWireError, type ToEngine } from '../wire/messages.ts';
 import { describeExit, spawnChild } from './child-process.ts';
+import { coreTimes } from './core-times.ts';
 import { EngineCrash } from './engine-crash.ts';
 import { createEngineMethods, type EngineMethods } from './engine-methods.ts';
 import { createHangMonitor } from './hang-monitor.ts';
@@ -79,12 +80,13 @@ export function startEngineProcess(options: EngineProcessOptions): EngineProcess
     heartbeatMs,
     hangTimeoutMs,
     busy: () => calls.isBusy(),
-    onTick() {
-      if (calls.ageOfCancels() * heartbeatMs >= hangTimeoutMs) kill('it did not stop a cancelled request');
+    coreTimes: () => (child.pid === undefined ? undefined : coreTimes(child.pid)),
+    onTick(starved) {
+      if (!starved && calls.ageOfCancels() * heartbeatMs >= hangTimeoutMs) kill('it did not stop a cancelled request');
     },
-    onHang() {
+    onHang(reason) {
       hung = true;
-      kill(`it made no progress for ${hangTimeoutMs / 1000} s`);
+      kill(reason);
     },
   });
   const calls = new PendingCalls(channel, monitor);

@@ -9,16 +9,28 @@ afterEach(() => {
 });
 
 function build() {
-  const state = { busy: true, hangs: 0 };
+  const state = { busy: true, hangs: 0, reason: '', starvedTicks: 0 };
+  const times = { ranMs: 0, waitedMs: 0 };
   const monitor = createHangMonitor({
     heartbeatMs: 1_000,
     hangTimeoutMs: 5_000,
     busy: () => state.busy,
-    onHang: () => {
+    coreTimes: () => ({ ...times }),
+    onTick: (starved) => {
+      if (starved) state.starvedTicks += 1;
+    },
+    onHang: (reason) => {
       state.hangs += 1;
+      state.reason = reason;
     },
   });
-  return { state, monitor };
+  /** One second, for so much of which the process waited for a core or had one. */
+  const second = (waitedMs: number, ranMs = 10) => {
+    times.waitedMs += waitedMs;
+    times.ranMs += ranMs;
+    vi.advanceTimersByTime(1_000);
+  };
+  return { state, monitor, second };
 }
 
 describe('hang monitor', () => {
@@ -59,5 +71,39 @@ describe('hang monitor', () => {
     expect(monitor.silent()).toBe(true);
     monitor.progress();
     expect(monitor.silent()).toBe(false);
+  });
+
+  it('does not count the time in which other programs had all cores', () => {
+    const { state, monitor, second } = build();
+    second(0);
+    for (let at = 1; at <= 45; at += 1) {
+      monitor.heartbeat(at * 20);
+      second(950);
+    }
+    expect(state).toMatchObject({ hangs: 0, starvedTicks: 45 });
+    for (let at = 1; at <= 4; at += 1) second(10);
+    expect(state).toMatchObject({ hangs: 1, reason: 'it made no progress for 5 s' });
+  });
+
+  it('reports a process that computes for ever on busy cores', () => {
+    const { state, second } = build();
+    for (let at = 1; at <= 5; at += 1) second(600, 400);
+    expect(state).toMatchObject({ hangs: 1, starvedTicks: 0 });
+  });
+
+  it('waits for a core for a limited time only', () => {
+    const { state, second } = build();
+    second(0);
+    for (let at = 1; at <= 49; at += 1) second(950);
+    expect(state.hangs).toBe(0);
+    second(950);
+    expect(state).toMatchObject({ hangs: 1, reason: 'other programs left it almost no processor time for 50 s' });
+  });
+
+  it('takes a starved process for silent: calls sent to it did not stop it', () => {
+    const { monitor, second } = build();
+    second(0);
+    second(950);
+    expect(monitor.silent()).toBe(true);
   });
 });
