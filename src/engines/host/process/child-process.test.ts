@@ -1,4 +1,7 @@
+import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
 import { noNewPrivileges } from '../../../runtime/no-new-privileges.ts';
 import { spawnChild } from './child-process.ts';
@@ -16,3 +19,13 @@ it('starts engine processes that can never gain rights, where the system offers 
   }
   child.kill('SIGKILL');
 });
+
+it.runIf(process.platform === 'linux')(
+  'throws when the server has no file descriptor left, and no more than that',
+  async () => {
+    const program = join(import.meta.dirname, 'testing/no-descriptors-left.ts');
+    const limited = ['-c', 'ulimit -n 64 && exec "$@"', 'sh', process.execPath, program];
+    const { stdout } = await promisify(execFile)('sh', limited);
+    expect(stdout).toContain('The engine process has no pipe');
+  },
+);

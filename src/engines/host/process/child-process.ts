@@ -34,10 +34,14 @@ export function spawnChild({ flags, restricted, environment, logger, model }: Ch
     env: childEnvironment(environment),
   });
   const facts = { model, pid: child.pid };
+  const pipe = child.stdio?.[3];
+  if (!(pipe instanceof Socket)) {
+    // Without a free file descriptor nothing was made. The event that tells it comes later, and would end the server.
+    child.on('error', () => {});
+    throw new Error('The engine process has no pipe');
+  }
   if (child.stdout !== null) forEachLine(child.stdout, (line) => logger.debug(facts, `engine: ${line}`));
   if (child.stderr !== null) forEachLine(child.stderr, (line) => logger.warn(facts, `engine: ${line}`));
-  const pipe = child.stdio[3];
-  if (!(pipe instanceof Socket)) throw new Error('The engine process has no pipe');
   return { child, pipe };
 }
 
