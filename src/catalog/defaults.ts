@@ -82,7 +82,24 @@ function completeVersion(version: unknown, modality: Modality, drivers: readonly
   return withoutUndefined({
     ...version,
     engine: withoutUndefined({ task, ...driver?.options, driver: driver?.name, ...engine }),
+    source: withAllParts(source, drivers),
   });
+}
+
+/** A path to one part of a model means all parts, so that all are checked. */
+function withAllParts(source: unknown, drivers: readonly Driver[]): unknown {
+  if (!isFields(source) || source.files !== undefined) return source;
+  const directory = directoryOf(source);
+  if (directory === undefined || directory === source.path) return source;
+  const files = ggufFiles(basename(String(source.path)), drivers);
+  return files.length > 1 ? { ...source, path: directory, files: files.map((as) => ({ as })) } : source;
+}
+
+/** The files of the model that a GGUF file belongs to, the one to load first. */
+export function ggufFiles(name: string, drivers: readonly Driver[]): readonly string[] {
+  const runtime = drivers.find((driver) => driver.name === 'llama')?.local;
+  const options = runtime?.recognise?.([name]) ?? { model: name };
+  return runtime?.files({ driver: 'llama', task: 'chat', options }) ?? [name];
 }
 
 /** The driver that is named, or the first that recognises the files. Without weights only upstreams can run the model. */

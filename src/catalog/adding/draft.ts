@@ -1,3 +1,4 @@
+import { basename } from 'node:path';
 import { type Modality, TASKS_OF_MODALITY } from '../../domain/model.ts';
 import type { Pooling } from './pooling.ts';
 import { AddError } from './reference.ts';
@@ -47,11 +48,8 @@ export function checkModality(given: Modality | undefined, task: string | undefi
   );
 }
 
-/** Large GGUF files come in parts, named `model-00001-of-00003.gguf`. */
-export const isGgufPart = (name: string): boolean => /-\d{5}-of-\d{5}\.gguf$/i.test(name);
-
-export const JOIN_PARTS =
-  'split GGUF files are not supported; join them with `llama-gguf-split --merge model-00001-of-0000N.gguf model.gguf` and add the joined file';
+/** The name of a GGUF file without its folder, its ending and the number of a part. */
+export const ggufName = (path: string): string => basename(path, '.gguf').replace(/-\d{5}-of-\d{5}$/, '');
 
 const RERANK = /rerank|ranker|cross-encoder/i;
 const EMBEDDING = /embed|\bbge\b|bge-|\be5\b|e5-|\bgte\b|gte-|minilm|nomic/i;

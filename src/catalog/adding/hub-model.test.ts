@@ -63,17 +63,31 @@ describe('a GGUF model of the hub', () => {
     expect(requests.at(-1)).toBe(`/${repo}/resolve/${COMMIT}/Qwen3-4B-Q4_K_M.gguf bytes=0-262143`);
   });
 
-  it('that comes in parts is refused with what to do', async () => {
+  it('that comes in parts is taken whole', async () => {
     const parts = ['Q4_K_M/Large-Q4_K_M-00001-of-00002.gguf', 'Q4_K_M/Large-Q4_K_M-00002-of-00002.gguf'];
-    const { draft } = await hub(repo, { siblings: parts.map(sibling) });
-    for (const name of [repo, `${repo}:Q4_K_M`, `${repo}:${parts[0]}`]) {
-      await expect(draft(`hf:${name}`)).rejects.toThrow('llama-gguf-split --merge');
+    const others = ['Q8_0/Large-Q8_0-00001-of-00003.gguf', 'Q8_0/Large-Q8_0-00002-of-00003.gguf'];
+    const siblings = [...parts, ...others].toReversed().map(sibling);
+    const { draft } = await hub(repo, { siblings }, { [parts[0] ?? '']: chat });
+    for (const name of [repo, `${repo}:Q4_K_M`, ...parts.map((part) => `${repo}:${part}`)]) {
+      const { entry, longSlug } = await draft(`hf:${name}`);
+      expect(entry.source).toMatchObject({ files: parts.map((path) => ({ path, as: path.split('/')[1] })) });
+      expect(entry.context_length).toBe(40_960);
+      expect(longSlug).toBe('qwen/large-q4_k_m');
     }
+    await expect(draft(`hf:${repo}:Q8_0`)).rejects.toThrow(
+      'does not have all parts of the model: Q8_0/Large-Q8_0-00003-of-00003.gguf',
+    );
+  });
+
+  it('in one file is preferred to the same in parts', async () => {
+    const siblings = [...[1, 2].map((part) => `L-Q4_K_M-0000${part}-of-00002.gguf`), 'L-Q4_K_M.gguf'].map(sibling);
+    const { draft } = await hub(repo, { siblings }, { 'L-Q4_K_M.gguf': chat });
+    expect((await draft(`hf:${repo}:Q4_K_M`)).entry.source).toMatchObject({ files: [{ as: 'L-Q4_K_M.gguf' }] });
   });
 
   it('that has no such file is refused with those it has', async () => {
     const { draft } = await hub(repo, answer);
-    await expect(draft(`hf:${repo}:Q2_K`)).rejects.toThrow(/no whole file 'Q2_K'.*Qwen3-4B-Q4_K_M\.gguf/);
+    await expect(draft(`hf:${repo}:Q2_K`)).rejects.toThrow(/no file 'Q2_K'.*Qwen3-4B-Q4_K_M\.gguf/);
   });
 });
 

@@ -1,11 +1,10 @@
-import { basename } from 'node:path';
 import type { Modality } from '../../domain/model.ts';
 import type { Driver, WeightsPreview } from '../../engines/driver.ts';
+import { ggufFiles } from '../defaults.ts';
 import {
   type AddOptions,
   checkModality,
-  isGgufPart,
-  JOIN_PARTS,
+  ggufName,
   type ModelDraft,
   modalityFromName,
   modalityOfTask,
@@ -99,7 +98,7 @@ export async function draftHubModel(
   const ggufs = siblings.filter(({ rfilename }) => isGguf(rfilename));
   const { files, preview } =
     ggufs.length > 0
-      ? await chooseGguf(ggufs, location, (file) => beginningOf(hub, at(file)))
+      ? await chooseGguf(ggufs, location, { drivers, read: (file) => beginningOf(hub, at(file)) })
       : await chooseOnnx(siblings, { repo, drivers, read: (file) => ask(hub, at(file)) });
   const facts = drivers.map(({ local }) => local?.previewFacts?.(preview) ?? {}).find(({ task }) => task !== undefined);
 
@@ -141,7 +140,7 @@ function fileEntry({ rfilename, size, lfs }: HubFile) {
 
 /** A GGUF file is named after the model and its quantization. */
 const longName = (file: HubFile | undefined, name: string): string =>
-  file?.rfilename.endsWith('.gguf') === true ? basename(file.rfilename, '.gguf') : `${name}-onnx`;
+  file?.rfilename.endsWith('.gguf') === true ? ggufName(file.rfilename) : `${name}-onnx`;
 
 /** Parts of vision models that llama.cpp loads beside the model. */
 const isGguf = (name: string): boolean => name.endsWith('.gguf') && !/(^|\/)mmproj/i.test(name);
@@ -154,21 +153,30 @@ interface Choice {
 async function chooseGguf(
   files: readonly HubFile[],
   { file, repo }: HubLocation,
-  read: (file: string) => Promise<Buffer>,
+  { drivers, read }: { drivers: readonly Driver[]; read(file: string): Promise<Buffer> },
 ): Promise<Choice> {
   const names = files.map(({ rfilename }) => rfilename);
-  const whole = files.filter(({ rfilename }) => !isGgufPart(rfilename));
+  // A model in parts counts once, by its first part, and after those in one file.
+  const models = names
+    .map((name) => ggufFiles(name, drivers))
+    .filter(([first], at) => first === names[at])
+    .toSorted((left, right) => Number(left.length > 1) - Number(right.length > 1));
   const wanted = file?.toLowerCase() ?? 'q4_k_m';
   const found =
-    whole.find(({ rfilename }) => rfilename.toLowerCase() === wanted) ??
-    whole.find(({ rfilename }) => rfilename.toLowerCase().endsWith(`${wanted}.gguf`)) ??
-    (file === undefined && whole.length === 1 ? whole[0] : undefined);
-  if (found !== undefined) return { files: [found], preview: { beginning: await read(found.rfilename) } };
-  const parts = files.filter(({ rfilename }) => isGgufPart(rfilename) && rfilename.toLowerCase().includes(wanted));
-  if (parts.length > 0) throw new AddError(`${repo} has '${file ?? wanted}' only in parts: ${JOIN_PARTS}`);
-  const what =
-    file === undefined ? 'more than one GGUF file; add one of them after a colon' : `no whole file '${file}'`;
-  throw new AddError(`${repo} has ${what}. It has: ${names.join(', ')}`);
+    models.find((parts) => parts.some((name) => name.toLowerCase() === wanted)) ??
+    models.find(([first = '']) => `${ggufName(first)}.gguf`.toLowerCase().endsWith(`${wanted}.gguf`)) ??
+    (file === undefined && models.length === 1 ? models[0] : undefined);
+  if (found === undefined) {
+    const what = file === undefined ? 'more than one GGUF model; add one of them after a colon' : `no file '${file}'`;
+    throw new AddError(`${repo} has ${what}. It has: ${names.join(', ')}`);
+  }
+  const missing = found.filter((name) => !names.includes(name));
+  if (missing.length > 0) throw new AddError(`${repo} does not have all parts of the model: ${missing.join(', ')}`);
+  const [first = ''] = found;
+  return {
+    files: found.flatMap((name) => files.find(({ rfilename }) => rfilename === name) ?? []),
+    preview: { beginning: await read(first) },
+  };
 }
 
 /** Small files beside the weights, which some tasks need. */

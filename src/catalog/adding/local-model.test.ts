@@ -52,10 +52,30 @@ describe('a GGUF file', () => {
     expect(() => draftLocalModel(path, {}, drivers)).toThrow('has no GGUF metadata');
   });
 
-  it('in parts is refused with what to do', () => {
-    const path = join(folder(), 'large-00001-of-00003.gguf');
-    writeFileSync(path, ggufFile({ 'general.architecture': 'llama', 'llama.context_length': 4096 }));
-    expect(() => draftLocalModel(path, {}, drivers)).toThrow('llama-gguf-split --merge');
+  it('in parts is added whole, by any part', async () => {
+    const directory = folder();
+    const parts = [1, 2, 3].map((number) => `large-0000${number}-of-00003.gguf`);
+    const [first = '', second = '', third = ''] = parts.map((name) => join(directory, name));
+    writeFileSync(first, ggufFile({ 'general.architecture': 'llama', 'llama.context_length': 4096 }));
+    writeFileSync(third, ggufFile({}));
+    expect(() => draftLocalModel(first, {}, drivers)).toThrow(
+      `${first} is one of 3 parts of a model; put beside it: large-00002-of-00003.gguf`,
+    );
+    writeFileSync(second, ggufFile({}));
+    const { entry } = draftLocalModel(third, {}, drivers);
+    expect(entry).toMatchObject({
+      slug: 'local/large',
+      context_length: 4096,
+      source: { kind: 'file', path: first },
+    });
+    const folders = addedFolders(folder());
+    await writeDraft(folders, { entry }, false);
+    expect(loadCatalog([folders.catalog])[0]?.versions[0]).toMatchObject({
+      engine: { driver: 'llama', options: { model: parts[0] } },
+      source: { kind: 'file', path: directory, files: parts.map((as) => ({ as })) },
+    });
+    rmSync(second);
+    expect(() => loadCatalog([folders.catalog])).toThrow("there is no file 'large-00002-of-00003.gguf'");
   });
 
   it('may have a name with spaces', async () => {

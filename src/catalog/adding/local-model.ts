@@ -1,12 +1,11 @@
 import { readFileSync, type Stats, statSync } from 'node:fs';
-import { basename, dirname } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import type { Driver } from '../../engines/driver.ts';
-import { factsOf, fileNames } from '../defaults.ts';
+import { factsOf, fileNames, ggufFiles } from '../defaults.ts';
 import {
   type AddOptions,
   checkModality,
-  isGgufPart,
-  JOIN_PARTS,
+  ggufName,
   type ModelDraft,
   modalityFromName,
   modalityOfTask,
@@ -36,16 +35,19 @@ export function draftLocalModel(path: string, options: AddOptions, drivers: read
 
 function draftGguf(path: string, options: AddOptions, drivers: readonly Driver[]): ModelDraft {
   if (!path.endsWith('.gguf')) throw new AddError(`${path} is not a .gguf file; give a folder for an ONNX model`);
-  if (isGgufPart(path)) throw new AddError(`${path} is one part of a model: ${JOIN_PARTS}`);
-  const engine = { driver: 'llama', task: 'chat', model: basename(path) };
-  const facts = factsOf({ engine, source: { kind: 'file', path } }, drivers);
+  const files = ggufFiles(basename(path), drivers);
+  const missing = files.filter((file) => !exists(join(dirname(path), file)));
+  if (missing.length > 0) {
+    throw new AddError(`${path} is one of ${files.length} parts of a model; put beside it: ${missing.join(', ')}`);
+  }
+  const [model = ''] = files;
+  const source = { kind: 'file', path: join(dirname(path), model) };
+  const facts = factsOf({ engine: { driver: 'llama', task: 'chat', model }, source }, drivers);
   if (facts.contextLength === undefined && facts.task === undefined) {
     throw new AddError(`${path} has no GGUF metadata: it is not a model, or not whole`);
   }
-  const name = basename(path, '.gguf');
-  return {
-    entry: entryOf({ slug: slugFrom('local', name), name, facts, options }, { kind: 'file', path }),
-  };
+  const name = ggufName(path);
+  return { entry: entryOf({ slug: slugFrom('local', name), name, facts, options }, source) };
 }
 
 function draftOnnx(path: string, options: AddOptions, drivers: readonly Driver[]): ModelDraft {

@@ -11,7 +11,7 @@ import {
   totalFileBytes,
   type WeightFacts,
 } from '../driver.ts';
-import { type GgufHeader, parseGgufHeader, readGgufHeader } from './gguf-header.ts';
+import { type GgufHeader, ggufParts, parseGgufHeader, readGgufHeader } from './gguf-header.ts';
 
 /** llama.cpp's number for it. */
 const RANKING = 4;
@@ -73,7 +73,7 @@ function gpuSequences(videoBytes: number, contextLength: number): number {
 }
 
 async function modelBytes(model: string, { directory, layout, contextLength }: MemoryFacts): Promise<number> {
-  const weightsBytes = await totalFileBytes(directory, [model, `${model}_data`]);
+  const weightsBytes = await totalFileBytes(directory, ggufParts(model));
   return weightsBytes * WEIGHTS_FACTOR + contextLength * layout.parallelSequences * CACHE_BYTES_PER_TOKEN;
 }
 
@@ -88,9 +88,9 @@ export const llama = {
     preparation: new URL('./compile/chat-preparation.ts', import.meta.url),
     recognise(fileNames) {
       const model = fileNames.find((name) => name.endsWith('.gguf'));
-      return model === undefined ? undefined : { model };
+      return model === undefined ? undefined : { model: ggufParts(model)[0] };
     },
-    files: ({ options: { model } }) => [model],
+    files: ({ options: { model } }) => ggufParts(model),
     layout({ task }, { llamaThreads, llamaSequences }, { physicalCores, accelerator, contextLength }) {
       // A second thread on a core only competes with the first.
       const threads = llamaThreads || physicalCores;

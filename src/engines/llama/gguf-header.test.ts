@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { readGgufHeader } from './gguf-header.ts';
+import { ggufParts, readGgufHeader } from './gguf-header.ts';
 import { ggufFile } from './testing/gguf-file.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'gguf-'));
@@ -47,5 +47,19 @@ describe('the header of a GGUF file', () => {
     const cut = put(ggufFile({ 'general.architecture': 'llama', 'llama.context_length': 2048 }));
     truncateSync(cut, 40);
     expect(readGgufHeader(cut)).toBeUndefined();
+  });
+});
+
+describe('the files of a GGUF model', () => {
+  it('are one file, as a rule', () => {
+    expect(ggufParts('Qwen3-4B-Q4_K_M.gguf')).toEqual(['Qwen3-4B-Q4_K_M.gguf']);
+    expect(ggufParts('a-00001-of-2.gguf')).toEqual(['a-00001-of-2.gguf']);
+  });
+
+  it('are all parts, whichever of them is named', () => {
+    const parts = ['q4/large-00001-of-00003.gguf', 'q4/large-00002-of-00003.gguf', 'q4/large-00003-of-00003.gguf'];
+    expect(ggufParts('q4/large-00001-of-00003.gguf')).toEqual(parts);
+    expect(ggufParts('q4/large-00003-of-00003.gguf')).toEqual(parts);
+    expect(ggufParts('one-00001-of-00001.gguf')).toEqual(['one-00001-of-00001.gguf']);
   });
 });

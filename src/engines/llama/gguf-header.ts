@@ -20,6 +20,8 @@ const SIZES: Record<number, number> = { 0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4
 const UNSIGNED_32 = 4;
 const UNSIGNED_64 = 10;
 
+const PART = /-\d{5}-of-(\d{5})\.gguf$/;
+
 class GgufError extends Error {}
 
 /** Up to so many bytes from a position; fewer at the end. */
@@ -77,6 +79,18 @@ function createCursor(read: Read) {
   }
 
   return { take, unsigned32, unsigned64, text, skip };
+}
+
+/**
+ * All files of a model, by the name of one of them. Large models come in parts named `model-00001-of-00003.gguf`; llama.cpp loads the
+ * first, which has the metadata, and finds the others beside it.
+ */
+export function ggufParts(name: string): [first: string, ...others: string[]] {
+  const [suffix, count] = PART.exec(name) ?? [];
+  if (suffix === undefined || count === undefined) return [name];
+  const stem = name.slice(0, -suffix.length);
+  const part = (number: number) => `${stem}-${String(number).padStart(5, '0')}-of-${count}.gguf`;
+  return [part(1), ...Array.from({ length: Math.max(0, Number(count) - 1) }, (_, index) => part(index + 2))];
 }
 
 /** Undefined when the file is missing or not GGUF. Reads only the beginning: the fields of interest come before the vocabulary. */

@@ -14,7 +14,7 @@ const TOKENS = ['<unk>', '<s>', '</s>', ...BYTE_TOKENS];
 const TOKEN_TYPES = [2, 3, 3, ...BYTE_TOKENS.map(() => 6)];
 
 /** GGUF's numbers of types of metadata and of tensors. */
-const META = { unsigned: 4, signed: 5, float: 6, text: 8, array: 9 } as const;
+const META = { short: 2, unsigned: 4, signed: 5, float: 6, text: 8, array: 9 } as const;
 const F32 = 0;
 const Q8_0 = 8;
 const Q8_0_VALUES = 32;
@@ -30,7 +30,7 @@ interface Tensor {
   data: Buffer;
 }
 
-type Scalar = 'unsigned' | 'signed' | 'float' | 'text';
+type Scalar = 'short' | 'unsigned' | 'signed' | 'float' | 'text';
 type Meta = readonly [key: string, type: Scalar, value: number | string | readonly (number | string)[]];
 
 const METADATA: readonly Meta[] = [
@@ -53,8 +53,24 @@ const METADATA: readonly Meta[] = [
   ['tokenizer.ggml.eos_token_id', 'unsigned', 2],
 ];
 
-export function selfTestModel(): Buffer {
+export const selfTestModel = (): Buffer => ggufFile(METADATA, allTensors());
+
+/** The same model in parts, as `llama-gguf-split` writes them: the first has the metadata. */
+export function selfTestParts(count: number): Buffer[] {
   const tensors = allTensors();
+  const share = Math.ceil(tensors.length / count);
+  return Array.from({ length: count }, (_, part) => {
+    const split: Meta[] = [
+      ['split.no', 'short', part],
+      ['split.count', 'short', count],
+      ['split.tensors.count', 'signed', tensors.length],
+    ];
+    const own = tensors.slice(part * share, (part + 1) * share);
+    return ggufFile(part === 0 ? [...METADATA, ...split] : split, own);
+  });
+}
+
+function ggufFile(metadata: readonly Meta[], tensors: readonly Tensor[]): Buffer {
   const infos: Buffer[] = [];
   let offset = 0;
   for (const { name, dimensions, type, data } of tensors) {
@@ -62,12 +78,12 @@ export function selfTestModel(): Buffer {
     infos.push(text(name), ...shape, unsigned32(type), unsigned64(offset));
     offset += padded(data.length);
   }
-  const counts = [unsigned64(tensors.length), unsigned64(METADATA.length)];
+  const counts = [unsigned64(tensors.length), unsigned64(metadata.length)];
   const head = Buffer.concat([
     Buffer.from('GGUF'),
     unsigned32(VERSION),
     ...counts,
-    ...METADATA.flatMap(metaBytes),
+    ...metadata.flatMap(metaBytes),
     ...infos,
   ]);
   return Buffer.concat([toAlignment(head), ...tensors.map(({ data }) => toAlignment(data))]);
@@ -124,8 +140,9 @@ function metaBytes([key, type, value]: Meta): Buffer[] {
 
 function scalar(type: Scalar, value: number | string): Buffer {
   if (typeof value === 'string') return text(value);
-  const buffer = Buffer.alloc(4);
+  const buffer = Buffer.alloc(type === 'short' ? 2 : 4);
   if (type === 'float') buffer.writeFloatLE(value);
+  else if (type === 'short') buffer.writeUInt16LE(value);
   else buffer.writeInt32LE(value);
   return buffer;
 }
