@@ -2,7 +2,9 @@
  * Writes a Llama of a given size with random weights and the vocabulary and template of another GGUF file, of which the head is enough.
  * It answers nonsense at the speed of a real model of that size.
  *
- *   node bench/gpu/random-model.ts 8b out.gguf [head.gguf]
+ *   node bench/gpu/random-model.ts 8b out.gguf [head.gguf] [tokens of the vocabulary]
+ *
+ * A larger vocabulary is filled up with tokens of no use. The size `tiny` decodes in no time and shows what a token costs otherwise.
  */
 import { closeSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,6 +18,7 @@ interface Shape {
 }
 
 const SHAPES: Record<string, Shape> = {
+  tiny: { width: 32, feedForward: 32, heads: 1, keyValueHeads: 1, layers: 1 },
   '135m': { width: 576, feedForward: 1536, heads: 9, keyValueHeads: 3, layers: 30 },
   '1b': { width: 2048, feedForward: 8192, heads: 32, keyValueHeads: 8, layers: 16 },
   '8b': { width: 4096, feedForward: 14_336, heads: 32, keyValueHeads: 8, layers: 32 },
@@ -25,9 +28,9 @@ const Q8_0 = 8;
 const BLOCK_VALUES = 32;
 const BLOCK_BYTES = 34;
 const ALIGNMENT = 32;
-/** Half-precision scales: activations stay small, and the choice of the next token is clear. */
+/** Half-precision scales: activations stay small, and the choice of the next token is clear, also for a small width. */
 const SCALE = 0x0c00;
-const OUTPUT_SCALE = 0x1c00;
+const outputScale = (width: number) => 0x1c00 + 0x400 * Math.floor(Math.log2(4096 / width) / 2);
 /** GGUF's types of metadata with a fixed size, in bytes. */
 const SIZES: Record<number, number> = { 0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8 };
 const TEXT = 8;
@@ -36,6 +39,24 @@ const ARRAY = 9;
 interface Entry {
   key: string;
   bytes: Buffer;
+  /** Of an array. */
+  items?: number;
+}
+
+/** Of a token of the vocabulary, and a value for one of no use. */
+const TOKEN_FIELDS: Record<string, (token: number) => Buffer> = {
+  'tokenizer.ggml.tokens': (token) => text(`unused${token}`),
+  'tokenizer.ggml.token_type': () => unsigned32(1),
+  'tokenizer.ggml.scores': () => unsigned32(0),
+};
+const ARRAY_HEAD_BYTES = 8;
+
+function withVocabulary({ key, bytes, items = 0 }: Entry, size: number): Entry {
+  const field = TOKEN_FIELDS[key];
+  if (field === undefined || items >= size) return { key, bytes };
+  const more = Array.from({ length: size - items }, (_, index) => field(items + index));
+  const [head, rest] = [bytes.subarray(0, ARRAY_HEAD_BYTES), bytes.subarray(ARRAY_HEAD_BYTES + 8)];
+  return { key, bytes: Buffer.concat([head, unsigned64(size), rest, ...more]) };
 }
 
 /** The metadata of a GGUF file, each value as its raw bytes with its type. */
@@ -60,16 +81,17 @@ function readMetadata(file: Buffer): { entries: Entry[]; vocabularySize: number 
     const key = file.toString('utf8', at, at + length);
     at += length;
     const start = at;
+    let items: number | undefined;
     const type = file.readUInt32LE(at);
     at += 4;
     if (type === ARRAY) {
       const itemType = file.readUInt32LE(at);
       at += 4;
-      const items = unsigned64();
+      items = unsigned64();
       if (key === 'tokenizer.ggml.tokens') vocabularySize = items;
       for (let item = 0; item < items; item += 1) skip(itemType);
     } else skip(type);
-    entries.push({ key, bytes: file.subarray(start, at) });
+    entries.push({ key, bytes: file.subarray(start, at), ...(items !== undefined && { items }) });
   }
   return { entries, vocabularySize };
 }
@@ -118,7 +140,7 @@ function tensorsOf({ width, feedForward, heads, keyValueHeads, layers }: Shape, 
     matrix('token_embd', width, vocabularySize),
     ...blocks.flat(),
     norm('output_norm'),
-    matrix('output', width, vocabularySize, OUTPUT_SCALE),
+    matrix('output', width, vocabularySize, outputScale(width)),
   ];
 }
 
@@ -140,11 +162,13 @@ function randomBlocks(count: number, scale: number): Buffer {
   return bytes;
 }
 
-const [, , size = '', out = '', source = join(import.meta.dirname, 'head.gguf')] = process.argv;
+const [, , size = '', out = '', source = join(import.meta.dirname, 'head.gguf'), tokens = '0'] = process.argv;
 const shape = SHAPES[size];
 if (shape === undefined || out === '')
   throw new Error(`usage: random-model.ts ${Object.keys(SHAPES).join('|')} out.gguf`);
-const { entries, vocabularySize } = readMetadata(readFileSync(source));
+const head = readMetadata(readFileSync(source));
+const vocabularySize = Math.max(head.vocabularySize, Number(tokens));
+const entries = head.entries.map((entry) => withVocabulary(entry, vocabularySize));
 const numbers: Record<string, number> = {
   'llama.block_count': shape.layers,
   'llama.embedding_length': shape.width,
@@ -166,17 +190,18 @@ for (const tensor of tensors) {
   infos.push(text(name), unsigned32(dimensions.length), ...dimensions.map(unsigned64), type, unsigned64(offset));
   offset += padded(bytesOf(tensor));
 }
-const head = Buffer.concat([
+const beginning = Buffer.concat([
   ...[Buffer.from('GGUF'), unsigned32(3), unsigned64(tensors.length), unsigned64(metadata.length)],
   ...metadata.flatMap(({ key, bytes }) => [text(key), bytes]),
   ...infos,
 ]);
 const file = openSync(out, 'w');
 const pad = (bytes: number) => writeSync(file, Buffer.alloc(padded(bytes) - bytes));
-writeSync(file, head);
-pad(head.length);
+writeSync(file, beginning);
+pad(beginning.length);
 const POOL_BLOCKS = 1 << 20;
-const pools = new Map([SCALE, OUTPUT_SCALE].map((scale) => [scale, randomBlocks(POOL_BLOCKS, scale)]));
+const scales = new Set(tensors.flatMap(({ scale }) => scale ?? []));
+const pools = new Map([...scales].map((scale) => [scale, randomBlocks(POOL_BLOCKS, scale)]));
 for (const tensor of tensors) {
   const bytes = bytesOf(tensor);
   const pool = tensor.scale === undefined ? undefined : pools.get(tensor.scale);
