@@ -2,13 +2,20 @@ import { describe, expect, it } from 'vitest';
 import { createThreadGovernor, parseStat } from './thread-governor.ts';
 
 function bed(cores: number, most = cores) {
-  const usage = { atMs: 0, busyMs: 0, ownMs: 0, cores };
-  const governor = createThreadGovernor(most, () => ({ ...usage }));
+  const usage = { busyMs: 0, ownMs: 0, cores };
+  let atMs = 0;
+  let reads = 0;
+  const read = () => {
+    reads += 1;
+    return { ...usage };
+  };
+  const governor = createThreadGovernor(most, read, () => atMs);
   return {
     governor,
+    reads: () => reads,
     /** Lets time pass in which this process and others use so many cores. */
     pass(others: number, own = 1, ms = 250) {
-      usage.atMs += ms;
+      atMs += ms;
       usage.ownMs += own * ms;
       usage.busyMs += (own + others) * ms;
       return governor.threads();
@@ -44,6 +51,12 @@ describe('the number of threads', () => {
     const { pass } = bed(2);
     expect(pass(2, 0, 50)).toBe(2);
     expect(pass(2, 0, 200)).toBe(1);
+  });
+
+  it('is looked up five times a second, however often it is asked for', () => {
+    const { pass, reads } = bed(2);
+    for (let ms = 0; ms < 1_000; ms += 5) pass(0, 1, 5);
+    expect(reads()).toBe(1 + 5);
   });
 
   it('is at most what it was given, also on a larger machine', () => {

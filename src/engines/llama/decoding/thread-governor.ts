@@ -12,7 +12,6 @@ export interface ThreadGovernor {
 
 /** Processor time since some start, in milliseconds. */
 export interface ProcessorUsage {
-  atMs: number;
   /** Of all programs on all cores. */
   busyMs: number;
   /** Of this process. */
@@ -26,18 +25,26 @@ const PATIENCE = 3;
 /** Other programs may take this much of a core without a thread less: short tasks, such as sending the last token. */
 const TOLERANCE = 0.5;
 
-export function createThreadGovernor(most: number, read: () => ProcessorUsage = readUsage): ThreadGovernor {
+export function createThreadGovernor(
+  most: number,
+  read: () => ProcessorUsage = readUsage,
+  now: () => number = () => performance.now(),
+): ThreadGovernor {
+  let lastAt = now();
   let last = read();
   let threads = most;
   let allowing = 0;
 
   function update(): void {
-    const now = read();
-    const passedMs = now.atMs - last.atMs;
+    // Asked before every token. Reading the figures of a machine with many cores and devices takes longer than all else between two.
+    const at = now();
+    const passedMs = at - lastAt;
     if (passedMs < SAMPLE_MS) return;
-    const othersMs = now.busyMs - last.busyMs - (now.ownMs - last.ownMs);
-    last = now;
-    const free = now.cores - othersMs / passedMs;
+    const usage = read();
+    const othersMs = usage.busyMs - last.busyMs - (usage.ownMs - last.ownMs);
+    lastAt = at;
+    last = usage;
+    const free = usage.cores - othersMs / passedMs;
     const wanted = Math.max(1, Math.min(most, Math.floor(free + TOLERANCE)));
     allowing = wanted > threads ? allowing + 1 : 0;
     if (wanted < threads || allowing >= PATIENCE) {
@@ -61,7 +68,7 @@ const IDLE = [3, 4];
 
 function readUsage(): ProcessorUsage {
   const { user, system } = process.cpuUsage();
-  return { atMs: performance.now(), ownMs: (user + system) / 1000, ...readMachine() };
+  return { ownMs: (user + system) / 1000, ...readMachine() };
 }
 
 function readMachine(): Pick<ProcessorUsage, 'busyMs' | 'cores'> {
