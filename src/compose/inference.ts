@@ -77,7 +77,12 @@ export function composeInference(options: InferenceOptions) {
       defaults: config.limits,
       onError: (error) => logger.error({ err: error }, 'failed to settle a request in the counters'),
     }),
-    metering: createMetering({ ledger: store.ledger, clock, onBilled: createLedgerMetrics(metrics.registry) }),
+    metering: createMetering({
+      ledger: store.ledger,
+      clock,
+      onBilled: createLedgerMetrics(metrics.registry),
+      runningRequests: () => load.running,
+    }),
     engines: fleet,
     load,
     region: config.region,

@@ -4,12 +4,13 @@ import { createGroupCommit } from './group-commit.ts';
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setImmediate', 'performance'] }));
 afterEach(() => void vi.useRealTimers());
 
-function groupCommit() {
+function groupCommit(expected?: () => number) {
   const sizes: number[] = [];
   const group = createGroupCommit<number>({
     most: 100,
     atOnce: 2,
     eager: true,
+    expected,
     commit: async (items) => void sizes.push(items.length),
   });
   return { ...group, sizes, waiting: () => group.waiting };
@@ -43,6 +44,23 @@ describe('group commit', () => {
     await steadily(add, 5, 20);
     expect(sizes.slice(before).reduce((sum, size) => sum + size, 0)).toBe(20);
     expect(sizes.slice(-10)).toEqual(Array.from({ length: 10 }, () => 1));
+  });
+
+  it('never waits for more items than can come', async () => {
+    let expected = 3;
+    const { add, sizes, waiting } = groupCommit(() => expected);
+    await steadily(add, 0.2, 400);
+    expect(sizes.at(-1)).toBe(3);
+    while (waiting() > 0) await vi.advanceTimersByTimeAsync(0.2);
+    // One client that sends its next request when it has the last answer.
+    expected = 1;
+    sizes.length = 0;
+    for (let item = 0; item < 100; item += 1) {
+      add(item);
+      await vi.advanceTimersByTimeAsync(0);
+      expect(sizes).toHaveLength(item + 1);
+      await vi.advanceTimersByTimeAsync(0.3);
+    }
   });
 
   it('does not keep the last items of a burst waiting', async () => {

@@ -8,6 +8,8 @@ export interface GroupCommitOptions<T> {
    * of the event loop are committed together.
    */
   eager: boolean;
+  /** The most items that can be waiting now. A commit does not wait for more than these. Default: any number. */
+  expected?: (() => number) | undefined;
   /** Never rejects. */
   commit(group: readonly T[]): Promise<void>;
 }
@@ -41,7 +43,8 @@ function createPace() {
 }
 
 /** Items that arrive in one turn of the event loop, or while enough commits are running, share the next commit. */
-export function createGroupCommit<T>({ most, atOnce, eager, commit }: GroupCommitOptions<T>): GroupCommit<T> {
+export function createGroupCommit<T>(options: GroupCommitOptions<T>): GroupCommit<T> {
+  const { most, atOnce, eager, expected = () => Number.POSITIVE_INFINITY, commit } = options;
   const pace = createPace();
   let queue: T[] = [];
   let oldestAt = 0;
@@ -64,7 +67,7 @@ export function createGroupCommit<T>({ most, atOnce, eager, commit }: GroupCommi
 
   function beginSoon({ hasWaited = false } = {}): void {
     if (isScheduled || committing === atOnce || queue.length === 0) return;
-    if (eager && !hasWaited && queue.length < pace.company()) {
+    if (eager && !hasWaited && queue.length < Math.min(pace.company(), expected())) {
       lookAgain();
       return;
     }

@@ -7,6 +7,8 @@ export interface InteractiveLoad {
    * conversation.
    */
   count(): number;
+  /** Exactly those of this moment. */
+  readonly running: number;
   enter(): void;
   leave(): void;
 }
@@ -14,15 +16,18 @@ export interface InteractiveLoad {
 const QUIET_AFTER_MS = 500;
 
 export function createInteractiveLoad(clock: Clock): InteractiveLoad {
-  let count = 0;
+  let running = 0;
   let lastEndedAt = Number.NEGATIVE_INFINITY;
   return {
-    count: () => Math.max(count, clock.now() - lastEndedAt < QUIET_AFTER_MS ? 1 : 0),
+    get running() {
+      return running;
+    },
+    count: () => Math.max(running, clock.now() - lastEndedAt < QUIET_AFTER_MS ? 1 : 0),
     enter() {
-      count += 1;
+      running += 1;
     },
     leave() {
-      count -= 1;
+      running -= 1;
       lastEndedAt = clock.now();
     },
   };

@@ -46,6 +46,8 @@ export interface MeteringDependencies {
   clock: Clock;
   /** Called once for each new row, when it is durable. */
   onBilled?: ((row: LedgerRow) => void) | undefined;
+  /** Requests that run, including those whose row waits. A row waits for company only while others can still come. */
+  runningRequests?: (() => number) | undefined;
   /** Rows in one commit. */
   commitRows?: number | undefined;
   /** `record` fails beyond it, so that a store that hangs does not fill the memory. */
@@ -62,7 +64,7 @@ const FRESH_COMMITS = 2;
 
 /** A row under the request's own id cannot be in the ledger yet. Rows of repeated attempts are looked up, in commits of their own. */
 export function createMetering(dependencies: MeteringDependencies): Metering {
-  const { ledger, clock, onBilled = () => {}, commitRows = 500, maxWaiting = 20_000 } = dependencies;
+  const { ledger, clock, onBilled = () => {}, runningRequests, commitRows = 500, maxWaiting = 20_000 } = dependencies;
 
   /** Writes the rows with one call and settles their promises. `append` may return whether each row is new. */
   async function commit(
@@ -88,6 +90,7 @@ export function createMetering(dependencies: MeteringDependencies): Metering {
     most: commitRows,
     atOnce: FRESH_COMMITS,
     eager: true,
+    expected: runningRequests,
     commit: (group) => commit(group, ledger.appendFresh),
   });
   const repeatable = createGroupCommit<Waiting>({
