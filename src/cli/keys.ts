@@ -30,7 +30,7 @@ function keyTable(keys: readonly ApiKey[], accounts: readonly Account[], spentBy
     limitsText(key),
     ...(spentBy === undefined ? [] : [`$${usdText(spentBy(key))}`]),
     key.allowedModels.join(',') || '-',
-    key.scopes.join(','),
+    key.scopes.length === SCOPES.length ? 'all' : key.scopes.join(','),
   ]);
   const spent = spentBy === undefined ? [] : ['SPENT THIS MONTH'];
   return table(['ID', 'KEY', 'NAME', 'ACCOUNT', 'STATE', 'LAST USED', 'LIMITS', ...spent, 'MODELS', 'SCOPES'], rows);
