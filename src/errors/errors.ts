@@ -62,10 +62,12 @@ export const errors = {
     new ApiError('model_not_allowed', `This API key may not use the model '${slug}'.`, { field: MODEL }),
   regionNotAllowed: (region: string) =>
     new ApiError('region_not_allowed', `This API key may not use the region '${shown(region)}'.`),
-  modelNotFound: (slug: string) =>
+  /** `meant`: a model that the client may use and probably wanted. */
+  modelNotFound: (slug: string, meant?: string) =>
     new ApiError(
       'model_not_found',
-      `The model '${shown(slug)}' does not exist. GET /v1/models lists the ones that do.`,
+      `The model '${shown(slug)}' does not exist. ` +
+        (meant === undefined ? 'GET /v1/models lists the ones that do.' : `Did you mean '${meant}'?`),
       { field: MODEL },
     ),
   fileNotFound: (id: string, field?: Field) =>
@@ -97,8 +99,8 @@ export const errors = {
     ),
   fileTooLarge: (limitBytes: number) =>
     new ApiError('file_too_large', `The file is larger than the limit of ${limitBytes} bytes.`, { field: ['file'] }),
-  unknownEndpoint: (method: string, path: string) =>
-    new ApiError('unknown_endpoint', `There is no endpoint ${method} ${shown(path)}. See /docs for those that exist.`),
+  unknownEndpoint: (method: string, path: string, hint = 'See /docs for those that exist.') =>
+    new ApiError('unknown_endpoint', `There is no endpoint ${method} ${shown(path)}. ${hint}`),
   regionUnavailable: (slug: string, region: string, served: readonly string[]) =>
     new ApiError(
       'region_unavailable',

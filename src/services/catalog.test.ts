@@ -102,6 +102,20 @@ describe('a reference', () => {
   );
 });
 
+describe('a name that is almost right', () => {
+  it.each([
+    ['rank', 'acme/rank'],
+    ['Acme/Rank', 'acme/rank'],
+  ])('%s is answered with %s', (reference, meant) => {
+    expect(() => catalog.get(reference)).toThrow(`The model '${reference}' does not exist. Did you mean '${meant}'?`);
+  });
+
+  it('is not answered with a model that the key may not use', () => {
+    expect(() => catalog.get('rank', undefined, ['other/*'])).toThrow('GET /v1/models lists the ones that do.');
+    expect(() => catalog.get('chat', undefined, ['other/*'])).toThrow("Did you mean 'other/chat'?");
+  });
+});
+
 describe('deprecation', () => {
   it('of a pin leaves the other versions alone', async () => {
     await catalog.deprecate('acme/chat@2026-01-01', '2027-03-01');

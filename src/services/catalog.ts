@@ -131,10 +131,23 @@ export async function createCatalog(dependencies: CatalogDependencies): Promise<
     return { entry, version };
   }
 
-  function findByName(text: string, account: AliasOwner | undefined) {
+  /** The model that someone means who left out the provider, or wrote the name with capitals as hubs do. */
+  function meant(text: string, allowedModels: readonly string[]): string | undefined {
+    const wanted = text.toLowerCase();
+    for (const entry of models.values()) {
+      const isNear = entry.slug === wanted || entry.slug.endsWith(`/${wanted}`);
+      if (isNear && isAllowedModel(allowedModels, entry) && currentVersion(entry) !== undefined) return entry.slug;
+    }
+    return undefined;
+  }
+
+  function findByName(text: string, account: AliasOwner | undefined, allowedModels: readonly string[]) {
     if (models.has(text)) return find(text);
     const own = account?.aliases.find(({ name }) => name === text);
-    return find(own?.model ?? aliases.get(text) ?? text, text);
+    const target = own?.model ?? aliases.get(text);
+    const hint = target === undefined ? meant(text, allowedModels) : undefined;
+    if (hint !== undefined) throw errors.modelNotFound(text, hint);
+    return find(target ?? text, text);
   }
 
   function aliasesOf({ slug }: ModelEntry, account: AliasOwner | undefined): string[] {
@@ -176,13 +189,13 @@ export async function createCatalog(dependencies: CatalogDependencies): Promise<
       return found;
     },
     get(text, account, allowedModels = []) {
-      const { entry, version } = findByName(text, account);
+      const { entry, version } = findByName(text, account, allowedModels);
       if (!isAllowedModel(allowedModels, entry)) throw errors.modelNotFound(text);
       return describe(entry, version, account);
     },
     resolve(reference, { modality, regionPin, principal }) {
-      const { entry, version } = findByName(reference, principal.account);
       const { key } = principal;
+      const { entry, version } = findByName(reference, principal.account, key.allowedModels);
       if (!isAllowedModel(key.allowedModels, entry)) throw errors.modelNotAllowed(entry.slug);
       if (entry.modality !== modality) throw errors.wrongModality(entry.slug, entry.modality, modality);
       const isAllowed = (region: string) => key.allowedRegions.length === 0 || key.allowedRegions.includes(region);

@@ -90,6 +90,19 @@ export function writeError(error: unknown, request: FastifyRequest, reply: Fasti
 export const sendError = (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply =>
   reply.send(writeError(error, request, reply));
 
+const METHODS = ['GET', 'POST', 'DELETE'] as const;
+
+/** Names the usual mistakes: another method, and a base address without `/v1` or with two of them. */
+function endpointHint({ server, method }: FastifyRequest, path: string): string | undefined {
+  const exists = (url: string) => server.hasRoute({ method: method as 'GET', url });
+  if (path.startsWith('/v1/v1/')) return 'The base address has /v1 twice.';
+  if (exists(`/v1${path}`)) return 'The base address of clients ends in /v1.';
+  const others = METHODS.filter((other) => other !== method && server.hasRoute({ method: other, url: path }));
+  return others.length === 0 ? undefined : `It takes ${others.join(' and ')}.`;
+}
+
 /** Also for a wrong method: the list of errors has no 405. */
-export const notFound = (request: FastifyRequest, reply: FastifyReply): FastifyReply =>
-  sendError(errors.unknownEndpoint(request.method, request.url.split('?')[0] ?? ''), request, reply);
+export function notFound(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const path = request.url.split('?')[0] ?? '';
+  return sendError(errors.unknownEndpoint(request.method, path, endpointHint(request, path)), request, reply);
+}

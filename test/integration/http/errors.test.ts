@@ -52,6 +52,16 @@ describe('addresses', () => {
     expect(expectError(answer, 'unknown_endpoint')).toContain(`${method} ${path}`);
   });
 
+  it.each([
+    ['/chat/completions', 'The base address of clients ends in /v1.'],
+    ['/v1/v1/chat/completions', 'The base address has /v1 twice.'],
+    ['/v1/models', 'It takes GET.'],
+    ['/v1/nope', 'See /docs for those that exist.'],
+  ])('POST %s says what was probably meant', async (path, hint) => {
+    const answer = await bed.raw(`POST ${path} HTTP/1.1\r\n${AUTHORIZED}\r\n`);
+    expect(expectError(answer, 'unknown_endpoint')).toContain(hint);
+  });
+
   it.each(['/v1/models/%', '/v1/models/%zz', '/%E0%A4%A', '/v1/files/%ff'])('%s is badly encoded', async (path) => {
     expectError(await get(path), 'invalid_parameter');
   });
