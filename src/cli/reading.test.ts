@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -75,6 +75,17 @@ it('mentions a server on another data directory', async () => {
   // Killed servers leave their entry behind.
   expect((await run(keysCommand, 'list')).warned).not.toContain(other);
   await withdraw();
+});
+
+it('says when a data directory cannot be read, instead of taking it for empty', async () => {
+  const usual = dataDir;
+  dataDir = join(directory, 'unreadable');
+  await mkdir(dataDir);
+  // Fails for root too, which may read every directory.
+  for (const name of ['baobab.sqlite', 'control.sock']) await symlink(name, join(dataDir, name));
+  await expect(run(keysCommand, 'list')).rejects.toThrow(`The data directory ${dataDir} cannot be read (ELOOP)`);
+  await expect(run(modelsCommand, 'ps')).rejects.toThrow(`the server on ${dataDir} cannot be asked (ELOOP)`);
+  dataDir = usual;
 });
 
 it('looks for a configured store where it is, whatever the data directory holds', async () => {

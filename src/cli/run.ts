@@ -1,5 +1,6 @@
 import { CatalogError } from '../catalog/load.ts';
 import { ConfigError, loadConfig } from '../config/load.ts';
+import { ControlError } from '../control/socket.ts';
 import { printable } from '../domain/control-characters.ts';
 import { ApiError } from '../errors/api-error.ts';
 import { StoreUnavailableError } from '../errors/store-unavailable.ts';
@@ -75,7 +76,7 @@ function explain(name: string, error: unknown, usage: string): { text: string; e
   if (error instanceof ConfigError) return { text: `The configuration is not valid:\n${error.message}`, exitCode: 1 };
   if (error instanceof CatalogError) return { text: `The catalog is not valid:\n${error.message}`, exitCode: 1 };
   if (error instanceof ApiError) return { text: `baobab: ${withOptionNames(error).message}`, exitCode: 1 };
-  if (error instanceof StoreUnavailableError || error instanceof CommandFailed) {
+  if (error instanceof StoreUnavailableError || error instanceof CommandFailed || error instanceof ControlError) {
     return { text: `baobab: ${error.message}`, exitCode: 1 };
   }
   return undefined;

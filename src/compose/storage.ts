@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { access, constants, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { openStore, type Store, type StoreOptions, type StoreSettings } from '../adapters/store.ts';
@@ -37,10 +37,19 @@ function storeSettings({ dataDir, store }: ResolvedConfig): StoreSettings {
   return { kind: 'sqlite', path: join(dataDir, 'baobab.sqlite'), reserveBytes: RESERVE_BYTES };
 }
 
-/** Whether a store was created in the data directory, or is configured elsewhere. */
+/** Whether a store was created in the data directory, or is configured elsewhere. Throws when this user may not look. */
 export function hasStore(config: ResolvedConfig): boolean {
   const settings = storeSettings(config);
-  return settings.kind !== 'sqlite' || existsSync(settings.path);
+  if (settings.kind !== 'sqlite') return true;
+  try {
+    return statSync(settings.path, { throwIfNoEntry: false }) !== undefined;
+  } catch (cause) {
+    const reason = (cause as NodeJS.ErrnoException).code ?? 'unknown reason';
+    throw new StoreUnavailableError(
+      `The data directory ${config.dataDir} cannot be read (${reason}). Run the command as the user of the server, or name another one with --data-dir.`,
+      { cause },
+    );
+  }
 }
 
 export async function openConfiguredStore(config: ResolvedConfig, options: StoreOptions = {}): Promise<Store> {

@@ -1,6 +1,6 @@
 import { request } from 'node:http';
 import { json } from 'node:stream/consumers';
-import { controlSocketPath, type EngineReport } from './socket.ts';
+import { ControlError, controlSocketPath, type EngineReport } from './socket.ts';
 
 const TIMEOUT_MS = 3_000;
 /** Every worker of a busy server reads all files again. */
@@ -20,11 +20,15 @@ function ask(dataDir: string, method: string, path: string, timeout = TIMEOUT_MS
     const call = request(place, (response) => {
       json(response).then(resolve, reject);
     });
-    call.on('timeout', () => call.destroy(new Error('the running server does not answer')));
+    call.on('timeout', () => call.destroy(new ControlError(`the server on ${dataDir} does not answer`)));
     call.end();
     call.on('error', (error: NodeJS.ErrnoException) => {
       if (error.code === 'ENOENT' || error.code === 'ECONNREFUSED') resolve(undefined);
-      else reject(error);
+      else if (error instanceof ControlError) reject(error);
+      else {
+        const text = `the server on ${dataDir} cannot be asked (${error.code ?? error.message}); run the command as its user`;
+        reject(new ControlError(text, { cause: error }));
+      }
     });
   });
 }

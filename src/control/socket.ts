@@ -5,6 +5,11 @@ import { join } from 'node:path';
 /** Operating systems allow about a hundred bytes for the path of a local socket. */
 const MAX_PATH_BYTES = 100;
 
+/** The running server cannot be asked. */
+export class ControlError extends Error {
+  override readonly name = 'ControlError';
+}
+
 /** The socket between the operator's commands and the running server. File permissions guard it. */
 export function controlSocketPath(dataDir: string): string {
   if (process.platform === 'win32')
