@@ -90,7 +90,9 @@ describe('a catalog file', () => {
       .replace('license:', 'licence:');
     expect(problems(text)).toEqual(
       expect.arrayContaining([
-        expect.stringMatching(/^acme\/tiny\.yaml:5: licence: unknown key; allowed here: slug, modality, /),
+        expect.stringMatching(
+          /^acme\/tiny\.yaml:5: licence: unknown key; did you mean license\? allowed here: slug, modality, /,
+        ),
         'acme/tiny.yaml:7: context_length: must be a whole number from 1',
       ]),
     );

@@ -174,7 +174,7 @@ describe('where a setting comes from', () => {
 describe('what stops the start', () => {
   it('an unknown key, with file, line, key and what is allowed there', () => {
     const [line] = problems({ yaml: 'port: 8080\nlog:\n  levle: debug\n' });
-    expect(line).toBe(`${file}:3: log.levle: unknown key; allowed here: level, format`);
+    expect(line).toBe(`${file}:3: log.levle: unknown key; did you mean level? allowed here: level, format`);
   });
 
   it('a bad value, with file, line, key and what is allowed', () => {

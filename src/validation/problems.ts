@@ -3,6 +3,7 @@ import { Settings } from 'typebox/system';
 import { Value } from 'typebox/value';
 import { expectation, schemaAt } from './expectation.ts';
 import { snake } from './names.ts';
+import { nearest } from './nearest.ts';
 
 /** TypeBox stops at 8 errors. Operators want to see every mistake in a file at once. */
 Settings.Set({ maxErrors: 1_000 });
@@ -28,7 +29,9 @@ export function problemsOf(
       const parent = schemaAt(schema, path);
       const known = parent !== undefined && IsObject(parent) ? Object.keys(parent.properties).map(snake) : [];
       for (const name of error.params.additionalProperties) {
-        report([...path, name], `unknown key${known.length > 0 ? `; allowed here: ${known.join(', ')}` : ''}`);
+        const meant = nearest(snake(name), known);
+        const hint = meant === undefined ? '' : `did you mean ${meant}? `;
+        report([...path, name], `unknown key${known.length > 0 ? `; ${hint}allowed here: ${known.join(', ')}` : ''}`);
       }
     } else if (error.keyword !== 'boolean') {
       report(path, expectation(schemaAt(schema, path)));
