@@ -20,13 +20,17 @@ export function BatchStatus({ batch: { status } }: { batch: Batch }) {
   return <Badge tone={TONES[status] ?? 'plain'}>{texts.batches.statuses[status] ?? status}</Badge>;
 }
 
-export function BatchProgress({ batch }: { batch: Batch }) {
+/** `withFailed`: where no column beside it has them. */
+export function BatchProgress({ batch, withFailed = false }: { batch: Batch; withFailed?: boolean }) {
   const { total, completed, failed } = batch.request_counts;
   const done = completed + failed;
   if (total === 0) return <span class="muted">–</span>;
   return (
     <div class="weights">
-      <span class="small numbers">{texts.batches.counts(full(done), full(total))}</span>
+      <span class="small numbers">
+        {texts.batches.counts(full(done), full(total))}
+        {withFailed && failed > 0 && <span class="bad">{texts.batches.ofThemFailed(full(failed))}</span>}
+      </span>
       <Meter progress share={done / total} label={texts.batches.columns.progress} />
     </div>
   );

@@ -5,14 +5,15 @@ import { queryClient, useQuery } from '../../app/query.ts';
 import { Button, Copyable, LinkButton } from '../../components/controls.tsx';
 import { Failure, toast, toastFailure } from '../../components/feedback.tsx';
 import { Modal, Sheet } from '../../components/overlay.tsx';
+import { Skeleton } from '../../components/page.tsx';
 import { full } from '../../format/numbers.ts';
 import { dateTime, duration } from '../../format/times.ts';
 import { texts } from '../../texts/en.ts';
 import { BatchProgress, BatchStatus, endedAt, isRunning } from './batch-parts.tsx';
-import { parseProblems } from './batch-problems.ts';
+import { parseProblems, readStart } from './batch-problems.ts';
 
 const MOST_PROBLEMS = 200;
-const MOST_BYTES = 500_000;
+const MOST_CHARACTERS = 500_000;
 
 export function BatchSheet({ batch, onClose }: { batch: Batch; onClose: () => void }) {
   const [asking, setAsking] = useState(false);
@@ -51,7 +52,7 @@ export function BatchSheet({ batch, onClose }: { batch: Batch; onClose: () => vo
       }
     >
       <div class="stack">
-        <BatchProgress batch={batch} />
+        <BatchProgress batch={batch} withFailed />
         <dl class="details numbers">
           <dt>{batches.columns.status}</dt>
           <dd>
@@ -99,8 +100,8 @@ function Problems({ batch }: { batch: Batch }) {
   const lines = useQuery({
     key: ['batch-errors', errorFile],
     fetch: async (signal) => {
-      const response = await send(`/v1/files/${errorFile}/content`, { signal });
-      return parseProblems((await response.text()).slice(0, MOST_BYTES), MOST_PROBLEMS);
+      const { body } = await send(`/v1/files/${errorFile}/content`, { signal });
+      return body === null ? [] : parseProblems(await readStart(body, MOST_CHARACTERS), MOST_PROBLEMS);
     },
     enabled: typeof errorFile === 'string',
     keep: false,
@@ -116,6 +117,7 @@ function Problems({ batch }: { batch: Batch }) {
   return (
     <section class="stack-tight">
       <h3>{batches.problems}</h3>
+      {problems.length === 0 && lines.isFetching && <Skeleton height={160} />}
       {problems.length === 0 && !lines.isFetching && <p class="muted small">{batches.noProblems}</p>}
       {problems.map(({ name, code, message }, index) => (
         <div key={index} class="attempt">

@@ -173,7 +173,7 @@ export function Transcription({ models, model, onCode }: PartProps) {
               <p dir="auto">{answer.text}</p>
             )}
             <Stats cost={costOf(model, { seconds })} ms={run.result.ms}>
-              <span>{duration(seconds * 1000)}</span>
+              <span>{playground.length(duration(seconds * 1000))}</span>
               {answer.language && <span>{playground.detected(answer.language)}</span>}
             </Stats>
             <p class="small muted">{playground.transcriptHint}</p>

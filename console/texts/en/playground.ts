@@ -86,6 +86,7 @@ export const playground = {
   transcript: 'Transcript',
   transcriptHint: 'Click a word to hear it.',
   noAudio: 'Choose an audio file or record something first.',
+  length: (time: string) => `${time} of audio`,
   detected: (language: string) => `language ${language}`,
   waveform: 'Waveform. Click to jump.',
 };

@@ -77,4 +77,5 @@ export const batches = {
   expires: 'Ends at the latest',
   metadata: 'Metadata',
   counts: (done: string, total: string) => `${done} of ${total}`,
+  ofThemFailed: (failed: string) => `, ${failed} failed`,
 };
