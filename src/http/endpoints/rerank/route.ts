@@ -5,13 +5,16 @@ import { inferenceCall } from '../../request/inference-call.ts';
 import { answerRerank } from './answer.ts';
 import { RerankRequest, RerankResponse } from './schema.ts';
 
+const SUMMARY = 'Order documents by how well they answer a query';
+
+/** Under `/v1`, and under `/v2` for Cohere's clients. */
 export const rerankRoutes: FastifyPluginAsyncTypebox<{ rerank: RerankService }> = async (server, { rerank }) => {
   server.post(
     '/rerank',
     {
       config: { scope: 'rerank' },
       schema: {
-        summary: 'Order documents by how well they answer a query',
+        summary: server.prefix === '/v2' ? "The same at the address of Cohere's API" : SUMMARY,
         tags: ['Inference'],
         body: RerankRequest,
         response: { 200: RerankResponse, ...inferenceErrors },

@@ -110,7 +110,8 @@ export const transcriptionRoutes: FastifyPluginAsyncTypebox<TranscriptionRouteOp
         },
       },
       schema: {
-        summary: 'Turn speech into text: a multipart form with `file`, or JSON with `file_id`',
+        summary: 'Turn speech into text',
+        description: 'A multipart form with `file`, or JSON with the `file_id` of an uploaded file.',
         tags: ['Inference'],
         response: { 200: TranscriptionResponse, ...inferenceErrors },
       },
