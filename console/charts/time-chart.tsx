@@ -32,6 +32,8 @@ export interface TimeChartProps {
   format: (value: number) => string;
   /** Formats the labels of the axis together; one by one with `format` otherwise. */
   formatAxis?: ((values: number[]) => string[]) | undefined;
+  /** Distances that the lines of the axis may have; 1, 2, 2.5 and 5 times a power of ten otherwise. */
+  steps?: number[] | undefined;
   exact?: (value: number) => string;
   onZoom?: (fromMs: number, toMs: number) => void;
   onSeries?: (id: string) => void;
@@ -60,6 +62,7 @@ interface Tip {
 
 export function TimeChart(props: TimeChartProps) {
   const { times, series, kind, fromMs, toMs, zone, bucket, height = 200, format, formatAxis, exact = full } = props;
+  const { steps } = props;
   const holder = useRef<HTMLDivElement>(null);
   const [tip, setTip] = useState<Tip>();
   const { dark } = useTheme();
@@ -120,6 +123,7 @@ export function TimeChart(props: TimeChartProps) {
             grid: { stroke: line, width: 1 },
             size: (_chart, labels) => 14 + Math.max(4, ...(labels ?? []).map((label) => label.length)) * 7,
             space: 36,
+            ...(steps && { incrs: steps }),
             values: (_chart, splits) => formatAxis?.(splits) ?? splits.map((value) => format(value)),
           },
         ],
@@ -180,7 +184,7 @@ export function TimeChart(props: TimeChartProps) {
       resize.disconnect();
       chart.destroy();
     };
-  }, [times, series, kind, fromMs, toMs, zone, bucket, height, format, formatAxis, dark]);
+  }, [times, series, kind, fromMs, toMs, zone, bucket, height, format, formatAxis, steps, dark]);
 
   const tipTime = tip === undefined ? undefined : times[tip.index];
   const tipLeft =

@@ -3,18 +3,35 @@ const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** "840 ms", "12.4 s", "3 min", "2 h 5 min", "4 days". */
+/** "840 ms", "12.4 s", "1 min 40 s", "12 min", "2 h 5 min", "4 days". */
 export function duration(ms: number): string {
   if (ms < 1) return ms === 0 ? '0 ms' : '< 1 ms';
   if (ms < SECOND) return `${Math.round(ms)} ms`;
-  if (ms < 100 * SECOND) return `${(ms / SECOND).toFixed(1)} s`;
-  if (ms < HOUR) return `${Math.round(ms / MINUTE)} min`;
+  if (ms < 59_950) return `${(ms / SECOND).toFixed(1)} s`;
+  if (ms < 10 * MINUTE - SECOND / 2) {
+    const seconds = Math.round(ms / SECOND);
+    const rest = seconds % 60;
+    return `${Math.floor(seconds / 60)} min${rest > 0 ? ` ${rest} s` : ''}`;
+  }
+  if (ms < HOUR - MINUTE / 2) return `${Math.round(ms / MINUTE)} min`;
   if (ms < 2 * DAY) {
-    const minutes = Math.round((ms % HOUR) / MINUTE);
-    return `${Math.floor(ms / HOUR)} h${minutes > 0 ? ` ${minutes} min` : ''}`;
+    const all = Math.round(ms / MINUTE);
+    const minutes = all % 60;
+    return `${Math.floor(all / 60)} h${minutes > 0 ? ` ${minutes} min` : ''}`;
   }
   return `${Math.round(ms / DAY)} days`;
 }
+
+/** Labels of an axis, where tenths of a second mean nothing. */
+export const durationAxis = (values: number[]): string[] => values.map((ms) => duration(ms).replace('.0 s', ' s'));
+
+/** Distances between the lines of an axis with durations: parts of minutes and hours, not 50 or 100 s. */
+export const DURATION_STEPS: number[] = [
+  ...[1, 2, 5, 10, 20, 50, 100, 200, 500],
+  ...[1, 2, 5, 10, 15, 30].map((seconds) => seconds * SECOND),
+  ...[1, 2, 5, 10, 15, 30].map((minutes) => minutes * MINUTE),
+  ...[1, 2, 6, 12, 24].map((hours) => hours * HOUR),
+];
 
 const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto', style: 'narrow' });
 const UNITS: readonly [Intl.RelativeTimeFormatUnit, number][] = [

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ago, duration } from './times.ts';
+import { ago, duration, durationAxis } from './times.ts';
 import { addBuckets, bucketStart, bucketStarts, isTimeZone } from './zones.ts';
 
 const at = (iso: string) => Date.parse(iso);
@@ -32,6 +32,10 @@ describe('times in words', () => {
     expect([0, 0.4, 840, 12_400, 180_000, 7_500_000, 4 * 86_400_000].map(duration)).toEqual([
       ...['0 ms', '< 1 ms', '840 ms', '12.4 s', '3 min', '2 h 5 min', '4 days'],
     ]);
+    expect([59_940, 59_990, 100_000, 599_900, 720_000, 3_599_000, 7_199_000].map(duration)).toEqual([
+      ...['59.9 s', '1 min', '1 min 40 s', '10 min', '12 min', '1 h', '2 h'],
+    ]);
+    expect(durationAxis([0, 500, 10_000, 90_000])).toEqual(['0 ms', '500 ms', '10 s', '1 min 30 s']);
   });
 
   it('writes how long ago', () => {

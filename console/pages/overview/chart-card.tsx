@@ -14,6 +14,7 @@ export interface ChartCardProps {
   range: Range;
   format: (value: number) => string;
   formatAxis?: (values: number[]) => string[];
+  steps?: number[];
   exact?: (value: number) => string;
   /** The filter of the Usage page that a click on a series sets. */
   filter?: string;
@@ -30,6 +31,7 @@ export function ChartCard({
   range,
   format,
   formatAxis,
+  steps,
   exact = full,
   filter,
   onZoom,
@@ -53,6 +55,7 @@ export function ChartCard({
             height={HEIGHT}
             format={format}
             formatAxis={formatAxis}
+            steps={steps}
             exact={exact}
             onZoom={onZoom}
             {...(filter ? { onSeries: open } : {})}

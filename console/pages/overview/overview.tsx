@@ -9,7 +9,7 @@ import { Badge, Failure } from '../../components/feedback.tsx';
 import { Page, Skeleton } from '../../components/page.tsx';
 import { RangeFilter } from '../../components/range-filter.tsx';
 import { compact, full, money, moneyAxis, moneyExact, percent } from '../../format/numbers.ts';
-import { duration } from '../../format/times.ts';
+import { DURATION_STEPS, duration, durationAxis } from '../../format/times.ts';
 import { bucketStarts } from '../../format/zones.ts';
 import { texts } from '../../texts/en.ts';
 import { FirstRequest } from '../first-request.tsx';
@@ -96,6 +96,8 @@ export default function Overview() {
                     series={speed.latency}
                     kind="lines"
                     format={duration}
+                    formatAxis={durationAxis}
+                    steps={DURATION_STEPS}
                     exact={duration}
                     {...common}
                   />
@@ -104,6 +106,8 @@ export default function Overview() {
                     series={speed.firstToken}
                     kind="lines"
                     format={duration}
+                    formatAxis={durationAxis}
+                    steps={DURATION_STEPS}
                     exact={duration}
                     {...common}
                   />
