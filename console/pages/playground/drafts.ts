@@ -21,3 +21,10 @@ export function useDraft<T extends object>(name: string, initial: T): [T, (chang
   }, [place, draft]);
   return [draft, (changes) => setDraft((before) => ({ ...before, ...changes }))];
 }
+
+/** One input for each line that is not blank. */
+export const linesOf = (text: string): string[] =>
+  text
+    .split('\n')
+    .map((line) => line.trim())
+    .filter(Boolean);

@@ -1,14 +1,12 @@
 import { call } from '../../api/client.ts';
-import { changeSearch } from '../../app/router.ts';
 import { TextArea } from '../../components/controls.tsx';
-import { Failure } from '../../components/feedback.tsx';
 import { Card } from '../../components/page.tsx';
 import { full } from '../../format/numbers.ts';
 import { texts } from '../../texts/en.ts';
 import { snippet } from '../snippets.ts';
 import { costOf } from './cost.ts';
-import { useDraft } from './drafts.ts';
-import { ModelSelect, type PartProps, RunBar, Stats } from './parts.tsx';
+import { linesOf, useDraft } from './drafts.ts';
+import { PartForm, type PartProps, Stats } from './parts.tsx';
 import { useRun } from './run.ts';
 import { similarities } from './similarity.ts';
 
@@ -18,17 +16,12 @@ interface EmbeddingAnswer {
 }
 
 const PATH = '/v1/embeddings';
-const lines = (text: string) =>
-  text
-    .split('\n')
-    .map((line) => line.trim())
-    .filter(Boolean);
 
 export function Embeddings({ models, model, onCode }: PartProps) {
   const { playground } = texts;
   const [draft, change] = useDraft('embedding', { text: playground.embedExample });
   const run = useRun<{ inputs: string[]; answer: EmbeddingAnswer }>();
-  const inputs = lines(draft.text);
+  const inputs = linesOf(draft.text);
   const body = { model: model.id, input: inputs };
   const start = () =>
     run.start(async (signal) => ({
@@ -38,13 +31,15 @@ export function Embeddings({ models, model, onCode }: PartProps) {
   const done = run.result?.value;
   return (
     <div class="play-two">
-      <div class="stack">
-        <ModelSelect
-          label={playground.model}
-          models={models}
-          value={model.id}
-          onValue={(id) => changeSearch({ model: id })}
-        />
+      <PartForm
+        models={models}
+        model={model}
+        run={run}
+        label={playground.run}
+        disabled={inputs.length === 0}
+        onRun={start}
+        onCode={() => onCode((language) => snippet(language, { origin: location.origin, path: PATH, body }))}
+      >
         <TextArea
           label={playground.texts}
           hint={playground.textsHint}
@@ -52,16 +47,7 @@ export function Embeddings({ models, model, onCode }: PartProps) {
           value={draft.text}
           onValue={(text) => change({ text })}
         />
-        <RunBar
-          running={run.running}
-          disabled={inputs.length === 0}
-          label={playground.run}
-          onRun={start}
-          onStop={run.stop}
-          onCode={() => onCode((language) => snippet(language, { origin: location.origin, path: PATH, body }))}
-        />
-        {run.error !== undefined && <Failure error={run.error} onRetry={start} />}
-      </div>
+      </PartForm>
       {done && run.result && (
         <Card title={playground.similarity}>
           <div class="stack">

@@ -1,10 +1,13 @@
 import type { ComponentChildren } from 'preact';
 import type { Model } from '../../api/types.ts';
+import { changeSearch } from '../../app/router.ts';
 import { Button, Select } from '../../components/controls.tsx';
+import { Failure } from '../../components/feedback.tsx';
 import { money, moneyExact } from '../../format/numbers.ts';
 import { duration } from '../../format/times.ts';
 import { texts } from '../../texts/en.ts';
 import type { WriteCode } from './playground.tsx';
+import type { Run } from './run.ts';
 
 export interface PartProps {
   /** Models of this kind that can run. */
@@ -28,30 +31,43 @@ export function ModelSelect(props: { label: string; models: Model[]; value: stri
   );
 }
 
-export interface RunBarProps {
-  running: boolean;
-  disabled?: boolean;
+export interface PartFormProps extends Omit<PartProps, 'onCode'> {
+  run: Pick<Run<unknown>, 'running' | 'error' | 'stop'>;
   label: string;
+  disabled: boolean;
   onRun: () => void;
-  onStop: () => void;
   onCode: () => void;
+  /** The input of the request. */
+  children: ComponentChildren;
 }
 
-export function RunBar({ running, disabled = false, label, onRun, onStop, onCode }: RunBarProps) {
+/** What one sends: the model, the input, and the buttons that run it. */
+export function PartForm({ models, model, run, label, disabled, onRun, onCode, children }: PartFormProps) {
+  const { playground } = texts;
   return (
-    <div class="row">
-      {running ? (
-        <Button icon="stop" onClick={onStop}>
-          {texts.playground.stop}
+    <div class="stack">
+      <ModelSelect
+        label={playground.model}
+        models={models}
+        value={model.id}
+        onValue={(id) => changeSearch({ model: id })}
+      />
+      {children}
+      <div class="row">
+        {run.running ? (
+          <Button icon="stop" onClick={run.stop}>
+            {playground.stop}
+          </Button>
+        ) : (
+          <Button tone="primary" icon="playground" disabled={disabled} onClick={onRun}>
+            {label}
+          </Button>
+        )}
+        <Button tone="quiet" onClick={onCode}>
+          {playground.code}
         </Button>
-      ) : (
-        <Button tone="primary" icon="playground" disabled={disabled} onClick={onRun}>
-          {label}
-        </Button>
-      )}
-      <Button tone="quiet" onClick={onCode}>
-        {texts.playground.code}
-      </Button>
+      </div>
+      {run.error !== undefined && <Failure error={run.error} onRetry={onRun} />}
     </div>
   );
 }

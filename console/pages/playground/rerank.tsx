@@ -1,14 +1,12 @@
 import { call } from '../../api/client.ts';
-import { changeSearch } from '../../app/router.ts';
 import { TextArea, TextField } from '../../components/controls.tsx';
-import { Failure } from '../../components/feedback.tsx';
 import { Card } from '../../components/page.tsx';
 import { full } from '../../format/numbers.ts';
 import { texts } from '../../texts/en.ts';
 import { snippet } from '../snippets.ts';
 import { costOf } from './cost.ts';
-import { useDraft } from './drafts.ts';
-import { ModelSelect, type PartProps, RunBar, Stats } from './parts.tsx';
+import { linesOf, useDraft } from './drafts.ts';
+import { PartForm, type PartProps, Stats } from './parts.tsx';
 import { useRun } from './run.ts';
 
 interface RerankAnswer {
@@ -22,10 +20,7 @@ export function Rerank({ models, model, onCode }: PartProps) {
   const { playground } = texts;
   const [draft, change] = useDraft('rerank', { query: playground.queryExample, documents: playground.embedExample });
   const run = useRun<{ documents: string[]; answer: RerankAnswer }>();
-  const documents = draft.documents
-    .split('\n')
-    .map((line) => line.trim())
-    .filter(Boolean);
+  const documents = linesOf(draft.documents);
   const body = { model: model.id, query: draft.query.trim(), documents };
   const start = () =>
     run.start(async (signal) => ({
@@ -35,13 +30,15 @@ export function Rerank({ models, model, onCode }: PartProps) {
   const done = run.result?.value;
   return (
     <div class="play-two">
-      <div class="stack">
-        <ModelSelect
-          label={playground.model}
-          models={models}
-          value={model.id}
-          onValue={(id) => changeSearch({ model: id })}
-        />
+      <PartForm
+        models={models}
+        model={model}
+        run={run}
+        label={playground.run}
+        disabled={documents.length === 0 || body.query === ''}
+        onRun={start}
+        onCode={() => onCode((language) => snippet(language, { origin: location.origin, path: PATH, body }))}
+      >
         <TextField label={playground.query} value={draft.query} onValue={(query) => change({ query })} />
         <TextArea
           label={playground.documents}
@@ -50,16 +47,7 @@ export function Rerank({ models, model, onCode }: PartProps) {
           value={draft.documents}
           onValue={(text) => change({ documents: text })}
         />
-        <RunBar
-          running={run.running}
-          disabled={documents.length === 0 || body.query === ''}
-          label={playground.run}
-          onRun={start}
-          onStop={run.stop}
-          onCode={() => onCode((language) => snippet(language, { origin: location.origin, path: PATH, body }))}
-        />
-        {run.error !== undefined && <Failure error={run.error} onRetry={start} />}
-      </div>
+      </PartForm>
       {done && run.result && (
         <Card title={playground.ranked}>
           <div class="stack">

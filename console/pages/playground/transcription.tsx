@@ -1,16 +1,14 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { call } from '../../api/client.ts';
 import { useNow } from '../../app/range.ts';
-import { changeSearch } from '../../app/router.ts';
 import { Button, TextField } from '../../components/controls.tsx';
-import { Failure } from '../../components/feedback.tsx';
 import { Card } from '../../components/page.tsx';
 import { bytes } from '../../format/numbers.ts';
 import { duration } from '../../format/times.ts';
 import { texts } from '../../texts/en.ts';
 import { costOf } from './cost.ts';
 import { useDraft } from './drafts.ts';
-import { ModelSelect, type PartProps, RunBar, Stats } from './parts.tsx';
+import { PartForm, type PartProps, Stats } from './parts.tsx';
 import { useRecorder } from './recorder.ts';
 import { useRun } from './run.ts';
 import { transcriptionSnippet } from './transcription-snippet.ts';
@@ -80,13 +78,25 @@ export function Transcription({ models, model, onCode }: PartProps) {
   const seconds = answer?.usage?.seconds ?? Math.ceil(answer?.duration ?? 0);
   return (
     <div class="play-two">
-      <div class="stack">
-        <ModelSelect
-          label={playground.model}
-          models={models}
-          value={model.id}
-          onValue={(id) => changeSearch({ model: id })}
-        />
+      <PartForm
+        models={models}
+        model={model}
+        run={run}
+        label={playground.transcribe}
+        disabled={!file}
+        onRun={start}
+        onCode={() =>
+          onCode((language) =>
+            transcriptionSnippet(language, {
+              origin: location.origin,
+              model: model.id,
+              file: file?.name ?? 'speech.wav',
+              language: draft.language.trim(),
+              prompt: draft.prompt.trim(),
+            }),
+          )
+        }
+      >
         <div class="field">
           <span class="field-label">{playground.audio}</span>
           <div class="row row-wrap">
@@ -144,26 +154,7 @@ export function Transcription({ models, model, onCode }: PartProps) {
             onValue={(prompt) => change({ prompt })}
           />
         </div>
-        <RunBar
-          running={run.running}
-          disabled={!file}
-          label={playground.transcribe}
-          onRun={start}
-          onStop={run.stop}
-          onCode={() =>
-            onCode((language) =>
-              transcriptionSnippet(language, {
-                origin: location.origin,
-                model: model.id,
-                file: file?.name ?? 'speech.wav',
-                language: draft.language.trim(),
-                prompt: draft.prompt.trim(),
-              }),
-            )
-          }
-        />
-        {run.error !== undefined && <Failure error={run.error} onRetry={start} />}
-      </div>
+      </PartForm>
       {answer && run.result && (
         <Card title={playground.transcript}>
           <div class="stack">
