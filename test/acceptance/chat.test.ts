@@ -1,43 +1,15 @@
 import OpenAI from 'openai';
-import { afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { recordingFetch } from '../fixtures/openai-schemas/recording-fetch.ts';
-import { openAccount, type SharedAccount } from './shared-account.ts';
-
-/** A small model: these tests check how it answers, not what it knows. */
-const MODEL = 'huggingfacetb/smollm2-135m-instruct';
-const question = [{ role: 'user' as const, content: 'What is gravity?' }];
+import { describe, expect, it } from 'vitest';
+import { openAccount } from './shared-account.ts';
+import { MODEL, type SmallChat, short, textOf, useSmallChat } from './small-chat.ts';
 
 describe('chat with the openai package', () => {
-  let server: SharedAccount;
-  let client: OpenAI;
-  /** The answer that others are compared with. */
-  let plain: OpenAI.ChatCompletion & { _request_id?: string | null };
-  const recorded = recordingFetch();
-  const short = { model: MODEL, messages: question, temperature: 0, max_tokens: 8 };
-
-  beforeAll(async () => {
-    server = await openAccount();
-    client = new OpenAI({
-      baseURL: `${server.address}/v1`,
-      apiKey: server.apiKey,
-      fetch: recorded.fetch,
-      maxRetries: 0,
-    });
-    plain = await client.chat.completions.create(short);
+  let server: SmallChat['server'];
+  let client: SmallChat['client'];
+  let plain: SmallChat['plain'];
+  const { refusal } = useSmallChat((opened) => {
+    ({ server, client, plain } = opened);
   });
-  afterEach(() => {
-    recorded.check();
-  });
-
-  const textOf = (answer: OpenAI.ChatCompletion) => answer.choices[0]?.message.content ?? '';
-  const refusal = async (body: Partial<OpenAI.ChatCompletionCreateParamsNonStreaming>) => {
-    const error = await client.chat.completions.create({ ...short, ...body }).then(
-      () => undefined,
-      (thrown: unknown) => thrown,
-    );
-    if (!(error instanceof OpenAI.APIError)) throw new Error('it was not refused');
-    return error;
-  };
 
   it('answers with text, usage and finish reason', () => {
     expect(textOf(plain).length).toBeGreaterThan(5);
