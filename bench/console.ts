@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import { openStore } from '../src/adapters/store.ts';
 import { DAY_MS } from '../src/domain/dates.ts';
-import type { LedgerRow } from '../src/ports/ledger.ts';
 import { openBrowser } from '../test/acceptance/console/chromium.ts';
 import { startServer } from '../test/acceptance/start-server.ts';
 import { median, printConditions } from './measure.ts';
+import { pick, randomRow } from './random-row.ts';
 
 /**
  * Fills the ledger with a million rows of the last 30 days, opens the usage page in Chromium, and measures the time from the start of the
@@ -32,33 +32,13 @@ interface Owner {
   keyIds: string[];
 }
 
-const pick = (count: number) => Math.floor(Math.random() * count);
-
-function row(number: number, { accountId, keyIds }: Owner, end: number): LedgerRow {
-  const id = `req_${number.toString(36).padStart(24, '0')}`;
-  const promptTokens = 1 + pick(4_000);
-  return {
-    billingId: id,
-    requestId: id,
+const row = (number: number, { accountId, keyIds }: Owner, end: number) =>
+  randomRow(number, {
     time: end - Math.floor((DAYS * DAY_MS * (ROWS - number)) / ROWS),
     accountId,
     keyId: keyIds[pick(keyIds.length)] ?? '',
     model: `provider/model-number-${pick(MODELS)}`,
-    version: '2026-01-31',
-    region: ['local', 'eu-1'][pick(2)] ?? 'local',
-    endpoint: '/v1/chat/completions',
-    promptTokens,
-    completionTokens: pick(1_000),
-    cacheReadTokens: pick(promptTokens),
-    audioSeconds: 0,
-    costNanoUsd: pick(5_000_000),
-    pricing: { promptPerMillion: 0.1, completionPerMillion: 0.4, cacheReadPerMillion: 0.01, audioPerMinute: null },
-    discountPercent: 0,
-    status: 200,
-    durationMs: pick(3_000),
-    firstTokenMs: pick(300),
-  };
-}
+  });
 
 /** Creates the keys over the API, which makes the account too. */
 async function createOwner(dataDir: string): Promise<Owner> {

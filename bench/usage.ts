@@ -7,8 +7,8 @@ import type { Tables } from '../src/adapters/sql/shared/tables.ts';
 import { usageQuery } from '../src/adapters/sql/shared/usage.ts';
 import { openStore } from '../src/adapters/store.ts';
 import type { Bucket, Grouping } from '../src/domain/usage-window.ts';
-import type { LedgerRow } from '../src/ports/ledger.ts';
 import type { UsageQuery } from '../src/ports/usage.ts';
+import { pick, randomRow } from './random-row.ts';
 
 /** Measures a usage report over a month with a million requests, and whether it delays short reads. */
 const ROWS = Number(process.argv[2] ?? 1_000_000);
@@ -17,31 +17,13 @@ const START = Date.UTC(2026, 9, 1);
 const END = Date.UTC(2026, 10, 1);
 const GOAL_MS = 1_000;
 
-const pick = (count: number) => Math.floor(Math.random() * count);
-const row = (number: number): LedgerRow => {
-  const promptTokens = 1 + pick(4_000);
-  return {
-    billingId: `req_${number.toString(36).padStart(24, '0')}`,
-    requestId: `req_${number.toString(36).padStart(24, '0')}`,
+const row = (number: number) =>
+  randomRow(number, {
     time: START + Math.floor(((END - START) * number) / ROWS),
     accountId: 'acct_bench',
     keyId: `key_${String(pick(20)).padStart(24, '0')}`,
     model: `provider/model-number-${pick(8)}`,
-    version: '2026-01-31',
-    region: ['local', 'eu-1'][pick(2)] ?? 'local',
-    endpoint: '/v1/chat/completions',
-    promptTokens,
-    completionTokens: pick(1_000),
-    cacheReadTokens: pick(promptTokens),
-    audioSeconds: 0,
-    costNanoUsd: pick(5_000_000),
-    pricing: { promptPerMillion: 0.1, completionPerMillion: 0.4, cacheReadPerMillion: 0.01, audioPerMinute: null },
-    discountPercent: 0,
-    status: 200,
-    durationMs: pick(3_000),
-    firstTokenMs: pick(300),
-  };
-};
+  });
 
 const directory = await mkdtemp(join(tmpdir(), 'baobab-bench-usage-'));
 const path = join(directory, 'baobab.db');
