@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { createDiskBlobStore } from '../adapters/blobs/disk.ts';
 import { createReservedBlobStore } from '../adapters/blobs/reserved.ts';
-import { openS3BlobStore, type S3BlobStore } from '../adapters/blobs/s3.ts';
+import type { S3BlobStore } from '../adapters/blobs/s3.ts';
 import type { ResolvedConfig } from '../config/load.ts';
 import type { BlobStore } from '../ports/blobs.ts';
 import type { DiskSpace } from '../ports/disk-space.ts';
@@ -50,7 +50,9 @@ export async function openBlobs({ config, identity, space, sharedDisk, env }: Bl
   };
 }
 
-export function openBucket(config: ResolvedConfig, address: string, env: Environment): Promise<S3BlobStore> {
+export async function openBucket(config: ResolvedConfig, address: string, env: Environment): Promise<S3BlobStore> {
+  // Loaded only where it is used, for the sake of all other starts.
+  const { openS3BlobStore } = await import('../adapters/blobs/s3.ts');
   const { hostname, pathname } = new URL(address);
   return openS3BlobStore({
     bucket: hostname,

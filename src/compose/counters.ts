@@ -1,5 +1,4 @@
 import { createMemoryCounters } from '../adapters/counters/memory.ts';
-import { openRedisCounters } from '../adapters/counters/redis/counters.ts';
 import type { ResolvedConfig } from '../config/load.ts';
 import { createCountersMetrics } from '../metrics/counters-metrics.ts';
 import type { Metrics } from '../metrics/metrics.ts';
@@ -27,6 +26,8 @@ export async function openCounters({ config, identity, metrics, logger }: Counte
   if (config.counters === undefined) {
     return { counters: createMemoryCounters(), degraded: () => [], closeCounters: async () => {} };
   }
+  // Loaded only where it is used, for the sake of all other starts.
+  const { openRedisCounters } = await import('../adapters/counters/redis/counters.ts');
   const counters = await openRedisCounters({
     url: config.counters,
     owner: identity.ownerId,
