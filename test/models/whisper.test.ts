@@ -23,9 +23,15 @@ const context = (signal = new AbortController().signal): CallContext => ({
   priority: 'interactive',
 });
 
-async function samplesOf(name: string): Promise<Float32Array> {
-  const chunks = await Array.fromAsync(decodeAudio(join(CLIPS, name), { signal: new AbortController().signal }));
-  return joined(chunks);
+/** Each clip is decoded once. */
+const decoded = new Map<string, Promise<Float32Array>>();
+
+function samplesOf(name: string): Promise<Float32Array> {
+  const decode = async () =>
+    joined(await Array.fromAsync(decodeAudio(join(CLIPS, name), { signal: new AbortController().signal })));
+  const samples = decoded.get(name) ?? decode();
+  decoded.set(name, samples);
+  return samples;
 }
 
 const joined = (parts: readonly Float32Array[]) => Float32Array.from(parts.flatMap((part) => [...part]));
