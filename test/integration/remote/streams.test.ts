@@ -91,7 +91,7 @@ describe('time limits', () => {
 
   it('frees the slot of a consumer that stops reading', async () => {
     await start({
-      upstreams: [{ settings: { totalTimeoutMs: 80, maxConcurrency: 1 }, behaviour: { stallAfterChunks: 3 } }],
+      upstreams: [{ settings: { totalTimeoutMs: 1_000, maxConcurrency: 1 }, behaviour: { stallAfterChunks: 3 } }],
     });
     const standing = await untilText(bench.chat(hello));
     await upstream(0).until(() => upstream(0).requests[0]?.aborted === true);
