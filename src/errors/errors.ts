@@ -43,7 +43,10 @@ export const errors = {
       `This API key may not be used from ${address === undefined ? 'an unknown address' : `the address ${address}`}.`,
     ),
   insufficientScope: (needed: string) =>
-    new ApiError('insufficient_scope', `This API key lacks the scope '${needed}' that this endpoint needs.`),
+    new ApiError(
+      'insufficient_scope',
+      `This API key lacks the scope '${needed}' that this endpoint needs. Use a key that has it.`,
+    ),
   keyBeyondRights: () =>
     new ApiError(
       'key_not_allowed',
@@ -59,9 +62,16 @@ export const errors = {
       retryAfterSeconds: 5,
     }),
   modelNotAllowed: (slug: string) =>
-    new ApiError('model_not_allowed', `This API key may not use the model '${slug}'.`, { field: MODEL }),
+    new ApiError(
+      'model_not_allowed',
+      `This API key may not use the model '${slug}'. GET /v1/models lists those that it may use.`,
+      { field: MODEL },
+    ),
   regionNotAllowed: (region: string) =>
-    new ApiError('region_not_allowed', `This API key may not use the region '${shown(region)}'.`),
+    new ApiError(
+      'region_not_allowed',
+      `This API key may not use the region '${shown(region)}'. GET /v1/keys/me lists those that it may use.`,
+    ),
   /** `meant`: a model that the client may use and probably wanted. */
   modelNotFound: (slug: string, meant?: string) =>
     new ApiError(
