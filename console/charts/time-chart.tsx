@@ -88,7 +88,8 @@ export function TimeChart(props: TimeChartProps) {
       {
         width: element.clientWidth,
         height,
-        padding: [8, 16, 0, 0],
+        // On the right, half of the last label of the time axis.
+        padding: [8, 24, 0, 0],
         legend: { show: false },
         tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), zone),
         cursor: {

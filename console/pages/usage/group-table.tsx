@@ -29,7 +29,7 @@ export function usageColumns<T extends UsageFigures>(totals: UsageFigures): Colu
       sortBy: (row) => row.cost_usd,
       foot: moneyColumn(totals.cost_usd),
     },
-    count('requests', figures.requests, (row) => row.requests),
+    count('requests', figures.requests, (row) => row.requests, true),
     count('prompt', figures.prompt, (row) => row.prompt_tokens, true),
     count('completion', figures.completion, (row) => row.completion_tokens, true),
     { ...count('cached', figures.cached, (row) => row.cache_read_tokens), extra: true },

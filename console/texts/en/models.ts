@@ -110,7 +110,7 @@ export const engines = {
   queuedHint: 'requests waiting',
   upstreams: 'Upstreams',
   problems: 'With problems',
-  problemsHint: 'models or their upstreams',
+  problemsHint: 'models or upstreams',
   emptyTitle: 'Nothing to show',
   emptyText: 'No engine matches. A model starts with its first request, or with Load on the Models page.',
 };
