@@ -1,7 +1,7 @@
 import type { ComponentType } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { closeEvents, openEvents, useConnected } from '../api/events.ts';
-import { Button } from '../components/controls.tsx';
+import { Button, LinkButton } from '../components/controls.tsx';
 import { Empty, Failure } from '../components/feedback.tsx';
 import { Icon, Mark } from '../components/icon.tsx';
 import { Dialog } from '../components/overlay.tsx';
@@ -89,7 +89,11 @@ export function Shell({ onSignedOut }: { onSignedOut: () => void }) {
             <LazyPage key={page.path} page={page} />
           ) : (
             <div class="page">
-              <Empty icon="search" title={texts.notFound.title}>
+              <Empty
+                icon="search"
+                title={texts.notFound.title}
+                action={<LinkButton href={href('/')}>{texts.notFound.action}</LinkButton>}
+              >
                 <p>{texts.notFound.text}</p>
               </Empty>
             </div>

@@ -4,6 +4,7 @@ import { changeSearch, useParameter, usePlace } from '../../app/router.ts';
 import { may, useSession } from '../../app/session.ts';
 import { Button, Select } from '../../components/controls.tsx';
 import { Badge, Empty, Failure } from '../../components/feedback.tsx';
+import { Sheet } from '../../components/overlay.tsx';
 import { Page } from '../../components/page.tsx';
 import { Slug } from '../../components/slug.tsx';
 import { type Column, Table, TableSkeleton } from '../../components/table.tsx';
@@ -196,6 +197,13 @@ export default function Models() {
             },
           ]}
         />
+      )}
+      {opened !== null && models.data && !open && (
+        <Sheet title={opened} onClose={() => changeSearch({ model: undefined })}>
+          <Empty icon="models" title={texts.models.missing}>
+            <p>{texts.models.missingText}</p>
+          </Empty>
+        </Sheet>
       )}
       {open && <ModelSheet model={open} engine={engineOf(open)} onClose={() => changeSearch({ model: undefined })} />}
     </Page>

@@ -24,6 +24,8 @@ export const models = {
   } as Record<string, string>,
   emptyTitle: 'No models',
   emptyText: 'Your key may use no model of this server. An operator can change the models of the key.',
+  missing: 'There is no such model',
+  missingText: 'It was removed, or your key may not use it.',
   tryIt: 'Try it',
   facts: 'Facts',
   prices: 'Prices in USD',

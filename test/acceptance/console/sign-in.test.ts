@@ -67,6 +67,31 @@ describeInBrowser('signing in', () => {
     }
     await page.goto(`${account.address}/console/accounts`);
     await page.getByText('There is no such page').waitFor();
+    await page.getByRole('link', { name: 'Go to the overview' }).click();
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+  });
+
+  it('says when the model of a link is gone', async () => {
+    await using opened = await openPage(browser);
+    const { page } = opened;
+    await signIn(page, account.address, account.apiKey, '/models?model=acme/gone');
+    await page.getByRole('dialog', { name: 'acme/gone' }).getByText('There is no such model').waitFor();
+  });
+
+  it('draws icons of buttons on empty pages like those elsewhere', async () => {
+    await using opened = await openPage(browser);
+    const { page } = opened;
+    const own = await openAccount();
+    await signIn(page, own.address, own.apiKey, '/batches');
+    await page.getByText('No batches yet').waitFor();
+    const looks = await page.evaluate<
+      string[][]
+    >(`[...document.querySelectorAll('button.button-primary svg')].map((icon) => {
+      const { width, color } = getComputedStyle(icon);
+      return [width, color];
+    })`);
+    expect(looks).toHaveLength(2);
+    expect(looks[0]).toEqual(looks[1]);
   });
 
   it('ends by the live stream when the key is revoked', async () => {
