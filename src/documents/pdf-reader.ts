@@ -38,7 +38,7 @@ export function createPdfReader(dependencies: PdfReaderDependencies): PdfReader 
       const permit = await readers.enter(context);
       try {
         const found = await readText(content, { signal: context.signal, limits });
-        if (key !== undefined) cache.set(key, found);
+        if (key !== undefined) cache.set(key, context.accountId, found);
         return found;
       } finally {
         permit.release();
