@@ -153,6 +153,20 @@ describe('sqlite store', () => {
     await database.close();
   });
 
+  it('seeks the quarters of an hour that a zone needs of each day', async () => {
+    const path = freshPath();
+    const database = await openSqlite({ path, migrations: MIGRATIONS });
+    const raw = new DatabaseSync(path);
+    const time = { start: Date.UTC(2026, 0), end: Date.UTC(2026, 2), bucket: 'day' as const };
+    const query = { ...time, accountId: 'a', timeZone: 'Asia/Kolkata', groupBy: [], limit: 10 };
+    const { sql, parameters } = usageQuery(database.report, query).compile();
+    const plan = raw.prepare(`explain query plan ${sql}`).all(...(parameters as SQLInputValue[]));
+    const reads = plan.map(({ detail }) => String(detail)).filter((step) => step.startsWith('SEARCH part'));
+    expect(reads.filter((step) => step.endsWith('(series_id=? AND period=?)'))).toHaveLength(2);
+    raw.close();
+    await database.close();
+  });
+
   it('lets several processes open a new file at once', async () => {
     const path = freshPath();
     const stores = await Promise.all(Array.from({ length: 4 }, () => openStore({ kind: 'sqlite', path })));

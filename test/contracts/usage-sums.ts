@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DAY_MS } from '../../src/domain/dates.ts';
 import { offsetAt } from '../../src/domain/time-zone.ts';
-import type { Bucket, Grouping } from '../../src/domain/usage-window.ts';
+import { BUCKETS, type Bucket, type Grouping } from '../../src/domain/usage-window.ts';
 import { HOUR_MS, hourShift, monthOfDay } from '../../src/domain/zoned-bucket.ts';
 import { StoreUnavailableError } from '../../src/errors/store-unavailable.ts';
 import type { Ledger } from '../../src/ports/ledger.ts';
@@ -92,6 +92,7 @@ async function untilConnected<T>(work: () => Promise<T>): Promise<T> {
 const withoutNames = (rows: readonly UsageRow[]) =>
   rows.map(({ keyName: _, accountName: __, ...row }): Partial<UsageRow> => row);
 
+const QUARTER_MS = HOUR_MS / 4;
 const FIRST = Date.UTC(2024, 1, 25);
 const LAST = Date.UTC(2024, 3, 10);
 const ZONES = [
@@ -99,6 +100,7 @@ const ZONES = [
   'Asia/Kolkata',
   'Asia/Kathmandu',
   'America/New_York',
+  'Australia/Adelaide',
   'Australia/Lord_Howe',
   'Pacific/Chatham',
   'America/St_Johns',
@@ -195,6 +197,40 @@ export function usageSumsContract(name: string, open: () => Promise<UsageSumsUnd
         { numRuns: 40 },
       );
     });
+
+    it('equal a scan of the ledger with a row in every quarter of an hour, in zones of all kinds and while their clocks change', async () => {
+      const count = (LAST - FIRST) / QUARTER_MS;
+      const rows = Array.from({ length: count }, (_, index) =>
+        ledgerRow({
+          billingId: `quarter_${index}`,
+          time: FIRST + index * QUARTER_MS + ((index * 7_919) % QUARTER_MS),
+          accountId: 'acct_quarters',
+          model: `acme/${index % 3}`,
+          promptTokens: index,
+          costNanoUsd: index ** 2,
+        }),
+      );
+      for (let first = 0; first < count; first += 500) {
+        const group = rows.slice(first, first + 500);
+        await untilConnected(async () => under.stores[0]?.ledger.append(group));
+      }
+      const scanned = await under.scan();
+      for (const timeZone of ZONES) {
+        for (const bucket of BUCKETS) {
+          const query: UsageQuery = {
+            accountId: 'acct_quarters',
+            start: FIRST + 5 * HOUR_MS + 1,
+            end: LAST - 8 * HOUR_MS - 1,
+            bucket,
+            timeZone,
+            groupBy: bucket === 'hour' ? [] : ['model'],
+            limit: 10_000,
+          };
+          const found = await under.stores[0]?.usage.query(query);
+          expect([timeZone, found]).toEqual([timeZone, scannedReport(scanned, query)]);
+        }
+      }
+    }, 60_000);
 
     it('answer for any years', async () => {
       const query: UsageQuery = {

@@ -80,14 +80,24 @@ function longestPeriod(bucket: Bucket, offsetMs: number): number {
   return shift % QUARTER_MS === 0 ? QUARTER_MS : 0;
 }
 
-/** A time of day, cut into whole hours and the quarters beside them. */
-function cutTimeOfDay(from: number, to: number): { source: UsageSource; from: number; to: number }[] {
+interface TimeOfDay {
+  source: UsageSource;
+  from: number;
+  to: number;
+}
+
+const quartersOf = (from: number, to: number): TimeOfDay[] =>
+  Array.from({ length: (to - from) / QUARTER_MS }, (_, index) => from + index * QUARTER_MS).map((quarter) => ({
+    source: 'usage_quarters',
+    from: quarter,
+    to: quarter + QUARTER_MS,
+  }));
+
+/** A time of day that begins or ends at midnight, cut into whole hours and the single quarters beside them. */
+function cutTimeOfDay(from: number, to: number): TimeOfDay[] {
   const [first, last] = [Math.ceil(from / HOUR_MS) * HOUR_MS, Math.floor(to / HOUR_MS) * HOUR_MS];
-  return [
-    { source: 'usage_quarters' as const, from, to: first },
-    { source: 'usage_hours' as const, from: first, to: last },
-    { source: 'usage_quarters' as const, from: last, to },
-  ].filter((part) => part.from < part.to);
+  const hours: TimeOfDay[] = first < last ? [{ source: 'usage_hours', from: first, to: last }] : [];
+  return [...quartersOf(from, first), ...hours, ...quartersOf(last, to)];
 }
 
 /**
@@ -114,12 +124,6 @@ function cutZonedDays(span: Span, now: number): UsagePart[] {
   ];
 }
 
-/** Where midnights are further apart, adding up hours takes no longer. Within an hour of UTC, it would read the whole day in quarters. */
-function isNearUtc(offsetMs: number): boolean {
-  const aheadMs = Math.abs(offsetMs - Math.round(offsetMs / DAY_MS) * DAY_MS);
-  return aheadMs <= 8 * HOUR_MS || aheadMs % HOUR_MS !== 0;
-}
-
 /** From `start` to `end`, cut where the offset of the zone changes. */
 function spansOf(zone: string, start: number, end: number): Span[] {
   const offsets: OffsetSpan[] = offsetSpans(zone, start, end);
@@ -142,7 +146,7 @@ export interface ReportWindow {
 export function usageParts({ start, end, bucket, timeZone, now }: ReportWindow): UsagePart[] {
   return spansOf(timeZone, start, end).flatMap((span) => {
     const longestMs = longestPeriod(bucket, span.offsetMs);
-    const isMoved = bucket !== 'hour' && longestMs !== DAY_MS && longestMs !== 0 && isNearUtc(span.offsetMs);
+    const isMoved = bucket !== 'hour' && longestMs !== DAY_MS && longestMs !== 0;
     return isMoved ? cutZonedDays(span, now) : cut(span, longestMs, now);
   });
 }

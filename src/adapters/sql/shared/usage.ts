@@ -87,50 +87,83 @@ function rowsOf(db: Kysely<Tables>, part: UsagePart, filter: SeriesFilter, bucke
     .$castTo<PartRow>();
 }
 
-/** The sums of one time of each day are taken off their bucket and added to the one before or after it. */
-function movedRows(db: Kysely<Tables>, part: MovedPart, filter: SeriesFilter, bucketOf: BucketOf) {
-  const { source, moved } = part;
-  const perDay = DAY_MS / (SUMS.find(({ table }) => table === source)?.lengthMs ?? DAY_MS);
-  const timeOfDay = sql<number>`period % ${sql.lit(perDay)}`;
-  const rows = rowsOf(db, part, filter, bucketOf)
-    .where(timeOfDay, '>=', (moved.from / DAY_MS) * perDay)
-    .where(timeOfDay, '<', (moved.to / DAY_MS) * perDay);
-  const moves = sql<{ days: number; factor: number }>`(select 0 as days, -1 as factor union all
-    select ${sql.lit(moved.byDays)}, 1)`;
-  return db
-    .selectFrom(rows.as('rows'))
-    .crossJoin(moves.as('moves'))
-    .select('series_id')
-    .select(sql<number>`bucket + moves.days`.as('bucket'))
-    .select(COUNTS.map((count) => sql<number>`moves.factor * ${sql.ref(count)}`.as(count)))
-    .$castTo<PartRow>();
-}
-
-function rowsOfAll(db: Kysely<Tables>, parts: readonly UsagePart[], filter: SeriesFilter, bucketOf: BucketOf) {
-  const [first, ...others] = parts.filter(({ moved }) => !moved).map((part) => rowsOf(db, part, filter, bucketOf));
-  if (first === undefined) throw new RangeError('a report of no time');
-  const moved = parts
-    .filter((part): part is MovedPart => part.moved !== undefined)
-    .map((part) => movedRows(db, part, filter, bucketOf));
-  const plain = others.reduce((all, part) => all.unionAll(part), first);
-  return moved.reduce((all, part) => all.unionAll(part), plain);
-}
-
 const sumOf = (column: string) => sql<string>`sum(${sql.ref(column)})`;
+
+/** The sums of one time of each day. */
+function rowsAtTimeOfDay(db: Kysely<Tables>, part: MovedPart, filter: SeriesFilter, bucketOf: BucketOf) {
+  const { source, start, end, moved } = part;
+  const lengthMs = SUMS.find(({ table }) => table === source)?.lengthMs ?? DAY_MS;
+  const perDay = DAY_MS / lengthMs;
+  const rows = rowsOf(db, part, filter, bucketOf);
+  if (moved.to - moved.from > lengthMs) {
+    const timeOfDay = sql<number>`period % ${sql.lit(perDay)}`;
+    return rows.where(timeOfDay, '>=', moved.from / lengthMs).where(timeOfDay, '<', moved.to / lengthMs);
+  }
+  // One of many periods of a day: each is sought, instead of reading all of them.
+  const first = sql.lit((start + moved.from) / lengthMs);
+  const periods = sql<number>`(with recursive periods(period) as (select ${first} union all
+    select period + ${sql.lit(perDay)} from periods where period < ${sql.lit(end / lengthMs - perDay)}) select period from periods)`;
+  return rows.where('period', 'in', periods);
+}
+
+type Rows = ReturnType<typeof rowsOf>;
+type GroupColumn = (typeof GROUP_COLUMN)[Grouping];
+
+const allOf = (rows: readonly Rows[]): Rows => {
+  const [first, ...others] = rows;
+  if (first === undefined) throw new RangeError('a report of no time');
+  return others.reduce((all, each) => all.unionAll(each), first);
+};
+
 /** A sum may be larger than a number. */
 const asText = (value: ReturnType<typeof sumOf>) => sql<string>`cast(${value} as text)`;
 
-type BucketRow = Record<(typeof GROUP_COLUMN)[Grouping] | (typeof COUNTS)[number], string> & { bucket: number };
+type BucketRow = Record<GroupColumn | (typeof COUNTS)[number], string> & { bucket: number };
 
 /** The sums of each hour or day and group. */
-function bucketSums(db: Kysely<Tables>, query: UsageQuery, groups: readonly (typeof GROUP_COLUMN)[Grouping][]) {
+const grouped = (db: Kysely<Tables>, rows: Rows, groups: readonly GroupColumn[]) =>
+  db
+    .selectFrom(rows.as('parts'))
+    .innerJoin('ledger_series', 'ledger_series.id', 'parts.series_id')
+    .groupBy('bucket')
+    .groupBy(groups)
+    .select('bucket')
+    .select(groups)
+    .select(COUNTS.map((count) => sumOf(count).as(count)))
+    .$castTo<BucketRow>();
+
+/** The sums of one time of each day are taken off their day and added to the one before or after it. */
+function moved(db: Kysely<Tables>, sums: ReturnType<typeof grouped>, byDays: number, groups: readonly GroupColumn[]) {
+  const moves = sql<{ days: number; factor: number }>`(select 0 as days, -1 as factor union all
+    select ${sql.lit(byDays)}, 1)`;
+  return db
+    .selectFrom(sums.as('moved'))
+    .crossJoin(moves.as('moves'))
+    .select(sql<number>`bucket + moves.days`.as('bucket'))
+    .select(groups)
+    .select(COUNTS.map((count) => sql<string>`moves.factor * ${sql.ref(count)}`.as(count)))
+    .$castTo<BucketRow>();
+}
+
+const isMoved = (part: UsagePart): part is MovedPart => part.moved !== undefined;
+
+function bucketSums(db: Kysely<Tables>, query: UsageQuery, groups: readonly GroupColumn[]) {
   const { start, end, bucket, timeZone = 'UTC' } = query;
   const parts = usageParts({ start, end, bucket, timeZone, now: Date.now() });
-  const rows = rowsOfAll(db, parts, query, bucket === 'hour' ? hourAt : dayAt);
+  const bucketOf = bucket === 'hour' ? hourAt : dayAt;
+  const plain = parts.filter((part) => !isMoved(part)).map((part) => rowsOf(db, part, query, bucketOf));
+  const byDays = Map.groupBy(parts.filter(isMoved), (part) => part.moved.byDays);
+  // Each of these is added up by itself before they come together: then there are few rows, and PostgreSQL does it in parallel.
+  const sums = [...byDays].reduce(
+    (all, [days, group]) => {
+      const rows = allOf(group.map((part) => rowsAtTimeOfDay(db, part, query, bucketOf)));
+      return all.unionAll(moved(db, grouped(db, rows, groups), days, groups));
+    },
+    grouped(db, allOf(plain), groups),
+  );
   return (
     db
-      .selectFrom(rows.as('parts'))
-      .innerJoin('ledger_series', 'ledger_series.id', 'parts.series_id')
+      .selectFrom(sums.as('sums'))
       .groupBy('bucket')
       .groupBy(groups)
       // All of its rows may have been taken off.
@@ -202,7 +235,7 @@ export function sqlUsage({ read, report }: SqlDatabase): UsageReader {
       if (start >= end) return 0n;
       const parts = usageParts({ start, end, bucket: 'day', timeZone: 'UTC', now: Date.now() });
       const row = await report
-        .selectFrom(rowsOfAll(report, parts, query, noBucket).as('parts'))
+        .selectFrom(allOf(parts.map((part) => rowsOf(report, part, query, noBucket))).as('parts'))
         .select(asText(sumOf('cost_nano_usd')).as('spent'))
         .executeTakeFirst();
       return BigInt(row?.spent ?? 0);

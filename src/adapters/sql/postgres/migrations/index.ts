@@ -12,6 +12,7 @@ import * as requestTexts from './0010-request-texts.ts';
 import * as ledgerMonths from './0011-ledger-months.ts';
 import * as expiredLines from './0012-expired-lines.ts';
 import * as keyChanges from './0013-key-changes.ts';
+import * as quartersByPeriod from './0014-quarters-by-period.ts';
 
 /** Run in the order of their names, forwards only. A released migration is never edited, and a new one sorts after all released ones. */
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -28,4 +29,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0011-ledger-months': ledgerMonths,
   '0012-expired-lines': expiredLines,
   '0013-key-changes': keyChanges,
+  '0014-quarters-by-period': quartersByPeriod,
 };
