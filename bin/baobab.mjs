@@ -12,7 +12,7 @@ const parent = process.ppid;
 const underNpm = process.env.npm_lifecycle_event !== undefined;
 const npmIsGone = () => underNpm && process.ppid !== parent;
 
-ensureInstalled('run');
+await ensureInstalled('run');
 if (npmIsGone()) process.exit(143);
 
 process.env.UV_THREADPOOL_SIZE ??= FILE_THREADS;

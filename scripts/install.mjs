@@ -1,5 +1,5 @@
 // Plain JavaScript for any Node from 20 on: it runs before anything is installed.
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
   copyFileSync,
@@ -63,18 +63,40 @@ function lockInstall() {
   }
 }
 
+/** A long download must not look like a process that hangs. The variable is for tests. */
+const NOTICE_MS = Number(process.env._BAOBAB_INSTALL_NOTICE_MS ?? 20_000);
+
+function announceWork() {
+  const startedAt = performance.now();
+  return setInterval(() => {
+    const seconds = Math.round((performance.now() - startedAt) / 1000);
+    process.stderr.write(`baobab: still installing, ${seconds} s so far…\n`);
+  }, NOTICE_MS);
+}
+
 /** Returns undefined on success, else npm's error code, such as E404, and what it printed. */
-function runNpm(cwd, command) {
+async function runNpm(cwd, command) {
   // No package needs its install script, and onnxruntime-node's would look for a CUDA build on the network.
   const npmArguments = [...command, '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'];
   // A NODE_ENV of production would leave the tools out.
   const { NODE_ENV: _, ...env } = process.env;
   const npm = process.env.npm_execpath;
-  const options = { cwd, env, encoding: 'utf8', stdio: ['ignore', 'ignore', 'pipe'] };
-  const { error, status, stderr } = npm
-    ? spawnSync(process.execPath, [npm, ...npmArguments], options)
-    : spawnSync('npm', npmArguments, { ...options, shell: process.platform === 'win32' });
-  if (error) fail(`npm could not be started (${error.message}). Install npm, or run 'npm install' by hand.`);
+  const options = { cwd, env, stdio: ['ignore', 'ignore', 'pipe'] };
+  const child = npm
+    ? spawn(process.execPath, [npm, ...npmArguments], options)
+    : spawn('npm', npmArguments, { ...options, shell: process.platform === 'win32' });
+  let stderr = '';
+  child.stderr.setEncoding('utf8').on('data', (text) => {
+    stderr += text;
+  });
+  const notices = announceWork();
+  const status = await new Promise((resolve) => {
+    child.once('close', resolve);
+    child.once('error', (error) =>
+      fail(`npm could not be started (${error.message}). Install npm, or run 'npm install' by hand.`),
+    );
+  });
+  clearInterval(notices);
   if (status === 0) return undefined;
   return { command: command[0], code: /^npm \S+ code (\S+)/m.exec(stderr)?.[1], stderr };
 }
@@ -138,7 +160,7 @@ function keepLocalBuilds(replaced, modules) {
  * Installs into a folder of its own, and moves the tree into place when it is complete, so that a process that is killed meanwhile leaves
  * the old tree. Returns false where the lock file or the registry does not fit this way, for `npm install` to try.
  */
-function installStaged(lockText, scope, stamp) {
+async function installStaged(lockText, scope, stamp) {
   const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   const plan = planInstall(manifest, JSON.parse(lockText), thisMachine(), scope === 'develop');
   if (!plan) return false;
@@ -151,7 +173,7 @@ function installStaged(lockText, scope, stamp) {
     writeFileSync(join(stage, 'package-lock.json'), JSON.stringify(plan.lock));
     if (existsSync(join(root, '.npmrc'))) copyFileSync(join(root, '.npmrc'), join(stage, '.npmrc'));
     const options = ['--include=dev', '--include=optional', '--replace-registry-host=npmjs', '--prefer-offline'];
-    const failure = runNpm(stage, ['ci', ...options]);
+    const failure = await runNpm(stage, ['ci', ...options]);
     // The registry keeps its tarballs elsewhere, or this npm reads the lock file differently.
     if (failure && /^E(4\d\d|USAGE)$/.test(failure.code)) return false;
     if (failure) failNpm(failure);
@@ -177,7 +199,7 @@ function installStaged(lockText, scope, stamp) {
  * Installs the dependencies when the lock file has changed since the last install. `wanted` is 'run' (what the service needs)
  * or 'develop' (tests and tools too, which includes the former).
  */
-export function ensureInstalled(wanted) {
+export async function ensureInstalled(wanted) {
   const major = Number(process.versions.node.split('.')[0]);
   if (major < 20) {
     fail(`Node ${process.versions.node} cannot install this project: Node 20 or later is needed to begin with.`);
@@ -204,8 +226,8 @@ export function ensureInstalled(wanted) {
   const scope = wanted === 'develop' || existsSync(join(root, 'node_modules', 'vitest')) ? 'develop' : 'run';
   const stamp = `${lock} ${platform} ${scope}\n`;
   process.stderr.write(`baobab: installing dependencies${scope === 'run' ? ', a download of 240 MB' : ''}…\n`);
-  if (!installStaged(lockText, scope, stamp)) {
-    const failure = runNpm(root, ['install', '--no-save', scope === 'run' ? '--omit=dev' : '--include=dev']);
+  if (!(await installStaged(lockText, scope, stamp))) {
+    const failure = await runNpm(root, ['install', '--no-save', scope === 'run' ? '--omit=dev' : '--include=dev']);
     if (failure) failNpm(failure);
     checkNode(pinnedNode);
     writeFileSync(stampPath, stamp);
@@ -213,4 +235,4 @@ export function ensureInstalled(wanted) {
   rmSync(lockFilePath, { force: true });
 }
 
-if (process.argv[1] && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) ensureInstalled('run');
+if (process.argv[1] && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) await ensureInstalled('run');

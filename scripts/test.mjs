@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { ensureInstalled, pinnedNode } from './install.mjs';
 
-ensureInstalled('develop');
+await ensureInstalled('develop');
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 const run = (script, ...args) =>

@@ -35,10 +35,10 @@ async function checkout() {
   await writeFile(at('npm'), FAKE_NPM, { mode: 0o755 });
   const { npm_execpath: _, ...inherited } = process.env;
   const env = { ...inherited, ROOT: root.path, REAL_NODE: process.execPath, PATH: `${root.path}:${process.env.PATH}` };
-  const install = (): ChildProcess =>
+  const install = (more: Record<string, string> = {}): ChildProcess =>
     spawn(process.execPath, ['scripts/install.mjs'], {
       cwd: root.path,
-      env,
+      env: { ...env, ...more },
       stdio: ['ignore', 'ignore', 'pipe'],
     });
   const installs = () => readFile(at('installs'), 'utf8').catch(() => '');
@@ -65,6 +65,19 @@ it('installs once when several processes start at the same time, and after one t
   expect(await errorsOf(project.install())).toBe('');
   const left = await readdir(project.at('.'));
   expect(left.filter((name) => name.startsWith('.baobab'))).toEqual([]);
+});
+
+it('says that it still works while npm takes long', async () => {
+  await using project = await checkout();
+  const child = project.install({ _BAOBAB_INSTALL_NOTICE_MS: '20' });
+  const ended = once(child, 'exit');
+  let printed = '';
+  child.stderr?.on('data', (chunk) => {
+    printed += chunk;
+  });
+  await expect.poll(() => printed).toMatch(/^baobab: still installing, \d+ s so far…$/m);
+  await writeFile(project.at('go'), '');
+  expect(await ended).toEqual([0, null]);
 });
 
 it('replaces the old tree only when the new one is complete', async () => {
