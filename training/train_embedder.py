@@ -7,69 +7,16 @@ normalised, put side by side, turned to the principal axes, the leading 384 kept
 The student sees the foreign side, the English side, joined sentences, graded pairs, and questions with their passages."""
 import argparse
 import json
-import math
 import multiprocessing as mp
 import os
-import time
 from pathlib import Path
 
-os.environ["TOKENIZERS_PARALLELISM"] = "false"
 import numpy as np
 from tokenizers import Tokenizer
 
+from tokens import encode_on, gathered, thinned
+
 DIM, MAX_TOKENS, LONG_TOKENS = 384, 96, 256
-T0 = time.time()
-
-
-def log(*a):
-    print(f"[{time.time() - T0:7.1f}]", *a, flush=True)
-
-
-# ---- text to token ids, on all cores
-
-def thinned(path, share, seed):
-    """The same tokenizer with a share of its longer pieces left out: it cuts the same words into smaller pieces.
-
-    Reading each sentence in several segmentations keeps rare words from being learnt by heart."""
-    spec = json.loads(Path(path).read_text(encoding="utf8"))
-    vocab, rng = spec["model"]["vocab"], np.random.default_rng(seed)
-    spec["model"]["vocab"] = {t: i for t, i in vocab.items() if len(t.removeprefix("##")) < 3 or t.startswith("[") or rng.random() > share}
-    return spec
-
-
-_tok = {}
-
-
-def _encode(job):
-    key, spec, limit, texts = job
-    if key not in _tok:
-        _tok[key] = Tokenizer.from_str(spec)
-        _tok[key].no_padding()
-    tok = _tok[key]
-    tok.enable_truncation(limit)
-    rows = [e.ids for e in tok.encode_batch(texts)]
-    return np.fromiter((t for r in rows for t in r), np.uint16, sum(map(len, rows))), np.fromiter(map(len, rows), np.int64, len(rows))
-
-
-def encode_on(pool, name, spec, limit, texts, chunk=20000):
-    jobs = [(name, spec, limit, texts[i:i + chunk]) for i in range(0, len(texts), chunk)]
-    return pool.map_async(_encode, jobs, chunksize=1)
-
-
-def gathered(pending):
-    parts = pending.get()
-    return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
-
-
-class Draw:
-    """Rows by weight."""
-
-    def __init__(self, weight, rng):
-        self.cdf, self.rng = np.cumsum(weight, dtype=np.float64), rng
-        self.cdf /= self.cdf[-1]
-
-    def __call__(self, n):
-        return np.minimum(np.searchsorted(self.cdf, self.rng.random(n)), len(self.cdf) - 1)
 
 
 def main():
@@ -80,6 +27,7 @@ def main():
     args.add_argument("--out", required=True)
     args.add_argument("--eval", help="held-out directory, read once after training for the report")
     args.add_argument("--seconds", type=float, default=1100, help="training time")
+    args.add_argument("--steps", type=int, default=0, help="train for this many steps instead")
     args.add_argument("--batch", type=int, default=2048)
     args.add_argument("--questions", type=int, default=192, help="questions with their passages in a step")
     args.add_argument("--variants", type=int, default=3)
@@ -99,7 +47,6 @@ def main():
     columns = np.load(prepared / "columns.npz")
     own = Path(args.tokenizer).read_text(encoding="utf8")
     theirs = (Path(args.teachers) / "tokenizer.json").read_text(encoding="utf8")
-    log("pairs", len(foreign), "English", len(english), "extra", len(extra), "questions", len(columns["qp_query"]), "languages", len(meta["langs"]))
     pending = {"teacher": encode_on(pool, "teacher", theirs, LONG_TOKENS, english + extra),
                "english": encode_on(pool, "own", own, LONG_TOKENS, english + extra),
                "foreign0": encode_on(pool, "own", own, MAX_TOKENS, foreign),
@@ -111,17 +58,15 @@ def main():
         pending[f"foreign{v}"] = encode_on(pool, f"own{v}", spec, MAX_TOKENS + 32, foreign)
 
     import torch
-    import torch.nn as nn
     import torch.nn.functional as F
-    from model import Bert, Flat, Layer, cls_pool, embed_all, load_bert, mean_pool, read_weights, spearman
+    from loop import Draw, alike, log, nce, optimizer, save, start, train
+    from model import Bert, Flat, cls_pool, embed_all, load_bert, mean_pool, read_weights, spearman
     from packing import Store
     from report import report_flores
 
-    torch.manual_seed(0)
-    rng = np.random.default_rng(0)
-    torch.backends.cuda.matmul.allow_tf32 = True
-    device = torch.device("cuda")
+    device, rng = start(), np.random.default_rng(0)
     unit = lambda x: F.normalize(x, dim=-1)
+    log("pairs", len(foreign), "English", len(english), "extra", len(extra), "questions", len(columns["qp_query"]), "languages", len(meta["langs"]))
 
     # ---- targets
     ids, lengths = gathered(pending.pop("teacher"))
@@ -129,8 +74,8 @@ def main():
     log("teacher tokens", len(ids))
     targets = []
     for name, layers, pool_fn in (("minilm", 6, mean_pool), ("bge", 12, cls_pool), ("gte", 12, mean_pool)):
-        start = read_weights(Path(args.teachers) / f"{name}.npz")
-        teacher = load_bert(Bert(30522, layers), start).to(device).eval()
+        published = read_weights(Path(args.teachers) / f"{name}.npz")
+        teacher = load_bert(Bert(30522, layers), published).to(device).eval()
         own_space = embed_all(teacher, flat, pool_fn, batch=2048)
         targets.append(unit(own_space - own_space[: len(english)].mean(0)))
         del teacher
@@ -153,9 +98,9 @@ def main():
     tok.enable_truncation(MAX_TOKENS)
     vocab = tok.get_vocab_size()
     student = Bert(vocab, args.layers, head=True)
-    load_bert(student, start, words=False)
+    load_bert(student, published, words=False)
     student.head.weight.data.copy_(head.T.cpu())
-    words = start["embeddings.word_embeddings.weight"]
+    words = published["embeddings.word_embeddings.weight"]
     known, unk = ttok.get_vocab(), ttok.token_to_id("[UNK]")
     pieces = [""] * vocab
     for s, i in tok.get_vocab().items():
@@ -229,28 +174,21 @@ def main():
         return {"african": float(np.mean(named)), "bitext": acc, "graded": sts, "search": found}
 
     # ---- training
-    rest = [p for n, p in student.named_parameters() if p.ndim >= 2 and n != "word.weight"]
-    small = [p for p in student.parameters() if p.ndim < 2]
-    opt = torch.optim.AdamW([
-        {"params": [student.word.weight], "peak": args.word_lr, "weight_decay": 0.05},
-        {"params": rest, "peak": args.lr, "weight_decay": 0.02},
-        {"params": small, "peak": args.lr, "weight_decay": 0.0}], lr=1e-4, betas=(0.9, 0.98), fused=True)
-    Layer.packed = torch.compile(Layer.packed, dynamic=True)
     b, half, longer, pairs, asks, graded_pairs, bridges = args.batch, args.batch // 2, args.batch // 5, args.batch // 8, args.questions, 64, 64
-
-    def nce(x, y, bad, scale=20.0):
-        s = (x @ y.T * scale).masked_fill(bad, -1e4)
-        return F.cross_entropy(s, torch.arange(len(x), device=device))
-
-    def both(x, y, bad, scale=20.0):
-        s = (x @ y.T * scale).masked_fill(bad, -1e4)
-        k = torch.arange(len(x), device=device)
-        return (F.cross_entropy(s, k) + F.cross_entropy(s.T, k)) / 2
-
     upload = lambda a: torch.from_numpy(np.ascontiguousarray(a)).to(device, non_blocking=True)
     away = lambda x, y: 1 - (x * y).sum(1).mean()
 
-    def loss_of(view):
+    def next_view():
+        """A segmentation of the foreign sentences; the thinned ones are added as they get ready."""
+        ready = pending.get(f"foreign{len(views)}")
+        if ready and ready.ready():
+            views.append(store.add(*gathered(pending.pop(f"foreign{len(views)}"))))
+            store.seal()
+            log("segmentation", len(views), "mean tokens", round(float(views[-1].length.mean()), 1))
+        return views[0] if len(views) == 1 or rng.random() < 0.45 else views[rng.integers(1, len(views))]
+
+    def loss_of():
+        view = next_view()
         i = draw(b)
         e = eid[i]
         k = rng.integers(0, len(en), longer)
@@ -268,17 +206,14 @@ def main():
                  pivot.single(bridge), pivot.single(bridge + 1)]
         sizes = [int(s[-1, 0]) + 1 for s in segments]
         pack = store.pack(segments, [np.full(n, share) for n, share in zip(sizes, (0.15, 0.05, 0.0, 0.12, 0.05, 0.05, 0.0, 0.15, 0.0))])
-        with torch.autocast("cuda", torch.bfloat16):
-            v = student.means(pack, LONG_TOKENS)
-        v = v.float()
+        with torch.autocast(device.type, torch.bfloat16):
+            v = student.means(pack, LONG_TOKENS).float()
         x, y, z, w, ask, tell, g, near, far = v.split(sizes)
         goal = t[upload(e)]
-        with torch.no_grad():
-            bad = goal @ goal.T > 0.85
-            bad.fill_diagonal_(False)
+        bad = alike(goal)
         fx, fy = unit(x), unit(y)
         loss = 4 * away(fx, goal) + 2 * away(fy, goal[:half]) + 1.5 * away(unit(z), t[upload(k)])
-        loss = loss + 0.5 * nce(fx, goal, bad) + 0.3 * both(fx[:half], fy, bad[:half, :half])
+        loss = loss + 0.5 * nce(fx, goal, bad) + 0.3 * nce(fx[:half], fy, bad[:half, :half], both=True)
         for d in (64, 128, 256):
             loss = loss + 0.1 * nce(unit(x[:, :d]), unit(goal[:, :d]), bad)
         # joined
@@ -287,17 +222,14 @@ def main():
         loss = loss + 0.5 * away(unit(w), mixed)
         # pairs without an English side: the student's own vector of the larger language is the target
         near, far = unit(near), unit(far).detach()
-        same = far @ far.T > 0.85
-        same.fill_diagonal_(False)
-        loss = loss + 0.15 * away(near, far) + 0.05 * nce(near, far, same)
+        loss = loss + 0.15 * away(near, far) + 0.05 * nce(near, far, alike(far))
         # questions and passages
         page = upload(qp_passage[q])
-        same = page[:, None] == page[None]
-        same.fill_diagonal_(False)
+        same = (page[:, None] == page[None]).fill_diagonal_(False)
         fa, ft = unit(ask), unit(tell)
-        search = both(fa, ft, same)
+        search = nce(fa, ft, same, both=True)
         for d in (128, 256):
-            search = search + 0.2 * both(unit(ask[:, :d]), unit(tell[:, :d]), same)
+            search = search + 0.2 * nce(unit(ask[:, :d]), unit(tell[:, :d]), same, both=True)
         # graded pairs, within and across languages
         s = 20 * (unit(g[:graded_pairs]) * unit(g[graded_pairs:])).sum(1)
         grade = grades[upload(rows)]
@@ -305,40 +237,15 @@ def main():
         ranked = torch.logsumexp(torch.cat([worse.new_zeros(1), worse.flatten()]), 0) / 2
         return loss + 0.6 * search + 0.1 * ranked
 
-    student.train()
-    began, step, mean_loss, curve = None, 0, None, []
-    checks = [0.1, 0.25, 0.5, 0.75]
-    while began is None or (done := (time.time() - began) / args.seconds) < 1:
-        if len(views) <= args.variants and pending.get(f"foreign{len(views)}") and pending[f"foreign{len(views)}"].ready():
-            views.append(store.add(*gathered(pending.pop(f"foreign{len(views)}"))))
-            store.seal()
-            log("segmentation", len(views), "mean tokens", round(float(views[-1].length.mean()), 1))
-        done = 0.0 if began is None else (time.time() - began) / args.seconds
-        rate = min(1.0, (step + 1) / 400) * (0.01 + 0.99 * 0.5 * (1 + math.cos(math.pi * min(1.0, done))))
-        for group in opt.param_groups:
-            group["lr"] = group["peak"] * rate
-        view = views[0] if len(views) == 1 or rng.random() < 0.45 else views[rng.integers(1, len(views))]
-        loss = loss_of(view)
-        opt.zero_grad(set_to_none=True)
-        loss.backward()
-        nn.utils.clip_grad_norm_(student.parameters(), 1.0)
-        opt.step()
-        step += 1
-        mean_loss = loss.detach() if mean_loss is None else mean_loss * 0.99 + loss.detach() * 0.01
-        if began is None and step == 10:  # compiled
-            torch.cuda.synchronize()
-            began = time.time()
-        if step % 20 == 0:
-            torch.cuda.synchronize()  # keeps the clock of the schedule honest
-        if step in (20, 100) or step % 500 == 0:
-            log("step", step, "loss", round(float(mean_loss), 4), "rate", round(rate, 3), "done", round(done, 3),
-                "steps/s", round((step - 10) / (time.time() - began), 2), "GB", round(torch.cuda.max_memory_allocated() / 1e9, 1))
-        if checks and done > checks[0]:
-            curve.append({"done": checks.pop(0), "step": step, **validate()})
-            torch.save({k: v.half() for k, v in student.state_dict().items()}, out / "checkpoint.tmp")
-            os.replace(out / "checkpoint.tmp", out / "checkpoint.pt")
+    curve = []
+
+    def check(done, step):
+        curve.append({"done": done, "step": step, **validate()})
+        save(student, out / "checkpoint.pt")
+
+    step = train(student, optimizer(student, args.lr, args.word_lr), loss_of, args.seconds, 400, args.steps, (0.1, 0.25, 0.5, 0.75), check)
     curve.append({"done": 1.0, "step": step, **validate()})
-    torch.save({k: v.half() for k, v in student.state_dict().items()}, out / "student.pt")
+    save(student, out / "student.pt")
     (out / "curve.json").write_text(json.dumps({"steps": step, "seconds": args.seconds, "curve": curve}, indent=1))
     log("trained", step, "steps")
     pool.terminate()

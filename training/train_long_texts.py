@@ -6,17 +6,15 @@ Many languages have short sentences only. Here up to four sentences of a languag
 first stage gives to the same sentences in English, joined in the same way; passages and questions keep the vectors they have."""
 import argparse
 import json
-import math
 import multiprocessing as mp
 import os
-import time
 from pathlib import Path
 
 import numpy as np
 from tokenizers import Tokenizer
 
-from train_embedder import LONG_TOKENS, MAX_TOKENS, Draw, encode_on, gathered, log
-
+from tokens import encode_on, gathered
+from train_embedder import LONG_TOKENS, MAX_TOKENS
 
 # They have many short sentences and few long ones.
 SHORT = "fra por cmn spa ind hin deu arb jpn rus urd vie ben tur kor tha ita nld pol".split()
@@ -46,6 +44,7 @@ def main():
     args.add_argument("--out", required=True)
     args.add_argument("--eval", help="held-out directory, read once after training for the report")
     args.add_argument("--seconds", type=float, default=120)
+    args.add_argument("--steps", type=int, default=0, help="train for this many steps instead")
     args.add_argument("--batch", type=int, default=1024)
     args.add_argument("--rows", type=int, default=600_000, help="pairs to draw from")
     args.add_argument("--kept", type=int, default=45_000, help="questions and passages whose vectors must stay")
@@ -61,16 +60,13 @@ def main():
     pending = [encode_on(pool, "own", own, limit, texts) for limit, texts in ((LONG_TOKENS, english), (MAX_TOKENS, foreign_texts), (LONG_TOKENS, kept_texts))]
 
     import torch
-    import torch.nn as nn
     import torch.nn.functional as F
-    from model import Bert, Flat, Layer, embed_all
+    from loop import Draw, alike, log, nce, optimizer, save, start, train
+    from model import Bert, Flat, embed_all
     from packing import Store
     from report import report_flores
 
-    torch.manual_seed(0)
-    rng = np.random.default_rng(1)
-    torch.backends.cuda.matmul.allow_tf32 = True
-    device = torch.device("cuda")
+    device, rng = start(), np.random.default_rng(1)
     unit = lambda x: F.normalize(x, dim=-1)
     weights = {k: v.float() for k, v in torch.load(args.weights, map_location="cpu").items()}
     layers = sum(name.endswith(".q.weight") for name in weights)
@@ -81,7 +77,6 @@ def main():
         return model.to(device)
 
     student, first = build(), build().eval().requires_grad_(False)
-    Layer.packed = torch.compile(Layer.packed, dynamic=True)
     store = Store(device)
     en, foreign, kept = (store.add(*gathered(p)) for p in pending)
     store.seal()
@@ -89,14 +84,7 @@ def main():
     draw = Draw(weight, rng)
     log("pairs", len(foreign), "English", len(en), "kept", len(kept), "layers", layers)
 
-    opt = torch.optim.AdamW([
-        {"params": [student.word.weight], "peak": args.word_lr, "weight_decay": 0.05},
-        {"params": [p for n, p in student.named_parameters() if p.ndim >= 2 and n != "word.weight"], "peak": args.lr, "weight_decay": 0.02},
-        {"params": [p for p in student.parameters() if p.ndim < 2], "peak": args.lr, "weight_decay": 0.0}], lr=1e-4, betas=(0.9, 0.98), fused=True)
     b = args.batch
-
-    def nce(x, y, bad):
-        return F.cross_entropy((x @ y.T * 20).masked_fill(bad, -1e4), torch.arange(len(x), device=device))
 
     def loss_of():
         i = draw(b)
@@ -108,42 +96,21 @@ def main():
         k = rng.integers(0, len(kept), b // 4)
         e = rng.integers(0, len(en), b // 4)
         plain = [kept.single(k), en.single(e)]
-        with torch.no_grad(), torch.autocast("cuda", torch.bfloat16):
+        with torch.no_grad(), torch.autocast(device.type, torch.bfloat16):
             goal = unit(first.means(store.pack([en.single(eid[i]), goal_long, *plain]), LONG_TOKENS).float())
         shares = [np.full(len(i), 0.12), np.full(b, 0.12), np.full(len(k) + len(e), 0.03)]
-        with torch.autocast("cuda", torch.bfloat16):
+        with torch.autocast(device.type, torch.bfloat16):
             v = unit(student.means(store.pack([foreign.single(i), long, *plain], shares), LONG_TOKENS).float())
         sizes = [b, b, len(k) + len(e)]
         loss = 0.0
         for (x, g), weight, contrast in zip(zip(v.split(sizes), goal.split(sizes)), (3.0, 4.0, 3.0), (0.4, 0.5, 0.0)):
             loss = loss + weight * (1 - (x * g).sum(1)).mean()
             if contrast:
-                bad = (g @ g.T > 0.85).fill_diagonal_(False)
-                loss = loss + contrast * nce(x, g, bad)
+                loss = loss + contrast * nce(x, g, alike(g))
         return loss
 
-    student.train()
-    began, step, mean_loss = None, 0, None
-    while began is None or time.time() - began < args.seconds:
-        done = 0.0 if began is None else min(1.0, (time.time() - began) / args.seconds)
-        rate = min(1.0, (step + 1) / 40) * (0.01 + 0.99 * 0.5 * (1 + math.cos(math.pi * done)))
-        for group in opt.param_groups:
-            group["lr"] = group["peak"] * rate
-        loss = loss_of()
-        opt.zero_grad(set_to_none=True)
-        loss.backward()
-        nn.utils.clip_grad_norm_(student.parameters(), 1.0)
-        opt.step()
-        step += 1
-        mean_loss = loss.detach() if mean_loss is None else mean_loss * 0.98 + loss.detach() * 0.02
-        if began is None and step == 5:  # compiled
-            torch.cuda.synchronize()
-            began = time.time()
-        if step % 20 == 0:
-            torch.cuda.synchronize()
-        if step % 100 == 0:
-            log("step", step, "loss", round(float(mean_loss), 4), "rate", round(rate, 3), "steps/s", round((step - 5) / (time.time() - began), 2))
-    torch.save({k: v.half() for k, v in student.state_dict().items()}, out / "student.pt")
+    step = train(student, optimizer(student, args.lr, args.word_lr), loss_of, args.seconds, 40, args.steps)
+    save(student, out / "student.pt")
     log("trained", step, "steps")
     if args.eval:
         tok = Tokenizer.from_str(own)
