@@ -2,7 +2,7 @@
 
     python training/evaluate/compare.py --data EVAL --service http://127.0.0.1:8080 --key KEY --json figures.json --cache /tmp/vectors
 
---only flores,sts,retrieval,speed picks parts; --models limits them. With the same --json, a later run adds to the file. --cache keeps
+--only flores,ntrex,sts,retrieval,speed picks parts; --models limits them. With the same --json, a later run adds to the file. --cache keeps
 vectors, so that a model is asked once for each text; --minutes stops a long run, and the same command goes on where it stopped.
 card.py writes the tables of the model cards and docs/models.md from the file."""
 import argparse
@@ -38,7 +38,7 @@ def main():
     args.add_argument("--data", required=True, help="directory of the held-out sets")
     args.add_argument("--service", required=True)
     args.add_argument("--key")
-    args.add_argument("--only", default="flores,sts,retrieval,speed")
+    args.add_argument("--only", default="flores,ntrex,sts,retrieval,speed")
     args.add_argument("--sets", default=",".join(SETS))
     args.add_argument("--models", help="by default every version of ours, the others of the catalog, and BM25")
     args.add_argument("--languages", help="of FLORES-200; all unless given")
@@ -71,6 +71,10 @@ def main():
                 corpus = sets.flores(args.data)
                 languages = args.languages.split(",") if args.languages else flores_languages(corpus)
                 bitext_table(embed, corpus, languages, "FLORES-200 devtest", of_model)
+                save()
+            if "ntrex" in parts and model.startswith(OURS):
+                corpus = sets.ntrex(args.data)
+                bitext_table(embed, corpus, [l for l in corpus if not l.startswith("eng")], "NTREX-128", of_model)
                 save()
         if "speed" in parts:
             speed_table(args.service, args.key, args.tasks.split(","), report)

@@ -1,12 +1,16 @@
-"""nDCG@10 of late interaction over an encoder, on the passages that every reranker orders (candidates.json):
+"""nDCG@10 of late interaction over an encoder, on the 50 passages that every reranker orders:
 
-    python training/evaluate/late.py --data EVAL --model models/embed-multilingual/VERSION [--sets cranfield,scifact,nq]
+    python training/evaluate/late.py --data EVAL --model models/embed-multilingual/VERSION --name baobab/rerank-multilingual --json figures.json
 
-It does what the service does, but encodes each passage once for all queries, not once for each. With --service, --key and --name it also
-asks a running service about the first queries and prints both figures for them."""
+It does what the service does, with the graph that the service makes of the file (one range of activations for each token; needs node), but
+encodes each passage once for all queries, not once for each. candidates.json has the passages of the English sets, the nearest by
+bge-small. For AfriQA they are the nearest by an embedding model of a running service (--service, --key, --nearest; --cache keeps vectors).
+With --queries it also asks that service to order the passages of the first queries, and prints both figures for them."""
 import argparse
 import json
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +18,23 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent))
 import sets
 from backends import Direct, Service
+from cache import Kept
 from metrics import ndcg, unit
+
+ROOT, TOP = Path(__file__).parents[2], 50
+REWRITE = """import { readFileSync, writeFileSync } from 'node:fs';
+import { withRowWiseRanges } from './src/engines/onnx/graph/row-wise.ts';
+const [from, to] = process.argv.slice(1);
+writeFileSync(to, withRowWiseRanges(readFileSync(from)));"""
+
+
+def rewritten(folder, file):
+    """A copy of a model's folder with the graph as the service runs it."""
+    folder, copy = Path(folder).resolve(), Path(tempfile.mkdtemp(prefix="late-"))
+    for name in ("config.json", "tokenizer.json"):
+        (copy / name).write_bytes((folder / name).read_bytes())
+    subprocess.run(["node", "--input-type=module", "-e", REWRITE, folder / file, copy / file], cwd=ROOT, check=True)
+    return copy
 
 
 class TokenEncoder(Direct):
@@ -38,6 +58,14 @@ def match(query, windows):
     return max((query @ w.astype(np.float32).T).max(1).mean() for w in windows)
 
 
+def by_scores(order, scores):
+    return np.asarray(order)[np.argsort(-np.asarray(scores), kind="stable")]
+
+
+def nearest(embed, queries, passages):
+    return np.argsort(-(embed(queries) @ embed(passages).T), axis=1, kind="stable")[:, :TOP].tolist()
+
+
 def main():
     args = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     args.add_argument("--data", required=True)
@@ -46,29 +74,40 @@ def main():
     args.add_argument("--candidates", default=str(Path(__file__).parent / "candidates.json"))
     args.add_argument("--sets", default="cranfield,scifact,nq")
     args.add_argument("--threads", type=int, default=1)
+    args.add_argument("--name", default="baobab/rerank-multilingual")
     args.add_argument("--service")
     args.add_argument("--key")
-    args.add_argument("--name", default="baobab/rerank-multilingual")
-    args.add_argument("--queries", type=int, default=10, help="to ask the service")
+    args.add_argument("--nearest", default="baobab/embed-multilingual@2026-11-17")
+    args.add_argument("--cache")
+    args.add_argument("--queries", type=int, default=0, help="to ask the service")
+    args.add_argument("--json")
     args = args.parse_args()
-    encoder, candidates = TokenEncoder(args.model, args.file, args.threads), json.loads(Path(args.candidates).read_text())
+    encoder, candidates = TokenEncoder(rewritten(args.model, args.file), args.file, args.threads), json.loads(Path(args.candidates).read_text())
     for name in args.sets.split(","):
         queries, passages, wanted = sets.retrieval(args.data, name)
+        if name in candidates:
+            orders, by = candidates[name]["candidates"], "baai/bge-small-en-v1.5"
+        else:
+            orders, by = nearest(Kept(Service(args.service, args.nearest, args.key), args.cache).embed, queries, passages), args.nearest
         known, found = {}, []
-        for i, order in enumerate(candidates[name]["candidates"]):
+        for i, order in enumerate(orders):
             query = encoder.vectors(queries[i])[0].astype(np.float32)
             for p in order:
                 if p not in known:
                     known[p] = encoder.vectors(passages[p])
-            scores = np.array([match(query, known[p]) for p in order])
-            found.append(ndcg(np.asarray(order)[np.argsort(-scores, kind="stable")], wanted[i]))
-        print(f"{name}: {np.mean(found):.4f} over {len(found)} queries; baselines", candidates[name]["figures"], flush=True)
-        if args.service:
+            found.append(ndcg(by_scores(order, [match(query, known[p]) for p in order]), wanted[i]))
+        before = np.mean([ndcg(order, wanted[i]) for i, order in enumerate(orders)])
+        best = np.mean([ndcg(sorted(order, key=lambda p: -wanted[i].get(p, 0)), wanted[i]) for i, order in enumerate(orders)])
+        print(f"{name}: {np.mean(found):.4f} over {len(found)} queries; by {by} {before:.4f}, best order {best:.4f}", flush=True)
+        if args.json:
+            report = json.loads(Path(args.json).read_text())
+            ranked = report.setdefault("rerank", {})
+            ranked.setdefault(args.name, {})[name] = float(np.mean(found))
+            ranked.setdefault("candidates", {})[name] = {"by": by, "ndcg@10": float(before), "best": float(best)}
+            Path(args.json).write_text(json.dumps(report, indent=1, sort_keys=True) + "\n")
+        if args.queries:
             rerank = Service(args.service, args.name, args.key).rerank
-            served = []
-            for i, order in enumerate(candidates[name]["candidates"][:args.queries]):
-                scores = rerank(queries[i], [passages[p] or "." for p in order])
-                served.append(ndcg(np.asarray(order)[np.argsort(-scores, kind="stable")], wanted[i]))
+            served = [ndcg(by_scores(order, rerank(queries[i], [passages[p] or "." for p in order])), wanted[i]) for i, order in enumerate(orders[:args.queries])]
             print(f"  the first {len(served)}: {np.mean(found[:len(served)]):.4f}, served {np.mean(served):.4f}", flush=True)
 
 

@@ -1,4 +1,6 @@
-"""Retrieval accuracy, rank correlation and nDCG."""
+"""Retrieval accuracy, rank correlation, nDCG and chrF."""
+from collections import Counter
+
 import numpy as np
 
 
@@ -27,3 +29,21 @@ def ndcg(order, wanted, k=10):
     gain = sum(wanted.get(int(p), 0) / np.log2(i + 2) for i, p in enumerate(order[:k]))
     best = sum(g / np.log2(i + 2) for i, g in enumerate(sorted(wanted.values(), reverse=True)[:k]))
     return gain / best if best else 0.0
+
+
+def chrf(texts, references, order=6, beta=2):
+    """chrF2 of a collection as sacrebleu computes it by default: n-grams of characters without spaces, precision and recall averaged over n."""
+    grams = lambda s, n: Counter(s[i:i + n] for i in range(len(s) - n + 1))
+    texts, references = (["".join(s.split()) for s in side] for side in (texts, references))
+    precision, recall = [], []
+    for n in range(1, order + 1):
+        pairs = [(grams(a, n), grams(b, n)) for a, b in zip(texts, references)]
+        said, wanted = (sum(p[side].total() for p in pairs) for side in (0, 1))
+        if said and wanted:
+            shared = sum((a & b).total() for a, b in pairs)
+            precision.append(shared / said)
+            recall.append(shared / wanted)
+    if not precision or not sum(recall):
+        return 0.0
+    p, r = (sum(side) / len(side) for side in (precision, recall))
+    return 100 * (1 + beta ** 2) * p * r / (beta ** 2 * p + r)
