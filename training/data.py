@@ -17,6 +17,8 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
+from lexicon import induced
+
 # Licence of these sources would bind the weights, so they are left out.
 EXCLUDED = set("MO")
 # Picture-book pages: a whole source kept back to choose checkpoints on.
@@ -32,6 +34,8 @@ SOURCE_WEIGHT = {
 GROUP_WEIGHT = {"african": 3.0, "af": 1.0, "afmin": 0.4, "major": 1.3, "other": 0.1, "con": 0.0}
 # The measured languages with little data weigh at least as much as one with this sum of source weights.
 AFRICAN_FLOOR = 10000
+# Fewer words are no lexicon. A measured language whose dictionaries have fewer gets one induced from its sentences.
+LEXICON_WORDS = 800
 # Word-for-word sentences make up at most this share of a language; more where hardly any running text is to be had.
 DICTIONARY_SHARE, DICTIONARY_SHARE_BARE, BARE = 0.35, 0.6, 2000
 # Languages spoken across borders and used as a second language on the continent, and those people test first.
@@ -99,7 +103,8 @@ class Parallel:
         return gone
 
 
-def load_parallel(root, min_rows=30):
+def load_parallel(root, min_rows=30, languages=None):
+    """All languages, or some of them."""
     root = Path(root)
     data = Parallel()
     data.english = [clean(s) for s in lines(root / "parallel/en.txt")]
@@ -107,7 +112,7 @@ def load_parallel(root, min_rows=30):
     held = set()
     tables = {}
     for path in sorted((root / "parallel").glob("*.tsv")):
-        if path.stem == "counts":
+        if path.stem == "counts" or (languages and path.stem not in languages):
             continue
         rows = []
         for line in lines(path):
@@ -206,7 +211,7 @@ def running_text(data):
 
 
 def add_dictionary_sentences(data, more=(), most=25000, usual=6000, seed=1):
-    """Word-for-word sentences (letter D) for African languages that have a lexicon but little running text.
+    """Word-for-word sentences (letter D) for African languages that have a lexicon, given or induced.
 
     English running text, and the sentences in `more`, are rewritten with the lexicon; words it lacks stay English, and so
     does a share that differs from sentence to sentence. Word order and grammar are wrong, the words and what they stand
@@ -215,15 +220,24 @@ def add_dictionary_sentences(data, more=(), most=25000, usual=6000, seed=1):
     ids = sorted({e for e, s in zip(data.eid, data.source) if s in "SVHYZET" and 40 < len(data.english[e]) < 220})
     have = set(data.english)
     pool = [(e, _WORD.findall(data.english[e])) for e in ids] + [(None, _WORD.findall(s)) for s in more if s not in have]
-    lexicon = defaultdict(lambda: defaultdict(list))
+    lexicon, defined = defaultdict(lambda: defaultdict(list)), defaultdict(set)
     for eid, lang, source, text in zip(data.eid, data.lang, data.source, data.text):
         if data.group.get(data.langs[lang]) == "af" and (source in "GNI" or (source == "V" and len(text) < 30)):
             english = data.english[eid].casefold().removeprefix("to ").removeprefix("the ")
-            if " " not in english and len(text) < 40:
+            # WHO is not "who".
+            acronym = len(english) > 1 and data.english[eid].isupper()
+            if " " not in english and not acronym and len(text) < 40:
                 lexicon[lang][english].append(text)
+                # The names of CLDR (N) make a long list, but no sentence.
+                if source in "GI":
+                    defined[lang].add(english)
+    for lang in (data.langs.index(l) for l in AFRICAN if l in data.langs):
+        if len(defined[lang]) < LEXICON_WORDS:
+            for english, translations in induced(data, lang).items():
+                lexicon[lang][english] += translations
     plain, new, made = running_text(data), {}, 0
     for lang, words in lexicon.items():
-        if len(words) < 1000:
+        if len(words) < LEXICON_WORDS:
             continue
         count = most if plain[lang] < 12000 and data.langs[lang] in AFRICAN else usual
         entry = {}
