@@ -1,4 +1,4 @@
-"""What both stages of the embedder share: the device, drawing rows, the optimizer, the contrastive loss and the loop."""
+"""What both stages of the embedder share: the device, drawing and joining rows, the optimizer, the contrastive loss and the loop."""
 import math
 import os
 import time
@@ -36,6 +36,14 @@ class Draw:
 
     def __call__(self, n):
         return np.minimum(np.searchsorted(self.cdf, self.rng.random(n)), len(self.cdf) - 1)
+
+
+def together(draw, lang, rng, n, most=4):
+    """n rows of two to `most` sentences of one language, as far as the draw has them; -1 for nothing."""
+    j = draw(n * most)
+    j = j[np.argsort(lang[j], kind="stable")].reshape(n, most)
+    j[(lang[j] != lang[j[:, :1]]) | (np.arange(most) >= rng.integers(2, most + 1, n)[:, None])] = -1
+    return j
 
 
 def optimizer(model, rate, word_rate):

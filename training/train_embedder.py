@@ -16,7 +16,7 @@ from tokenizers import Tokenizer
 
 from tokens import encode_on, gathered, thinned
 
-DIM, MAX_TOKENS, LONG_TOKENS = 384, 96, 256
+DIM, MAX_TOKENS, JOINED_TOKENS, LONG_TOKENS = 384, 96, 200, 256
 
 
 def main():
@@ -28,8 +28,10 @@ def main():
     args.add_argument("--eval", help="held-out directory, read once after training for the report")
     args.add_argument("--seconds", type=float, default=1100, help="training time")
     args.add_argument("--steps", type=int, default=0, help="train for this many steps instead")
-    args.add_argument("--batch", type=int, default=2048)
+    args.add_argument("--batch", type=int, default=2048, help="foreign texts in a step: half of them sentences, half joined sentences")
     args.add_argument("--questions", type=int, default=192, help="questions with their passages in a step")
+    args.add_argument("--graded", type=int, default=128, help="graded pairs in a step")
+    args.add_argument("--graded-weight", type=float, default=0.3)
     args.add_argument("--variants", type=int, default=3)
     args.add_argument("--workers", type=int, default=max(1, len(os.sched_getaffinity(0)) - 1))
     args.add_argument("--lr", type=float, default=4e-4)
@@ -59,7 +61,7 @@ def main():
 
     import torch
     import torch.nn.functional as F
-    from loop import Draw, alike, log, nce, optimizer, save, start, train
+    from loop import Draw, alike, log, nce, optimizer, save, start, together, train
     from model import Bert, Flat, cls_pool, embed_all, load_bert, mean_pool, read_weights, spearman
     from packing import Store
     from report import report_flores
@@ -174,7 +176,7 @@ def main():
         return {"african": float(np.mean(named)), "bitext": acc, "graded": sts, "search": found}
 
     # ---- training
-    b, half, longer, pairs, asks, graded_pairs, bridges = args.batch, args.batch // 2, args.batch // 5, args.batch // 8, args.questions, 64, 64
+    b, longer, asks, graded_pairs, bridges = args.batch // 2, args.batch // 5, args.questions, args.graded, 64
     upload = lambda a: torch.from_numpy(np.ascontiguousarray(a)).to(device, non_blocking=True)
     away = lambda x, y: 1 - (x * y).sum(1).mean()
 
@@ -192,16 +194,15 @@ def main():
         i = draw(b)
         e = eid[i]
         k = rng.integers(0, len(en), longer)
-        j = draw(2 * pairs)
-        j = j[np.argsort(lang[j], kind="stable")]  # joined sentences are mostly of one language
-        j1, j2 = j[0::2], j[1::2]
+        j = together(draw, lang, rng, b)
+        joined, used = views[0].joined(j, JOINED_TOKENS)
         q1 = draw_question(asks // 2)
         q = np.concatenate([q1, page_start[q1] + (rng.random(len(q1)) * page_size[q1]).astype(np.int64)])
         rows = rng.integers(0, n_train, graded_pairs)
         c1 = rng.integers(0, len(codes), graded_pairs)
         c2 = np.where(rng.random(graded_pairs) < 0.75, c1, rng.integers(0, len(codes), graded_pairs))
         bridge = rng.integers(0, len(pivots), bridges) * 2
-        segments = [view.single(i), en.single(e[:half]), en.single(k), views[0].joined(np.stack([j1, j2], 1), 160)[0], asked.single(qp_query[q]),
+        segments = [view.single(i), en.single(e), en.single(k), joined, asked.single(qp_query[q]),
                  told.single(qp_passage[q]), graded.single(np.concatenate([at(c1, 0, rows), at(c2, 1, rows)])),
                  pivot.single(bridge), pivot.single(bridge + 1)]
         sizes = [int(s[-1, 0]) + 1 for s in segments]
@@ -212,14 +213,16 @@ def main():
         goal = t[upload(e)]
         bad = alike(goal)
         fx, fy = unit(x), unit(y)
-        loss = 4 * away(fx, goal) + 2 * away(fy, goal[:half]) + 1.5 * away(unit(z), t[upload(k)])
-        loss = loss + 0.5 * nce(fx, goal, bad) + 0.3 * nce(fx[:half], fy, bad[:half, :half], both=True)
+        loss = 4 * away(fx, goal) + 2 * away(fy, goal) + 1.5 * away(unit(z), t[upload(k)])
+        loss = loss + 0.5 * nce(fx, goal, bad) + 0.3 * nce(fx, fy, bad, both=True)
         for d in (64, 128, 256):
             loss = loss + 0.1 * nce(unit(x[:, :d]), unit(goal[:, :d]), bad)
-        # joined
-        n1, n2 = upload(en.length[eid[j1]]).float()[:, None], upload(en.length[eid[j2]]).float()[:, None]
-        mixed = unit(n1 * t[upload(eid[j1])] + n2 * t[upload(eid[j2])])
-        loss = loss + 0.5 * away(unit(w), mixed)
+        # joined sentences: the mean of their targets, each by its length in English
+        parts = np.where(used, eid[j], 0)
+        share = upload(np.where(used, en.length[parts], 0)).float()[..., None]
+        mixed = unit((share * t[upload(parts)]).sum(1))
+        fw = unit(w)
+        loss = loss + 4 * away(fw, mixed) + 0.5 * nce(fw, mixed, alike(mixed))
         # pairs without an English side: the student's own vector of the larger language is the target
         near, far = unit(near), unit(far).detach()
         loss = loss + 0.15 * away(near, far) + 0.05 * nce(near, far, alike(far))
@@ -235,7 +238,7 @@ def main():
         grade = grades[upload(rows)]
         worse = torch.where(grade[:, None] < grade[None], s[:, None] - s[None], -1e4)
         ranked = torch.logsumexp(torch.cat([worse.new_zeros(1), worse.flatten()]), 0) / 2
-        return loss + 0.6 * search + 0.1 * ranked
+        return loss + 0.6 * search + args.graded_weight * ranked
 
     curve = []
 

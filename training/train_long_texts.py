@@ -14,7 +14,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from tokens import encode_on, gathered
-from train_embedder import LONG_TOKENS, MAX_TOKENS
+from train_embedder import JOINED_TOKENS, LONG_TOKENS, MAX_TOKENS
 
 # They have many short sentences and few long ones.
 SHORT = "fra por cmn spa ind hin deu arb jpn rus urd vie ben tur kor tha ita nld pol".split()
@@ -61,7 +61,7 @@ def main():
 
     import torch
     import torch.nn.functional as F
-    from loop import Draw, alike, log, nce, optimizer, save, start, train
+    from loop import Draw, alike, log, nce, optimizer, save, start, together, train
     from model import Bert, Flat, embed_all
     from packing import Store
     from report import report_flores
@@ -88,10 +88,8 @@ def main():
 
     def loss_of():
         i = draw(b)
-        j = draw(b * 4)
-        j = j[np.argsort(lang[j], kind="stable")].reshape(b, 4)
-        j[(lang[j] != lang[j[:, :1]]) | (np.arange(4) >= rng.integers(2, 5, b)[:, None])] = -1
-        long, used = foreign.joined(j, 200)
+        j = together(draw, lang, rng, b)
+        long, used = foreign.joined(j, JOINED_TOKENS)
         goal_long, _ = en.joined(np.where(used, eid[j], -1), LONG_TOKENS)
         k = rng.integers(0, len(kept), b // 4)
         e = rng.integers(0, len(en), b // 4)
