@@ -10,7 +10,15 @@ it.each([
   [Type.String({ minLength: 1, maxLength: 64 }), 'a non-empty string of at most 64 characters'],
   [Type.String({ minLength: 1 }), 'a non-empty string'],
   [Type.Array(Type.String(), { minItems: 1, maxItems: 4 }), 'a non-empty array of strings of at most 4 items'],
-  [Type.Array(Type.Integer(), { minItems: 2, maxItems: 2 }), 'an array of values of 2 items'],
+  [Type.Array(Type.Integer(), { minItems: 2, maxItems: 2 }), 'an array of whole numbers of 2 items'],
+  [
+    Type.Union([
+      Type.String({ minLength: 1 }),
+      Type.Array(Type.Union([Type.String(), Type.Object({})]), { minItems: 1 }),
+      Type.Array(Type.Array(Type.Integer())),
+    ]),
+    'a non-empty string, a non-empty array of strings or objects or an array of arrays',
+  ],
 ])('says of %j what it accepts', (schema, words) => {
   expect(expectation(schema)).toBe(`must be ${words}`);
 });

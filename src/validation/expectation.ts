@@ -20,8 +20,16 @@ export function patternInWords(pattern: string, words: string): { pattern: strin
   return { pattern };
 }
 
+/** `a, b or c`, each once. */
+function alternatives(words: readonly string[]): string {
+  const all = [...new Set(words)];
+  return all.length < 2 ? all.join('') : `${all.slice(0, -1).join(', ')} or ${all.at(-1)}`;
+}
+
 function plural(items: TSchema): string {
+  if (IsUnion(items)) return alternatives(items.anyOf.map(plural));
   const { type } = items as { type?: string };
+  if (type === 'integer') return 'whole numbers';
   return type === 'string' || type === 'object' || type === 'array' || type === 'number' ? `${type}s` : 'values';
 }
 
@@ -37,7 +45,7 @@ function size(least: unknown, most: unknown, what: string): string {
 const orNothing = (least: unknown): unknown => (least === 1 ? undefined : least);
 
 function noun(schema: TSchema): string {
-  if (IsUnion(schema)) return [...new Set(schema.anyOf.map(noun))].join(' or ');
+  if (IsUnion(schema)) return alternatives(schema.anyOf.map(noun));
   const fields = schema as Record<string, unknown>;
   if (Array.isArray(fields.enum)) return `one of ${fields.enum.map((choice) => JSON.stringify(choice)).join(', ')}`;
   if (fields.const !== undefined) return JSON.stringify(fields.const);

@@ -55,7 +55,7 @@ describe('messages', () => {
       { model: 'm', messages: [{ role: 'user', content: [{ type: 'smell' }] }] },
       'invalid_parameter',
       'messages[0].content[0].type',
-      /must be "text" or "image_url" or "file"/,
+      /must be "text", "image_url", "file" or one of "input_audio", "refusal"/,
     ],
     [
       'an unknown kind of format',
@@ -63,7 +63,7 @@ describe('messages', () => {
       { model: 'm', messages: [user], response_format: { type: 'xml' } },
       'invalid_parameter',
       'response_format.type',
-      /must be "text" or "json_object" or "json_schema"/,
+      /must be "text", "json_object" or "json_schema"/,
     ],
     [
       'more choices than are given',
@@ -103,7 +103,7 @@ describe('messages', () => {
       { model: 'm', input: {} },
       'invalid_parameter',
       'input',
-      /must be a non-empty string or a non-empty array/,
+      /must be a non-empty string, a non-empty array of strings or objects, a non-empty array of whole numbers or /,
     ],
     [
       'a number too small',
