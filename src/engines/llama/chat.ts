@@ -60,7 +60,7 @@ export async function createChatCapability({
     sequences: spec.parallelSequences,
     batchSize: Math.max(LONE_PROMPT_TOKENS[processor], spec.parallelSequences),
     threads: spec.threads,
-    batching: { itemPrioritizationStrategy: batching.strategy },
+    batching: { itemPrioritizationStrategy: batching.strategy, dispatchSchedule: batching.schedule },
   });
   const sequences = Array.from({ length: spec.parallelSequences }, () => context.getSequence());
   const { tokenizer: metadata } = model.fileInfo.metadata;

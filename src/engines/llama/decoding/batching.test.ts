@@ -74,3 +74,12 @@ describe('createBatching', () => {
     expect(batches).toEqual([true, false]);
   });
 });
+
+it('starts a step in the turn of the event loop in which it was asked for', async () => {
+  let started = false;
+  batching().schedule(() => {
+    started = true;
+  });
+  await undefined;
+  expect(started).toBe(true);
+});

@@ -1,4 +1,9 @@
-import type { BatchItem, CustomBatchingPrioritizationStrategy, EvaluationPriority } from 'node-llama-cpp';
+import type {
+  BatchItem,
+  CustomBatchingDispatchSchedule,
+  CustomBatchingPrioritizationStrategy,
+  EvaluationPriority,
+} from 'node-llama-cpp';
 
 /**
  * llama.cpp chooses kernels by the number of rows in a batch, so logits change with its contents, by up to 0.2. Reproducible work
@@ -19,6 +24,8 @@ const MAX_EMPTY_BATCHES = 64;
 
 export interface Batching {
   strategy: CustomBatchingPrioritizationStrategy;
+  /** When a step of the first sequence to ask is started. */
+  schedule: CustomBatchingDispatchSchedule;
   /** Announces a sequence whose work may share batches. Call the result when it ends. */
   share(): () => void;
   /** How many tokens of a prompt to evaluate at once, given what else is running. */
@@ -60,6 +67,9 @@ export function createBatching({ lonePromptTokens, sharedPromptTokens, onBatch }
       const isStep = oldest.tokens.length === 1;
       return (isStep ? alike : neighbours(alike, oldest, sharedPromptTokens)).map(whole);
     },
+    // The library's default is the next turn of the event loop, so that sequences can gather. The strategy waits for them anyway, and
+    // a lone sequence would wait for everything else in this turn, such as sending its last token.
+    schedule: (dispatch) => queueMicrotask(dispatch),
     share() {
       sharers++;
       return () => {

@@ -4,11 +4,12 @@ import { createBatching } from './batching.ts';
 import { type EvaluationInput, evaluate } from './evaluation.ts';
 
 /** A model that answers 1, 2, 3, … and notes for which step it was asked and what replaced its last token. */
-function build(more: Partial<EvaluationInput> = {}) {
+function build(more: Partial<EvaluationInput> = {}, microtasksToStart = 0) {
   const asked: { token: number; replaced: readonly number[] | undefined }[] = [];
   async function* evaluateWithMetadata(): AsyncGenerator<{ token: Token }, void, Token[] | undefined> {
     let replaced: Token[] | undefined;
     for (let token = 1; token <= 5; token++) {
+      for (let passed = 0; passed < microtasksToStart; passed++) await undefined;
       asked.push({ token, replaced });
       replaced = yield { token: token as Token };
     }
@@ -39,6 +40,14 @@ describe('steps of a generation', () => {
     const rest: number[] = [];
     for await (const { token } of steps) rest.push(token);
     expect(rest).toEqual([2, 3, 4, 5]);
+  });
+
+  it('has started the next step before the caller has anything to do with the last token, but for the first', async () => {
+    const { steps, asked } = build({ mayRunAhead: () => true }, 50);
+    await steps.next();
+    expect(asked.map(({ token }) => token)).toEqual([1]);
+    await steps.next();
+    expect(asked.map(({ token }) => token)).toEqual([1, 2, 3]);
   });
 
   it('waits for the caller where the caller may replace the token', async () => {

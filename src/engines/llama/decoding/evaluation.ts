@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { SequenceEvaluateOptions, Token } from 'node-llama-cpp';
 import { errors } from '../../../errors/errors.ts';
 import { ALONE, type Batching, sharedBy } from './batching.ts';
@@ -42,6 +43,7 @@ export async function* evaluate(input: EvaluationInput): AsyncGenerator<Evaluate
     const position = await readPrompt(input);
     steps = tokenSteps(slot, tokens.slice(position), input);
     let pending = steps.next();
+    let isFirst = true;
     while (!signal.aborted) {
       const step = await pending;
       if (step.done) return;
@@ -50,6 +52,9 @@ export async function* evaluate(input: EvaluationInput): AsyncGenerator<Evaluate
         pending = steps.next();
         // A caller that stops here never awaits it.
         pending.catch(() => {});
+        // The next step starts in this turn of the event loop. Reading and sending a token can wait for that, but the first is awaited.
+        if (isFirst) isFirst = false;
+        else await nextTurn();
         yield step.value;
       } else {
         pending = steps.next(yield step.value);
