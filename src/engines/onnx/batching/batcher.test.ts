@@ -106,6 +106,23 @@ describe('the batcher', () => {
     expect(runOf(3)).toBeLessThanOrEqual(3);
   });
 
+  it('ends requests of about one size one after the other', async () => {
+    const { session, submit, finish } = setUp();
+    const works = [1, 2, 3].map((mark) => submit(mark, new Array(8).fill(8)));
+    await finish(...works.map(({ done }) => done));
+    expect(session.seen()).toEqual([1, 1, 2, 2, 3, 3].map((mark) => [mark, mark, mark, mark]));
+  });
+
+  it('does not let smaller requests hold up a large one for ever', async () => {
+    const { session, submit, finish } = setUp();
+    const large = submit(1, new Array(32).fill(8));
+    await session.started(1);
+    const works = Array.from({ length: 40 }, () => submit(2, [8, 8, 8, 8]));
+    await finish(large.done, ...works.map(({ done }) => done));
+    const ofLarge = session.seen().flatMap((ids, run) => (ids.includes(1) ? [run] : []));
+    expect(ofLarge.at(-1)).toBeLessThanOrEqual(32);
+  });
+
   it('fills a batch from all requests, also from those behind requests of other lengths', async () => {
     const { session, submit, finish } = setUp();
     const first = submit(1, [8]);

@@ -36,7 +36,8 @@ interface Batch {
   members: Member[];
 }
 
-const PRIORITIES: readonly Priority[] = ['interactive', 'batch'];
+/** One of so many batches is led by the oldest request, so that smaller ones cannot hold it up for ever. */
+const BATCHES_FOR_OLDEST = 4;
 
 export interface Batcher {
   submit(work: Work): Promise<void>;
@@ -45,12 +46,15 @@ export interface Batcher {
 
 /**
  * Turns the sequences of all running requests into micro-batches. Nothing is delayed on purpose: an idle session starts at once, a
- * busy one takes everything that arrived meanwhile. Requests take turns to lead a batch. The other sequences have nearly the same
- * length and come from all requests, so a short request never waits for the end of a long one.
+ * busy one takes everything that arrived meanwhile. The request with the least work left leads a batch; of about equal ones the oldest.
+ * So a short request never waits for the end of a long one, and long ones end one after the other: if they took turns, all would end
+ * together, and the processes would wait until their clients have sent new ones. The other sequences have nearly the same length and
+ * come from all requests.
  */
 export function createBatcher(session: Pick<EncoderSession, 'run'>, options: BatcherOptions): Batcher {
-  /** In turn: a request that led a batch moves to the end. */
+  /** In the order of their arrival. */
   let jobs: Job[] = [];
+  let batches = 0;
   let pendingTokens = 0;
   let running = false;
 
@@ -64,26 +68,30 @@ export function createBatcher(session: Pick<EncoderSession, 'run'>, options: Bat
     job.settle(error);
   };
 
+  /** Those that go first. */
+  function inTurn(): Job[] {
+    const byAge = ++batches % BATCHES_FOR_OLDEST === 0;
+    const turns = jobs.map((job) => ({ job, size: byAge ? 0 : sizeClass(job.pending.tokens) }));
+    const isBatch = ({ priority }: Job) => Number(priority === 'batch');
+    return turns
+      .sort((left, right) => isBatch(left.job) - isBatch(right.job) || left.size - right.size)
+      .map(({ job }) => job);
+  }
+
   function takeBatch(): Batch | undefined {
-    const lead = jobs.find((job) => job.priority === 'interactive') ?? jobs[0];
-    const ownLength = lead?.pending.longest();
-    if (!lead || ownLength === undefined) return undefined;
-    jobs = [...jobs.filter((job) => job !== lead), lead];
-    const turns = [lead, ...jobs.filter((job) => job !== lead)];
+    const turns = inTurn();
+    const ownLength = turns[0]?.pending.longest();
+    if (ownLength === undefined) return undefined;
     const range = lengthRangeOf(ownLength, options);
     const waiting = jobs.flatMap(({ pending }) => pending.lengths(range, options.maxRows)).sort((a, b) => a - b);
     const { shortest, longest, rows } = chooseWindow(ownLength, waiting, options);
     const members: Member[] = [];
-    for (const priority of PRIORITIES) {
-      let open = turns.filter((job) => job.priority === priority);
-      while (open.length > 0 && members.length < rows) {
-        open = open.filter((job) => {
-          const index = members.length < rows ? job.pending.take(shortest, longest) : undefined;
-          if (index === undefined) return false;
-          pendingTokens -= sequenceOf({ job, index }).ids.length;
-          members.push({ job, index });
-          return true;
-        });
+    for (const job of turns) {
+      while (members.length < rows) {
+        const index = job.pending.take(shortest, longest);
+        if (index === undefined) break;
+        pendingTokens -= sequenceOf({ job, index }).ids.length;
+        members.push({ job, index });
       }
     }
     jobs = jobs.filter((job) => job.pending.longest() !== undefined);
@@ -152,6 +160,9 @@ export function createBatcher(session: Pick<EncoderSession, 'run'>, options: Bat
     },
   };
 }
+
+/** Equal for amounts of work that differ by less than a factor of two or so. */
+const sizeClass = (tokens: number): number => Math.floor(Math.log2(tokens));
 
 function sequenceOf({ job, index }: Member): EncoderSequence {
   return job.sequences[index] as EncoderSequence;
