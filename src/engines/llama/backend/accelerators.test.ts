@@ -44,7 +44,7 @@ function bed({
   };
   const logger = { info() {}, warn: (facts: object, text: string) => void warnings.push({ facts, text }) };
   const accelerators = createAccelerators({ settings: { llamaGpu }, machine: facts, environment: {}, logger }, machine);
-  return { accelerators, tested, warnings };
+  return { accelerators, machine, tested, warnings };
 }
 
 describe('the accelerator of llama models', () => {
@@ -68,6 +68,15 @@ describe('the accelerator of llama models', () => {
         },
       },
     ]);
+  });
+
+  it('is looked for again after a test that could not be made', async () => {
+    const { accelerators, machine } = bed({ outcomes: { cuda: H200 } });
+    const selfTest = machine.selfTest;
+    machine.selfTest = () => Promise.reject(new Error('no space left on device'));
+    await expect(accelerators.choose()).rejects.toThrow('no space left on device');
+    machine.selfTest = selfTest;
+    expect(await accelerators.choose()).toMatchObject({ backend: 'cuda' });
   });
 
   it('is the processor when every backend fails', async () => {

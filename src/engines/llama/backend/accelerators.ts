@@ -81,7 +81,14 @@ export function createAccelerators(
   }
 
   return {
-    choose: () => (chosen ??= find()),
+    choose() {
+      chosen ??= find().catch((error: unknown) => {
+        // The next model tries again.
+        chosen = undefined;
+        throw error;
+      });
+      return chosen;
+    },
     async test() {
       const results: TestedBackend[] = [];
       for (const backend of installed()) {

@@ -32,4 +32,14 @@ describe('the self-test of a backend', () => {
     });
     expect(outcome).toEqual({ works: false, reason: 'it took longer than 0.2 s' });
   });
+
+  it('has no outcome where no process can be started', async () => {
+    const { execPath } = process;
+    process.execPath = '/nowhere/node';
+    try {
+      await expect(runSelfTest({ backend: 'cpu', environment })).rejects.toThrow('ENOENT');
+    } finally {
+      process.execPath = execPath;
+    }
+  });
 });

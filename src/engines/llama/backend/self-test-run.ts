@@ -42,11 +42,14 @@ export async function runSelfTest(options: SelfTestOptions): Promise<SelfTestOut
 
 function runChild(options: SelfTestOptions, model: string): Promise<SelfTestOutcome> {
   const { backend, environment, script = SCRIPT, timeoutMs = TIMEOUT_MS } = options;
-  return new Promise((resolve) => {
+  return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, [fileURLToPath(script), backend, model], {
       stdio: ['ignore', 'pipe', 'pipe'],
       env: { ...environment },
     });
+    // It says nothing of the backend, so it is no outcome to remember: the system may have more processes in a moment.
+    child.on('error', reject);
+    if (child.pid === undefined) return;
     let output = '';
     let problems = '';
     let late = false;
@@ -60,10 +63,6 @@ function runChild(options: SelfTestOptions, model: string): Promise<SelfTestOutc
       late = true;
       child.kill('SIGKILL');
     }, timeoutMs);
-    child.on('error', (error) => {
-      clearTimeout(timer);
-      resolve({ works: false, reason: error.message });
-    });
     child.on('close', (code, signal) => {
       clearTimeout(timer);
       const result = code === 0 ? resultOf(output) : undefined;

@@ -34,13 +34,14 @@ export async function measure(options: LayoutTrialOptions): Promise<readonly Mea
   const timer = setTimeout(() => child.kill('SIGKILL'), TIMEOUT_MS);
   timer.unref();
   let output = '';
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    output += text;
-  });
   try {
     await new Promise<void>((resolve, reject) => {
       child.once('error', reject);
       child.once('close', (code) => (code === 0 ? resolve() : reject(new Error('the trial of layouts failed'))));
+      // Without a free file descriptor there is no process and no output, only the error.
+      child.stdout?.setEncoding('utf8').on('data', (text: string) => {
+        output += text;
+      });
     });
   } finally {
     clearTimeout(timer);
