@@ -25,7 +25,7 @@ describe('a crash of an engine process', () => {
     await bed.registry.warm([other]);
     const [victim = 0] = (await bed.registry.list()).find(({ model }) => model.startsWith('test/echo'))?.pids ?? [];
 
-    const requests = Array.from({ length: 50 }, (_, n) => bed.embed([`slow:${1_000 + n}`, `request ${n}`]));
+    const requests = Array.from({ length: 50 }, (_, n) => bed.embed(['wait-for:end', `request ${n}`]));
     const elsewhere = Array.from({ length: 20 }, () =>
       use(bed.registry, { model: other }, (engine) =>
         capability(engine.embedding).embed({ inputs: ['slow:100'] }, callContext()),
@@ -33,6 +33,7 @@ describe('a crash of an engine process', () => {
     );
     await until(async () => (await bed.registry.list())[0]?.inFlight === 50);
     process.kill(victim, 'SIGKILL');
+    bed.touch('end');
 
     const results = await Promise.all(requests);
     expect(results.map(({ tokens }) => tokens[1])).toEqual(requests.map((_, n) => `request ${n}`.length));
