@@ -74,16 +74,27 @@ it('sends a batch when it changes, and none that ended before', async () => {
     accountId: 'acct_1',
     status: 'in_progress',
     counts: { total: 2, completed: 0, failed: 0 },
+    endedAt: null,
   };
-  batches = [batch, { ...batch, id: 'batch_0', status: 'completed' }];
+  batches = [batch, { ...batch, id: 'batch_0', status: 'completed', endedAt: Date.now() - 1 }];
   const { events } = follow();
   const sent = () => events.flatMap((event) => (event.kind === 'batch' ? [event.batch] : []));
   await vi.advanceTimersByTimeAsync(3_000);
   expect(sent()).toEqual([batch]);
-  const done = { ...batch, status: 'completed' };
+  const done = { ...batch, status: 'completed', endedAt: Date.now() };
   batches = [done];
   await vi.advanceTimersByTimeAsync(3_000);
   expect(sent()).toEqual([batch, done]);
+});
+
+it('sends a batch that began and ended between two looks', async () => {
+  const { events } = follow();
+  await vi.advanceTimersByTimeAsync(1_500);
+  const counts = { total: 2, completed: 2, failed: 0 };
+  const short = { id: 'batch_3', accountId: 'acct_1', status: 'completed', counts, endedAt: Date.now() };
+  batches = [short];
+  await vi.advanceTimersByTimeAsync(3_000);
+  expect(events.flatMap((event) => (event.kind === 'batch' ? [event.batch] : []))).toEqual([short]);
 });
 
 it('sends the batches of all accounts only to operators who follow all accounts', async () => {
@@ -92,6 +103,7 @@ it('sends the batches of all accounts only to operators who follow all accounts'
     accountId: 'acct_2',
     status: 'in_progress',
     counts: { total: 2, completed: 0, failed: 0 },
+    endedAt: null,
   };
   batches = [batch];
   const [one, all] = [follow(), follow({ accountId: undefined })];

@@ -1,4 +1,4 @@
-import { type Batch, isActive } from '../../domain/batch.ts';
+import type { Batch } from '../../domain/batch.ts';
 import type { BatchRepository } from '../../ports/batches.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { RequestEntry } from '../../ports/request-log.ts';
@@ -42,6 +42,8 @@ const MAX_REQUESTS = 50;
 const MAX_BATCHES = 100;
 
 interface Subscriber extends Subscription {
+  /** When it subscribed. Milliseconds since 1970. */
+  since: number;
   /** Ended since the last tick, the oldest first. */
   ended: RequestEntry[];
   /** What was sent last, by id. */
@@ -82,10 +84,10 @@ export function createLiveFeed(dependencies: LiveFeedDependencies): LiveFeed {
   async function sendBatches(watching: readonly Subscriber[]): Promise<void> {
     for (const [accountId, group] of Map.groupBy(watching, (subscriber) => subscriber.accountId)) {
       for (const batch of await batches.list({ accountId, limit: MAX_BATCHES })) {
-        const { id, status, counts } = batch;
+        const { id, status, counts, endedAt } = batch;
         for (const subscriber of group) {
           // One that ended before the subscription is no news.
-          if (!isActive(status) && !subscriber.sent.has(id)) continue;
+          if (endedAt !== null && endedAt < subscriber.since && !subscriber.sent.has(id)) continue;
           sendChanged(subscriber, id, { status, counts }, { kind: 'batch', batch });
         }
       }
@@ -124,7 +126,7 @@ export function createLiveFeed(dependencies: LiveFeedDependencies): LiveFeed {
 
   return {
     subscribe(subscription) {
-      const subscriber: Subscriber = { ...subscription, ended: [], sent: new Map() };
+      const subscriber: Subscriber = { ...subscription, since: clock.now(), ended: [], sent: new Map() };
       subscribers.add(subscriber);
       sendCounters(subscriber);
       timer ??= setInterval(tick, TICK_MS);
