@@ -64,7 +64,10 @@ describeInBrowser('usage', () => {
     await page.getByRole('button', { name: 'By time' }).click();
     await page.getByRole('columnheader', { name: 'Period (UTC)' }).waitFor();
     expect(ofTheView()).toEqual(['/v1/usage model']);
-    await page.getByLabel('Group by').selectOption('region');
+    await Promise.all([
+      page.waitForResponse((answer) => new URL(answer.url()).searchParams.get('group_by') === 'region'),
+      page.getByLabel('Group by').selectOption('region'),
+    ]);
     await page.getByRole('columnheader', { name: 'Region' }).waitFor();
     expect(ofTheView()).toEqual(['/v1/usage model', '/v1/usage region']);
   });
