@@ -30,6 +30,7 @@ export default function Engines() {
   );
   const sum = (value: (engine: Engine) => number) => all.reduce((total, engine) => total + value(engine), 0);
   const open = all.find((engine) => nameOf(engine) === search.get('engine'));
+  const hasSeveral = (engine: Engine) => all.some((other) => other !== engine && other.model === engine.model);
   const { columns } = texts.engines;
   const figures: [string, string, string][] = [
     [
@@ -89,7 +90,7 @@ export default function Engines() {
                   sortBy: nameOf,
                   cell: (engine) => (
                     <button type="button" class="row-button" onClick={() => changeSearch({ engine: nameOf(engine) })}>
-                      <Slug slug={engine.model} version={engine.version} />
+                      <Slug slug={engine.model} version={engine.version} several={hasSeveral(engine)} />
                     </button>
                   ),
                 },
