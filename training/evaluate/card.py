@@ -14,6 +14,7 @@ import sets
 from languages import AFRIQA, NAMES
 from retrieval import BM25
 from sentences import DIMENSIONS, STSB
+from translate import ANOTHER, UNTRANSLATED
 
 ROOT = Path(__file__).parents[2]
 OURS = "baobab/embed-multilingual"
@@ -23,6 +24,20 @@ LEVELS = [(85, "very good, 85 % or more"), (70, "good, 70 to 85 %"), (50, "fair,
 SEARCH = {"nq": "NQ (1 355 questions, 1 343 passages)", "cranfield": "Cranfield (225, 1 400)", "scifact": "SciFact (300, 5 183)",
           "afriqa": "AfriQA (3 105, 2 924)", "afriqa-translated": "AfriQA, translated"}
 NOTES = {BM25: "BM25, no stemming", "baai/bge-small-en-v1.5": "`baai/bge-small-en-v1.5`, with its query instruction"}
+RERANKED = {"nq": "NQ", "cranfield": "Cranfield", "scifact": "SciFact", "afriqa": "AfriQA", "afriqa-translated": "AfriQA, translated"}
+
+# What the tables of speed and memory say beside the figures.
+EMBEDDERS = [
+    ("sentence-transformers/all-minilm-l6-v2", "", "English", "384", "Apache-2.0"),
+    (f"{OURS}@2026-11-17", ", recommended", "English, 69 measured, [each with its figure](../models/embed-multilingual/README.md)", "384, 256, 128, 64", "Apache-2.0"),
+    (f"{OURS}@2026-11-15", ", deprecated", "the same", "384, 256, 128, 64", "Apache-2.0"),
+    ("baai/bge-small-en-v1.5", "", "English", "384", "MIT"),
+    ("thenlper/gte-small", " (32-bit)", "English", "384", "MIT"),
+]
+RERANKERS = [
+    ("baobab/rerank-small", "", "English", "MIT", ", shared with `baai/bge-small-en-v1.5`"),
+    ("baobab/rerank-multilingual", "", f"those of `{OURS}`; tried in 13 as a reranker", "Apache-2.0", f", shared with `{OURS}@2026-11-15`"),
+]
 
 # What a version was to reach, in percent; STS-B as a correlation. The first version's goals and their history are text of the card.
 GOALS = {"2026-11-17": {"African languages": 70, "larger languages": 85, "swh": 95, "hau": 87, "zul": 85, "amh": 78, "yor": 70, "ibo": 60, "sna": 62,
@@ -98,6 +113,42 @@ class Figures:
         of = lambda v: self.found[f"{OURS}@{v}"]["STS-B"]
         return table(["language", *self.head()], [[l, *(f"{of(v)[l][str(d)]:.3f}" for v, d in self.columns())] for l in STSB])
 
+    def ntrex(self):
+        of = lambda v: self.found[f"{OURS}@{v}"].get("NTREX-128", {})
+        first = {l: rows["384"] for v in reversed(self.versions) for l, rows in of(v).items()}
+        cell = lambda l, v, d: f"{100 * of(v)[l][str(d)]:.1f}" if l in of(v) else "not measured"
+        return table(["language", *self.head()], [[l, *(cell(l, v, d) for v, d in self.columns())] for l in sorted(first, key=lambda l: -first[l])])
+
+    def speed(self, model):
+        """Speed, memory and size on disk, as shown."""
+        rows = self.found["speed"]
+        row = rows[max(name for name in rows if name == model or name.startswith(model + "@"))]
+        return f"{row['processor']:.2f}".removesuffix(".00"), f"{row['memory_mb']:.0f} MB", f"{row['disk_mb']:.0f} MB"
+
+    def embedders(self):
+        similar = lambda m: f"{row['en']['384']:.3f}" if (row := self.found.get(m, {}).get("STS-B")) else "not measured"
+        rows = [[f"`{m}`{note}", languages, dimensions, similar(m), *self.speed(m), licence] for m, note, languages, dimensions, licence in EMBEDDERS]
+        return table(["model", "languages", "dimensions", "STS-B English", "speed", "memory", "on disk", "licence"], rows)
+
+    def rerankers(self):
+        rows = [[f"`{m}`{note}", languages, *self.speed(m), licence] for m, note, languages, licence, _ in RERANKERS]
+        for row, (*_, shared) in zip(rows, RERANKERS):
+            row[4] += shared
+        return table(["model", "languages", "speed", "memory", "on disk", "licence"], rows)
+
+    def reranked(self):
+        found = self.found["rerank"]
+        before, shown = found["candidates"], lambda rows: [f"{rows[s]:.3f}" if s in rows else "not measured" for s in RERANKED]
+        of = lambda key: {s: row[key] for s, row in before.items()}
+        rows = [["as found", *shown(of("ndcg@10"))], *([f"`{m}`", *shown(found[m])] for m, *_ in RERANKERS), ["best order possible", *shown(of("best"))]]
+        return table(["", *RERANKED.values()], rows)
+
+    def translation(self):
+        found, ways = self.found["chrF"], {"eng-swh": "English to Swahili", "swh-eng": "Swahili to English"}
+        cell = lambda row, way: f"{row[way]['chrF']:.1f} ({row[way]['sentences']} sentences)" if way in row else "not measured"
+        names = [*(m for m in found if m not in (UNTRANSLATED, ANOTHER)), UNTRANSLATED, ANOTHER]
+        return table(["chrF", *ways.values()], [[f"`{m}`" if "/" in m else m, *(cell(found[m], way) for way in ways)] for m in names])
+
     def search_table(self, head, pick, models):
         """pick: for each column, the figures of a model to its nDCG@10 and recall@100; the best of each column is bold."""
         cells = {m: [[f"{x:.3f}" for x in get(self.found[m]["retrieval"]) or []] for get in pick] for m in models}
@@ -145,8 +196,9 @@ def main():
     ours = [m for m in figures.models() if m == BM25 or m.startswith(OURS)]
     written = {
         CARD: {"levels": figures.levels(" (and English, the other side of every pair)"), "languages": figures.languages_table(),
-               "goals": figures.goals(), "sts": figures.sts(), "search": figures.search(ours)},
-        PAGE: {"search": figures.search(figures.models()), "afriqa": figures.afriqa(), "summary": figures.summary(), "levels": figures.levels("")},
+               "goals": figures.goals(), "sts": figures.sts(), "search": figures.search(ours), "ntrex": figures.ntrex()},
+        PAGE: {"search": figures.search(figures.models()), "afriqa": figures.afriqa(), "summary": figures.summary(), "levels": figures.levels(""),
+               "embedders": figures.embedders(), "rerankers": figures.rerankers(), "reranked": figures.reranked(), "translation": figures.translation()},
     }
     changed = []
     for file, blocks in written.items():
