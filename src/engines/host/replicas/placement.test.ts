@@ -85,6 +85,16 @@ describe('placement', () => {
     expect((await placement.place(request(), 1 / 64)).process).toBe('one');
   });
 
+  it('spreads small calls by the small ones, which run before large ones', async () => {
+    const placement = createPlacement<string>();
+    placement.add('busy');
+    placement.add('less busy');
+    for (const weight of [1, 0.5]) await placement.place(request(), weight);
+    const seats: string[] = [];
+    for (let n = 0; n < 20; n += 1) seats.push((await placement.place(request(), 1 / 256)).process);
+    expect(seats.filter((process) => process === 'busy').length).toBeGreaterThanOrEqual(8);
+  });
+
   it('waits for a process to come, and forgets a request that left', async () => {
     const placement = createPlacement<string>();
     const client = new AbortController();

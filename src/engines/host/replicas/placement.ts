@@ -7,8 +7,9 @@ import type { CallContext, Priority } from '../../engine.ts';
  * Other calls wait here, where requests take turns, so a small request goes between the chunks of a large one.
  */
 const SEAT_WEIGHT = 2;
-/** Engines run small calls between the batches of large ones, so a small call need not wait for a whole chunk. */
+/** Engines run small calls between the batches of large ones, so a small call waits for one batch of them, not for a whole chunk. */
 const SMALL_WEIGHT = 1 / 16;
+const BATCH_WEIGHT = 1 / 64;
 const SEAT_WEIGHT_FOR_SMALL = 3;
 
 /** How much more than the least loaded process one may have and still be chosen. */
@@ -29,6 +30,8 @@ export interface Placement<P> {
 
 interface Load {
   weight: number;
+  /** Of small calls only. */
+  smallWeight: number;
   calls: number;
 }
 
@@ -46,13 +49,16 @@ export function createPlacement<P>() {
   let closedWith: Error | undefined;
 
   function choose(weight: number): P | undefined {
-    const limit = weight <= SMALL_WEIGHT ? SEAT_WEIGHT_FOR_SMALL : SEAT_WEIGHT;
-    const byLoad = [...loads].sort(([, left], [, right]) => left.weight - right.weight);
-    const most = (byLoad[0]?.[1].weight ?? 0) * (1 + TOLERANCE);
+    const isSmall = weight <= SMALL_WEIGHT;
+    const limit = isSmall ? SEAT_WEIGHT_FOR_SMALL : SEAT_WEIGHT;
+    const ahead = ({ weight: all, smallWeight }: Load) =>
+      isSmall ? smallWeight + Math.min(all - smallWeight, BATCH_WEIGHT) : all;
+    const byLoad = [...loads].sort(([, left], [, right]) => ahead(left) - ahead(right) || left.weight - right.weight);
+    const most = byLoad[0] === undefined ? 0 : ahead(byLoad[0][1]) * (1 + TOLERANCE);
     let best: P | undefined;
     let bestDistance = Number.POSITIVE_INFINITY;
     for (const [process, load] of byLoad) {
-      if (load.weight > most || (load.calls > 0 && load.weight + weight > limit)) break;
+      if (ahead(load) > most || (load.calls > 0 && load.weight + weight > limit)) break;
       const distance = load.calls === 0 ? 0 : Math.abs(load.weight / load.calls - weight);
       if (distance > bestDistance - EPSILON) continue;
       best = process;
@@ -62,8 +68,10 @@ export function createPlacement<P>() {
   }
 
   function seat(process: P, weight: number): Placement<P> {
-    const load = loads.get(process) ?? { weight: 0, calls: 0 };
+    const load = loads.get(process) ?? { weight: 0, smallWeight: 0, calls: 0 };
+    const smallWeight = weight <= SMALL_WEIGHT ? weight : 0;
     load.weight += weight;
+    load.smallWeight += smallWeight;
     load.calls += 1;
     let released = false;
     return {
@@ -73,6 +81,7 @@ export function createPlacement<P>() {
         released = true;
         load.calls -= 1;
         load.weight = load.calls === 0 ? 0 : load.weight - weight;
+        load.smallWeight = load.calls === 0 ? 0 : load.smallWeight - smallWeight;
         pump();
       },
     };
@@ -96,7 +105,7 @@ export function createPlacement<P>() {
 
   return {
     add(process: P): void {
-      loads.set(process, { weight: 0, calls: 0 });
+      loads.set(process, { weight: 0, smallWeight: 0, calls: 0 });
       pump();
     },
     remove(process: P): void {
