@@ -61,6 +61,14 @@ export const errors = {
     new ApiError('concurrency_exceeded', 'Too many event streams of this key are open. Close some of them.', {
       retryAfterSeconds: 5,
     }),
+  tooManyDownloads: () =>
+    new ApiError(
+      'concurrency_exceeded',
+      'Too many downloads of this account are running. Wait until some have ended.',
+      {
+        retryAfterSeconds: 5,
+      },
+    ),
   modelNotAllowed: (slug: string) =>
     new ApiError(
       'model_not_allowed',

@@ -2,6 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { connect } from 'node:net';
+import { PassThrough } from 'node:stream';
 import type { FastifyInstance } from 'fastify';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { DAY_MS } from '../../src/domain/dates.ts';
@@ -250,6 +251,28 @@ describe('files over HTTP', () => {
       }),
     );
     expect(found.every(Boolean)).toBe(true);
+  });
+
+  it('lets an account run 64 downloads at a time, and others go on', async () => {
+    const other = await bed.caller();
+    const idOf = async (who: Caller) => (await send(form(purpose('batch'), file('hello')), who)).json().id as string;
+    const [own, theirs] = [await idOf(caller), await idOf(other)];
+    const unread: PassThrough[] = [];
+    const opened = vi.spyOn(bed.blobs, 'get').mockImplementation(async () => {
+      const stream = new PassThrough();
+      unread.push(stream);
+      return stream;
+    });
+    const running = Array.from({ length: 64 }, () => call('GET', `/files/${own}/content`));
+    await expect.poll(() => unread.length, { timeout: 10_000 }).toBe(64);
+    const refused = await call('GET', `/files/${own}/content`);
+    expect([refused.statusCode, refused.json().error.code]).toEqual([429, 'concurrency_exceeded']);
+    running.push(call('GET', `/files/${theirs}/content`, {}, other));
+    await expect.poll(() => unread.length, { timeout: 10_000 }).toBe(65);
+    opened.mockRestore();
+    for (const stream of unread) stream.end('hello');
+    for (const answer of await Promise.all(running)) expect(answer.body).toBe('hello');
+    expect((await call('GET', `/files/${own}/content`)).body).toBe('hello');
   });
 });
 

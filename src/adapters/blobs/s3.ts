@@ -41,6 +41,8 @@ const PARTS_AT_ONCE = 2;
 const CONNECT_TIMEOUT_MS = 5_000;
 /** Without any byte. */
 const SILENCE_TIMEOUT_MS = 60_000;
+/** More than one account may use for its downloads, so that a slow reader does not make others wait. */
+const MAX_SOCKETS = 256;
 const LINK_SECONDS = 300;
 
 /** Opens the store and checks that the bucket can be used. Credentials are those of the AWS SDK: variables, profile or machine role. */
@@ -56,7 +58,8 @@ export async function openS3BlobStore(options: S3BlobOptions): Promise<S3BlobSto
     requestHandler: {
       connectionTimeout: CONNECT_TIMEOUT_MS,
       socketTimeout: SILENCE_TIMEOUT_MS,
-      httpsAgent: { maxSockets: 256 },
+      httpAgent: { maxSockets: MAX_SOCKETS },
+      httpsAgent: { maxSockets: MAX_SOCKETS },
     },
   });
   const keyOf = (key: string) => start + requireBlobKey(key);

@@ -6,6 +6,7 @@ import { errors } from '../../../errors/errors.ts';
 import type { FilesService } from '../../../services/files/files.ts';
 import { commonErrors, ErrorResponse } from '../../answer/error-schema.ts';
 import { openUploadForm } from '../../body/upload-form.ts';
+import { createDownloadLimit } from '../../request/download-limit.ts';
 import { forgettingRefusal, hashBody } from '../../request/idempotent-run.ts';
 import { principalOf } from '../../request/request-record.ts';
 import { attachmentHeader } from './attachment-header.ts';
@@ -28,6 +29,7 @@ const TAGS = ['Files'];
 
 export const fileRoutes: FastifyPluginAsyncTypebox<{ files: FilesService }> = async (server, { files }) => {
   await server.register(multipart);
+  const limitDownloads = createDownloadLimit();
 
   /** Forms with the same file differ in their bytes, so they are compared by their content. */
   const replayedUpload = (request: FastifyRequest, reply: FastifyReply, meaning: string) =>
@@ -127,12 +129,20 @@ export const fileRoutes: FastifyPluginAsyncTypebox<{ files: FilesService }> = as
       summary: 'Download the bytes of a file, whole or one range of them',
       tags: TAGS,
       params: FileParams,
-      response: { 200: WholeContent, 206: PartialContent, 302: Elsewhere, ...commonErrors, 416: ErrorResponse },
+      response: {
+        200: WholeContent,
+        206: PartialContent,
+        302: Elsewhere,
+        ...commonErrors,
+        416: ErrorResponse,
+        429: ErrorResponse,
+      },
     },
     handler: async (request, reply) => {
       const file = await files.get(principalOf(request).account.id, request.params.file_id);
       const link = request.method === 'GET' ? await files.link(file) : undefined;
       if (link !== undefined) return reply.header('cache-control', 'no-store').redirect(link, 302);
+      limitDownloads(request, reply);
       const etag = `"${file.sha256}"`;
       const condition = request.headers['if-range'];
       const wanted = condition === undefined || condition === etag ? request.headers.range : undefined;

@@ -2,6 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { MAX_BATCH_BYTES } from '../../../domain/batch-line.ts';
 import { errors } from '../../../errors/errors.ts';
 import type { MessageBatchesService } from '../../../services/message-batches/message-batches.ts';
+import { createDownloadLimit } from '../../request/download-limit.ts';
 import { forgettingRefusal } from '../../request/idempotent-run.ts';
 import { principalOf } from '../../request/request-record.ts';
 import { errorToWire } from '../messages/answer.ts';
@@ -32,6 +33,7 @@ export const messageBatchRoutes: FastifyPluginAsyncTypebox<MessageBatchRouteDepe
   server,
   { messageBatches },
 ) => {
+  const limitDownloads = createDownloadLimit();
   const create: FastifyPluginAsyncTypebox = async (scope) => {
     // The body may be larger than memory should hold: the route reads it as a stream.
     scope.removeContentTypeParser('application/json');
@@ -162,10 +164,11 @@ export const messageBatchRoutes: FastifyPluginAsyncTypebox<MessageBatchRouteDepe
         summary: 'Download the results of a message batch, one line of JSON for each request',
         tags: TAGS,
         params: MessageBatchParams,
-        response: { 200: MessageBatchResults, ...commonErrors },
+        response: { 200: MessageBatchResults, ...commonErrors, 429: messageErrors[429] },
       },
     },
     async (request, reply) => {
+      limitDownloads(request, reply);
       const ends = await messageBatches.results(principalOf(request).account, request.params.batch_id);
       return reply.type('application/x-jsonl').send(resultsToWire(ends) as never);
     },
