@@ -58,6 +58,8 @@ export interface LineRun {
   ): Promise<LineResult | undefined>;
 }
 
+const isOutage = (failure: ApiError): boolean => failure.cause instanceof StoreUnavailableError;
+
 async function waited(ms: number, signal: AbortSignal): Promise<boolean> {
   try {
     await sleep(ms, undefined, { signal });
@@ -74,7 +76,7 @@ export function createLineRun(dependencies: LineRunDependencies): LineRun {
   function retryAfterMs(failure: ApiError, serverErrors: number): number | undefined {
     if (failure.type === 'rate_limit_error') return Math.min(MAX_WAIT_MS, (failure.retryAfterSeconds ?? 1) * 1000);
     if (failure.code === 'account_suspended') return SUSPENDED_WAIT_MS;
-    if (failure.cause instanceof StoreUnavailableError) return STORE_WAIT_MS;
+    if (isOutage(failure)) return STORE_WAIT_MS;
     return failure.status >= 500 ? SERVER_ERROR_WAITS_MS[serverErrors] : undefined;
   }
 
@@ -124,7 +126,7 @@ export function createLineRun(dependencies: LineRunDependencies): LineRun {
               const body = executor.errorBody(batch.endpoint, failure, requestId);
               return { status: failure.status, requestId, body };
             }
-            if (failure.status >= 500) serverErrors += 1;
+            if (failure.status >= 500 && !isOutage(failure)) serverErrors += 1;
             slot.release();
             if (!(await waited(waitMs, stop))) return undefined;
             slot = await slots.take({ accountId: batch.accountId, batchId: batch.id }, stop);

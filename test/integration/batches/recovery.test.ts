@@ -255,7 +255,7 @@ describe('batches that are interrupted', () => {
     const { order, calls } = start();
     const batch = await order([request('a', 'outage'), request('b', 'fine')]);
     expect((await reached(batch, 'completed')).counts).toEqual({ total: 2, completed: 2, failed: 0 });
-    expect(calls.filter(({ input }) => input === 'outage')).toHaveLength(5);
+    expect(calls.filter(({ input }) => input === 'outage')).toHaveLength(6);
   });
 
   it('is created once for a run of an idempotency key, however often that is repeated', async () => {
