@@ -5,6 +5,8 @@ import type { TimelineEvent } from '../timeline.ts';
 /** A time in which a replica enforced its share of every limit because Redis did not answer it. */
 export interface AlonePeriod {
   replica: string;
+  /** Among how many it divided each limit: those that Redis last knew. One that was away for long is not among them. */
+  sharers: number;
   startMs: number;
   endMs: number;
 }
@@ -18,18 +20,22 @@ const REJOIN_MS = 5_000;
 /** Reads the periods from the log of a replica. Times are those of `performance.now()`, as in the timeline. */
 export function alonePeriods(replica: string, log: string): AlonePeriod[] {
   const periods: AlonePeriod[] = [];
-  let startMs: number | undefined;
+  let lost: Pick<AlonePeriod, 'startMs' | 'sharers'> | undefined;
   for (const line of log.split('\n')) {
     if (!line.includes(LOST) && !OVER.some((text) => line.includes(text))) continue;
-    const { time, msg } = JSON.parse(line) as { time: number; msg: string };
+    const {
+      time,
+      msg,
+      replicas: sharers = Number.POSITIVE_INFINITY,
+    } = JSON.parse(line) as { time: number; msg: string; replicas?: number };
     const atMs = time - performance.timeOrigin;
-    if (msg.startsWith(LOST)) startMs ??= atMs;
-    else if (startMs !== undefined) {
-      periods.push({ replica, startMs, endMs: atMs });
-      startMs = undefined;
+    if (msg.startsWith(LOST)) lost ??= { startMs: atMs, sharers };
+    else if (lost !== undefined) {
+      periods.push({ replica, ...lost, endMs: atMs });
+      lost = undefined;
     }
   }
-  if (startMs !== undefined) periods.push({ replica, startMs, endMs: Number.POSITIVE_INFINITY });
+  if (lost !== undefined) periods.push({ replica, ...lost, endMs: Number.POSITIVE_INFINITY });
   return periods;
 }
 
@@ -71,7 +77,12 @@ export function lossesBetween(
   };
 }
 
-/** Replicas that were without Redis at some time between two moments. */
-export const replicasAlone = (periods: readonly AlonePeriod[], fromMs: number, toMs: number): number =>
-  new Set(periods.filter(({ startMs, endMs }) => startMs <= toMs && endMs >= fromMs).map(({ replica }) => replica))
-    .size;
+/** The shares of a limit of the replicas that were without Redis at some time between two moments, the largest first. */
+export function sharesAlone(limit: number, periods: readonly AlonePeriod[], fromMs: number, toMs: number): number[] {
+  const shares = new Map<string, number>();
+  for (const { replica, sharers, startMs, endMs } of periods) {
+    if (startMs > toMs || endMs < fromMs) continue;
+    shares.set(replica, Math.max(1, Math.floor(limit / sharers), shares.get(replica) ?? 0));
+  }
+  return [...shares.values()].toSorted((left, right) => right - left);
+}

@@ -3,7 +3,8 @@ import type { EngineCall } from '../cluster/engine.ts';
 import { alonePeriods, lossesBetween } from './alone.ts';
 import { checkConcurrency } from './limits.ts';
 
-const line = (atMs: number, msg: string) => JSON.stringify({ time: performance.timeOrigin + atMs, msg });
+const line = (atMs: number, msg: string, facts = {}) =>
+  JSON.stringify({ time: performance.timeOrigin + atMs, ...facts, msg });
 const call = (startMs: number, endMs: number): EngineCall => ({
   account: 'a',
   sentMs: startMs - 1,
@@ -19,14 +20,16 @@ describe('the check of limits', () => {
     const log = [
       'Baobab serves',
       line(10, 'Server listening at x'),
-      line(100, "Redis does not answer, enforcing this server's share of every limit"),
+      line(100, "Redis does not answer, enforcing this server's share of every limit", { replicas: 2 }),
       line(200, 'Redis answers again, limits are shared by all servers'),
       line(300, 'Redis does not answer, …'),
       line(400, 'Server listening at x'),
       line(500, 'Redis does not answer, …'),
       '',
     ].join('\n');
-    const rounded = alonePeriods('r', log).map(({ startMs, endMs }) => [Math.round(startMs), Math.round(endMs)]);
+    const periods = alonePeriods('r', log);
+    expect(periods[0]?.sharers).toBe(2);
+    const rounded = periods.map(({ startMs, endMs }) => [Math.round(startMs), Math.round(endMs)]);
     expect(rounded).toEqual([
       [100, 200],
       [300, 400],
@@ -37,10 +40,10 @@ describe('the check of limits', () => {
   it('tells a stopped Redis from replicas that lost it on their own', () => {
     const stop = { kind: 'redis', text: '', startMs: 1_000, endMs: 3_000 };
     const periods = [
-      { replica: '1', startMs: 1_100, endMs: 4_000 },
-      { replica: '2', startMs: 1_100, endMs: 4_100 },
-      { replica: '3', startMs: 500, endMs: 4_000 },
-      { replica: '1', startMs: 60_000, endMs: 90_000 },
+      { replica: '1', sharers: 3, startMs: 1_100, endMs: 4_000 },
+      { replica: '2', sharers: 3, startMs: 1_100, endMs: 4_100 },
+      { replica: '3', sharers: 3, startMs: 500, endMs: 4_000 },
+      { replica: '1', sharers: 3, startMs: 60_000, endMs: 90_000 },
     ];
     const losses = (fromMs: number, toMs: number) => lossesBetween({ periods, events: [stop] }, fromMs, toMs);
     expect(losses(0, 10_000)).toMatchObject({ restarts: 1, alone: 1 });
@@ -49,8 +52,8 @@ describe('the check of limits', () => {
   });
 
   it('allows one share for each replica that was alone while the requests ran, and no more than all but one', () => {
-    const findings = (count: number, alone: readonly [string, number, number][]) => {
-      const periods = alone.map(([replica, startMs, endMs]) => ({ replica, startMs, endMs }));
+    const findings = (count: number, alone: readonly [string, number, number][], sharers = 3) => {
+      const periods = alone.map(([replica, startMs, endMs]) => ({ replica, sharers, startMs, endMs }));
       return checkConcurrency(4, atOnce(count), { replicas: 3, events: [], periods }).findings;
     };
     expect(findings(4, [])).toEqual([]);
@@ -61,5 +64,8 @@ describe('the check of limits', () => {
     const all: [string, number, number][] = ['1', '2', '3'].map((name) => [name, 900, 1_100]);
     expect(findings(6, all)).toEqual([]);
     expect(findings(7, all)).toHaveLength(1);
+    // While the third replica was dead, Redis knew two.
+    expect(findings(6, [['1', 900, 1_100]], 2)).toEqual([]);
+    expect(findings(7, [['1', 900, 1_100]], 2)).toHaveLength(1);
   });
 });

@@ -1,6 +1,6 @@
 import type { EngineCall } from '../cluster/engine.ts';
 import type { TimelineEvent } from '../timeline.ts';
-import { type AlonePeriod, lossesBetween, replicasAlone } from './alone.ts';
+import { type AlonePeriod, lossesBetween, sharesAlone } from './alone.ts';
 import type { LedgerRow } from './ledger.ts';
 
 export interface LimitReport {
@@ -73,8 +73,8 @@ export function checkConcurrency(limit: number, calls: readonly EngineCall[], fa
     most = Math.max(most, running.size);
     if (!isStart || running.size <= limit || findings.length > 0) continue;
     const oldestMs = Math.min(...[...running].map(({ sentMs }) => sentMs));
-    const share = Math.max(1, Math.floor(limit / facts.replicas));
-    const extra = share * Math.min(facts.replicas - 1, replicasAlone(facts.periods, oldestMs, atMs));
+    const shares = sharesAlone(limit, facts.periods, oldestMs, atMs).slice(0, facts.replicas - 1);
+    const extra = shares.reduce((sum, share) => sum + share, 0);
     if (running.size > limit + extra) {
       const ages = [...running].map(({ sentMs }) => ((atMs - sentMs) / 1000).toFixed(2)).join(', ');
       findings.push(
