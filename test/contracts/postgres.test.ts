@@ -197,6 +197,24 @@ describe.skipIf(postgresMissing !== undefined)('postgres', () => {
     ]);
   });
 
+  it('says that PostgreSQL is away when its connections close while the store is opened', async () => {
+    const url = await server.createDatabase();
+    await (await open(url)).close();
+    for (let round = 0; round < 10; round += 1) {
+      let isOver = false;
+      const opening = open(url)
+        .then((store) => store.close())
+        .finally(() => {
+          isOver = true;
+        });
+      const cut = async () => {
+        while (!isOver) await query(url, END_CONNECTIONS);
+      };
+      const [opened] = await Promise.allSettled([opening, cut()]);
+      if (opened.status === 'rejected') expect(opened.reason).toBeInstanceOf(StoreUnavailableError);
+    }
+  });
+
   it('works again after PostgreSQL has closed its connections', async () => {
     const url = await server.createDatabase();
     const store = await open(url);

@@ -79,32 +79,34 @@ export function unsuitable(facts: ServerFacts, { user, database }: ServerAddress
   return undefined;
 }
 
+const FACTS_SQL = `select
+  current_setting('server_version_num')::int as version,
+  current_setting('server_version') as version_name,
+  current_setting('server_encoding') as encoding,
+  current_setting('synchronous_commit') as synchronous_commit,
+  pg_is_in_recovery() as is_standby`;
+
 /** A connection to a server that was checked. Throws an error that tells the operator what is wrong. */
 export async function connectChecked(url: string): Promise<Client> {
-  let client: Client | undefined;
-  let address: ServerAddress | undefined;
+  let client: Client;
   try {
     client = new Client(settings(url));
-    const { host, port, user, database } = client;
-    address = { host, port, user, database };
-    client.on('error', () => {});
+  } catch (error) {
+    const { message } = error as Error;
+    throw new StoreUnavailableError(`The address in store cannot be used: ${message}.`, { cause: error });
+  }
+  client.on('error', () => {});
+  const { host, port, user, database } = client;
+  const address = { host, port, user, database };
+  let problem: string | undefined;
+  try {
     await client.connect();
     await client.query(SESSION_SQL);
+    const { rows } = await client.query<ServerFacts>(FACTS_SQL);
+    problem = unsuitable(rows[0] as ServerFacts, address);
   } catch (error) {
-    if (address === undefined) {
-      throw new StoreUnavailableError(`The address in store cannot be used: ${(error as Error).message}.`, {
-        cause: error,
-      });
-    }
     throw connectionProblem(error, address);
   }
-  const { rows } = await client.query<ServerFacts>(`select
-    current_setting('server_version_num')::int as version,
-    current_setting('server_version') as version_name,
-    current_setting('server_encoding') as encoding,
-    current_setting('synchronous_commit') as synchronous_commit,
-    pg_is_in_recovery() as is_standby`);
-  const problem = unsuitable(rows[0] as ServerFacts, address);
   if (problem === undefined) return client;
   await client.end();
   throw new StoreUnavailableError(problem);

@@ -1,6 +1,7 @@
 import { type Compilable, Kysely, PostgresDialect } from 'kysely';
 import type { Migration } from 'kysely/migration';
 import type { Client, Pool, QueryResult } from 'pg';
+import { StoreUnavailableError } from '../../../errors/store-unavailable.ts';
 import type { SqlDatabase } from '../shared/database.ts';
 import { migrate } from '../shared/migrator.ts';
 import type { Tables } from '../shared/tables.ts';
@@ -59,9 +60,7 @@ export async function openPostgres({ url, migrations }: PostgresOptions): Promis
     // PostgreSQL vacuums by itself.
     async purge() {},
     async prepareMonths(now) {
-      const client = await reports.connect().catch((error: unknown) => {
-        throw toStoreError(error);
-      });
+      const client = await withStoreErrors(reports.connect());
       try {
         await createPartitions(client, now);
         client.release();
@@ -84,6 +83,11 @@ export async function openPostgres({ url, migrations }: PostgresOptions): Promis
   };
 }
 
+const withStoreErrors = <T>(work: Promise<T>): Promise<T> =>
+  work.catch((error: unknown) => {
+    throw error instanceof StoreUnavailableError ? error : toStoreError(error);
+  });
+
 /** Waits for another process that is migrating. The lock ends with its connection, also when this process is killed. */
 export async function migrateDatabase(
   url: string,
@@ -93,10 +97,10 @@ export async function migrateDatabase(
   const lock = await connectChecked(url);
   const pool = createPool(url, MIGRATE);
   try {
-    await check?.(lock);
-    await lock.query('select pg_advisory_lock($1)', [MIGRATION_LOCK]);
+    if (check !== undefined) await withStoreErrors(check(lock));
+    await withStoreErrors(lock.query('select pg_advisory_lock($1)', [MIGRATION_LOCK]));
     await migrate(over(pool), migrations);
-    await createPartitions(lock, Date.now());
+    await withStoreErrors(createPartitions(lock, Date.now()));
   } finally {
     await pool.end();
     await lock.end();
