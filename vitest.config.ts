@@ -1,16 +1,16 @@
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/** Projects in the order in which they run, slowest files first. */
-const ORDER = ['models', 'acceptance', 'integration', 'unit'];
+/** Folders with the slowest files, slowest first. */
+const SLOW_FOLDERS = ['/test/models/', '/test/acceptance/', '/test/integration/'];
 
-/**
- * Starts slow files first, so that no worker is left with a long one at the end; a fresh clone knows no durations. The files of a
- * project follow each other: a worker is kept for the next file of its project only.
- */
+/** Starts slow files first, so that no worker is left with a long one at the end. A fresh clone knows no durations. */
 class SlowFilesFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const rank = ({ project }: TestSpecification) => ORDER.indexOf(project.name);
+    const rank = ({ moduleId }: TestSpecification) => {
+      const found = SLOW_FOLDERS.findIndex((folder) => moduleId.includes(folder));
+      return found === -1 ? SLOW_FOLDERS.length : found;
+    };
     return (await super.sort(files)).toSorted((left, right) => rank(left) - rank(right));
   }
 }
@@ -21,21 +21,26 @@ export default defineConfig({
     testTimeout: 300_000,
     hookTimeout: 300_000,
     expect: { poll: { timeout: 120_000 } },
-    // One more than the cores of a small machine, because files that wait for leases and timers leave theirs idle. Tests start engine
-    // processes: with more, these would only wait for each other.
-    maxWorkers: 3,
-    // One worker for many files: starting one for each and importing the service again takes longer than many of them run.
-    isolate: false,
+    // Engine processes are started by tests; more workers than cores would only make them wait for each other.
+    maxWorkers: 2,
     reporters: ['default', './scripts/count-reporter.ts'],
     sequence: { sequencer: SlowFilesFirst },
     projects: [
       {
         extends: true,
         test: {
-          name: 'models',
-          include: ['test/models/**/*.test.ts'],
-          // Native libraries keep the memory of closed models.
-          isolate: true,
+          name: 'unit',
+          include: ['src/**/*.test.ts', 'console/**/*.test.ts'],
+          // One worker for many files: starting one for each takes longer than most of them run.
+          isolate: false,
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'integration',
+          include: ['test/**/*.test.ts'],
+          exclude: ['test/acceptance/**'],
         },
       },
       {
@@ -45,18 +50,6 @@ export default defineConfig({
           include: ['test/acceptance/**/*.test.ts'],
           globalSetup: './test/acceptance/shared-server.ts',
         },
-      },
-      {
-        extends: true,
-        test: {
-          name: 'integration',
-          include: ['test/**/*.test.ts'],
-          exclude: ['test/acceptance/**', 'test/models/**'],
-        },
-      },
-      {
-        extends: true,
-        test: { name: 'unit', include: ['src/**/*.test.ts', 'console/**/*.test.ts'] },
       },
     ],
   },
