@@ -57,6 +57,11 @@ export const errors = {
       'key_not_allowed',
       'Your key has limits of its own, which more keys would go around. Ask an operator for a key without them.',
     ),
+  tooManyKeys: (most: number) =>
+    new ApiError(
+      'key_not_allowed',
+      `The account has ${most} keys, the most it may have. Revoke some; a revoked key counts for a day after it was made.`,
+    ),
   tooManyStreams: () =>
     new ApiError('concurrency_exceeded', 'Too many event streams of this key are open. Close some of them.', {
       retryAfterSeconds: 5,

@@ -17,6 +17,8 @@ export interface KeyRepository {
   /** Includes the stored hash, so that the caller can compare in constant time. */
   findByHash(hash: string): Promise<{ key: ApiKey; account: Account; hash: string } | undefined>;
   list(filter: { accountId?: string | undefined }): Promise<ApiKey[]>;
+  /** Keys of an account that can be used now, or were made since a time. */
+  count(accountId: string, times: { now: number; madeSince: number }): Promise<number>;
   /** Undefined fields stay as they are. */
   update(id: string, changes: Changes<KeyRights & Pick<ApiKey, 'revokedAt'>>): Promise<ApiKey | undefined>;
   touch(uses: readonly { id: string; lastUsedAt: number }[]): Promise<void>;

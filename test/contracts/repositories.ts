@@ -122,6 +122,25 @@ export function repositoriesContract(name: string, open: () => Promise<Repositor
       expect(await store.keys.update('key_none', { name: 'x' })).toBeUndefined();
     });
 
+    it('counts keys that can be used or are new', async () => {
+      const [now, before] = [Date.UTC(2026, 5, 1), Date.UTC(2026, 4, 1)];
+      const owner = account({ id: 'acct_counted', name: 'counted' });
+      await store.accounts.create(owner);
+      const kinds = {
+        usable: {},
+        'usable until later': { expiresAt: now + 1 },
+        expired: { expiresAt: now },
+        revoked: { revokedAt: now - 1 },
+        'revoked and new': { revokedAt: now - 1, createdAt: before },
+      };
+      for (const [name, fields] of Object.entries(kinds)) {
+        const key = apiKey({ id: `key_${name}`, accountId: owner.id, createdAt: before - 1, ...fields });
+        await store.keys.create(key, `hash-${name}`);
+      }
+      expect(await store.keys.count(owner.id, { now, madeSince: before })).toBe(3);
+      expect(await store.keys.count('acct_none', { now, madeSince: before })).toBe(0);
+    });
+
     it('notes the last use, never moves it back, and bumps no revision for it', async () => {
       await store.keys.create(apiKey({ id: 'key_4' }), 'hash-4');
       const before = await store.revisions.current();

@@ -25,3 +25,29 @@ it('finds one of many keys without reading the others, and none of another accou
   }
   expect((await keyRecords.get(theirs.key.id))?.revokedAt).toBeNull();
 });
+
+it('makes at most 1000 keys, and more when old ones are revoked', async () => {
+  let now = clock.now();
+  const { accounts: accountRecords, keys: keyRecords } = memoryRepositories();
+  const accounts = createAccounts({ accounts: accountRecords, clock });
+  const keys = createKeys({ accounts, keys: keyRecords, clock: { now: () => now } });
+  const account = await accounts.create('own');
+  const options = { name: 'a', scopes: ['keys', 'chat'] as const };
+  const { key } = await keys.createKey(account, options);
+  const accountKeys = createAccountKeys({ keys });
+  const caller = { account, key };
+  const made = [];
+  for (let count = 1; count < 1000; count += 1) made.push((await accountKeys.create(caller, options)).key.id);
+  const refused = { code: 'key_not_allowed', message: expect.stringContaining('1000 keys') };
+  await expect(accountKeys.create(caller, options)).rejects.toMatchObject(refused);
+  await expect(accountKeys.rotate(caller, key.id, 0)).rejects.toMatchObject(refused);
+
+  await accountKeys.revoke(caller, made[0] ?? '');
+  await expect(accountKeys.create(caller, options)).rejects.toMatchObject(refused);
+  now += 86_400_001;
+  await accountKeys.create(caller, options);
+  await expect(accountKeys.create(caller, options)).rejects.toMatchObject(refused);
+
+  const operator = { account, key: { ...key, scopes: ['admin' as const] } };
+  await accountKeys.create(operator, options);
+});

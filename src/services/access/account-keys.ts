@@ -51,7 +51,15 @@ function checkUnlimited({ key }: Principal): void {
   throw errors.keyHasLimits();
 }
 
+/** Operators may make more for an account. */
+const MAX_KEYS = 1_000;
+
 export function createAccountKeys({ keys }: { keys: KeysService }): AccountKeysService {
+  async function checkNumber({ account, key }: Principal): Promise<void> {
+    if (key.scopes.includes('admin')) return;
+    if ((await keys.countKeys(account.id)) >= MAX_KEYS) throw errors.tooManyKeys(MAX_KEYS);
+  }
+
   async function find(caller: Principal, id: string): Promise<ApiKey> {
     const found = await keys.findKey(id);
     if (found?.accountId !== caller.account.id) throw errors.invalidParameter(['id'], `There is no key '${id}'.`);
@@ -84,6 +92,7 @@ export function createAccountKeys({ keys }: { keys: KeysService }): AccountKeysS
         expiresAt: options.expiresAt === undefined ? key.expiresAt : options.expiresAt,
       };
       checkWithin(rights, caller);
+      await checkNumber(caller);
       return keys.createKey(account, { ...options, ...rights });
     },
     async update(caller, id, changes) {
@@ -109,6 +118,7 @@ export function createAccountKeys({ keys }: { keys: KeysService }): AccountKeysS
       const key = await findManaged(caller, id);
       // The new key of another one would be a way around the caller's own limits.
       if (key.id !== caller.key.id) checkUnlimited(caller);
+      await checkNumber(caller);
       return changed(await keys.rotateKey(id, graceMs), id);
     },
   };

@@ -26,6 +26,8 @@ export interface KeysService {
   /** Undefined fields stay as they are. Null and empty lists remove a limit. */
   updateKey(id: string, changes: Changes<KeyRights>): Promise<ApiKey | undefined>;
   listKeys(accountId?: string): Promise<ApiKey[]>;
+  /** Those that can be used, and those made within a day, so that making and revoking keys in a loop has an end. */
+  countKeys(accountId: string): Promise<number>;
   findKey(id: string): Promise<ApiKey | undefined>;
   findBySecret(secret: string): Promise<ApiKey | undefined>;
   revokeKey(id: string): Promise<ApiKey | undefined>;
@@ -127,6 +129,7 @@ export function createKeys({ accounts, keys, clock }: KeysDependencies): KeysSer
       return keys.update(id, changes);
     },
     listKeys: (accountId) => keys.list({ accountId }),
+    countKeys: (accountId) => keys.count(accountId, { now: clock.now(), madeSince: clock.now() - DAY_MS }),
     findKey: (id) => keys.get(id),
     findBySecret: async (secret) => (await keys.findByHash(hashSecret(secret)))?.key,
     async revokeKey(id) {

@@ -107,6 +107,23 @@ export function sqlKeys({ read, write, writeIf }: SqlDatabase): KeyRepository {
         .execute();
       return rows.map(toKey);
     },
+    async count(accountId, { now, madeSince }) {
+      const { count } = await read
+        .selectFrom('api_keys')
+        .select(({ fn }) => fn.countAll<number>().as('count'))
+        .where('account_id', '=', accountId)
+        .where(({ and, eb, or }) =>
+          or([
+            eb('created_at_ms', '>=', madeSince),
+            and([
+              eb('revoked_at_ms', 'is', null),
+              or([eb('expires_at_ms', 'is', null), eb('expires_at_ms', '>', now)]),
+            ]),
+          ]),
+        )
+        .executeTakeFirstOrThrow();
+      return Number(count);
+    },
     async update(id, { scopes, allowedModels, allowedRegions, allowedAddresses, ...rights }) {
       const changes = definedFields({
         name: rights.name,
