@@ -138,7 +138,7 @@ export function createFleet({ region, entries, upstreams, registry, weights, rem
         return { engine, region: regionPin ?? region, [Symbol.dispose]() {} };
       }
       if (version.source === undefined) throw errors.modelNotServed(entry.slug, remedyOf(entry));
-      if (!runsHere) throw errors.modelUnavailable(entry.slug, 'no upstream serves it at the moment');
+      if (!runsHere) throw errors.upstreamsAway(entry.slug, 'no upstream serves it at the moment');
       const lease = registry.acquire(model, context);
       if (!(lease instanceof Promise)) return here(lease);
       return elsewhere === undefined ? lease.then(here) : lease.then(here, (error) => notHereEither(entry.slug, error));
@@ -177,7 +177,7 @@ export function createFleet({ region, entries, upstreams, registry, weights, rem
 /** An upstream may be back long before the weights can be fetched, so clients should retry soon. */
 function notHereEither(slug: string, error: unknown): never {
   if (!(error instanceof ApiError) || error.code !== 'model_unavailable') throw error;
-  throw errors.modelUnavailable(slug, 'none of its upstreams is healthy', error);
+  throw errors.upstreamsAway(slug, 'none of its upstreams is healthy', error);
 }
 
 function remoteReport(name: string, model: RemoteModel): FleetReport {

@@ -1,5 +1,6 @@
 import { ApiError } from './api-error.ts';
 import { type Field, type FieldPath, type FieldText, fieldText } from './fields.ts';
+import { UpstreamsAwayError } from './upstreams-away.ts';
 
 /** By then this process, or the one that replaces it, has started. */
 const RESTART_SECONDS = 5;
@@ -198,6 +199,9 @@ export const errors = {
       retryAfterSeconds: RECOVERY_SECONDS,
       cause,
     }),
+  /** No engine got the request. */
+  upstreamsAway: (slug: string, reason: string, cause?: unknown) =>
+    errors.modelUnavailable(slug, reason, new UpstreamsAwayError(reason, { cause })),
   /** Unlike an outage, only an operator can change this. `remedy` says what to configure. */
   modelNotServed: (slug: string, remedy: string, cause?: unknown) =>
     new ApiError('model_unavailable', `The model '${slug}' is in the catalog but is not served here: ${remedy}.`, {

@@ -204,7 +204,7 @@ export async function createCatalog(dependencies: CatalogDependencies): Promise<
       const { regions, remedy } = serving(entry, version);
       if (remedy !== undefined) throw errors.modelNotServed(entry.slug, remedy);
       // Served nowhere: an outage, which no other pin would help.
-      if (regions.length === 0) throw errors.modelUnavailable(entry.slug, 'no region serves it at the moment');
+      if (regions.length === 0) throw errors.upstreamsAway(entry.slug, 'no region serves it at the moment');
       if (regionPin !== undefined && !regions.includes(regionPin)) {
         throw errors.regionUnavailable(entry.slug, regionPin, regions);
       }

@@ -4,6 +4,7 @@ import type { BatchRequest, LineResult } from '../../domain/batch-line.ts';
 import type { Principal } from '../../domain/principal.ts';
 import type { ApiError } from '../../errors/api-error.ts';
 import { StoreUnavailableError, toClientError } from '../../errors/store-unavailable.ts';
+import { UpstreamsAwayError } from '../../errors/upstreams-away.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { Logger } from '../../ports/logger.ts';
 import type { RequestSink } from '../../ports/request-log.ts';
@@ -27,8 +28,8 @@ const MAX_WAIT_MS = 30_000;
 const SERVER_ERROR_WAITS_MS = [1_000, 5_000];
 /** Lines of a suspended account wait until it is resumed or the batch expires. */
 const SUSPENDED_WAIT_MS = 2_000;
-/** Lines wait until the store is back or the batch expires: an outage of it is not their result. */
-const STORE_WAIT_MS = 1_000;
+/** Lines wait until the store or an upstream is back, or the batch expires: an outage is not their result. */
+const OUTAGE_WAIT_MS = 1_000;
 
 export interface LineRunDependencies {
   executor: LineExecutor;
@@ -58,7 +59,8 @@ export interface LineRun {
   ): Promise<LineResult | undefined>;
 }
 
-const isOutage = (failure: ApiError): boolean => failure.cause instanceof StoreUnavailableError;
+const isOutage = ({ cause }: ApiError): boolean =>
+  cause instanceof StoreUnavailableError || cause instanceof UpstreamsAwayError;
 
 async function waited(ms: number, signal: AbortSignal): Promise<boolean> {
   try {
@@ -76,7 +78,7 @@ export function createLineRun(dependencies: LineRunDependencies): LineRun {
   function retryAfterMs(failure: ApiError, serverErrors: number): number | undefined {
     if (failure.type === 'rate_limit_error') return Math.min(MAX_WAIT_MS, (failure.retryAfterSeconds ?? 1) * 1000);
     if (failure.code === 'account_suspended') return SUSPENDED_WAIT_MS;
-    if (isOutage(failure)) return STORE_WAIT_MS;
+    if (isOutage(failure)) return OUTAGE_WAIT_MS;
     return failure.status >= 500 ? SERVER_ERROR_WAITS_MS[serverErrors] : undefined;
   }
 

@@ -43,6 +43,8 @@ export function createExecutor() {
         if (input.startsWith('limited') && gate !== undefined) throw errors.capacityExceeded(30, 'busy');
         if (input === 'broken' && before === 0) throw new Error('a fault');
         if (input === 'outage' && before < 4) throw new StoreUnavailableError('PostgreSQL does not answer.');
+        if (input === 'engine away' && before < 4)
+          throw errors.upstreamsAway('a/b', 'none of its upstreams is healthy');
         // Fails for a reason of its own when the store is back.
         if (input === 'outage' && before < 5) throw new Error('a fault');
         return Buffer.from(JSON.stringify({ echo: input }));

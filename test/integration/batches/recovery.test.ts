@@ -251,11 +251,12 @@ describe('batches that are interrupted', () => {
     expect(calls.filter(({ input }) => input === 'broken')).toHaveLength(2);
   });
 
-  it('waits while the store is away, instead of failing its lines', async () => {
+  it('waits while the store or all upstreams are away, instead of failing its lines', async () => {
     const { order, calls } = start();
-    const batch = await order([request('a', 'outage'), request('b', 'fine')]);
-    expect((await reached(batch, 'completed')).counts).toEqual({ total: 2, completed: 2, failed: 0 });
+    const batch = await order([request('a', 'outage'), request('b', 'engine away'), request('c', 'fine')]);
+    expect((await reached(batch, 'completed')).counts).toEqual({ total: 3, completed: 3, failed: 0 });
     expect(calls.filter(({ input }) => input === 'outage')).toHaveLength(6);
+    expect(calls.filter(({ input }) => input === 'engine away')).toHaveLength(5);
   });
 
   it('is created once for a run of an idempotency key, however often that is repeated', async () => {

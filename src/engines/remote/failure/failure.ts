@@ -46,11 +46,11 @@ export function failureFromTransport(error: unknown, slug: string): UpstreamFail
   if (code === 'ETIMEDOUT') {
     return new UpstreamFailure('timeout', errors.upstreamTimeout('no connection to its upstream'), detail, true);
   }
-  const reason = errors.modelUnavailable(slug, 'its upstream cannot be reached');
+  const reason = 'its upstream cannot be reached';
   // The request may have caused a reset, but not a connection that was never made.
-  return RESET_CODES.has(code)
-    ? new UpstreamFailure('reset', reason, detail)
-    : new UpstreamFailure('broken', reason, detail, CONNECT_CODES.has(code));
+  if (CONNECT_CODES.has(code)) return new UpstreamFailure('broken', errors.upstreamsAway(slug, reason), detail, true);
+  const kind = RESET_CODES.has(code) ? 'reset' : 'broken';
+  return new UpstreamFailure(kind, errors.modelUnavailable(slug, reason), detail);
 }
 
 /** For an answer that does not follow the protocol. */

@@ -95,7 +95,7 @@ export function createRouter(dependencies: RouterDependencies): Router {
     if (isServed) return errors.modelUnavailable(slug, 'it failed on your last requests');
     return region !== undefined && served.length > 0
       ? errors.regionUnavailable(slug, region, served)
-      : errors.modelUnavailable(slug, 'none of its upstreams is healthy');
+      : errors.upstreamsAway(slug, 'none of its upstreams is healthy');
   };
 
   const begin = (upstream: Upstream, context: CallContext, history: RequestHistory): UpstreamCall => {
