@@ -16,10 +16,16 @@ const WINDOW_MS = 5_000;
 export function createProgressMeter(clock: Clock, totalBytes: number | null, report: (progress: PullProgress) => void) {
   let receivedBytes = 0;
   let reportedAtMs = Number.NEGATIVE_INFINITY;
+  let file = '';
+  /** Reports what came after the last report: the next chunk of a slow download may take long. */
+  let timer: NodeJS.Timeout | undefined;
   /** Oldest first. The speed is that of the last seconds. */
   const samples: { atMs: number; bytes: number }[] = [];
 
-  function emit(file: string, nowMs: number): void {
+  function emit(): void {
+    clearTimeout(timer);
+    timer = undefined;
+    const nowMs = clock.now();
     reportedAtMs = nowMs;
     samples.push({ atMs: nowMs, bytes: receivedBytes });
     while (samples.length > 2 && (samples[0]?.atMs ?? nowMs) < nowMs - WINDOW_MS) samples.shift();
@@ -36,13 +42,18 @@ export function createProgressMeter(clock: Clock, totalBytes: number | null, rep
     skip(bytes: number): void {
       receivedBytes += bytes;
     },
-    add(file: string, bytes: number): void {
+    add(name: string, bytes: number): void {
       receivedBytes += bytes;
-      const nowMs = clock.now();
-      if (nowMs - reportedAtMs >= REPORT_EVERY_MS) emit(file, nowMs);
+      file = name;
+      if (clock.now() - reportedAtMs >= REPORT_EVERY_MS) emit();
+      else timer ??= setTimeout(emit, REPORT_EVERY_MS).unref();
     },
-    finish(file: string): void {
-      emit(file, clock.now());
+    finish(name: string): void {
+      file = name;
+      emit();
+    },
+    [Symbol.dispose](): void {
+      clearTimeout(timer);
     },
   };
 }

@@ -62,7 +62,7 @@ async function pullModel(
   const stagedBytes = incomplete.reduce((sum, { finishedBytes }) => sum + finishedBytes, 0);
   await requireSpace(label, paths.staging, spaceFor(missing) - stagedBytes, dependencies.statFileSystem);
 
-  const meter = createProgressMeter(dependencies.clock, totalBytes, request.onProgress);
+  using meter = createProgressMeter(dependencies.clock, totalBytes, request.onProgress);
   meter.skip((totalBytes ?? leftBytes) - leftBytes + stagedBytes);
   await source.fetch(
     incomplete.map(({ file }) => file),
