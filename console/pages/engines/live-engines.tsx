@@ -2,17 +2,21 @@ import { useEvent } from '../../api/events.ts';
 import type { Engine, List } from '../../api/types.ts';
 import { queryClient } from '../../app/query.ts';
 
+/** What the list of models shows of an engine. */
+const shown = (engine: Engine | undefined): string => `${engine?.status} ${engine?.weights?.status}`;
+
 /** Writes the state of engines into the cached list as events bring it. */
 export function LiveEngines() {
   useEvent('engine', (engine) => {
-    queryClient.setQueryData<List<Engine>>(['engines'], (list) => {
-      if (!list) return list;
-      const same = (each: Engine) => each.model === engine.model && each.version === engine.version;
-      if (!list.data.some(same)) return { ...list, data: [...list.data, engine] };
-      return { ...list, data: list.data.map((each) => (same(each) ? engine : each)) };
-    });
+    const list = queryClient.getQueryData<List<Engine>>(['engines']);
+    const same = (each: Engine) => each.model === engine.model && each.version === engine.version;
+    const before = list?.data.find(same);
+    if (list) {
+      const data = before ? list.data.map((each) => (same(each) ? engine : each)) : [...list.data, engine];
+      queryClient.setQueryData<List<Engine>>(['engines'], { ...list, data });
+    }
     const settled = engine.status === 'ready' || engine.status === 'cold';
-    if (settled) void queryClient.invalidateQueries({ queryKey: ['models'] });
+    if (settled && shown(engine) !== shown(before)) void queryClient.invalidateQueries({ queryKey: ['models'] });
   });
   return null;
 }
