@@ -71,7 +71,8 @@ export async function openPostgres({ url, migrations }: PostgresOptions): Promis
     },
     async clockSkewMs() {
       const sentAt = Date.now();
-      const text = 'select (extract(epoch from clock_timestamp()) * 1000)::bigint as now';
+      // Rounded down, as Date.now() is: a cast alone would round up, into the future.
+      const text = 'select floor(extract(epoch from clock_timestamp()) * 1000)::bigint as now';
       const { rows } = await withRetries(() => reads.query<{ now: number }>(text));
       const now = rows[0]?.now ?? sentAt;
       // It was read at any time between the question and the answer.
