@@ -118,11 +118,15 @@ export async function createCatalog(dependencies: CatalogDependencies): Promise<
   }
 
   /** `text` is a slug with an optional pin; `sent` is what the error names. */
-  function find(text: string, sent = text): { entry: ModelEntry; version: ModelVersion } {
+  function find(
+    text: string,
+    sent = text,
+    hint?: () => string | undefined,
+  ): { entry: ModelEntry; version: ModelVersion } {
     // Most callers send a plain slug, which needs no parsing.
     const reference = models.has(text) ? { slug: text, version: undefined } : parseReference(text);
     const entry = reference === undefined ? undefined : models.get(reference.slug);
-    if (reference === undefined || entry === undefined) throw errors.modelNotFound(sent);
+    if (reference === undefined || entry === undefined) throw errors.modelNotFound(sent, hint?.());
     const version =
       reference.version === undefined
         ? currentVersion(entry)
@@ -145,9 +149,7 @@ export async function createCatalog(dependencies: CatalogDependencies): Promise<
     if (models.has(text)) return find(text);
     const own = account?.aliases.find(({ name }) => name === text);
     const target = own?.model ?? aliases.get(text);
-    const hint = target === undefined ? meant(text, allowedModels) : undefined;
-    if (hint !== undefined) throw errors.modelNotFound(text, hint);
-    return find(target ?? text, text);
+    return find(target ?? text, text, () => (target === undefined ? meant(text, allowedModels) : undefined));
   }
 
   function aliasesOf({ slug }: ModelEntry, account: AliasOwner | undefined): string[] {
