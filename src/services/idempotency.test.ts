@@ -164,19 +164,21 @@ describe('idempotency', () => {
     await heir.abandon(499);
   });
 
+  /** A process whose store does some things in another way. It waits in real time. */
+  const processWith = (changes: Partial<Store['idempotency']>) =>
+    createIdempotency({
+      repository: { ...bed.store.idempotency, ...changes },
+      blobs: bed.blobs,
+      clock: bed.clock,
+      identity: { ownerId: randomUUID(), leaseMs: 15_000 },
+      randomId: randomUUID,
+    });
+
   it('runs a waiting request when the answer could not be stored, so that all see one answer', async () => {
     let isBroken = true;
     const complete: Store['idempotency']['complete'] = (...args) =>
       isBroken ? Promise.reject(new Error('the store is away')) : bed.store.idempotency.complete(...args);
-    const repository = { ...bed.store.idempotency, complete };
-    const identity = { ownerId: 'failing', leaseMs: 15_000 };
-    const service = createIdempotency({
-      repository,
-      blobs: bed.blobs,
-      clock: bed.clock,
-      identity,
-      randomId: randomUUID,
-    });
+    const service = processWith({ complete });
     const of = request();
     const first = await run(service, of);
     const waiting = run(service, of);
@@ -189,15 +191,7 @@ describe('idempotency', () => {
   });
 
   it('lets another process take over a run that failed while the store was away', async () => {
-    const repository = { ...bed.store.idempotency, release: () => Promise.reject(new Error('the store is away')) };
-    const identity = { ownerId: 'cut-off', leaseMs: 15_000 };
-    const service = createIdempotency({
-      repository,
-      blobs: bed.blobs,
-      clock: bed.clock,
-      identity,
-      randomId: randomUUID,
-    });
+    const service = processWith({ release: () => Promise.reject(new Error('the store is away')) });
     const of = request();
     const failed = await run(service, of);
     const other = await run(service, request());

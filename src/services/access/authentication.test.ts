@@ -216,7 +216,7 @@ describe('a change by this process', () => {
     expect(await codeOf(bearer(issued.secret))).toBe('key_revoked');
   });
 
-  it('is told to listeners with the callers that it concerns', async () => {
+  it('tells listeners which callers have changed', async () => {
     const principal = await authentication.authenticate(bearer(issued.secret));
     const told: boolean[] = [];
     const end = authentication.onChange((isConcerned) => told.push(isConcerned(principal)));
