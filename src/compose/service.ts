@@ -16,6 +16,7 @@ import { withTokenRates } from '../metrics/token-rates.ts';
 import { createUpstreamMetrics } from '../metrics/upstream-metrics.ts';
 import type { DiskSpace } from '../ports/disk-space.ts';
 import { systemClock as clock } from '../runtime/clock.ts';
+import { freePort } from '../runtime/free-port.ts';
 import { createId } from '../runtime/ids.ts';
 import { createRepeatedFailure } from '../runtime/repeated-failure.ts';
 import { createKnownSecrets } from '../runtime/secret-scrubber.ts';
@@ -105,6 +106,13 @@ export async function startService(config: ResolvedConfig, options: StartOptions
   await prepareDataDir(config);
   const ownDirectory = worker === undefined ? config.dataDir : join(config.dataDir, 'workers', `${worker.number}`);
   const { identity, release } = await claimIdentity({ ...config, dataDir: ownDirectory });
+  // The supervisor has checked it for its workers.
+  if (worker === undefined) {
+    await freePort(config).catch((error: unknown) => {
+      release();
+      throw error;
+    });
+  }
   const store = await openConfiguredStore(config, {
     journal: {
       onError: (error) => logger.error({ err: error }, 'the ledger does not take rows, they wait in its journal'),

@@ -1,6 +1,4 @@
 import cluster from 'node:cluster';
-import { once } from 'node:events';
-import { type AddressInfo, createServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { acquireDataDirLock } from '../../adapters/data-dir-lock.ts';
 import type { ResolvedConfig } from '../../config/load.ts';
@@ -10,6 +8,7 @@ import type { EngineReport } from '../../control/socket.ts';
 import { createLogger } from '../../logging/logger.ts';
 import { type MetricsSnapshot, mergeMetrics } from '../../metrics/worker-metrics.ts';
 import type { Logger } from '../../ports/logger.ts';
+import { freePort } from '../../runtime/free-port.ts';
 import { createKnownSecrets } from '../../runtime/secret-scrubber.ts';
 import type { Service } from '../service.ts';
 import { allUpstreams, prepareDataDir } from '../storage.ts';
@@ -26,20 +25,6 @@ export class WorkerStartError extends Error {
 }
 
 /**
- * Sockets that share a port are spread over by the kernel, and those of another server of this user would get a part too. So the port
- * must be free. Port 0 picks one.
- */
-async function freePort({ host, port }: ResolvedConfig): Promise<number> {
-  const server = createServer();
-  server.listen({ host, port });
-  await once(server, 'listening');
-  const { port: found } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return found;
-}
-
-/**
  * Runs several HTTP processes on one port. Each has a socket of its own, and the kernel spreads connections over them. This process
  * holds no requests and no state of clients, so it has little to fail with.
  */
@@ -49,6 +34,7 @@ export async function startSupervisor(config: ResolvedConfig): Promise<Service> 
   await prepareDataDir(config);
   const lock = await acquireDataDirLock(config.dataDir);
   cluster.setupPrimary({ exec: process.argv[1], args: process.argv.slice(2) });
+  // The kernel spreads connections over all sockets that share a port, those of another server of this user too. So it must be free.
   const port = await freePort(config).catch((error: unknown) => {
     lock.release();
     throw error;
