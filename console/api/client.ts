@@ -1,4 +1,5 @@
 import { texts } from '../texts/en.ts';
+import type { List } from './types.ts';
 
 /** A request that did not succeed. A status of 0 means that no answer came. */
 export class ApiFailure extends Error {
@@ -92,4 +93,18 @@ export async function send(path: string, { method = 'GET', query, body, form, si
 export async function call<T>(path: string, options: Call = {}): Promise<T> {
   const response = await send(path, options);
   return (response.status === 204 ? undefined : await response.json()) as T;
+}
+
+/** In one answer; a longer list would hold up other requests of the server. */
+const PAGE = 1_000;
+
+/** A whole list, however many pages it has. */
+export async function callPages<T>(path: string, options: Call = {}): Promise<List<T>> {
+  const data: T[] = [];
+  for (let after: string | undefined; ; ) {
+    const page = await call<List<T>>(path, { ...options, query: { ...options.query, limit: PAGE, after } });
+    data.push(...page.data);
+    if (!page.has_more) return { data };
+    after = page.last_id ?? undefined;
+  }
 }

@@ -1,7 +1,7 @@
 import { useQuery } from '../app/query.ts';
 import type { Range } from '../app/range.ts';
 import { may, useAccountFilter, useSession } from '../app/session.ts';
-import { call } from './client.ts';
+import { call, callPages } from './client.ts';
 import type {
   Account,
   Engine,
@@ -89,7 +89,7 @@ export function useKeys() {
   const query = { account: account === '*' ? undefined : account };
   return useQuery<List<Key>>({
     key: ['keys', query],
-    fetch: (signal) => call(keysPath(admin), { query, signal }),
+    fetch: (signal) => callPages(keysPath(admin), { query, signal }),
     enabled: may(session, 'keys'),
   });
 }
@@ -97,7 +97,7 @@ export function useKeys() {
 export function useAccounts() {
   return useQuery<List<Account>>({
     key: ['accounts'],
-    fetch: (signal) => call('/v1/admin/accounts', { signal }),
+    fetch: (signal) => callPages('/v1/admin/accounts', { signal }),
     enabled: may(useSession(), 'admin'),
   });
 }

@@ -1,11 +1,18 @@
 import type { Account, AccountSettings, AccountState, ApiKey, Changes, KeyRights } from '../domain/principal.ts';
 
+/** A part of a list, oldest first. Without a limit, all of it. */
+export interface PageFilter {
+  /** The last one of the page before. */
+  after?: { id: string; createdAt: number } | undefined;
+  limit?: number | undefined;
+}
+
 /** One interface per role. Every call resolves when its effect is durable. */
 export interface AccountRepository {
   create(account: Account): Promise<void>;
   get(id: string): Promise<Account | undefined>;
   findByName(name: string): Promise<Account | undefined>;
-  list(): Promise<Account[]>;
+  list(page?: PageFilter): Promise<Account[]>;
   /** Undefined fields stay as they are. */
   update(id: string, changes: Changes<AccountSettings & AccountState>): Promise<Account | undefined>;
 }
@@ -16,7 +23,7 @@ export interface KeyRepository {
   get(id: string): Promise<ApiKey | undefined>;
   /** Includes the stored hash, so that the caller can compare in constant time. */
   findByHash(hash: string): Promise<{ key: ApiKey; account: Account; hash: string } | undefined>;
-  list(filter: { accountId?: string | undefined }): Promise<ApiKey[]>;
+  list(filter: PageFilter & { accountId?: string | undefined }): Promise<ApiKey[]>;
   /** Keys of an account that can be used now, or were made since a time. */
   count(accountId: string, times: { now: number; madeSince: number }): Promise<number>;
   /** Undefined fields stay as they are. */

@@ -94,6 +94,24 @@ export function repositoriesContract(name: string, open: () => Promise<Repositor
       expect(await store.keys.list({ accountId: 'acct_none' })).toEqual([]);
     });
 
+    it('lists keys and accounts in parts, also those of one millisecond', async () => {
+      const same = { accountId: 'acct_0', createdAt: Date.UTC(2026, 2, 2) };
+      const [first, second] = [apiKey({ id: 'key_a', ...same }), apiKey({ id: 'key_b', ...same })];
+      await store.keys.create(second, 'hash-b');
+      await store.keys.create(first, 'hash-a');
+      const pages = [];
+      for (let after: typeof first | undefined; ; ) {
+        const page = await store.keys.list({ accountId: 'acct_0', after, limit: 1 });
+        after = page[0];
+        if (after === undefined) break;
+        pages.push(page.map(({ id }) => id));
+      }
+      expect(pages).toEqual([['key_2'], ['key_a'], ['key_b']]);
+      expect((await store.keys.list({ after: apiKey(), limit: 2 })).map(({ id }) => id)).toEqual(['key_2', 'key_a']);
+      expect((await store.accounts.list({ limit: 1 })).map(({ id }) => id)).toEqual(['acct_1']);
+      expect((await store.accounts.list({ after: account(), limit: 9 })).map(({ id }) => id)).toEqual(['acct_0']);
+    });
+
     it('changes only the given fields of a key', async () => {
       const key = apiKey({ id: 'key_3', expiresAt: Date.UTC(2027, 0, 1) });
       await store.keys.create(key, 'hash-3');

@@ -4,10 +4,11 @@ import { matchesPattern } from '../../domain/slug.ts';
 import { errors } from '../../errors/errors.ts';
 import { type FieldPath, fieldText } from '../../errors/fields.ts';
 import type { IssuedKey, KeyOptions, KeysService } from './keys.ts';
+import type { Page, PageRequest } from './page.ts';
 
 /** Keys that a member manages: only those of its own account, and never with more rights than its own key. */
 export interface AccountKeysService {
-  list(caller: Principal): Promise<ApiKey[]>;
+  list(caller: Principal, page: PageRequest): Promise<Page<ApiKey>>;
   create(caller: Principal, options: KeyOptions): Promise<IssuedKey>;
   /** The three below throw 400 when the account has no such key. */
   update(caller: Principal, id: string, changes: Changes<KeyRights>): Promise<ApiKey>;
@@ -79,7 +80,7 @@ export function createAccountKeys({ keys }: { keys: KeysService }): AccountKeysS
   };
 
   return {
-    list: ({ account }) => keys.listKeys(account.id),
+    list: ({ account }, page) => keys.pageKeys({ ...page, accountId: account.id }),
     async create(caller, options) {
       checkUnlimited(caller);
       const { key, account } = caller;

@@ -14,12 +14,15 @@ import type { Clock } from '../../ports/clock.ts';
 import type { AccountRepository } from '../../ports/repositories.ts';
 import { DuplicateError } from '../../ports/store-errors.ts';
 import { createId } from '../../runtime/ids.ts';
+import { type Page, type PageRequest, pageOf } from './page.ts';
 
 export interface AccountsService {
   create(name: string, settings?: Changes<AccountSettings>): Promise<Account>;
   /** Undefined fields stay as they are, null removes a limit. */
   update(account: Account, settings: Changes<AccountSettings>): Promise<Account>;
   list(): Promise<Account[]>;
+  /** Oldest first. Throws 400 when there is no account `after`. */
+  page(page: PageRequest): Promise<Page<Account>>;
   /** By id or by name. */
   find(idOrName: string): Promise<Account | undefined>;
   /** Its keys get 403 until it is resumed. Requests that are running go on. */
@@ -119,6 +122,13 @@ export function createAccounts({ accounts, clock }: AccountsDependencies): Accou
     },
     update: change,
     list: () => accounts.list(),
+    async page({ limit, after: afterId }) {
+      const after = afterId === undefined ? undefined : await accounts.get(afterId);
+      if (afterId !== undefined && after === undefined) {
+        throw errors.invalidParameter(['after'], `There is no account '${afterId}'.`);
+      }
+      return pageOf(await accounts.list({ after, limit: limit + 1 }), limit);
+    },
     find: async (idOrName) => (await accounts.get(idOrName)) ?? (await accounts.findByName(idOrName)),
     suspend: async (account) =>
       account.suspendedAt === null ? change(account, { suspendedAt: clock.now() }) : account,

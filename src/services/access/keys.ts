@@ -12,6 +12,7 @@ import { isAddressRange } from '../../runtime/addresses.ts';
 import { createId } from '../../runtime/ids.ts';
 import { type AccountsService, checkNotDeleted } from './accounts.ts';
 import { createSecret, displayPrefix, hashSecret, isPlausibleSecret } from './key-secret.ts';
+import { type Page, type PageRequest, pageOf } from './page.ts';
 
 export type KeyOptions = Changes<KeyRights> & Pick<KeyRights, 'name'>;
 
@@ -26,6 +27,8 @@ export interface KeysService {
   /** Undefined fields stay as they are. Null and empty lists remove a limit. */
   updateKey(id: string, changes: Changes<KeyRights>): Promise<ApiKey | undefined>;
   listKeys(accountId?: string): Promise<ApiKey[]>;
+  /** Oldest first. Throws 400 when there is no key `after`. */
+  pageKeys(page: PageRequest & { accountId?: string | undefined }): Promise<Page<ApiKey>>;
   /** Those that can be used, and those made within a day, so that making and revoking keys in a loop has an end. */
   countKeys(accountId: string): Promise<number>;
   findKey(id: string): Promise<ApiKey | undefined>;
@@ -104,6 +107,8 @@ export function createKeys({ accounts, keys, clock }: KeysDependencies): KeysSer
     }
   }
 
+  const hasKeys = async () => (await keys.list({ limit: 1 })).length > 0;
+
   /** Several servers may start on one empty store: the first one creates it. */
   async function defaultAccount(): Promise<Account> {
     const find = () => accounts.find('default');
@@ -129,6 +134,13 @@ export function createKeys({ accounts, keys, clock }: KeysDependencies): KeysSer
       return keys.update(id, changes);
     },
     listKeys: (accountId) => keys.list({ accountId }),
+    async pageKeys({ accountId, limit, after: afterId }) {
+      const after = afterId === undefined ? undefined : await keys.get(afterId);
+      if (afterId !== undefined && (after === undefined || (accountId ?? after.accountId) !== after.accountId)) {
+        throw errors.invalidParameter(['after'], `There is no key '${afterId}'.`);
+      }
+      return pageOf(await keys.list({ accountId, after, limit: limit + 1 }), limit);
+    },
     countKeys: (accountId) => keys.count(accountId, { now: clock.now(), madeSince: clock.now() - DAY_MS }),
     findKey: (id) => keys.get(id),
     findBySecret: async (secret) => (await keys.findByHash(hashSecret(secret)))?.key,
@@ -154,7 +166,7 @@ export function createKeys({ accounts, keys, clock }: KeysDependencies): KeysSer
     },
     async bootstrap(givenSecret) {
       // Looks for keys, not accounts: the first start may have been killed between creating the two.
-      if ((await keys.list({})).length > 0) return undefined;
+      if (await hasKeys()) return undefined;
       if (givenSecret !== undefined && !isPlausibleSecret(givenSecret)) {
         throw errors.invalidParameter(
           ['apiKey'],
@@ -166,7 +178,7 @@ export function createKeys({ accounts, keys, clock }: KeysDependencies): KeysSer
         return await issue(account, { name: 'first key', scopes: SCOPES }, givenSecret);
       } catch (error) {
         // Another server that shares the store has made the same key meanwhile.
-        if (error instanceof DuplicateError && (await keys.list({})).length > 0) return undefined;
+        if (error instanceof DuplicateError && (await hasKeys())) return undefined;
         throw error;
       }
     },

@@ -1,11 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { EMBEDDING, type HttpBed, startHttpBed } from './bed.ts';
+import { EMBEDDING, type HttpBed, KEY, startHttpBed } from './bed.ts';
 
 let bed: HttpBed;
 beforeAll(async () => {
   bed = await startHttpBed();
   await bed.post('/v1/admin/accounts', { name: 'team' });
   await bed.post('/v1/admin/accounts', { name: 'others' });
+  await bed.post('/v1/admin/accounts', { name: 'paged' });
 });
 afterAll(() => bed[Symbol.asyncDispose]());
 
@@ -49,6 +50,34 @@ describe('keys of the own account', () => {
     const { data } = (await answer.json()) as { data: Key[] };
     expect(data.map(({ id }) => id)).toEqual(expect.arrayContaining([leader.id, created.id, rotated.id]));
     expect(JSON.stringify(data)).not.toContain(leader.secret);
+  });
+
+  it('and those of all accounts can be listed in pages', async () => {
+    const owner = await issue({ account: 'paged', name: 'owner', scopes: LEADER });
+    const made = [owner];
+    for (const name of ['one', 'two']) made.push(await send('', { name }, owner));
+    const ids = made.map(({ id }) => id);
+    type Page = { data: Key[]; first_id: string | null; last_id: string | null; has_more: boolean };
+    const page = async (path: string, key = owner.secret) => (await (await bed.fetch(path, { key })).json()) as Page;
+    expect(await page('/v1/keys')).toMatchObject({ first_id: ids[0], last_id: ids[2], has_more: false });
+    for (const path of ['/v1/keys?', '/v1/admin/keys?account=paged&']) {
+      const secret = path.includes('admin') ? KEY : owner.secret;
+      const first = await page(`${path}limit=2`, secret);
+      expect(first).toMatchObject({ first_id: ids[0], last_id: ids[1], has_more: true });
+      const last = await page(`${path}limit=2&after=${first.last_id}`, secret);
+      expect(last).toMatchObject({ data: [{ id: ids[2] }], first_id: ids[2], has_more: false });
+      expect(await page(`${path}after=${ids[2]}`, secret)).toMatchObject({ data: [], last_id: null });
+    }
+    const foreign = await issue({ name: 'foreign' });
+    for (const after of [foreign.id, 'key_none']) {
+      const refused = await bed.fetch(`/v1/keys?after=${after}`, { key: owner.secret });
+      expect([refused.status, await refused.json()]).toMatchObject([400, { error: { param: 'after' } }]);
+    }
+    const accounts = await page('/v1/admin/accounts?limit=1', KEY);
+    expect(accounts).toMatchObject({ data: [{ name: 'default' }], has_more: true });
+    const next = await page(`/v1/admin/accounts?limit=1&after=${accounts.last_id}`, KEY);
+    expect(next).toMatchObject({ data: [{ name: 'team' }], has_more: true });
+    expect((await bed.fetch('/v1/admin/accounts?after=acct_none')).status).toBe(400);
   });
 
   it('need the scope keys, which new keys do not have by themselves', async () => {

@@ -1,5 +1,6 @@
+import { sql } from 'kysely';
 import { type Account, definedFields } from '../../../domain/principal.ts';
-import type { AccountRepository } from '../../../ports/repositories.ts';
+import type { AccountRepository, PageFilter } from '../../../ports/repositories.ts';
 import type { SqlDatabase } from './database.ts';
 import { announceAccount } from './revisions.ts';
 import type { AccountsTable } from './tables.ts';
@@ -38,6 +39,10 @@ export const toAccount = (row: AccountsTable): Account => ({
   aliases: JSON.parse(row.aliases) as Account['aliases'],
 });
 
+/** For lists of accounts and keys, which are in the order of their creation. */
+export const laterThan = (after: PageFilter['after']) =>
+  after === undefined ? sql<boolean>`1 = 1` : sql<boolean>`(created_at_ms, id) > (${after.createdAt}, ${after.id})`;
+
 export function sqlAccounts({ read, write, writeIf }: SqlDatabase): AccountRepository {
   const accounts = read.selectFrom('accounts').selectAll();
   return {
@@ -52,8 +57,13 @@ export function sqlAccounts({ read, write, writeIf }: SqlDatabase): AccountRepos
       const row = await accounts.where('name', '=', name).executeTakeFirst();
       return row && toAccount(row);
     },
-    async list() {
-      const rows = await accounts.orderBy('created_at_ms').orderBy('id').execute();
+    async list({ after, limit } = {}) {
+      const rows = await accounts
+        .where(laterThan(after))
+        .orderBy('created_at_ms')
+        .orderBy('id')
+        .$if(limit !== undefined, (query) => query.limit(limit ?? 0))
+        .execute();
       return rows.map(toAccount);
     },
     async update(id, changed) {

@@ -1,7 +1,7 @@
 import { type ApiKey, definedFields } from '../../../domain/principal.ts';
 import type { Scope } from '../../../domain/scopes.ts';
 import type { KeyRepository } from '../../../ports/repositories.ts';
-import { toAccount } from './accounts.ts';
+import { laterThan, toAccount } from './accounts.ts';
 import type { SqlDatabase } from './database.ts';
 import { announceKey } from './revisions.ts';
 import type { ApiKeysTable } from './tables.ts';
@@ -97,13 +97,15 @@ export function sqlKeys({ read, write, writeIf }: SqlDatabase): KeyRepository {
       });
       return { key: toKey(row), account, hash: row.hash };
     },
-    async list({ accountId }) {
+    async list({ accountId, after, limit }) {
       const rows = await read
         .selectFrom('api_keys')
         .selectAll()
         .$if(accountId !== undefined, (query) => query.where('account_id', '=', accountId ?? ''))
+        .where(laterThan(after))
         .orderBy('created_at_ms')
         .orderBy('id')
+        .$if(limit !== undefined, (query) => query.limit(limit ?? 0))
         .execute();
       return rows.map(toKey);
     },

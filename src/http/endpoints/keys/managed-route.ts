@@ -4,7 +4,7 @@ import type { AccountKeysService } from '../../../services/access/account-keys.t
 import type { AuthenticationService } from '../../../services/access/authentication.ts';
 import { commonErrors } from '../../answer/error-schema.ts';
 import { principalOf } from '../../request/request-record.ts';
-import { config as adminConfig, listOf, someOf } from '../admin/admin-routes.ts';
+import { config as adminConfig, pageFromWire, pageOf, pageQuery, pageToWire, someOf } from '../admin/admin-routes.ts';
 import { IssuedKeyShape, KeyChanges, KeyShape, keyToWire, Rotation, rightsFromWire } from '../admin/keys/schema.ts';
 import { NewOwnKey } from './managed-schema.ts';
 
@@ -29,12 +29,14 @@ export const managedKeyRoutes: FastifyPluginAsyncTypebox<ManagedKeysDependencies
     '/keys',
     {
       config,
-      schema: { summary: 'List the keys of the account', tags, response: { 200: listOf(KeyShape), ...commonErrors } },
+      schema: {
+        summary: 'List the keys of the account, oldest first',
+        tags,
+        querystring: Type.Object(pageQuery('key', 'key')),
+        response: { 200: pageOf(KeyShape), ...commonErrors },
+      },
     },
-    async (request) => ({
-      object: 'list' as const,
-      data: (await accountKeys.list(principalOf(request))).map(keyToWire),
-    }),
+    async (request) => pageToWire(await accountKeys.list(principalOf(request), pageFromWire(request.query)), keyToWire),
   );
 
   server.post(

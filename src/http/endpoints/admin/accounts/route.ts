@@ -7,7 +7,7 @@ import type { AccountsService } from '../../../../services/access/accounts.ts';
 import type { AuthenticationService } from '../../../../services/access/authentication.ts';
 import { commonErrors } from '../../../answer/error-schema.ts';
 import { principalOf } from '../../../request/request-record.ts';
-import { config, listOf, noSuch, someOf, tags } from '../admin-routes.ts';
+import { config, noSuch, pageFromWire, pageOf, pageQuery, pageToWire, someOf, tags } from '../admin-routes.ts';
 import { AccountChanges, AccountShape, accountToWire, NewAccount, settingsFromWire } from './schema.ts';
 
 export interface AdminAccountsDependencies {
@@ -37,8 +37,16 @@ export const adminAccountRoutes: FastifyPluginAsyncTypebox<AdminAccountsDependen
 
   server.get(
     '/admin/accounts',
-    { config, schema: { summary: 'List accounts', tags, response: { 200: listOf(AccountShape), ...commonErrors } } },
-    async () => ({ object: 'list' as const, data: (await accounts.list()).map(accountToWire) }),
+    {
+      config,
+      schema: {
+        summary: 'List accounts, oldest first',
+        tags,
+        querystring: Type.Object(pageQuery('account', 'acct')),
+        response: { 200: pageOf(AccountShape), ...commonErrors },
+      },
+    },
+    async ({ query }) => pageToWire(await accounts.page(pageFromWire(query)), accountToWire),
   );
 
   server.post(

@@ -4,7 +4,7 @@ import type { AccountsService } from '../../../../services/access/accounts.ts';
 import type { AuthenticationService } from '../../../../services/access/authentication.ts';
 import type { KeysService } from '../../../../services/access/keys.ts';
 import { commonErrors } from '../../../answer/error-schema.ts';
-import { config, listOf, noSuch, someOf, tags } from '../admin-routes.ts';
+import { config, noSuch, pageFromWire, pageOf, pageQuery, pageToWire, someOf, tags } from '../admin-routes.ts';
 import { IssuedKeyShape, KeyChanges, KeyShape, keyToWire, NewKey, Rotation, rightsFromWire } from './schema.ts';
 
 export interface AdminKeysDependencies {
@@ -23,16 +23,19 @@ export const adminKeyRoutes: FastifyPluginAsyncTypebox<AdminKeysDependencies> = 
     {
       config,
       schema: {
-        summary: 'List keys',
+        summary: 'List keys, oldest first',
         tags,
-        querystring: Type.Object({ account: Type.Optional(Type.String({ minLength: 1, description: 'Id or name' })) }),
-        response: { 200: listOf(KeyShape), ...commonErrors },
+        querystring: Type.Object({
+          account: Type.Optional(Type.String({ minLength: 1, description: 'Id or name' })),
+          ...pageQuery('key', 'key'),
+        }),
+        response: { 200: pageOf(KeyShape), ...commonErrors },
       },
     },
     async ({ query }) => {
       const account = query.account === undefined ? undefined : await accounts.find(query.account);
       if (query.account !== undefined && account === undefined) throw noSuch('account', query.account);
-      return { object: 'list' as const, data: (await keys.listKeys(account?.id)).map(keyToWire) };
+      return pageToWire(await keys.pageKeys({ ...pageFromWire(query), accountId: account?.id }), keyToWire);
     },
   );
 
