@@ -17,6 +17,7 @@ import { answerParserError } from './connections/parser-error.ts';
 import type { MetricsAccessSettings } from './endpoints/system/metrics-access.ts';
 import { openApi } from './openapi.ts';
 import { cors } from './plugins/cors.ts';
+import { endpointMethods } from './plugins/endpoint-methods.ts';
 import { errorHandler } from './plugins/error-handler.ts';
 import { idempotencyKeys } from './plugins/idempotency.ts';
 import { largeAnswers } from './plugins/large-answers.ts';
@@ -115,6 +116,7 @@ export async function createServer(dependencies: ServerDependencies): Promise<Fa
   server.removeContentTypeParser('text/plain');
   server.addContentTypeParser('application/json', jsonBodyReader(settings.bodyLimitBytes));
 
+  await server.register(endpointMethods);
   await server.register(errorHandler, { clock: dependencies.clock });
   await server.register(requestLog, { metrics, requests });
   await server.register(cors, { origins: settings.corsOrigins });

@@ -92,13 +92,14 @@ export const sendError = (error: unknown, request: FastifyRequest, reply: Fastif
 
 const METHODS = ['GET', 'POST', 'DELETE'] as const;
 
-/** Names the usual mistakes: another method, and a base address without `/v1` or with two of them. */
+/** Names the usual mistakes: another method, a slash too many, and a base address without `/v1` or with two of them. */
 function endpointHint({ server, method }: FastifyRequest, path: string): string | undefined {
-  const exists = (url: string) => server.hasRoute({ method: method as 'GET', url });
   if (path.startsWith('/v1/v1/')) return 'The base address has /v1 twice.';
-  if (exists(`/v1${path}`)) return 'The base address of clients ends in /v1.';
-  const others = METHODS.filter((other) => other !== method && server.hasRoute({ method: other, url: path }));
-  return others.length === 0 ? undefined : `It takes ${others.join(' and ')}.`;
+  if (server.methodsOf(`/v1${path}`).includes(method)) return 'The base address of clients ends in /v1.';
+  if (path.endsWith('/') && server.methodsOf(path.slice(0, -1)).includes(method)) return 'Leave out the / at its end.';
+  const methods = server.methodsOf(path);
+  const others = METHODS.filter((other) => other !== method && methods.includes(other));
+  return others.length === 0 ? undefined : `It takes ${others.join(', ').replace(/, (?=\w+$)/, ' and ')}.`;
 }
 
 /** Also for a wrong method: the list of errors has no 405. */

@@ -62,6 +62,22 @@ describe('addresses', () => {
     expect(expectError(answer, 'unknown_endpoint')).toContain(hint);
   });
 
+  it.each([
+    ['PUT', '/v1/files/file_x', 'It takes GET and DELETE.'],
+    ['PUT', '/v1/conversations/conv_x', 'It takes GET, POST and DELETE.'],
+    ['POST', '/v1/files/file_x/content', 'It takes GET.'],
+    ['GET', '/v1/batches/batch_x/cancel', 'It takes POST.'],
+    ['PUT', `/v1/models/${EMBEDDING}`, 'It takes GET.'],
+    ['GET', '/v1/admin/models/a/b', 'It takes DELETE.'],
+    ['GET', '/files/file_x', 'The base address of clients ends in /v1.'],
+    ['POST', '/v1/embeddings/', 'Leave out the / at its end.'],
+    ['PUT', '/v1/files//content', 'See /docs for those that exist.'],
+    ['PUT', '/v1/files/file_x/none', 'See /docs for those that exist.'],
+  ])('%s %s says it too', async (method, path, hint) => {
+    const answer = await bed.raw(`${method} ${path} HTTP/1.1\r\n${AUTHORIZED}\r\n`);
+    expect(expectError(answer, 'unknown_endpoint')).toContain(hint);
+  });
+
   it.each(['/v1/models/%', '/v1/models/%zz', '/%E0%A4%A', '/v1/files/%ff'])('%s is badly encoded', async (path) => {
     expectError(await get(path), 'invalid_parameter');
   });
