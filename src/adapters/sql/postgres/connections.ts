@@ -86,6 +86,13 @@ const FACTS_SQL = `select
   current_setting('synchronous_commit') as synchronous_commit,
   pg_is_in_recovery() as is_standby`;
 
+async function connect(client: Client): Promise<ServerFacts> {
+  await client.connect();
+  await client.query(SESSION_SQL);
+  const { rows } = await client.query<ServerFacts>(FACTS_SQL);
+  return rows[0] as ServerFacts;
+}
+
 /** A connection to a server that was checked. Throws an error that tells the operator what is wrong. */
 export async function connectChecked(url: string): Promise<Client> {
   let client: Client;
@@ -98,16 +105,13 @@ export async function connectChecked(url: string): Promise<Client> {
   client.on('error', () => {});
   const { host, port, user, database } = client;
   const address = { host, port, user, database };
-  let problem: string | undefined;
   try {
-    await client.connect();
-    await client.query(SESSION_SQL);
-    const { rows } = await client.query<ServerFacts>(FACTS_SQL);
-    problem = unsuitable(rows[0] as ServerFacts, address);
+    const problem = unsuitable(await connect(client), address);
+    if (problem !== undefined) throw new StoreUnavailableError(problem);
+    return client;
   } catch (error) {
-    throw connectionProblem(error, address);
+    // A server that does not answer the check may not answer the goodbye either.
+    client.end().catch(() => {});
+    throw error instanceof StoreUnavailableError ? error : connectionProblem(error, address);
   }
-  if (problem === undefined) return client;
-  await client.end();
-  throw new StoreUnavailableError(problem);
 }
