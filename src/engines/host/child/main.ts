@@ -1,5 +1,5 @@
 import { writeFile } from 'node:fs/promises';
-import { Worker } from 'node:worker_threads';
+import { endWithParent } from '../../../runtime/end-with-parent.ts';
 import type { DriverModule } from '../../driver.ts';
 import { createFrameChannel } from '../wire/frames.ts';
 import { CAPABILITIES, type FromEngine, type ToEngine, toWireError } from '../wire/messages.ts';
@@ -17,20 +17,8 @@ process.on('SIGTERM', () => {});
 // When memory runs out, the kernel should kill an engine and not the server.
 writeFile('/proc/self/oom_score_adj', '500').catch(() => {});
 
-// A driver stuck in native code would never notice that the pipe has closed; this thread does not share its event loop. The
-// server passes its own id: read here, it could be that of the process that inherited the orphan.
-const watchdog = new Worker(
-  `const { workerData: server } = require('node:worker_threads');
-   setInterval(() => { if (process.ppid !== server) process.kill(process.pid, 'SIGKILL'); }, 1000);`,
-  {
-    eval: true,
-    workerData: Number(process.argv[2]),
-    env: {},
-    execArgv: [],
-    resourceLimits: { maxOldGenerationSizeMb: 8, maxYoungGenerationSizeMb: 2, stackSizeMb: 1 },
-  },
-);
-watchdog.unref();
+// A driver stuck in native code would never notice that the pipe has closed.
+endWithParent(Number(process.argv[2]));
 
 let calls: ReturnType<typeof createEngineCalls> | undefined;
 let dispose: () => PromiseLike<void> = async () => {};

@@ -43,7 +43,7 @@ export async function runSelfTest(options: SelfTestOptions): Promise<SelfTestOut
 function runChild(options: SelfTestOptions, model: string): Promise<SelfTestOutcome> {
   const { backend, environment, script = SCRIPT, timeoutMs = TIMEOUT_MS } = options;
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [fileURLToPath(script), backend, model], {
+    const child = spawn(process.execPath, [fileURLToPath(script), backend, model, String(process.pid)], {
       stdio: ['ignore', 'pipe', 'pipe'],
       env: { ...environment },
     });

@@ -1,10 +1,11 @@
 import { getLlama, LlamaLogLevel } from 'node-llama-cpp';
+import { endWithParent } from '../../../runtime/end-with-parent.ts';
 import { backendOptions } from './local-builds.ts';
 import type { SelfTestResult } from './self-test-run.ts';
 
 /**
- * Entry of a throwaway process: decodes a few tokens of a tiny model with one backend of llama.cpp. Arguments: the backend and the
- * model's path. The last line of standard output is the result.
+ * Entry of a throwaway process: decodes a few tokens of a tiny model with one backend of llama.cpp. Arguments: the backend, the
+ * model's path and the process id of the parent. The last line of standard output is the result.
  */
 
 const PROMPT_TOKENS = 40;
@@ -29,6 +30,7 @@ async function decode(backend: string, modelPath: string): Promise<SelfTestResul
   return { names, memoryBytes: total };
 }
 
-const [, , backend = 'cpu', modelPath = ''] = process.argv;
+const [, , backend = 'cpu', modelPath = '', parent] = process.argv;
+endWithParent(Number(parent));
 const result = await decode(backend, modelPath);
 process.stdout.write(`\n${JSON.stringify(result)}\n`, () => process.exit(0));

@@ -1,10 +1,11 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import { endWithParent } from '../../../runtime/end-with-parent.ts';
 import type { LayoutShape, MeasuredLayout } from '../../driver.ts';
 import type { FromWorker, TrialOrder, WorkerOrder } from './trial-order.ts';
 
-/** Entry of the process that compares layouts. Argument: a `TrialOrder` as JSON. Prints the measured layouts as JSON. */
+/** Entry of the process that compares layouts. Arguments: a `TrialOrder` as JSON and the process id of the parent. Prints the measured layouts as JSON. */
 
 const WORKER = fileURLToPath(new URL('./trial-worker.ts', import.meta.url));
 
@@ -31,6 +32,7 @@ async function measureLayout(order: TrialOrder, { processes, threads }: LayoutSh
   }
 }
 
+endWithParent(Number(process.argv[3]));
 const order: TrialOrder = JSON.parse(process.argv[2] ?? '');
 const measured: MeasuredLayout[] = [];
 for (const candidate of order.candidates) measured.push(await measureLayout(order, candidate));

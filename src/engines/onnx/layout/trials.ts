@@ -25,7 +25,7 @@ export async function measure(options: LayoutTrialOptions): Promise<readonly Mea
     rowWiseRanges: activationRanges === 'token',
     candidates: options.candidates,
   };
-  const child = spawn(process.execPath, [ENTRY, JSON.stringify(order)], {
+  const child = spawn(process.execPath, [ENTRY, JSON.stringify(order), String(process.pid)], {
     stdio: ['ignore', 'pipe', 'ignore'],
     env: { ...options.environment },
     signal: options.signal,
