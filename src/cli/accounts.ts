@@ -53,6 +53,8 @@ export const accountsCommand: Command = {
     ['--aliases LIST', 'names of models for this account, such as gpt-4o-mini=qwen/qwen3-8b; replaces its list'],
     ['--json', 'print JSON'],
   ],
+  // The setting `aliases` is for all accounts.
+  commandFlags: ['--aliases'],
   async run(context) {
     const { args, config, print } = context;
     const { values, positionals } = parseOptions(args, {

@@ -22,6 +22,8 @@ export interface Command {
   /** Options besides settings. */
   options?: readonly HelpLine[];
   notes?: readonly string[];
+  /** Options that have the name of a setting and mean something else here. */
+  commandFlags?: readonly string[];
   run(context: CommandContext): Promise<void>;
 }
 

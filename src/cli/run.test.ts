@@ -41,6 +41,17 @@ it.each([
   expect(await run(...args)).toEqual({ stdout: '', stderr: message, code: 2 });
 });
 
+it('gives a command its own options, although a setting has the same name', async () => {
+  const own = await Promise.all(
+    Object.entries(COMMANDS).map(async ([name, { load }]) => [name, (await load()).commandFlags ?? []] as const),
+  );
+  expect(own.filter(([, flags]) => flags.length > 0)).toEqual([['accounts', ['--aliases']]]);
+  const flags = { args: ['update', 'team', '--aliases', 'a=b/c'], env: {}, workingDirectory: tmpdir() };
+  const { rest, config } = loadConfig({ ...flags, commandFlags: ['--aliases'] });
+  expect(rest).toEqual(flags.args);
+  expect(config.aliases).toEqual([]);
+});
+
 it('names the setting that was meant', async () => {
   const { config } = loadConfig({ args: [], env: {}, workingDirectory: tmpdir() });
   const context = { args: ['--prot', '80'], config, configFile: undefined, locate: () => '', env: {}, print: () => {} };

@@ -122,7 +122,12 @@ export async function runCommand(
     return 0;
   }
   try {
-    const { config, rest, file, locate } = loadConfig({ args, env, workingDirectory: process.cwd() });
+    const { config, rest, file, locate } = loadConfig({
+      args,
+      commandFlags: command.commandFlags ?? [],
+      env,
+      workingDirectory: process.cwd(),
+    });
     await command.run({ args: rest, config, configFile: file, locate, env, print, warn: printError });
     return 0;
   } catch (error) {

@@ -19,6 +19,8 @@ export class ConfigError extends Error {
 export interface ConfigSources {
   /** Everything after the command's name. Flags that are settings are taken out. */
   args: readonly string[];
+  /** Flags that the command reads itself, although a setting has the same. */
+  commandFlags?: readonly string[];
   env: Readonly<Record<string, string | undefined>>;
   workingDirectory: string;
 }
@@ -50,12 +52,12 @@ interface Flags {
   file: string | undefined;
 }
 
-function takeFlags(args: readonly string[], problems: string[]): Flags {
+function takeFlags(args: readonly string[], commandFlags: readonly string[], problems: string[]): Flags {
   const flags: Flags = { given: [], rest: [], file: undefined };
   for (let index = 0; index < args.length; index += 1) {
     const argument = args[index] as string;
     const [flag, inline] = argument.startsWith('--') ? argument.split(/=(.*)/s) : [argument];
-    const setting = SETTINGS.find((candidate) => candidate.flag === flag);
+    const setting = SETTINGS.find((candidate) => candidate.flag === flag && !commandFlags.includes(candidate.flag));
     if (setting === undefined && flag !== '--config') {
       flags.rest.push(argument);
       continue;
@@ -116,9 +118,9 @@ const elsewhere = ({ schema, variable, flag }: Setting): string =>
   isSecret(schema) ? `use ${flag}-file or ${variable}` : `use ${variable}, or api_key_file`;
 
 /** Reads the file, the environment and the flags; later ones override. Throws one error that lists every problem. */
-export function loadConfig({ args, env, workingDirectory }: ConfigSources): LoadedConfig {
+export function loadConfig({ args, commandFlags = [], env, workingDirectory }: ConfigSources): LoadedConfig {
   const problems: string[] = [];
-  const flags = takeFlags(args, problems);
+  const flags = takeFlags(args, commandFlags, problems);
   const chosen = flags.file ?? env.BAOBAB_CONFIG;
   const file = resolve(workingDirectory, chosen ?? 'baobab.yaml');
   const document = existsSync(file) ? readYaml(file) : undefined;

@@ -115,6 +115,11 @@ describe('keys beside a running server', () => {
     );
     // The smaller of the two limits.
     await expectSeen(embed, { status: 200, rpm: 700, tpm: 8_000 });
+    const named = ['accounts', 'update', 'changing', '--aliases', 'gpt-4o-mini=baobab/chat-mini'];
+    const aliases = [{ name: 'gpt-4o-mini', model: 'baobab/chat-mini' }];
+    expect(await baobabJson(server.dataDir, named)).toMatchObject({ aliases });
+    const unnamed = await baobabJson(server.dataDir, ['accounts', 'update', 'changing', '--aliases', 'none']);
+    expect(unnamed).toMatchObject({ aliases: [] });
     await baobabJson(server.dataDir, ['accounts', 'update', 'changing', '--monthly-budget', '0']);
     await expectSeen(async () => (await embed()).status, 429);
     await baobabJson(server.dataDir, ['accounts', 'update', 'changing', '--monthly-budget', 'none']);
