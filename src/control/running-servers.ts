@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto';
 import { lstat, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir, userInfo } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { askEngines } from './client.ts';
+import { userId } from './socket.ts';
 
 /** One small file for each server of this user: its data directory. It helps commands that look at another one. */
-const defaultFolder = (): string => join(tmpdir(), `baobab-${userInfo().uid}`, 'servers');
+const defaultFolder = (): string => join(tmpdir(), `baobab-${userId()}`, 'servers');
 
 const fileOf = (folder: string, dataDir: string): string =>
   join(folder, createHash('sha256').update(dataDir).digest('hex').slice(0, 16));
@@ -33,7 +34,7 @@ async function answers(dataDir: string): Promise<boolean> {
 export async function runningServers(folder = defaultFolder()): Promise<string[]> {
   try {
     // Every user may write to the folder for temporary files.
-    if ((await lstat(folder)).uid !== userInfo().uid) return [];
+    if ((await lstat(folder)).uid !== userId()) return [];
     const names = await readdir(folder);
     const directories = await Promise.all(names.map((name) => readFile(join(folder, name), 'utf8')));
     const running = await Promise.all(directories.map(async (each) => ((await answers(each)) ? [each] : [])));

@@ -1,8 +1,7 @@
 import { chmod, lstat, mkdir, rm } from 'node:fs/promises';
 import { createServer } from 'node:http';
-import { userInfo } from 'node:os';
 import { dirname } from 'node:path';
-import { controlSocketPath, type EngineReport } from './socket.ts';
+import { controlSocketPath, type EngineReport, userId } from './socket.ts';
 
 export interface ControlHandlers {
   engines(): Promise<EngineReport[]>;
@@ -18,7 +17,7 @@ export interface ControlServer {
 async function makePrivate(directory: string): Promise<void> {
   await mkdir(directory, { recursive: true, mode: 0o700 });
   const { uid } = await lstat(directory);
-  if (uid !== userInfo().uid) throw new Error(`the folder ${directory} belongs to another user`);
+  if (uid !== userId()) throw new Error(`the folder ${directory} belongs to another user`);
 }
 
 /** Answers the operator's commands on this machine. The caller is alone on the data directory, so an existing socket is stale. */

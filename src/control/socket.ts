@@ -1,9 +1,12 @@
 import { createHash } from 'node:crypto';
-import { tmpdir, userInfo } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 /** Operating systems allow about a hundred bytes for the path of a local socket. */
 const MAX_PATH_BYTES = 100;
+
+/** Not from `os.userInfo()`, which fails in containers whose user is a number without a name. */
+export const userId = (): number => process.getuid?.() ?? -1;
 
 /** The running server cannot be asked. */
 export class ControlError extends Error {
@@ -17,7 +20,7 @@ export function controlSocketPath(dataDir: string): string {
   const path = join(dataDir, 'control.sock');
   if (Buffer.byteLength(path) <= MAX_PATH_BYTES) return path;
   const name = createHash('sha256').update(dataDir).digest('hex').slice(0, 16);
-  return join(tmpdir(), `baobab-${userInfo().uid}`, `${name}.sock`);
+  return join(tmpdir(), `baobab-${userId()}`, `${name}.sock`);
 }
 
 /** A model as the running server sees it. */
