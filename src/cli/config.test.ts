@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { loadConfig } from '../config/load.ts';
+import { isSecret } from '../config/secret-files.ts';
 import { SETTINGS } from '../config/settings.ts';
 import { configCommand } from './config.ts';
 
@@ -37,5 +38,8 @@ it('masks every secret, in lists and addresses too', async () => {
 
 it('lists every setting with its variable and its flag', async () => {
   const text = await show({}, ['--settings']);
-  for (const { key, variable, flag } of SETTINGS) expect(text).toContain(`${key}\n    ${variable}  ${flag}\n`);
+  for (const { key, variable, flag, schema } of SETTINGS) {
+    expect(text).toContain(`${key}\n    ${variable}${isSecret(schema) ? '' : `  ${flag}`}\n`);
+  }
+  expect(SETTINGS.filter(({ schema }) => !('description' in schema))).toEqual([]);
 });

@@ -1,5 +1,6 @@
 import { stringify } from 'yaml';
 import { maskedConfig } from '../config/masked.ts';
+import { isSecret } from '../config/secret-files.ts';
 import { SETTINGS } from '../config/settings.ts';
 import { type Command, UsageError } from './command.ts';
 import { parseOptions } from './options.ts';
@@ -19,7 +20,9 @@ export const configCommand: Command = {
       for (const setting of SETTINGS) {
         const { description, default: fallback } = setting.schema as { description?: string; default?: unknown };
         const shown = fallback === undefined ? '' : ` (default ${JSON.stringify(fallback)})`;
-        print(`${setting.key}\n    ${setting.variable}  ${setting.flag}\n    ${description ?? ''}${shown}`);
+        // Secrets are refused as flags.
+        const flag = isSecret(setting.schema) ? '' : `  ${setting.flag}`;
+        print(`${setting.key}\n    ${setting.variable}${flag}\n    ${description ?? ''}${shown}`);
       }
       return;
     }

@@ -127,8 +127,14 @@ export const ConfigSchema = Type.Object(
     ),
     log: section(
       {
-        level: Type.Enum(['trace', 'debug', 'info', 'warn', 'error', 'silent'], { default: 'info' }),
-        format: Type.Enum(['auto', 'json', 'pretty'], { default: 'auto', description: 'auto: pretty on a terminal' }),
+        level: Type.Enum(['trace', 'debug', 'info', 'warn', 'error', 'silent'], {
+          default: 'info',
+          description: 'Least level to log: trace, debug, info, warn, error or silent',
+        }),
+        format: Type.Enum(['auto', 'json', 'pretty'], {
+          default: 'auto',
+          description: 'json, pretty or auto: pretty on a terminal',
+        }),
       },
       'Logging',
     ),
