@@ -95,15 +95,20 @@ describe('the grammar compiler', () => {
     expect(waiting).toMatchObject({ status: 'fulfilled' });
   });
 
-  it('compiles the same schemas once', async () => {
+  it('compiles the same schemas once for each account', async () => {
     const { started, startWorker } = controlledWorkers();
     const remembering = compiler({ startWorker });
     const first = remembering.compile(schema({ type: 'string' }), context());
     await nextTurn();
     started[0]?.answers[0]?.();
     const grammars = await first;
-    expect(await remembering.compile(schema({ type: 'string' }), context('b'))).toEqual(grammars);
+    expect(await remembering.compile(schema({ type: 'string' }), context())).toEqual(grammars);
     expect(started[0]?.requests.length).toBe(1);
+    const other = remembering.compile(schema({ type: 'string' }), context('b'));
+    await nextTurn();
+    expect(started[0]?.requests.length).toBe(2);
+    started[0]?.answers[1]?.();
+    expect(await other).toEqual(grammars);
   });
 
   it('lets accounts take turns', async () => {

@@ -72,8 +72,9 @@ export function createGrammarCompiler({
       const request = { format, tools, toolChoice, parallelToolCalls };
       if (isLargerThan(request, MAX_REQUEST_CHARACTERS)) throw tooLarge(locationOf(request));
       const key = JSON.stringify(request);
-      const grammars = results.take(key) ?? grammarsOf(await run(request, context), locationOf(request));
-      results.add(key, grammars);
+      const { accountId } = context;
+      const grammars = results.take(accountId, key) ?? grammarsOf(await run(request, context), locationOf(request));
+      results.add(accountId, key, grammars);
       return grammars;
     },
     async close() {
