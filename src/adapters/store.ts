@@ -8,6 +8,7 @@ import type { JobTurns } from '../ports/job-turns.ts';
 import type { Ledger } from '../ports/ledger.ts';
 import type {
   AccountRepository,
+  AuditLog,
   KeyRepository,
   ModelLifecycleRepository,
   RevisionRepository,
@@ -45,6 +46,7 @@ export interface Store {
   readonly jobTurns: JobTurns;
   readonly requests: RequestLog;
   readonly requestTexts: RequestTexts;
+  readonly audit: AuditLog;
   /** Removes deleted rows from the files of the database too. Call it after content was erased. */
   purge(): Promise<void>;
   /** Makes room for the ledger rows of coming months. Rows find a place without it too. */

@@ -72,7 +72,7 @@ export const accountsCommand: Command = {
       throw new UsageError('deleting an account cannot be undone; add --yes to do it');
     }
     await using administration = await (action === 'list' ? openForReading(context) : openAdministration(config));
-    const { accounts } = administration;
+    const { accounts, by } = administration;
 
     async function find(): Promise<Account> {
       const account = await accounts.find(name);
@@ -82,19 +82,19 @@ export const accountsCommand: Command = {
     const show = (account: Account, text: string) => print(values.json ? JSON.stringify(accountToWire(account)) : text);
 
     if (action === 'create') {
-      const account = await accounts.create(name, settings);
+      const account = await accounts.create(name, settings, by);
       show(account, `created account ${account.name} (${account.id})`);
     } else if (action === 'update') {
-      const account = await accounts.update(await find(), settings);
+      const account = await accounts.update(await find(), settings, by);
       show(account, accountTable([account]));
     } else if (action === 'suspend') {
-      const account = await accounts.suspend(await find());
+      const account = await accounts.suspend(await find(), by);
       show(account, `suspended account ${account.name}`);
     } else if (action === 'resume') {
-      const account = await accounts.resume(await find());
+      const account = await accounts.resume(await find(), by);
       show(account, `resumed account ${account.name}`);
     } else if (action === 'delete') {
-      const account = await accounts.delete(await find());
+      const account = await accounts.delete(await find(), by);
       show(account, `deleted account ${name} (${account.id}); a running server erases its content within a minute`);
     } else {
       const all = await accounts.list();

@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { someEntry } from '../../test/fixtures/audit-entries.ts';
 import { openStore, type Store } from '../adapters/store.ts';
 import { loadConfig } from '../config/load.ts';
 import type { Batch } from '../domain/batch.ts';
@@ -37,22 +38,25 @@ beforeAll(async () => {
   // The server's own connection stays open beside the command's.
   store = await openStore({ kind: 'sqlite', path: join(directory, 'baobab.sqlite') });
   const createdAt = Date.UTC(2026, 0, 1);
-  await store.accounts.create({
-    id: 'acct_1',
-    name: 'default',
-    createdAt,
-    suspendedAt: null,
-    deletedAt: null,
-    erasedAt: null,
-    rpm: null,
-    tpm: null,
-    concurrency: null,
-    monthlyBudgetNanoUsd: null,
-    zeroRetention: false,
-    storePrompts: false,
-    fileRetentionDays: null,
-    aliases: [],
-  });
+  await store.accounts.create(
+    {
+      id: 'acct_1',
+      name: 'default',
+      createdAt,
+      suspendedAt: null,
+      deletedAt: null,
+      erasedAt: null,
+      rpm: null,
+      tpm: null,
+      concurrency: null,
+      monthlyBudgetNanoUsd: null,
+      zeroRetention: false,
+      storePrompts: false,
+      fileRetentionDays: null,
+      aliases: [],
+    },
+    someEntry(),
+  );
   const file = { id: 'file_1', accountId: 'acct_1', purpose: 'batch', filename: 'x', bytes: 1, sha256: '' } as const;
   await store.files.create({ ...file, blobKey: 'x', createdAt: 0, expiresAt: 1 }, { items: 0, bytes: 0 });
   await store.batches.create(batch('running'), 0);

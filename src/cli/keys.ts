@@ -76,7 +76,7 @@ export const keysCommand: Command = {
     const [subject = ''] = following;
     const rights = rightsFrom(values);
     await using administration = await (action === 'list' ? openForReading(context) : openAdministration(config));
-    const { accounts, keys, spending } = administration;
+    const { accounts, keys, spending, by } = administration;
 
     async function account(name: string) {
       const found = await accounts.find(name);
@@ -95,7 +95,7 @@ export const keysCommand: Command = {
 
     if (action === 'create') {
       const owner = await account(values.account ?? 'default');
-      const issued = await keys.createKey(owner, { ...rights, name: subject });
+      const issued = await keys.createKey(owner, { ...rights, name: subject }, by);
       printSecret(issued.key, issued.secret, `created key ${issued.key.id} (${issued.key.scopes.join(', ')})`);
     } else if (action === 'list') {
       const owner = values.account === undefined ? undefined : await account(values.account);
@@ -109,13 +109,13 @@ export const keysCommand: Command = {
     } else if (action === 'update') {
       const changes = definedFields({ ...rights, name: values.name });
       if (Object.keys(changes).length === 0) throw new UsageError('nothing to change was given; try --rpm 60');
-      const key = known(await keys.updateKey(subject, changes));
+      const key = known(await keys.updateKey(subject, changes, by));
       print(values.json ? JSON.stringify(keyToWire(key)) : keyTable([key], await accounts.list()));
     } else if (action === 'revoke') {
-      const key = known(await keys.revokeKey(subject));
+      const key = known(await keys.revokeKey(subject, by));
       print(values.json ? JSON.stringify(keyToWire(key)) : `revoked ${key.id}`);
     } else {
-      const rotated = known(await keys.rotateKey(subject, durationOption('grace', values.grace ?? '24h') ?? 0));
+      const rotated = known(await keys.rotateKey(subject, durationOption('grace', values.grace ?? '24h') ?? 0, by));
       const { revokedAt, expiresAt } = rotated.previous;
       const old = revokedAt === null ? `is valid until ${isoTimeOrNull(expiresAt)}` : 'was revoked';
       printSecret(rotated.key, rotated.secret, `created key ${rotated.key.id}; the old one ${old}`);

@@ -2,7 +2,10 @@ import { resolve } from 'node:path';
 import { POOLINGS, type Pooling } from '../catalog/adding/pooling.ts';
 import { AddError } from '../catalog/adding/reference.ts';
 import { addModel, removeModel } from '../compose/added-models.ts';
+import { openAdministration } from '../compose/administration.ts';
+import type { ResolvedConfig } from '../config/load.ts';
 import { askCatalogReload } from '../control/client.ts';
+import type { AuditedChange } from '../domain/audit/entry.ts';
 import { MODALITIES, type Modality } from '../domain/model.ts';
 import { type CommandContext, CommandFailed, OptionError } from './command.ts';
 import { integerOption } from './options.ts';
@@ -37,6 +40,12 @@ function poolingOption(given: string | undefined): Pooling | undefined {
   return found;
 }
 
+/** Opens the store only for a change that is about to be made. */
+const recorder = (config: ResolvedConfig) => async (change: AuditedChange) => {
+  await using administration = await openAdministration(config);
+  await administration.record(change);
+};
+
 /** Tells a running server, and says when the model can be used. */
 async function announce({ config }: CommandContext, now: string): Promise<string> {
   const answer = await askCatalogReload(config.dataDir);
@@ -59,7 +68,7 @@ export async function addToCatalog(source: string, values: AddValues, context: C
   };
   warn?.(`looking at ${source}`);
   try {
-    const { entry, upstream, notes = [] } = await addModel(source, options, { config, env });
+    const { entry, upstream, notes = [] } = await addModel(source, options, { config, env, record: recorder(config) });
     const facts = [
       entry.modality,
       entry.context_length === undefined ? '' : `context ${entry.context_length}`,
@@ -82,8 +91,9 @@ export async function addToCatalog(source: string, values: AddValues, context: C
 
 /** Takes added models out of the catalog. Returns those that were. */
 export async function removeFromCatalog(slugs: readonly string[], context: CommandContext): Promise<string[]> {
+  const { config } = context;
   const removed: string[] = [];
-  for (const slug of slugs) if (await removeModel(slug, context.config)) removed.push(slug);
+  for (const slug of slugs) if (await removeModel(slug, { config, record: recorder(config) })) removed.push(slug);
   if (removed.length > 0)
     context.print(
       `removed ${removed.join(', ')} from the catalog; ${await announce(context, 'the running server has stopped serving it')}`,

@@ -156,11 +156,11 @@ export const modelsCommand: Command = {
       await using administration = await openAdministration(config);
       const { catalog } = await administration.openCatalog();
       if (action === 'retire') {
-        await catalog.retire(first);
+        await catalog.retire(first, administration.by);
         print(`${first} is retired`);
         return;
       }
-      const { entry, version } = await catalog.deprecate(first, values.on ?? '');
+      const { entry, version } = await catalog.deprecate(first, values.on ?? '', administration.by);
       print(`${entry.slug}@${version.version} is to be removed on ${isoTimeOrNull(version.deprecatedAt)}`);
       return;
     }

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { account } from '../../test/contracts/key-fixtures.ts';
 import { ledgerRow } from '../../test/contracts/ledger.ts';
+import { someEntry } from '../../test/fixtures/audit-entries.ts';
 import { openStore } from '../adapters/store.ts';
 import { loadConfig } from '../config/load.ts';
 import { usageCommand } from './usage.ts';
@@ -12,8 +13,8 @@ let directory: string;
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'baobab-cli-'));
   const store = await openStore({ kind: 'sqlite', path: join(directory, 'baobab.sqlite') });
-  await store.accounts.create(account({ id: 'acct_1', name: 'default' }));
-  await store.accounts.create(account({ id: 'acct_2', name: 'team', createdAt: Date.UTC(2026, 0, 2) }));
+  await store.accounts.create(account({ id: 'acct_1', name: 'default' }), someEntry());
+  await store.accounts.create(account({ id: 'acct_2', name: 'team', createdAt: Date.UTC(2026, 0, 2) }), someEntry());
   const day = (date: number) => Date.UTC(2026, 9, date);
   await store.ledger.append([
     ledgerRow({ time: day(16) }),

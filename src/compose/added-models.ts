@@ -6,19 +6,45 @@ import { draftLocalModel } from '../catalog/adding/local-model.ts';
 import { AddError, parseLocation } from '../catalog/adding/reference.ts';
 import { draftUpstreamModel } from '../catalog/adding/upstream-model.ts';
 import type { ResolvedConfig } from '../config/load.ts';
+import type { AuditEntry, AuditedChange, ChangeOrigin } from '../domain/audit/entry.ts';
+import { initialFields } from '../domain/audit/field-changes.ts';
 import { drivers } from '../engines/drivers.ts';
 import { errors } from '../errors/errors.ts';
 import { createProxyFetch } from '../models/sources/proxy-fetch.ts';
 import { systemClock as clock } from '../runtime/clock.ts';
 import type { AddedModelsService } from '../services/added-models.ts';
+import { auditEntry } from '../services/audit/entries.ts';
 import { catalogEntries } from './storage.ts';
 import type { Environment } from './weights.ts';
 
-export interface AddContext {
+interface LookContext {
   config: ResolvedConfig;
   env: Environment;
   signal?: AbortSignal | undefined;
 }
+
+export interface AddContext extends LookContext {
+  /**
+   * Writes the entry of the audit log. The catalog is made of files, which no transaction covers: the entry comes first, so that no
+   * change is without one.
+   */
+  record(change: AuditedChange): Promise<void>;
+}
+
+const targetOf = (slug: string) => ({
+  kind: 'model' as const,
+  id: slug,
+  name: slug,
+  accountId: null,
+  accountName: null,
+});
+
+/** An address is recorded without the name, password and query that may be in it. */
+const added = (source: string, { entry: { slug, modality }, upstream }: ModelDraft): AuditedChange => ({
+  action: 'model.added',
+  target: targetOf(slug),
+  changes: initialFields({ source: upstream?.url ?? source, modality, upstreamName: upstream?.name }),
+});
 
 /** Looks at the model, writes its catalog entry and, for an upstream, where it runs. Throws `AddError`. */
 export async function addModel(source: string, options: AddOptions, context: AddContext): Promise<ModelDraft> {
@@ -39,7 +65,8 @@ export async function addModel(source: string, options: AddOptions, context: Add
   if (known !== undefined && (draft.upstream === undefined || known.modality !== modality)) {
     throw new AddError(`the catalog has a model ${slug} already; add --slug with another name such as local/model`);
   }
-  await writeDraft(folders, draft, known !== undefined);
+  const beforeChange = () => context.record(added(source, draft));
+  await writeDraft(folders, draft, { known: known !== undefined, beforeChange });
   return draft;
 }
 
@@ -51,7 +78,7 @@ function named(draft: ModelDraft, isTaken: (slug: string) => boolean): ModelDraf
   return { ...draft, entry: { ...entry, slug: longSlug }, notes: [...notes, note] };
 }
 
-async function inspect(source: string, options: AddOptions, { config, env, signal }: AddContext): Promise<ModelDraft> {
+async function inspect(source: string, options: AddOptions, { config, env, signal }: LookContext): Promise<ModelDraft> {
   const location = parseLocation(source, process.cwd());
   if (location.kind === 'path') return draftLocalModel(location.path, options, drivers);
   if (location.kind === 'upstream') {
@@ -68,15 +95,32 @@ async function inspect(source: string, options: AddOptions, { config, env, signa
 }
 
 /** Returns false for a model that was not added. */
-export const removeModel = (slug: string, { dataDir }: ResolvedConfig): Promise<boolean> =>
-  removeAdded(addedFolders(dataDir), slug);
+export async function removeModel(
+  slug: string,
+  { config, record }: Pick<AddContext, 'config' | 'record'>,
+): Promise<boolean> {
+  const folders = addedFolders(config.dataDir);
+  if (!isAdded(folders, slug)) return false;
+  await record({ action: 'model.removed', target: targetOf(slug), changes: [] });
+  return removeAdded(folders, slug);
+}
+
+export interface AddedModelsDependencies extends LookContext {
+  audit: { append(entry: AuditEntry): Promise<void> };
+  /** Makes the server read the catalog again. */
+  reload(): Promise<void>;
+}
 
 /** For the admin API of a running server. */
-export function createAddedModels(context: AddContext, reload: () => Promise<void>): AddedModelsService {
+export function createAddedModels({ audit, reload, ...context }: AddedModelsDependencies): AddedModelsService {
+  const contextOf = (by: ChangeOrigin): AddContext => ({
+    ...context,
+    record: (change) => audit.append(auditEntry(by, change, clock.now())),
+  });
   return {
-    async add(source, options) {
+    async add(source, options, by) {
       try {
-        const { entry } = await addModel(source, options, context);
+        const { entry } = await addModel(source, options, contextOf(by));
         await reload();
         return entry.slug;
       } catch (error) {
@@ -84,8 +128,8 @@ export function createAddedModels(context: AddContext, reload: () => Promise<voi
         throw error;
       }
     },
-    async remove(slug) {
-      if (!(await removeModel(slug, context.config))) throw errors.modelNotFound(slug);
+    async remove(slug, by) {
+      if (!(await removeModel(slug, contextOf(by)))) throw errors.modelNotFound(slug);
       await reload();
     },
   };

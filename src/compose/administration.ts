@@ -1,10 +1,14 @@
 import type { Store } from '../adapters/store.ts';
 import type { ResolvedConfig } from '../config/load.ts';
+import type { AuditedChange, ChangeOrigin } from '../domain/audit/entry.ts';
 import type { ModelEntry } from '../domain/model.ts';
 import type { BatchRepository } from '../ports/batches.ts';
 import { systemClock as clock } from '../runtime/clock.ts';
 import { type AccountsService, createAccounts } from '../services/access/accounts.ts';
 import { createKeys, type KeysService } from '../services/access/keys.ts';
+import { type AuditService, createAudit } from '../services/audit/audit.ts';
+import { auditEntry } from '../services/audit/entries.ts';
+import { operatorOrigin } from '../services/audit/origins.ts';
 import { type CatalogService, createCatalog } from '../services/catalog.ts';
 import { createSpending, type Spending } from '../services/spending.ts';
 import { createUsage, type UsageService } from '../services/usage.ts';
@@ -14,11 +18,16 @@ export { hasStore } from './storage.ts';
 
 /** What operators' commands need. They open the store themselves, with or without a running server. */
 export interface Administration extends AsyncDisposable {
+  /** Who makes changes, for the audit log. */
+  by: ChangeOrigin;
   accounts: AccountsService;
   keys: KeysService;
   usage: UsageService;
   spending: Spending;
   batches: BatchRepository;
+  audit: AuditService;
+  /** Writes the entry of a change that is made outside the store. */
+  record(change: AuditedChange): Promise<void>;
   /** Read on demand, so that other commands do not wait for it or fail with it. */
   openCatalog(): Promise<OpenCatalog>;
 }
@@ -55,12 +64,16 @@ export async function openCatalogForReading(config: ResolvedConfig): Promise<Ope
 export async function openAdministration(config: ResolvedConfig): Promise<Administration> {
   const store = await openConfiguredStore(config);
   const accounts = createAccounts({ accounts: store.accounts, clock });
+  const by = operatorOrigin();
   return {
+    by,
     accounts,
     keys: createKeys({ accounts, keys: store.keys, clock }),
     usage: createUsage({ usage: store.usage, clock }),
     spending: createSpending({ usage: store.usage, clock }),
     batches: store.batches,
+    audit: createAudit({ log: store.audit, settings: config.audit, clock }),
+    record: (change) => store.audit.append(auditEntry(by, change, clock.now())),
     openCatalog: () => catalogOf(config, store),
     [Symbol.asyncDispose]: () => store.close(),
   };

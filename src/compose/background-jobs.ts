@@ -4,6 +4,7 @@ import { createRepeatedFailure } from '../runtime/repeated-failure.ts';
 import type { AccountErasure } from '../services/access/account-erasure.ts';
 import type { AuthenticationService } from '../services/access/authentication.ts';
 import type { SessionsService } from '../services/access/sessions.ts';
+import type { AuditService } from '../services/audit/audit.ts';
 import type { BatchRunner } from '../services/batches/runner.ts';
 import type { CatalogService } from '../services/catalog.ts';
 import type { FileRetentionSchedule } from '../services/files/file-retention-schedule.ts';
@@ -21,6 +22,7 @@ const REFRESH_MS = 250;
 const FLUSH_USES_MS = 5_000;
 const SWEEP_MS = 60_000;
 const REQUEST_SWEEP_MS = 600_000;
+const AUDIT_SWEEP_MS = 3_600_000;
 const MONTHS_MS = 3_600_000;
 const CLOCK_MS = 60_000;
 
@@ -37,6 +39,7 @@ export interface BackgroundJobsDependencies {
     texts: Pick<RequestTextsService, 'flush'>;
   };
   responses: Pick<ResponsesService, 'sweep'>;
+  audit: Pick<AuditService, 'sweep'>;
   responseRunner: ResponseRunner;
   fileRetention: FileRetentionSchedule;
   accountErasure: AccountErasure;
@@ -69,6 +72,7 @@ export function createBackgroundJobs(dependencies: BackgroundJobsDependencies): 
     leases,
     runner,
     responses,
+    audit,
     responseRunner,
     fileRetention,
     accountErasure,
@@ -123,6 +127,7 @@ export function createBackgroundJobs(dependencies: BackgroundJobsDependencies): 
       everyInTurn(SWEEP_MS, 'idempotency keys', sweepIdempotency, 'failed to remove expired idempotency keys');
       everyInTurn(SWEEP_MS, 'sessions', sessions.removeExpired, 'failed to remove expired sessions');
       everyInTurn(REQUEST_SWEEP_MS, 'requests', requests.retention.sweep, 'failed to remove old requests');
+      everyInTurn(AUDIT_SWEEP_MS, 'audit log', audit.sweep, 'failed to remove old entries of the audit log');
       everyInTurn(MONTHS_MS, 'months', () => prepareMonths(clock.now()), 'failed to create partitions of the ledger');
       fileRetention.start();
       accountErasure.start();

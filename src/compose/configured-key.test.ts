@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { BY } from '../../test/fixtures/audit-entries.ts';
 import { memoryRepositories } from '../../test/fixtures/memory-repositories.ts';
 import { createAccounts } from '../services/access/accounts.ts';
 import { createKeys } from '../services/access/keys.ts';
@@ -16,14 +17,14 @@ it('says that api_key is not used on a store with keys, and whether it matches o
     warn: (_: object, text: string) => lines.push(`warn: ${text}`),
   };
   const secret = 'configured-key-0123456789';
-  const first = await keys.bootstrap(secret);
+  const first = await keys.bootstrap(secret, BY);
   await reportUnusedKey(undefined, { keys, logger });
   expect(lines).toEqual([]);
   await reportUnusedKey(secret, { keys, logger });
   expect(lines.pop()).toMatch(/^info: api_key is the same as a key/);
   await reportUnusedKey('another-key-0123456789', { keys, logger });
   expect(lines.pop()).toMatch(/^warn: api_key is not used: this store has keys already, and none of them is this one/);
-  await keys.revokeKey(first?.key.id ?? '');
+  await keys.revokeKey(first?.key.id ?? '', BY);
   await reportUnusedKey(secret, { keys, logger });
   expect(lines.pop()).toMatch(/^warn: api_key is not used, .* revoked/);
 });

@@ -27,6 +27,8 @@ import { createAuthentication } from '../services/access/authentication.ts';
 import { createKeys, type IssuedKey } from '../services/access/keys.ts';
 import { createOwnKey } from '../services/access/own-key.ts';
 import { createSessions, keyMethod } from '../services/access/sessions.ts';
+import { createAudit } from '../services/audit/audit.ts';
+import { serverOrigin } from '../services/audit/origins.ts';
 import { createBatches } from '../services/batches/batches.ts';
 import { createBatchRunner } from '../services/batches/runner.ts';
 import { createCatalog } from '../services/catalog.ts';
@@ -134,9 +136,11 @@ export async function startService(config: ResolvedConfig, options: StartOptions
   });
   createDiskMetrics(metrics.registry, space.status);
 
+  const by = serverOrigin();
+  const audit = createAudit({ log: store.audit, settings: config.audit, clock });
   const accounts = createAccounts({ accounts: store.accounts, clock });
   const keys = createKeys({ accounts, keys: store.keys, clock });
-  const firstKey = await keys.bootstrap(config.apiKey);
+  const firstKey = await keys.bootstrap(config.apiKey, by);
   if (firstKey !== undefined) onFirstKey?.(firstKey);
   else await reportUnusedKey(config.apiKey, { keys, logger });
   const authentication = createAuthentication({ ...store, clock });
@@ -229,6 +233,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     purge: store.purge,
     onCancel: runner.wake,
     isMyTurn: (everyMs) => isMyTurn('account erasure', everyMs),
+    by,
     clock,
     logger,
   });
@@ -246,6 +251,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     runner,
     requests,
     responses,
+    audit,
     responseRunner,
     fileRetention: schedule,
     accountErasure,
@@ -279,7 +285,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     sessions,
     keyMethod: keyMethod(authentication),
     catalog,
-    addedModels: createAddedModels({ config, env }, worker?.reloadAll ?? reloadCatalog),
+    addedModels: createAddedModels({ config, env, audit: store.audit, reload: worker?.reloadAll ?? reloadCatalog }),
     accounts,
     accountErasure,
     keys,
@@ -312,7 +318,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     inference,
     temporaryDirectory,
     maxInlineAudioBytes: config.audio.maxInlineBytes,
-    accountKeys: createAccountKeys({ keys }),
+    accountKeys: createAccountKeys({ keys, audit: store.audit, clock }),
     engines,
     feed: createLiveFeed({
       recorder: requests.recorder,

@@ -245,6 +245,10 @@ export const ConfigSchema = Type.Object(
       },
       'List of requests',
     ),
+    audit: section(
+      { retentionDays: count(400, 'Changes of accounts, keys and models are kept for this time', 1) },
+      'Audit log',
+    ),
     disk: section(
       {
         reserveBytes: count(

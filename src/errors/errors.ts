@@ -63,6 +63,11 @@ export const errors = {
       'key_not_allowed',
       `The account has ${most} keys, the most it may have. Revoke some; a revoked key counts for a day after it was made.`,
     ),
+  tooManyKeyChanges: (most: number) =>
+    new ApiError(
+      'key_not_allowed',
+      `Keys of the account were changed ${most} times in the last 24 hours, the most that is allowed. Try again later.`,
+    ),
   tooManyStreams: () =>
     new ApiError('concurrency_exceeded', 'Too many event streams of this key are open. Close some of them.', {
       retryAfterSeconds: 5,

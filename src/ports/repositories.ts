@@ -1,3 +1,4 @@
+import type { AuditAction, AuditEntry } from '../domain/audit/entry.ts';
 import type { Account, AccountSettings, AccountState, ApiKey, Changes, KeyRights } from '../domain/principal.ts';
 
 /** A part of a list, oldest first. Without a limit, all of it. */
@@ -7,19 +8,29 @@ export interface PageFilter {
   limit?: number | undefined;
 }
 
-/** One interface per role. Every call resolves when its effect is durable. */
+/**
+ * Makes the entry of a change from what is stored and what will be. Undefined: nothing is changed. It may be called again when the
+ * stored values have changed meanwhile, and may throw to refuse the change.
+ */
+export type AuditOf<Stored> = (before: Stored, after: Stored) => AuditEntry | undefined;
+
+/** One interface per role. Every call resolves when its effect is durable. Changes come with their entry in the audit log. */
 export interface AccountRepository {
-  create(account: Account): Promise<void>;
+  create(account: Account, entry: AuditEntry): Promise<void>;
   get(id: string): Promise<Account | undefined>;
   findByName(name: string): Promise<Account | undefined>;
   list(page?: PageFilter): Promise<Account[]>;
   /** Undefined fields stay as they are. */
-  update(id: string, changes: Changes<AccountSettings & AccountState>): Promise<Account | undefined>;
+  update(
+    id: string,
+    changes: Changes<AccountSettings & AccountState>,
+    entryOf: AuditOf<Account>,
+  ): Promise<Account | undefined>;
 }
 
 export interface KeyRepository {
   /** `hash` is the SHA-256 of the secret, in hex. The secret itself is never stored. */
-  create(key: ApiKey, hash: string): Promise<void>;
+  create(key: ApiKey, hash: string, entry: AuditEntry): Promise<void>;
   get(id: string): Promise<ApiKey | undefined>;
   /** Includes the stored hash, so that the caller can compare in constant time. */
   findByHash(hash: string): Promise<{ key: ApiKey; account: Account; hash: string } | undefined>;
@@ -27,7 +38,11 @@ export interface KeyRepository {
   /** Keys of an account that can be used now, or were made since a time. */
   count(accountId: string, times: { now: number; madeSince: number }): Promise<number>;
   /** Undefined fields stay as they are. */
-  update(id: string, changes: Changes<KeyRights & Pick<ApiKey, 'revokedAt'>>): Promise<ApiKey | undefined>;
+  update(
+    id: string,
+    changes: Changes<KeyRights & Pick<ApiKey, 'revokedAt'>>,
+    entryOf: AuditOf<ApiKey>,
+  ): Promise<ApiKey | undefined>;
   touch(uses: readonly { id: string; lastUsedAt: number }[]): Promise<void>;
 }
 
@@ -43,7 +58,7 @@ export interface ModelLifecycle {
 
 export interface ModelLifecycleRepository {
   list(): Promise<ModelLifecycle[]>;
-  save(lifecycle: ModelLifecycle): Promise<void>;
+  save(lifecycle: ModelLifecycle, entry: AuditEntry): Promise<void>;
 }
 
 /**
@@ -68,4 +83,34 @@ export interface RevisionRepository {
    * the last thousand changes, and none that a server of an earlier version made.
    */
   keyChanges(after: number, upTo: number): Promise<KeyChange[] | undefined>;
+}
+
+export interface AuditFilter {
+  /** Of the target. */
+  accountId?: string | undefined;
+  /** Of the key, `operator` or `server`. */
+  actorId?: string | undefined;
+  action?: AuditAction | undefined;
+  targetId?: string | undefined;
+  /** Milliseconds since 1970, inclusive. */
+  start?: number | undefined;
+  /** Exclusive. */
+  end?: number | undefined;
+}
+
+/** The last entry of a page. */
+export interface AuditPosition {
+  time: number;
+  id: string;
+}
+
+/** Who changed what. Repositories write the entry of a change of accounts, keys and lifecycles in the transaction of the change. */
+export interface AuditLog {
+  /** For changes outside the store only. */
+  append(entry: AuditEntry): Promise<void>;
+  /** Newest first, those before the position. */
+  list(filter: AuditFilter, page: { limit: number; before?: AuditPosition | undefined }): Promise<AuditEntry[]>;
+  count(filter: AuditFilter): Promise<number>;
+  /** Removes some entries that are older, and says how many. */
+  removeOlder(than: number): Promise<number>;
 }

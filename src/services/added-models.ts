@@ -1,3 +1,4 @@
+import type { ChangeOrigin } from '../domain/audit/entry.ts';
 import type { Modality } from '../domain/model.ts';
 
 /** What cannot always be found out from the weights or the upstream. */
@@ -15,7 +16,7 @@ export interface AddModelOptions {
 /** Models that operators add and remove while the service runs. */
 export interface AddedModelsService {
   /** `source` is `hf:owner/repo:Q4_K_M`, a path or the address of an upstream. Returns the slug; the model can be used at once. */
-  add(source: string, options: AddModelOptions): Promise<string>;
+  add(source: string, options: AddModelOptions, by: ChangeOrigin): Promise<string>;
   /** Throws 404 for a model that was not added. */
-  remove(slug: string): Promise<void>;
+  remove(slug: string, by: ChangeOrigin): Promise<void>;
 }

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { account, apiKey } from '../../test/contracts/key-fixtures.ts';
+import { BY, someEntry } from '../../test/fixtures/audit-entries.ts';
 import { type MemoryRepositories, memoryRepositories } from '../../test/fixtures/memory-repositories.ts';
 import type { ModelAlias, ModelEntry } from '../domain/model.ts';
 import { type CatalogService, createCatalog, type Serving } from './catalog.ts';
@@ -118,13 +119,13 @@ describe('a name that is almost right', () => {
 
 describe('deprecation', () => {
   it('of a pin leaves the other versions alone', async () => {
-    await catalog.deprecate('acme/chat@2026-01-01', '2027-03-01');
+    await catalog.deprecate('acme/chat@2026-01-01', '2027-03-01', BY);
     expect(catalog.get('acme/chat@2026-01-01').version.deprecatedAt).toBe(Date.UTC(2027, 2, 1));
     expect(catalog.get('acme/chat').version.deprecatedAt).toBeNull();
   });
 
   it('of a slug means all its versions', async () => {
-    await catalog.deprecate('acme/chat', '2027-03-01');
+    await catalog.deprecate('acme/chat', '2027-03-01', BY);
     for (const { deprecatedAt } of catalog.get('acme/chat').entry.versions) {
       expect(deprecatedAt).toBe(Date.UTC(2027, 2, 1));
     }
@@ -132,7 +133,7 @@ describe('deprecation', () => {
   });
 
   it('needs 90 days', async () => {
-    await expect(catalog.deprecate('acme/chat', '2027-02-13')).rejects.toMatchObject({
+    await expect(catalog.deprecate('acme/chat', '2027-02-13', BY)).rejects.toMatchObject({
       code: 'validation_failed',
       param: 'removalDate',
       message: expect.stringContaining('the earliest date is 2027-02-14'),
@@ -143,7 +144,7 @@ describe('deprecation', () => {
   it('is seen by another process at its next refresh', async () => {
     const other = await open();
     await other.refresh();
-    await catalog.deprecate('acme/chat', '2027-03-01');
+    await catalog.deprecate('acme/chat', '2027-03-01', BY);
     expect(other.get('acme/chat').version.deprecatedAt).toBeNull();
     await other.refresh();
     expect(other.get('acme/chat').version.deprecatedAt).toBe(Date.UTC(2027, 2, 1));
@@ -153,7 +154,7 @@ describe('deprecation', () => {
     const { list } = store.lifecycles;
     const other = await open();
     await other.refresh();
-    await catalog.deprecate('acme/chat', '2027-03-01');
+    await catalog.deprecate('acme/chat', '2027-03-01', BY);
     store.lifecycles.list = () => Promise.reject(new Error('busy'));
     await expect(other.refresh()).rejects.toThrow('busy');
     store.lifecycles.list = list;
@@ -164,26 +165,26 @@ describe('deprecation', () => {
 
 describe('retirement', () => {
   it('is refused before the announced day, and without one', async () => {
-    await expect(catalog.retire('acme/chat')).rejects.toMatchObject({ code: 'validation_failed' });
-    await catalog.deprecate('acme/chat', '2027-03-01');
-    await expect(catalog.retire('acme/chat')).rejects.toThrow(/has not come yet/);
+    await expect(catalog.retire('acme/chat', BY)).rejects.toMatchObject({ code: 'validation_failed' });
+    await catalog.deprecate('acme/chat', '2027-03-01', BY);
+    await expect(catalog.retire('acme/chat', BY)).rejects.toThrow(/has not come yet/);
   });
 
   it('of the recommended version moves the slug to the newest one left', async () => {
-    await catalog.deprecate('acme/chat@2026-06-01', '2027-03-01');
+    await catalog.deprecate('acme/chat@2026-06-01', '2027-03-01', BY);
     now += 200 * DAY;
-    await catalog.retire('acme/chat@2026-06-01');
+    await catalog.retire('acme/chat@2026-06-01', BY);
     expect(() => catalog.get('acme/chat@2026-06-01')).toThrow(/does not exist/);
     expect(catalog.get('acme/chat').version.version).toBe('2026-09-01');
   });
 
   it('of a slug takes it out of the list, and 404 answers its calls', async () => {
-    await catalog.deprecate('acme/chat', '2027-03-01');
+    await catalog.deprecate('acme/chat', '2027-03-01', BY);
     now += 200 * DAY;
-    await catalog.retire('acme/chat');
+    await catalog.retire('acme/chat', BY);
     expect(slugs({})).toEqual(['acme/rank', 'other/chat']);
     expect(() => catalog.get('acme/chat')).toThrow(expect.objectContaining({ code: 'model_not_found' }));
-    await expect(catalog.retire('acme/chat')).rejects.toMatchObject({ code: 'model_not_found' });
+    await expect(catalog.retire('acme/chat', BY)).rejects.toMatchObject({ code: 'model_not_found' });
   });
 });
 
@@ -261,13 +262,16 @@ describe('aliases', () => {
 
   it('are named by the error when their model is gone', async () => {
     now = Date.parse('2027-11-15T08:00:00Z');
-    await store.lifecycles.save({
-      slug: 'acme/chat',
-      version: '2026-01-01',
-      noticeAt: 1,
-      deprecatedAt: 2,
-      retiredAt: 3,
-    });
+    await store.lifecycles.save(
+      {
+        slug: 'acme/chat',
+        version: '2026-01-01',
+        noticeAt: 1,
+        deprecatedAt: 2,
+        retiredAt: 3,
+      },
+      someEntry(),
+    );
     catalog = await open([{ name: 'gpt-4o', model: 'acme/chat@2026-01-01' }]);
     expect(() => catalog.resolve('gpt-4o', options)).toThrow("'gpt-4o'");
   });
@@ -287,6 +291,6 @@ describe('aliases', () => {
   });
 
   it('cannot be deprecated', async () => {
-    await expect(catalog.deprecate('gpt-4o-mini', '2027-06-01')).rejects.toMatchObject({ code: 'model_not_found' });
+    await expect(catalog.deprecate('gpt-4o-mini', '2027-06-01', BY)).rejects.toMatchObject({ code: 'model_not_found' });
   });
 });

@@ -1,3 +1,5 @@
+import type { AuditAction, ChangeOrigin } from '../domain/audit/entry.ts';
+import { fieldChanges } from '../domain/audit/field-changes.ts';
 import { noticeProblem, retirementProblem, versionState } from '../domain/deprecation.ts';
 import type { Modality, ModelAlias, ModelEntry, ModelVersion } from '../domain/model.ts';
 import type { Account, Principal } from '../domain/principal.ts';
@@ -6,6 +8,7 @@ import type { ComputeDevice } from '../engines/engine.ts';
 import { errors } from '../errors/errors.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ModelLifecycleRepository, RevisionRepository } from '../ports/repositories.ts';
+import { auditEntry } from './audit/entries.ts';
 
 export type ServingStatus = 'ready' | 'cold' | 'unavailable';
 
@@ -61,9 +64,9 @@ export interface CatalogService {
     options: { modality: Modality; regionPin: string | undefined; principal: Principal },
   ): ResolvedModel;
   /** Announces the removal of a version, or of all versions of a slug, at least 90 days ahead. */
-  deprecate(reference: string, removalDate: string): Promise<CatalogModel>;
+  deprecate(reference: string, removalDate: string, by: ChangeOrigin): Promise<CatalogModel>;
   /** Stops serving it. Refused before its removal date. */
-  retire(reference: string): Promise<ModelEntry>;
+  retire(reference: string, by: ChangeOrigin): Promise<ModelEntry>;
   /** Reloads when operators have changed the store. Call it a few times a second. */
   refresh(): Promise<void>;
   /** Serves these entries from now on. */
@@ -78,6 +81,13 @@ export interface CatalogDependencies {
   /** Other names of models, for programs that send a fixed one. */
   aliases?: readonly ModelAlias[] | undefined;
   clock: Clock;
+}
+
+interface Decision {
+  slug: string;
+  version: ModelVersion;
+  dates: { deprecatedAt: number | null; retiredAt: number | null };
+  by: ChangeOrigin;
 }
 
 const isAllowedModel = (patterns: readonly string[], { slug }: ModelEntry): boolean =>
@@ -172,6 +182,17 @@ export async function createCatalog(dependencies: CatalogDependencies): Promise<
     return { entry, versions: pinned ? [version] : entry.versions.filter((each) => !isRetired(each)) };
   }
 
+  async function decide(action: AuditAction, decision: Decision): Promise<void> {
+    const { slug, version, dates, by } = decision;
+    const reference = `${slug}@${version.version}`;
+    const target = { kind: 'model' as const, id: slug, name: reference, accountId: null, accountName: null };
+    const { deprecatedAt, retiredAt } = version;
+    const changes = fieldChanges({ deprecatedAt, retiredAt }, dates);
+    const now = clock.now();
+    const lifecycle = { slug, version: version.version, noticeAt: now, ...dates };
+    await lifecycles.save(lifecycle, auditEntry(by, { action, target, changes }, now));
+  }
+
   await reload();
 
   const service: CatalogService = {
@@ -217,30 +238,34 @@ export async function createCatalog(dependencies: CatalogDependencies): Promise<
       if (first !== undefined && allowed === undefined) throw errors.regionNotAllowed(first);
       return { reference, entry, version, regionPin: allowed };
     },
-    async deprecate(text, removalDate) {
+    async deprecate(text, removalDate, by) {
       const problem = noticeProblem(removalDate, clock.now());
       if (problem !== undefined)
         throw errors.validationFailed(['removalDate'], `Cannot deprecate '${text}': ${problem}.`);
+      // The entry of the change says what it was before.
+      await reload();
       const { entry, versions } = targets(text);
-      const noticeAt = clock.now();
-      for (const { version, retiredAt } of versions) {
-        const deprecatedAt = Date.parse(`${removalDate}T00:00:00.000Z`);
-        await lifecycles.save({ slug: entry.slug, version, noticeAt, deprecatedAt, retiredAt });
+      const deprecatedAt = Date.parse(`${removalDate}T00:00:00.000Z`);
+      for (const version of versions) {
+        const dates = { deprecatedAt, retiredAt: version.retiredAt };
+        await decide('model.deprecated', { slug: entry.slug, version, dates, by });
       }
       await reload();
       return service.get(text);
     },
-    async retire(text) {
+    async retire(text, by) {
+      await reload();
       const { entry, versions } = targets(text);
-      const now = clock.now();
+      const retiredAt = clock.now();
       for (const version of versions) {
         const problem = retirementProblem(version, clock.now());
         if (problem !== undefined) {
           throw errors.validationFailed(['model'], `Cannot retire '${entry.slug}@${version.version}': ${problem}.`);
         }
       }
-      for (const { version, deprecatedAt } of versions) {
-        await lifecycles.save({ slug: entry.slug, version, noticeAt: now, deprecatedAt, retiredAt: now });
+      for (const version of versions) {
+        const dates = { deprecatedAt: version.deprecatedAt, retiredAt };
+        await decide('model.retired', { slug: entry.slug, version, dates, by });
       }
       await reload();
       return entry;

@@ -4,6 +4,7 @@ import type { ApiError } from '../../src/errors/api-error.ts';
 import type { AccountRepository, KeyRepository, RevisionRepository } from '../../src/ports/repositories.ts';
 import { createAuthentication } from '../../src/services/access/authentication.ts';
 import { hashSecret } from '../../src/services/access/key-secret.ts';
+import { someEntry } from '../fixtures/audit-entries.ts';
 import { account, apiKey } from './key-fixtures.ts';
 
 interface Access {
@@ -60,7 +61,7 @@ export function accessChangesContract(name: string, open: () => Promise<AccessCh
     beforeAll(async () => {
       under = await open();
       other = under.stores[1];
-      for (const id of ['acct_a', 'acct_b']) await other.accounts.create(account({ id, name: id }));
+      for (const id of ['acct_a', 'acct_b']) await other.accounts.create(account({ id, name: id }), someEntry());
     });
     afterAll(() => under.close());
 
@@ -70,7 +71,7 @@ export function accessChangesContract(name: string, open: () => Promise<AccessCh
       return server;
     };
     const create = async (id: string, accountId: string) => {
-      await other.keys.create(apiKey({ id, accountId, name: id }), hashOf(id));
+      await other.keys.create(apiKey({ id, accountId, name: id }), hashOf(id), someEntry());
       return id;
     };
 
@@ -80,11 +81,11 @@ export function accessChangesContract(name: string, open: () => Promise<AccessCh
       expect([await server.codeOf(quiet), await server.codeOf(noisy)]).toEqual([quiet, noisy]);
       for (let round = 0; round < 10; round += 1) {
         const short = await create(`key_short_${round}`, 'acct_b');
-        await other.keys.update(noisy, { name: `renamed ${round}` });
+        await other.keys.update(noisy, { name: `renamed ${round}` }, someEntry);
         await server.refresh();
         expect(await server.codeOf(short)).toBe(short);
-        await other.keys.update(short, { revokedAt: 5 });
-        await other.accounts.update('acct_b', { rpm: round });
+        await other.keys.update(short, { revokedAt: 5 }, someEntry);
+        await other.accounts.update('acct_b', { rpm: round }, someEntry);
         await server.refresh();
         expect(await server.codeOf(short)).toBe('key_revoked');
         expect(await server.codeOf(noisy)).toBe(`renamed ${round}`);
@@ -107,10 +108,10 @@ export function accessChangesContract(name: string, open: () => Promise<AccessCh
       const [one, two] = [await create('key_one', 'acct_a'), await create('key_two', 'acct_b')];
       const server = await newServer();
       for (const id of [one, two]) expect(await server.codeOf(id)).toBe(id);
-      await other.accounts.update('acct_a', { suspendedAt: 5 });
+      await other.accounts.update('acct_a', { suspendedAt: 5 }, someEntry);
       await server.refresh();
       expect([await server.codeOf(one), await server.codeOf(two)]).toEqual(['account_suspended', two]);
-      await other.accounts.update('acct_a', { suspendedAt: null });
+      await other.accounts.update('acct_a', { suspendedAt: null }, someEntry);
       await server.refresh();
       expect([await server.codeOf(one), await server.codeOf(two)]).toEqual([one, two]);
       expect(server.readsOf(two)).toBe(1);
@@ -141,8 +142,8 @@ export function accessChangesContract(name: string, open: () => Promise<AccessCh
             const id = ids[which] as string;
             if (what === 'authenticate') return server.codeOf(id);
             if (what === 'refresh') return server.refresh();
-            if (what === 'rename') return other.keys.update(id, { name: text });
-            return other.accounts.update('acct_a', { suspendedAt: text === 'one' ? 5 : null });
+            if (what === 'rename') return other.keys.update(id, { name: text }, someEntry);
+            return other.accounts.update('acct_a', { suspendedAt: text === 'one' ? 5 : null }, someEntry);
           };
           await Promise.all(actions.map(act));
           await server.refresh();
@@ -151,7 +152,7 @@ export function accessChangesContract(name: string, open: () => Promise<AccessCh
         }),
         { numRuns: 30 },
       );
-      await other.accounts.update('acct_a', { suspendedAt: null });
+      await other.accounts.update('acct_a', { suspendedAt: null }, someEntry);
     });
   });
 }

@@ -5,6 +5,7 @@ import { StoreUnavailableError } from '../../src/errors/store-unavailable.ts';
 import type { ResponseRepository } from '../../src/ports/responses.ts';
 import { createMetering } from '../../src/services/metering.ts';
 import { createResponseRunner, type ResponseExecutor } from '../../src/services/responses/runner.ts';
+import { someEntry } from '../fixtures/audit-entries.ts';
 import { account } from './key-fixtures.ts';
 
 const LEASE_MS = 15_000;
@@ -22,7 +23,7 @@ export function backgroundRunsContract(name: string, open: () => Promise<Store>)
 
     async function queue(id: string): Promise<string> {
       const accountId = `acct_${id}`;
-      await store.accounts.create(account({ id: accountId, name: accountId }));
+      await store.accounts.create(account({ id: accountId, name: accountId }), someEntry());
       await store.responses.create(
         {
           id: `resp_${id}`,

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { BatchSlice, BatchSliceRepository, JoinQuery } from '../../src/ports/batch-slices.ts';
 import type { BatchRepository } from '../../src/ports/batches.ts';
 import { LeaseLostError } from '../../src/ports/store-errors.ts';
+import { someEntry } from '../fixtures/audit-entries.ts';
 import { type BatchesUnderTest, claimIds, newBatch, newSlices, owned, recordedLine } from './batches.ts';
 import { storedFile } from './files.ts';
 import { account } from './key-fixtures.ts';
@@ -18,7 +19,8 @@ export function batchSlicesContract(name: string, open: () => Promise<BatchesUnd
     beforeEach(async () => {
       store = await open();
       ({ batches, batchSlices: slices } = store);
-      for (const id of [1, 2, 3]) await store.accounts.create(account({ id: `acct_${id}`, name: `account ${id}` }));
+      for (const id of [1, 2, 3])
+        await store.accounts.create(account({ id: `acct_${id}`, name: `account ${id}` }), someEntry());
       await store.files.create(storedFile('input'), { items: 0, bytes: 0 });
     });
     afterEach(() => store.close());

@@ -3,6 +3,7 @@ import type { Batch } from '../../src/domain/batch.ts';
 import type { BatchSlice, BatchSliceRepository } from '../../src/ports/batch-slices.ts';
 import type { BatchClaim, BatchRepository } from '../../src/ports/batches.ts';
 import { LeaseLostError } from '../../src/ports/store-errors.ts';
+import { someEntry } from '../fixtures/audit-entries.ts';
 import { type FilesUnderTest, storedFile } from './files.ts';
 import { account } from './key-fixtures.ts';
 
@@ -74,8 +75,8 @@ export function batchesContract(name: string, open: () => Promise<BatchesUnderTe
     beforeAll(async () => {
       store = await open();
       batches = store.batches;
-      await store.accounts.create(account());
-      await store.accounts.create(account({ id: 'acct_2', name: 'second' }));
+      await store.accounts.create(account(), someEntry());
+      await store.accounts.create(account({ id: 'acct_2', name: 'second' }), someEntry());
       await store.files.create(storedFile('input'), { items: 0, bytes: 0 });
     });
     afterAll(() => store.close());
@@ -281,7 +282,8 @@ export function batchesContract(name: string, open: () => Promise<BatchesUnderTe
     beforeEach(async () => {
       store = await open();
       batches = store.batches;
-      for (const id of [1, 2, 3]) await store.accounts.create(account({ id: `acct_${id}`, name: `account ${id}` }));
+      for (const id of [1, 2, 3])
+        await store.accounts.create(account({ id: `acct_${id}`, name: `account ${id}` }), someEntry());
       await store.files.create(storedFile('input'), { items: 0, bytes: 0 });
     });
     afterEach(() => store.close());

@@ -5,6 +5,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, it } from 'vitest';
 import { openStore, type Store } from '../../src/adapters/store.ts';
 import { LeaseLostError } from '../../src/ports/store-errors.ts';
+import { someEntry } from '../fixtures/audit-entries.ts';
 import { claimIds, newBatch, newSlices, owned, recordedLine } from './batches.ts';
 import { storedFile } from './files.ts';
 import { account } from './key-fixtures.ts';
@@ -56,7 +57,7 @@ describe('batches beside a server from before slices', () => {
     const store = await openStore({ kind: 'sqlite', path });
     const database = new DatabaseSync(path, { timeout: 10_000 });
     try {
-      await store.accounts.create(account({ id: 'acct_1' }));
+      await store.accounts.create(account({ id: 'acct_1' }), someEntry());
       await store.files.create(storedFile('input'), { items: 0, bytes: 0 });
       await store.batches.create(newBatch('a'), 0);
       await work(store, earlierServer(database), 'batch_a');

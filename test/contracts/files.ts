@@ -3,6 +3,7 @@ import type { StoredFile } from '../../src/domain/file.ts';
 import type { FileRepository, LeasedJob } from '../../src/ports/files.ts';
 import type { AccountRepository } from '../../src/ports/repositories.ts';
 import { DuplicateError } from '../../src/ports/store-errors.ts';
+import { someEntry } from '../fixtures/audit-entries.ts';
 import { account } from './key-fixtures.ts';
 
 export interface FilesUnderTest {
@@ -43,7 +44,7 @@ export function filesContract(name: string, open: () => Promise<FilesUnderTest>)
       store = await open();
       files = store.files;
       for (const id of ['1', '2', '3', '4', '5', '6', '7'])
-        await store.accounts.create(account({ id: `acct_${id}`, name: id }));
+        await store.accounts.create(account({ id: `acct_${id}`, name: id }), someEntry());
     });
     afterAll(() => store.close());
 

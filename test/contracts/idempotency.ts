@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { IdempotencyClaim, IdempotencyRepository } from '../../src/ports/idempotency.ts';
 import type { AccountRepository } from '../../src/ports/repositories.ts';
+import { someEntry } from '../fixtures/audit-entries.ts';
 import { account } from './key-fixtures.ts';
 
 export interface IdempotencyUnderTest {
@@ -19,7 +20,7 @@ export function idempotencyContract(name: string, open: () => Promise<Idempotenc
     beforeAll(async () => {
       store = await open();
       for (const id of ['1', '2', '3', '4', '5', '6'])
-        await store.accounts.create(account({ id: `acct_${id}`, name: id }));
+        await store.accounts.create(account({ id: `acct_${id}`, name: id }), someEntry());
     });
     afterAll(() => store.close());
 

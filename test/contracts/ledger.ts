@@ -5,6 +5,7 @@ import { usageBucketBounds } from '../../src/domain/zoned-bucket.ts';
 import type { Ledger, LedgerRow } from '../../src/ports/ledger.ts';
 import type { AccountRepository, KeyRepository } from '../../src/ports/repositories.ts';
 import type { UsageQuery, UsageReader, UsageRow } from '../../src/ports/usage.ts';
+import { someEntry } from '../fixtures/audit-entries.ts';
 import { account, apiKey } from './key-fixtures.ts';
 
 export interface LedgerUnderTest {
@@ -83,8 +84,8 @@ export function ledgerContract(name: string, open: () => Promise<LedgerUnderTest
     const freshAccount = () => `acct_fresh_${accounts++}`;
     beforeAll(async () => {
       store = await open();
-      await store.accounts.create(account());
-      await store.keys.create(apiKey(), 'hash');
+      await store.accounts.create(account(), someEntry());
+      await store.keys.create(apiKey(), 'hash', someEntry());
     });
     afterAll(() => store.close());
 
@@ -171,9 +172,9 @@ export function ledgerContract(name: string, open: () => Promise<LedgerUnderTest
 
     it('sums what a key and the keys that replaced it spent', async () => {
       const [accountId, originalId] = [freshAccount(), `key_${freshAccount()}`];
-      await store.accounts.create(account({ id: accountId, name: accountId }));
+      await store.accounts.create(account({ id: accountId, name: accountId }), someEntry());
       const chain = [originalId, `${originalId}_2`, `${originalId}_3`];
-      for (const id of chain) await store.keys.create(apiKey({ id, originalId, accountId }), `hash ${id}`);
+      for (const id of chain) await store.keys.create(apiKey({ id, originalId, accountId }), `hash ${id}`, someEntry());
       await store.ledger.append(chain.map((keyId) => ledgerRow({ accountId, keyId, costNanoUsd: 5 })));
       await store.ledger.append([ledgerRow({ accountId, keyId: 'key_2', costNanoUsd: 7 })]);
       const window = { accountId, start: 0, end: Date.UTC(2027, 0, 1) };

@@ -1,4 +1,8 @@
 import { memoryRepositories } from '../fixtures/memory-repositories.ts';
+import { auditLogContract } from './audit-log.ts';
 import { repositoriesContract } from './repositories.ts';
 
-repositoriesContract('memory', async () => ({ ...memoryRepositories(), close: async () => {} }));
+const open = async () => ({ ...memoryRepositories(), close: async () => {} });
+
+repositoriesContract('memory', open);
+auditLogContract('memory', open);

@@ -6,6 +6,7 @@ import { NOTHING_USED } from '../../src/domain/pricing.ts';
 import { systemClock } from '../../src/runtime/clock.ts';
 import { createIdempotency } from '../../src/services/idempotency.ts';
 import { createMetering } from '../../src/services/metering.ts';
+import { someEntry } from '../fixtures/audit-entries.ts';
 import { account } from './key-fixtures.ts';
 import { say } from './say.ts';
 
@@ -15,7 +16,7 @@ import { say } from './say.ts';
  */
 const [path = '', first = '0', ...again] = process.argv.slice(2);
 const store = await openStore({ kind: 'sqlite', path });
-if ((await store.accounts.get('acct_1')) === undefined) await store.accounts.create(account());
+if ((await store.accounts.get('acct_1')) === undefined) await store.accounts.create(account(), someEntry());
 const metering = createMetering({ ledger: store.ledger, clock: systemClock });
 const idempotency = createIdempotency({
   repository: store.idempotency,

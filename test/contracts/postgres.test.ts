@@ -10,8 +10,10 @@ import { MIGRATIONS } from '../../src/adapters/sql/postgres/migrations/index.ts'
 import { openStore } from '../../src/adapters/store.ts';
 import { StoreUnavailableError } from '../../src/errors/store-unavailable.ts';
 import { DuplicateError } from '../../src/ports/store-errors.ts';
+import { someEntry } from '../fixtures/audit-entries.ts';
 import { PASSWORD, type PostgresServer, postgresMissing, startPostgres } from '../fixtures/postgres-server.ts';
 import { accessChangesContract } from './access-changes.ts';
+import { auditLogContract } from './audit-log.ts';
 import { backgroundRunsContract } from './background-runs.ts';
 import { batchSlicesContract } from './batch-slices.ts';
 import { batchesContract } from './batches.ts';
@@ -63,6 +65,7 @@ describe.skipIf(postgresMissing !== undefined)('postgres', () => {
   jobTurnsContract('postgres', open);
   requestLogContract('postgres', open);
   requestTextsContract('postgres', open);
+  auditLogContract('postgres', open);
   filesContract('postgres', open);
   batchesContract('postgres', open);
   batchSlicesContract('postgres', open);
@@ -131,10 +134,10 @@ describe.skipIf(postgresMissing !== undefined)('postgres', () => {
   it('writes of many processes at once all succeed, and a failed one leaves the others alone', async () => {
     const url = await server.createDatabase();
     const stores = await Promise.all([open(url), open(url)]);
-    await stores[0]?.accounts.create(account());
+    await stores[0]?.accounts.create(account(), someEntry());
     const created = await Promise.allSettled(
       Array.from({ length: 60 }, (_, index) =>
-        stores[index % 2]?.keys.create(apiKey({ id: `key_${index % 40}` }), `hash-${index}`),
+        stores[index % 2]?.keys.create(apiKey({ id: `key_${index % 40}` }), `hash-${index}`, someEntry()),
       ),
     );
     const failures = created.filter((each) => each.status === 'rejected');
@@ -218,7 +221,7 @@ describe.skipIf(postgresMissing !== undefined)('postgres', () => {
   it('works again after PostgreSQL has closed its connections', async () => {
     const url = await server.createDatabase();
     const store = await open(url);
-    await store.accounts.create(account());
+    await store.accounts.create(account(), someEntry());
     await query(url, END_CONNECTIONS);
     await expect.poll(() => store.accounts.get('acct_1').catch(() => undefined)).toEqual(account());
     await expect.poll(() => store.ledger.append([ledgerRow()]).catch(() => undefined)).toEqual([true]);

@@ -7,6 +7,7 @@ import type {
   RevisionRepository,
 } from '../../src/ports/repositories.ts';
 import { DuplicateError } from '../../src/ports/store-errors.ts';
+import { someEntry } from '../fixtures/audit-entries.ts';
 import { account, apiKey } from './key-fixtures.ts';
 
 export interface RepositoriesUnderTest {
@@ -23,8 +24,8 @@ export function repositoriesContract(name: string, open: () => Promise<Repositor
     let store: RepositoriesUnderTest;
     beforeAll(async () => {
       store = await open();
-      await store.accounts.create(account());
-      await store.keys.create(apiKey(), 'hash-1');
+      await store.accounts.create(account(), someEntry());
+      await store.keys.create(apiKey(), 'hash-1', someEntry());
     });
     afterAll(() => store.close());
 
@@ -36,13 +37,13 @@ export function repositoriesContract(name: string, open: () => Promise<Repositor
     });
 
     it('refuses a second account with the same name or id', async () => {
-      await expect(store.accounts.create(account({ id: 'acct_x' }))).rejects.toThrow(DuplicateError);
-      await expect(store.accounts.create(account({ name: 'x' }))).rejects.toThrow(DuplicateError);
+      await expect(store.accounts.create(account({ id: 'acct_x' }), someEntry())).rejects.toThrow(DuplicateError);
+      await expect(store.accounts.create(account({ name: 'x' }), someEntry())).rejects.toThrow(DuplicateError);
     });
 
     it('changes an account and lists the oldest first', async () => {
       const second = account({ id: 'acct_0', name: 'second', createdAt: Date.UTC(2026, 1, 1) });
-      await store.accounts.create(second);
+      await store.accounts.create(second, someEntry());
       const limits = {
         rpm: 5,
         tpm: 6,
@@ -53,21 +54,21 @@ export function repositoriesContract(name: string, open: () => Promise<Repositor
         fileRetentionDays: 8,
         aliases: [{ name: 'gpt-4o', model: 'acme/writer@2026-01-31' }],
       };
-      expect(await store.accounts.update('acct_0', limits)).toEqual({ ...second, ...limits });
-      const changed = await store.accounts.update('acct_0', { rpm: null, tpm: undefined });
+      expect(await store.accounts.update('acct_0', limits, someEntry)).toEqual({ ...second, ...limits });
+      const changed = await store.accounts.update('acct_0', { rpm: null, tpm: undefined }, someEntry);
       expect(changed).toEqual({ ...second, ...limits, rpm: null });
-      expect(await store.accounts.update('acct_0', {})).toEqual(changed);
+      expect(await store.accounts.update('acct_0', {}, someEntry)).toEqual(changed);
       expect(await store.accounts.get('acct_0')).toEqual(changed);
-      expect(await store.accounts.update('acct_none', limits)).toBeUndefined();
+      expect(await store.accounts.update('acct_none', limits, someEntry)).toBeUndefined();
       const suspendedAt = Date.UTC(2026, 2, 1);
-      expect(await store.accounts.update('acct_0', { suspendedAt })).toEqual({ ...changed, suspendedAt });
+      expect(await store.accounts.update('acct_0', { suspendedAt }, someEntry)).toEqual({ ...changed, suspendedAt });
       expect((await store.accounts.get('acct_0'))?.suspendedAt).toBe(suspendedAt);
-      expect(await store.accounts.update('acct_0', { suspendedAt: null })).toEqual(changed);
+      expect(await store.accounts.update('acct_0', { suspendedAt: null }, someEntry)).toEqual(changed);
       const deleted = { name: 'second acct_0', deletedAt: suspendedAt, erasedAt: suspendedAt + 1 };
-      expect(await store.accounts.update('acct_0', deleted)).toEqual({ ...changed, ...deleted });
+      expect(await store.accounts.update('acct_0', deleted, someEntry)).toEqual({ ...changed, ...deleted });
       expect(await store.accounts.findByName('second')).toBeUndefined();
       const restored = { name: 'second', deletedAt: null, erasedAt: null };
-      expect(await store.accounts.update('acct_0', restored)).toEqual(changed);
+      expect(await store.accounts.update('acct_0', restored, someEntry)).toEqual(changed);
       expect(await store.accounts.list()).toEqual([account(), changed]);
     });
 
@@ -79,16 +80,18 @@ export function repositoriesContract(name: string, open: () => Promise<Repositor
     });
 
     it('refuses a key with a known hash, a known id or an unknown account', async () => {
-      await expect(store.keys.create(apiKey({ id: 'key_x' }), 'hash-1')).rejects.toThrow(DuplicateError);
-      await expect(store.keys.create(apiKey(), 'hash-x')).rejects.toThrow(DuplicateError);
-      await expect(store.keys.create(apiKey({ id: 'key_y', accountId: 'acct_none' }), 'hash-y')).rejects.toThrow();
+      await expect(store.keys.create(apiKey({ id: 'key_x' }), 'hash-1', someEntry())).rejects.toThrow(DuplicateError);
+      await expect(store.keys.create(apiKey(), 'hash-x', someEntry())).rejects.toThrow(DuplicateError);
+      await expect(
+        store.keys.create(apiKey({ id: 'key_y', accountId: 'acct_none' }), 'hash-y', someEntry()),
+      ).rejects.toThrow();
       expect(await store.keys.get('key_x')).toBeUndefined();
       expect(await store.keys.get('key_y')).toBeUndefined();
     });
 
     it('lists the keys of one account or of all', async () => {
       const other = apiKey({ id: 'key_2', accountId: 'acct_0', createdAt: Date.UTC(2026, 2, 1) });
-      await store.keys.create(other, 'hash-2');
+      await store.keys.create(other, 'hash-2', someEntry());
       expect(await store.keys.list({})).toEqual([apiKey(), other]);
       expect(await store.keys.list({ accountId: 'acct_0' })).toEqual([other]);
       expect(await store.keys.list({ accountId: 'acct_none' })).toEqual([]);
@@ -97,8 +100,8 @@ export function repositoriesContract(name: string, open: () => Promise<Repositor
     it('lists keys and accounts in parts, also those of one millisecond', async () => {
       const same = { accountId: 'acct_0', createdAt: Date.UTC(2026, 2, 2) };
       const [first, second] = [apiKey({ id: 'key_a', ...same }), apiKey({ id: 'key_b', ...same })];
-      await store.keys.create(second, 'hash-b');
-      await store.keys.create(first, 'hash-a');
+      await store.keys.create(second, 'hash-b', someEntry());
+      await store.keys.create(first, 'hash-a', someEntry());
       const pages = [];
       for (let after: typeof first | undefined; ; ) {
         const page = await store.keys.list({ accountId: 'acct_0', after, limit: 1 });
@@ -114,15 +117,19 @@ export function repositoriesContract(name: string, open: () => Promise<Repositor
 
     it('changes only the given fields of a key', async () => {
       const key = apiKey({ id: 'key_3', expiresAt: Date.UTC(2027, 0, 1) });
-      await store.keys.create(key, 'hash-3');
-      expect(await store.keys.update('key_3', { revokedAt: Date.UTC(2026, 4, 1) })).toEqual({
+      await store.keys.create(key, 'hash-3', someEntry());
+      expect(await store.keys.update('key_3', { revokedAt: Date.UTC(2026, 4, 1) }, someEntry)).toEqual({
         ...key,
         revokedAt: Date.UTC(2026, 4, 1),
       });
-      const changed = await store.keys.update('key_3', { name: 'renamed', expiresAt: null, revokedAt: null });
+      const changed = await store.keys.update(
+        'key_3',
+        { name: 'renamed', expiresAt: null, revokedAt: null },
+        someEntry,
+      );
       expect(changed).toEqual({ ...key, name: 'renamed', expiresAt: null });
       expect(await store.keys.get('key_3')).toEqual(changed);
-      expect(await store.keys.update('key_3', { rpm: undefined })).toEqual(changed);
+      expect(await store.keys.update('key_3', { rpm: undefined }, someEntry)).toEqual(changed);
       const rights: KeyRights = {
         name: 'other',
         scopes: ['files'],
@@ -135,15 +142,15 @@ export function repositoriesContract(name: string, open: () => Promise<Repositor
         monthlyBudgetNanoUsd: 7,
         expiresAt: Date.UTC(2027, 1, 1),
       };
-      expect(await store.keys.update('key_3', rights)).toEqual({ ...key, ...rights });
+      expect(await store.keys.update('key_3', rights, someEntry)).toEqual({ ...key, ...rights });
       expect(await store.keys.get('key_3')).toEqual({ ...key, ...rights });
-      expect(await store.keys.update('key_none', { name: 'x' })).toBeUndefined();
+      expect(await store.keys.update('key_none', { name: 'x' }, someEntry)).toBeUndefined();
     });
 
     it('counts keys that can be used or are new', async () => {
       const [now, before] = [Date.UTC(2026, 5, 1), Date.UTC(2026, 4, 1)];
       const owner = account({ id: 'acct_counted', name: 'counted' });
-      await store.accounts.create(owner);
+      await store.accounts.create(owner, someEntry());
       const kinds = {
         usable: {},
         'usable until later': { expiresAt: now + 1 },
@@ -153,14 +160,14 @@ export function repositoriesContract(name: string, open: () => Promise<Repositor
       };
       for (const [name, fields] of Object.entries(kinds)) {
         const key = apiKey({ id: `key_${name}`, accountId: owner.id, createdAt: before - 1, ...fields });
-        await store.keys.create(key, `hash-${name}`);
+        await store.keys.create(key, `hash-${name}`, someEntry());
       }
       expect(await store.keys.count(owner.id, { now, madeSince: before })).toBe(3);
       expect(await store.keys.count('acct_none', { now, madeSince: before })).toBe(0);
     });
 
     it('notes the last use, never moves it back, and bumps no revision for it', async () => {
-      await store.keys.create(apiKey({ id: 'key_4' }), 'hash-4');
+      await store.keys.create(apiKey({ id: 'key_4' }), 'hash-4', someEntry());
       const before = await store.revisions.current();
       await store.keys.touch([
         { id: 'key_4', lastUsedAt: Date.UTC(2026, 3, 2) },
@@ -180,9 +187,9 @@ export function repositoriesContract(name: string, open: () => Promise<Repositor
         deprecatedAt: null,
         retiredAt: null,
       };
-      await store.lifecycles.save(first);
-      await store.lifecycles.save({ ...first, version: '2025-01-01' });
-      await store.lifecycles.save({ ...first, deprecatedAt: Date.UTC(2026, 4, 1) });
+      await store.lifecycles.save(first, someEntry());
+      await store.lifecycles.save({ ...first, version: '2025-01-01' }, someEntry());
+      await store.lifecycles.save({ ...first, deprecatedAt: Date.UTC(2026, 4, 1) }, someEntry());
       expect(await store.lifecycles.list()).toEqual([
         { ...first, version: '2025-01-01' },
         { ...first, deprecatedAt: Date.UTC(2026, 4, 1) },
@@ -191,33 +198,36 @@ export function repositoriesContract(name: string, open: () => Promise<Repositor
 
     it('bumps the revision of the topic with every change, and not when nothing changes', async () => {
       const start = await store.revisions.current();
-      await store.accounts.create(account({ id: 'acct_9', name: 'ninth' }));
-      await store.keys.create(apiKey({ id: 'key_9' }), 'hash-9');
-      await store.keys.update('key_9', { name: 'x' });
-      await store.accounts.update('acct_9', { rpm: 1 });
-      await store.accounts.update('acct_9', {});
-      await store.accounts.update('acct_none', { rpm: 1 });
-      await store.keys.update('key_9', { name: undefined });
-      await store.keys.update('key_none', { name: 'x' });
-      await expect(store.keys.create(apiKey({ id: 'key_9' }), 'hash-9')).rejects.toThrow(DuplicateError);
-      await store.lifecycles.save({
-        slug: 'c/d',
-        version: '2026-01-01',
-        noticeAt: Date.UTC(2026, 0, 1),
-        deprecatedAt: null,
-        retiredAt: null,
-      });
+      await store.accounts.create(account({ id: 'acct_9', name: 'ninth' }), someEntry());
+      await store.keys.create(apiKey({ id: 'key_9' }), 'hash-9', someEntry());
+      await store.keys.update('key_9', { name: 'x' }, someEntry);
+      await store.accounts.update('acct_9', { rpm: 1 }, someEntry);
+      await store.accounts.update('acct_9', {}, someEntry);
+      await store.accounts.update('acct_none', { rpm: 1 }, someEntry);
+      await store.keys.update('key_9', { name: undefined }, someEntry);
+      await store.keys.update('key_none', { name: 'x' }, someEntry);
+      await expect(store.keys.create(apiKey({ id: 'key_9' }), 'hash-9', someEntry())).rejects.toThrow(DuplicateError);
+      await store.lifecycles.save(
+        {
+          slug: 'c/d',
+          version: '2026-01-01',
+          noticeAt: Date.UTC(2026, 0, 1),
+          deprecatedAt: null,
+          retiredAt: null,
+        },
+        someEntry(),
+      );
       expect(await store.revisions.current()).toEqual({ keys: start.keys + 4, models: start.models + 1 });
     });
 
     it('says which keys and accounts a revision changed', async () => {
       const { keys: start } = await store.revisions.current();
-      await store.accounts.create(account({ id: 'acct_10', name: 'tenth' }));
-      await store.keys.create(apiKey({ id: 'key_10', accountId: 'acct_10' }), 'hash-10');
-      await store.keys.update('key_10', { name: 'x' });
-      await store.keys.update('key_none', { name: 'x' });
+      await store.accounts.create(account({ id: 'acct_10', name: 'tenth' }), someEntry());
+      await store.keys.create(apiKey({ id: 'key_10', accountId: 'acct_10' }), 'hash-10', someEntry());
+      await store.keys.update('key_10', { name: 'x' }, someEntry);
+      await store.keys.update('key_none', { name: 'x' }, someEntry);
       await store.keys.touch([{ id: 'key_10', lastUsedAt: Date.UTC(2026, 3, 2) }]);
-      await store.accounts.update('acct_10', { rpm: 1 });
+      await store.accounts.update('acct_10', { rpm: 1 }, someEntry);
       const ofKey = { keyId: 'key_10', hash: 'hash-10' };
       const ofAccount = { accountId: 'acct_10' };
       expect(await store.revisions.keyChanges(start, start + 4)).toEqual([ofAccount, ofKey, ofKey, ofAccount]);
@@ -229,7 +239,8 @@ export function repositoriesContract(name: string, open: () => Promise<Repositor
       const { keys: start } = await store.revisions.current();
       expect(await store.revisions.keyChanges(start, start + 1)).toBeUndefined();
       expect(await store.revisions.keyChanges(start, start - 1)).toBeUndefined();
-      for (let number = 0; number < 1_001; number += 1) await store.accounts.update('acct_1', { rpm: number });
+      for (let number = 0; number < 1_001; number += 1)
+        await store.accounts.update('acct_1', { rpm: number }, someEntry);
       expect(await store.revisions.keyChanges(start, start + 1_001)).toBeUndefined();
       expect(await store.revisions.keyChanges(start, start + 1)).toBeUndefined();
       expect(await store.revisions.keyChanges(start + 1, start + 1_001)).toHaveLength(1_000);
@@ -238,7 +249,7 @@ export function repositoriesContract(name: string, open: () => Promise<Repositor
     it('keeps every one of many changes made at once', async () => {
       const start = await store.revisions.current();
       const ids = Array.from({ length: 200 }, (_, index) => `key_many_${index}`);
-      await Promise.all(ids.map((id) => store.keys.create(apiKey({ id }), `hash-${id}`)));
+      await Promise.all(ids.map((id) => store.keys.create(apiKey({ id }), `hash-${id}`, someEntry())));
       const stored = new Set((await store.keys.list({ accountId: 'acct_1' })).map((key) => key.id));
       expect(ids.filter((id) => !stored.has(id))).toEqual([]);
       expect((await store.revisions.current()).keys).toBe(start.keys + 200);

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { AccountRepository } from '../../src/ports/repositories.ts';
 import type { RequestText, RequestTexts } from '../../src/ports/request-texts.ts';
+import { someEntry } from '../fixtures/audit-entries.ts';
 import { account } from './key-fixtures.ts';
 
 export interface RequestTextsUnderTest {
@@ -29,7 +30,7 @@ export function requestTextsContract(name: string, open: () => Promise<RequestTe
     beforeAll(async () => {
       store = await open();
       texts = store.requestTexts;
-      for (const id of ['acct_1', 'acct_full']) await store.accounts.create(account({ id, name: id }));
+      for (const id of ['acct_1', 'acct_full']) await store.accounts.create(account({ id, name: id }), someEntry());
     });
     afterAll(() => store.close());
 

@@ -3,6 +3,7 @@ import type { StoredResponse } from '../../src/domain/response.ts';
 import type { ConversationRepository } from '../../src/ports/conversations.ts';
 import type { AccountRepository } from '../../src/ports/repositories.ts';
 import type { ResponseClaim, ResponseRepository } from '../../src/ports/responses.ts';
+import { someEntry } from '../fixtures/audit-entries.ts';
 import { account } from './key-fixtures.ts';
 
 export interface ResponsesUnderTest {
@@ -53,7 +54,7 @@ export function responsesContract(name: string, open: () => Promise<ResponsesUnd
     const newAccount = async (): Promise<string> => {
       accounts += 1;
       const id = `acct_r${accounts}`;
-      await store.accounts.create(account({ id, name: id }));
+      await store.accounts.create(account({ id, name: id }), someEntry());
       return id;
     };
 

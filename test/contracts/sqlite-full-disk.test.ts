@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { openStore } from '../../src/adapters/store.ts';
 import { StorageFullError } from '../../src/ports/store-errors.ts';
+import { someEntry } from '../fixtures/audit-entries.ts';
 import { mountSmallDisk } from '../fixtures/small-disk.ts';
 import { account, apiKey } from './key-fixtures.ts';
 
@@ -18,12 +19,12 @@ describe('sqlite on a full disk', () => {
     using disk = mountSmallDisk(16);
     if (disk === undefined) throw new Error('there is no small disk');
     const store = await open(disk.directory);
-    await store.accounts.create(account());
-    for (const id of ['key_1', 'key_2']) await store.keys.create(apiKey({ id }), id);
+    await store.accounts.create(account(), someEntry());
+    for (const id of ['key_1', 'key_2']) await store.keys.create(apiKey({ id }), id, someEntry());
     disk.fill();
     await expect(fillLog(store)).rejects.toThrow(StorageFullError);
     for (const id of ['key_1', 'key_2']) {
-      expect((await store.keys.update(id, { revokedAt: 5 }))?.revokedAt).toBe(5);
+      expect((await store.keys.update(id, { revokedAt: 5 }, someEntry))?.revokedAt).toBe(5);
       await expect(fillLog(store)).rejects.toThrow(StorageFullError);
     }
     expect((await store.revisions.current()).keys).toBe(5);
@@ -34,12 +35,12 @@ describe('sqlite on a full disk', () => {
     using disk = mountSmallDisk(16);
     if (disk === undefined) throw new Error('there is no small disk');
     const first = await open(disk.directory);
-    await first.accounts.create(account());
-    await first.keys.create(apiKey(), 'hash');
+    await first.accounts.create(account(), someEntry());
+    await first.keys.create(apiKey(), 'hash', someEntry());
     await first.close();
     disk.fill();
     const store = await open(disk.directory);
-    expect((await store.keys.update('key_1', { revokedAt: 5 }))?.revokedAt).toBe(5);
+    expect((await store.keys.update('key_1', { revokedAt: 5 }, someEntry))?.revokedAt).toBe(5);
     await store.close();
     const again = await open(disk.directory);
     expect((await again.keys.findByHash('hash'))?.key.revokedAt).toBe(5);
@@ -51,6 +52,9 @@ describe('sqlite on a full disk', () => {
 async function fillLog(store: Awaited<ReturnType<typeof openStore>>): Promise<void> {
   for (let index = 0; index < 5_000; index += 1) {
     const name = `${Math.random()}`;
-    await store.lifecycles.save({ slug: name, version: name, noticeAt: 1, deprecatedAt: null, retiredAt: null });
+    await store.lifecycles.save(
+      { slug: name, version: name, noticeAt: 1, deprecatedAt: null, retiredAt: null },
+      someEntry(),
+    );
   }
 }

@@ -30,7 +30,7 @@ function query(path: string, sql: string) {
   }
 }
 
-it('opens after every kill -9 with each acknowledged key present', async () => {
+it('opens after every kill -9 with each acknowledged key present, and an entry in the audit log for each key', async () => {
   const path = join(directory, 'keys', 'baobab.db');
   const acknowledged: string[] = [];
   for (let round = 0; round < ROUNDS; round += 1) {
@@ -39,6 +39,8 @@ it('opens after every kill -9 with each acknowledged key present', async () => {
     const store = await openStore({ kind: 'sqlite', path });
     const stored = new Set((await store.keys.list({})).map((key) => key.id));
     await store.close();
+    const audited = query(path, "select target_id as id from audit_log where target_kind = 'key'");
+    expect(new Set(audited.map(({ id }) => id))).toEqual(stored);
     expect(acknowledged.filter((id) => !stored.has(id))).toEqual([]);
   }
 });

@@ -4,12 +4,15 @@ import { join } from 'node:path';
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { acquireDataDirLock } from '../../src/adapters/data-dir-lock.ts';
+import { auditListQuery } from '../../src/adapters/sql/shared/audit/audit-log.ts';
 import { usageQuery } from '../../src/adapters/sql/shared/usage.ts';
 import { openSqlite } from '../../src/adapters/sql/sqlite/database.ts';
 import { MIGRATIONS } from '../../src/adapters/sql/sqlite/migrations/index.ts';
 import { openStore } from '../../src/adapters/store.ts';
 import { BUCKETS } from '../../src/domain/usage-window.ts';
+import { someEntry } from '../fixtures/audit-entries.ts';
 import { accessChangesContract } from './access-changes.ts';
+import { auditLogContract } from './audit-log.ts';
 import { idempotencyContract } from './idempotency.ts';
 import { jobTurnsContract } from './job-turns.ts';
 import { account, apiKey } from './key-fixtures.ts';
@@ -66,6 +69,7 @@ usageSumsContract('sqlite', async () => {
   };
 });
 requestTextsContract('sqlite', open);
+auditLogContract('sqlite', open);
 accessChangesContract('sqlite', async () => {
   const path = freshPath();
   const stores = [await openStore({ kind: 'sqlite', path }), await openStore({ kind: 'sqlite', path })] as const;
@@ -86,11 +90,11 @@ describe('sqlite store', () => {
     const path = freshPath();
     const server = await openStore({ kind: 'sqlite', path });
     const cli = await openStore({ kind: 'sqlite', path });
-    await cli.accounts.create(account());
+    await cli.accounts.create(account(), someEntry());
     expect(await server.accounts.get('acct_1')).toEqual(account());
     await Promise.all([
-      server.keys.create(apiKey({ id: 'key_a' }), 'a'),
-      cli.keys.create(apiKey({ id: 'key_b' }), 'b'),
+      server.keys.create(apiKey({ id: 'key_a' }), 'a', someEntry()),
+      cli.keys.create(apiKey({ id: 'key_b' }), 'b', someEntry()),
     ]);
     await cli.close();
     await server.close();
@@ -124,9 +128,11 @@ describe('sqlite store', () => {
 
   it('isolates a failed write from others in the same commit', async () => {
     const store = await open();
-    await store.accounts.create(account());
+    await store.accounts.create(account(), someEntry());
     const created = await Promise.allSettled(
-      Array.from({ length: 60 }, (_, index) => store.keys.create(apiKey({ id: `key_${index % 40}` }), `hash-${index}`)),
+      Array.from({ length: 60 }, (_, index) =>
+        store.keys.create(apiKey({ id: `key_${index % 40}` }), `hash-${index}`, someEntry()),
+      ),
     );
     expect(created.filter(({ status }) => status === 'rejected')).toHaveLength(20);
     expect(await store.keys.list({})).toHaveLength(40);
@@ -150,6 +156,30 @@ describe('sqlite store', () => {
       expect(plan.some(({ detail }) => String(detail).startsWith('SCAN part '))).toBe(false);
     }
     raw.close();
+    await database.close();
+  });
+
+  it('lists the audit log from an index, whatever the filter, without sorting', async () => {
+    const path = freshPath();
+    const database = await openSqlite({ path, migrations: MIGRATIONS });
+    using raw = new DatabaseSync(path);
+    const filters = [
+      {},
+      { start: 1, end: 2 },
+      { accountId: 'a' },
+      { actorId: 'a' },
+      { targetId: 'a', end: 2 },
+      { action: 'key.created' as const },
+      { accountId: 'a', action: 'key.created' as const },
+    ];
+    for (const filter of filters) {
+      const page = { limit: 50, before: { time: 5, id: 'audit_5' } };
+      const { sql, parameters } = auditListQuery(database.report, filter, page).compile();
+      const plan = raw.prepare(`explain query plan ${sql}`).all(...(parameters as SQLInputValue[]));
+      expect(plan.map(({ detail }) => detail)).toEqual([
+        expect.stringMatching(/^SEARCH audit_log USING INDEX audit_log_by_\w+ \(.*time_ms<\?\)$/),
+      ]);
+    }
     await database.close();
   });
 

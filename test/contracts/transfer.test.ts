@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openStore, openTransfer } from '../../src/adapters/store.ts';
 import { requireSameTables } from '../../src/adapters/transfer/copy.ts';
 import { type TransferOptions, transfer } from '../../src/adapters/transfer/transfer.ts';
+import { someEntry } from '../fixtures/audit-entries.ts';
 import { type PostgresServer, postgresMissing, startPostgres } from '../fixtures/postgres-server.ts';
 import { account } from './key-fixtures.ts';
 import { ledgerRow } from './ledger.ts';
@@ -39,7 +40,7 @@ describe.skipIf(postgresMissing !== undefined)('a copy into PostgreSQL', () => {
   async function createSource(dataDir: string, rows = 3): Promise<string> {
     const path = join(dataDir, 'baobab.sqlite');
     const store = await openStore({ kind: 'sqlite', path });
-    await store.accounts.create(account());
+    await store.accounts.create(account(), someEntry());
     await store.ledger.append(Array.from({ length: rows }, (_, index) => ledgerRow({ costNanoUsd: index })));
     await store.close();
     return path;
@@ -60,7 +61,7 @@ describe.skipIf(postgresMissing !== undefined)('a copy into PostgreSQL', () => {
     const { source, target } = await openTransfer({ path, url, now: 0 });
     const known = source.tables.filter(({ name }) => name !== 'forgotten');
     expect(known.map(({ name }) => name)).toEqual(
-      expect.arrayContaining(['accounts', 'api_keys', 'ledger', 'sessions']),
+      expect.arrayContaining(['accounts', 'api_keys', 'audit_log', 'ledger', 'sessions']),
     );
     requireSameTables(known, target.tables);
     source.close();
@@ -141,7 +142,7 @@ describe.skipIf(postgresMissing !== undefined)('a copy into PostgreSQL', () => {
     const dataDir = directory.path;
     const used = await postgres.createDatabase();
     const store = await openStore({ kind: 'postgres', url: used });
-    await store.accounts.create(account({ id: 'acct_other' }));
+    await store.accounts.create(account({ id: 'acct_other' }), someEntry());
     await store.close();
     await expect(transfer({ ...events, dataDir, url: used })).rejects.toThrow(
       /holds other data already \(table accounts\)/,

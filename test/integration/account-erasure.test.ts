@@ -8,6 +8,7 @@ import { type AccountsService, createAccounts } from '../../src/services/access/
 import type { LineExecutor } from '../../src/services/batches/line-run.ts';
 import type { BatchRunner } from '../../src/services/batches/runner.ts';
 import { createIdempotency, type Idempotency } from '../../src/services/idempotency.ts';
+import { BY } from '../fixtures/audit-entries.ts';
 import { type Caller, createFileBed, type FileBed } from '../fixtures/file-bed.ts';
 
 const HOUR_MS = 3_600_000;
@@ -97,6 +98,7 @@ describe('a deleted account', () => {
       requests: { eraseAccount: (id) => store.requests.removeBeyond(id, 0) },
       onCancel: runner.wake,
       isMyTurn,
+      by: BY,
       clock: { now: bed.now },
       logger: { info() {}, error: (facts, text) => console.error(text, facts) },
     });
@@ -137,7 +139,7 @@ describe('a deleted account', () => {
     const blobsBefore = (await bed.blobFiles()).length;
     const otherBefore = await stored(other);
     expect(await stored(gone)).toEqual(otherBefore);
-    await accounts.delete(gone.principal.account);
+    await accounts.delete(gone.principal.account, BY);
     erasure().start();
     await expect.poll(() => stored(gone)).toEqual(nothing);
     await expect.poll(async () => (await bed.blobFiles()).length).toBe(blobsBefore / 2);
@@ -155,7 +157,7 @@ describe('a deleted account', () => {
       return contents.some((content) => content.includes(secret));
     };
     expect(await found()).toBe(true);
-    await accounts.delete(gone.principal.account);
+    await accounts.delete(gone.principal.account, BY);
     erasure().start();
     await expect.poll(found, { timeout: 10_000 }).toBe(false);
   });
@@ -164,7 +166,7 @@ describe('a deleted account', () => {
     hold = true;
     await orderBatch(gone);
     await expect.poll(() => held.length).toBe(1);
-    await accounts.delete(gone.principal.account);
+    await accounts.delete(gone.principal.account, BY);
     erasure().start();
     const active = async () => (await bed.store.batches.list({ accountId: gone.principal.account.id, limit: 9 }))[0];
     await expect.poll(async () => (await active())?.cancellingAt ?? null).not.toBeNull();
@@ -174,7 +176,7 @@ describe('a deleted account', () => {
 
   it('is erased by the server whose turn it is, or on which it was deleted', async () => {
     const before = await stored(gone);
-    await accounts.delete(gone.principal.account);
+    await accounts.delete(gone.principal.account, BY);
     let asked = 0;
     const other = erasure(async () => {
       asked += 1;
@@ -190,7 +192,7 @@ describe('a deleted account', () => {
   });
 
   it('counts as erased only when requests that were running can no longer store anything', async () => {
-    const deleted = await accounts.delete(gone.principal.account);
+    const deleted = await accounts.delete(gone.principal.account, BY);
     const first = erasure();
     first.start();
     await expect.poll(() => stored(gone)).toEqual(nothing);
@@ -207,12 +209,12 @@ describe('a deleted account', () => {
 
   it('keeps its id and frees its name', async () => {
     const { account } = gone.principal;
-    const deleted = await accounts.delete(account);
+    const deleted = await accounts.delete(account, BY);
     expect(deleted).toMatchObject({ id: account.id, name: `${account.name} ${account.id}` });
-    expect(await accounts.delete(deleted)).toEqual(deleted);
+    expect(await accounts.delete(deleted, BY)).toEqual(deleted);
     expect(await accounts.find(account.name)).toBeUndefined();
-    expect(((await accounts.create(account.name)) as Account).id).not.toBe(account.id);
-    await expect(accounts.update(deleted, { rpm: 1 })).rejects.toThrow('This account was deleted');
-    await expect(accounts.suspend(deleted)).rejects.toThrow('This account was deleted');
+    expect(((await accounts.create(account.name, {}, BY)) as Account).id).not.toBe(account.id);
+    await expect(accounts.update(deleted, { rpm: 1 }, BY)).rejects.toThrow('This account was deleted');
+    await expect(accounts.suspend(deleted, BY)).rejects.toThrow('This account was deleted');
   });
 });

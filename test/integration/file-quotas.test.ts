@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DAY_MS } from '../../src/domain/dates.ts';
+import { someEntry } from '../fixtures/audit-entries.ts';
 import { type Caller, createFileBed, type FileBed } from '../fixtures/file-bed.ts';
 
 describe('quota, retention and clean-up after a crash', () => {
@@ -92,7 +93,7 @@ describe('quota, retention and clean-up after a crash', () => {
     const owner = await bed.caller();
     const { id } = owner.principal.account;
     const before = await put('before', owner);
-    await bed.store.accounts.update(id, { fileRetentionDays: 2 });
+    await bed.store.accounts.update(id, { fileRetentionDays: 2 }, someEntry);
     const after = await put('after', owner);
     expect(before.expiresAt - before.createdAt).toBe(30 * DAY_MS);
     expect(after.expiresAt - after.createdAt).toBe(2 * DAY_MS);

@@ -25,11 +25,18 @@ const fileOf = (folder: string, slug: string): string => join(folder, `${slug}.y
 export const isAdded = ({ catalog, upstreams }: AddedFolders, slug: string): boolean =>
   isSlug(slug) && (existsSync(fileOf(catalog, slug)) || existsSync(fileOf(upstreams, slug)));
 
-/** Checks the entry as every catalog file is checked, then puts it in place. `known`: the catalog describes the model already. */
+export interface WriteOptions {
+  /** The catalog describes the model already. */
+  known: boolean;
+  /** Called when nothing but the disk can prevent the change any more. */
+  beforeChange(): Promise<void>;
+}
+
+/** Checks the entry as every catalog file is checked, then puts it in place. */
 export async function writeDraft(
   folders: AddedFolders,
   { entry, upstream }: ModelDraft,
-  known: boolean,
+  { known, beforeChange }: WriteOptions,
 ): Promise<void> {
   const { slug } = entry;
   if (!isSlug(slug)) throw new AddError(`'${slug}' is not a slug such as acme/writer-8b`);
@@ -39,6 +46,7 @@ export async function writeDraft(
     await mkdir(dirname(draft), { recursive: true, mode: 0o700 });
     await writeFile(draft, stringify(entry));
     loadCatalog([scratch]);
+    await beforeChange();
     if (upstream !== undefined) await replace(fileOf(folders.upstreams, slug), stringify(upstream));
     if (!known) await replace(fileOf(folders.catalog, slug), stringify(entry));
   } catch (error) {

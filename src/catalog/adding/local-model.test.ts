@@ -69,7 +69,7 @@ describe('a GGUF file', () => {
       source: { kind: 'file', path: first },
     });
     const folders = addedFolders(folder());
-    await writeDraft(folders, { entry }, false);
+    await writeDraft(folders, { entry }, { known: false, beforeChange: async () => {} });
     expect(loadCatalog([folders.catalog])[0]?.versions[0]).toMatchObject({
       engine: { driver: 'llama', options: { model: parts[0] } },
       source: { kind: 'file', path: directory, files: parts.map((as) => ({ as })) },
@@ -83,7 +83,7 @@ describe('a GGUF file', () => {
     writeFileSync(path, ggufFile({ 'general.architecture': 'llama', 'llama.context_length': 4096 }));
     const { entry } = draftLocalModel(path, {}, drivers);
     const folders = addedFolders(folder());
-    await writeDraft(folders, { entry }, false);
+    await writeDraft(folders, { entry }, { known: false, beforeChange: async () => {} });
     expect(loadCatalog([folders.catalog])[0]).toMatchObject({ slug: 'local/my-model-2', contextLength: 4096 });
   });
 });
@@ -149,7 +149,7 @@ describe('a folder with an ONNX model', () => {
     expect(entry).toMatchObject({ modality: 'audio', context_length: 448 });
     expect(() => draftLocalModel(path, { modality: 'embedding' }, drivers)).toThrow('leave the option out');
     const folders = addedFolders(folder());
-    await writeDraft(folders, { entry }, false);
+    await writeDraft(folders, { entry }, { known: false, beforeChange: async () => {} });
     const [written] = loadCatalog([folders.catalog]);
     expect(written?.versions[0]?.engine).toEqual({
       driver: 'onnx',

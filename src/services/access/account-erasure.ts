@@ -1,3 +1,4 @@
+import type { ChangeOrigin } from '../../domain/audit/entry.ts';
 import { isActive } from '../../domain/batch.ts';
 import type { Account } from '../../domain/principal.ts';
 import type { BatchRepository } from '../../ports/batches.ts';
@@ -6,6 +7,7 @@ import type { FileRepository } from '../../ports/files.ts';
 import type { Logger } from '../../ports/logger.ts';
 import type { AccountRepository, KeyRepository } from '../../ports/repositories.ts';
 import type { ResponseRepository } from '../../ports/responses.ts';
+import { changeEntries } from '../audit/entries.ts';
 import type { FileRetention } from '../files/file-retention.ts';
 import type { Idempotency } from '../idempotency.ts';
 import type { RequestRetention } from '../requests/request-retention.ts';
@@ -35,6 +37,8 @@ export interface AccountErasureDependencies {
   onCancel(): void;
   /** Asked before each look: one of all servers on the store does it in each interval. */
   isMyTurn(everyMs: number): Promise<boolean>;
+  /** This server, in the audit log. */
+  by: ChangeOrigin;
   clock: Clock;
   logger: Pick<Logger, 'info' | 'error'>;
 }
@@ -49,15 +53,18 @@ const PAGE = 100;
 
 export function createAccountErasure(dependencies: AccountErasureDependencies): AccountErasure {
   const { accounts, keys, batches, files, responses, retention, idempotency, requests, purge, onCancel } = dependencies;
-  const { isMyTurn, clock, logger } = dependencies;
+  const { isMyTurn, by, clock, logger } = dependencies;
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> | undefined;
   let lookAgain = false;
   let stopped = false;
 
-  async function revokeKeys({ id, deletedAt }: Account): Promise<void> {
+  async function revokeKeys(account: Account): Promise<void> {
+    const { id, deletedAt } = account;
     for (const key of await keys.list({ accountId: id })) {
-      if (key.revokedAt === null) await keys.update(key.id, { revokedAt: deletedAt });
+      if (key.revokedAt !== null) continue;
+      const entryOf = changeEntries(by, clock.now()).keyChanged('key.revoked', account);
+      await keys.update(key.id, { revokedAt: deletedAt }, entryOf);
     }
   }
 
@@ -109,7 +116,8 @@ export function createAccountErasure(dependencies: AccountErasureDependencies): 
     const total = found.batches + found.files + found.responses + found.answers + found.requests;
     if (total > 0) logger.info({ account: account.id, ...found }, 'erasing the content of a deleted account');
     else if (clock.now() - (account.deletedAt ?? 0) >= SETTLE_MS) {
-      await accounts.update(account.id, { erasedAt: clock.now() });
+      const entryOf = changeEntries(by, clock.now()).accountChanged('account.erased');
+      await accounts.update(account.id, { erasedAt: clock.now() }, entryOf);
       logger.info({ account: account.id }, 'erased a deleted account');
     }
     return total;

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { BY } from '../../../test/fixtures/audit-entries.ts';
 import { memoryRepositories } from '../../../test/fixtures/memory-repositories.ts';
 import { createAccountKeys } from './account-keys.ts';
 import { createAccounts } from './accounts.ts';
@@ -7,17 +8,17 @@ import { createKeys } from './keys.ts';
 const clock = { now: () => Date.UTC(2026, 10, 17) };
 
 it('finds one of many keys without reading the others, and none of another account', async () => {
-  const { accounts: accountRecords, keys: keyRecords } = memoryRepositories();
+  const { accounts: accountRecords, keys: keyRecords, audit } = memoryRepositories();
   const accounts = createAccounts({ accounts: accountRecords, clock });
   const list = () => Promise.reject(new Error('all keys were read'));
   const keys = createKeys({ accounts, keys: { ...keyRecords, list }, clock });
-  const [own, other] = [await accounts.create('own'), await accounts.create('other')];
+  const [own, other] = [await accounts.create('own', {}, BY), await accounts.create('other', {}, BY)];
   const options = { name: 'a', scopes: ['keys', 'chat'] as const };
-  const [mine, theirs] = [await keys.createKey(own, options), await keys.createKey(other, options)];
-  const second = await keys.createKey(own, options);
+  const [mine, theirs] = [await keys.createKey(own, options, BY), await keys.createKey(other, options, BY)];
+  const second = await keys.createKey(own, options, BY);
 
-  const accountKeys = createAccountKeys({ keys });
-  const caller = { account: own, key: mine.key };
+  const accountKeys = createAccountKeys({ keys, audit, clock });
+  const caller = { account: own, key: mine.key, by: BY };
   expect(await accountKeys.update(caller, second.key.id, { name: 'b' })).toMatchObject({ name: 'b' });
   expect((await accountKeys.revoke(caller, second.key.id)).revokedAt).toBe(clock.now());
   for (const id of [theirs.key.id, 'key_none']) {
@@ -28,14 +29,14 @@ it('finds one of many keys without reading the others, and none of another accou
 
 it('makes at most 1000 keys, and more when old ones are revoked', async () => {
   let now = clock.now();
-  const { accounts: accountRecords, keys: keyRecords } = memoryRepositories();
+  const { accounts: accountRecords, keys: keyRecords, audit } = memoryRepositories();
   const accounts = createAccounts({ accounts: accountRecords, clock });
   const keys = createKeys({ accounts, keys: keyRecords, clock: { now: () => now } });
-  const account = await accounts.create('own');
+  const account = await accounts.create('own', {}, BY);
   const options = { name: 'a', scopes: ['keys', 'chat'] as const };
-  const { key } = await keys.createKey(account, options);
-  const accountKeys = createAccountKeys({ keys });
-  const caller = { account, key };
+  const { key } = await keys.createKey(account, options, BY);
+  const accountKeys = createAccountKeys({ keys, audit, clock: { now: () => now } });
+  const caller = { account, key, by: BY };
   const made = [];
   for (let count = 1; count < 1000; count += 1) made.push((await accountKeys.create(caller, options)).key.id);
   const refused = { code: 'key_not_allowed', message: expect.stringContaining('1000 keys') };
@@ -48,6 +49,26 @@ it('makes at most 1000 keys, and more when old ones are revoked', async () => {
   await accountKeys.create(caller, options);
   await expect(accountKeys.create(caller, options)).rejects.toMatchObject(refused);
 
-  const operator = { account, key: { ...key, scopes: ['admin' as const] } };
+  const operator = { ...caller, key: { ...key, scopes: ['admin' as const] } };
   await accountKeys.create(operator, options);
+});
+
+it('changes keys at most 1000 times a day, and revokes them still', async () => {
+  let now = clock.now();
+  const ticking = { now: () => now };
+  const { accounts: accountRecords, keys: keyRecords, audit } = memoryRepositories();
+  const accounts = createAccounts({ accounts: accountRecords, clock: ticking });
+  const keys = createKeys({ accounts, keys: keyRecords, clock: ticking });
+  const account = await accounts.create('own', {}, BY);
+  const { key } = await keys.createKey(account, { name: 'a', scopes: ['keys', 'chat'] }, BY);
+  const accountKeys = createAccountKeys({ keys, audit, clock: ticking });
+  const caller = { account, key, by: BY };
+  for (let count = 0; count < 1000; count += 1) await accountKeys.update(caller, key.id, { name: `name ${count}` });
+  const refused = { code: 'key_not_allowed', message: expect.stringContaining('1000 times') };
+  await expect(accountKeys.update(caller, key.id, { name: 'last' })).rejects.toMatchObject(refused);
+  const operator = { ...caller, key: { ...key, scopes: ['admin' as const] } };
+  await accountKeys.update(operator, key.id, { name: 'by an operator' });
+  now += 86_400_001;
+  await accountKeys.update(caller, key.id, { name: 'last' });
+  expect((await accountKeys.revoke(caller, key.id)).revokedAt).toBe(now);
 });

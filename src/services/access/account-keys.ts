@@ -1,19 +1,28 @@
+import type { ChangeOrigin } from '../../domain/audit/entry.ts';
+import { DAY_MS } from '../../domain/dates.ts';
 import type { ApiKey, Changes, KeyRights, Principal } from '../../domain/principal.ts';
 import { DEFAULT_SCOPES } from '../../domain/scopes.ts';
 import { matchesPattern } from '../../domain/slug.ts';
 import { errors } from '../../errors/errors.ts';
 import { type FieldPath, fieldText } from '../../errors/fields.ts';
+import type { Clock } from '../../ports/clock.ts';
+import type { AuditLog } from '../../ports/repositories.ts';
 import type { IssuedKey, KeyOptions, KeysService } from './keys.ts';
 import type { Page, PageRequest } from './page.ts';
+
+/** Who asks, and what the audit log says of it. */
+export interface Caller extends Principal {
+  by: ChangeOrigin;
+}
 
 /** Keys that a member manages: only those of its own account, and never with more rights than its own key. */
 export interface AccountKeysService {
   list(caller: Principal, page: PageRequest): Promise<Page<ApiKey>>;
-  create(caller: Principal, options: KeyOptions): Promise<IssuedKey>;
+  create(caller: Caller, options: KeyOptions): Promise<IssuedKey>;
   /** The three below throw 400 when the account has no such key. */
-  update(caller: Principal, id: string, changes: Changes<KeyRights>): Promise<ApiKey>;
-  revoke(caller: Principal, id: string): Promise<ApiKey>;
-  rotate(caller: Principal, id: string, graceMs: number): Promise<IssuedKey>;
+  update(caller: Caller, id: string, changes: Changes<KeyRights>): Promise<ApiKey>;
+  revoke(caller: Caller, id: string): Promise<ApiKey>;
+  rotate(caller: Caller, id: string, graceMs: number): Promise<IssuedKey>;
 }
 
 type Rights = Pick<KeyRights, 'scopes' | 'allowedModels' | 'allowedRegions' | 'allowedAddresses' | 'expiresAt'>;
@@ -55,10 +64,26 @@ function checkUnlimited({ key }: Principal): void {
 /** Operators may make more for an account. */
 const MAX_KEYS = 1_000;
 
-export function createAccountKeys({ keys }: { keys: KeysService }): AccountKeysService {
+/** In a day, by keys of the account: each leaves an entry in the audit log. Creating and revoking is limited by the number of keys. */
+const MAX_CHANGES = 1_000;
+
+export interface AccountKeysDependencies {
+  keys: KeysService;
+  audit: Pick<AuditLog, 'count'>;
+  clock: Clock;
+}
+
+export function createAccountKeys({ keys, audit, clock }: AccountKeysDependencies): AccountKeysService {
   async function checkNumber({ account, key }: Principal): Promise<void> {
     if (key.scopes.includes('admin')) return;
     if ((await keys.countKeys(account.id)) >= MAX_KEYS) throw errors.tooManyKeys(MAX_KEYS);
+  }
+
+  async function checkChanges({ account, key }: Principal): Promise<void> {
+    if (key.scopes.includes('admin')) return;
+    const start = clock.now() - DAY_MS;
+    const made = await audit.count({ accountId: account.id, action: 'key.changed', start });
+    if (made >= MAX_CHANGES) throw errors.tooManyKeyChanges(MAX_CHANGES);
   }
 
   async function find(caller: Principal, id: string): Promise<ApiKey> {
@@ -94,7 +119,7 @@ export function createAccountKeys({ keys }: { keys: KeysService }): AccountKeysS
       };
       checkWithin(rights, caller);
       await checkNumber(caller);
-      return keys.createKey(account, { ...options, ...rights });
+      return keys.createKey(account, { ...options, ...rights }, caller.by);
     },
     async update(caller, id, changes) {
       checkUnlimited(caller);
@@ -109,18 +134,19 @@ export function createAccountKeys({ keys }: { keys: KeysService }): AccountKeysS
         },
         caller,
       );
-      return changed(await keys.updateKey(id, changes), id);
+      await checkChanges(caller);
+      return changed(await keys.updateKey(id, changes, caller.by), id);
     },
     async revoke(caller, id) {
       await findManaged(caller, id);
-      return changed(await keys.revokeKey(id), id);
+      return changed(await keys.revokeKey(id, caller.by), id);
     },
     async rotate(caller, id, graceMs) {
       const key = await findManaged(caller, id);
       // The new key of another one would be a way around the caller's own limits.
       if (key.id !== caller.key.id) checkUnlimited(caller);
       await checkNumber(caller);
-      return changed(await keys.rotateKey(id, graceMs), id);
+      return changed(await keys.rotateKey(id, graceMs, caller.by), id);
     },
   };
 }

@@ -1,12 +1,6 @@
+import type { AuditAction, ChangeOrigin } from '../../domain/audit/entry.ts';
 import type { ModelAlias } from '../../domain/model.ts';
-import {
-  type Account,
-  type AccountRetention,
-  type AccountSettings,
-  type AccountState,
-  type Changes,
-  definedFields,
-} from '../../domain/principal.ts';
+import type { Account, AccountRetention, AccountSettings, AccountState, Changes } from '../../domain/principal.ts';
 import { parseReference } from '../../domain/slug.ts';
 import { errors } from '../../errors/errors.ts';
 import { fieldText } from '../../errors/fields.ts';
@@ -14,25 +8,26 @@ import type { Clock } from '../../ports/clock.ts';
 import type { AccountRepository } from '../../ports/repositories.ts';
 import { DuplicateError } from '../../ports/store-errors.ts';
 import { createId } from '../../runtime/ids.ts';
+import { changeEntries } from '../audit/entries.ts';
 import { type Page, type PageRequest, pageOf } from './page.ts';
 
 export interface AccountsService {
-  create(name: string, settings?: Changes<AccountSettings>): Promise<Account>;
+  create(name: string, settings: Changes<AccountSettings>, by: ChangeOrigin): Promise<Account>;
   /** Undefined fields stay as they are, null removes a limit. */
-  update(account: Account, settings: Changes<AccountSettings>): Promise<Account>;
+  update(account: Account, settings: Changes<AccountSettings>, by: ChangeOrigin): Promise<Account>;
   list(): Promise<Account[]>;
   /** Oldest first. Throws 400 when there is no account `after`. */
   page(page: PageRequest): Promise<Page<Account>>;
   /** By id or by name. */
   find(idOrName: string): Promise<Account | undefined>;
   /** Its keys get 403 until it is resumed. Requests that are running go on. */
-  suspend(account: Account): Promise<Account>;
-  resume(account: Account): Promise<Account>;
+  suspend(account: Account, by: ChangeOrigin): Promise<Account>;
+  resume(account: Account, by: ChangeOrigin): Promise<Account>;
   /**
    * Refuses its keys for good. Its content is erased in the background (see account-erasure.ts). The account stays for the
    * ledger, and its name is free for another one.
    */
-  delete(account: Account): Promise<Account>;
+  delete(account: Account, by: ChangeOrigin): Promise<Account>;
 }
 
 export interface AccountsDependencies {
@@ -79,15 +74,22 @@ function checkRetention({ zeroRetention, storePrompts }: Changes<AccountRetentio
 }
 
 export function createAccounts({ accounts, clock }: AccountsDependencies): AccountsService {
-  async function change(account: Account, changes: Changes<AccountSettings & AccountState>): Promise<Account> {
-    checkNotDeleted(account);
+  async function change(
+    action: AuditAction,
+    { account, changes, by }: { account: Account; changes: Changes<AccountSettings & AccountState>; by: ChangeOrigin },
+  ): Promise<Account> {
     checkAliases(changes.aliases);
-    checkRetention({ ...account, ...definedFields(changes) });
-    return (await accounts.update(account.id, changes)) ?? account;
+    const entryOf = changeEntries(by, clock.now()).accountChanged(action);
+    const changed = await accounts.update(account.id, changes, (before, after) => {
+      checkNotDeleted(before);
+      checkRetention(after);
+      return entryOf(before, after);
+    });
+    return changed ?? account;
   }
 
   return {
-    async create(name, settings = {}) {
+    async create(name, settings, by) {
       if (!NAME.test(name)) {
         throw errors.invalidParameter(
           ['name'],
@@ -113,14 +115,14 @@ export function createAccounts({ accounts, clock }: AccountsDependencies): Accou
         aliases: settings.aliases ?? [],
       };
       try {
-        await accounts.create(account);
+        await accounts.create(account, changeEntries(by, clock.now()).accountCreated(account));
       } catch (error) {
         if (!(error instanceof DuplicateError)) throw error;
         throw errors.invalidParameter(['name'], `There is an account with the name '${name}' already.`);
       }
       return account;
     },
-    update: change,
+    update: (account, changes, by) => change('account.changed', { account, changes, by }),
     list: () => accounts.list(),
     async page({ limit, after: afterId }) {
       const after = afterId === undefined ? undefined : await accounts.get(afterId);
@@ -130,12 +132,21 @@ export function createAccounts({ accounts, clock }: AccountsDependencies): Accou
       return pageOf(await accounts.list({ after, limit: limit + 1 }), limit);
     },
     find: async (idOrName) => (await accounts.get(idOrName)) ?? (await accounts.findByName(idOrName)),
-    suspend: async (account) =>
-      account.suspendedAt === null ? change(account, { suspendedAt: clock.now() }) : account,
-    resume: async (account) => (account.suspendedAt === null ? account : change(account, { suspendedAt: null })),
-    delete: async (account) =>
+    suspend: async (account, by) =>
+      account.suspendedAt === null
+        ? change('account.suspended', { account, changes: { suspendedAt: clock.now() }, by })
+        : account,
+    resume: async (account, by) =>
+      account.suspendedAt === null
+        ? account
+        : change('account.resumed', { account, changes: { suspendedAt: null }, by }),
+    delete: async (account, by) =>
       account.deletedAt === null
-        ? change(account, { name: `${account.name} ${account.id}`, deletedAt: clock.now() })
+        ? change('account.deleted', {
+            account,
+            changes: { name: `${account.name} ${account.id}`, deletedAt: clock.now() },
+            by,
+          })
         : account,
   };
 }

@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
+import { BY } from '../../../test/fixtures/audit-entries.ts';
 import { type MemoryRepositories, memoryRepositories } from '../../../test/fixtures/memory-repositories.ts';
 import type { Account } from '../../domain/principal.ts';
 import type { ApiError } from '../../errors/api-error.ts';
@@ -27,7 +28,7 @@ beforeEach(async () => {
   store = memoryRepositories();
   accounts = createAccounts({ ...store, clock });
   keys = createKeys({ keys: store.keys, accounts, clock });
-  issued = await keys.createKey(await accounts.create('team'), { name: 'ci', scopes: ['chat'] });
+  issued = await keys.createKey(await accounts.create('team', {}, BY), { name: 'ci', scopes: ['chat'] }, BY);
   authentication = createAuthentication({ ...store, clock });
   await authentication.refresh();
 });
@@ -92,7 +93,7 @@ describe('the cache', () => {
 describe('a change in the store', () => {
   it('revokes a cached key at the next refresh', async () => {
     expect(await codeOf(bearer(issued.secret))).toBe(issued.key.id);
-    await keys.revokeKey(issued.key.id);
+    await keys.revokeKey(issued.key.id, BY);
     await authentication.refresh();
     expect(await codeOf(bearer(issued.secret))).toBe('key_revoked');
   });
@@ -103,7 +104,7 @@ describe('a change in the store', () => {
     authentication = createAuthentication({ ...store, clock });
     expect(await codeOf(bearer(secret))).toBe('invalid_api_key');
     const others = createAccounts({ ...store, clock });
-    const first = await createKeys({ keys: store.keys, accounts: others, clock }).bootstrap(secret);
+    const first = await createKeys({ keys: store.keys, accounts: others, clock }).bootstrap(secret, BY);
     await authentication.refresh();
     expect(await codeOf(bearer(secret))).toBe(first?.key.id);
   });
@@ -122,7 +123,7 @@ describe('a change in the store', () => {
     expect(await codeOf(bearer(issued.secret))).toBe(issued.key.id);
     const release = store.holdNextLookUp();
     const other = codeOf(bearer('chosen-by-the-operator-1'));
-    await keys.revokeKey(issued.key.id);
+    await keys.revokeKey(issued.key.id, BY);
     await authentication.refresh();
     release();
     await other;
@@ -145,7 +146,7 @@ describe('a change in the store', () => {
     });
     await authentication.refresh();
     expect(await codeOf(bearer(issued.secret))).toBe(issued.key.id);
-    await keys.revokeKey(issued.key.id);
+    await keys.revokeKey(issued.key.id, BY);
     await expect(authentication.refresh()).rejects.toThrow('away');
     isAway = false;
     await authentication.refresh();
@@ -155,7 +156,7 @@ describe('a change in the store', () => {
   it('is not hidden by a lookup that was already running', async () => {
     const release = store.holdNextLookUp();
     const early = codeOf(bearer(issued.secret));
-    await keys.revokeKey(issued.key.id);
+    await keys.revokeKey(issued.key.id, BY);
     await authentication.refresh();
     release();
     await early;
@@ -165,13 +166,13 @@ describe('a change in the store', () => {
 
 describe('a change by this process', () => {
   const addKey = async (name: string) =>
-    keys.createKey((await accounts.find('other')) ?? (await accounts.create('other')), { name });
+    keys.createKey((await accounts.find('other')) ?? (await accounts.create('other', {}, BY)), { name }, BY);
 
   it('is in force at once, and no other key is read again', async () => {
     const other = await addKey('other');
     for (const { key, secret } of [issued, other]) expect(await codeOf(bearer(secret))).toBe(key.id);
     expect((await authentication.authenticateKey(issued.key.id)).key.id).toBe(issued.key.id);
-    await keys.revokeKey(issued.key.id);
+    await keys.revokeKey(issued.key.id, BY);
     authentication.forget({ keyId: issued.key.id });
     expect(await codeOf(bearer(issued.secret))).toBe('key_revoked');
     await expect(async () => authentication.authenticateKey(issued.key.id)).rejects.toMatchObject({
@@ -185,7 +186,7 @@ describe('a change by this process', () => {
   it('of an account is in force for its keys at once', async () => {
     const other = await addKey('other');
     for (const { key, secret } of [issued, other]) expect(await codeOf(bearer(secret))).toBe(key.id);
-    const suspended = await accounts.suspend((await accounts.find('team')) as Account);
+    const suspended = await accounts.suspend((await accounts.find('team')) as Account, BY);
     authentication.forget({ accountId: suspended.id });
     const before = store.lookUps();
     expect(await codeOf(bearer(other.secret))).toBe(other.key.id);
@@ -209,7 +210,7 @@ describe('a change by this process', () => {
   it('is not hidden by a lookup that was already running', async () => {
     const release = store.holdNextLookUp();
     const early = codeOf(bearer(issued.secret));
-    await keys.revokeKey(issued.key.id);
+    await keys.revokeKey(issued.key.id, BY);
     authentication.forget({ keyId: issued.key.id });
     release();
     await early;
@@ -234,7 +235,7 @@ describe('expiry and scopes', () => {
     const expiresAt = now + 1000;
     const account = await accounts.find('team');
     if (account === undefined) throw new Error('no account');
-    const short = await keys.createKey(account, { name: 'short', expiresAt });
+    const short = await keys.createKey(account, { name: 'short', expiresAt }, BY);
     expect(await codeOf(bearer(short.secret))).toBe(short.key.id);
     now += 999;
     expect(await codeOf(bearer(short.secret))).toBe(short.key.id);
@@ -245,10 +246,10 @@ describe('expiry and scopes', () => {
   it('refuses the keys of a suspended account until it is resumed', async () => {
     expect(await codeOf(bearer(issued.secret))).toBe(issued.key.id);
     const account = (await accounts.find('team')) as Account;
-    const suspended = await accounts.suspend(account);
+    const suspended = await accounts.suspend(account, BY);
     await authentication.refresh();
     expect(await codeOf(bearer(issued.secret))).toBe('account_suspended');
-    await accounts.resume(suspended);
+    await accounts.resume(suspended, BY);
     await authentication.refresh();
     expect(await codeOf(bearer(issued.secret))).toBe(issued.key.id);
   });
@@ -270,7 +271,7 @@ describe('addresses', () => {
   });
 
   it('must be in the list of the key', async () => {
-    await keys.updateKey(issued.key.id, { allowedAddresses: ['10.0.0.0/8', '::1'] });
+    await keys.updateKey(issued.key.id, { allowedAddresses: ['10.0.0.0/8', '::1'] }, BY);
     await authentication.refresh();
     const principal = await authentication.authenticate(bearer(issued.secret));
     for (const address of ['10.1.2.3', '::1', '::ffff:10.1.2.3']) authentication.requireAddress(principal, address);

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import type { ChangeOrigin } from '../../domain/audit/entry.ts';
 import { hasControlCharacter } from '../../domain/control-characters.ts';
 import { DAY_MS } from '../../domain/dates.ts';
 import type { Account, ApiKey, Changes, KeyRights } from '../../domain/principal.ts';
@@ -10,6 +11,7 @@ import type { KeyRepository } from '../../ports/repositories.ts';
 import { DuplicateError } from '../../ports/store-errors.ts';
 import { isAddressRange } from '../../runtime/addresses.ts';
 import { createId } from '../../runtime/ids.ts';
+import { changeEntries } from '../audit/entries.ts';
 import { type AccountsService, checkNotDeleted } from './accounts.ts';
 import { createSecret, displayPrefix, hashSecret, isPlausibleSecret } from './key-secret.ts';
 import { type Page, type PageRequest, pageOf } from './page.ts';
@@ -23,9 +25,9 @@ export interface IssuedKey {
 }
 
 export interface KeysService {
-  createKey(account: Account, options: KeyOptions): Promise<IssuedKey>;
+  createKey(account: Account, options: KeyOptions, by: ChangeOrigin): Promise<IssuedKey>;
   /** Undefined fields stay as they are. Null and empty lists remove a limit. */
-  updateKey(id: string, changes: Changes<KeyRights>): Promise<ApiKey | undefined>;
+  updateKey(id: string, changes: Changes<KeyRights>, by: ChangeOrigin): Promise<ApiKey | undefined>;
   listKeys(accountId?: string): Promise<ApiKey[]>;
   /** Oldest first. Throws 400 when there is no key `after`. */
   pageKeys(page: PageRequest & { accountId?: string | undefined }): Promise<Page<ApiKey>>;
@@ -33,11 +35,11 @@ export interface KeysService {
   countKeys(accountId: string): Promise<number>;
   findKey(id: string): Promise<ApiKey | undefined>;
   findBySecret(secret: string): Promise<ApiKey | undefined>;
-  revokeKey(id: string): Promise<ApiKey | undefined>;
+  revokeKey(id: string, by: ChangeOrigin): Promise<ApiKey | undefined>;
   /** Issues a key with the same rights, which shares limits and spending with the old one. The old one stays valid for the grace period, at most 24 hours. */
-  rotateKey(id: string, graceMs: number): Promise<(IssuedKey & { previous: ApiKey }) | undefined>;
+  rotateKey(id: string, graceMs: number, by: ChangeOrigin): Promise<(IssuedKey & { previous: ApiKey }) | undefined>;
   /** Creates the account `default` and a key with every scope when the store has no keys. Undefined when it has some. */
-  bootstrap(givenSecret: string | undefined): Promise<IssuedKey | undefined>;
+  bootstrap(givenSecret: string | undefined, by: ChangeOrigin): Promise<IssuedKey | undefined>;
 }
 
 export const MAX_ROTATION_GRACE_MS = DAY_MS;
@@ -68,10 +70,11 @@ function checkRange(text: string, field: FieldPath): void {
 export function createKeys({ accounts, keys, clock }: KeysDependencies): KeysService {
   async function issue(
     account: Account,
-    options: KeyOptions & { originalId?: string },
-    secret = createSecret(randomBytes),
+    options: KeyOptions & { originalId?: string; rotatedFrom?: string; secret?: string | undefined },
+    by: ChangeOrigin,
   ): Promise<IssuedKey> {
     checkNotDeleted(account);
+    const secret = options.secret ?? createSecret(randomBytes);
     const id = createId('key', clock.now());
     const key: ApiKey = {
       id,
@@ -92,7 +95,8 @@ export function createKeys({ accounts, keys, clock }: KeysDependencies): KeysSer
       revokedAt: null,
       lastUsedAt: null,
     };
-    await keys.create(key, hashSecret(secret));
+    const entry = changeEntries(by, clock.now()).keyCreated(key, account, options.rotatedFrom);
+    await keys.create(key, hashSecret(secret), entry);
     return { key, secret };
   }
 
@@ -110,10 +114,10 @@ export function createKeys({ accounts, keys, clock }: KeysDependencies): KeysSer
   const hasKeys = async () => (await keys.list({ limit: 1 })).length > 0;
 
   /** Several servers may start on one empty store: the first one creates it. */
-  async function defaultAccount(): Promise<Account> {
+  async function defaultAccount(by: ChangeOrigin): Promise<Account> {
     const find = () => accounts.find('default');
     try {
-      return (await find()) ?? (await accounts.create('default'));
+      return (await find()) ?? (await accounts.create('default', {}, by));
     } catch (error) {
       const created = await find();
       if (created === undefined) throw error;
@@ -121,17 +125,27 @@ export function createKeys({ accounts, keys, clock }: KeysDependencies): KeysSer
     }
   }
 
+  /** A key with the account that it belongs to. */
+  async function findOwned(id: string): Promise<{ key: ApiKey; owner: Account } | undefined> {
+    const key = await keys.get(id);
+    const owner = key && (await accounts.find(key.accountId));
+    return key && owner && { key, owner };
+  }
+
   return {
-    async createKey(account, options) {
+    async createKey(account, options, by) {
       checkRights(options);
-      return issue(account, options);
+      return issue(account, options, by);
     },
-    async updateKey(id, changes) {
+    async updateKey(id, changes, by) {
       checkRights(changes);
-      const key = await keys.get(id);
-      if (key === undefined) return undefined;
-      if (key.revokedAt !== null) throw errors.invalidParameter(['id'], 'A revoked key cannot be changed.');
-      return keys.update(id, changes);
+      const found = await findOwned(id);
+      if (found === undefined) return undefined;
+      const entryOf = changeEntries(by, clock.now()).keyChanged('key.changed', found.owner);
+      return keys.update(id, changes, (before, after) => {
+        if (before.revokedAt !== null) throw errors.invalidParameter(['id'], 'A revoked key cannot be changed.');
+        return entryOf(before, after);
+      });
     },
     listKeys: (accountId) => keys.list({ accountId }),
     async pageKeys({ accountId, limit, after: afterId }) {
@@ -144,27 +158,35 @@ export function createKeys({ accounts, keys, clock }: KeysDependencies): KeysSer
     countKeys: (accountId) => keys.count(accountId, { now: clock.now(), madeSince: clock.now() - DAY_MS }),
     findKey: (id) => keys.get(id),
     findBySecret: async (secret) => (await keys.findByHash(hashSecret(secret)))?.key,
-    async revokeKey(id) {
-      const key = await keys.get(id);
-      if (key === undefined || key.revokedAt !== null) return key;
-      return keys.update(id, { revokedAt: clock.now() });
+    async revokeKey(id, by) {
+      const found = await findOwned(id);
+      if (found === undefined) return undefined;
+      const entryOf = changeEntries(by, clock.now()).keyChanged('key.revoked', found.owner);
+      return keys.update(id, { revokedAt: clock.now() }, (before, after) =>
+        before.revokedAt === null ? entryOf(before, after) : undefined,
+      );
     },
-    async rotateKey(id, graceMs) {
+    async rotateKey(id, graceMs, by) {
       if (graceMs < 0 || graceMs > MAX_ROTATION_GRACE_MS) {
         throw errors.invalidParameter(['graceMs'], 'The old key can stay valid for at most 24 hours.');
       }
-      const previous = await keys.get(id);
-      if (previous === undefined) return undefined;
+      const found = await findOwned(id);
+      if (found === undefined) return undefined;
+      const { key: previous, owner } = found;
       if (previous.revokedAt !== null) throw errors.invalidParameter(['id'], 'A revoked key cannot be rotated.');
-      const account = await accounts.find(previous.accountId);
-      if (account === undefined) return undefined;
-      const issued = await issue(account, { ...previous, expiresAt: sameLifetime(previous, clock.now()) });
-      const until = clock.now() + graceMs;
+      const now = clock.now();
+      const issued = await issue(
+        owner,
+        { ...previous, expiresAt: sameLifetime(previous, now), rotatedFrom: previous.id },
+        by,
+      );
+      const until = now + graceMs;
       const ends = previous.expiresAt !== null && previous.expiresAt < until ? previous.expiresAt : until;
-      const updated = await keys.update(id, graceMs === 0 ? { revokedAt: clock.now() } : { expiresAt: ends });
+      const entryOf = changeEntries(by, now).keyChanged('key.rotated', owner, issued.key.id);
+      const updated = await keys.update(id, graceMs === 0 ? { revokedAt: now } : { expiresAt: ends }, entryOf);
       return { ...issued, previous: updated ?? previous };
     },
-    async bootstrap(givenSecret) {
+    async bootstrap(givenSecret, by) {
       // Looks for keys, not accounts: the first start may have been killed between creating the two.
       if (await hasKeys()) return undefined;
       if (givenSecret !== undefined && !isPlausibleSecret(givenSecret)) {
@@ -173,9 +195,9 @@ export function createKeys({ accounts, keys, clock }: KeysDependencies): KeysSer
           'The configured first key looks like a Baobab key, but its checksum is wrong.',
         );
       }
-      const account = await defaultAccount();
+      const account = await defaultAccount(by);
       try {
-        return await issue(account, { name: 'first key', scopes: SCOPES }, givenSecret);
+        return await issue(account, { name: 'first key', scopes: SCOPES, secret: givenSecret }, by);
       } catch (error) {
         // Another server that shares the store has made the same key meanwhile.
         if (error instanceof DuplicateError && (await hasKeys())) return undefined;

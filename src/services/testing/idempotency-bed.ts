@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { account } from '../../../test/contracts/key-fixtures.ts';
+import { someEntry } from '../../../test/fixtures/audit-entries.ts';
 import { createDiskBlobStore, type DiskBlobStore } from '../../adapters/blobs/disk.ts';
 import { openStore, type Store } from '../../adapters/store.ts';
 import type { DiskSpace } from '../../ports/disk-space.ts';
@@ -34,7 +35,7 @@ export async function openIdempotencyBed(accountIds: readonly string[]): Promise
   const directory = await mkdtemp(join(tmpdir(), 'baobab-idempotency-'));
   const store = await openStore({ kind: 'sqlite', path: join(directory, 'baobab.db') });
   const blobs = createDiskBlobStore({ directory: join(directory, 'blobs'), now: Date.now });
-  for (const id of accountIds) await store.accounts.create(account({ id, name: id }));
+  for (const id of accountIds) await store.accounts.create(account({ id, name: id }), someEntry());
   const clock = { time: Date.UTC(2026, 10, 15), now: () => clock.time };
   return {
     store,

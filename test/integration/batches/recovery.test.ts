@@ -3,6 +3,7 @@ import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
 import type { Batch } from '../../../src/domain/batch.ts';
 import { removeBatchLeftovers } from '../../../src/services/batches/batch-leftovers.ts';
+import { someEntry } from '../../fixtures/audit-entries.ts';
 import { createFileBed, type FileBed } from '../../fixtures/file-bed.ts';
 import { createExecutor, request, requests, useBatchBed } from './bed.ts';
 
@@ -197,7 +198,7 @@ describe('batches that are interrupted', () => {
     hold();
     const batch = await order([...requests(8, 'held'), ...requests(10, 'late')], owner);
     await expect.poll(atWork).toBe(8);
-    await shared.bed.store.keys.update(owner.principal.key.id, { revokedAt: Date.now() });
+    await shared.bed.store.keys.update(owner.principal.key.id, { revokedAt: Date.now() }, someEntry);
     shared.bed.advance(2_000);
     release();
     const ended = await reached(batch, 'completed');
@@ -213,7 +214,7 @@ describe('batches that are interrupted', () => {
     const batch = await order([...requests(8, 'held'), ...requests(10, 'late')], owner);
     await expect.poll(atWork).toBe(8);
     const { id, scopes } = owner.principal.key;
-    await shared.bed.store.keys.update(id, { scopes: scopes.filter((scope) => scope !== lost) });
+    await shared.bed.store.keys.update(id, { scopes: scopes.filter((scope) => scope !== lost) }, someEntry);
     shared.bed.advance(2_000);
     release();
     const ended = await reached(batch, 'completed');
@@ -232,13 +233,13 @@ describe('batches that are interrupted', () => {
     hold();
     const batch = await order([...requests(8, 'held'), ...requests(10, 'late')], owner);
     await expect.poll(atWork).toBe(8);
-    await shared.bed.store.accounts.update(id, { suspendedAt: shared.bed.now() });
+    await shared.bed.store.accounts.update(id, { suspendedAt: shared.bed.now() }, someEntry);
     shared.bed.advance(2_000);
     release();
     await expect
       .poll(async () => (await shared.bed.store.batches.get(batch.id))?.counts)
       .toMatchObject({ completed: 8 });
-    await shared.bed.store.accounts.update(id, { suspendedAt: null });
+    await shared.bed.store.accounts.update(id, { suspendedAt: null }, someEntry);
     shared.bed.advance(2_000);
     expect((await reached(batch, 'completed')).counts).toEqual({ total: 18, completed: 18, failed: 0 });
   });

@@ -1,6 +1,8 @@
 import { sql } from 'kysely';
 import { type Account, definedFields } from '../../../domain/principal.ts';
 import type { AccountRepository, PageFilter } from '../../../ports/repositories.ts';
+import { insertAuditEntry } from './audit/audit-log.ts';
+import { changeAudited, unchanged } from './audit/audited-change.ts';
 import type { SqlDatabase } from './database.ts';
 import { announceAccount } from './revisions.ts';
 import type { AccountsTable } from './tables.ts';
@@ -46,8 +48,12 @@ export const laterThan = (after: PageFilter['after']) =>
 export function sqlAccounts({ read, write, writeIf }: SqlDatabase): AccountRepository {
   const accounts = read.selectFrom('accounts').selectAll();
   return {
-    async create(account) {
-      await write([read.insertInto('accounts').values(toRow(account)), ...announceAccount(read, account.id)]);
+    async create(account, entry) {
+      await write([
+        read.insertInto('accounts').values(toRow(account)),
+        insertAuditEntry(read, entry),
+        ...announceAccount(read, account.id),
+      ]);
     },
     async get(id) {
       const row = await accounts.where('id', '=', id).executeTakeFirst();
@@ -66,7 +72,7 @@ export function sqlAccounts({ read, write, writeIf }: SqlDatabase): AccountRepos
         .execute();
       return rows.map(toAccount);
     },
-    async update(id, changed) {
+    async update(id, changed, entryOf) {
       const { name, rpm, tpm, concurrency, monthlyBudgetNanoUsd, zeroRetention, fileRetentionDays } = changed;
       const { suspendedAt, deletedAt, erasedAt, aliases, storePrompts } = changed;
       const changes = definedFields({
@@ -83,13 +89,23 @@ export function sqlAccounts({ read, write, writeIf }: SqlDatabase): AccountRepos
         file_retention_days: fileRetentionDays,
         aliases: aliases && JSON.stringify(aliases),
       });
-      if (Object.keys(changes).length === 0) return this.get(id);
-      const written = await writeIf(
-        [read.updateTable('accounts').set(changes).where('id', '=', id).returningAll(), ...announceAccount(read, id)],
-        { urgent: true },
-      );
-      const row = written?.[0].rows[0];
-      return row && toAccount(row);
+      return changeAudited({
+        get: () => accounts.where('id', '=', id).executeTakeFirst(),
+        toStored: toAccount,
+        changed: Object.keys(changes).length === 0 ? undefined : changed,
+        entryOf,
+        async write(stored, entry) {
+          const written = await writeIf(
+            [
+              read.updateTable('accounts').set(changes).where(unchanged(stored)).returningAll(),
+              insertAuditEntry(read, entry),
+              ...announceAccount(read, id),
+            ],
+            { urgent: true },
+          );
+          return written?.[0].rows[0];
+        },
+      });
     },
   };
 }

@@ -2,6 +2,8 @@ import { type ApiKey, definedFields } from '../../../domain/principal.ts';
 import type { Scope } from '../../../domain/scopes.ts';
 import type { KeyRepository } from '../../../ports/repositories.ts';
 import { laterThan, toAccount } from './accounts.ts';
+import { insertAuditEntry } from './audit/audit-log.ts';
+import { changeAudited, unchanged } from './audit/audited-change.ts';
 import type { SqlDatabase } from './database.ts';
 import { announceKey } from './revisions.ts';
 import type { ApiKeysTable } from './tables.ts';
@@ -49,8 +51,12 @@ const toKey = (row: ApiKeysTable): ApiKey => ({
 
 export function sqlKeys({ read, write, writeIf }: SqlDatabase): KeyRepository {
   return {
-    async create(key, hash) {
-      await write([read.insertInto('api_keys').values(toRow(key, hash)), ...announceKey(read, key.id)]);
+    async create(key, hash, entry) {
+      await write([
+        read.insertInto('api_keys').values(toRow(key, hash)),
+        insertAuditEntry(read, entry),
+        ...announceKey(read, key.id),
+      ]);
     },
     async get(id) {
       const row = await read.selectFrom('api_keys').selectAll().where('id', '=', id).executeTakeFirst();
@@ -126,7 +132,8 @@ export function sqlKeys({ read, write, writeIf }: SqlDatabase): KeyRepository {
         .executeTakeFirstOrThrow();
       return Number(count);
     },
-    async update(id, { scopes, allowedModels, allowedRegions, allowedAddresses, ...rights }) {
+    async update(id, changed, entryOf) {
+      const { scopes, allowedModels, allowedRegions, allowedAddresses, ...rights } = changed;
       const changes = definedFields({
         name: rights.name,
         scopes: scopes && JSON.stringify(scopes),
@@ -140,13 +147,23 @@ export function sqlKeys({ read, write, writeIf }: SqlDatabase): KeyRepository {
         expires_at_ms: rights.expiresAt,
         revoked_at_ms: rights.revokedAt,
       });
-      if (Object.keys(changes).length === 0) return this.get(id);
-      const written = await writeIf(
-        [read.updateTable('api_keys').set(changes).where('id', '=', id).returningAll(), ...announceKey(read, id)],
-        { urgent: true },
-      );
-      const row = written?.[0].rows[0];
-      return row && toKey(row);
+      return changeAudited({
+        get: () => read.selectFrom('api_keys').selectAll().where('id', '=', id).executeTakeFirst(),
+        toStored: toKey,
+        changed: Object.keys(changes).length === 0 ? undefined : changed,
+        entryOf,
+        async write({ last_used_at_ms: _, ...stored }, entry) {
+          const written = await writeIf(
+            [
+              read.updateTable('api_keys').set(changes).where(unchanged(stored)).returningAll(),
+              insertAuditEntry(read, entry),
+              ...announceKey(read, id),
+            ],
+            { urgent: true },
+          );
+          return written?.[0].rows[0];
+        },
+      });
     },
     async touch(uses) {
       if (uses.length === 0) return;

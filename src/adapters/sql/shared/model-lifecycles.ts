@@ -1,4 +1,5 @@
 import type { ModelLifecycleRepository } from '../../../ports/repositories.ts';
+import { insertAuditEntry } from './audit/audit-log.ts';
 import type { SqlDatabase } from './database.ts';
 import { bumpRevision } from './revisions.ts';
 
@@ -14,7 +15,7 @@ export function sqlModelLifecycles({ read, write }: SqlDatabase): ModelLifecycle
         retiredAt: row.retired_at_ms,
       }));
     },
-    async save(lifecycle) {
+    async save(lifecycle, entry) {
       const changes = {
         notice_at_ms: lifecycle.noticeAt,
         deprecated_at_ms: lifecycle.deprecatedAt,
@@ -25,6 +26,7 @@ export function sqlModelLifecycles({ read, write }: SqlDatabase): ModelLifecycle
           .insertInto('model_lifecycles')
           .values({ slug: lifecycle.slug, version: lifecycle.version, ...changes })
           .onConflict((conflict) => conflict.columns(['slug', 'version']).doUpdateSet(changes)),
+        insertAuditEntry(read, entry),
         bumpRevision(read, 'models'),
       ]);
     },

@@ -1,4 +1,5 @@
 import { sqlAccounts } from './accounts.ts';
+import { sqlAuditLog } from './audit/audit-log.ts';
 import { sqlBatchSlices } from './batches/batch-slices.ts';
 import { sqlBatches } from './batches/batches.ts';
 import { sqlConversations } from './conversations.ts';
@@ -34,4 +35,5 @@ export const createSqlRepositories = (database: SqlDatabase) => ({
   jobTurns: sqlJobTurns(database),
   responses: sqlResponses(database),
   conversations: sqlConversations(database),
+  audit: sqlAuditLog(database),
 });

@@ -259,6 +259,27 @@ export interface RequestLogTable {
   attempts: string | null;
 }
 
+export interface AuditLogTable {
+  id: string;
+  time_ms: number;
+  action: string;
+  via: string;
+  actor_id: string;
+  actor_name: string | null;
+  actor_account_id: string | null;
+  actor_account_name: string | null;
+  actor_host: string | null;
+  target_kind: string;
+  target_id: string;
+  target_name: string;
+  /** Of the target. */
+  account_id: string | null;
+  account_name: string | null;
+  changes: string;
+  request_id: string | null;
+  address: string | null;
+}
+
 export interface ResponsesTable {
   id: string;
   account_id: string;
@@ -333,4 +354,5 @@ export interface Tables {
   sessions: SessionsTable;
   request_log: RequestLogTable;
   request_texts: RequestTextsTable;
+  audit_log: AuditLogTable;
 }

@@ -3,6 +3,7 @@ import { Type } from 'typebox';
 import type { AccountKeysService } from '../../../services/access/account-keys.ts';
 import type { AuthenticationService } from '../../../services/access/authentication.ts';
 import { commonErrors } from '../../answer/error-schema.ts';
+import { callerOf } from '../../request/change-origin.ts';
 import { principalOf } from '../../request/request-record.ts';
 import { config as adminConfig, pageFromWire, pageOf, pageQuery, pageToWire, someOf } from '../admin/admin-routes.ts';
 import { IssuedKeyShape, KeyChanges, KeyShape, keyToWire, Rotation, rightsFromWire } from '../admin/keys/schema.ts';
@@ -55,7 +56,7 @@ export const managedKeyRoutes: FastifyPluginAsyncTypebox<ManagedKeysDependencies
     async (request) => {
       const { body } = request;
       const options = { ...rightsFromWire(body), name: body.name };
-      const { key, secret } = await accountKeys.create(principalOf(request), options);
+      const { key, secret } = await accountKeys.create(callerOf(request), options);
       return { ...keyToWire(key), secret };
     },
   );
@@ -65,7 +66,7 @@ export const managedKeyRoutes: FastifyPluginAsyncTypebox<ManagedKeysDependencies
     { config, schema: { summary: 'Change a key of the account', tags, params, body: KeyChanges, response } },
     async (request) => {
       const changes = someOf(rightsFromWire(request.body), KeyChanges);
-      const key = await accountKeys.update(principalOf(request), request.params.id, changes);
+      const key = await accountKeys.update(callerOf(request), request.params.id, changes);
       authentication.forget({ keyId: request.params.id });
       return keyToWire(key);
     },
@@ -75,7 +76,7 @@ export const managedKeyRoutes: FastifyPluginAsyncTypebox<ManagedKeysDependencies
     '/keys/:id/revoke',
     { config, schema: { summary: 'Revoke a key of the account at once', tags, params, response } },
     async (request) => {
-      const key = await accountKeys.revoke(principalOf(request), request.params.id);
+      const key = await accountKeys.revoke(callerOf(request), request.params.id);
       authentication.forget({ keyId: request.params.id });
       return keyToWire(key);
     },
@@ -99,7 +100,7 @@ export const managedKeyRoutes: FastifyPluginAsyncTypebox<ManagedKeysDependencies
     },
     async (request) => {
       const graceMs = (request.body.grace_seconds ?? 86_400) * 1000;
-      const { key, secret } = await accountKeys.rotate(principalOf(request), request.params.id, graceMs);
+      const { key, secret } = await accountKeys.rotate(callerOf(request), request.params.id, graceMs);
       authentication.forget({ keyId: request.params.id });
       return { ...keyToWire(key), secret };
     },

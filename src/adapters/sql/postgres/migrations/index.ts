@@ -13,6 +13,7 @@ import * as ledgerMonths from './0011-ledger-months.ts';
 import * as expiredLines from './0012-expired-lines.ts';
 import * as keyChanges from './0013-key-changes.ts';
 import * as quartersByPeriod from './0014-quarters-by-period.ts';
+import * as auditLog from './0015-audit-log.ts';
 
 /** Run in the order of their names, forwards only. A released migration is never edited, and a new one sorts after all released ones. */
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -30,4 +31,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0012-expired-lines': expiredLines,
   '0013-key-changes': keyChanges,
   '0014-quarters-by-period': quartersByPeriod,
+  '0015-audit-log': auditLog,
 };

@@ -6,6 +6,7 @@ import type { AccountErasure } from '../../../../services/access/account-erasure
 import type { AccountsService } from '../../../../services/access/accounts.ts';
 import type { AuthenticationService } from '../../../../services/access/authentication.ts';
 import { commonErrors } from '../../../answer/error-schema.ts';
+import { originOf } from '../../../request/change-origin.ts';
 import { principalOf } from '../../../request/request-record.ts';
 import { config, noSuch, pageFromWire, pageOf, pageQuery, pageToWire, someOf, tags } from '../admin-routes.ts';
 import { AccountChanges, AccountShape, accountToWire, NewAccount, settingsFromWire } from './schema.ts';
@@ -52,7 +53,10 @@ export const adminAccountRoutes: FastifyPluginAsyncTypebox<AdminAccountsDependen
   server.post(
     '/admin/accounts',
     { config, schema: { summary: 'Create an account', tags, body: NewAccount, response } },
-    async ({ body }) => accountToWire(await accounts.create(body.name, settingsFromWire(body))),
+    async (request) => {
+      const { body } = request;
+      return accountToWire(await accounts.create(body.name, settingsFromWire(body), originOf(request)));
+    },
   );
 
   server.post(
@@ -69,7 +73,8 @@ export const adminAccountRoutes: FastifyPluginAsyncTypebox<AdminAccountsDependen
     },
     async (request) => {
       const account = await find(request.params.id);
-      const updated = await accounts.update(account, someOf(settingsFromWire(request.body), AccountChanges));
+      const changes = someOf(settingsFromWire(request.body), AccountChanges);
+      const updated = await accounts.update(account, changes, originOf(request));
       authentication.forget({ accountId: updated.id });
       return accountToWire(updated);
     },
@@ -81,7 +86,7 @@ export const adminAccountRoutes: FastifyPluginAsyncTypebox<AdminAccountsDependen
     async (request) => {
       const account = await find(request.params.id);
       refuseOwn(account, principalOf(request).account, 'suspend');
-      const suspended = await accounts.suspend(account);
+      const suspended = await accounts.suspend(account, originOf(request));
       authentication.forget({ accountId: suspended.id });
       return accountToWire(suspended);
     },
@@ -101,7 +106,7 @@ export const adminAccountRoutes: FastifyPluginAsyncTypebox<AdminAccountsDependen
     async (request) => {
       const account = await find(request.params.id);
       refuseOwn(account, principalOf(request).account, 'delete');
-      const deleted = await accounts.delete(account);
+      const deleted = await accounts.delete(account, originOf(request));
       authentication.forget({ accountId: deleted.id });
       erasure.wake();
       return accountToWire(deleted);
@@ -112,7 +117,7 @@ export const adminAccountRoutes: FastifyPluginAsyncTypebox<AdminAccountsDependen
     '/admin/accounts/:id/resume',
     { config, schema: { summary: 'Accept the keys of a suspended account again', tags, params, response } },
     async (request) => {
-      const resumed = await accounts.resume(await find(request.params.id));
+      const resumed = await accounts.resume(await find(request.params.id), originOf(request));
       authentication.forget({ accountId: resumed.id });
       return accountToWire(resumed);
     },

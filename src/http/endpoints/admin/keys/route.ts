@@ -4,6 +4,7 @@ import type { AccountsService } from '../../../../services/access/accounts.ts';
 import type { AuthenticationService } from '../../../../services/access/authentication.ts';
 import type { KeysService } from '../../../../services/access/keys.ts';
 import { commonErrors } from '../../../answer/error-schema.ts';
+import { originOf } from '../../../request/change-origin.ts';
 import { config, noSuch, pageFromWire, pageOf, pageQuery, pageToWire, someOf, tags } from '../admin-routes.ts';
 import { IssuedKeyShape, KeyChanges, KeyShape, keyToWire, NewKey, Rotation, rightsFromWire } from './schema.ts';
 
@@ -45,10 +46,12 @@ export const adminKeyRoutes: FastifyPluginAsyncTypebox<AdminKeysDependencies> = 
       config: withSecret,
       schema: { summary: 'Create a key', tags, body: NewKey, response: { 200: IssuedKeyShape, ...commonErrors } },
     },
-    async ({ body }) => {
+    async (request) => {
+      const { body } = request;
       const account = await accounts.find(body.account);
       if (account === undefined) throw noSuch('account', body.account);
-      const { key, secret } = await keys.createKey(account, { ...rightsFromWire(body), name: body.name });
+      const options = { ...rightsFromWire(body), name: body.name };
+      const { key, secret } = await keys.createKey(account, options, originOf(request));
       return { ...keyToWire(key), secret };
     },
   );
@@ -67,8 +70,9 @@ export const adminKeyRoutes: FastifyPluginAsyncTypebox<AdminKeysDependencies> = 
         response: { 200: KeyShape, ...commonErrors },
       },
     },
-    async ({ params, body }) => {
-      const key = await keys.updateKey(params.id, someOf(rightsFromWire(body), KeyChanges));
+    async (request) => {
+      const { params, body } = request;
+      const key = await keys.updateKey(params.id, someOf(rightsFromWire(body), KeyChanges), originOf(request));
       if (key === undefined) throw noSuch('key', params.id);
       authentication.forget({ keyId: params.id });
       return keyToWire(key);
@@ -81,8 +85,9 @@ export const adminKeyRoutes: FastifyPluginAsyncTypebox<AdminKeysDependencies> = 
       config,
       schema: { summary: 'Revoke a key at once', tags, params: Id, response: { 200: KeyShape, ...commonErrors } },
     },
-    async ({ params }) => {
-      const key = await keys.revokeKey(params.id);
+    async (request) => {
+      const { params } = request;
+      const key = await keys.revokeKey(params.id, originOf(request));
       if (key === undefined) throw noSuch('key', params.id);
       authentication.forget({ keyId: params.id });
       return keyToWire(key);
@@ -105,8 +110,10 @@ export const adminKeyRoutes: FastifyPluginAsyncTypebox<AdminKeysDependencies> = 
         if (request.body === undefined) request.body = {};
       },
     },
-    async ({ params, body }) => {
-      const rotated = await keys.rotateKey(params.id, (body.grace_seconds ?? 86_400) * 1000);
+    async (request) => {
+      const { params, body } = request;
+      const graceMs = (body.grace_seconds ?? 86_400) * 1000;
+      const rotated = await keys.rotateKey(params.id, graceMs, originOf(request));
       if (rotated === undefined) throw noSuch('key', params.id);
       authentication.forget({ keyId: params.id });
       return { ...keyToWire(rotated.key), secret: rotated.secret };

@@ -4,6 +4,7 @@ import { MODALITIES } from '../../../../domain/model.ts';
 import type { AddedModelsService } from '../../../../services/added-models.ts';
 import type { CatalogService } from '../../../../services/catalog.ts';
 import { commonErrors } from '../../../answer/error-schema.ts';
+import { originOf } from '../../../request/change-origin.ts';
 import { Model, toWire } from '../../models/schema.ts';
 import { config, tags } from '../admin-routes.ts';
 import { CLOSED } from '../schema.ts';
@@ -50,8 +51,9 @@ export const adminModelRoutes: FastifyPluginAsyncTypebox<AdminModelsDependencies
         response: { 200: Model, ...commonErrors },
       },
     },
-    async ({ body: { source, context_length: contextLength, ...options } }) => {
-      const slug = await addedModels.add(source, { ...options, contextLength });
+    async (request) => {
+      const { source, context_length: contextLength, ...options } = request.body;
+      const slug = await addedModels.add(source, { ...options, contextLength }, originOf(request));
       return toWire(catalog.get(slug), { forOperators: true });
     },
   );
@@ -68,9 +70,9 @@ export const adminModelRoutes: FastifyPluginAsyncTypebox<AdminModelsDependencies
         response: { 200: Type.Object({ id: Type.String(), deleted: Type.Literal(true) }), ...commonErrors },
       },
     },
-    async ({ params }) => {
-      const slug = params['*'];
-      await addedModels.remove(slug);
+    async (request) => {
+      const slug = request.params['*'];
+      await addedModels.remove(slug, originOf(request));
       return { id: slug, deleted: true as const };
     },
   );
@@ -94,7 +96,10 @@ export const adminModelRoutes: FastifyPluginAsyncTypebox<AdminModelsDependencies
         response: { 200: Model, ...commonErrors },
       },
     },
-    async ({ body }) => toWire(await catalog.deprecate(body.model, body.on)),
+    async (request) => {
+      const { model, on } = request.body;
+      return toWire(await catalog.deprecate(model, on, originOf(request)));
+    },
   );
 
   server.post(
@@ -108,9 +113,10 @@ export const adminModelRoutes: FastifyPluginAsyncTypebox<AdminModelsDependencies
         response: { 200: Type.Object({ model: Type.String(), retired: Type.Literal(true) }), ...commonErrors },
       },
     },
-    async ({ body }) => {
-      await catalog.retire(body.model);
-      return { model: body.model, retired: true as const };
+    async (request) => {
+      const { model } = request.body;
+      await catalog.retire(model, originOf(request));
+      return { model, retired: true as const };
     },
   );
 };

@@ -1,0 +1,113 @@
+import type { Kysely } from 'kysely';
+import type { AuditAction, AuditEntry, AuditTarget, AuditVia, FieldChange } from '../../../../domain/audit/entry.ts';
+import type { AuditFilter, AuditLog } from '../../../../ports/repositories.ts';
+import type { SqlDatabase } from '../database.ts';
+import type { AuditLogTable, Tables } from '../tables.ts';
+
+/** Rows removed in one transaction, so that other writes do not wait long. */
+const REMOVE_ROWS = 2_000;
+
+const toRow = ({ actor, target, ...entry }: AuditEntry): AuditLogTable => ({
+  id: entry.id,
+  time_ms: entry.time,
+  action: entry.action,
+  via: entry.via,
+  actor_id: actor.id,
+  actor_name: actor.name,
+  actor_account_id: actor.accountId,
+  actor_account_name: actor.accountName,
+  actor_host: actor.host,
+  target_kind: target.kind,
+  target_id: target.id,
+  target_name: target.name,
+  account_id: target.accountId,
+  account_name: target.accountName,
+  changes: JSON.stringify(entry.changes),
+  request_id: entry.requestId,
+  address: entry.address,
+});
+
+const toEntry = (row: AuditLogTable): AuditEntry => ({
+  id: row.id,
+  time: row.time_ms,
+  action: row.action as AuditAction,
+  via: row.via as AuditVia,
+  actor: {
+    id: row.actor_id,
+    name: row.actor_name,
+    accountId: row.actor_account_id,
+    accountName: row.actor_account_name,
+    host: row.actor_host,
+  },
+  target: {
+    kind: row.target_kind as AuditTarget['kind'],
+    id: row.target_id,
+    name: row.target_name,
+    accountId: row.account_id,
+    accountName: row.account_name,
+  },
+  changes: JSON.parse(row.changes) as FieldChange[],
+  requestId: row.request_id,
+  address: row.address,
+});
+
+/** Belongs in the same transaction as the change. */
+export const insertAuditEntry = (db: Kysely<Tables>, entry: AuditEntry) =>
+  db.insertInto('audit_log').values(toRow(entry));
+
+const matching = (db: Kysely<Tables>, { accountId, actorId, action, targetId, start, end }: AuditFilter) =>
+  db
+    .selectFrom('audit_log')
+    .$if(accountId !== undefined, (query) => query.where('account_id', '=', accountId ?? ''))
+    .$if(actorId !== undefined, (query) => query.where('actor_id', '=', actorId ?? ''))
+    .$if(action !== undefined, (query) => query.where('action', '=', action ?? ''))
+    .$if(targetId !== undefined, (query) => query.where('target_id', '=', targetId ?? ''))
+    .$if(start !== undefined, (query) => query.where('time_ms', '>=', start ?? 0))
+    .$if(end !== undefined, (query) => query.where('time_ms', '<', end ?? 0));
+
+export const auditListQuery = (
+  db: Kysely<Tables>,
+  filter: AuditFilter,
+  { limit, before }: Parameters<AuditLog['list']>[1],
+) =>
+  matching(db, filter)
+    .selectAll()
+    .$if(before !== undefined, (query) =>
+      query.where(({ or, and, eb }) =>
+        and([
+          eb('time_ms', '<=', before?.time ?? 0),
+          or([eb('time_ms', '<', before?.time ?? 0), eb('id', '<', before?.id ?? '')]),
+        ]),
+      ),
+    )
+    .orderBy('time_ms', 'desc')
+    .orderBy('id', 'desc')
+    .limit(limit);
+
+export function sqlAuditLog({ read, report, write }: SqlDatabase): AuditLog {
+  return {
+    async append(entry) {
+      await write([insertAuditEntry(read, entry)]);
+    },
+    async list(filter, page) {
+      const rows = await auditListQuery(report, filter, page).execute();
+      return rows.map(toEntry);
+    },
+    async count(filter) {
+      const { count } = await matching(read, filter)
+        .select(({ fn }) => fn.countAll<number>().as('count'))
+        .executeTakeFirstOrThrow();
+      return Number(count);
+    },
+    async removeOlder(than) {
+      const oldest = read
+        .selectFrom('audit_log')
+        .select('id')
+        .where('time_ms', '<', than)
+        .orderBy('time_ms')
+        .limit(REMOVE_ROWS);
+      const [{ changes }] = await write([read.deleteFrom('audit_log').where('id', 'in', oldest)]);
+      return changes;
+    },
+  };
+}

@@ -1,0 +1,45 @@
+import type { ExpressionBuilder } from 'kysely';
+import type { AuditEntry } from '../../../../domain/audit/entry.ts';
+import { definedFields } from '../../../../domain/principal.ts';
+import type { AuditOf } from '../../../../ports/repositories.ts';
+import type { Tables } from '../tables.ts';
+
+/** Only the row with these values, so that the entry of a change says what it really changed. */
+export const unchanged =
+  <Row extends object>(row: Row) =>
+  ({ and, eb }: ExpressionBuilder<Tables, 'accounts' | 'api_keys'>) =>
+    and(
+      Object.entries(row).map(([column, value]) =>
+        value === null ? eb(column as 'id', 'is', null) : eb(column as 'id', '=', value),
+      ),
+    );
+
+/** A change that meets another one is made again from what that one stored. One of them always succeeds. */
+const MAX_ATTEMPTS = 100;
+
+export interface AuditedWrite<Row, Stored> {
+  get(): Promise<Row | undefined>;
+  toStored(row: Row): Stored;
+  /** Undefined: there is nothing to change. */
+  changed: { [Field in keyof Stored]?: Stored[Field] | undefined } | undefined;
+  entryOf: AuditOf<Stored>;
+  /** Undefined: the row is not as it was read. */
+  write(row: Row, entry: AuditEntry): Promise<Row | undefined>;
+}
+
+/** Changes a row together with the entry that tells its old and new values. Undefined: there is no such row. */
+export async function changeAudited<Row, Stored extends object>(
+  change: AuditedWrite<Row, Stored>,
+): Promise<Stored | undefined> {
+  const { get, toStored, changed, entryOf, write } = change;
+  for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
+    const row = await get();
+    if (row === undefined) return undefined;
+    const before = toStored(row);
+    const entry = changed && entryOf(before, { ...before, ...definedFields(changed) });
+    if (entry === undefined) return before;
+    const written = await write(row, entry);
+    if (written !== undefined) return toStored(written);
+  }
+  throw new Error(`a row was changed by others ${MAX_ATTEMPTS} times while it was to be changed`);
+}
