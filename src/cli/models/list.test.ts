@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
-import type { EngineReport } from '../control/socket.ts';
-import type { ModelEntry } from '../domain/model.ts';
-import type { WeightsState, WeightsStore } from '../models/store.ts';
-import type { CatalogService } from '../services/catalog.ts';
-import { listModels } from './models-list.ts';
+import type { EngineReport } from '../../control/socket.ts';
+import type { ModelEntry } from '../../domain/model.ts';
+import type { WeightsState, WeightsStore } from '../../models/store.ts';
+import type { CatalogService } from '../../services/catalog.ts';
+import { listModels } from './list.ts';
 
 const version = { version: '2026-11-15', source: { kind: 'file', path: '/weights' }, deprecatedAt: null };
 const entry = { slug: 'acme/one', modality: 'chat', recommended: '2026-11-15', versions: [version] };

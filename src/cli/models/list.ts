@@ -1,11 +1,11 @@
-import type { EngineReport } from '../control/socket.ts';
-import { isoTimeOrNull } from '../domain/dates.ts';
-import type { ModelEntry } from '../domain/model.ts';
-import type { WeightsStore } from '../models/store.ts';
-import type { CatalogService } from '../services/catalog.ts';
-import { snakeKeys } from '../validation/names.ts';
-import { formatBytes, sayWhenSlow } from './progress.ts';
-import { table } from './table.ts';
+import type { EngineReport } from '../../control/socket.ts';
+import { isoTimeOrNull } from '../../domain/dates.ts';
+import type { ModelEntry } from '../../domain/model.ts';
+import type { WeightsStore } from '../../models/store.ts';
+import type { CatalogService } from '../../services/catalog.ts';
+import { snakeKeys } from '../../validation/names.ts';
+import { formatBytes, sayWhenSlow } from '../progress.ts';
+import { table } from '../table.ts';
 
 export interface ModelListContext {
   store: WeightsStore;
