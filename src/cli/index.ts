@@ -31,6 +31,10 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: 'Show tokens and spend of one account or all',
     load: async () => (await import('./usage.ts')).usageCommand,
   },
+  audit: {
+    summary: 'Show who changed accounts, keys and models',
+    load: async () => (await import('./audit.ts')).auditCommand,
+  },
   batches: {
     summary: 'List, watch and cancel batches',
     load: async () => (await import('./batches.ts')).batchesCommand,

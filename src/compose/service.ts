@@ -289,6 +289,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     accounts,
     accountErasure,
     keys,
+    audit,
     ownKey: createOwnKey({ usage: store.usage, defaults: config.limits, clock }),
     embeddings,
     rerank,

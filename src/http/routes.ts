@@ -11,6 +11,7 @@ import type { KeysService } from '../services/access/keys.ts';
 import type { OwnKeyService } from '../services/access/own-key.ts';
 import type { AuthenticationMethod, SessionsService } from '../services/access/sessions.ts';
 import type { AddedModelsService } from '../services/added-models.ts';
+import type { AuditService } from '../services/audit/audit.ts';
 import type { BatchesService } from '../services/batches/batches.ts';
 import type { CatalogService } from '../services/catalog.ts';
 import type { ChatService } from '../services/chat.ts';
@@ -31,6 +32,7 @@ import type { TranscriptionsService } from '../services/transcriptions/transcrip
 import type { UsageService } from '../services/usage.ts';
 import { notFound } from './answer/error-answer.ts';
 import { adminAccountRoutes } from './endpoints/admin/accounts/route.ts';
+import { auditRoutes } from './endpoints/admin/audit/route.ts';
 import { adminEngineRoutes } from './endpoints/admin/engines/route.ts';
 import { adminKeyRoutes } from './endpoints/admin/keys/route.ts';
 import { adminModelRoutes } from './endpoints/admin/models/route.ts';
@@ -75,6 +77,7 @@ export interface RouteDependencies {
   accountErasure: Pick<AccountErasure, 'wake'>;
   keys: KeysService;
   ownKey: OwnKeyService;
+  audit: AuditService;
   embeddings: EmbeddingsService;
   rerank: RerankService;
   chat: ChatService;
@@ -173,6 +176,7 @@ export async function registerRoutes(server: FastifyInstance, dependencies: Rout
       await api.register(ownKeyRoutes, { ownKey: dependencies.ownKey });
       await api.register(adminAccountRoutes, { accounts, authentication, erasure: dependencies.accountErasure });
       await api.register(adminKeyRoutes, { accounts, keys, authentication });
+      await api.register(auditRoutes, { audit: dependencies.audit, accounts });
       await api.register(adminEngineRoutes, { engines: dependencies.engines });
       await api.register(adminSystemRoutes, { system: dependencies.system });
       await api.register(adminModelRoutes, { catalog, addedModels: dependencies.addedModels });
