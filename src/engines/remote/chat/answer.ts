@@ -1,4 +1,4 @@
-import { createInnerText } from '../../../runtime/inner-text.ts';
+import { createInnerText, type InnerText } from '../../../runtime/inner-text.ts';
 import type { ChatEvent, TokenLogprob, TokenUsage } from '../../engine.ts';
 import { estimateTokens } from '../token-estimate.ts';
 
@@ -66,53 +66,117 @@ export interface ChatChunks {
   readonly done: boolean;
 }
 
-/** Turns the chunks of one answer into events and counts tokens. Runs once for each token: it parses once and copies nothing. */
-export function createChatChunks(estimatedPromptTokens: number): ChatChunks {
-  const usage: TokenUsage = { promptTokens: estimatedPromptTokens, completionTokens: 0, cachedTokens: 0 };
-  let completionIsCounted = false;
-  let promptIsCounted = false;
-  let cachedIsCounted = false;
-  let reason: EndReason | undefined;
-  let stopSequence: string | undefined;
-  let done = false;
-  let toolCalls = 0;
-  /** Templates put line breaks between the thoughts and their tags. */
-  const inner = createInnerText();
+export const createChatChunks = (estimatedPromptTokens: number): ChatChunks => new AnswerChunks(estimatedPromptTokens);
 
-  const readUsage = (chunk: WireChunk): void => {
-    const reported = chunk.usage;
+/**
+ * Turns the chunks of one answer into events and counts tokens. Runs once for each token: it parses once and copies nothing. A class,
+ * because V8 makes an object with getters a hash table.
+ */
+class AnswerChunks implements ChatChunks {
+  readonly usage: TokenUsage;
+  promptIsCounted = false;
+  cachedIsCounted = false;
+  reason: EndReason | undefined;
+  stopSequence: string | undefined;
+  done = false;
+  #completionIsCounted = false;
+  #toolCalls = 0;
+  /** Templates put line breaks between the thoughts and their tags. */
+  #thoughts: InnerText | undefined;
+
+  constructor(estimatedPromptTokens: number) {
+    this.usage = { promptTokens: estimatedPromptTokens, completionTokens: 0, cachedTokens: 0 };
+  }
+
+  read(payload: string, out: ChatEvent[]): unknown {
+    if (payload === '[DONE]') {
+      this.done = true;
+      return undefined;
+    }
+    return this.#readChunk(JSON.parse(payload), out);
+  }
+
+  readWhole(answer: unknown, out: ChatEvent[]): unknown {
+    const before = out.length;
+    const reported = this.#readChunk((answer ?? {}) as WireChunk, out);
+    if (!this.#completionIsCounted) {
+      this.usage.completionTokens = Math.max(this.usage.completionTokens, estimateEvents(out.slice(before)));
+    }
+    return reported;
+  }
+
+  #readChunk(chunk: WireChunk, out: ChatEvent[]): unknown {
+    if (chunk.error) return chunk;
+    this.#readUsage(chunk);
+    const choice = chunk.choices?.[0];
+    if (choice === undefined) return undefined;
+    // vLLM and Ollama report a failed generation in the finish reason instead of in an error.
+    if (choice.finish_reason === 'abort' || choice.finish_reason === 'error') {
+      return { error: { message: `the upstream ended with '${choice.finish_reason}'`, code: 500 } };
+    }
+    this.#readChoice(choice, out);
+    return undefined;
+  }
+
+  #readUsage({ usage: reported, timings }: WireChunk): void {
+    const { usage } = this;
     if (reported) {
       if (typeof reported.prompt_tokens === 'number') {
         usage.promptTokens = reported.prompt_tokens;
-        promptIsCounted = true;
+        this.promptIsCounted = true;
       }
       if (typeof reported.completion_tokens === 'number') {
         usage.completionTokens = reported.completion_tokens;
-        completionIsCounted = true;
+        this.#completionIsCounted = true;
       }
       const cached = reported.prompt_tokens_details?.cached_tokens ?? reported.cache_read_tokens;
       if (typeof cached === 'number') {
         usage.cachedTokens = Math.min(cached, usage.promptTokens);
-        cachedIsCounted = true;
+        this.cachedIsCounted = true;
       }
       return;
     }
-    const timings = chunk.timings;
     if (typeof timings?.prompt_n !== 'number') return;
     usage.cachedTokens = timings.cache_n ?? 0;
-    cachedIsCounted = true;
+    this.cachedIsCounted = true;
     usage.promptTokens = timings.prompt_n + usage.cachedTokens;
-    promptIsCounted = true;
+    this.promptIsCounted = true;
     if (typeof timings.predicted_n !== 'number') return;
     usage.completionTokens = timings.predicted_n;
-    completionIsCounted = true;
-  };
+    this.#completionIsCounted = true;
+  }
 
-  const readToolCall = (call: WireToolCall, out: ChatEvent[]): void => {
+  #readChoice(choice: WireChoice, out: ChatEvent[]): void {
+    const before = out.length;
+    const delta = choice.delta ?? choice.message;
+    const reasoning = delta?.reasoning ?? delta?.reasoning_content;
+    const thoughts = reasoning ? this.#innerThoughts(reasoning) : '';
+    if (thoughts) out.push({ type: 'reasoning-delta', text: thoughts });
+    const given = delta?.content ?? choice.text;
+    // Some upstreams send content parts.
+    const text = typeof given === 'string' ? given : '';
+    const logprobs = choice.logprobs ? readLogprobs(choice.logprobs) : undefined;
+    if (logprobs !== undefined && logprobs.length > 0) out.push({ type: 'text-delta', text, logprobs });
+    else if (text) out.push({ type: 'text-delta', text });
+    if (delta?.tool_calls) for (const call of delta.tool_calls) this.#readToolCall(call, out);
+    // One delta is about one token. The upstream's own counts replace this as soon as it sends them.
+    if (!this.#completionIsCounted && (out.length > before || reasoning)) {
+      this.usage.completionTokens += logprobs?.length || 1;
+    }
+    if (choice.finish_reason) this.reason = endReason(choice.finish_reason, this.#toolCalls > 0);
+    if (typeof choice.stop_reason === 'string') this.stopSequence = choice.stop_reason;
+  }
+
+  #innerThoughts(text: string): string {
+    this.#thoughts ??= createInnerText();
+    return this.#thoughts.push(text);
+  }
+
+  #readToolCall(call: WireToolCall, out: ChatEvent[]): void {
     const { name, arguments: given } = call.function ?? {};
     // Some upstreams omit the index: each call with a name is then a new one.
-    const index = call.index ?? (name ? toolCalls : Math.max(0, toolCalls - 1));
-    toolCalls = Math.max(toolCalls, index + 1);
+    const index = call.index ?? (name ? this.#toolCalls : Math.max(0, this.#toolCalls - 1));
+    this.#toolCalls = Math.max(this.#toolCalls, index + 1);
     const event: ChatEvent = {
       type: 'tool-call-delta',
       index,
@@ -121,72 +185,7 @@ export function createChatChunks(estimatedPromptTokens: number): ChatChunks {
     if (call.id) event.id = call.id;
     if (name) event.name = name;
     out.push(event);
-  };
-
-  const readChoice = (choice: WireChoice, out: ChatEvent[]): void => {
-    const before = out.length;
-    const delta = choice.delta ?? choice.message;
-    const reasoning = delta?.reasoning ?? delta?.reasoning_content;
-    const thoughts = reasoning ? inner.push(reasoning) : '';
-    if (thoughts) out.push({ type: 'reasoning-delta', text: thoughts });
-    const given = delta?.content ?? choice.text;
-    // Some upstreams send content parts.
-    const text = typeof given === 'string' ? given : '';
-    const logprobs = choice.logprobs ? readLogprobs(choice.logprobs) : undefined;
-    if (logprobs !== undefined && logprobs.length > 0) out.push({ type: 'text-delta', text, logprobs });
-    else if (text) out.push({ type: 'text-delta', text });
-    if (delta?.tool_calls) for (const call of delta.tool_calls) readToolCall(call, out);
-    // One delta is about one token. The upstream's own counts replace this as soon as it sends them.
-    if (!completionIsCounted && (out.length > before || reasoning)) usage.completionTokens += logprobs?.length || 1;
-    if (choice.finish_reason) reason = endReason(choice.finish_reason, toolCalls > 0);
-    if (typeof choice.stop_reason === 'string') stopSequence = choice.stop_reason;
-  };
-
-  const readChunk = (chunk: WireChunk, out: ChatEvent[]): unknown => {
-    if (chunk.error) return chunk;
-    readUsage(chunk);
-    const choice = chunk.choices?.[0];
-    if (choice === undefined) return undefined;
-    // vLLM and Ollama report a failed generation in the finish reason instead of in an error.
-    if (choice.finish_reason === 'abort' || choice.finish_reason === 'error') {
-      return { error: { message: `the upstream ended with '${choice.finish_reason}'`, code: 500 } };
-    }
-    readChoice(choice, out);
-    return undefined;
-  };
-
-  return {
-    usage,
-    get promptIsCounted() {
-      return promptIsCounted;
-    },
-    get cachedIsCounted() {
-      return cachedIsCounted;
-    },
-    get reason() {
-      return reason;
-    },
-    get stopSequence() {
-      return stopSequence;
-    },
-    get done() {
-      return done;
-    },
-    read(payload, out) {
-      if (payload === '[DONE]') {
-        done = true;
-        return undefined;
-      }
-      return readChunk(JSON.parse(payload), out);
-    },
-    readWhole(answer, out) {
-      const before = out.length;
-      const reported = readChunk((answer ?? {}) as WireChunk, out);
-      if (!completionIsCounted)
-        usage.completionTokens = Math.max(usage.completionTokens, estimateEvents(out.slice(before)));
-      return reported;
-    },
-  };
+  }
 }
 
 function estimateEvents(events: readonly ChatEvent[]): number {

@@ -1,7 +1,7 @@
 import type { FieldPath } from '../../../errors/fields.ts';
 import type { ChatEvent } from '../../engine.ts';
 import type { UpstreamCall } from '../routing/upstream-call.ts';
-import { createSseReader } from '../transport/sse.ts';
+import { createSseReader, type SseReader } from '../transport/sse.ts';
 import type { StreamedAnswer } from '../transport/stream.ts';
 import type { ChatChunks } from './answer.ts';
 
@@ -41,52 +41,69 @@ export function createWholeReader(answer: unknown, { call, field, chunks }: Chat
 }
 
 /** For an answer that is read as it arrives. */
-export function createStreamReader(answer: StreamedAnswer, { call, field, chunks }: ChatReaderOptions): ChatReader {
-  // An upstream that cannot stream answers with plain JSON.
-  const isWhole = String(answer.headers['content-type']).startsWith('application/json');
-  const source = isWhole ? wholeBody() : createSseReader();
-  let atEnd = false;
+export const createStreamReader = (answer: StreamedAnswer, options: ChatReaderOptions): ChatReader =>
+  new StreamReader(answer, options);
+
+/** A class, as the answer itself: an object with a closure for every method would be several times as large. */
+class StreamReader implements ChatReader {
+  readonly chunks: ChatChunks;
+  readonly #answer: StreamedAnswer;
+  readonly #call: UpstreamCall;
+  readonly #field: FieldPath;
+  /** An upstream that cannot stream answers with plain JSON. */
+  readonly #isWhole: boolean;
+  readonly #source: SseReader;
+  #atEnd = false;
+
+  constructor(answer: StreamedAnswer, { call, field, chunks }: ChatReaderOptions) {
+    this.chunks = chunks;
+    this.#answer = answer;
+    this.#call = call;
+    this.#field = field;
+    this.#isWhole = String(answer.headers['content-type']).startsWith('application/json');
+    this.#source = this.#isWhole ? wholeBody() : createSseReader();
+  }
+
+  // One async function for the whole way from the socket: it runs for every token.
+  async read(): Promise<ChatEvent[] | undefined> {
+    const { chunks } = this;
+    const out: ChatEvent[] = [];
+    try {
+      while (out.length === 0 && !this.#atEnd && !chunks.done) {
+        const next = this.#answer.read();
+        this.#take(next instanceof Promise ? await next : next, out);
+      }
+    } catch (error) {
+      throw this.#call.failureOf(error);
+    }
+    if (out.length > 0) return out;
+    if (chunks.reason === undefined && !chunks.done) throw this.#call.malformed('the answer ended too early');
+    return undefined;
+  }
+
+  close(): void {
+    if (this.#atEnd) return;
+    if (this.chunks.done) this.#answer.drain();
+    else this.#answer.abort();
+  }
 
   /** Adds the events that this text completes. */
-  const take = (text: string | undefined, out: ChatEvent[]): void => {
-    call.answerBegan();
-    atEnd = text === undefined;
-    for (const payload of text === undefined ? source.end() : source.push(text)) {
-      const reported = parse(payload, out);
-      if (reported !== undefined) throw call.reported(statusOf(reported), reported, field);
+  #take(text: string | undefined, out: ChatEvent[]): void {
+    this.#call.answerBegan();
+    this.#atEnd = text === undefined;
+    for (const payload of text === undefined ? this.#source.end() : this.#source.push(text)) {
+      const reported = this.#parse(payload, out);
+      if (reported !== undefined) throw this.#call.reported(statusOf(reported), reported, this.#field);
     }
-  };
+  }
 
-  return {
-    chunks,
-    // One async function for the whole way from the socket: it runs for every token.
-    async read() {
-      const out: ChatEvent[] = [];
-      try {
-        while (out.length === 0 && !atEnd && !chunks.done) {
-          const next = answer.read();
-          take(next instanceof Promise ? await next : next, out);
-        }
-      } catch (error) {
-        throw call.failureOf(error);
-      }
-      if (out.length > 0) return out;
-      if (chunks.reason === undefined && !chunks.done) throw call.malformed('the answer ended too early');
-      return undefined;
-    },
-    close() {
-      if (atEnd) return;
-      if (chunks.done) answer.drain();
-      else answer.abort();
-    },
-  };
-
-  function parse(payload: string, out: ChatEvent[]): unknown {
+  #parse(payload: string, out: ChatEvent[]): unknown {
     try {
-      return isWhole ? chunks.readWhole(JSON.parse(payload), out) : chunks.read(payload, out);
+      return this.#isWhole ? this.chunks.readWhole(JSON.parse(payload), out) : this.chunks.read(payload, out);
     } catch (error) {
       // The text of a SyntaxError quotes the chunk.
-      throw call.malformed(`a chunk cannot be read: ${error instanceof SyntaxError ? 'not JSON' : String(error)}`);
+      const problem = error instanceof SyntaxError ? 'not JSON' : String(error);
+      throw this.#call.malformed(`a chunk cannot be read: ${problem}`);
     }
   }
 }
@@ -99,7 +116,7 @@ function statusOf(reported: unknown): number {
   return /invalid_request_error|BadRequest|validation/i.test(text) ? 400 : 500;
 }
 
-function wholeBody() {
+function wholeBody(): SseReader {
   let whole = '';
   return {
     push(text: string): string[] {

@@ -21,6 +21,14 @@ describe('the event stream reader', () => {
     expect(reader.push('\n')).toEqual(['{"b":2}']);
   });
 
+  it('goes on after plain events with anything else', () => {
+    const reader = createSseReader();
+    expect(reader.push('data: a\n\ndata: b\n\n')).toEqual(['a', 'b']);
+    expect(reader.push('data: c\ndata: d\n\n: ping\n\n')).toEqual(['c\nd']);
+    expect(reader.push('data: e\n\ndata: f')).toEqual(['e']);
+    expect(reader.end()).toEqual(['f']);
+  });
+
   it('accepts CRLF, comments, other fields and a missing space', () => {
     expect(parse(': ping\r\n\r\nevent: x\r\nid: 7\r\ndata:one\r\n\r\n: bye\n\ndata: two\n\n')).toEqual(['one', 'two']);
   });
@@ -37,9 +45,12 @@ describe('the event stream reader', () => {
     expect(parse('error: {"code":500,"message":"x"}\n\n')).toEqual(['{"error":{"code":500,"message":"x"}}']);
   });
 
-  it('returns the same events however the bytes are split', () => {
+  it.each([
+    ['plain events', '', '\n'],
+    ['a comment and CRLF', ': hi\r\n', '\r\n'],
+  ])('returns the same events however the bytes of %s are split', (_, before, lineEnd) => {
     const events = ['{"text":"grüße 🌳"}', '漢字', 'x'];
-    const bytes = Buffer.from(`: hi\r\n${events.map((event) => `data: ${event}\r\n\r\n`).join('')}`);
+    const bytes = Buffer.from(before + events.map((event) => `data: ${event}${lineEnd}${lineEnd}`).join(''));
     fc.assert(
       fc.property(fc.array(fc.nat(bytes.length), { maxLength: 12 }), (cuts) => {
         const edges = [0, ...cuts.toSorted((a, b) => a - b), bytes.length];

@@ -1,4 +1,4 @@
-import { createParser } from 'eventsource-parser';
+import { createParser, type EventSourceParser } from 'eventsource-parser';
 
 /** Far above any chunk of a chat answer: a line that never ends must not fill the memory. */
 const MAX_EVENT_CHARACTERS = 4 * 1024 * 1024;
@@ -10,29 +10,58 @@ export interface SseReader {
   end(): string[];
 }
 
-export function createSseReader(): SseReader {
-  let events: string[] = [];
-  const parser = createParser({
-    maxBufferSize: MAX_EVENT_CHARACTERS,
-    onEvent({ data }) {
-      events.push(data);
-    },
-    onError(error) {
-      if (error.type === 'max-buffer-size-exceeded') {
-        throw new Error(`an event is longer than ${MAX_EVENT_CHARACTERS} characters`);
-      }
-      // llama-server before mid-2025 reports a failure in a field of its own instead of in `data`.
-      if (error.field === 'error') events.push(`{"error":${error.value}}`);
-    },
-  });
-  const feed = (text: string): string[] => {
-    events = [];
-    parser.feed(text);
-    return events;
-  };
+const NONE: string[] = [];
+const FIELD = 'data: ';
+const LINE_FEED = 10;
 
-  return {
-    push: feed,
-    end: () => feed('\n\n'),
-  };
+/** The data of each event, if the text is nothing but whole events with one line of data each. */
+function plainEvents(text: string): string[] | undefined {
+  if (!text.endsWith('\n\n') || text.includes('\r')) return undefined;
+  const events: string[] = [];
+  for (let at = 0; at < text.length; ) {
+    const end = text.indexOf('\n', at);
+    if (!text.startsWith(FIELD, at) || text.charCodeAt(end + 1) !== LINE_FEED) return undefined;
+    events.push(text.slice(at + FIELD.length, end));
+    at = end + 2;
+  }
+  return events;
+}
+
+export const createSseReader = (): SseReader => new EventReader();
+
+/** Most streams are plain events in whole pieces. The parser takes over at the first piece of another kind: it needs 2 KB for each stream. */
+class EventReader implements SseReader {
+  #parser: EventSourceParser | undefined;
+  #events: string[] = NONE;
+
+  push(text: string): string[] {
+    return (this.#parser === undefined ? plainEvents(text) : undefined) ?? this.#parse(text);
+  }
+
+  end(): string[] {
+    return this.#parser === undefined ? NONE : this.#parse('\n\n');
+  }
+
+  #parse(text: string): string[] {
+    const events: string[] = [];
+    this.#events = events;
+    this.#parser ??= this.#createParser();
+    this.#parser.feed(text);
+    this.#events = NONE;
+    return events;
+  }
+
+  #createParser(): EventSourceParser {
+    return createParser({
+      maxBufferSize: MAX_EVENT_CHARACTERS,
+      onEvent: ({ data }) => this.#events.push(data),
+      onError: (error) => {
+        if (error.type === 'max-buffer-size-exceeded') {
+          throw new Error(`an event is longer than ${MAX_EVENT_CHARACTERS} characters`);
+        }
+        // llama-server before mid-2025 reports a failure in a field of its own instead of in `data`.
+        if (error.field === 'error') this.#events.push(`{"error":${error.value}}`);
+      },
+    });
+  }
 }
