@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { FastifyReply } from 'fastify';
 import type { ApiError } from '../../errors/api-error.ts';
 import { errors } from '../../errors/errors.ts';
-import { keptHeaders } from '../request/idempotent-run.ts';
+import { type IdempotentRun, keptHeaders } from '../request/idempotent-run.ts';
 import { addToAnswer, keepsText } from '../request/request-text.ts';
 
 export interface EventStream {
@@ -30,33 +30,89 @@ const STREAM_HEADERS = {
  * Server-Sent Events on a reply. The head is sent with the first event, so that a failure before it is a plain answer; or with the
  * first keep-alive comment, if the request waits long in the queue or for its model to load.
  */
-export function openEventStream(reply: FastifyReply): EventStream {
-  const { request } = reply;
-  const { idempotentRun: run } = request;
-  const isKept = keepsText(request);
-  const { raw } = reply;
-  let opened = false;
-  let draining: Promise<void> | undefined;
+export const openEventStream = (reply: FastifyReply): EventStream => new ReplyEvents(reply);
 
-  function open(): void {
-    if (opened) return;
-    opened = true;
-    reply.hijack();
-    reply.raw.writeHead(200, {
-      ...(reply.getHeaders() as Record<string, string>),
+/** A class: thousands may be open, and V8 makes an object with a getter a hash table. */
+class ReplyEvents implements EventStream {
+  opened = false;
+  readonly #reply: FastifyReply;
+  readonly #raw: FastifyReply['raw'];
+  readonly #run: IdempotentRun | undefined;
+  readonly #isKept: boolean;
+  readonly #keepAlive: NodeJS.Timeout;
+  #draining: Promise<void> | undefined;
+
+  constructor(reply: FastifyReply) {
+    const { raw, request } = reply;
+    this.#reply = reply;
+    this.#raw = raw;
+    this.#run = request.idempotentRun;
+    this.#isKept = keepsText(request);
+    this.#keepAlive = setInterval(() => this.#sendKeepAlive(), KEEP_ALIVE_MS);
+    raw.on('close', () => this.stop());
+  }
+
+  write(text: string): void | Promise<void> {
+    if (this.#raw.destroyed) throw errors.clientCancelled();
+    this.#keepAlive.refresh();
+    this.#keep(text);
+    if (this.#send(text)) return;
+    // Several choices may wait for the same client.
+    this.#draining ??= this.#drained();
+    return this.#draining;
+  }
+
+  stop(): void {
+    clearInterval(this.#keepAlive);
+  }
+
+  async fail(error: ApiError, text = `data: ${JSON.stringify(error.toBody())}\n\n`): Promise<void> {
+    this.stop();
+    await this.#run?.abandon(error.status);
+    if (!this.#raw.destroyed) this.#raw.end(text);
+  }
+
+  async end(text: string): Promise<void> {
+    this.stop();
+    this.#open();
+    this.#keep(text);
+    await this.#run?.finish({ ...keptHeaders(this.#reply), ...STREAM_HEADERS });
+    if (!this.#raw.destroyed) this.#raw.end(text);
+  }
+
+  #open(): void {
+    if (this.opened) return;
+    this.opened = true;
+    this.#reply.hijack();
+    this.#raw.writeHead(200, {
+      ...(this.#reply.getHeaders() as Record<string, string>),
       ...STREAM_HEADERS,
     });
   }
 
-  const keepAlive = setInterval(() => {
-    if (raw.destroyed || raw.writableNeedDrain) return;
-    open();
-    raw.write(': keep-alive\n\n');
-  }, KEEP_ALIVE_MS);
-  const stop = () => clearInterval(keepAlive);
-  raw.once('close', stop);
+  #send(text: string): boolean {
+    const raw = this.#raw;
+    if (this.opened) return raw.write(text);
+    this.#open();
+    // Node keeps the head until the answer ends, as a tree of its pieces unless it was written by itself.
+    raw.socket?.cork();
+    raw.flushHeaders();
+    const hasRoom = raw.write(text);
+    raw.socket?.uncork();
+    return hasRoom;
+  }
 
-  async function drained(): Promise<void> {
+  #keep(text: string): void {
+    this.#run?.take(text);
+    if (this.#isKept) addToAnswer(this.#reply.request, STREAM_HEADERS['content-type'], text);
+  }
+
+  #sendKeepAlive(): void {
+    if (!this.#raw.destroyed && !this.#raw.writableNeedDrain) this.#send(': keep-alive\n\n');
+  }
+
+  async #drained(): Promise<void> {
+    const raw = this.#raw;
     const closed = new AbortController();
     const onClose = () => closed.abort();
     raw.once('close', onClose);
@@ -66,38 +122,7 @@ export function openEventStream(reply: FastifyReply): EventStream {
       throw errors.clientCancelled();
     } finally {
       raw.off('close', onClose);
-      draining = undefined;
+      this.#draining = undefined;
     }
   }
-
-  return {
-    get opened() {
-      return opened;
-    },
-    write(text) {
-      if (raw.destroyed) throw errors.clientCancelled();
-      open();
-      keepAlive.refresh();
-      run?.take(text);
-      if (isKept) addToAnswer(request, STREAM_HEADERS['content-type'], text);
-      if (raw.write(text)) return;
-      // Several choices may wait for the same client.
-      draining ??= drained();
-      return draining;
-    },
-    stop,
-    async fail(error, text = `data: ${JSON.stringify(error.toBody())}\n\n`) {
-      stop();
-      await run?.abandon(error.status);
-      if (!raw.destroyed) raw.end(text);
-    },
-    async end(text) {
-      stop();
-      open();
-      run?.take(text);
-      if (isKept) addToAnswer(request, STREAM_HEADERS['content-type'], text);
-      await run?.finish({ ...keptHeaders(reply), ...STREAM_HEADERS });
-      if (!raw.destroyed) raw.end(text);
-    },
-  };
 }
