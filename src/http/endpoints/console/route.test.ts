@@ -2,6 +2,7 @@ import Fastify, { type FastifyInstance } from 'fastify';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createMetrics } from '../../../metrics/metrics.ts';
 import type { ConsoleFile } from '../../../ports/console-bundle.ts';
+import { endpointMethods } from '../../plugins/endpoint-methods.ts';
 import { requestLog } from '../../plugins/request-log.ts';
 import { consoleRoutes } from './route.ts';
 
@@ -13,6 +14,7 @@ const files = new Map<string, ConsoleFile>([
 let server: FastifyInstance;
 beforeAll(async () => {
   server = Fastify();
+  await server.register(endpointMethods);
   await server.register(requestLog, { metrics: createMetrics(), requests: { record() {} } });
   await server.register(consoleRoutes, { bundle: { files: async () => files } });
 });
