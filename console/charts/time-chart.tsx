@@ -7,6 +7,7 @@ import { type Bucket, bucketLabel } from '../format/times.ts';
 import { addBuckets, bucketStart } from '../format/zones.ts';
 import { texts } from '../texts/en.ts';
 import { colorVariable, resolveColor } from './colors.ts';
+import { alone } from './lone-points.ts';
 import { labelledBuckets, timeLabels } from './time-axis.ts';
 
 export interface Series {
@@ -42,6 +43,8 @@ export interface TimeChartProps {
 const SYNC_KEY = 'page';
 const TIP_WIDTH = 240;
 const MIN_ZOOM_PX = 8;
+
+const lonePoints = (plot: uPlot, index: number): number[] => alone(plot.data[index] ?? []);
 
 /** Bars are stacked: each is drawn from zero up to the sum of those below it, the tallest first. */
 function stack(series: Series[]): (number | null)[][] {
@@ -141,7 +144,13 @@ export function TimeChart(props: TimeChartProps) {
                   points: { show: false },
                   paths: uPlot.paths.bars?.({ size: [0.82, 48] }) as uPlot.Series.PathBuilder,
                 }
-              : { label, stroke: color, width: 1.75, spanGaps: false, points: { show: times.length < 3, size: 5 } };
+              : {
+                  label,
+                  stroke: color,
+                  width: 1.75,
+                  spanGaps: false,
+                  points: { show: true, size: 5, filter: lonePoints },
+                };
           }),
         ],
         hooks: {
