@@ -34,22 +34,23 @@ export const DURATION_STEPS: number[] = [
 ];
 
 const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto', style: 'narrow' });
-const UNITS: readonly [Intl.RelativeTimeFormatUnit, number][] = [
-  ['year', 365 * DAY],
-  ['month', 30 * DAY],
-  ['day', DAY],
-  ['hour', HOUR],
-  ['minute', MINUTE],
-  ['second', SECOND],
+/** Units with their length, and from which distance they are used: 30 days are not "next month". */
+const UNITS: readonly [Intl.RelativeTimeFormatUnit, size: number, from: number][] = [
+  ['year', 365 * DAY, 365 * DAY],
+  ['month', 30 * DAY, 60 * DAY],
+  ['day', DAY, DAY],
+  ['hour', HOUR, HOUR],
+  ['minute', MINUTE, MINUTE],
 ];
 
-/** "3m ago", "in 12d". */
+/** "3m ago", "in 12d", "now". What is less than a minute ahead is new: `nowMs` is a little old. */
 export function ago(iso: string, nowMs: number): string {
   const distance = Date.parse(iso) - nowMs;
-  for (const [unit, size] of UNITS) {
-    if (Math.abs(distance) >= size || unit === 'second') return relative.format(Math.trunc(distance / size), unit);
-  }
-  return iso;
+  const found = UNITS.find(([, , from]) => Math.abs(distance) >= from);
+  if (found === undefined) return relative.format(Math.min(0, Math.trunc(distance / SECOND)), 'second');
+  const [unit, size] = found;
+  // A part of a unit that is left counts: a file that was just stored for 30 days expires "in 30d".
+  return relative.format(distance > 0 ? Math.ceil(distance / size) : Math.trunc(distance / size), unit);
 }
 
 const formatters = new Map<string, Intl.DateTimeFormat>();

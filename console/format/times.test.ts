@@ -1,0 +1,19 @@
+import { expect, it } from 'vitest';
+import { ago } from './times.ts';
+
+const NOW = Date.parse('2026-11-17T12:00:00Z');
+const SECOND = 1000;
+const DAY = 86_400 * SECOND;
+
+it.each([
+  [-30 * SECOND, '30s ago'],
+  [-90 * SECOND, '1m ago'],
+  [-DAY, 'yesterday'],
+  [-40 * DAY, '40d ago'],
+  [-70 * DAY, '2mo ago'],
+  [3 * SECOND, 'now'],
+  [30 * DAY - 5 * SECOND, 'in 30d'],
+  [30 * DAY + 5 * SECOND, 'in 31d'],
+])('a time that is %d ms away is shown as "%s"', (distance, shown) => {
+  expect(ago(new Date(NOW + distance).toISOString(), NOW)).toBe(shown);
+});
