@@ -2,7 +2,7 @@ import { texts } from '../texts/en.ts';
 import { ApiFailure, unsafeHeaders } from './client.ts';
 import type { StoredFile } from './types.ts';
 
-export type Purpose = 'batch' | 'transcription';
+export type Purpose = 'batch' | 'transcription' | 'user_data' | 'vision';
 
 /** fetch reports no progress of an upload, so this uses the older interface. */
 export function upload(file: File, purpose: Purpose, onProgress: (share: number) => void): Promise<StoredFile> {
@@ -26,5 +26,9 @@ export function upload(file: File, purpose: Purpose, onProgress: (share: number)
   });
 }
 
-export const purposeOf = (file: File): Purpose =>
-  /\.(jsonl|ndjson|json)$/i.test(file.name) ? 'batch' : 'transcription';
+/** What a file is for, by its name and the type that the browser gives it. */
+export function purposeOf({ name, type }: Pick<File, 'name' | 'type'>): Purpose {
+  if (/\.(jsonl|ndjson|json)$/i.test(name)) return 'batch';
+  if (/^(audio|video)\//.test(type) || /\.(wav|mp3|flac|og[ga]|opus|m4a|webm)$/i.test(name)) return 'transcription';
+  return type.startsWith('image/') ? 'vision' : 'user_data';
+}

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { isBatchInput } from './file-kind.ts';
+import { isBatchInput, shortName } from './file-kind.ts';
 
 it('takes uploads as input of a batch, results of batches not', () => {
   const batch = (filename: string) => isBatchInput({ purpose: 'batch', filename });
@@ -8,4 +8,11 @@ it('takes uploads as input of a batch, results of batches not', () => {
   expect(batch('batch_0mwk62tlp9lefp9tradzw3jh_output.jsonl')).toBe(false);
   expect(batch('batch_0mwk62tlp9lefp9tradzw3jh_error.jsonl')).toBe(false);
   expect(isBatchInput({ purpose: 'transcription', filename: 'meeting.ogg' })).toBe(false);
+});
+
+it('shortens the names of results so that they differ', () => {
+  const short = (filename: string) => shortName({ filename });
+  expect(short('batch_0mwk62tlp9lefp9tradzw3jh_output.jsonl')).toBe('batch_…dzw3jh_output.jsonl');
+  expect(short('batch_0mwk62tlp9lefp9tradzw3jh_error.jsonl')).toBe('batch_…dzw3jh_error.jsonl');
+  expect(short('batch_of_monday.jsonl')).toBe('batch_of_monday.jsonl');
 });

@@ -13,7 +13,7 @@ import { type Column, Table, TableSkeleton } from '../../components/table.tsx';
 import { bytes, full } from '../../format/numbers.ts';
 import { ago, dateTime } from '../../format/times.ts';
 import { texts } from '../../texts/en.ts';
-import { isBatchInput, isResult } from './file-kind.ts';
+import { isBatchInput, isResult, shortName } from './file-kind.ts';
 import { UploadArea } from './upload-area.tsx';
 
 const PAGE = 1000;
@@ -38,7 +38,7 @@ export default function Files() {
       sortBy: ({ filename }) => filename.toLowerCase(),
       cell: ({ id, filename }) => (
         <a class="truncate strong" dir="auto" href={content(id)} download={filename} title={filename}>
-          {filename}
+          {shortName({ filename })}
         </a>
       ),
     },
