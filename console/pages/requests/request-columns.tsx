@@ -47,7 +47,7 @@ export function requestColumns(zone: string): Column<RequestEntry>[] {
       label: columns.model,
       cell: ({ model, endpoint }) => (
         <span class="truncate narrow-slug" title={model ?? endpoint}>
-          {model === null ? <span class="muted">{texts.requests.noModel}</span> : <Slug slug={model} />}
+          {model === null ? <span class="muted">{endpoint}</span> : <Slug slug={model} />}
         </span>
       ),
     },

@@ -59,7 +59,7 @@ function Facts({ entry, zone }: { entry: RequestEntry; zone: string }) {
           {entry.version && <span class="muted">@{entry.version}</span>}
         </a>
       ) : (
-        requests.noModel
+        '–'
       ),
     ],
     [
