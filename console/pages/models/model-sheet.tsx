@@ -33,7 +33,7 @@ export function ModelSheet({ model, engine, onClose }: ModelSheetProps) {
       ? []
       : [[models.maxOutput, `${full(model.max_output_tokens)} ${models.tokens}`] as [string, string]]),
     ...(model.dimensions === null ? [] : [[models.dimensions, full(model.dimensions)] as [string, string]]),
-    [models.regions, model.regions.join(', ')],
+    [models.regions, model.regions.join(', ') || '–'],
     [models.able, capabilities.join(', ') || texts.common.none],
     [models.languages, model.languages.join(', ') || '–'],
     [models.license, model.license],
@@ -60,13 +60,15 @@ export function ModelSheet({ model, engine, onClose }: ModelSheetProps) {
           <LinkButton href={href('/usage', { model: model.id, group: 'key' })} icon="usage">
             {texts.nav.usage}
           </LinkButton>
-          <LinkButton
-            href={href('/playground', { model: model.id, mode: model.modality })}
-            icon="playground"
-            tone="primary"
-          >
-            {models.tryIt}
-          </LinkButton>
+          {model.status !== 'unavailable' && (
+            <LinkButton
+              href={href('/playground', { model: model.id, mode: model.modality })}
+              icon="playground"
+              tone="primary"
+            >
+              {models.tryIt}
+            </LinkButton>
+          )}
         </>
       }
     >

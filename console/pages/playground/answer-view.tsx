@@ -23,7 +23,7 @@ export function AnswerView({ answer, model, named, onResults }: AnswerViewProps)
   return (
     <article class="chat-answer" aria-busy={!done}>
       {named && <div class="small strong truncate">{answer.model}</div>}
-      {waiting && <p class="muted small">{playground.waiting}…</p>}
+      {waiting && <p class="muted small">{model?.status === 'cold' ? playground.loading : playground.waiting}…</p>}
       {answer.text !== '' && (
         <div class="chat-text" dir="auto" aria-live="polite">
           {answer.text}

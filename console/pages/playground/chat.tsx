@@ -20,6 +20,7 @@ export function Chat({ models, model, onCode }: PartProps) {
   const [running, setRunning] = useState(0);
   const controller = useRef<AbortController>(undefined);
   const end = useRef<HTMLDivElement>(null);
+  const settingsPanel = useRef<HTMLDivElement>(null);
   const turns = draft.turns;
   const problems = settingsError(settings);
   const sides: Side[] = second ? ['a', 'b'] : ['a'];
@@ -99,6 +100,16 @@ export function Chat({ models, model, onCode }: PartProps) {
   return (
     <div class="play">
       <div class="chat">
+        <div class="chat-models">
+          <Button
+            tone="quiet"
+            size="small"
+            icon="models"
+            onClick={() => settingsPanel.current?.scrollIntoView({ block: 'start' })}
+          >
+            {sides.map((side) => modelOf(side).id).join(', ')}
+          </Button>
+        </div>
         <div class="chat-turns">
           {turns.length === 0 && (
             <div class="chat-empty">
@@ -188,16 +199,18 @@ export function Chat({ models, model, onCode }: PartProps) {
           </div>
         </form>
       </div>
-      <ChatSettingsPanel
-        models={models}
-        model={model}
-        second={second}
-        settings={settings}
-        problems={problems}
-        onChange={changeSettings}
-        onModel={(id) => changeSearch({ model: id })}
-        onSecond={(id) => changeSearch({ with: id })}
-      />
+      <div ref={settingsPanel} class="chat-settings">
+        <ChatSettingsPanel
+          models={models}
+          model={model}
+          second={second}
+          settings={settings}
+          problems={problems}
+          onChange={changeSettings}
+          onModel={(id) => changeSearch({ model: id })}
+          onSecond={(id) => changeSearch({ with: id })}
+        />
+      </div>
     </div>
   );
 }

@@ -27,7 +27,7 @@ describeInBrowser('the playground', () => {
     const { page } = opened;
     await signIn(page, account.address, account.apiKey, `/playground?model=${CHAT}`);
     expect((await usage()).requests).toBe(0);
-    await page.getByLabel('Longest answer, tokens').fill('12');
+    await page.getByLabel('Max output tokens').fill('12');
     await page.getByLabel('Seed').fill('7');
     await page.getByLabel('Message', { exact: true }).fill('Say hello.');
     await page.keyboard.press('Control+Enter');
@@ -54,7 +54,7 @@ describeInBrowser('the playground', () => {
     await using opened = await openPage(browser);
     const { page } = opened;
     await signIn(page, account.address, account.apiKey, `/playground?model=${CHAT}`);
-    await page.getByLabel('Longest answer, tokens').fill('1500');
+    await page.getByLabel('Max output tokens').fill('1500');
     await page.getByLabel('Message', { exact: true }).fill('Write a very long story about a tree.');
     await page.getByRole('button', { name: 'Send' }).click();
     await page.locator('.chat-text').first().waitFor();
@@ -69,7 +69,7 @@ describeInBrowser('the playground', () => {
     await using opened = await openPage(browser);
     const { page } = opened;
     await signIn(page, account.address, account.apiKey, `/playground?model=${CHAT}&with=${CHAT}`);
-    await page.getByLabel('Longest answer, tokens').fill('8');
+    await page.getByLabel('Max output tokens').fill('8');
     await page.getByLabel('Message', { exact: true }).fill('Hi');
     await page.getByRole('button', { name: 'Send' }).click();
     await expect.poll(() => page.locator('.chat-sides .stats').count()).toBe(2);
@@ -90,7 +90,7 @@ describeInBrowser('the playground', () => {
     await using opened = await openPage(browser);
     const { page } = opened;
     await signIn(page, account.address, account.apiKey, `/playground?model=${CHAT}`);
-    await page.getByLabel('Answer format').selectOption('json_schema');
+    await page.getByLabel('Response format').selectOption('json_schema');
     const schema = {
       type: 'object',
       properties: { colour: { enum: ['red', 'green'] } },
@@ -126,7 +126,7 @@ describeInBrowser('the playground', () => {
       const body = chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`).join('');
       return route.fulfill({ contentType: 'text/event-stream', body: `${body}data: [DONE]\n\n` });
     });
-    await page.getByLabel('Longest answer, tokens').fill('12');
+    await page.getByLabel('Max output tokens').fill('12');
     await page.getByLabel('Message', { exact: true }).fill('How is the weather?');
     await page.getByRole('button', { name: 'Send' }).click();
     await page.getByText(`Calls ${name}`).waitFor();
