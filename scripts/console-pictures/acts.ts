@@ -24,7 +24,7 @@ export const chat =
     const clear = page.getByRole('button', { name: 'Start over' });
     if (await clear.isEnabled()) await clear.click();
     await page.getByLabel('System message').fill('You answer customers of an online bookshop. Be kind and brief.');
-    await page.getByLabel('Longest answer, tokens').fill('160');
+    await page.getByLabel('Max output tokens').fill('160');
     await page.getByLabel('Message', { exact: true }).fill(question);
     await page.getByRole('button', { name: 'Send' }).click();
     await page.locator('.chat-answer .stats').last().waitFor({ timeout: LONG_MS });
@@ -79,7 +79,7 @@ export const fillKey: Act = async (page) => {
   for (const scope of ['Chat', 'Embeddings', 'List models']) await form.getByLabel(scope, { exact: true }).check();
   await form.getByRole('button', { name: 'In 30 days' }).click();
   await form.getByLabel('Models', { exact: true }).fill('acme/*\nbaobab/embed-multilingual');
-  await form.getByLabel('Requests a minute').fill('60');
+  await form.getByLabel('Requests per minute').fill('60');
   await form.getByLabel('Monthly budget in USD').fill('5');
   await form.getByLabel('Name').focus();
   await page.evaluate("document.querySelector('.sheet-body').scrollTo(0, 0)");

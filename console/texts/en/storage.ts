@@ -1,11 +1,12 @@
 export const files = {
   title: 'Files',
-  about: 'Inputs for batches and transcriptions, and the results of batches.',
+  about: 'Inputs for batches, transcriptions and prompts, and the results of batches.',
   upload: 'Upload files',
   drop: 'Drop files here, or',
   choose: 'choose files',
-  dropHint: 'JSONL for batches, audio for transcriptions. Files are deleted when their time is over.',
-  columns: { name: 'Name', purpose: 'Purpose', size: 'Size', created: 'Uploaded', expires: 'Deleted', id: 'File id' },
+  dropHint:
+    'JSONL for batches, audio for transcriptions; PDF, text and images for prompts. Files are deleted when they expire.',
+  columns: { name: 'Name', purpose: 'Purpose', size: 'Size', created: 'Uploaded', expires: 'Expires', id: 'File id' },
   purposes: {
     batch: 'Batch',
     transcription: 'Transcription',
@@ -16,13 +17,14 @@ export const files = {
   result: 'Batch result',
   anyPurpose: 'Any purpose',
   emptyTitle: 'No files yet',
-  emptyText: 'Upload a JSONL file to run thousands of requests as a batch, or audio to transcribe.',
+  emptyText:
+    'Upload a JSONL file to run thousands of requests as a batch, audio to transcribe, or a document for a prompt.',
   download: 'Download',
   remove: 'Delete',
   removeTitle: (name: string) => `Delete ${name}`,
   removeText: 'Batches and requests that name this file will fail. This cannot be undone.',
-  removed: (name: string) => `${name} is deleted`,
-  uploaded: (name: string) => `${name} is uploaded`,
+  removed: (name: string) => `${name} deleted`,
+  uploaded: (name: string) => `${name} uploaded`,
   uploading: (name: string, share: string) => `Uploading ${name}, ${share}`,
   failed: (name: string, why: string) => `${name} was not uploaded: ${why}`,
   batchOf: 'Run as a batch',
@@ -30,7 +32,7 @@ export const files = {
 
 export const batches = {
   title: 'Batches',
-  about: 'Thousands of requests from one file, run when there is room.',
+  about: 'Thousands of requests from one file, run when there is capacity.',
   create: 'Create batch',
   columns: {
     id: 'Batch',
@@ -39,7 +41,7 @@ export const batches = {
     progress: 'Progress',
     failed: 'Failed',
     created: 'Created',
-    took: 'Took',
+    took: 'Duration',
   },
   statuses: {
     validating: 'Checking',
@@ -53,14 +55,14 @@ export const batches = {
   } as Record<string, string>,
   emptyTitle: 'No batches yet',
   emptyText:
-    'A batch takes a JSONL file with one request a line and gives back a file with one answer a line. Each line looks like this:',
+    'A batch takes a JSONL file with one request per line and returns a file with one answer per line. A line looks like this:',
   sheetTitle: 'Create a batch',
   input: 'Input file',
   noInput: 'Upload a JSONL file first',
   endpoint: 'Endpoint',
   window: 'Finish within',
   windows: { '1h': '1 hour', '24h': '24 hours', '3d': '3 days', '7d': '7 days' } as Record<string, string>,
-  created: (id: string) => `${id} is created`,
+  created: (id: string) => `${id} created`,
   cancel: 'Cancel batch',
   cancelTitle: 'Cancel this batch',
   cancelText: (done: string, total: string) =>
@@ -69,12 +71,12 @@ export const batches = {
   cancelled: (id: string) => `${id} is being cancelled`,
   results: 'Download results',
   errors: 'Download errors',
-  problems: 'Problems by line',
+  problems: 'Failed lines',
   line: 'Line',
   problem: 'Problem',
   noProblems: 'No line failed.',
   firstProblems: (count: number) => `The first ${count} are shown. Download the file for all.`,
-  expires: 'Ends at the latest',
+  expires: 'Deadline',
   metadata: 'Metadata',
   counts: (done: string, total: string) => `${done} of ${total}`,
   ofThemFailed: (failed: string) => `, ${failed} failed`,

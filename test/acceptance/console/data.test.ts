@@ -128,7 +128,7 @@ describeInBrowser('files and batches', () => {
       mimeType: 'application/jsonl',
       buffer: Buffer.from(`${content.join('\n')}\n`),
     });
-    await page.getByText('requests.jsonl is uploaded').waitFor();
+    await page.getByText('requests.jsonl uploaded').waitFor();
     await expectAccessible(page);
     await page.getByRole('link', { name: 'Run as a batch' }).first().click();
     const form = page.getByRole('dialog', { name: 'Create a batch' });
@@ -136,7 +136,7 @@ describeInBrowser('files and batches', () => {
     await form.getByRole('button', { name: 'Create batch' }).click();
     const sheet = page.getByRole('dialog', { name: 'Batch' });
     await sheet.getByText('Completed').waitFor({ timeout: 120_000 });
-    await sheet.getByText('Problems by line').waitFor();
+    await sheet.getByText('Failed lines').waitFor();
     await sheet.locator('.attempt').filter({ hasText: 'bad' }).waitFor();
     await expectAccessible(page);
     const [results] = await Promise.all([
@@ -161,10 +161,10 @@ describeInBrowser('files and batches', () => {
       return dropped;
     })()`);
     await page.locator('.file-drop').dispatchEvent('drop', { dataTransfer: dropped });
-    await page.getByText('gone.jsonl is uploaded').waitFor();
+    await page.getByText('gone.jsonl uploaded').waitFor();
     await page.getByRole('button', { name: 'Delete gone.jsonl' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
-    await page.getByText('gone.jsonl is deleted').waitFor();
+    await page.getByText('gone.jsonl deleted').waitFor();
   });
 });
 

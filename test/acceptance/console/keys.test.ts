@@ -25,7 +25,7 @@ describeInBrowser('keys', () => {
     await form.getByText('Restricted').click();
     await form.getByLabel('Rerank').check();
     await form.getByRole('button', { name: 'In 30 days' }).click();
-    await form.getByLabel('Requests a minute').fill('120');
+    await form.getByLabel('Requests per minute').fill('120');
     await form.getByLabel('Monthly budget in USD').fill('0.5');
     await expectAccessible(page);
     await form.getByRole('button', { name: 'Create key' }).click();
@@ -45,12 +45,12 @@ describeInBrowser('keys', () => {
     await page.getByRole('button', { name, exact: true }).click();
     const sheet = page.getByRole('dialog', { name });
     expect(new URL(page.url()).searchParams.get('key')).toBe(record.id);
-    await sheet.getByLabel('Requests a minute').fill('60');
+    await sheet.getByLabel('Requests per minute').fill('60');
     await sheet.getByRole('button', { name: 'Save changes' }).click();
-    await page.getByText(`${name} is changed`).waitFor();
+    await page.getByText(`${name} saved`).waitFor();
 
     await sheet.getByRole('button', { name: 'Rotate' }).click();
-    await page.getByLabel('The old key goes on for').selectOption({ label: 'No time: stop it now' });
+    await page.getByLabel('The old key stays valid for').selectOption({ label: 'No time: refuse it now' });
     await page
       .getByRole('dialog', { name: `Rotate ${name}` })
       .getByRole('button', { name: 'Rotate' })
@@ -69,7 +69,7 @@ describeInBrowser('keys', () => {
     const confirm = question.getByLabel(`Type ${name} to confirm`);
     if ((await confirm.count()) > 0) await confirm.fill(name);
     await question.getByRole('button', { name: 'Revoke' }).click();
-    await page.getByText(`${name} is revoked`).waitFor();
+    await page.getByText(`${name} revoked`).waitFor();
     await expect.poll(async () => (await ownKey(next)).status).not.toBe(200);
   });
 
@@ -95,14 +95,14 @@ describeInBrowser('accounts', () => {
     await page.getByRole('button', { name: 'Create account' }).click();
     const form = page.getByRole('dialog', { name: 'Create an account' });
     await form.getByLabel('Name').fill(name);
-    await form.getByLabel('Tokens a minute').fill('5000');
+    await form.getByLabel('Tokens per minute').fill('5000');
     await expectAccessible(page);
     await form.getByRole('button', { name: 'Create account' }).click();
-    await page.getByText(`${name} is created`).waitFor();
+    await page.getByText(`${name} created`).waitFor();
 
     await page.getByRole('button', { name, exact: true }).click();
     const sheet = page.getByRole('dialog', { name });
-    expect(await sheet.getByLabel('Tokens a minute').inputValue()).toBe('5000');
+    expect(await sheet.getByLabel('Tokens per minute').inputValue()).toBe('5000');
     await sheet.getByRole('button', { name: 'Suspend' }).click();
     await sheet.getByText('Suspended').waitFor();
     await sheet.getByRole('button', { name: 'Resume' }).click();
@@ -112,6 +112,6 @@ describeInBrowser('accounts', () => {
     expect(await question.getByRole('button', { name: 'Delete account' }).isDisabled()).toBe(true);
     await question.getByLabel(`Type ${name} to confirm`).fill(name);
     await question.getByRole('button', { name: 'Delete account' }).click();
-    await page.getByText(`${name} is deleted`).waitFor();
+    await page.getByText(`${name} deleted`).waitFor();
   });
 });

@@ -75,7 +75,7 @@ describeInBrowser('signing in', () => {
     await using opened = await openPage(browser);
     const { page } = opened;
     await signIn(page, account.address, account.apiKey, '/models?model=acme/gone');
-    await page.getByRole('dialog', { name: 'acme/gone' }).getByText('There is no such model').waitFor();
+    await page.getByRole('dialog', { name: 'acme/gone' }).getByText('No such model').waitFor();
   });
 
   it('draws icons of buttons on empty pages like those elsewhere', async () => {
