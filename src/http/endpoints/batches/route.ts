@@ -20,7 +20,7 @@ export const batchRoutes: FastifyPluginAsyncTypebox<{ batches: BatchesService }>
     {
       config: { scope: 'batches', fieldNames: BATCH_FIELDS },
       schema: {
-        summary: 'Run every line of a file as a request of its own',
+        summary: 'Create a batch: run each line of a file as a request',
         tags: TAGS,
         body: CreateBatchRequest,
         response: { 200: BatchObject, ...commonErrors },
@@ -78,7 +78,7 @@ export const batchRoutes: FastifyPluginAsyncTypebox<{ batches: BatchesService }>
     {
       config: { scope: 'batches' },
       schema: {
-        summary: 'Cancel a batch; what is done stays',
+        summary: 'Cancel a batch; finished lines keep their results',
         tags: TAGS,
         params: BatchParams,
         response: { 200: BatchObject, ...commonErrors, 422: ErrorResponse },

@@ -24,7 +24,7 @@ export const chatRoutes: FastifyPluginAsyncTypebox<ChatRouteDependencies> = asyn
         documented: { answers: ['text/event-stream'] },
       },
       schema: {
-        summary: 'Answer a conversation',
+        summary: 'Create a chat completion',
         tags: ['Inference'],
         body: ChatCompletionRequest,
         response: { 200: ChatCompletionResponse, ...inferenceErrors },

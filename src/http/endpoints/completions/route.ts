@@ -27,7 +27,7 @@ export const completionRoutes: FastifyPluginAsyncTypebox<CompletionRouteDependen
         documented: { answers: ['text/event-stream'] },
       },
       schema: {
-        summary: 'Continue a text',
+        summary: 'Create a completion',
         tags: ['Inference'],
         body: CompletionRequest,
         response: { 200: CompletionResponse, ...inferenceErrors },

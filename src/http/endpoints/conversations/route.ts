@@ -51,7 +51,7 @@ export const conversationRoutes: FastifyPluginAsyncTypebox<{ conversations: Conv
     {
       config: { scope: 'chat' },
       schema: {
-        summary: 'Begin a conversation',
+        summary: 'Create a conversation',
         tags: TAGS,
         body: CreateConversation,
         response: { 200: ConversationObject, ...commonErrors },

@@ -16,7 +16,7 @@ export const embeddingRoutes: FastifyPluginAsyncTypebox<{ embeddings: Embeddings
     {
       config: { scope: 'embeddings', fieldNames: embeddingFieldNames },
       schema: {
-        summary: 'Turn texts into vectors',
+        summary: 'Create embeddings',
         tags: ['Inference'],
         body: EmbeddingRequest,
         response: { 200: EmbeddingResponse, ...inferenceErrors },

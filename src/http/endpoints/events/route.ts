@@ -48,7 +48,7 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventsDependencies> = async 
     {
       config: { scope: 'usage', documented: { answers: ['text/event-stream'] } },
       schema: {
-        summary: 'Follow counters, requests and batches live; for operators also engines',
+        summary: 'Stream counters, requests and batches live; for operators also engines',
         description:
           'Server-sent events: `event` is `counters`, `requests`, `batch` or `engine`, and `data` is JSON with the field of the same name below.',
         tags: ['Usage'],

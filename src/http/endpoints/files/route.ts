@@ -111,7 +111,7 @@ export const fileRoutes: FastifyPluginAsyncTypebox<{ files: FilesService }> = as
     {
       config: { scope: 'files' },
       schema: {
-        summary: 'Retrieve the record of a file',
+        summary: 'Retrieve a file record',
         tags: TAGS,
         params: FileParams,
         response: { 200: File, ...commonErrors },
@@ -126,7 +126,7 @@ export const fileRoutes: FastifyPluginAsyncTypebox<{ files: FilesService }> = as
     url: '/files/:file_id/content',
     config: { scope: 'files', documented: { headers: RANGE_HEADERS } },
     schema: {
-      summary: 'Download the bytes of a file, whole or one range of them',
+      summary: 'Download the content of a file, or one range of it',
       tags: TAGS,
       params: FileParams,
       response: {

@@ -45,7 +45,7 @@ export const managedKeyRoutes: FastifyPluginAsyncTypebox<ManagedKeysDependencies
     {
       config: withSecret,
       schema: {
-        summary: 'Create a key of the account, with at most the rights of the key that asks',
+        summary: 'Create a key of the account, with at most the rights of the calling key',
         description:
           'What is not sent is taken from the key that asks. A key that has limits of its own cannot create keys.',
         tags,
@@ -87,7 +87,7 @@ export const managedKeyRoutes: FastifyPluginAsyncTypebox<ManagedKeysDependencies
     {
       config: withSecret,
       schema: {
-        summary: 'Issue a new key with the same rights; the old one goes on for a while',
+        summary: 'Rotate a key: issue a new one with the same rights; the old one stays valid for a while',
         tags,
         params,
         body: Rotation,

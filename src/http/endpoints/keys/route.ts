@@ -10,7 +10,7 @@ export const ownKeyRoutes: FastifyPluginAsyncTypebox<{ ownKey: OwnKeyService }> 
     '/keys/me',
     {
       schema: {
-        summary: 'The limits, budget and spend of the key that asks',
+        summary: 'Retrieve the limits, budget and spend of the calling key',
         tags: ['Usage'],
         response: { 200: OwnKeyShape, ...commonErrors },
       },

@@ -44,7 +44,7 @@ export const messageBatchRoutes: FastifyPluginAsyncTypebox<MessageBatchRouteDepe
       {
         config: { ...config, readsBody: true, documented: { body: { 'application/json': CreateMessageBatch } } },
         schema: {
-          summary: 'Run many messages as a batch',
+          summary: 'Create a message batch',
           tags: TAGS,
           response: {
             200: MessageBatchObject,
@@ -126,7 +126,7 @@ export const messageBatchRoutes: FastifyPluginAsyncTypebox<MessageBatchRouteDepe
     {
       config,
       schema: {
-        summary: 'Cancel a message batch; requests that are done keep their results',
+        summary: 'Cancel a message batch; finished requests keep their results',
         tags: TAGS,
         params: MessageBatchParams,
         response: { 200: MessageBatchObject, ...commonErrors, 413: messageErrors[413], 422: messageErrors[422] },

@@ -35,7 +35,7 @@ export const messageRoutes: FastifyPluginAsyncTypebox<MessageRouteDependencies> 
     {
       config: { ...config, documented: { answers: ['text/event-stream'] } },
       schema: {
-        summary: 'Answer in the form of the Messages API',
+        summary: 'Create a message',
         tags: TAGS,
         body: CreateMessage,
         response: { 200: MessageObject, ...messageErrors },

@@ -32,7 +32,7 @@ export const performanceRoutes: FastifyPluginAsyncTypebox<PerformanceDependencie
     {
       config: { scope: 'usage', fieldNames: { timeZone: 'time_zone' } },
       schema: {
-        summary: 'Requests, errors, latency and time to first token over time',
+        summary: 'Report requests, errors, latency and time to first token over time',
         description:
           'Of the requests that GET /v1/requests lists. Latencies are those of requests that succeeded. Times are rounded down to five minutes.',
         tags: ['Usage'],

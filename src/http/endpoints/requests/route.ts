@@ -56,7 +56,7 @@ export const requestRoutes: FastifyPluginAsyncTypebox<RequestsDependencies> = as
     {
       config,
       schema: {
-        summary: 'Retrieve a request with the upstreams that were tried, and its text where the account keeps it',
+        summary: 'Retrieve a request with the upstreams that were tried, and its text if the account stores it',
         tags,
         params: Type.Object({ id: Type.String({ description: 'Value of `X-Request-ID`' }) }),
         response: { 200: RequestDetail, ...commonErrors },

@@ -5,7 +5,7 @@ import { inferenceCall } from '../../request/inference-call.ts';
 import { answerRerank } from './answer.ts';
 import { RerankRequest, RerankResponse } from './schema.ts';
 
-const SUMMARY = 'Order documents by how well they answer a query';
+const SUMMARY = 'Rerank documents by their relevance to a query';
 
 /** Under `/v1`, and under `/v2` for Cohere's clients. */
 export const rerankRoutes: FastifyPluginAsyncTypebox<{ rerank: RerankService }> = async (server, { rerank }) => {
@@ -14,7 +14,7 @@ export const rerankRoutes: FastifyPluginAsyncTypebox<{ rerank: RerankService }> 
     {
       config: { scope: 'rerank' },
       schema: {
-        summary: server.prefix === '/v2' ? "The same at the address of Cohere's API" : SUMMARY,
+        summary: server.prefix === '/v2' ? "Rerank documents, at the path of Cohere's API" : SUMMARY,
         tags: ['Inference'],
         body: RerankRequest,
         response: { 200: RerankResponse, ...inferenceErrors },

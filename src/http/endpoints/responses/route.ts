@@ -123,7 +123,7 @@ export const responseRoutes: FastifyPluginAsyncTypebox<ResponseRouteDependencies
     {
       config: { scope: 'chat', fieldNames: RESPONSE_FIELDS, documented: { answers: ['text/event-stream'] } },
       schema: {
-        summary: 'Answer in the form of the Responses API',
+        summary: 'Create a response',
         tags: TAGS,
         body: CreateResponse,
         response: { 200: ResponseObject, ...inferenceErrors },
@@ -158,7 +158,7 @@ export const responseRoutes: FastifyPluginAsyncTypebox<ResponseRouteDependencies
     {
       config: { scope: 'chat', fieldNames: RESPONSE_FIELDS },
       schema: {
-        summary: 'Replace a long conversation by a summary that the model writes',
+        summary: 'Compact a long conversation into a summary written by the model',
         tags: TAGS,
         body: CompactRequest,
         response: { 200: CompactedResponse, ...inferenceErrors },
@@ -219,7 +219,7 @@ export const responseRoutes: FastifyPluginAsyncTypebox<ResponseRouteDependencies
     {
       config: { scope: 'chat', fieldNames: { id: 'response_id' } },
       schema: {
-        summary: 'Cancel a response that runs in the background',
+        summary: 'Cancel a background response',
         tags: TAGS,
         params: ResponseParams,
         body: Type.Optional(Type.Unknown()),

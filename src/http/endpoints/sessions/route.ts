@@ -36,7 +36,7 @@ export const signInRoutes: FastifyPluginAsyncTypebox<SignInDependencies> = async
     '/sessions',
     {
       schema: {
-        summary: 'Sign in with a key: a cookie stands for it from then on',
+        summary: 'Sign in with a key and get a session cookie',
         description:
           'For browsers. The cookie is accepted instead of a key everywhere; a POST or DELETE with it needs the header `X-Baobab-CSRF`.',
         tags,
@@ -81,7 +81,7 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<SessionDependencies> = asy
     '/sessions/current',
     {
       schema: {
-        summary: 'Who is signed in, with which rights and until when',
+        summary: 'Retrieve the current session: its key, rights and expiry',
         tags,
         response: { 200: SessionShape, ...commonErrors },
       },

@@ -110,7 +110,7 @@ export const transcriptionRoutes: FastifyPluginAsyncTypebox<TranscriptionRouteOp
         },
       },
       schema: {
-        summary: 'Turn speech into text',
+        summary: 'Transcribe audio',
         description: 'A multipart form with `file`, or JSON with the `file_id` of an uploaded file.',
         tags: ['Inference'],
         response: { 200: TranscriptionResponse, ...inferenceErrors },

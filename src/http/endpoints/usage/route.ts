@@ -22,7 +22,7 @@ export const usageRoutes: FastifyPluginAsyncTypebox<UsageDependencies> = async (
         documented: { answers: ['text/csv'] },
       },
       schema: {
-        summary: 'Tokens and spend of the account',
+        summary: 'Report tokens and spend of the account',
         tags: ['Usage'],
         querystring: UsageQuery,
         response: { 200: UsageResponse, ...commonErrors, 422: ErrorResponse },

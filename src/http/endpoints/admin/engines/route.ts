@@ -23,17 +23,17 @@ export const adminEngineRoutes: FastifyPluginAsyncTypebox<{ engines: EngineContr
 
   server.post(
     '/admin/models/pull',
-    { config, schema: { ...schema, summary: 'Fetch the weights of a model; GET /v1/events tells how far it is' } },
+    { config, schema: { ...schema, summary: 'Fetch the weights of a model; GET /v1/events reports the progress' } },
     async ({ body }) => engineToWire(await engines.pull(body.model)),
   );
   server.post(
     '/admin/models/load',
-    { config, schema: { ...schema, summary: 'Load a model before its first request; answers at once' } },
+    { config, schema: { ...schema, summary: 'Load a model before its first request; returns at once' } },
     async ({ body }) => engineToWire(await engines.load(body.model)),
   );
   server.post(
     '/admin/models/unload',
-    { config, schema: { ...schema, summary: 'Unload a model when its running requests have ended' } },
+    { config, schema: { ...schema, summary: 'Unload a model after its running requests have finished' } },
     async ({ body }) => engineToWire(await engines.unload(body.model)),
   );
 };

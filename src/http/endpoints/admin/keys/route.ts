@@ -99,7 +99,7 @@ export const adminKeyRoutes: FastifyPluginAsyncTypebox<AdminKeysDependencies> = 
     {
       config: withSecret,
       schema: {
-        summary: 'Issue a new key with the same rights; the old one goes on for a while',
+        summary: 'Rotate a key: issue a new one with the same rights; the old one stays valid for a while',
         tags,
         params: Id,
         body: Rotation,

@@ -107,7 +107,7 @@ export const adminModelRoutes: FastifyPluginAsyncTypebox<AdminModelsDependencies
     {
       config,
       schema: {
-        summary: 'Take a deprecated model or version out of service, on its date or later',
+        summary: 'Retire a deprecated model or version, on its date or later',
         tags,
         body: Type.Object({ model: reference }, CLOSED),
         response: { 200: Type.Object({ model: Type.String(), retired: Type.Literal(true) }), ...commonErrors },

@@ -11,7 +11,7 @@ export const adminSystemRoutes: FastifyPluginAsyncTypebox<{ system: SystemServic
     {
       config,
       schema: {
-        summary: 'Version, health, machine and settings of the server that answers',
+        summary: 'Retrieve the version, health, machine and settings of this server',
         tags,
         response: { 200: SystemShape, ...commonErrors },
       },
