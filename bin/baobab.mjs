@@ -1,11 +1,26 @@
 #!/usr/bin/env node
 // Installs what is missing, then runs src/main.ts under the pinned Node.
 import { spawn } from 'node:child_process';
+import { homedir } from 'node:os';
+import { isAbsolute, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { ensureInstalled, pinnedNode } from '../scripts/install.mjs';
 import { FILE_THREADS, SERVE_FLAGS } from './serve-flags.mjs';
 
 const PARENT_CHECK_MS = 500;
+
+/**
+ * Where Node keeps compiled code. By the variable it is used for the first file and in threads too. In the home directory, because in
+ * Node's default, the temporary directory, other users could leave code for this one. Node goes without it where it cannot write.
+ */
+function chooseCompileCache() {
+  try {
+    const home = homedir();
+    if (isAbsolute(home)) process.env.NODE_COMPILE_CACHE ??= join(home, '.cache', 'baobab', 'compiled');
+  } catch {
+    // This user has no home directory.
+  }
+}
 
 // npm's shell passes no signals on: when it is gone, npm was stopped.
 const parent = process.ppid;
@@ -16,6 +31,7 @@ await ensureInstalled('run');
 if (npmIsGone()) process.exit(143);
 
 process.env.UV_THREADPOOL_SIZE ??= FILE_THREADS;
+chooseCompileCache();
 
 const command = process.argv.slice(2);
 const main = fileURLToPath(new URL('../src/main.ts', import.meta.url));

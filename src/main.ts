@@ -1,6 +1,6 @@
 import { enableCompileCache } from 'node:module';
 
-// Before anything else is loaded, so that later starts skip type stripping and compiling.
+// Before anything else is loaded, so that later starts skip type stripping and compiling. bin/baobab.mjs has chosen the folder.
 enableCompileCache();
 
 const { runCommand } = await import('./cli/run.ts');

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -65,6 +65,24 @@ describe('bin/baobab.mjs', () => {
       expect(commandLine.some((word) => word.endsWith('src/main.ts'))).toBe(true);
     },
   );
+
+  const createAccount = async (home: string, dir: string) => {
+    const command = [LAUNCHER, 'accounts', 'create', 'team', '--data-dir', dir];
+    const { NODE_COMPILE_CACHE: _, ...env } = process.env;
+    const child = spawn(process.execPath, command, { env: { ...env, HOME: home }, stdio: 'ignore' });
+    return once(child, 'exit');
+  };
+
+  it('keeps compiled code in the home directory, and does without it where that cannot be written', async () => {
+    const cache = join(dataDir, '.cache/baobab/compiled');
+    expect(await createAccount(dataDir, join(dataDir, 'one'))).toEqual([0, null]);
+    const [version = ''] = await readdir(cache);
+    expect((await readdir(join(cache, version))).length).toBeGreaterThan(100);
+    for (const [index, home] of ['/dev/null', '', 'relative'].entries()) {
+      expect(await createAccount(home, join(dataDir, `other-${index}`))).toEqual([0, null]);
+    }
+    expect(existsSync('relative')).toBe(false);
+  });
 
   it.each([
     ['where Node can become another one', []],
