@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { copyFile, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { cp, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -53,7 +53,7 @@ describe('the examples', async () => {
   });
 
   it('show a transcription that works with curl', async () => {
-    await copyFile(join(ROOT, 'test/fixtures/audio/apples.wav'), join(directory, 'speech.wav'));
+    await cp(join(ROOT, 'test/fixtures/audio'), join(directory, 'test/fixtures/audio'), { recursive: true });
     const answer = JSON.parse(await shell('8080/v1/audio/transcriptions'));
     expect(answer.text).toMatch(/apples/i);
     expect(answer.segments.length).toBeGreaterThan(0);
