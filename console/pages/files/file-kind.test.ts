@@ -12,7 +12,7 @@ it('takes uploads as input of a batch, results of batches not', () => {
 
 it('shortens the names of results so that they differ', () => {
   const short = (filename: string) => shortName({ filename });
-  expect(short('batch_0mwk62tlp9lefp9tradzw3jh_output.jsonl')).toBe('batch_…dzw3jh_output.jsonl');
-  expect(short('batch_0mwk62tlp9lefp9tradzw3jh_error.jsonl')).toBe('batch_…dzw3jh_error.jsonl');
+  expect(short('batch_0mwk62tlp9lefp9tradzw3jh_output.jsonl')).toBe('batch_…w3jh_output.jsonl');
+  expect(short('batch_0mwk62tlp9lefp9tradzw3jh_error.jsonl')).toBe('batch_…w3jh_error.jsonl');
   expect(short('batch_of_monday.jsonl')).toBe('batch_of_monday.jsonl');
 });

@@ -1,7 +1,7 @@
 import type { StoredFile } from '../../api/types.ts';
 
 /** The server names the results of a batch after it. Their purpose is the same as that of its input. */
-const RESULT = /^batch_[0-9a-z]+([0-9a-z]{6}_(?:output|error)\.jsonl)$/;
+const RESULT = /^batch_[0-9a-z]+([0-9a-z]{4}_(?:output|error)\.jsonl)$/;
 
 export const isResult = ({ purpose, filename }: Pick<StoredFile, 'purpose' | 'filename'>): boolean =>
   purpose === 'batch' && RESULT.test(filename);
