@@ -4,6 +4,7 @@ import type { FieldPath } from '../../../errors/fields.ts';
 import type { CallContext } from '../../engine.ts';
 import { failureFromAnswer } from '../failure/error-answer.ts';
 import { failureFromTransport, malformedAnswer, UpstreamFailure } from '../failure/failure.ts';
+import type { WholeAnswer } from '../transport/exchange.ts';
 import type { StreamedAnswer } from '../transport/stream.ts';
 import type { Upstream } from './upstream.ts';
 
@@ -58,141 +59,162 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 const isGood = (status: number): boolean => status >= 200 && status < 300;
 
-export function createUpstreamCall(dependencies: UpstreamCallDependencies): UpstreamCall {
-  const { upstream, context, slug, contextLength, onRelease } = dependencies;
-  const { firstByteTimeoutMs, totalTimeoutMs } = upstream.settings;
-  const totalDueAt = performance.now() + totalTimeoutMs;
+export const createUpstreamCall = (dependencies: UpstreamCallDependencies): UpstreamCall =>
+  new RunningCall(dependencies);
+
+/** A class: every open stream has one, and with a closure for every method it would be several times as large. */
+class RunningCall implements UpstreamCall {
+  readonly upstream: Upstream;
+  readonly #dependencies: UpstreamCallDependencies;
+  readonly #totalDueAt: number;
   /** Finite while an answer is awaited. */
-  let firstByteDueAt = Number.POSITIVE_INFINITY;
-  let expired: 'first-byte' | 'total' | undefined;
-  let isReleased = false;
-  let abort: ((reason: Error) => void) | undefined;
+  #firstByteDueAt = Number.POSITIVE_INFINITY;
+  #expired: 'first-byte' | 'total' | undefined;
+  #isReleased = false;
+  #running: { abort(reason: Error): void } | undefined;
+  // One timer for both timeouts: nearly every answer arrives before either, and timers cost time in small requests.
+  #timer: NodeJS.Timeout;
+  readonly #onAbort = (): void => this.#giveUp();
+
+  constructor(dependencies: UpstreamCallDependencies) {
+    const { upstream, context } = dependencies;
+    this.upstream = upstream;
+    this.#dependencies = dependencies;
+    this.#totalDueAt = performance.now() + upstream.settings.totalTimeoutMs;
+    this.#timer = this.#startTimer();
+    context.signal.addEventListener('abort', this.#onAbort, { once: true });
+  }
+
+  async stream(request: UpstreamRequest): Promise<StreamedAnswer> {
+    try {
+      const running = this.upstream.transport.stream(this.#prepare(request));
+      this.#running = running;
+      const answer = await running.answer;
+      if (isGood(answer.status)) return answer;
+      const text = await answer.text(MAX_ERROR_BYTES);
+      if (text === undefined) answer.abort();
+      throw text === undefined
+        ? this.#tooLong(MAX_ERROR_BYTES)
+        : this.#errorAnswer({ status: answer.status, headers: answer.headers, text }, request.field);
+    } catch (error) {
+      throw this.failureOf(error);
+    }
+  }
+
+  async fetchJson(request: UpstreamRequest): Promise<JsonAnswer> {
+    try {
+      const exchange = this.upstream.transport.exchange(this.#prepare(request), {
+        onHead: () => this.answerBegan(),
+        maxBytes: (status) => (isGood(status) ? MAX_JSON_BYTES : MAX_ERROR_BYTES),
+        tooLong: (limit) => this.#tooLong(limit),
+      });
+      this.#running = exchange;
+      const answer = await exchange.answer;
+      if (!isGood(answer.status)) throw this.#errorAnswer(answer, request.field);
+      const json = parseJson(this.upstream.scrubAnswer(answer.text));
+      if (json === undefined) throw this.malformed('an answer is not JSON');
+      return { json, headers: answer.headers };
+    } catch (error) {
+      throw this.failureOf(error);
+    }
+  }
+
+  answerBegan(): void {
+    this.#firstByteDueAt = Number.POSITIVE_INFINITY;
+  }
+
+  failureOf(error: unknown): UpstreamFailure {
+    if (error instanceof UpstreamFailure) return error;
+    const { context, slug } = this.#dependencies;
+    const { firstByteTimeoutMs, totalTimeoutMs } = this.upstream.settings;
+    if (context.signal.aborted) {
+      return new UpstreamFailure('cancelled', cancellation(context.signal), 'cancelled');
+    }
+    if (this.#expired === 'total') {
+      const detail = `no complete answer within ${totalTimeoutMs} ms`;
+      return new UpstreamFailure('timeout', errors.upstreamTimeout('the whole answer took too long'), detail);
+    }
+    if (this.#expired === 'first-byte') {
+      const detail = `no first byte within ${firstByteTimeoutMs} ms`;
+      return new UpstreamFailure('timeout', errors.upstreamTimeout('its answer did not begin'), detail);
+    }
+    return failureFromTransport(error, slug);
+  }
+
+  reported(status: number, body: unknown, field: FieldPath): UpstreamFailure {
+    const clean: unknown = JSON.parse(this.upstream.scrub(JSON.stringify(body)));
+    return failureFromAnswer(status, clean, this.#facts(field));
+  }
+
+  malformed(detail: string): UpstreamFailure {
+    return malformedAnswer(this.upstream.scrub(detail), this.#dependencies.slug);
+  }
+
+  release(failure?: UpstreamFailure): void {
+    if (this.#isReleased) return;
+    this.#isReleased = true;
+    clearTimeout(this.#timer);
+    const { context, onRelease } = this.#dependencies;
+    context.signal.removeEventListener('abort', this.#onAbort);
+    onRelease(failure);
+  }
 
   // A consumer that is gone or stuck may never ask for the next event, so the slot is freed here.
-  const giveUp = (): void => {
-    const failure = call.failureOf(undefined);
-    abort?.(failure);
-    call.release(failure);
-  };
-  // One timer for both timeouts: nearly every answer arrives before either, and timers cost time in small requests.
-  const startTimer = (): NodeJS.Timeout => {
+  #giveUp(): void {
+    const failure = this.failureOf(undefined);
+    this.#running?.abort(failure);
+    this.release(failure);
+  }
+
+  #startTimer(): NodeJS.Timeout {
     const now = performance.now();
     // A later request of this call may set a new first-byte deadline.
-    const restMs = Math.min(totalDueAt, firstByteDueAt, now + firstByteTimeoutMs) - now;
-    return setTimeout(checkDeadlines, Math.min(Math.max(1, Math.ceil(restMs)), LONGEST_TIMER_MS));
-  };
-  function checkDeadlines(): void {
-    const now = performance.now();
-    if (now >= totalDueAt) expired = 'total';
-    else if (now >= firstByteDueAt) expired = 'first-byte';
-    if (expired === undefined) timer = startTimer();
-    else giveUp();
+    const firstByteAt = Math.min(this.#firstByteDueAt, now + this.upstream.settings.firstByteTimeoutMs);
+    const restMs = Math.min(this.#totalDueAt, firstByteAt) - now;
+    return setTimeout(() => this.#checkDeadlines(), Math.min(Math.max(1, Math.ceil(restMs)), LONGEST_TIMER_MS));
   }
-  let timer = startTimer();
 
-  const prepare = (request: UpstreamRequest) => {
+  #checkDeadlines(): void {
+    const now = performance.now();
+    if (now >= this.#totalDueAt) this.#expired = 'total';
+    else if (now >= this.#firstByteDueAt) this.#expired = 'first-byte';
+    if (this.#expired === undefined) this.#timer = this.#startTimer();
+    else this.#giveUp();
+  }
+
+  #prepare(request: UpstreamRequest) {
     const { base, route, body, contentType = 'application/json', accept, answersWhenComplete } = request;
-    if (isReleased) throw call.failureOf(undefined);
-    firstByteDueAt = answersWhenComplete ? Number.POSITIVE_INFINITY : performance.now() + firstByteTimeoutMs;
+    if (this.#isReleased) throw this.failureOf(undefined);
+    const { upstream } = this;
+    this.#firstByteDueAt = answersWhenComplete
+      ? Number.POSITIVE_INFINITY
+      : performance.now() + upstream.settings.firstByteTimeoutMs;
     return {
       method: 'POST' as const,
       path: upstream.path(base, route),
       headers: {
         'content-type': contentType,
         accept: accept ?? 'application/json',
-        'x-request-id': context.requestId,
+        'x-request-id': this.#dependencies.context.requestId,
         ...upstream.authorization,
       },
       body,
     };
-  };
+  }
 
-  const errorAnswer = (
-    status: number,
-    headers: StreamedAnswer['headers'],
-    text: string,
-    field: FieldPath,
-  ): UpstreamFailure => {
-    const clean = upstream.scrub(text);
-    return failureFromAnswer(
-      status,
-      parseJson(clean) ?? clean,
-      { slug, upstreamName: upstream.model, contextLength, field },
-      headers['retry-after'],
-    );
-  };
-  const tooLong = (limit: number) => call.malformed(`an answer is longer than ${limit} bytes`);
+  #facts(field: FieldPath) {
+    const { slug, contextLength } = this.#dependencies;
+    return { slug, upstreamName: this.upstream.model, contextLength, field };
+  }
 
-  const call: UpstreamCall = {
-    upstream,
-    async stream(request) {
-      try {
-        const running = upstream.transport.stream(prepare(request));
-        abort = running.abort;
-        const answer = await running.answer;
-        if (isGood(answer.status)) return answer;
-        const text = await answer.text(MAX_ERROR_BYTES);
-        if (text === undefined) answer.abort();
-        throw text === undefined
-          ? tooLong(MAX_ERROR_BYTES)
-          : errorAnswer(answer.status, answer.headers, text, request.field);
-      } catch (error) {
-        throw call.failureOf(error);
-      }
-    },
-    async fetchJson(request) {
-      try {
-        const exchange = upstream.transport.exchange(prepare(request), {
-          onHead: call.answerBegan,
-          maxBytes: (status) => (isGood(status) ? MAX_JSON_BYTES : MAX_ERROR_BYTES),
-          tooLong,
-        });
-        abort = exchange.abort;
-        const { status, headers, text } = await exchange.answer;
-        if (!isGood(status)) throw errorAnswer(status, headers, text, request.field);
-        const json = parseJson(upstream.scrubAnswer(text));
-        if (json === undefined) throw call.malformed('an answer is not JSON');
-        return { json, headers };
-      } catch (error) {
-        throw call.failureOf(error);
-      }
-    },
-    answerBegan() {
-      firstByteDueAt = Number.POSITIVE_INFINITY;
-    },
-    failureOf(error) {
-      if (error instanceof UpstreamFailure) return error;
-      if (context.signal.aborted) {
-        return new UpstreamFailure('cancelled', cancellation(context.signal), 'cancelled');
-      }
-      if (expired === 'total') {
-        const detail = `no complete answer within ${totalTimeoutMs} ms`;
-        return new UpstreamFailure('timeout', errors.upstreamTimeout('the whole answer took too long'), detail);
-      }
-      if (expired === 'first-byte') {
-        const detail = `no first byte within ${firstByteTimeoutMs} ms`;
-        return new UpstreamFailure('timeout', errors.upstreamTimeout('its answer did not begin'), detail);
-      }
-      return failureFromTransport(error, slug);
-    },
-    reported: (status, body, field) =>
-      failureFromAnswer(status, JSON.parse(upstream.scrub(JSON.stringify(body))), {
-        slug,
-        upstreamName: upstream.model,
-        contextLength,
-        field,
-      }),
-    malformed: (detail) => malformedAnswer(upstream.scrub(detail), slug),
-    release(failure) {
-      if (isReleased) return;
-      isReleased = true;
-      clearTimeout(timer);
-      context.signal.removeEventListener('abort', giveUp);
-      onRelease(failure);
-    },
-  };
-  context.signal.addEventListener('abort', giveUp, { once: true });
-  return call;
+  #errorAnswer({ status, headers, text }: WholeAnswer, field: FieldPath): UpstreamFailure {
+    const clean = this.upstream.scrub(text);
+    return failureFromAnswer(status, parseJson(clean) ?? clean, this.#facts(field), headers['retry-after']);
+  }
+
+  #tooLong(limit: number): UpstreamFailure {
+    return this.malformed(`an answer is longer than ${limit} bytes`);
+  }
 }
 
 function parseJson(text: string): unknown {

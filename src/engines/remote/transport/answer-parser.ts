@@ -25,120 +25,136 @@ const CHUNK_SIZE = /^([0-9a-f]{1,12})[ \t]*(?:;.*)?$/i;
 
 type State = 'idle' | 'head' | 'length' | 'close' | 'chunk-size' | 'chunk' | 'chunk-end' | 'trailer';
 
+const NO_BYTES = Buffer.alloc(0);
+
 /** Engines mostly send the same head, so `parse` may be a cache. */
-export function createAnswerParser(sink: AnswerSink, parse: (text: string) => AnswerHead = parseHead): AnswerParser {
-  let state: State = 'idle';
+export const createAnswerParser = (sink: AnswerSink, parse: (text: string) => AnswerHead = parseHead): AnswerParser =>
+  new ConnectionParser(sink, parse);
+
+/** A class: every connection has one, and with a closure for every step it would be several times as large. */
+class ConnectionParser implements AnswerParser {
+  readonly #sink: AnswerSink;
+  readonly #parse: (text: string) => AnswerHead;
+  #state: State = 'idle';
   /** The start of a head or line whose end has not arrived yet. */
-  let held = '';
+  #held = '';
   /** Bytes left of the body or of the current chunk. */
-  let missingBytes = 0;
-  let bytes: Buffer = Buffer.alloc(0);
-  let at = 0;
+  #missingBytes = 0;
+  #bytes: Buffer = NO_BYTES;
+  #at = 0;
+
+  constructor(sink: AnswerSink, parse: (text: string) => AnswerHead) {
+    this.#sink = sink;
+    this.#parse = parse;
+  }
+
+  push(bytes: Buffer): boolean {
+    this.#bytes = bytes;
+    this.#at = 0;
+    while (this.#at < bytes.length && this.#state !== 'idle') this.#step(this.#state);
+    this.#bytes = NO_BYTES;
+    return this.#at < bytes.length;
+  }
+
+  end(): void {
+    if (this.#state === 'close') this.#finish();
+  }
+
+  expect(): void {
+    this.#state = 'head';
+  }
+
+  #step(state: Exclude<State, 'idle'>): void {
+    if (state === 'head') this.#readHead();
+    else if (state === 'chunk-size') this.#readChunkSize();
+    else if (state === 'chunk') this.#readBody('chunk-end');
+    else if (state === 'chunk-end') this.#readChunkEnd();
+    else if (state === 'length') this.#readBody('end');
+    else if (state === 'trailer') this.#readTrailer();
+    else {
+      this.#sink.onBody(this.#bytes.subarray(this.#at));
+      this.#at = this.#bytes.length;
+    }
+  }
 
   /** Returns the text before the mark and skips the mark. Undefined if the mark has not arrived yet. */
-  function take(mark: string, maxBytes: number): string | undefined {
-    if (held === '') {
-      const end = bytes.indexOf(mark, at, 'latin1');
+  #take(mark: string, maxBytes: number): string | undefined {
+    const bytes = this.#bytes;
+    if (this.#held === '') {
+      const end = bytes.indexOf(mark, this.#at, 'latin1');
       if (end !== -1) {
-        const text = bytes.toString('latin1', at, end);
-        at = end + mark.length;
+        const text = bytes.toString('latin1', this.#at, end);
+        this.#at = end + mark.length;
         return text;
       }
     }
-    const before = held.length;
+    const before = this.#held.length;
     // latin1 has one character for each byte, so lengths agree.
-    held += bytes.toString('latin1', at);
+    const held = this.#held + bytes.toString('latin1', this.#at);
     const end = held.indexOf(mark, Math.max(0, before - mark.length));
     if (end === -1 ? held.length > maxBytes : end > maxBytes)
       throw new MalformedAnswer('the head of an answer is too long');
     if (end === -1) {
-      at = bytes.length;
+      this.#held = held;
+      this.#at = bytes.length;
       return undefined;
     }
-    const text = held.slice(0, end);
-    at += end + mark.length - before;
-    held = '';
-    return text;
+    this.#at += end + mark.length - before;
+    this.#held = '';
+    return held.slice(0, end);
   }
 
-  function beginBody({ framing }: AnswerHead): void {
-    if (framing.kind === 'length') {
-      missingBytes = framing.bytes;
-      state = 'length';
-      if (missingBytes === 0) finish();
-    } else state = framing.kind === 'chunked' ? 'chunk-size' : 'close';
-  }
-
-  function readHead(): void {
-    const text = take(HEAD_END, MAX_HEAD_BYTES);
+  #readHead(): void {
+    const text = this.#take(HEAD_END, MAX_HEAD_BYTES);
     if (text === undefined) return;
-    const head = parse(text);
+    const head = this.#parse(text);
     // For example 100 Continue: the real answer follows.
     if (head.status < 200) return;
-    sink.onHead(head);
-    beginBody(head);
+    this.#sink.onHead(head);
+    this.#beginBody(head);
   }
 
-  function readBody(next: 'end' | 'chunk-end'): void {
-    const end = Math.min(bytes.length, at + missingBytes);
-    missingBytes -= end - at;
-    sink.onBody(bytes.subarray(at, end));
-    at = end;
-    if (missingBytes > 0) return;
-    if (next === 'end') finish();
-    else state = next;
+  #beginBody({ framing }: AnswerHead): void {
+    if (framing.kind === 'length') {
+      this.#missingBytes = framing.bytes;
+      this.#state = 'length';
+      if (framing.bytes === 0) this.#finish();
+    } else this.#state = framing.kind === 'chunked' ? 'chunk-size' : 'close';
   }
 
-  function readChunkSize(): void {
-    const line = take(LINE_END, MAX_LINE_BYTES);
+  #readBody(next: 'end' | 'chunk-end'): void {
+    const from = this.#at;
+    const end = Math.min(this.#bytes.length, from + this.#missingBytes);
+    this.#missingBytes -= end - from;
+    this.#sink.onBody(this.#bytes.subarray(from, end));
+    this.#at = end;
+    if (this.#missingBytes > 0) return;
+    if (next === 'end') this.#finish();
+    else this.#state = next;
+  }
+
+  #readChunkSize(): void {
+    const line = this.#take(LINE_END, MAX_LINE_BYTES);
     if (line === undefined) return;
     const [, size] = CHUNK_SIZE.exec(line) ?? [];
     if (size === undefined) throw new MalformedAnswer('a chunk of an answer has no size');
-    missingBytes = Number.parseInt(size, 16);
-    state = missingBytes === 0 ? 'trailer' : 'chunk';
+    this.#missingBytes = Number.parseInt(size, 16);
+    this.#state = this.#missingBytes === 0 ? 'trailer' : 'chunk';
   }
 
-  function readChunkEnd(): void {
-    const line = take(LINE_END, MAX_LINE_BYTES);
+  #readChunkEnd(): void {
+    const line = this.#take(LINE_END, MAX_LINE_BYTES);
     if (line === undefined) return;
     if (line !== '') throw new MalformedAnswer('a chunk of an answer is longer than its size');
-    state = 'chunk-size';
+    this.#state = 'chunk-size';
   }
 
-  function readTrailer(): void {
-    if (take(LINE_END, MAX_LINE_BYTES) === '') finish();
+  #readTrailer(): void {
+    if (this.#take(LINE_END, MAX_LINE_BYTES) === '') this.#finish();
   }
 
-  function finish(): void {
-    state = 'idle';
-    sink.onEnd();
+  #finish(): void {
+    this.#state = 'idle';
+    this.#sink.onEnd();
   }
-
-  const steps: Record<Exclude<State, 'idle'>, () => void> = {
-    head: readHead,
-    length: () => readBody('end'),
-    close() {
-      sink.onBody(bytes.subarray(at));
-      at = bytes.length;
-    },
-    'chunk-size': readChunkSize,
-    chunk: () => readBody('chunk-end'),
-    'chunk-end': readChunkEnd,
-    trailer: readTrailer,
-  };
-
-  return {
-    push(more) {
-      bytes = more;
-      at = 0;
-      while (at < bytes.length && state !== 'idle') steps[state]();
-      return at < bytes.length;
-    },
-    end() {
-      if (state === 'close') finish();
-    },
-    expect() {
-      state = 'head';
-    },
-  };
 }

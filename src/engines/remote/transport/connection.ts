@@ -1,7 +1,7 @@
 import { connect as connectTcp, isIP, type LookupFunction, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import type { AnswerHead } from './answer-head.ts';
-import { type AnswerSink, createAnswerParser } from './answer-parser.ts';
+import { type AnswerParser, type AnswerSink, createAnswerParser } from './answer-parser.ts';
 
 export interface ConnectionOptions {
   origin: URL;
@@ -37,80 +37,121 @@ const buffer = Buffer.alloc(65_536);
 
 const coded = (message: string, code: string): Error => Object.assign(new Error(message), { code });
 
-export function openConnection(options: ConnectionOptions): Connection {
-  const { origin, connectTimeoutMs, parseHead, onIdle, onGone } = options;
-  let receiver: Receiver | undefined;
-  let keepMs = 0;
-  let isGone = false;
+export const openConnection = (options: ConnectionOptions): Connection => new SocketConnection(options);
 
-  const parser = createAnswerParser(
-    {
-      onHead(head) {
-        ({ keepMs } = head);
-        receiver?.onHead(head);
-      },
-      onBody: (bytes) => receiver?.onBody(bytes),
-      onEnd() {
-        const ended = receiver;
-        receiver = undefined;
-        ended?.onEnd();
-      },
-    },
-    parseHead,
-  );
+/** A class, as its parser: with closures it would be several times as large. */
+class SocketConnection implements Connection, AnswerSink {
+  readonly #options: ConnectionOptions;
+  readonly #parser: AnswerParser;
+  readonly #socket: Socket;
+  #connecting: NodeJS.Timeout | undefined;
+  #receiver: Receiver | undefined;
+  #keepMs = 0;
+  #isGone = false;
 
-  const connection: Connection = {
-    send(head, body, to) {
-      receiver = to;
-      parser.expect();
-      if (typeof body === 'string' && body.length <= SMALL_BODY_LENGTH) {
-        socket.write(head + body);
-        return;
-      }
-      socket.cork();
-      socket.write(head);
-      socket.write(body);
-      socket.uncork();
-    },
-    pause: () => void socket.pause(),
-    resume: () => void socket.resume(),
-    destroy(reason) {
-      if (isGone) return;
-      isGone = true;
-      clearTimeout(connecting);
-      socket.destroy();
-      onGone(connection);
-      const failed = receiver;
-      receiver = undefined;
-      failed?.onFailure(reason);
-    },
-  };
-
-  function read(bytes: Buffer): void {
-    const isBusy = receiver !== undefined;
-    let hasRest: boolean;
-    try {
-      hasRest = parser.push(bytes);
-    } catch (error) {
-      connection.destroy(error as Error);
-      return;
-    }
-    if (receiver !== undefined || isGone) return;
-    // Extra bytes must not be read as the next answer, and a request that was answered early may still be on its way out.
-    const isClean = isBusy && !hasRest && socket.writableLength === 0;
-    if (isClean && keepMs > 0) onIdle(connection, keepMs);
-    else connection.destroy(new Error('the connection cannot be used again'));
+  constructor(options: ConnectionOptions) {
+    this.#options = options;
+    this.#parser = createAnswerParser(this, options.parseHead);
+    this.#socket = openSocket(options, (bytes) => this.#read(bytes));
+    this.#connecting = setTimeout(
+      () => this.destroy(coded(`no connection within ${options.connectTimeoutMs} ms`, 'ETIMEDOUT')),
+      options.connectTimeoutMs,
+    );
+    this.#socket.once(isSecure(options) ? 'secureConnect' : 'connect', () => this.#connected());
+    this.#socket.on('error', (error) => this.destroy(error));
+    this.#socket.on('end', () => {
+      // This ends some answers. A request that is still being sent can no longer be read.
+      this.#parser.end();
+      this.#closed();
+    });
+    this.#socket.on('close', () => this.#closed());
   }
 
-  const isSecure = origin.protocol === 'https:';
+  send(head: string, body: string | Buffer, receiver: Receiver): void {
+    this.#receiver = receiver;
+    this.#parser.expect();
+    if (typeof body === 'string' && body.length <= SMALL_BODY_LENGTH) {
+      this.#socket.write(head + body);
+      return;
+    }
+    this.#socket.cork();
+    this.#socket.write(head);
+    this.#socket.write(body);
+    this.#socket.uncork();
+  }
+
+  pause(): void {
+    this.#socket.pause();
+  }
+
+  resume(): void {
+    this.#socket.resume();
+  }
+
+  destroy(reason: Error): void {
+    if (this.#isGone) return;
+    this.#isGone = true;
+    this.#connected();
+    this.#socket.destroy();
+    this.#options.onGone(this);
+    const failed = this.#receiver;
+    this.#receiver = undefined;
+    failed?.onFailure(reason);
+  }
+
+  onHead(head: AnswerHead): void {
+    this.#keepMs = head.keepMs;
+    this.#receiver?.onHead(head);
+  }
+
+  onBody(bytes: Buffer): void {
+    this.#receiver?.onBody(bytes);
+  }
+
+  onEnd(): void {
+    const ended = this.#receiver;
+    this.#receiver = undefined;
+    ended?.onEnd();
+  }
+
+  #connected(): void {
+    clearTimeout(this.#connecting);
+    this.#connecting = undefined;
+  }
+
+  #closed(): void {
+    this.destroy(coded('the other side closed the connection', 'ECONNRESET'));
+  }
+
+  #read(bytes: Buffer): void {
+    const isBusy = this.#receiver !== undefined;
+    let hasRest: boolean;
+    try {
+      hasRest = this.#parser.push(bytes);
+    } catch (error) {
+      this.destroy(error as Error);
+      return;
+    }
+    if (this.#receiver !== undefined || this.#isGone) return;
+    // Extra bytes must not be read as the next answer, and a request that was answered early may still be on its way out.
+    const isClean = isBusy && !hasRest && this.#socket.writableLength === 0;
+    if (isClean && this.#keepMs > 0) this.#options.onIdle(this, this.#keepMs);
+    else this.destroy(new Error('the connection cannot be used again'));
+  }
+}
+
+const isSecure = ({ origin }: ConnectionOptions): boolean => origin.protocol === 'https:';
+
+function openSocket(options: ConnectionOptions, read: (bytes: Buffer) => void): Socket {
+  const { origin, lookup } = options;
   const host = origin.hostname.replace(/^\[|\]$/g, '');
   const target = {
     host,
-    port: Number(origin.port || (isSecure ? 443 : 80)),
+    port: Number(origin.port || (isSecure(options) ? 443 : 80)),
     noDelay: true,
     keepAlive: true,
     keepAliveInitialDelay: TCP_KEEP_ALIVE_MS,
-    ...(options.lookup && { lookup: options.lookup }),
+    ...(lookup && { lookup }),
     onread: {
       buffer,
       callback(length: number) {
@@ -119,21 +160,7 @@ export function openConnection(options: ConnectionOptions): Connection {
       },
     },
   };
-  const socket: Socket = isSecure
+  return isSecure(options)
     ? connectTls({ ...target, ...(isIP(host) === 0 && { servername: host }), ALPNProtocols: ['http/1.1'] })
     : connectTcp(target);
-  const connecting = setTimeout(
-    () => connection.destroy(coded(`no connection within ${connectTimeoutMs} ms`, 'ETIMEDOUT')),
-    connectTimeoutMs,
-  );
-  socket.once(isSecure ? 'secureConnect' : 'connect', () => clearTimeout(connecting));
-  socket.on('error', (error) => connection.destroy(error));
-  const closed = () => connection.destroy(coded('the other side closed the connection', 'ECONNRESET'));
-  socket.on('end', () => {
-    // This ends some answers. A request that is still being sent can no longer be read.
-    parser.end();
-    closed();
-  });
-  socket.on('close', closed);
-  return connection;
 }

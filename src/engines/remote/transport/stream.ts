@@ -31,10 +31,10 @@ const DRAIN_MS = 2_000;
 
 /** Sends one request and reads its answer as it arrives, with back pressure. */
 export function stream(pool: Pick<ConnectionPool, 'send'>, request: HttpRequest): RunningStream {
-  const { promise: answer, resolve, reject } = Promise.withResolvers<StreamedAnswer>();
-  const incoming = new IncomingAnswer(resolve, reject);
+  const opening = Promise.withResolvers<StreamedAnswer>();
+  const incoming = new IncomingAnswer(opening);
   incoming.connection = pool.send(request, incoming);
-  return { answer, abort: (reason) => incoming.fail(reason) };
+  return { answer: opening.promise, abort: (reason) => incoming.fail(reason) };
 }
 
 /** A class: a thousand of them may be open at once, and objects with a closure for every method would be twice as large. */
@@ -42,8 +42,8 @@ class IncomingAnswer implements StreamedAnswer, Receiver {
   status = 0;
   headers: AnswerHead['headers'] = {};
   connection: Connection | undefined;
-  readonly #begin: (answer: StreamedAnswer) => void;
-  readonly #failBefore: (error: Error) => void;
+  /** Until the head has arrived. */
+  #opening: PromiseWithResolvers<StreamedAnswer> | undefined;
   readonly #pieces = createTextPieces();
   /** Text that nobody has asked for yet. */
   #held = '';
@@ -54,15 +54,15 @@ class IncomingAnswer implements StreamedAnswer, Receiver {
   #drainedBytes: number | undefined;
   #drainTimer: NodeJS.Timeout | undefined;
 
-  constructor(begin: (answer: StreamedAnswer) => void, failBefore: (error: Error) => void) {
-    this.#begin = begin;
-    this.#failBefore = failBefore;
+  constructor(opening: PromiseWithResolvers<StreamedAnswer>) {
+    this.#opening = opening;
   }
 
   onHead({ status, headers }: AnswerHead): void {
     this.status = status;
     this.headers = headers;
-    this.#begin(this);
+    this.#opening?.resolve(this);
+    this.#opening = undefined;
   }
 
   onBody(bytes: Buffer): void {
@@ -86,7 +86,7 @@ class IncomingAnswer implements StreamedAnswer, Receiver {
   onFailure(error: Error): void {
     this.#failure = error;
     this.#end();
-    if (this.status === 0) this.#failBefore(error);
+    this.#opening?.reject(error);
     this.#reader?.reject(error);
   }
 

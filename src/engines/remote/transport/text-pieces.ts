@@ -7,15 +7,19 @@ export interface TextPieces {
   end(): string;
 }
 
-export function createTextPieces(): TextPieces {
-  let decoder: StringDecoder | undefined;
-  return {
-    add(bytes) {
-      // Nearly every piece of an event stream ends with a line break and so cuts nothing.
-      if (decoder === undefined && (bytes.at(-1) ?? 0) < 0x80) return bytes.toString('utf8');
-      decoder ??= new StringDecoder('utf8');
-      return decoder.write(bytes);
-    },
-    end: () => decoder?.end() ?? '',
-  };
+export const createTextPieces = (): TextPieces => new Utf8Pieces();
+
+class Utf8Pieces implements TextPieces {
+  #decoder: StringDecoder | undefined;
+
+  add(bytes: Buffer): string {
+    // Nearly every piece of an event stream ends with a line break and so cuts nothing.
+    if (this.#decoder === undefined && (bytes.at(-1) ?? 0) < 0x80) return bytes.toString('utf8');
+    this.#decoder ??= new StringDecoder('utf8');
+    return this.#decoder.write(bytes);
+  }
+
+  end(): string {
+    return this.#decoder?.end() ?? '';
+  }
 }
