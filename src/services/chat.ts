@@ -1,4 +1,11 @@
-import type { ChatEvent, ChatGeneration, ChatRequest, TokenUsage } from '../engines/engine.ts';
+import type {
+  CallContext,
+  ChatCapability,
+  ChatEvent,
+  ChatGeneration,
+  ChatRequest,
+  TokenUsage,
+} from '../engines/engine.ts';
 import { ApiError } from '../errors/api-error.ts';
 import { cancellation } from '../errors/cancellation.ts';
 import { errors } from '../errors/errors.ts';
@@ -7,7 +14,7 @@ import type { ResolvedModel } from './catalog.ts';
 import type { DocumentsService } from './documents/documents.ts';
 import { type PlacedDocument, withDocuments } from './documents/placement.ts';
 import type { CheckedImage, ImageReference, ImagesService } from './images.ts';
-import type { InferenceCall, InferenceEstimate, InferenceService } from './inference.ts';
+import type { InferenceCall, InferenceEstimate, InferenceService, InferenceSession } from './inference.ts';
 import { checkPromptSize, estimatePromptTokens } from './prompt-size.ts';
 
 export interface ChatCommand {
@@ -126,6 +133,90 @@ const consumption = ({ promptTokens, completionTokens, cachedTokens }: TokenUsag
   cacheReadTokens: Math.min(cachedTokens, promptTokens),
 });
 
+interface RunOptions {
+  call: InferenceCall;
+  session: InferenceSession;
+  request: ChatRequest;
+  choices: number;
+  sink: ChatSink;
+}
+
+/** All choices of one admitted request. A class: thousands of streams may be open. */
+class ChatRun {
+  readonly #chat: ChatCapability;
+  readonly #options: RunOptions;
+  readonly #generations: ChatGeneration[] = [];
+  #firstTokenMs: number | undefined;
+  #isDelivered = false;
+
+  constructor(chat: ChatCapability, options: RunOptions) {
+    this.#chat = chat;
+    this.#options = options;
+  }
+
+  async run(): Promise<TokenUsage> {
+    const { call, session, request, choices } = this.#options;
+    try {
+      await (choices === 1 ? this.#pump(0, request, session.context) : this.#pumpAll());
+    } catch (error) {
+      // Usage is final only now, and no more events are written.
+      const used = addUp(this.#generations.map((each) => each.usageSoFar()));
+      const cancelled = call.signal.aborted ? cancellation(call.signal) : undefined;
+      // A client that leaves pays for what it caused, one that gets an error only for what came before it.
+      const isBilled = cancelled?.code === 'client_cancelled' ? used.promptTokens > 0 : this.#isDelivered;
+      if (isBilled) {
+        const status = cancelled?.status ?? (error instanceof ApiError ? error.status : 500);
+        await session.settle(consumption(used), this.#details(status));
+      }
+      throw cancelled ?? error;
+    }
+    const usage = addUp(this.#generations.map((each) => each.usageSoFar()));
+    await session.settle(consumption(usage), this.#details());
+    return usage;
+  }
+
+  /** If one choice fails, the others are stopped. A combined signal is costly, and a single choice has no others. */
+  async #pumpAll(): Promise<void> {
+    const { session, request, choices } = this.#options;
+    const stop = new AbortController();
+    const context = { ...session.context, signal: AbortSignal.any([session.context.signal, stop.signal]) };
+    let next = 0;
+    const lane = async (): Promise<void> => {
+      while (next < choices && !stop.signal.aborted) {
+        const choice = next++;
+        // Choices differ only in their seed; without one, each engine call picks a random one.
+        const seed = request.seed === undefined ? undefined : request.seed + choice;
+        await this.#pump(choice, { ...request, seed }, context);
+      }
+    };
+    const lanes = Array.from({ length: Math.min(choices, CHOICES_AT_ONCE) }, lane);
+    try {
+      await Promise.all(lanes);
+    } catch (error) {
+      stop.abort(error);
+      await Promise.allSettled(lanes);
+      throw error;
+    }
+  }
+
+  async #pump(choice: number, request: ChatRequest, context: CallContext): Promise<void> {
+    const generation = this.#chat.generate(request, context);
+    this.#generations.push(generation);
+    const { session, sink } = this.#options;
+    for await (const event of generation) {
+      if (event.type !== 'start') this.#firstTokenMs ??= session.elapsedMs();
+      const sent = sink(choice, event);
+      if (sent instanceof Promise) await sent;
+      if (event.type !== 'start') this.#isDelivered = !request.wholeAnswer;
+    }
+  }
+
+  #details(status?: number) {
+    const region = this.#generations.map((each) => each.servedRegion?.()).find((each) => each !== undefined);
+    return { status, region, firstTokenMs: this.#firstTokenMs };
+  }
+}
+
 export interface ChatDependencies {
   inference: InferenceService;
   images: ImagesService;
@@ -148,60 +239,12 @@ export function createChat({ inference, images, documents }: ChatDependencies): 
       checkPromptSize(model.entry, command.request);
       const { images: references = [] } = command;
       const checked = references.length === 0 ? [] : await images.check(call.principal.account.id, references);
-      return inference.run(call, { model, estimate: estimateOf(command, model, checked) }, async (session) => {
-        const { engine, context, settle, elapsedMs } = session;
-        const { chat } = engine;
+      const estimate = estimateOf(command, model, checked);
+      return inference.run(call, { model, estimate }, async (session) => {
+        const { chat } = session.engine;
         if (chat === undefined) throw errors.modelUnavailable(model.entry.slug, 'its engine cannot chat');
-        const request = await withImages(command, checked);
-        // If one choice fails, the others are stopped. A combined signal is costly, and a single choice has no others.
-        const stop = new AbortController();
-        const signal = choices === 1 ? context.signal : AbortSignal.any([context.signal, stop.signal]);
-        const generations: ChatGeneration[] = [];
-        let firstTokenMs: number | undefined;
-        let isDelivered = false;
-        const details = (status?: number) => {
-          const region = generations.map((each) => each.servedRegion?.()).find((each) => each !== undefined);
-          return { status, region, firstTokenMs };
-        };
-
-        async function pump(choice: number): Promise<void> {
-          // Choices differ only in their seed; without one, each engine call picks a random one.
-          const seed = request.seed === undefined ? undefined : request.seed + choice;
-          const generation = (chat as NonNullable<typeof chat>).generate({ ...request, seed }, { ...context, signal });
-          generations.push(generation);
-          for await (const event of generation) {
-            if (event.type !== 'start') firstTokenMs ??= elapsedMs();
-            const sent = sink(choice, event);
-            if (sent instanceof Promise) await sent;
-            if (event.type !== 'start') isDelivered = !request.wholeAnswer;
-          }
-        }
-
-        let next = 0;
-        async function lane(): Promise<void> {
-          while (next < choices && !stop.signal.aborted) await pump(next++);
-        }
-
-        const lanes = Array.from({ length: Math.min(choices, CHOICES_AT_ONCE) }, lane);
-        try {
-          await Promise.all(lanes);
-        } catch (error) {
-          stop.abort(error);
-          // Usage is final only now, and no more events are written.
-          await Promise.allSettled(lanes);
-          const used = addUp(generations.map((each) => each.usageSoFar()));
-          const cancelled = call.signal.aborted ? cancellation(call.signal) : undefined;
-          // A client that leaves pays for what it caused, one that gets an error only for what came before it.
-          const isBilled = cancelled?.code === 'client_cancelled' ? used.promptTokens > 0 : isDelivered;
-          if (isBilled) {
-            const status = cancelled?.status ?? (error instanceof ApiError ? error.status : 500);
-            await settle(consumption(used), details(status));
-          }
-          throw cancelled ?? error;
-        }
-        const usage = addUp(generations.map((each) => each.usageSoFar()));
-        await settle(consumption(usage), details());
-        return usage;
+        const request = checked.length === 0 ? command.request : await withImages(command, checked);
+        return new ChatRun(chat, { call, session, request, choices, sink }).run();
       });
     },
 

@@ -1,3 +1,4 @@
+import type { Principal } from '../domain/principal.ts';
 import type { DefaultLimits } from '../domain/rate-limits.ts';
 import type { ApiError } from '../errors/api-error.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -14,7 +15,7 @@ import type { ProcessIdentity } from '../ports/process-identity.ts';
 import type { UsageReader } from '../ports/usage.ts';
 import { type Budget, createBudgets } from './budgets.ts';
 import { refusal } from './limit-refusal.ts';
-import { createSeriesLookup, type LimitedSeries } from './limit-series.ts';
+import { createSeriesLookup, type LimitedSeries, type Series } from './limit-series.ts';
 
 export interface LimitedRequest extends LimitedSeries {
   /** Unique, such as the request id. */
@@ -125,6 +126,7 @@ export function createLimits(dependencies: LimitsDependencies): Limits {
           chargeable: budgets.charged(principal, now),
         });
       };
+      const facts = { request, series, limited };
 
       const openAndAsk = async (first: AdmissionAnswer | Promise<AdmissionAnswer>): Promise<Admission> => {
         let answer = await first;
@@ -132,49 +134,55 @@ export function createLimits(dependencies: LimitsDependencies): Limits {
           await budgets.open(limited, answer.budgets);
           answer = await ask();
         }
-        return decide(answer);
-      };
-
-      const decide = (answer: Exclude<AdmissionAnswer, { kind: 'closed' }>): Admission => {
-        const decision: Decision = {
-          requests: tightest(series.requests.buckets, answer.requests),
-          tokens: tightest(series.tokenBuckets, answer.tokens),
-          budgetWarning: warningOf(answer.budgets, limited, defaults.budgetWarningPercent),
-        };
-        if (answer.kind === 'admitted')
-          return { ...decision, admitted: true, settle: (ended) => settle(answer.ticket, ended) };
-        const error = refusal(answer, {
-          modality: request.modality,
-          series,
-          tokens: request.estimatedTokens,
-          budgets: limited,
-          reserveNanoUsd,
-          now: clock.now(),
-        });
-        return { ...decision, admitted: false, error };
-      };
-
-      let settled = false;
-      const settle = (ticket: AdmissionTicket, { tokens: used, charge }: Settled): void | Promise<void> => {
-        if (settled) return undefined;
-        settled = true;
-        try {
-          const counted = counters.settle(ticket, {
-            now: clock.now(),
-            tokens: used,
-            charge: charge && { budgets: budgets.charged(principal, charge.time), nanoUsd: charge.costNanoUsd },
-          });
-          return counted instanceof Promise ? counted.catch(onError) : undefined;
-        } catch (error) {
-          onError(error);
-          return undefined;
-        }
+        return decide(answer, facts);
       };
 
       const answer = ask();
-      return answer instanceof Promise || answer.kind === 'closed' ? openAndAsk(answer) : decide(answer);
+      return answer instanceof Promise || answer.kind === 'closed' ? openAndAsk(answer) : decide(answer, facts);
     },
   };
+
+  function decide(
+    answer: Exclude<AdmissionAnswer, { kind: 'closed' }>,
+    { request, series, limited }: { request: LimitedRequest; series: Series; limited: readonly Budget[] },
+  ): Admission {
+    const requests = tightest(series.requests.buckets, answer.requests);
+    const tokens = tightest(series.tokenBuckets, answer.tokens);
+    const budgetWarning = warningOf(answer.budgets, limited, defaults.budgetWarningPercent);
+    if (answer.kind === 'admitted') {
+      const settle = settleOnce(answer.ticket, request.principal);
+      return { requests, tokens, budgetWarning, admitted: true, settle };
+    }
+    const error = refusal(answer, {
+      modality: request.modality,
+      series,
+      tokens: request.estimatedTokens,
+      budgets: limited,
+      reserveNanoUsd: request.estimatedCostNanoUsd,
+      now: clock.now(),
+    });
+    return { requests, tokens, budgetWarning, admitted: false, error };
+  }
+
+  /** Lives as long as the request, so it holds no more than it needs. */
+  function settleOnce(ticket: AdmissionTicket, principal: Principal): (ended: Settled) => void | Promise<void> {
+    let settled = false;
+    return ({ tokens, charge }) => {
+      if (settled) return undefined;
+      settled = true;
+      try {
+        const counted = counters.settle(ticket, {
+          now: clock.now(),
+          tokens,
+          charge: charge && { budgets: budgets.charged(principal, charge.time), nanoUsd: charge.costNanoUsd },
+        });
+        return counted instanceof Promise ? counted.catch(onError) : undefined;
+      } catch (error) {
+        onError(error);
+        return undefined;
+      }
+    };
+  }
 }
 
 const demandsOf = (budgets: readonly Budget[], reserveNanoUsd: number): BudgetDemand[] =>

@@ -55,50 +55,62 @@ export function completionToWire(
 }
 
 /** Writes the chunks of a chat stream. The parts that all chunks share are built once. */
-export function createChunkWriter(head: AnswerHead, options: ChunkOptions): ChunkWriter {
-  const before = `data: {"id":${JSON.stringify(head.id)},"object":"chat.completion.chunk","created":${head.created},"model":${JSON.stringify(head.model)},"choices":[`;
-  const after = options.withUsage ? '],"usage":null}\n\n' : ']}\n\n';
-  const chunk = (index: number, delta: string, finish: string, logprobs = 'null') =>
-    `${before}{"index":${index},"delta":${delta},"logprobs":${logprobs},"finish_reason":${finish}}${after}`;
-  const started = new Set<number>();
+export const createChunkWriter = (head: AnswerHead, options: ChunkOptions): ChunkWriter =>
+  new ChatChunkWriter(head, options);
 
-  /** The first chunk of a choice has the role. */
-  function opening(index: number): string {
-    if (started.has(index)) return '';
-    started.add(index);
-    return chunk(index, '{"role":"assistant","content":"","refusal":null}', 'null');
+class ChatChunkWriter implements ChunkWriter {
+  readonly #before: string;
+  readonly #withUsage: boolean;
+  readonly #withLogprobs: boolean;
+  /** The choices that have their first chunk, which has the role. */
+  readonly #started = [false];
+
+  constructor({ id, created, model }: AnswerHead, { withUsage, withLogprobs }: ChunkOptions) {
+    this.#before = `data: {"id":${JSON.stringify(id)},"object":"chat.completion.chunk","created":${created},"model":${JSON.stringify(model)},"choices":[`;
+    this.#withUsage = withUsage;
+    this.#withLogprobs = withLogprobs;
   }
 
-  return {
-    event(index: number, event: ChatEvent): string {
-      switch (event.type) {
-        case 'start':
-          return '';
-        case 'text-delta': {
-          const logprobs =
-            options.withLogprobs && event.logprobs !== undefined
-              ? JSON.stringify(logprobsToWire(event.logprobs))
-              : 'null';
-          return opening(index) + chunk(index, `{"content":${JSON.stringify(event.text)}}`, 'null', logprobs);
-        }
-        case 'reasoning-delta':
-          return opening(index) + chunk(index, `{"reasoning_content":${JSON.stringify(event.text)}}`, 'null');
-        case 'tool-call-delta': {
-          const call =
-            event.id === undefined
-              ? { index: event.index, function: { arguments: event.argumentsDelta } }
-              : {
-                  index: event.index,
-                  id: event.id,
-                  type: 'function',
-                  function: { name: event.name ?? '', arguments: event.argumentsDelta },
-                };
-          return opening(index) + chunk(index, `{"tool_calls":[${JSON.stringify(call)}]}`, 'null');
-        }
-        case 'end':
-          return opening(index) + chunk(index, '{}', `"${event.reason}"`);
+  event(index: number, event: ChatEvent): string {
+    switch (event.type) {
+      case 'start':
+        return '';
+      case 'text-delta': {
+        const logprobs =
+          this.#withLogprobs && event.logprobs !== undefined ? JSON.stringify(logprobsToWire(event.logprobs)) : 'null';
+        return this.#opening(index) + this.#chunk(index, `{"content":${JSON.stringify(event.text)}}`, 'null', logprobs);
       }
-    },
-    usage: (usage: TokenUsage): string => `${before}],"usage":${JSON.stringify(usageToWire(usage))}}\n\n`,
-  };
+      case 'reasoning-delta':
+        return this.#opening(index) + this.#chunk(index, `{"reasoning_content":${JSON.stringify(event.text)}}`, 'null');
+      case 'tool-call-delta': {
+        const call =
+          event.id === undefined
+            ? { index: event.index, function: { arguments: event.argumentsDelta } }
+            : {
+                index: event.index,
+                id: event.id,
+                type: 'function',
+                function: { name: event.name ?? '', arguments: event.argumentsDelta },
+              };
+        return this.#opening(index) + this.#chunk(index, `{"tool_calls":[${JSON.stringify(call)}]}`, 'null');
+      }
+      case 'end':
+        return this.#opening(index) + this.#chunk(index, '{}', `"${event.reason}"`);
+    }
+  }
+
+  usage(usage: TokenUsage): string {
+    return `${this.#before}],"usage":${JSON.stringify(usageToWire(usage))}}\n\n`;
+  }
+
+  #opening(index: number): string {
+    if (this.#started[index]) return '';
+    this.#started[index] = true;
+    return this.#chunk(index, '{"role":"assistant","content":"","refusal":null}', 'null');
+  }
+
+  #chunk(index: number, delta: string, finish: string, logprobs = 'null'): string {
+    const after = this.#withUsage ? '],"usage":null}\n\n' : ']}\n\n';
+    return `${this.#before}{"index":${index},"delta":${delta},"logprobs":${logprobs},"finish_reason":${finish}}${after}`;
+  }
 }
