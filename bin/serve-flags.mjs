@@ -15,8 +15,8 @@ export const SERVE_FLAGS = [
   // Puts Node's machine code on large pages where the system has them.
   '--use-largepages=silent',
   // A fixed size for the young generation: small enough for short collections, and not shrunk when idle.
-  '--min-semi-space-size=16',
-  '--max-semi-space-size=16',
+  '--min-semi-space-size=8',
+  '--max-semi-space-size=8',
   // Keeps the hidden classes of objects that no request holds, and the compiled code that depends on them.
   '--retain-maps-for-n-gc=1000000',
   '--no-memory-reducer-favors-memory',
