@@ -22,6 +22,11 @@ export const errors = {
     new ApiError('missing_parameter', fieldText`The parameter ${quoted(field)} is required.`, { field }),
   missingApiKey: () =>
     new ApiError('missing_api_key', "No API key was sent. Send it as 'Authorization: Bearer <key>'."),
+  unreadableApiKey: () =>
+    new ApiError(
+      'missing_api_key',
+      "The header Authorization has no API key in the form that is accepted: 'Bearer <key>', with one space.",
+    ),
   invalidApiKey: () => new ApiError('invalid_api_key', 'This API key is not valid. Check that it was copied whole.'),
   expiredApiKey: (atMs: number) =>
     new ApiError('expired_api_key', `This API key expired at ${new Date(atMs).toISOString()}. Ask for a new one.`),
@@ -41,7 +46,7 @@ export const errors = {
   addressNotAllowed: (address: string | undefined) =>
     new ApiError(
       'address_not_allowed',
-      `This API key may not be used from ${address === undefined ? 'an unknown address' : `the address ${address}`}.`,
+      `This API key may not be used from ${address === undefined ? 'an unknown address' : `the address ${address}`}. Its operator can change allowed_addresses.`,
     ),
   insufficientScope: (needed: string) =>
     new ApiError(
@@ -91,12 +96,12 @@ export const errors = {
       'region_not_allowed',
       `This API key may not use the region '${shown(region)}'. GET /v1/keys/me lists those that it may use.`,
     ),
-  /** `meant`: a model that the client may use and probably wanted. */
-  modelNotFound: (slug: string, meant?: string) =>
+  /** `meant`: models that the client may use, of which it probably wanted one. */
+  modelNotFound: (slug: string, meant: readonly string[] = []) =>
     new ApiError(
       'model_not_found',
       `The model '${shown(slug)}' does not exist. ` +
-        (meant === undefined ? 'GET /v1/models lists the ones that do.' : `Did you mean '${meant}'?`),
+        (meant.length === 0 ? 'GET /v1/models lists the ones that do.' : `Did you mean '${meant.join("' or '")}'?`),
       { field: MODEL },
     ),
   fileNotFound: (id: string, field?: Field) =>
@@ -139,7 +144,10 @@ export const errors = {
           : 'It is not served anywhere at the moment.'),
     ),
   bodyTooLarge: (limitBytes: number) =>
-    new ApiError('body_too_large', `The request body is larger than the limit of ${limitBytes} bytes.`),
+    new ApiError(
+      'body_too_large',
+      `The request body is larger than the limit of ${limitBytes} bytes. Send less at once, or large files to /v1/files.`,
+    ),
   contextTooLong: (field: Field, tokens: number, limit: number) =>
     new ApiError(
       'context_length_exceeded',
@@ -156,7 +164,7 @@ export const errors = {
   tooManyInputs: (field: Field, count: number, limit: number) =>
     new ApiError(
       'too_many_inputs',
-      fieldText`${quoted(field)} has ${count} items; at most ${limit} are accepted in one request.`,
+      fieldText`${quoted(field)} has ${count} items; at most ${limit} are accepted in one request. Send several.`,
       { field },
     ),
   unsupportedParameter: (field: Field, message: string | FieldText) =>
@@ -164,7 +172,8 @@ export const errors = {
   wrongModality: (slug: string, modality: string, needed: string) =>
     new ApiError(
       'wrong_modality',
-      `The model '${slug}' is of modality '${modality}'; this endpoint needs a model of modality '${needed}'.`,
+      `The model '${slug}' is of modality '${modality}'; this endpoint needs a model of modality '${needed}'. ` +
+        `GET /v1/models?modality=${needed} lists them.`,
       { field: MODEL },
     ),
   validationFailed: (field: Field | undefined, message: string | FieldText) =>

@@ -107,6 +107,8 @@ describe('a name that is almost right', () => {
   it.each([
     ['rank', 'acme/rank'],
     ['Acme/Rank', 'acme/rank'],
+    ['acme/rank@2020-01-01', "acme/rank@2026-09-01' or 'acme/rank@2026-06-01' or 'acme/rank@2026-01-01"],
+    ['rank@latest', "acme/rank@2026-09-01' or 'acme/rank@2026-06-01' or 'acme/rank@2026-01-01"],
   ])('%s is answered with %s', (reference, meant) => {
     expect(() => catalog.get(reference)).toThrow(`The model '${reference}' does not exist. Did you mean '${meant}'?`);
   });
@@ -114,6 +116,7 @@ describe('a name that is almost right', () => {
   it('is not answered with a model that the key may not use', () => {
     expect(() => catalog.get('rank', undefined, ['other/*'])).toThrow('GET /v1/models lists the ones that do.');
     expect(() => catalog.get('chat', undefined, ['other/*'])).toThrow("Did you mean 'other/chat'?");
+    expect(() => catalog.get('acme/rank@2020-01-01', undefined, ['other/*'])).toThrow('lists the ones that do.');
   });
 });
 

@@ -93,6 +93,9 @@ interface Decision {
 const isAllowedModel = (patterns: readonly string[], { slug }: ModelEntry): boolean =>
   patterns.length === 0 || patterns.some((pattern) => matchesPattern(slug, pattern));
 
+/** Of those that may have been meant. */
+const SHOWN_VERSIONS = 3;
+
 export async function createCatalog(dependencies: CatalogDependencies): Promise<CatalogService> {
   const { lifecycles, revisions, serving, clock } = dependencies;
   let { entries } = dependencies;
@@ -131,7 +134,7 @@ export async function createCatalog(dependencies: CatalogDependencies): Promise<
   function find(
     text: string,
     sent = text,
-    hint?: () => string | undefined,
+    hint?: () => readonly string[],
   ): { entry: ModelEntry; version: ModelVersion } {
     // Most callers send a plain slug, which needs no parsing.
     const reference = models.has(text) ? { slug: text, version: undefined } : parseReference(text);
@@ -141,25 +144,29 @@ export async function createCatalog(dependencies: CatalogDependencies): Promise<
       reference.version === undefined
         ? currentVersion(entry)
         : entry.versions.find((each) => each.version === reference.version && !isRetired(each));
-    if (version === undefined) throw errors.modelNotFound(sent);
+    if (version === undefined) throw errors.modelNotFound(sent, hint?.());
     return { entry, version };
   }
 
-  /** The model that someone means who left out the provider, or wrote the name with capitals as hubs do. */
-  function meant(text: string, allowedModels: readonly string[]): string | undefined {
-    const wanted = text.toLowerCase();
+  /** What someone means who left out the provider, wrote the name with capitals as hubs do, or pinned a version that is not there. */
+  function meant(text: string, allowedModels: readonly string[]): string[] {
+    const [wanted = '', pin] = text.toLowerCase().split('@');
     for (const entry of models.values()) {
       const isNear = entry.slug === wanted || entry.slug.endsWith(`/${wanted}`);
-      if (isNear && isAllowedModel(allowedModels, entry) && currentVersion(entry) !== undefined) return entry.slug;
+      if (!isNear || !isAllowedModel(allowedModels, entry) || currentVersion(entry) === undefined) continue;
+      if (pin === undefined) return [entry.slug];
+      const served = entry.versions.filter((each) => !isRetired(each)).map(({ version }) => version);
+      const newest = served.sort().reverse().slice(0, SHOWN_VERSIONS);
+      return newest.map((version) => `${entry.slug}@${version}`);
     }
-    return undefined;
+    return [];
   }
 
   function findByName(text: string, account: AliasOwner | undefined, allowedModels: readonly string[]) {
     if (models.has(text)) return find(text);
     const own = account?.aliases.find(({ name }) => name === text);
     const target = own?.model ?? aliases.get(text);
-    return find(target ?? text, text, () => (target === undefined ? meant(text, allowedModels) : undefined));
+    return find(target ?? text, text, () => (target === undefined ? meant(text, allowedModels) : []));
   }
 
   function aliasesOf({ slug }: ModelEntry, account: AliasOwner | undefined): string[] {

@@ -37,7 +37,17 @@ function fromFramework(error: FastifyError, request: FastifyRequest): ApiError |
   }
 }
 
+/** A packed body is no JSON, and the client should know why. */
+function namePacking(error: ApiError, { headers }: FastifyRequest): ApiError {
+  const encoding = headers['content-encoding'];
+  if (encoding === undefined) return error;
+  return errors.invalidJson(
+    `it came with 'Content-Encoding: ${encoding.slice(0, 100)}', and bodies are only read without`,
+  );
+}
+
 export function toApiError(error: unknown, request: FastifyRequest): ApiError {
+  if (error instanceof ApiError && error.code === 'invalid_json') return namePacking(error, request);
   if (error instanceof ApiError) return nameFields(error, request.record.config.fieldNames, request.body);
   const framework = error as FastifyError;
   const known = fromFramework(framework, request);

@@ -90,7 +90,7 @@ export function createAuthentication(dependencies: AuthenticationDependencies): 
     authenticate(authorization) {
       if (authorization === undefined || authorization === '') throw errors.missingApiKey();
       const secret = /^Bearer +(\S+) *$/i.exec(authorization)?.[1];
-      if (secret === undefined) throw errors.missingApiKey();
+      if (secret === undefined) throw errors.unreadableApiKey();
       const sentHash = hashSecret(secret);
       const cached = cache.get(sentHash);
       // A mistyped key is found by its checksum, without a lookup.

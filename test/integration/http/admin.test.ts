@@ -90,8 +90,12 @@ describe('changes of keys and accounts over HTTP', () => {
     expect(await refused('accounts/default', { tpm: 2 ** 60 })).toMatchObject({ param: 'tpm' });
     expect(await refused(`keys/${id}`, { expires_at: '' })).toMatchObject({ param: 'expires_at' });
     expect(await refused(`keys/${id}`, { expires_at: '2020-01-01' })).toMatchObject({ param: 'expires_at' });
-    expect((await refused('keys/key_none', { rpm: 5 })).message).toBe("There is no key 'key_none'.");
-    expect((await refused('accounts/nobody', { rpm: 5 })).message).toBe("There is no account 'nobody'.");
+    expect((await refused('keys/key_none', { rpm: 5 })).message).toBe(
+      "There is no key 'key_none'. GET /v1/admin/keys lists them.",
+    );
+    expect((await refused('accounts/nobody', { rpm: 5 })).message).toBe(
+      "There is no account 'nobody'. GET /v1/admin/accounts lists them.",
+    );
     await admin(`keys/${id}/revoke`, {});
     expect((await refused(`keys/${id}`, { rpm: 5 })).message).toBe('A revoked key cannot be changed.');
   });

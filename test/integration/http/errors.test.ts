@@ -1,3 +1,4 @@
+import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { KINDS } from '../../../src/errors/kinds.ts';
 import { type Answer, CHAT, EMBEDDING, type HttpBed, KEY, readAnswer, startHttpBed } from './bed.ts';
@@ -202,11 +203,25 @@ describe('bodies', () => {
   });
 });
 
+it('says that bodies are not unpacked', async () => {
+  const packed = gzipSync(JSON.stringify({ model: EMBEDDING, input: 'a' }));
+  const answer = await bed.fetch('/v1/embeddings', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'content-encoding': 'gzip' },
+    body: packed,
+  });
+  const { error } = (await answer.json()) as { error: { code: string; message: string } };
+  expect(error).toMatchObject({ code: 'invalid_json', message: expect.stringContaining("'Content-Encoding: gzip'") });
+});
+
 describe('keys', () => {
   const withKey = (header: string) => get('/v1/models', `Host: localhost\r\n${header}`);
   it('missing, mistyped and unknown ones have their own errors', async () => {
     expectError(await withKey(''), 'missing_api_key');
-    expectError(await withKey('Authorization: Basic dXNlcjpwYXNz\r\n'), 'missing_api_key');
+    for (const header of ['Basic dXNlcjpwYXNz', 'bao_sk_123', 'Bearer']) {
+      const message = expectError(await withKey(`Authorization: ${header}\r\n`), 'missing_api_key');
+      expect(message).toContain("'Bearer <key>'");
+    }
     expectError(await withKey('Authorization: Bearer bao_sk_123\r\n'), 'invalid_api_key');
     expectError(await withKey('Authorization: Bearer unknown-key-0123456789\r\n'), 'invalid_api_key');
   });

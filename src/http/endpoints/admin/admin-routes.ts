@@ -19,7 +19,8 @@ export const config = {
 };
 export const tags = ['Administration'];
 
-export const noSuch = (what: string, id: string) => errors.invalidParameter(what, `There is no ${what} '${id}'.`);
+export const noSuch = (what: string, id: string) =>
+  errors.invalidParameter(what, `There is no ${what} '${id}'. GET /v1/admin/${what}s lists them.`);
 
 export const listOf = <T extends TObject>(item: T) =>
   Type.Object({ object: Type.Literal('list'), data: Type.Array(item) });
