@@ -90,6 +90,8 @@ export interface AuditFilter {
   accountId?: string | undefined;
   /** Of the key, `operator` or `server`. */
   actorId?: string | undefined;
+  /** Of the key. */
+  actorAccountId?: string | undefined;
   action?: AuditAction | undefined;
   targetId?: string | undefined;
   /** Milliseconds since 1970, inclusive. */

@@ -73,6 +73,7 @@ export function auditLogContract(name: string, open: () => Promise<AuditLogUnder
     it('lists by account, actor, action, target and time, page by page', async () => {
       expect(await idsOf({ accountId: 'acct_1' })).toEqual(['audit_key', 'audit_full']);
       expect(await idsOf({ actorId: 'key_9' })).toEqual(['audit_full']);
+      expect(await idsOf({ actorAccountId: 'acct_9' })).toEqual(['audit_full']);
       expect(await idsOf({ actorId: 'operator', action: 'model.added' })).toEqual(['audit_added']);
       expect(await idsOf({ targetId: 'a/b' })).toEqual(['audit_added', 'audit_saved']);
       expect(await idsOf({ start: START + 1, end: START + 3 })).toEqual(['audit_saved', 'audit_key']);

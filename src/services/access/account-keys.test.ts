@@ -62,7 +62,10 @@ it('changes keys at most 1000 times a day, and revokes them still', async () => 
   const account = await accounts.create('own', {}, BY);
   const { key } = await keys.createKey(account, { name: 'a', scopes: ['keys', 'chat'] }, BY);
   const accountKeys = createAccountKeys({ keys, audit, clock: ticking });
-  const caller = { account, key, by: BY };
+  const actor = { ...BY.actor, id: key.id, accountId: account.id };
+  const caller = { account, key, by: { ...BY, via: 'api' as const, actor } };
+  // What operators change does not count.
+  await keys.updateKey(key.id, { name: 'by an operator' }, BY);
   for (let count = 0; count < 1000; count += 1) await accountKeys.update(caller, key.id, { name: `name ${count}` });
   const refused = { code: 'key_not_allowed', message: expect.stringContaining('1000 times') };
   await expect(accountKeys.update(caller, key.id, { name: 'last' })).rejects.toMatchObject(refused);

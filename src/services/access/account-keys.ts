@@ -82,7 +82,8 @@ export function createAccountKeys({ keys, audit, clock }: AccountKeysDependencie
   async function checkChanges({ account, key }: Principal): Promise<void> {
     if (key.scopes.includes('admin')) return;
     const start = clock.now() - DAY_MS;
-    const made = await audit.count({ accountId: account.id, action: 'key.changed', start });
+    const { id } = account;
+    const made = await audit.count({ accountId: id, actorAccountId: id, action: 'key.changed', start });
     if (made >= MAX_CHANGES) throw errors.tooManyKeyChanges(MAX_CHANGES);
   }
 

@@ -55,11 +55,15 @@ const toEntry = (row: AuditLogTable): AuditEntry => ({
 export const insertAuditEntry = (db: Kysely<Tables>, entry: AuditEntry) =>
   db.insertInto('audit_log').values(toRow(entry));
 
-const matching = (db: Kysely<Tables>, { accountId, actorId, action, targetId, start, end }: AuditFilter) =>
+const matching = (
+  db: Kysely<Tables>,
+  { accountId, actorId, actorAccountId, action, targetId, start, end }: AuditFilter,
+) =>
   db
     .selectFrom('audit_log')
     .$if(accountId !== undefined, (query) => query.where('account_id', '=', accountId ?? ''))
     .$if(actorId !== undefined, (query) => query.where('actor_id', '=', actorId ?? ''))
+    .$if(actorAccountId !== undefined, (query) => query.where('actor_account_id', '=', actorAccountId ?? ''))
     .$if(action !== undefined, (query) => query.where('action', '=', action ?? ''))
     .$if(targetId !== undefined, (query) => query.where('target_id', '=', targetId ?? ''))
     .$if(start !== undefined, (query) => query.where('time_ms', '>=', start ?? 0))
