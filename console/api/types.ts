@@ -101,6 +101,33 @@ export interface RequestText {
 
 export type RequestDetail = RequestEntry & { attempts: Attempt[]; text: RequestText | null };
 
+export type AuditValue = string | number | boolean | string[] | null;
+
+export interface AuditChange {
+  field: string;
+  before: AuditValue;
+  after: AuditValue;
+}
+
+export interface AuditEntry {
+  id: string;
+  time: string;
+  action: string;
+  via: string;
+  actor: {
+    type: string;
+    id: string | null;
+    name: string | null;
+    account_id: string | null;
+    account_name: string | null;
+    host: string | null;
+  };
+  target: { type: string; id: string; name: string; account_id: string | null; account_name: string | null };
+  changes: AuditChange[];
+  request_id: string | null;
+  address: string | null;
+}
+
 export interface LimitPair {
   rpm: number | null;
   tpm: number | null;

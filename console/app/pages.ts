@@ -69,6 +69,14 @@ export const PAGES: readonly PageEntry[] = [
     load: () => import('../pages/batches/batches.tsx'),
   },
   {
+    path: '/audit',
+    title: texts.nav.audit,
+    icon: 'audit',
+    letter: 'l',
+    scope: 'keys',
+    load: () => import('../pages/audit/audit.tsx'),
+  },
+  {
     path: '/accounts',
     title: texts.nav.accounts,
     icon: 'accounts',
@@ -95,5 +103,7 @@ export const PAGES: readonly PageEntry[] = [
 ];
 
 export function pagesFor(session: Session): PageEntry[] {
-  return PAGES.filter(({ operators }) => !operators || may(session, 'admin'));
+  return PAGES.filter(
+    ({ operators, scope }) => (!operators || may(session, 'admin')) && (scope === undefined || may(session, scope)),
+  );
 }

@@ -42,6 +42,8 @@ function presetRange(name: string, now: number, zone: string): [number, number] 
       return [days(30), now];
     case '90d':
       return [days(90), now];
+    case '365d':
+      return [days(365), now];
     case 'month':
       return [bucketStart(now, 'month', zone), now];
     default:

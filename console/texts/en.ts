@@ -1,3 +1,4 @@
+import { audit } from './en/audit.ts';
 import { failures } from './en/failures.ts';
 import { engines, models } from './en/models.ts';
 import { accounts, system } from './en/operators.ts';
@@ -65,6 +66,7 @@ export const texts = {
     keys: 'Keys',
     files: 'Files',
     batches: 'Batches',
+    audit: 'Audit log',
     accounts: 'Accounts',
     engines: 'Engines',
     system: 'System',
@@ -128,6 +130,7 @@ export const texts = {
       '7d': 'Last 7 days',
       '30d': 'Last 30 days',
       '90d': 'Last 90 days',
+      '365d': 'Last 365 days',
       month: 'This month',
       yesterday: 'Yesterday',
     } as Record<string, string>,
@@ -287,6 +290,7 @@ export const texts = {
     newer: (count: number) => `${count} newer`,
     failures,
   },
+  audit,
   models,
   engines,
   files,
@@ -366,6 +370,7 @@ export const texts = {
     addresses: 'Addresses',
     requestsOf: 'Requests of this key',
     usageOf: 'Usage of this key',
+    changesOf: 'Changes of this key',
     forbidden: 'Your key cannot manage keys. Ask an operator for a key with the scope keys.',
     scopeNames: {
       chat: 'Chat',

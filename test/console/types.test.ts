@@ -2,6 +2,7 @@ import type { Static, TSchema } from 'typebox';
 import { expectTypeOf, it } from 'vitest';
 import type * as Console from '../../console/api/types.ts';
 import type { AccountShape } from '../../src/http/endpoints/admin/accounts/schema.ts';
+import type { AuditEntryShape } from '../../src/http/endpoints/admin/audit/schema.ts';
 import type { EngineShape } from '../../src/http/endpoints/admin/engines/schema.ts';
 import type { IssuedKeyShape, KeyShape } from '../../src/http/endpoints/admin/keys/schema.ts';
 import type { SystemShape } from '../../src/http/endpoints/admin/system/schema.ts';
@@ -25,6 +26,7 @@ it('gives the console the fields that its types name', () => {
   expectTypeOf<Answer<typeof PerformanceReport>>().toExtend<Console.PerformanceReport>();
   expectTypeOf<Answer<typeof RequestEntryShape>>().toExtend<Console.RequestEntry>();
   expectTypeOf<Answer<typeof RequestDetail>>().toExtend<Console.RequestDetail>();
+  expectTypeOf<Answer<typeof AuditEntryShape>>().toExtend<Console.AuditEntry>();
   expectTypeOf<Answer<typeof OwnKeyShape>>().toExtend<Console.OwnKey>();
   expectTypeOf<Answer<typeof KeyShape>>().toExtend<Console.Key>();
   expectTypeOf<Answer<typeof IssuedKeyShape>>().toExtend<Console.NewKey>();

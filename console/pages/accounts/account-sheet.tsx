@@ -124,6 +124,9 @@ export function AccountSheet({ account, spend, onClose }: AccountSheetProps) {
           <LinkButton size="small" icon="keys" href={href('/keys', { account: account.id })}>
             {accounts.keysOf}
           </LinkButton>
+          <LinkButton size="small" icon="audit" href={href('/audit', { account: account.id, range: '365d' })}>
+            {accounts.changesOf}
+          </LinkButton>
         </div>
         {!deleted && <AccountFields draft={draft} onChange={setDraft} error={error} />}
       </div>

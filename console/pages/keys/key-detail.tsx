@@ -119,6 +119,9 @@ export function KeyDetail({ keyRecord: key, spend, onClose, onRotated }: KeyDeta
           <LinkButton size="small" icon="requests" href={href('/requests', { key: key.id })}>
             {texts.keys.requestsOf}
           </LinkButton>
+          <LinkButton size="small" icon="audit" href={href('/audit', { target: key.id, range: '365d' })}>
+            {texts.keys.changesOf}
+          </LinkButton>
         </div>
         {active && <LimitFields limits={limits} onChange={setLimits} error={error} />}
       </div>

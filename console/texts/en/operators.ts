@@ -43,6 +43,7 @@ export const accounts = {
   aliases: 'Model aliases',
   keysOf: 'Keys of this account',
   usageOf: 'Usage of this account',
+  changesOf: 'Changes of this account',
 };
 
 export const system = {

@@ -23,6 +23,7 @@ const PAGES = [
   ['Keys', '/keys'],
   ['Files', '/files'],
   ['Batches', '/batches'],
+  ['Audit log', '/audit'],
   ['Accounts', '/accounts'],
   ['Engines', '/engines'],
   ['System', '/system'],
