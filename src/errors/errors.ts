@@ -46,7 +46,7 @@ export const errors = {
   addressNotAllowed: (address: string | undefined) =>
     new ApiError(
       'address_not_allowed',
-      `This API key may not be used from ${address === undefined ? 'an unknown address' : `the address ${address}`}. Its operator can change allowed_addresses.`,
+      `This API key may not be used from ${address === undefined ? 'an unknown address' : `the address ${address}`}. Ask for a change of its allowed_addresses.`,
     ),
   insufficientScope: (needed: string) =>
     new ApiError(
