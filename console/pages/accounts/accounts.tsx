@@ -27,8 +27,9 @@ export default function Accounts() {
   const keys = useKeys();
   const spend = useMonthlySpend('account');
   const now = useNow();
+  const mayReadUsage = may(useSession(), 'usage');
   // Rows are ordered by spend: drawn before, they would move.
-  const ready = spend !== undefined || !may(useSession(), 'usage');
+  const ready = spend !== undefined || !mayReadUsage;
   const [show, setShow] = useParameter('show', 'current');
   const all = accounts.data?.data ?? [];
   const rows = all.filter(({ status }) => (status === 'deleted') === (show === 'deleted'));

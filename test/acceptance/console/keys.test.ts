@@ -89,9 +89,12 @@ describeInBrowser('keys', () => {
 describeInBrowser('accounts', () => {
   it('are created, limited, suspended with an undo, and deleted', async () => {
     await using opened = await openPage(browser);
-    const { page } = opened;
+    const { page, errors } = opened;
     const name = `team-${Date.now()}`;
     await signIn(page, account.address, account.adminKey, '/accounts');
+    errors.length = 0;
+    // The rows come with the spend of each account.
+    await page.getByRole('cell', { name: 'default', exact: true }).waitFor();
     await page.getByRole('button', { name: 'Create account' }).click();
     const form = page.getByRole('dialog', { name: 'Create an account' });
     await form.getByLabel('Name').fill(name);
@@ -113,5 +116,6 @@ describeInBrowser('accounts', () => {
     await question.getByLabel(`Type ${name} to confirm`).fill(name);
     await question.getByRole('button', { name: 'Delete account' }).click();
     await page.getByText(`${name} deleted`).waitFor();
+    expect(errors).toEqual([]);
   });
 });
