@@ -2,7 +2,7 @@
  * A very cheap engine: the same small chat answer for every request, as JSON or as a stream of words. Several of these processes may
  * listen on one port.
  *
- *   [ANSWER_MS=0] node bench/replicas/upstream.ts [port]
+ *   [ANSWER_MS=0] [STREAM_WORDS=9] [WORD_INTERVAL_MS=250] node bench/replicas/upstream.ts [port]
  */
 import { createServer, type Socket } from 'node:net';
 import { messageBytes } from '../raw-http.ts';
@@ -39,6 +39,8 @@ const last = Buffer.from(
 
 /** How long it takes to write an answer in one piece. */
 const answerMs = Number(process.env.ANSWER_MS ?? 0);
+const words = Number(process.env.STREAM_WORDS ?? STREAM_WORDS);
+const intervalMs = Number(process.env.WORD_INTERVAL_MS ?? WORD_INTERVAL_MS);
 
 function answer(socket: Socket): void {
   if (answerMs === 0) socket.write(json);
@@ -46,7 +48,7 @@ function answer(socket: Socket): void {
 }
 
 function stream(socket: Socket): void {
-  let left = STREAM_WORDS - 1;
+  let left = words - 1;
   socket.write(first);
   const timer = setInterval(() => {
     left -= 1;
@@ -55,7 +57,7 @@ function stream(socket: Socket): void {
       clearInterval(timer);
       if (!socket.destroyed) socket.write(last);
     }
-  }, WORD_INTERVAL_MS);
+  }, intervalMs);
 }
 
 const server = createServer({ noDelay: true }, (socket) => {
