@@ -163,22 +163,22 @@ describe('sqlite store', () => {
     const path = freshPath();
     const database = await openSqlite({ path, migrations: MIGRATIONS });
     using raw = new DatabaseSync(path);
+    const action = 'key.created' as const;
     const filters = [
-      {},
-      { start: 1, end: 2 },
-      { accountId: 'a' },
-      { actorId: 'a' },
-      { targetId: 'a', end: 2 },
-      { action: 'key.created' as const },
-      { accountId: 'a', action: 'key.created' as const },
-    ];
-    for (const filter of filters) {
+      [{}, 'time (time_ms<?)'],
+      [{ start: 1, end: 2 }, 'time (time_ms>? AND time_ms<?)'],
+      [{ accountId: 'a' }, 'account_id (account_id=? AND time_ms<?)'],
+      [{ actorId: 'a' }, 'actor_id (actor_id=? AND time_ms<?)'],
+      [{ action }, 'action (action=? AND time_ms<?)'],
+      [{ accountId: 'a', action }, 'account_action (account_id=? AND action=? AND time_ms<?)'],
+      [{ accountId: 'a', actorId: 'a', action }, 'actor_id (actor_id=? AND time_ms<?)'],
+      [{ targetId: 'a', accountId: 'a', actorId: 'a', action }, 'target_id (target_id=? AND time_ms<?)'],
+    ] as const;
+    for (const [filter, index] of filters) {
       const page = { limit: 50, before: { time: 5, id: 'audit_5' } };
       const { sql, parameters } = auditListQuery(database.report, filter, page).compile();
       const plan = raw.prepare(`explain query plan ${sql}`).all(...(parameters as SQLInputValue[]));
-      expect(plan.map(({ detail }) => detail)).toEqual([
-        expect.stringMatching(/^SEARCH audit_log USING INDEX audit_log_by_\w+ \(.*time_ms<\?\)$/),
-      ]);
+      expect(plan.map(({ detail }) => detail)).toEqual([`SEARCH audit_log USING INDEX audit_log_by_${index}`]);
     }
     await database.close();
   });

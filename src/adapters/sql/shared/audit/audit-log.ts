@@ -1,4 +1,4 @@
-import type { Kysely } from 'kysely';
+import { type Kysely, sql } from 'kysely';
 import type { AuditAction, AuditEntry, AuditTarget, AuditVia, FieldChange } from '../../../../domain/audit/entry.ts';
 import type { AuditFilter, AuditLog } from '../../../../ports/repositories.ts';
 import type { SqlDatabase } from '../database.ts';
@@ -55,19 +55,26 @@ const toEntry = (row: AuditLogTable): AuditEntry => ({
 export const insertAuditEntry = (db: Kysely<Tables>, entry: AuditEntry) =>
   db.insertInto('audit_log').values(toRow(entry));
 
-const matching = (
-  db: Kysely<Tables>,
-  { accountId, actorId, actorAccountId, action, targetId, start, end }: AuditFilter,
-) =>
-  db
-    .selectFrom('audit_log')
-    .$if(accountId !== undefined, (query) => query.where('account_id', '=', accountId ?? ''))
-    .$if(actorId !== undefined, (query) => query.where('actor_id', '=', actorId ?? ''))
-    .$if(actorAccountId !== undefined, (query) => query.where('actor_account_id', '=', actorAccountId ?? ''))
-    .$if(action !== undefined, (query) => query.where('action', '=', action ?? ''))
-    .$if(targetId !== undefined, (query) => query.where('target_id', '=', targetId ?? ''))
-    .$if(start !== undefined, (query) => query.where('time_ms', '>=', start ?? 0))
-    .$if(end !== undefined, (query) => query.where('time_ms', '<', end ?? 0));
+/** Those that select most come first. */
+const SELECTIVE = ['target_id', 'actor_id', 'account_id', 'action'] as const;
+
+function matching(db: Kysely<Tables>, filter: AuditFilter) {
+  const { targetId, actorId, accountId, action, actorAccountId, start, end } = filter;
+  const values = { target_id: targetId, actor_id: actorId, account_id: accountId, action };
+  const [leading] = SELECTIVE.filter((column) => values[column] !== undefined);
+  let query = db.selectFrom('audit_log');
+  for (const column of SELECTIVE) {
+    const value = values[column];
+    if (value === undefined) continue;
+    const isIndexed = column === leading || (leading === 'account_id' && column === 'action');
+    // An expression has no index. SQLite would take that of any column, also of one that selects nearly all rows.
+    query = query.where(isIndexed ? sql.ref<string>(column) : sql<string>`${sql.ref(column)} || ''`, '=', value);
+  }
+  return query
+    .$if(actorAccountId !== undefined, (rows) => rows.where('actor_account_id', '=', actorAccountId ?? ''))
+    .$if(start !== undefined, (rows) => rows.where('time_ms', '>=', start ?? 0))
+    .$if(end !== undefined, (rows) => rows.where('time_ms', '<', end ?? 0));
+}
 
 export const auditListQuery = (
   db: Kysely<Tables>,

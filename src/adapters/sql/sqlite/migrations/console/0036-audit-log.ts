@@ -26,4 +26,9 @@ export async function up({ schema }: Kysely<unknown>): Promise<void> {
   for (const column of ['account_id', 'actor_id', 'target_id', 'action']) {
     await schema.createIndex(`audit_log_by_${column}`).on('audit_log').columns([column, 'time_ms', 'id']).execute();
   }
+  await schema
+    .createIndex('audit_log_by_account_action')
+    .on('audit_log')
+    .columns(['account_id', 'action', 'time_ms', 'id'])
+    .execute();
 }
