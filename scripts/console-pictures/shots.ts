@@ -66,6 +66,7 @@ export const SHOTS: readonly Shot[] = [
   { name: 'accounts', path: '/accounts' },
   { name: 'account', path: '/accounts', act: openRow('Helpdesk') },
   { name: 'engines', path: '/engines' },
+  { name: 'audit', path: '/audit' },
   { name: 'system', path: '/system' },
   { name: 'reference', path: '/docs', root: true, act: reference },
 ];
