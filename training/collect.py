@@ -11,6 +11,7 @@ from pathlib import Path
 
 import heldout
 from data import lines
+from documentation import documentation
 from heldout import normalise
 
 # The Malagasy files in the order of the canon.
@@ -117,6 +118,29 @@ def bambara(root, held):
             yield f"{a}\t{b}"
 
 
+# Folders of Tatoeba-Challenge with many more sentences than the bundle has, and the codes of the language in them.
+TATOEBA = {
+    "arb": ("ara-eng", ("ara",)), "deu": ("deu-eng", ("deu",)), "fra": ("eng-fra", ("fra",)), "spa": ("eng-spa", ("spa",)), "por": ("eng-por", ("por",)),
+    "rus": ("eng-rus", ("rus",)), "tur": ("eng-tur", ("tur",)), "jpn": ("eng-jpn", ("jpn", "jpn_Hira", "jpn_Hani", "jpn_Kana")), "cmn": ("eng-zho", ("cmn_Hans",)),
+    "kor": ("eng-kor", ("kor_Hang", "kor")), "hin": ("eng-hin", ("hin",)), "vie": ("eng-vie", ("vie",)), "ind": ("eng-msa", ("ind",)), "ben": ("ben-eng", ("ben",)),
+}
+LONG_SENTENCE, MOST_SENTENCES = 45, 8000
+
+
+def tatoeba(root, folder, codes):
+    """The longest sentences: of short ones the bundle has enough."""
+    found = set()
+    for path in sorted((root / "Tatoeba-Challenge/data").glob(f"*/{folder}/*.txt")):
+        for line in lines(path):
+            parts = line.split("\t")
+            if len(parts) == 4:
+                pair = {parts[0]: parts[2].strip(), parts[1]: parts[3].strip()}
+                foreign = next((pair[c] for c in codes if c in pair), None)
+                if foreign and len(pair.get("eng", "")) >= LONG_SENTENCE:
+                    found.add((pair["eng"], foreign))
+    yield from sorted(found, key=lambda p: (-min(len(p[0]), 160), p))[:MOST_SENTENCES]
+
+
 def append(path, rows):
     with open(path, "a", encoding="utf8", newline="\n") as f:
         f.write("".join(row + "\n" for row in rows))
@@ -135,15 +159,17 @@ def main():
         ("X", "tsn", autshumato(sources, "en_tn/entn_parallel.dev.notest", "tn")),
         ("X", "zul", autshumato(sources, "en_zu/enzu_parallel", "zu")),
         ("I", "ibo", igbo(sources)),
+        *(("T", lang, tatoeba(sources, *where)) for lang, where in TATOEBA.items()),
+        *(("R", lang, iter(pairs)) for lang, pairs in documentation(sources).items()),
     ]
     english = lines(root / "parallel/en.txt")
     ids = {s: i for i, s in enumerate(english)}
     known, held_english = len(english), heldout.english(root)
     table = [line.split("\t") for line in lines(root / "parallel/counts.tsv")]
     counts = {row[0]: row for row in table}
-    added = {}
+    added = defaultdict(list)
     for letter, lang, pairs in found:
-        have, held = set(lines(root / f"parallel/{lang}.tsv")), heldout.foreign(root, lang)
+        have, held = {*lines(root / f"parallel/{lang}.tsv"), *added[lang]}, heldout.foreign(root, lang)
         seen, rows, tally = set(), [], Counter()
         for a, b in pairs:
             a, b = " ".join(a.split()), " ".join(b.split())
@@ -162,7 +188,7 @@ def main():
             tally["known" if row in have else "new"] += 1
             if row not in have:
                 rows.append(row)
-        added[lang] = rows
+        added[lang] += rows
         print(letter, lang, dict(tally))
     # English first: a row must never name a sentence that is not there.
     append(root / "parallel/en.txt", english[known:])
