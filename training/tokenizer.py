@@ -1,6 +1,9 @@
 """Train the WordPiece vocabulary: python tokenizer.py --data DATA --out tokenizer.json"""
 import argparse
+import json
 import random
+from collections import Counter
+from pathlib import Path
 
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
@@ -29,13 +32,36 @@ def corpus(data, passages, rng):
             yield from rows
 
 
+def extended(path, data, most):
+    """An earlier vocabulary with the characters it lacks, the most frequent first: a word with an unknown character is unknown as a whole."""
+    spec = json.loads(Path(path).read_text(encoding="utf8"))
+    vocab, tok = spec["model"]["vocab"], Tokenizer.from_file(path)
+    alone = lambda c: "\u4e00" <= c <= "\u9fff"  # split off as a word of its own
+    count = Counter()
+    for lang, text in zip(data.lang, data.text):
+        if data.group.get(data.langs[lang]) in ("af", "major"):
+            count.update(c for c in tok.normalizer.normalize_str(text) if c.isalpha())
+    for c, n in count.most_common():
+        new = [piece for piece in ((c,) if alone(c) else (c, "##" + c)) if piece not in vocab]
+        if n >= 3 and len(vocab) + len(new) <= most:
+            for piece in new:
+                vocab[piece] = len(vocab)
+    return spec
+
+
 def main():
     args = argparse.ArgumentParser()
     args.add_argument("--data", required=True)
     args.add_argument("--out", required=True)
     args.add_argument("--vocab", type=int, default=64000)
+    args.add_argument("--extend", help="keep the pieces of this tokenizer.json and add characters, up to --vocab")
     args = args.parse_args()
     data = load_parallel(args.data)
+    if args.extend:
+        spec = extended(args.extend, data, args.vocab)
+        Path(args.out).write_text(json.dumps(spec, ensure_ascii=False), encoding="utf8")
+        print("vocabulary", len(spec["model"]["vocab"]))
+        return
     passages = sorted({row["pos"] for row in load_ranking(args.data, None, QUERY_WEIGHT)})
     print("languages", len(data.langs), "pairs", len(data.text), "English", len(data.english),
           "validation", sum(map(len, data.validation.values())), flush=True)
