@@ -11,6 +11,8 @@ import torch.nn.functional as F
 from model import Layer
 
 T0 = time.time()
+# Seconds. A longer one means that the process did not run.
+LONGEST_STEP = 15
 
 
 def log(*a):
@@ -76,7 +78,7 @@ def train(model, opt, loss_of, seconds, warm_up, steps=0, checks=(), check=None,
     """Trains for `seconds`, not counting the `untimed` first steps, in which the layers are compiled; or for `steps`, which
     does not depend on the machine's speed. Calls check(share done, step) when each share in `checks` is passed. Returns the number of steps."""
     wait = torch.cuda.synchronize if torch.cuda.is_available() else lambda: None
-    checks, began, step, mean_loss = list(checks), None, 0, None
+    checks, began, step, mean_loss, last = list(checks), None, 0, None, time.time()
     model.train()
 
     def progress():
@@ -100,6 +102,10 @@ def train(model, opt, loss_of, seconds, warm_up, steps=0, checks=(), check=None,
             began = time.time()
         if step % 20 == 0:
             wait()  # keeps the clock of the schedule honest
+        now = time.time()
+        if began and now - last > LONGEST_STEP:
+            began += now - last  # the process was stopped for a while
+        last = now
         if steps and steps <= 100:
             log("step", step, "loss", float(loss.detach()))
         elif step == 20 or step % 100 == 0:
@@ -107,4 +113,5 @@ def train(model, opt, loss_of, seconds, warm_up, steps=0, checks=(), check=None,
                 "steps/s", round((step - untimed) / (time.time() - began), 2), "GB", round(torch.cuda.max_memory_allocated() / 1e9, 1))
         if checks and done > checks[0]:
             check(checks.pop(0), step)
+            last = time.time()
     return step

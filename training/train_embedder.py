@@ -19,6 +19,14 @@ from tokens import encode_on, gathered, thinned
 DIM, MAX_TOKENS, JOINED_TOKENS, LONG_TOKENS = 384, 96, 200, 256
 
 
+def student_means(student, store, texts, rows):
+    import torch
+
+    student.eval()
+    with torch.no_grad(), torch.autocast(store.device.type, torch.bfloat16):
+        return student.means(store.pack([texts.single(rows)]), LONG_TOKENS).float()
+
+
 def main():
     args = argparse.ArgumentParser()
     args.add_argument("--prepared", required=True)
@@ -37,6 +45,7 @@ def main():
     args.add_argument("--lr", type=float, default=4e-4)
     args.add_argument("--word-lr", type=float, default=1e-3)
     args.add_argument("--layers", type=int, default=10)
+    args.add_argument("--start", help="weights of an earlier version (teachers.py) to go on from, instead of those of the last teacher")
     args = args.parse_args()
     prepared, out = Path(args.prepared), Path(args.out)
     out.mkdir(parents=True, exist_ok=True)
@@ -118,6 +127,14 @@ def main():
         else:
             continue
         hits += 1
+    if args.start:
+        earlier = read_weights(args.start)
+        load_bert(student, earlier, words=False)
+        student.head.weight.data.copy_(earlier["head.weight"])
+        rows = earlier["embeddings.word_embeddings.weight"]
+        table[: len(rows)] = rows
+        # Pieces that the earlier vocabulary lacks.
+        table[len(rows):] = rows.mean(0) + rows.std(0) * 0.6 * torch.randn(vocab - len(rows), DIM)
     student.word.weight.data.copy_(table)
     student.to(device)
     log("student", sum(p.numel() for p in student.parameters()), "parameters; rows started from the teacher", hits)
@@ -126,6 +143,14 @@ def main():
     en, asked, told, pivot = (store.add(*gathered(pending.pop(name))) for name in ("english", "queries", "passages", "pivots"))
     views = [store.add(*gathered(pending.pop("foreign0")))]
     store.seal()
+    if args.start:
+        # The targets have axes of their own in each training: the head turns to the new ones.
+        sample = rng.choice(len(english), min(len(english), 100_000), replace=False)
+        vectors = torch.cat([student_means(student, store, en, sample[i:i + 2000]) for i in range(0, len(sample), 2000)])
+        goal = t[torch.from_numpy(sample).to(device)]
+        turn = torch.linalg.solve((vectors.T @ vectors + 1e-3 * torch.eye(DIM, device=device)).double(), (vectors.T @ goal).double()).float()
+        student.head.weight.data.copy_(turn.T @ student.head.weight.data)
+        log("start at cosine", round(float(F.cosine_similarity(vectors, goal).mean()), 4), "turned", round(float(F.cosine_similarity(vectors @ turn, goal).mean()), 4))
     eid, lang = columns["eid"].astype(np.int64), columns["lang"]
     draw = Draw(columns["weight"], rng)
     log("tokens per text: English", round(float(en.length.mean()), 1), "foreign", round(float(views[0].length.mean()), 1),
