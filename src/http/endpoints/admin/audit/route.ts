@@ -58,7 +58,7 @@ export const auditRoutes: FastifyPluginAsyncTypebox<AuditRouteDependencies> = as
       config: { scope: 'keys' as const },
       schema: {
         summary: 'List who changed the account and its keys, newest first',
-        description: 'Of an operator it is not told who it was.',
+        description: 'Operators are shown without their names.',
         tags: ['Keys'],
         querystring: OwnAuditQuery,
         response: { 200: AuditList, ...commonErrors },
