@@ -25,6 +25,22 @@ export function createId(prefix: string, nowMs: number = Date.now()): string {
   return `${prefix}_${lastTime}${pool.toString('latin1', used - RANDOM_CHARACTERS, used)}`;
 }
 
+const SEQUENCE_CHARACTERS = 4;
+const SEQUENCE_LENGTH = ALPHABET.length ** SEQUENCE_CHARACTERS;
+let sequence = 0;
+let sequenceMs = -1;
+
+/** Like `createId`, but ids that this process makes within a millisecond also sort in the order in which they were made. */
+export function createOrderedId(prefix: string, nowMs: number): string {
+  if (nowMs !== sequenceMs) {
+    sequenceMs = nowMs;
+    sequence = 0;
+  }
+  const place = (sequence++ % SEQUENCE_LENGTH).toString(36).padStart(SEQUENCE_CHARACTERS, '0');
+  const id = createId(prefix, nowMs);
+  return id.slice(0, -RANDOM_CHARACTERS) + place + id.slice(SEQUENCE_CHARACTERS - RANDOM_CHARACTERS);
+}
+
 /** Like `createId`, but always the same for the same time and text. */
 export function deriveId(prefix: string, timeMs: number, text: string): string {
   const bytes = createHash('sha256').update(text).digest().subarray(0, RANDOM_CHARACTERS);

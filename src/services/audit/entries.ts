@@ -1,14 +1,14 @@
 import type { AuditAction, AuditEntry, AuditedChange, AuditTarget, ChangeOrigin } from '../../domain/audit/entry.ts';
 import { type AuditedFields, fieldChanges, initialFields, shortText } from '../../domain/audit/field-changes.ts';
 import type { Account, ApiKey } from '../../domain/principal.ts';
-import { createId } from '../../runtime/ids.ts';
+import { createOrderedId } from '../../runtime/ids.ts';
 
 const shortOrNull = (text: string | null): string | null => (text === null ? null : shortText(text));
 
 export function auditEntry({ via, actor, ...where }: ChangeOrigin, change: AuditedChange, now: number): AuditEntry {
   const { action, target, changes } = change;
   return {
-    id: createId('audit', now),
+    id: createOrderedId('audit', now),
     time: now,
     ...where,
     via,
