@@ -18,6 +18,8 @@ function folderOf({ args }: CommandContext): string {
   return resolve(folder);
 }
 
+const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;
+
 /** Shows how many files are copied, and turns what the user can repair into a message. */
 async function withProgress(
   label: string,
@@ -25,7 +27,7 @@ async function withProgress(
 ): Promise<BackupSummary> {
   const view = createShareView(process.stderr, systemClock);
   try {
-    const summary = await work((copied, bytes) => view.update(label, null, [`${copied} files`, formatBytes(bytes)]));
+    const summary = await work((copied, bytes) => view.update(label, null, [counted(copied, 'file'), formatBytes(bytes)]));
     view.finish(`${label}: done`);
     return summary;
   } catch (error) {
@@ -35,7 +37,7 @@ async function withProgress(
 }
 
 const summaryText = ({ files, bytes, ledger }: BackupSummary): string =>
-  `${files} files, ${formatBytes(bytes)}, ${ledger.rows} ledger rows of $${usdText(BigInt(ledger.costNanoUsd))}`;
+  `${counted(files, 'file')}, ${formatBytes(bytes)}, ${counted(ledger.rows, 'ledger row')} of $${usdText(BigInt(ledger.costNanoUsd))}`;
 
 export const backupCommand: Command = {
   forms: [['<folder>', 'copy the data directory into a new folder, also while a server runs; weights are left out']],
