@@ -50,7 +50,7 @@ export const audit = {
     revoked_at: 'Revoked',
     rotated_from: 'Rotated from',
     replaced_by: 'Replaced by',
-    zero_retention: 'Keep nothing',
+    zero_retention: 'Zero retention',
     store_prompts: 'Keep prompts',
     file_retention_days: 'Days to keep files',
     aliases: 'Aliases',
