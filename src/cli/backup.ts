@@ -27,7 +27,9 @@ async function withProgress(
 ): Promise<BackupSummary> {
   const view = createShareView(process.stderr, systemClock);
   try {
-    const summary = await work((copied, bytes) => view.update(label, null, [counted(copied, 'file'), formatBytes(bytes)]));
+    const summary = await work((copied, bytes) =>
+      view.update(label, null, [counted(copied, 'file'), formatBytes(bytes)]),
+    );
     view.finish(`${label}: done`);
     return summary;
   } catch (error) {
