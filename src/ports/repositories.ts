@@ -31,6 +31,8 @@ export interface AccountRepository {
 export interface KeyRepository {
   /** `hash` is the SHA-256 of the secret, in hex. The secret itself is never stored. */
   create(key: ApiKey, hash: string, entry: AuditEntry): Promise<void>;
+  /** Only when the store has no keys at all; says whether it did. Of several servers that call it at once, one does. */
+  createFirst(key: ApiKey, hash: string, entry: AuditEntry): Promise<boolean>;
   get(id: string): Promise<ApiKey | undefined>;
   /** Includes the stored hash, so that the caller can compare in constant time. */
   findByHash(hash: string): Promise<{ key: ApiKey; account: Account; hash: string } | undefined>;

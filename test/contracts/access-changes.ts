@@ -2,8 +2,11 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ApiError } from '../../src/errors/api-error.ts';
 import type { AccountRepository, KeyRepository, RevisionRepository } from '../../src/ports/repositories.ts';
+import { createAccounts } from '../../src/services/access/accounts.ts';
 import { createAuthentication } from '../../src/services/access/authentication.ts';
 import { hashSecret } from '../../src/services/access/key-secret.ts';
+import { createKeys } from '../../src/services/access/keys.ts';
+import { serverOrigin } from '../../src/services/audit/origins.ts';
 import { someEntry } from '../fixtures/audit-entries.ts';
 import { account, apiKey } from './key-fixtures.ts';
 
@@ -74,6 +77,21 @@ export function accessChangesContract(name: string, open: () => Promise<AccessCh
       await other.keys.create(apiKey({ id, accountId, name: id }), hashOf(id), someEntry());
       return id;
     };
+
+    it('make one first key when several servers start on an empty store', async () => {
+      const servers = Array.from({ length: 8 }, (_, index) => under.stores[index % 2] as Access).map((store) =>
+        createKeys({ keys: store.keys, accounts: createAccounts({ accounts: store.accounts, clock }), clock }),
+      );
+      for (let round = 0; round < 10; round += 1) {
+        // Servers have one secret when it is configured, and one each otherwise.
+        const secret = round % 2 === 0 ? undefined : 'configured-0123456789';
+        const made = await Promise.all(servers.map((server) => server.bootstrap(secret, serverOrigin())));
+        const first = made.filter((key) => key !== undefined);
+        expect(first).toHaveLength(1);
+        expect(await other.keys.list({})).toEqual([first[0]?.key]);
+        await under.run('delete from api_keys');
+      }
+    });
 
     it('make no other key be read again, however many there are', async () => {
       const [quiet, noisy] = [await create('key_quiet', 'acct_a'), await create('key_noisy', 'acct_b')];

@@ -98,6 +98,24 @@ describe.skipIf(postgresMissing !== undefined)('two servers on one PostgreSQL', 
     for (const server of servers) expect(server.output()).not.toContain(PASSWORD);
   });
 
+  it('make one first key when they start at the same time', async () => {
+    const store = await postgres.createDatabase();
+    await using starting = new AsyncDisposableStack();
+    const servers = await Promise.all(
+      Array.from({ length: 4 }, async () =>
+        starting.use(await startServer({ env: { BAOBAB_STORE: store, BAOBAB_API_KEY: '' } })),
+      ),
+    );
+    const secrets = servers.flatMap((server) => server.output().match(/bao_sk_\w+/) ?? []);
+    expect(secrets).toHaveLength(1);
+    for (const server of servers) {
+      const keys = await fetch(`${server.address}/v1/admin/keys`, {
+        headers: { authorization: `Bearer ${secrets[0]}` },
+      });
+      expect(await keys.json()).toMatchObject({ data: [{ name: 'first key' }] });
+    }
+  });
+
   it('replay large answers of each other', async () => {
     await using directory = await mkdtempDisposable(join(tmpdir(), 'baobab-shared-'));
     const { servers } = await startTwo(directory.path);

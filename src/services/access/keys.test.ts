@@ -161,17 +161,19 @@ describe('the first start', () => {
     expect(await service.bootstrap('another-one-0123456', BY)).toBeUndefined();
   });
 
-  it('takes the key once when several servers start at the same time', async () => {
-    const chosen = 'chosen-by-the-operator';
-    const issued = await Promise.all([
-      service.bootstrap(chosen, BY),
-      service.bootstrap(chosen, BY),
-      service.bootstrap(chosen, BY),
-    ]);
-    expect(issued.filter((key) => key !== undefined)).toHaveLength(1);
-    expect(await service.listKeys()).toHaveLength(1);
-    expect(await accounts.list()).toHaveLength(1);
-  });
+  it.each(['chosen-by-the-operator', undefined])(
+    'makes one key when several servers start at the same time (given: %s)',
+    async (chosen) => {
+      const issued = await Promise.all([
+        service.bootstrap(chosen, BY),
+        service.bootstrap(chosen, BY),
+        service.bootstrap(chosen, BY),
+      ]);
+      expect(issued.filter((key) => key !== undefined)).toHaveLength(1);
+      expect(await service.listKeys()).toHaveLength(1);
+      expect(await accounts.list()).toHaveLength(1);
+    },
+  );
 
   it('refuses a given key of our shape with a wrong checksum', async () => {
     await expect(service.bootstrap(`bao_sk_${'a'.repeat(40)}`, BY)).rejects.toThrow(/checksum/);

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { ChangeOrigin } from '../../domain/audit/entry.ts';
+import type { AuditEntry, ChangeOrigin } from '../../domain/audit/entry.ts';
 import { hasControlCharacter } from '../../domain/control-characters.ts';
 import { DAY_MS } from '../../domain/dates.ts';
 import type { Account, ApiKey, Changes, KeyRights } from '../../domain/principal.ts';
@@ -8,7 +8,6 @@ import { errors } from '../../errors/errors.ts';
 import { type FieldPath, fieldText } from '../../errors/fields.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { KeyRepository } from '../../ports/repositories.ts';
-import { DuplicateError } from '../../ports/store-errors.ts';
 import { isAddressRange } from '../../runtime/addresses.ts';
 import { createId } from '../../runtime/ids.ts';
 import { changeEntries } from '../audit/entries.ts';
@@ -68,11 +67,12 @@ function checkRange(text: string, field: FieldPath): void {
 }
 
 export function createKeys({ accounts, keys, clock }: KeysDependencies): KeysService {
-  async function issue(
+  /** A key that is not stored yet. */
+  function draft(
     account: Account,
     options: KeyOptions & { originalId?: string; rotatedFrom?: string; secret?: string | undefined },
     by: ChangeOrigin,
-  ): Promise<IssuedKey> {
+  ): IssuedKey & { hash: string; entry: AuditEntry } {
     checkNotDeleted(account);
     const secret = options.secret ?? createSecret(randomBytes);
     const id = createId('key', clock.now());
@@ -96,7 +96,12 @@ export function createKeys({ accounts, keys, clock }: KeysDependencies): KeysSer
       lastUsedAt: null,
     };
     const entry = changeEntries(by, clock.now()).keyCreated(key, account, options.rotatedFrom);
-    await keys.create(key, hashSecret(secret), entry);
+    return { key, secret, hash: hashSecret(secret), entry };
+  }
+
+  async function issue(...given: Parameters<typeof draft>): Promise<IssuedKey> {
+    const { key, secret, hash, entry } = draft(...given);
+    await keys.create(key, hash, entry);
     return { key, secret };
   }
 
@@ -196,13 +201,10 @@ export function createKeys({ accounts, keys, clock }: KeysDependencies): KeysSer
         );
       }
       const account = await defaultAccount(by);
-      try {
-        return await issue(account, { name: 'first key', scopes: SCOPES, secret: givenSecret }, by);
-      } catch (error) {
-        // Another server that shares the store has made the same key meanwhile.
-        if (error instanceof DuplicateError && (await hasKeys())) return undefined;
-        throw error;
-      }
+      const options = { name: 'first key', scopes: SCOPES, secret: givenSecret };
+      const { key, secret, hash, entry } = draft(account, options, by);
+      // Another server that shares the store may have made it meanwhile.
+      return (await keys.createFirst(key, hash, entry)) ? { key, secret } : undefined;
     },
   };
 }

@@ -1,12 +1,16 @@
+import { expressionBuilder } from 'kysely';
 import { type ApiKey, definedFields } from '../../../domain/principal.ts';
 import type { Scope } from '../../../domain/scopes.ts';
 import type { KeyRepository } from '../../../ports/repositories.ts';
+import { DuplicateError } from '../../../ports/store-errors.ts';
 import { laterThan, toAccount } from './accounts.ts';
 import { insertAuditEntry } from './audit/audit-log.ts';
 import { changeAudited, unchanged } from './audit/audited-change.ts';
 import type { SqlDatabase } from './database.ts';
 import { announceKey } from './revisions.ts';
-import type { ApiKeysTable } from './tables.ts';
+import type { ApiKeysTable, Tables } from './tables.ts';
+
+const { exists, not, val } = expressionBuilder<Tables>();
 
 const toRow = (key: ApiKey, hash: string): ApiKeysTable => ({
   id: key.id,
@@ -57,6 +61,25 @@ export function sqlKeys({ read, write, writeIf }: SqlDatabase): KeyRepository {
         insertAuditEntry(read, entry),
         ...announceKey(read, key.id),
       ]);
+    },
+    async createFirst(key, hash, entry) {
+      const row = toRow(key, hash);
+      const none = not(exists(read.selectFrom('api_keys').select('id')));
+      try {
+        const written = await writeIf([
+          read
+            .insertInto('api_keys')
+            .columns(Object.keys(row) as (keyof ApiKeysTable)[])
+            .expression(read.selectNoFrom(Object.entries(row).map(([name, value]) => val(value).as(name))).where(none)),
+          insertAuditEntry(read, entry),
+          ...announceKey(read, key.id),
+        ]);
+        return written !== undefined;
+      } catch (error) {
+        // Another server has stored the same secret meanwhile.
+        if (error instanceof DuplicateError) return false;
+        throw error;
+      }
     },
     async get(id) {
       const row = await read.selectFrom('api_keys').selectAll().where('id', '=', id).executeTakeFirst();
