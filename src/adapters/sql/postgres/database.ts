@@ -1,4 +1,4 @@
-import { type Compilable, Kysely, PostgresDialect } from 'kysely';
+import { type Compilable, Kysely, PostgresDialect, sql } from 'kysely';
 import type { Migration } from 'kysely/migration';
 import type { Client, Pool, QueryResult } from 'pg';
 import { StoreUnavailableError } from '../../../errors/store-unavailable.ts';
@@ -44,6 +44,7 @@ export async function openPostgres({ url, migrations }: PostgresOptions): Promis
   return {
     read: over<Tables>(reads),
     report: over<Tables>(reports),
+    byIndex: (table) => sql<never>`${sql.table(table)}`.as(table),
     write: async (statements) => (await runTransaction(writes, compile(statements), 0))?.map(toWritten) as never,
     writeIf: async (statements, { guards = 1 } = {}) =>
       (await runTransaction(writes, compile(statements), guards))?.map(toWritten) as never,

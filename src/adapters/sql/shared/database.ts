@@ -1,4 +1,4 @@
-import type { Compilable, Kysely } from 'kysely';
+import type { AliasedRawBuilder, Compilable, Kysely } from 'kysely';
 import type { Tables } from './tables.ts';
 
 export interface WriteResult<Row> {
@@ -43,6 +43,8 @@ export interface SqlDatabase {
   readonly read: Kysely<Tables>;
   /** The same for long reads, on a connection of its own, so that short ones do not wait behind them. */
   readonly report: Kysely<Tables>;
+  /** A table to select from by one of its indexes. SQLite would choose by statistics that may be old; PostgreSQL keeps its own up to date. */
+  byIndex<Name extends keyof Tables>(table: Name, index: string): AliasedRawBuilder<Tables[Name], Name>;
   /** All statements in one transaction and one round trip; durable when it resolves. */
   write<const Statements extends readonly Compilable[]>(statements: Statements): Promise<WriteResults<Statements>>;
   /** The same, but only if each guard changes a row; undefined otherwise, and nothing is written. */

@@ -1,7 +1,7 @@
 import { chmod, mkdir, open } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { SQLInputValue } from 'node:sqlite';
-import { type Compilable, Kysely } from 'kysely';
+import { type Compilable, Kysely, sql } from 'kysely';
 import type { Migration } from 'kysely/migration';
 import { StoreUnavailableError } from '../../../errors/store-unavailable.ts';
 import type { SqlDatabase } from '../shared/database.ts';
@@ -64,6 +64,8 @@ export async function openSqlite(options: SqliteOptions): Promise<SqlDatabase> {
   return {
     read: over(() => reader),
     report: over(startedReporter),
+    byIndex: (table, index) =>
+      sql<never>`${sql.table(table)}`.as(sql`${sql.table(table)} indexed by ${sql.ref(index)}`),
     write: async (statements) => (await writer.run(compile(statements))) as never,
     writeIf: async (statements, { guards = 1, urgent = false } = {}) =>
       (await writer.runIf(compile(statements), { guards, urgent })) as never,

@@ -14,6 +14,7 @@ import * as expiredLines from './0012-expired-lines.ts';
 import * as keyChanges from './0013-key-changes.ts';
 import * as quartersByPeriod from './0014-quarters-by-period.ts';
 import * as auditLog from './0015-audit-log.ts';
+import * as auditPairs from './0016-audit-pairs.ts';
 
 /** Run in the order of their names, forwards only. A released migration is never edited, and a new one sorts after all released ones. */
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -32,4 +33,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0013-key-changes': keyChanges,
   '0014-quarters-by-period': quartersByPeriod,
   '0015-audit-log': auditLog,
+  '0016-audit-pairs': auditPairs,
 };

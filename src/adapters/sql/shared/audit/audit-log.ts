@@ -1,4 +1,4 @@
-import { type Kysely, sql } from 'kysely';
+import type { Kysely } from 'kysely';
 import type { AuditAction, AuditEntry, AuditTarget, AuditVia, FieldChange } from '../../../../domain/audit/entry.ts';
 import type { AuditFilter, AuditLog } from '../../../../ports/repositories.ts';
 import type { SqlDatabase } from '../database.ts';
@@ -55,33 +55,39 @@ const toEntry = (row: AuditLogTable): AuditEntry => ({
 export const insertAuditEntry = (db: Kysely<Tables>, entry: AuditEntry) =>
   db.insertInto('audit_log').values(toRow(entry));
 
-/** Those that select most come first. */
-const SELECTIVE = ['target_id', 'actor_id', 'account_id', 'action'] as const;
+/** By the filters they serve. Those that select most come first. */
+const INDEXES = [
+  ['target_id', 'action'],
+  ['target_id'],
+  ['actor_id', 'account_id'],
+  ['actor_id', 'action'],
+  ['actor_id'],
+  ['account_id', 'action'],
+  ['account_id'],
+  ['action'],
+] as const;
 
-function matching(db: Kysely<Tables>, filter: AuditFilter) {
+function matching(db: Kysely<Tables>, { byIndex }: Pick<SqlDatabase, 'byIndex'>, filter: AuditFilter) {
   const { targetId, actorId, accountId, action, actorAccountId, start, end } = filter;
   const values = { target_id: targetId, actor_id: actorId, account_id: accountId, action };
-  const [leading] = SELECTIVE.filter((column) => values[column] !== undefined);
-  let query = db.selectFrom('audit_log');
-  for (const column of SELECTIVE) {
-    const value = values[column];
-    if (value === undefined) continue;
-    const isIndexed = column === leading || (leading === 'account_id' && column === 'action');
-    // An expression has no index. SQLite would take that of any column, also of one that selects nearly all rows.
-    query = query.where(isIndexed ? sql.ref<string>(column) : sql<string>`${sql.ref(column)} || ''`, '=', value);
-  }
-  return query
+  const columns = INDEXES.find((each) => each.every((column) => values[column] !== undefined)) ?? ['time'];
+  return db
+    .selectFrom(byIndex('audit_log', `audit_log_by_${columns.join('_and_')}`))
+    .$if(targetId !== undefined, (rows) => rows.where('target_id', '=', targetId ?? ''))
+    .$if(actorId !== undefined, (rows) => rows.where('actor_id', '=', actorId ?? ''))
+    .$if(accountId !== undefined, (rows) => rows.where('account_id', '=', accountId ?? ''))
+    .$if(action !== undefined, (rows) => rows.where('action', '=', action ?? ''))
     .$if(actorAccountId !== undefined, (rows) => rows.where('actor_account_id', '=', actorAccountId ?? ''))
     .$if(start !== undefined, (rows) => rows.where('time_ms', '>=', start ?? 0))
     .$if(end !== undefined, (rows) => rows.where('time_ms', '<', end ?? 0));
 }
 
 export const auditListQuery = (
-  db: Kysely<Tables>,
+  database: Pick<SqlDatabase, 'report' | 'byIndex'>,
   filter: AuditFilter,
   { limit, before }: Parameters<AuditLog['list']>[1],
 ) =>
-  matching(db, filter)
+  matching(database.report, database, filter)
     .selectAll()
     .$if(before !== undefined, (query) =>
       query.where(({ or, and, eb }) =>
@@ -95,17 +101,18 @@ export const auditListQuery = (
     .orderBy('id', 'desc')
     .limit(limit);
 
-export function sqlAuditLog({ read, report, write }: SqlDatabase): AuditLog {
+export function sqlAuditLog(database: SqlDatabase): AuditLog {
+  const { read, write } = database;
   return {
     async append(entry) {
       await write([insertAuditEntry(read, entry)]);
     },
     async list(filter, page) {
-      const rows = await auditListQuery(report, filter, page).execute();
+      const rows = await auditListQuery(database, filter, page).execute();
       return rows.map(toEntry);
     },
     async count(filter) {
-      const { count } = await matching(read, filter)
+      const { count } = await matching(read, database, filter)
         .select(({ fn }) => fn.countAll<number>().as('count'))
         .executeTakeFirstOrThrow();
       return Number(count);

@@ -27,6 +27,7 @@ import * as requestLog from './console/0026-request-log.ts';
 import * as requestHours from './console/0029-request-hours.ts';
 import * as requestTexts from './console/0033-request-texts.ts';
 import * as auditLog from './console/0036-audit-log.ts';
+import * as auditPairs from './console/0037-audit-pairs.ts';
 import * as usageSums from './ledger/0032-usage-sums.ts';
 
 /**
@@ -63,4 +64,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0034-expired-lines': expiredLines,
   '0035-key-changes': keyChanges,
   '0036-audit-log': auditLog,
+  '0037-audit-pairs': auditPairs,
 };
