@@ -1,4 +1,4 @@
-import { type Service, startService } from '../compose/service.ts';
+import { type Service, type Serving, startService } from '../compose/service.ts';
 import type { Environment } from '../compose/weights.ts';
 import { startSupervisor, WorkerStartError } from '../compose/workers/supervisor.ts';
 import { linkWorker, type WorkerLink } from '../compose/workers/worker-link.ts';
@@ -6,7 +6,6 @@ import { WORKER_VARIABLE } from '../compose/workers/worker-process.ts';
 import type { ResolvedConfig } from '../config/load.ts';
 import { SETTINGS } from '../config/settings.ts';
 import { workerCount } from '../config/workers.ts';
-import type { IssuedKey } from '../services/access/keys.ts';
 import { nearest } from '../validation/nearest.ts';
 import { type Command, CommandFailed, UsageError } from './command.ts';
 
@@ -29,6 +28,8 @@ Try it:
 Console:       ${address}/console (sign in with the key)
 API reference: ${address}/docs
 `;
+
+const CONFIGURED = ' (first key: as configured)';
 
 /** Why the server cannot listen, for operators. */
 function listenProblem(error: unknown, { host, port }: ResolvedConfig): string | undefined {
@@ -108,27 +109,29 @@ export const serveCommand: Command = {
   ],
   async run({ args, config, locate, env, print }) {
     refuseArguments(args);
-    let first: IssuedKey | undefined;
-    const onFirstKey = (issued: IssuedKey) => {
-      first = issued;
-      // A configured key is known already.
-      if (config.apiKey === undefined) print(greeting(issued.secret));
-    };
     const worker = workerLink(env);
-    const start = () => startService(config, { env, onFirstKey, locate, worker });
-    const starting = worker === undefined && workerCount(config) > 1 ? supervise(config) : start();
+    let stop: Promise<void> | undefined;
+    const onServing = ({ address, firstKey }: Serving) => {
+      // Before the text: whoever reads it may stop the server at once.
+      stop = stopSignal(env);
+      // A configured key is known already.
+      const shownKey = config.apiKey === undefined ? firstKey : undefined;
+      if (shownKey !== undefined) print(greeting(shownKey.secret));
+      // The supervisor prints the address when all workers listen.
+      if (worker === undefined) print(`Baobab serves on ${address}${firstKey === shownKey ? '' : CONFIGURED}`);
+      if (shownKey !== undefined) print(invitation(address));
+    };
+    const starting =
+      worker === undefined && workerCount(config) > 1
+        ? supervise(config).then((service) => {
+            onServing({ address: service.address, firstKey: undefined });
+            return service;
+          })
+        : startService(config, { env, onServing, locate, worker });
     const service = await starting.catch((error: unknown) => {
       const problem = listenProblem(error, config);
       throw problem === undefined ? error : new CommandFailed(problem);
     });
-    const stop = stopSignal(env);
-    const { address } = service;
-    if (worker !== undefined) {
-      // The supervisor prints the address when all workers listen.
-      if (first !== undefined && config.apiKey === undefined) print(invitation(address));
-    } else if (first === undefined) print(`Baobab serves on ${address}`);
-    else if (config.apiKey !== undefined) print(`Baobab serves on ${address} (first key: as configured)`);
-    else print(`Baobab serves on ${address}\n${invitation(address)}`);
     await stop;
     await service.close();
     // The channel to the supervisor would keep the process alive.

@@ -66,10 +66,16 @@ export interface Service {
   close(): Promise<void>;
 }
 
+export interface Serving {
+  address: string;
+  /** Of the very first start. It can be shown only now. */
+  firstKey: IssuedKey | undefined;
+}
+
 export interface StartOptions {
   env: Environment;
-  /** Called on the very first start, as soon as the key is stored: a later step may fail, and the key is shown only once. */
-  onFirstKey?: ((key: IssuedKey) => void) | undefined;
+  /** Called when requests are answered, before the log says so. */
+  onServing?: ((serving: Serving) => void) | undefined;
   /** Where a setting was made, for messages. */
   locate?: ((path: readonly string[]) => string) | undefined;
   /** This process is one of several on the port. The supervisor holds the data directory and its control socket. */
@@ -92,7 +98,7 @@ const modelsWithWeights = (entries: readonly ModelEntry[]) =>
 
 /** Builds every part in the order in which they need each other, then opens the port. */
 export async function startService(config: ResolvedConfig, options: StartOptions): Promise<Service> {
-  const { env, onFirstKey, locate = () => 'configuration', worker } = options;
+  const { env, onServing, locate = () => 'configuration', worker } = options;
   const secrets = createKnownSecrets(secretsOf({ ...config, upstreams: allUpstreams(config) }));
   const logger = createLogger({ ...config.log, scrub: secrets.scrub, worker: worker?.number });
   const metrics = createMetrics(worker);
@@ -140,9 +146,6 @@ export async function startService(config: ResolvedConfig, options: StartOptions
   const audit = createAudit({ log: store.audit, settings: config.audit, clock });
   const accounts = createAccounts({ accounts: store.accounts, clock });
   const keys = createKeys({ accounts, keys: store.keys, clock });
-  const firstKey = await keys.bootstrap(config.apiKey, by);
-  if (firstKey !== undefined) onFirstKey?.(firstKey);
-  else await reportUnusedKey(config.apiKey, { keys, logger });
   const authentication = createAuthentication({ ...store, clock });
   const sessions = createSessions({ sessions: store.sessions, authentication, clock });
 
@@ -271,8 +274,9 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     void weights.probe(modelsWithWeights(replaced));
   }
 
-  let isStopping = false;
-  const unready = async () => (isStopping ? ['the server is stopping'] : unreadyReasons(store, space));
+  let phase: 'starting' | 'serving' | 'stopping' = 'starting';
+  const isStopping = () => phase === 'stopping';
+  const unready = async () => (phase === 'serving' ? unreadyReasons(store, space) : [`the server is ${phase}`]);
   const engines = createEngineControl({ fleet, weights, catalog, rates, logger });
   const server = await createServer({
     settings: { ...config.http, metricsToken: config.metrics.token, certificate },
@@ -338,7 +342,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     }),
     unready,
     degraded: () => [...degraded(), ...(worker?.degraded() ?? [])],
-    isStopping: () => isStopping,
+    isStopping,
   });
 
   await background.prepare();
@@ -347,7 +351,12 @@ export async function startService(config: ResolvedConfig, options: StartOptions
   const port = worker === undefined ? config.port : await worker.mayListen();
   const address = await server.listen({ host: config.host, port, ...(worker && { reusePort: true }) });
   const control = worker === undefined ? await openControl(config, handlers) : undefined;
+  // Only now: the port may have been taken since it was checked, and a key that is not shown is lost.
+  const firstKey = await keys.bootstrap(config.apiKey, by);
+  phase = 'serving';
+  onServing?.({ address, firstKey });
   await worker?.listens(address);
+  if (firstKey === undefined) await reportUnusedKey(config.apiKey, { keys, logger });
   background.start();
   void warm();
   void weights.probe(modelsWithWeights(entries));
@@ -356,7 +365,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     address,
     async close() {
       const { drainDelayMs, drainTimeoutMs } = config.http;
-      isStopping = true;
+      phase = 'stopping';
       if (drainDelayMs > 0) logger.info({ drainDelayMs }, 'stopping, waiting for load balancers to notice');
       await delay(drainDelayMs);
       await control?.withdraw();

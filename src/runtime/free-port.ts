@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 
 /**
- * Fails with the error of `listen` when the port cannot be opened. Called before anything is stored, so that a first start which fails
- * leaves no key behind. Port 0 picks a free one.
+ * Fails with the error of `listen` when the port cannot be opened. A server that cannot listen ends before it touches the store. Port 0
+ * picks a free one.
  */
 export async function freePort({ host, port }: { host: string; port: number }): Promise<number> {
   // A client that connects meanwhile would keep it from closing.

@@ -1,11 +1,16 @@
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdtempDisposable, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { MIGRATION_LOCK } from '../../src/adapters/sql/postgres/database.ts';
+import { baobab } from '../acceptance/command.ts';
 import { API_KEY, type RunningServer, startServer } from '../acceptance/start-server.ts';
 import { type FakeUpstream, startFakeUpstream } from '../fixtures/fake-upstream.ts';
+import { freePort } from '../fixtures/free-port.ts';
 import { PASSWORD, type PostgresServer, postgresMissing, startPostgres } from '../fixtures/postgres-server.ts';
 
 const MODEL = 'intfloat/e5-mistral-7b-instruct';
@@ -114,6 +119,34 @@ describe.skipIf(postgresMissing !== undefined)('two servers on one PostgreSQL', 
       });
       expect(await keys.json()).toMatchObject({ data: [{ name: 'first key' }] });
     }
+  });
+
+  it('make no key when the port is taken while they start', async () => {
+    const url = await postgres.createDatabase();
+    await using directory = await mkdtempDisposable(join(tmpdir(), 'baobab-shared-'));
+    const observer = new Client(url);
+    await observer.connect();
+    // The server checks the port, then waits for this lock.
+    await observer.query('select pg_advisory_lock($1)', [MIGRATION_LOCK]);
+    const port = await freePort();
+    const failed = baobab(directory.path, ['serve', '--port', `${port}`], { BAOBAB_STORE: url });
+    await expect
+      .poll(
+        async () =>
+          (await observer.query("select 1 from pg_locks where locktype = 'advisory' and not granted")).rowCount,
+      )
+      .toBe(1);
+    const taken = createServer().listen(port, '127.0.0.1');
+    await once(taken, 'listening');
+    await observer.query('select pg_advisory_unlock($1)', [MIGRATION_LOCK]);
+    expect(await failed).toEqual({
+      exitCode: 1,
+      stdout: '',
+      stderr: expect.stringContaining(`port ${port} of 127.0.0.1 is in use`),
+    });
+    expect((await observer.query('select id from api_keys')).rows).toEqual([]);
+    taken.close();
+    await observer.end();
   });
 
   it('replay large answers of each other', async () => {

@@ -26,7 +26,7 @@ const REPORT = { max: 2, query_timeout: 300_000 };
 const MIGRATE = { max: 1 };
 
 /** Any number that no other program uses for its advisory locks in this database. */
-const MIGRATION_LOCK = 7_402_617_801;
+export const MIGRATION_LOCK = 7_402_617_801;
 
 const compile = (statements: readonly Compilable[]): Statement[] =>
   statements.map((statement) => {
