@@ -356,6 +356,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
   phase = 'serving';
   onServing?.({ address, firstKey });
   await worker?.listens(address);
+  logger.info(`Server listening at ${address}`);
   if (firstKey === undefined) await reportUnusedKey(config.apiKey, { keys, logger });
   background.start();
   void warm();

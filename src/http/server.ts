@@ -59,6 +59,10 @@ function trustedProxies({ trustedProxies: ranges }: HttpSettings): false | ((add
   return (address) => proxies.includes(address);
 }
 
+/** Fastify's own info line is that it listens. Whoever starts the server says so when everything is ready. */
+const withoutInfo = (logger: FastifyBaseLogger): FastifyBaseLogger =>
+  ['info', 'debug', 'trace'].includes(logger.level) ? logger.child({}, { level: 'warn' }) : logger;
+
 export async function createServer(dependencies: ServerDependencies): Promise<FastifyInstance> {
   const { settings, logger, metrics, requests } = dependencies;
   const listener = {
@@ -76,8 +80,8 @@ export async function createServer(dependencies: ServerDependencies): Promise<Fa
   };
   const server = Fastify({
     ...(secure === undefined ? { http: listener } : ({ https: secure } as object)),
-    loggerInstance: logger,
-    childLoggerFactory: createRequestLogger,
+    loggerInstance: withoutInfo(logger),
+    childLoggerFactory: (_quiet, bindings, options) => createRequestLogger(logger, bindings, options),
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: () => createId('req'),
     trustProxy: trustedProxies(settings),
@@ -117,7 +121,7 @@ export async function createServer(dependencies: ServerDependencies): Promise<Fa
   server.addContentTypeParser('application/json', jsonBodyReader(settings.bodyLimitBytes));
 
   await server.register(endpointMethods);
-  await server.register(errorHandler, { clock: dependencies.clock });
+  await server.register(errorHandler, { clock: dependencies.clock, logger });
   await server.register(requestLog, { metrics, requests });
   await server.register(cors, { origins: settings.corsOrigins });
   await server.register(idempotencyKeys, {

@@ -16,7 +16,7 @@ afterEach(async () => {
 
 async function serve(work: (events: EventStream) => Promise<void>): Promise<string> {
   server = Fastify({ forceCloseConnections: true });
-  await server.register(errorHandler, { clock: systemClock });
+  await server.register(errorHandler, { clock: systemClock, logger: server.log });
   server.get('/', async (request, reply) => {
     request.record = createRecord(0);
     reply.header('x-request-id', 'req_1');

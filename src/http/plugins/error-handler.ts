@@ -1,14 +1,15 @@
 import plugin from 'fastify-plugin';
 import type { Clock } from '../../ports/clock.ts';
+import type { Logger } from '../../ports/logger.ts';
 import { createRepeatedFailure } from '../../runtime/repeated-failure.ts';
 import { sendError } from '../answer/error-answer.ts';
 
 /** Longer than most outages take to come back. */
 const OUTAGE_OVER_MS = 60_000;
 
-export const errorHandler = plugin<{ clock: Clock }>(async (server, { clock }) => {
+export const errorHandler = plugin<{ clock: Clock; logger: Logger }>(async (server, { clock, logger }) => {
   const text = 'the storage does not answer, requests that need it get 503';
-  const outage = { logger: server.log, clock, text, overAfterMs: OUTAGE_OVER_MS };
+  const outage = { logger, clock, text, overAfterMs: OUTAGE_OVER_MS };
   server.decorate('storageOutage', createRepeatedFailure(outage));
   server.setErrorHandler((error, request, reply) => sendError(error, request, reply));
 });
