@@ -72,6 +72,50 @@ describe('a streamed answer', () => {
     ]);
   });
 
+  it.each([
+    ['numbers them from 1', [1, 2], ['a', 'b']],
+    ['numbers all of them 0', [0, 0], ['a', 'b']],
+  ])('becomes tool calls with numbers from 0 if the upstream %s', async (_, [first, second], [one, other]) => {
+    const begin = (index: number | undefined, id: string | undefined) =>
+      chunk({ tool_calls: [{ index, id, type: 'function', function: { name: `f_${id}`, arguments: '{' } }] });
+    const events = await eventsOf([
+      begin(first, one),
+      chunk({ tool_calls: [{ index: first, function: { arguments: '}' } }] }),
+      begin(second, other),
+      chunk({ tool_calls: [{ index: second, function: { arguments: '}' } }] }),
+      chunk({}, 'tool_calls'),
+    ]);
+    expect(events.slice(1, -1)).toEqual([
+      { type: 'tool-call-delta', index: 0, id: 'a', name: 'f_a', argumentsDelta: '{' },
+      { type: 'tool-call-delta', index: 0, argumentsDelta: '}' },
+      { type: 'tool-call-delta', index: 1, id: 'b', name: 'f_b', argumentsDelta: '{' },
+      { type: 'tool-call-delta', index: 1, argumentsDelta: '}' },
+    ]);
+  });
+
+  it('becomes tool calls with an id if the upstream gives none', async () => {
+    const events = await eventsOf([
+      chunk({ tool_calls: [{ index: 0, id: '', function: { name: 'f', arguments: '{' } }] }),
+      chunk({ tool_calls: [{ index: 0, function: { arguments: '}' } }] }),
+      chunk({}, 'tool_calls'),
+    ]);
+    const id = expect.stringMatching(/^call_\w{32}$/);
+    expect(events.slice(1, -1)).toEqual([
+      { type: 'tool-call-delta', index: 0, id, name: 'f', argumentsDelta: '{' },
+      { type: 'tool-call-delta', index: 0, argumentsDelta: '}' },
+    ]);
+  });
+
+  it('names a tool call once, also if the upstream repeats id and name', async () => {
+    const piece = (text: string) =>
+      chunk({ tool_calls: [{ index: 0, id: 'a', type: 'function', function: { name: 'f', arguments: text } }] });
+    const events = await eventsOf([piece('{'), piece('}'), chunk({}, 'tool_calls')]);
+    expect(events.slice(1, -1)).toEqual([
+      { type: 'tool-call-delta', index: 0, id: 'a', name: 'f', argumentsDelta: '{' },
+      { type: 'tool-call-delta', index: 0, argumentsDelta: '}' },
+    ]);
+  });
+
   it('carries log probabilities with bytes', async () => {
     const content = [
       { token: 'é', logprob: -0.1, bytes: [195, 169], top_logprobs: [{ token: 'e', logprob: -2, bytes: null }] },

@@ -1,6 +1,7 @@
 import { createInnerText, type InnerText } from '../../../runtime/inner-text.ts';
 import type { ChatEvent, TokenLogprob, TokenUsage } from '../../engine.ts';
 import { estimateTokens } from '../token-estimate.ts';
+import { ToolCalls, type WireToolCall } from './tool-calls.ts';
 
 type EndReason = Extract<ChatEvent, { type: 'end' }>['reason'];
 
@@ -26,11 +27,6 @@ interface WireDelta {
   reasoning?: string | null;
   reasoning_content?: string | null;
   tool_calls?: WireToolCall[] | null;
-}
-interface WireToolCall {
-  index?: number;
-  id?: string;
-  function?: { name?: string; arguments?: string | Record<string, unknown> | null };
 }
 interface WireUsage {
   prompt_tokens?: number;
@@ -80,7 +76,7 @@ class AnswerChunks implements ChatChunks {
   stopSequence: string | undefined;
   done = false;
   #completionIsCounted = false;
-  #toolCalls = 0;
+  #toolCalls: ToolCalls | undefined;
   /** Templates put line breaks between the thoughts and their tags. */
   #thoughts: InnerText | undefined;
 
@@ -158,33 +154,22 @@ class AnswerChunks implements ChatChunks {
     const logprobs = choice.logprobs ? readLogprobs(choice.logprobs) : undefined;
     if (logprobs !== undefined && logprobs.length > 0) out.push({ type: 'text-delta', text, logprobs });
     else if (text) out.push({ type: 'text-delta', text });
-    if (delta?.tool_calls) for (const call of delta.tool_calls) this.#readToolCall(call, out);
+    if (delta?.tool_calls) {
+      this.#toolCalls ??= new ToolCalls();
+      for (const call of delta.tool_calls) out.push(this.#toolCalls.read(call));
+    }
     // One delta is about one token. The upstream's own counts replace this as soon as it sends them.
     if (!this.#completionIsCounted && (out.length > before || reasoning)) {
       this.usage.completionTokens += logprobs?.length || 1;
     }
-    if (choice.finish_reason) this.reason = endReason(choice.finish_reason, this.#toolCalls > 0);
+    if (choice.finish_reason)
+      this.reason = endReason(choice.finish_reason, this.#toolCalls !== undefined && this.#toolCalls.count > 0);
     if (typeof choice.stop_reason === 'string') this.stopSequence = choice.stop_reason;
   }
 
   #innerThoughts(text: string): string {
     this.#thoughts ??= createInnerText();
     return this.#thoughts.push(text);
-  }
-
-  #readToolCall(call: WireToolCall, out: ChatEvent[]): void {
-    const { name, arguments: given } = call.function ?? {};
-    // Some upstreams omit the index: each call with a name is then a new one.
-    const index = call.index ?? (name ? this.#toolCalls : Math.max(0, this.#toolCalls - 1));
-    this.#toolCalls = Math.max(this.#toolCalls, index + 1);
-    const event: ChatEvent = {
-      type: 'tool-call-delta',
-      index,
-      argumentsDelta: typeof given === 'string' ? given : given ? JSON.stringify(given) : '',
-    };
-    if (call.id) event.id = call.id;
-    if (name) event.name = name;
-    out.push(event);
   }
 }
 

@@ -1,6 +1,6 @@
-import { randomUUID } from 'node:crypto';
 import type { ChatEvent, ChatRequest } from '../../engine.ts';
 import { createWholeCall, type WholeCall } from '../../written-calls/whole-call.ts';
+import { newCallId } from './tool-calls.ts';
 
 /** Turns an answer that is nothing but a call written as JSON into that call. Anything else passes unchanged. */
 export interface WrittenCall {
@@ -56,7 +56,7 @@ export function createWrittenCall({ prompt, tools = [], toolChoice, format }: Ch
     end() {
       if (decided || call === undefined) return release();
       isCall = true;
-      const id = `call_${randomUUID().replaceAll('-', '')}`;
+      const id = newCallId();
       return [
         { type: 'tool-call-delta', index: 0, id, name: call.name, argumentsDelta: '' },
         { type: 'tool-call-delta', index: 0, argumentsDelta: call.arguments },
