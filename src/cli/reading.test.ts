@@ -29,13 +29,13 @@ async function run(command: Command, ...args: string[]): Promise<{ printed: stri
     PIP_INDEX_URL: 'http://127.0.0.1:9',
     HOME: directory,
   };
-  const { config, rest } = loadConfig({ args, env, workingDirectory: directory });
+  const { config, rest, locate } = loadConfig({ args, env, workingDirectory: directory });
   const lines = { printed: [] as string[], warned: [] as string[] };
   await command.run({
     args: rest,
     config,
     configFile: undefined,
-    locate: () => '',
+    locate,
     env,
     print: (text) => lines.printed.push(text),
     warn: (text) => lines.warned.push(text),
@@ -71,6 +71,7 @@ it('mentions a server on another data directory', async () => {
   const { printed, warned } = await run(keysCommand, 'list');
   expect(printed).toBe(`no keys in ${dataDir}`);
   expect(warned).toMatch(elsewhere);
+  expect((await run(keysCommand, 'list', '--data-dir', dataDir)).warned).toBe('');
   await control.close();
   // Killed servers leave their entry behind.
   expect((await run(keysCommand, 'list')).warned).not.toContain(other);
