@@ -5,6 +5,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { errors } from '../../errors/errors.ts';
 import { systemClock } from '../../runtime/clock.ts';
 import { errorHandler } from '../plugins/error-handler.ts';
+import type { IdempotentRun } from '../request/idempotent-run.ts';
 import { createRecord } from '../request/request-record.ts';
 import { type EventStream, openEventStream } from './event-stream.ts';
 
@@ -14,11 +15,12 @@ afterEach(async () => {
   await server?.close();
 });
 
-async function serve(work: (events: EventStream) => Promise<void>): Promise<string> {
+async function serve(work: (events: EventStream) => Promise<void>, run?: IdempotentRun): Promise<string> {
   server = Fastify({ forceCloseConnections: true });
   await server.register(errorHandler, { clock: systemClock, logger: server.log });
   server.get('/', async (request, reply) => {
     request.record = createRecord(0);
+    request.idempotentRun = run;
     reply.header('x-request-id', 'req_1');
     await work(openEventStream(reply));
     return reply;
@@ -63,6 +65,22 @@ describe('an event stream', () => {
     expect(first).toBe('data: 1');
     expect(JSON.parse(second?.slice('data: '.length) ?? '')).toMatchObject({ error: { code: 'upstream_timeout' } });
     expect(rest).toEqual(['']);
+  });
+
+  it('ends also if the store that has its idempotency key cannot be reached', async () => {
+    const run: IdempotentRun = {
+      billingId: 'idem_1',
+      startedAt: 0,
+      take() {},
+      finish: async () => {},
+      abandon: () => Promise.reject(new Error('the store is away')),
+    };
+    const address = await serve(async (events) => {
+      await events.write('data: 1\n\n');
+      await expect(events.fail(errors.upstreamTimeout('no token for 60 s'))).rejects.toThrow('the store is away');
+    }, run);
+    const answer = await fetch(address, { signal: AbortSignal.timeout(5_000) });
+    expect(await answer.text()).toMatch(/^data: 1\n\ndata: \{"error".*upstream_timeout.*\n\n$/);
   });
 
   it('sends keep-alive comments while it waits, and none after its end', async () => {

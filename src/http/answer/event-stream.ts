@@ -68,8 +68,12 @@ class ReplyEvents implements EventStream {
 
   async fail(error: ApiError, text = `data: ${JSON.stringify(error.toBody())}\n\n`): Promise<void> {
     this.stop();
-    await this.#run?.abandon(error.status);
-    if (!this.#raw.destroyed) this.#raw.end(text);
+    try {
+      await this.#run?.abandon(error.status);
+    } finally {
+      // Also when the store cannot be reached: the client would wait for ever.
+      if (!this.#raw.destroyed) this.#raw.end(text);
+    }
   }
 
   async end(text: string): Promise<void> {

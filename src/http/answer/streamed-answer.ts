@@ -24,7 +24,11 @@ export async function streamedAnswer(
     const failure = toApiError(error, request);
     request.record.errorCode = failure.code;
     logFailure(request, failure, 'a stream failed, sent an error event');
-    await events.fail(failure, failureText?.(failure));
+    try {
+      await events.fail(failure, failureText?.(failure));
+    } catch (cause) {
+      logFailure(request, toApiError(cause, request), 'failed to release the idempotency key of a failed stream');
+    }
   }
   return reply;
 }
