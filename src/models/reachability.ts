@@ -1,4 +1,5 @@
 import type { Clock } from '../ports/clock.ts';
+import { patientTimeout } from '../runtime/abort.ts';
 import type { RemoteSource } from './sources/source.ts';
 import { WeightsError } from './weights-error.ts';
 
@@ -39,7 +40,7 @@ export function createReachability({
   }
 
   async function ask(ids: readonly string[], sources: readonly RemoteSource[]): Promise<void> {
-    const deadline = AbortSignal.any([signal, AbortSignal.timeout(PROBE_TIMEOUT_MS)]);
+    const deadline = AbortSignal.any([signal, patientTimeout(PROBE_TIMEOUT_MS)]);
     try {
       await Promise.any(sources.map((source) => source.probe(deadline)));
       for (const id of ids) failures.delete(id);

@@ -1,5 +1,6 @@
+import { once } from 'node:events';
 import { describe, expect, it } from 'vitest';
-import { untilAborted } from './abort.ts';
+import { patientTimeout, untilAborted } from './abort.ts';
 
 const never = () => new Promise<never>(() => {});
 
@@ -32,5 +33,22 @@ describe('untilAborted', () => {
     const result = untilAborted(promise, stop.signal, () => new Error('cancelled'));
     stop.abort(new Error('stopped'));
     await expect(result).rejects.toThrow('cancelled');
+  });
+});
+
+describe('patientTimeout', () => {
+  it('fires after the time, with an error that says so', async () => {
+    const start = performance.now();
+    const signal = patientTimeout(50);
+    await once(signal, 'abort');
+    expect(performance.now() - start).toBeGreaterThan(45);
+    expect(signal.reason).toMatchObject({ name: 'TimeoutError' });
+  });
+
+  it('lets an answer come first that arrived while the process was busy', async () => {
+    const answer = fetch('http://127.0.0.1:2', { signal: patientTimeout(200) });
+    const busyUntil = performance.now() + 400;
+    while (performance.now() < busyUntil);
+    await expect(answer).rejects.toMatchObject({ cause: { code: 'ECONNREFUSED' } });
   });
 });

@@ -19,3 +19,23 @@ export async function untilAborted<T>(
     signal.removeEventListener('abort', abort);
   }
 }
+
+/** A late timer counts as one step, however late it is. */
+const STEPS = 10;
+
+/**
+ * Like `AbortSignal.timeout`, but does not count most of the time in which this process could not run. The timer of a busy process is due
+ * together with the answer that it waits for, and would come first.
+ */
+export function patientTimeout(timeoutMs: number): AbortSignal {
+  const stop = new AbortController();
+  let stepsLeft = STEPS;
+  const timer = setInterval(() => {
+    stepsLeft -= 1;
+    if (stepsLeft > 0) return;
+    clearInterval(timer);
+    stop.abort(new DOMException('There was no answer in time', 'TimeoutError'));
+  }, timeoutMs / STEPS);
+  timer.unref();
+  return stop.signal;
+}

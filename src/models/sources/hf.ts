@@ -3,6 +3,7 @@ import { rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import type { HubSourceSpec } from '../../domain/model.ts';
+import { patientTimeout } from '../../runtime/abort.ts';
 import { openForWriting } from '../file-content.ts';
 import { WeightsError } from '../weights-error.ts';
 import { networkFailure } from './network-failure.ts';
@@ -48,7 +49,7 @@ export function createHubSource(spec: HubSourceSpec, hub: HubAccess): RemoteSour
 
   async function describe(signal: AbortSignal): Promise<readonly ExpectedFile[]> {
     const { pathsInfo } = await import('@huggingface/hub');
-    const deadline = AbortSignal.any([signal, AbortSignal.timeout(METADATA_TIMEOUT_MS)]);
+    const deadline = AbortSignal.any([signal, patientTimeout(METADATA_TIMEOUT_MS)]);
     try {
       const infos = await pathsInfo({ ...accessWith(deadline), paths: spec.files.map((file) => file.path) });
       return spec.files.map((file) => {

@@ -1,4 +1,5 @@
 import { PassThrough, pipeline } from 'node:stream';
+import { patientTimeout } from '../../runtime/abort.ts';
 import { WeightsError } from '../weights-error.ts';
 import { networkFailure } from './network-failure.ts';
 import type { NpmSettings } from './npm-settings.ts';
@@ -62,7 +63,7 @@ export function createNpmRegistry(settings: () => Promise<NpmSettings>): NpmRegi
     async locate(packageName, version, signal) {
       if (!PACKAGE_NAME.test(packageName)) throw new WeightsError('invalid', `'${packageName}' is not a package name`);
       const what = `${packageName}@${version}`;
-      const deadline = AbortSignal.any([signal, AbortSignal.timeout(METADATA_TIMEOUT_MS)]);
+      const deadline = AbortSignal.any([signal, patientTimeout(METADATA_TIMEOUT_MS)]);
       try {
         const response = await request(`/${packageName.replace('/', '%2f')}`, packageName, {
           signal: deadline,

@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream';
+import { patientTimeout } from '../../runtime/abort.ts';
 import { WeightsError } from '../weights-error.ts';
 import { networkFailure } from './network-failure.ts';
 import { normalizedName, parseSimplePage, SIMPLE_ACCEPT, wheelOf } from './simple-page.ts';
@@ -84,7 +85,7 @@ export function createPythonIndex(settings: () => Promise<PythonIndexAccess>): P
       let failure: WeightsError | undefined;
       for (const indexUrl of indexUrls) {
         try {
-          const deadline = AbortSignal.any([signal, AbortSignal.timeout(METADATA_TIMEOUT_MS)]);
+          const deadline = AbortSignal.any([signal, patientTimeout(METADATA_TIMEOUT_MS)]);
           return await locateAt(indexUrl, packageName, version, deadline);
         } catch (error) {
           signal.throwIfAborted();
@@ -95,7 +96,7 @@ export function createPythonIndex(settings: () => Promise<PythonIndexAccess>): P
     },
 
     async sizeOf(url, signal) {
-      const deadline = AbortSignal.any([signal, AbortSignal.timeout(METADATA_TIMEOUT_MS)]);
+      const deadline = AbortSignal.any([signal, patientTimeout(METADATA_TIMEOUT_MS)]);
       const response = await requestRange(url, 0, 1, deadline);
       await response.body?.cancel();
       const [, total] = /^bytes \d+-\d+\/(\d+)$/.exec(response.headers.get('content-range') ?? '') ?? [];
