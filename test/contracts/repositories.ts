@@ -36,6 +36,14 @@ export function repositoriesContract(name: string, open: () => Promise<Repositor
       expect(await store.accounts.findByName('none')).toBeUndefined();
     });
 
+    it('finds nothing under a name with U+0000, and stores a text with it', async () => {
+      expect(await store.accounts.get('acct_1\0')).toBeUndefined();
+      expect(await store.accounts.findByName('first\0')).toBeUndefined();
+      expect(await store.keys.update('key_1\0', { rpm: 1 }, someEntry)).toBeUndefined();
+      expect((await store.keys.update('key_1', { name: 'a\0b' }, someEntry))?.name).toMatch(/^a.b$/s);
+      await store.keys.update('key_1', { name: apiKey().name }, someEntry);
+    });
+
     it('refuses a second account with the same name or id', async () => {
       await expect(store.accounts.create(account({ id: 'acct_x' }), someEntry())).rejects.toThrow(DuplicateError);
       await expect(store.accounts.create(account({ name: 'x' }), someEntry())).rejects.toThrow(DuplicateError);

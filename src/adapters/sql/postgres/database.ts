@@ -9,7 +9,7 @@ import { connectChecked, createPool } from './connections.ts';
 import { toStoreError } from './failures.ts';
 import { createPartitions } from './partitions.ts';
 import { forReading } from './read-pool.ts';
-import { insertNewSql, rowsAsJson } from './statements.ts';
+import { insertNewSql, rowsAsJson, storable } from './statements.ts';
 import { runTransaction, type Statement, withRetries } from './transactions.ts';
 import { refuseUnfinishedCopy } from './transfer-target.ts';
 
@@ -31,7 +31,7 @@ export const MIGRATION_LOCK = 7_402_617_801;
 const compile = (statements: readonly Compilable[]): Statement[] =>
   statements.map((statement) => {
     const { sql, parameters } = statement.compile();
-    return { text: sql, values: [...parameters] };
+    return { text: sql, values: parameters.map(storable) };
   });
 
 const toWritten = ({ rows, rowCount }: QueryResult) => ({ rows, changes: rowCount ?? 0 });

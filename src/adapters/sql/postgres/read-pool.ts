@@ -1,6 +1,7 @@
 import type { PostgresPool, PostgresPoolClient } from 'kysely';
 import { DatabaseError, type Pool } from 'pg';
 import { toStoreError } from './failures.ts';
+import { storable } from './statements.ts';
 
 /**
  * The pool as Kysely uses it, with the errors of the ports. A connection whose query failed without an answer of the server is closed:
@@ -15,7 +16,7 @@ export const forReading = (pool: Pick<Pool, 'connect' | 'end' | 'options'>): Pos
     let isBroken = false;
     const query = async (sql: string, parameters: readonly unknown[]): Promise<unknown> => {
       try {
-        return await client.query(sql, [...parameters]);
+        return await client.query(sql, parameters.map(storable));
       } catch (error) {
         isBroken ||= !(error instanceof DatabaseError);
         throw toStoreError(error);

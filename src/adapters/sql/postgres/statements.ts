@@ -20,3 +20,7 @@ export function insertNewSql({ table, columns, uniqueColumn }: Target): string {
 
 export const rowsAsJson = ({ columns }: Target, rows: readonly (readonly PlainValue[])[]): string =>
   JSON.stringify(rows.map((row) => Object.fromEntries(columns.map((column, index) => [column, row[index]]))));
+
+/** Texts of PostgreSQL cannot hold U+0000, and a query with one fails, also where it only compares. Ids and names never have it. */
+export const storable = (value: unknown): unknown =>
+  typeof value === 'string' && value.includes('\0') ? value.replaceAll('\0', '\ufffd') : value;
