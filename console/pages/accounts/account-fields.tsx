@@ -1,8 +1,9 @@
 import type { ApiFailure } from '../../api/client.ts';
 import type { Account } from '../../api/types.ts';
 import { TextField } from '../../components/controls.tsx';
+import { errorAt } from '../../components/form.tsx';
 import { texts } from '../../texts/en.ts';
-import { emptyLimits, LimitFields, type Limits, limitsOf, limitsToWire } from '../keys/limit-fields.tsx';
+import { emptyLimits, LIMIT_FIELDS, LimitFields, type Limits, limitsOf, limitsToWire } from '../keys/limit-fields.tsx';
 
 export interface AccountDraft {
   limits: Limits;
@@ -32,6 +33,9 @@ export const draftToWire = ({ limits, retentionDays, zeroRetention, storePrompts
   store_prompts: storePrompts,
 });
 
+/** Those that show their errors, by their names in the API. */
+export const ACCOUNT_FIELDS = [...LIMIT_FIELDS, 'file_retention_days'];
+
 export interface AccountFieldsProps {
   draft: AccountDraft;
   onChange: (draft: AccountDraft) => void;
@@ -48,7 +52,7 @@ export function AccountFields({ draft, onChange, error }: AccountFieldsProps) {
         hint={accounts.retentionHint}
         type="number"
         min={1}
-        error={error?.param === 'file_retention_days' ? error.message : undefined}
+        error={errorAt(error, 'file_retention_days')}
         value={draft.retentionDays}
         onValue={(retentionDays) => onChange({ ...draft, retentionDays })}
       />

@@ -1,16 +1,17 @@
 import { useState } from 'preact/hooks';
-import { ApiFailure, call } from '../../api/client.ts';
+import { call } from '../../api/client.ts';
 import { useSystem } from '../../api/queries.ts';
 import type { Account } from '../../api/types.ts';
 import { queryClient } from '../../app/query.ts';
 import { href } from '../../app/router.ts';
 import { Button, Copyable, LinkButton, TextField } from '../../components/controls.tsx';
 import { Meter, toast, toastFailure } from '../../components/feedback.tsx';
+import { useSave } from '../../components/form.tsx';
 import { Modal, Sheet } from '../../components/overlay.tsx';
 import { bytes, full, money, moneyExact } from '../../format/numbers.ts';
 import { dateTime } from '../../format/times.ts';
 import { texts } from '../../texts/en.ts';
-import { type AccountDraft, AccountFields, draftOf, draftToWire } from './account-fields.tsx';
+import { ACCOUNT_FIELDS, type AccountDraft, AccountFields, draftOf, draftToWire } from './account-fields.tsx';
 import { AccountStatus } from './accounts.tsx';
 
 export interface AccountSheetProps {
@@ -23,32 +24,21 @@ const refresh = () => queryClient.invalidateQueries({ queryKey: ['accounts'] });
 
 export function AccountSheet({ account, spend, onClose }: AccountSheetProps) {
   const [draft, setDraft] = useState<AccountDraft>(draftOf(account));
-  const [error, setError] = useState<ApiFailure>();
   const [removing, setRemoving] = useState(false);
   const quota = useSystem().data?.configuration.files;
   const { accounts } = texts;
   const path = `/v1/admin/accounts/${account.id}`;
   const changed = JSON.stringify(draft) !== JSON.stringify(draftOf(account));
 
-  const change = async (body: object) => {
-    await call(path, { method: 'POST', body });
-    await refresh();
-  };
-  const save = async () => {
-    const before = draftOf(account);
-    setError(undefined);
-    try {
-      await change(draftToWire(draft));
-      const undo = () => {
-        setDraft(before);
-        change(draftToWire(before)).catch(toastFailure);
-      };
-      toast(accounts.saved(account.name), { action: { label: texts.common.undo, run: undo } });
-    } catch (failure) {
-      if (failure instanceof ApiFailure) setError(failure);
-      else toastFailure(failure);
-    }
-  };
+  const { error, save } = useSave<AccountDraft>({
+    fields: ACCOUNT_FIELDS,
+    show: setDraft,
+    saved: accounts.saved(account.name),
+    async write(changes) {
+      await call(path, { method: 'POST', body: draftToWire(changes) });
+      await refresh();
+    },
+  });
   // Suspending can be undone, so it offers that instead of a question.
   const setSuspended = async (suspended: boolean) => {
     try {
@@ -80,7 +70,7 @@ export function AccountSheet({ account, spend, onClose }: AccountSheetProps) {
                 <Button onClick={() => void setSuspended(account.status === 'active')}>
                   {account.status === 'active' ? accounts.suspend : accounts.resume}
                 </Button>
-                <Button tone="primary" disabled={!changed} onClick={() => void save()}>
+                <Button tone="primary" disabled={!changed} onClick={() => save(draftOf(account), draft)}>
                   {texts.common.save}
                 </Button>
               </>

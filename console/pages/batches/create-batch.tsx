@@ -3,8 +3,9 @@ import { call } from '../../api/client.ts';
 import type { Batch, List, StoredFile } from '../../api/types.ts';
 import { queryClient, useQuery } from '../../app/query.ts';
 import { changeSearch, href, usePlace } from '../../app/router.ts';
-import { Button, LinkButton, optionsOf, Select } from '../../components/controls.tsx';
+import { LinkButton, optionsOf, Select } from '../../components/controls.tsx';
 import { toast } from '../../components/feedback.tsx';
+import { Form, useForm } from '../../components/form.tsx';
 import { Sheet } from '../../components/overlay.tsx';
 import { bytes } from '../../format/numbers.ts';
 import { texts } from '../../texts/en.ts';
@@ -21,30 +22,20 @@ export function CreateBatch({ onClose }: { onClose: () => void }) {
   const [chosen, setChosen] = useState(search.get('file') ?? '');
   const [endpoint, setEndpoint] = useState(ENDPOINTS[0] ?? '');
   const [window, setWindow] = useState('24h');
-  const [error, setError] = useState<string>();
-  const [busy, setBusy] = useState(false);
   const { batches } = texts;
   const inputs = (files.data?.data ?? []).filter(isBatchInput);
   const input = chosen || inputs[0]?.id || '';
 
-  const submit = async (event: Event) => {
-    event.preventDefault();
-    setBusy(true);
-    setError(undefined);
-    try {
-      const body = { input_file_id: input, endpoint, completion_window: window };
-      const batch = await call<Batch>('/v1/batches', { method: 'POST', body });
-      await queryClient.invalidateQueries({ queryKey: ['batches'] });
-      toast(batches.created(batch.id));
-      changeSearch({ new: undefined, file: undefined, batch: batch.id });
-    } catch (failure) {
-      setError(failure instanceof Error ? failure.message : String(failure));
-      setBusy(false);
-    }
-  };
+  const form = useForm(async () => {
+    const body = { input_file_id: input, endpoint, completion_window: window };
+    const batch = await call<Batch>('/v1/batches', { method: 'POST', body });
+    await queryClient.invalidateQueries({ queryKey: ['batches'] });
+    toast(batches.created(batch.id));
+    changeSearch({ new: undefined, file: undefined, batch: batch.id });
+  });
   return (
     <Sheet title={batches.sheetTitle} onClose={onClose}>
-      <form class="stack" onSubmit={submit}>
+      <Form state={form} action={batches.create} ready={input !== ''} onCancel={onClose}>
         {files.data && inputs.length === 0 ? (
           <div class="notice row spread">
             {batches.noInput}
@@ -67,18 +58,7 @@ export function CreateBatch({ onClose }: { onClose: () => void }) {
           onValue={setEndpoint}
         />
         <Select label={batches.window} options={optionsOf(batches.windows)} value={window} onValue={setWindow} />
-        {error && (
-          <p class="notice notice-bad" role="alert">
-            {error}
-          </p>
-        )}
-        <div class="row form-end">
-          <Button onClick={onClose}>{texts.common.cancel}</Button>
-          <Button type="submit" tone="primary" disabled={busy || input === ''}>
-            {batches.create}
-          </Button>
-        </div>
-      </form>
+      </Form>
     </Sheet>
   );
 }

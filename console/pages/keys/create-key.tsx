@@ -1,14 +1,15 @@
 import { useState } from 'preact/hooks';
-import { ApiFailure, call } from '../../api/client.ts';
+import { call } from '../../api/client.ts';
 import { keysPath, useAccounts } from '../../api/queries.ts';
 import type { NewKey } from '../../api/types.ts';
 import { queryClient } from '../../app/query.ts';
 import { may, useAccountFilter, useSession } from '../../app/session.ts';
-import { Button, optionsOf, Segments, Select, TextArea, TextField } from '../../components/controls.tsx';
+import { optionsOf, Segments, Select, TextArea, TextField } from '../../components/controls.tsx';
+import { errorAt, Form, useForm } from '../../components/form.tsx';
 import { Sheet } from '../../components/overlay.tsx';
 import { texts } from '../../texts/en.ts';
 import { CHOICES, READ_SCOPES } from './key-parts.tsx';
-import { emptyLimits, LimitFields, limitsToWire } from './limit-fields.tsx';
+import { emptyLimits, LIMIT_FIELDS, LimitFields, limitsToWire } from './limit-fields.tsx';
 
 const DAY_MS = 86_400_000;
 type Access = 'all' | 'restricted' | 'read';
@@ -37,13 +38,7 @@ export function CreateKey({ onClose, onCreated }: CreateKeyProps) {
   const [regions, setRegions] = useState('');
   const [limits, setLimits] = useState(emptyLimits);
   const [expiry, setExpiry] = useState('90');
-  const [error, setError] = useState<ApiFailure>();
-  const [busy, setBusy] = useState(false);
-
-  const submit = async (event: Event) => {
-    event.preventDefault();
-    setBusy(true);
-    setError(undefined);
+  const form = useForm(async () => {
     const body = {
       ...(admin ? { account } : {}),
       name: name.trim(),
@@ -53,16 +48,11 @@ export function CreateKey({ onClose, onCreated }: CreateKeyProps) {
       ...limitsToWire(limits),
       expires_at: expiry === 'never' ? null : new Date(Date.now() + Number(expiry) * DAY_MS).toISOString(),
     };
-    try {
-      const created = await call<NewKey>(keysPath(admin), { method: 'POST', body });
-      void queryClient.invalidateQueries({ queryKey: ['keys'] });
-      onCreated(created);
-    } catch (failure) {
-      setError(failure instanceof ApiFailure ? failure : new ApiFailure(0, String(failure)));
-      setBusy(false);
-    }
-  };
-  const errorOf = (param: string) => (error?.param === param ? error.message : undefined);
+    const created = await call<NewKey>(keysPath(admin), { method: 'POST', body });
+    void queryClient.invalidateQueries({ queryKey: ['keys'] });
+    onCreated(created);
+  });
+  const errorOf = (field: string) => errorAt(form.error, field);
   const accessChoice = (value: Access, label: string, hint: string) => (
     <label class="choice">
       <input type="radio" name="access" checked={access === value} onChange={() => setAccess(value)} />
@@ -77,7 +67,13 @@ export function CreateKey({ onClose, onCreated }: CreateKeyProps) {
 
   return (
     <Sheet title={texts.keys.sheetTitle} onClose={onClose}>
-      <form class="stack" onSubmit={submit}>
+      <Form
+        state={form}
+        action={texts.keys.create}
+        ready={name.trim() !== ''}
+        fields={['name', 'allowed_models', 'allowed_regions', ...LIMIT_FIELDS]}
+        onCancel={onClose}
+      >
         <TextField
           label={texts.keys.name}
           hint={texts.keys.nameHint}
@@ -138,19 +134,8 @@ export function CreateKey({ onClose, onCreated }: CreateKeyProps) {
           value={regions}
           onValue={setRegions}
         />
-        <LimitFields limits={limits} onChange={setLimits} error={error} />
-        {error && (
-          <p class="notice notice-bad" role="alert">
-            {error.message}
-          </p>
-        )}
-        <div class="row form-end">
-          <Button onClick={onClose}>{texts.common.cancel}</Button>
-          <Button type="submit" tone="primary" disabled={busy || name.trim() === ''}>
-            {texts.keys.create}
-          </Button>
-        </div>
-      </form>
+        <LimitFields limits={limits} onChange={setLimits} error={form.error} />
+      </Form>
     </Sheet>
   );
 }

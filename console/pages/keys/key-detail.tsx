@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { ApiFailure, call } from '../../api/client.ts';
+import { call } from '../../api/client.ts';
 import { keysPath } from '../../api/queries.ts';
 import type { Key, NewKey } from '../../api/types.ts';
 import { queryClient } from '../../app/query.ts';
@@ -7,14 +7,15 @@ import { useNow } from '../../app/range.ts';
 import { href } from '../../app/router.ts';
 import { may, useSession } from '../../app/session.ts';
 import { Button, Copyable, LinkButton } from '../../components/controls.tsx';
-import { Meter, toast, toastFailure } from '../../components/feedback.tsx';
+import { Meter } from '../../components/feedback.tsx';
+import { useSave } from '../../components/form.tsx';
 import { Sheet } from '../../components/overlay.tsx';
 import { money, moneyExact } from '../../format/numbers.ts';
 import { ago, dateTime } from '../../format/times.ts';
 import { texts } from '../../texts/en.ts';
 import { RevokeKey, RotateKey } from './end-key.tsx';
 import { KeyRights, KeyStatus, keyState } from './key-parts.tsx';
-import { LimitFields, type Limits, limitsOf, limitsToWire, type WireLimits } from './limit-fields.tsx';
+import { LIMIT_FIELDS, LimitFields, type Limits, limitsOf, limitsToWire } from './limit-fields.tsx';
 
 export interface KeyDetailProps {
   keyRecord: Key;
@@ -28,30 +29,19 @@ export function KeyDetail({ keyRecord: key, spend, onClose, onRotated }: KeyDeta
   const now = Math.max(useNow(), Date.now());
   const [limits, setLimits] = useState<Limits>(limitsOf(key));
   const [asking, setAsking] = useState<'revoke' | 'rotate'>();
-  const [error, setError] = useState<ApiFailure>();
   const active = keyState(key, now) === 'active';
   const changed = JSON.stringify(limits) !== JSON.stringify(limitsOf(key));
   const path = `${keysPath(admin)}/${key.id}`;
 
-  const change = async (body: WireLimits) => {
-    await call(path, { method: 'POST', body });
-    await queryClient.invalidateQueries({ queryKey: ['keys'] });
-  };
-  const save = async () => {
-    const before = limitsToWire(limitsOf(key));
-    setError(undefined);
-    try {
-      await change(limitsToWire(limits));
-      const undo = () => {
-        setLimits(limitsOf(before));
-        change(before).catch(toastFailure);
-      };
-      toast(texts.keys.saved(key.name), { action: { label: texts.common.undo, run: undo } });
-    } catch (failure) {
-      if (failure instanceof ApiFailure) setError(failure);
-      else toastFailure(failure);
-    }
-  };
+  const { error, save } = useSave<Limits>({
+    fields: LIMIT_FIELDS,
+    show: setLimits,
+    saved: texts.keys.saved(key.name),
+    async write(draft) {
+      await call(path, { method: 'POST', body: limitsToWire(draft) });
+      await queryClient.invalidateQueries({ queryKey: ['keys'] });
+    },
+  });
   const budget = key.monthly_budget_usd;
   const list = (values: string[]) => (values.length === 0 ? texts.common.all : values.join(', '));
   return (
@@ -69,7 +59,7 @@ export function KeyDetail({ keyRecord: key, spend, onClose, onRotated }: KeyDeta
                 <Button icon="rotate" onClick={() => setAsking('rotate')}>
                   {texts.keys.rotate}
                 </Button>
-                <Button tone="primary" disabled={!changed} onClick={() => void save()}>
+                <Button tone="primary" disabled={!changed} onClick={() => save(limitsOf(key), limits)}>
                   {texts.common.save}
                 </Button>
               </>

@@ -1,5 +1,6 @@
 import type { ApiFailure } from '../../api/client.ts';
 import { TextField } from '../../components/controls.tsx';
+import { errorAt } from '../../components/form.tsx';
 import { texts } from '../../texts/en.ts';
 
 /** Numbers as people type them; empty means no limit. */
@@ -36,6 +37,9 @@ export const limitsOf = (from: WireLimits): Limits => ({
   budget: write(from.monthly_budget_usd),
 });
 
+/** Their names in the API. */
+export const LIMIT_FIELDS = ['rpm', 'tpm', 'concurrency', 'monthly_budget_usd'] as const;
+
 export interface LimitFieldsProps {
   limits: Limits;
   onChange: (limits: Limits) => void;
@@ -43,14 +47,14 @@ export interface LimitFieldsProps {
 }
 
 export function LimitFields({ limits, onChange, error }: LimitFieldsProps) {
-  const field = (name: keyof Limits, label: string, wireName: string, step: string) => (
+  const field = (name: keyof Limits, label: string, wireName: (typeof LIMIT_FIELDS)[number], step: string) => (
     <TextField
       label={label}
       type="number"
       min={step === '1' ? 1 : 0}
       step={step}
       placeholder={texts.common.noLimit}
-      error={error?.param === wireName ? error.message : undefined}
+      error={errorAt(error, wireName)}
       value={limits[name]}
       onValue={(value) => onChange({ ...limits, [name]: value })}
     />

@@ -81,8 +81,17 @@ describeInBrowser('keys', () => {
     await form.getByLabel('Name').fill('limits');
     await form.getByLabel('Monthly budget in USD').fill('99999999');
     await form.getByRole('button', { name: 'Create key' }).click();
-    await form.getByRole('alert').waitFor();
-    expect(await form.getByLabel('Monthly budget in USD').getAttribute('aria-invalid')).toBe('true');
+    const budget = form.getByLabel('Monthly budget in USD');
+    await form.locator('input:focus[aria-invalid]').waitFor();
+    expect(await budget.getAttribute('aria-invalid')).toBe('true');
+    expect(await form.getByText('monthly_budget_usd').count()).toBe(1);
+    expect(await form.getByRole('alert').count()).toBe(0);
+
+    await budget.fill('1');
+    await form.getByRole('textbox', { name: 'Models' }).fill('baobab/*\n\u0007');
+    await form.getByRole('button', { name: 'Create key' }).click();
+    await form.locator('textarea:focus[aria-invalid]').waitFor();
+    expect(await form.getByText('allowed_models').count()).toBe(1);
   });
 });
 
