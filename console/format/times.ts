@@ -22,6 +22,16 @@ export function duration(ms: number): string {
   return `${Math.round(ms / DAY)} days`;
 }
 
+const minutes = new Intl.NumberFormat('en');
+
+/** Length of audio, as prices count it: "0 s", "12.4 s", "3 min 20 s", "1,440 min". */
+export function audioLength(seconds: number): string {
+  if (seconds < 59.95) return `${Number(seconds.toFixed(1))} s`;
+  const whole = Math.round(seconds);
+  const rest = whole % 60;
+  return `${minutes.format((whole - rest) / 60)} min${rest > 0 ? ` ${rest} s` : ''}`;
+}
+
 /** Labels of an axis, where tenths of a second mean nothing. */
 export const durationAxis = (values: number[]): string[] => values.map((ms) => duration(ms).replace('.0 s', ' s'));
 

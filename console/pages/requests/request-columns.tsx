@@ -4,7 +4,7 @@ import { Badge, type BadgeTone } from '../../components/feedback.tsx';
 import { Slug } from '../../components/slug.tsx';
 import type { Column } from '../../components/table.tsx';
 import { compact, full, money, moneyExact } from '../../format/numbers.ts';
-import { dateTime, duration, shortTime } from '../../format/times.ts';
+import { audioLength, dateTime, duration, shortTime } from '../../format/times.ts';
 import { texts } from '../../texts/en.ts';
 
 function statusTone(status: number): BadgeTone {
@@ -68,7 +68,7 @@ export function requestColumns(zone: string): Column<RequestEntry>[] {
       wide: true,
       cell: ({ prompt_tokens: prompt, completion_tokens: completion, audio_seconds: audio }) => (
         <span title={`${full(prompt)} / ${full(completion)}`}>
-          {audio > 0 ? duration(audio * 1000) : `${compact(prompt)} / ${compact(completion)}`}
+          {audio > 0 ? audioLength(audio) : `${compact(prompt)} / ${compact(completion)}`}
         </span>
       ),
     },

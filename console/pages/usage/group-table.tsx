@@ -5,7 +5,7 @@ import type { Series } from '../../charts/time-chart.tsx';
 import { Slug } from '../../components/slug.tsx';
 import { type Column, Table } from '../../components/table.tsx';
 import { full, moneyColumn, percent } from '../../format/numbers.ts';
-import { duration } from '../../format/times.ts';
+import { audioLength } from '../../format/times.ts';
 import { texts } from '../../texts/en.ts';
 
 /** The columns of usage, with the exact numbers of the ledger. */
@@ -38,9 +38,9 @@ export function usageColumns<T extends UsageFigures>(totals: UsageFigures): Colu
       label: figures.audio,
       number: true,
       extra: true,
-      cell: (row) => (row.audio_seconds === 0 ? '0 s' : duration(row.audio_seconds * 1000)),
+      cell: (row) => audioLength(row.audio_seconds),
       sortBy: (row) => row.audio_seconds,
-      foot: totals.audio_seconds === 0 ? '0 s' : duration(totals.audio_seconds * 1000),
+      foot: audioLength(totals.audio_seconds),
     },
   ];
 }
