@@ -8,7 +8,7 @@
  */
 import { basename, dirname, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { LlamaContext } from 'node-llama-cpp';
+import { LlamaModel } from 'node-llama-cpp';
 import type { CallContext } from '../../src/engines/engine.ts';
 import { load } from '../../src/engines/llama/load.ts';
 import { median, printConditions } from '../measure.ts';
@@ -65,12 +65,11 @@ function withTimes(native: NativeContext): NativeContext {
   };
 }
 
-const timed = new WeakSet<LlamaContext>();
-const { dispatchPendingBatch } = LlamaContext.prototype;
-LlamaContext.prototype.dispatchPendingBatch = function (this: LlamaContext) {
-  if (!timed.has(this)) Reflect.set(this, '_ctx', withTimes(Reflect.get(this, '_ctx')));
-  timed.add(this);
-  dispatchPendingBatch.call(this);
+const { createContext } = LlamaModel.prototype;
+LlamaModel.prototype.createContext = async function (this: LlamaModel, ...args) {
+  const context = await createContext.apply(this, args);
+  Reflect.set(context, '_ctx', withTimes(Reflect.get(context, '_ctx')));
+  return context;
 };
 
 await using model = await load({

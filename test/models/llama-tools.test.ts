@@ -48,7 +48,7 @@ function speaking(chatTemplate: string): Promise<ChatCapability> {
     chatTemplate,
     randomSeed: () => 1,
     newCallId: () => `call_${randomUUID()}`,
-  });
+  }).then((created) => created.chat);
   opened.set(chatTemplate, chat);
   return chat;
 }

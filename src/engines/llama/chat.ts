@@ -4,6 +4,7 @@ import { collectGarbage } from '../../runtime/garbage-collection.ts';
 import type { LoadSpec } from '../driver.ts';
 import type { ChatCapability } from '../engine.ts';
 import { createBatching } from './decoding/batching.ts';
+import { createSequences } from './decoding/context-sequences.ts';
 import { countPromptTokens, createGeneration, type GenerationDependencies } from './decoding/generation.ts';
 import { createGrammarStates } from './decoding/grammar-states.ts';
 import { createSlotPool } from './decoding/slots.ts';
@@ -35,24 +36,32 @@ export interface ChatOptions {
   newCallId: () => string;
 }
 
+export interface LlamaChat {
+  chat: ChatCapability;
+  /** Before the model is disposed of. */
+  close(): Promise<void>;
+}
+
 export async function createChatCapability({
   model,
   spec,
   chatTemplate,
   randomSeed,
   newCallId,
-}: ChatOptions): Promise<ChatCapability> {
+}: ChatOptions): Promise<LlamaChat> {
   const processor = model.gpuLayers > 0 ? 'gpu' : 'cpu';
   const chunkTokens = CHUNK_TOKENS[processor];
   const governor = createThreadGovernor(spec.threads);
   const { seededThreads = Math.max(1, availableParallelism() - 1) } = spec.engine.options;
   const steadyThreads = Math.min(spec.threads, seededThreads);
+  let threads = spec.threads;
   const batching = createBatching({
     lonePromptTokens: LONE_PROMPT_TOKENS[processor],
     sharedPromptTokens: chunkTokens,
     onBatch(alone) {
       // The number of threads changes results a little, so reproducible work always has the same. It leaves a core to other programs.
-      model.llama.maxThreads = alone ? steadyThreads : governor.threads();
+      threads = alone ? steadyThreads : governor.threads();
+      model.llama.maxThreads = threads;
     },
   });
   const context = await model.createContext({
@@ -62,7 +71,12 @@ export async function createChatCapability({
     threads: spec.threads,
     batching: { itemPrioritizationStrategy: batching.strategy, dispatchSchedule: batching.schedule },
   });
-  const sequences = Array.from({ length: spec.parallelSequences }, () => context.getSequence());
+  const { sequences, close } = createSequences({
+    context,
+    batching,
+    threads: () => threads,
+    warn: (text) => process.stderr.write(`${text}\n`),
+  });
   const { tokenizer: metadata } = model.fileInfo.metadata;
   const vocabulary = createVocabulary(metadata.ggml);
   const dependencies: GenerationDependencies = {
@@ -88,8 +102,11 @@ export async function createChatCapability({
     afterGeneration: createCollectionCounter(),
   };
   return {
-    generate: (request, call) => createGeneration(dependencies, request, call),
-    countTokens: (request, { signal }) => countPromptTokens({ dependencies, request, signal }),
+    chat: {
+      generate: (request, call) => createGeneration(dependencies, request, call),
+      countTokens: (request, { signal }) => countPromptTokens({ dependencies, request, signal }),
+    },
+    close,
   };
 }
 

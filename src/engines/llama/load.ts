@@ -29,12 +29,15 @@ export async function load(spec: LoadSpec<LlamaOptions>): Promise<EngineModel> {
       // As many layers as fit beside the contexts; the others stay on the processor.
       gpuLayers: { fitContext: { contextSize: spec.contextLength * spec.parallelSequences } },
     });
-    const capabilities = await capability(task, model, spec);
+    const { close, ...capabilities } = await capability(task, model, spec);
     return {
       ...capabilities,
       device: await deviceOf(llama, model, before.used),
       countTokens: async (text) => model.tokenize(text, false).length,
-      [Symbol.asyncDispose]: () => release(llama, model),
+      async [Symbol.asyncDispose]() {
+        await close?.();
+        await release(llama, model);
+      },
     };
   } catch (error) {
     await llama.dispose();
@@ -51,21 +54,19 @@ async function capability(
   task: EngineTask,
   model: LlamaModel,
   spec: LoadSpec<LlamaOptions>,
-): Promise<Pick<EngineModel, 'chat' | 'embedding' | 'rerank'>> {
+): Promise<Pick<EngineModel, 'chat' | 'embedding' | 'rerank'> & { close?: () => Promise<void> }> {
   switch (task) {
     case 'embedding':
       return { embedding: await createEmbeddingCapability(model, spec) };
     case 'cross-encoder':
       return { rerank: await createRerankCapability(model, spec) };
     case 'chat':
-      return {
-        chat: await createChatCapability({
-          model,
-          spec,
-          randomSeed: () => randomInt(SEEDS),
-          newCallId: () => `call_${randomUUID().replaceAll('-', '')}`,
-        }),
-      };
+      return createChatCapability({
+        model,
+        spec,
+        randomSeed: () => randomInt(SEEDS),
+        newCallId: () => `call_${randomUUID().replaceAll('-', '')}`,
+      });
     default:
       throw new Error(`the llama driver has no task '${task}'`);
   }

@@ -1,9 +1,4 @@
-import type {
-  BatchItem,
-  CustomBatchingDispatchSchedule,
-  CustomBatchingPrioritizationStrategy,
-  EvaluationPriority,
-} from 'node-llama-cpp';
+import type { BatchItem, CustomBatchingDispatchSchedule, EvaluationPriority } from 'node-llama-cpp';
 
 /**
  * llama.cpp chooses kernels by the number of rows in a batch, so logits change with its contents, by up to 0.2. Reproducible work
@@ -16,20 +11,26 @@ export const ALONE = 0 as EvaluationPriority;
 export const sharedBy = (sequenceId: number) => (sequenceId + 1) as EvaluationPriority;
 
 /**
- * The library asks for the next batch before the last sequence of the previous one has read its token and queued the next step, so
+ * The next batch is asked for before the last sequence of the previous one has read its token and queued the next step, so
  * that sequence would always miss it. An empty batch makes the library ask again some microtasks later. Limited, because a sequence
  * may also be waiting for a slow reader.
  */
 const MAX_EMPTY_BATCHES = 64;
 
 export interface Batching {
-  strategy: CustomBatchingPrioritizationStrategy;
+  /** The items of the next batch, all tokens of each. */
+  strategy<T extends BatchItem>(options: { items: readonly T[]; size: number }): BatchShare<T>[];
   /** When a step of the first sequence to ask is started. */
   schedule: CustomBatchingDispatchSchedule;
   /** Announces a sequence whose work may share batches. Call the result when it ends. */
   share(): () => void;
   /** How many tokens of a prompt to evaluate at once, given what else is running. */
   chunkTokens(): number;
+}
+
+export interface BatchShare<T> {
+  item: T;
+  processAmount: number;
 }
 
 export interface BatchingOptions {
@@ -80,13 +81,13 @@ export function createBatching({ lonePromptTokens, sharedPromptTokens, onBatch }
   };
 }
 
-const whole = (item: BatchItem) => ({ item, processAmount: item.tokens.length });
+const whole = <T extends BatchItem>(item: T): BatchShare<T> => ({ item, processAmount: item.tokens.length });
 
 /**
  * The item and those of neighbouring sequences, up to a total of tokens. Few prompts at a time: most clients get their first token
  * far sooner than if all were read at once.
  */
-function neighbours(sorted: readonly BatchItem[], item: BatchItem, tokens: number): BatchItem[] {
+function neighbours<T extends BatchItem>(sorted: readonly T[], item: T, tokens: number): T[] {
   const most = Math.max(1, Math.floor(tokens / item.tokens.length));
   let from = sorted.indexOf(item);
   let to = from + 1;

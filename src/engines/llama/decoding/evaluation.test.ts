@@ -2,6 +2,7 @@ import type { LlamaContextSequence, Token } from 'node-llama-cpp';
 import { describe, expect, it } from 'vitest';
 import { createBatching } from './batching.ts';
 import { type EvaluationInput, evaluate } from './evaluation.ts';
+import { librarySequence } from './library-sequence.ts';
 
 /** A model that answers 1, 2, 3, … and notes for which step it was asked and what replaced its last token. */
 function build(more: Partial<EvaluationInput> = {}, microtasksToStart = 0) {
@@ -14,9 +15,9 @@ function build(more: Partial<EvaluationInput> = {}, microtasksToStart = 0) {
       replaced = yield { token: token as Token };
     }
   }
-  const sequence = { evaluateWithMetadata } as unknown as LlamaContextSequence;
+  const sequence = librarySequence({ evaluateWithMetadata } as unknown as LlamaContextSequence, 0);
   const steps = evaluate({
-    slot: { sequence, sequenceId: 0, reproducibleTokens: 0 },
+    slot: { sequence, reproducibleTokens: 0 },
     tokens: [7 as Token],
     cachedTokens: 0,
     reproducible: false,

@@ -1,7 +1,7 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { SequenceEvaluateOptions, Token } from 'node-llama-cpp';
 import { errors } from '../../../errors/errors.ts';
 import { ALONE, type Batching, sharedBy } from './batching.ts';
+import type { EvaluatedToken, TokenSteps } from './sequence.ts';
 import type { Slot } from './slots.ts';
 
 export interface EvaluationInput {
@@ -18,17 +18,9 @@ export interface EvaluationInput {
   batching: Batching;
   sampling: SequenceEvaluateOptions;
   probabilities: boolean;
-  /**
-   * Asked for each token: whether the next one may be computed before the caller has read this one. Then nothing can replace the token,
-   * and the work of sending it takes no time from the model.
-   */
+  /** Whether the next token may be computed before the caller has read this one. */
   mayRunAhead(): boolean;
   signal: AbortSignal;
-}
-
-export interface EvaluatedToken {
-  token: Token;
-  probabilities?: Map<Token, number>;
 }
 
 /**
@@ -36,34 +28,25 @@ export interface EvaluatedToken {
  * replace the one it got.
  */
 export async function* evaluate(input: EvaluationInput): AsyncGenerator<EvaluatedToken, void, Token[] | undefined> {
-  const { slot, tokens, batching, alone, signal } = input;
+  const { slot, tokens, batching, alone, sampling, probabilities, signal } = input;
   const leave = alone ? () => {} : batching.share();
-  let steps: ReturnType<typeof tokenSteps> | undefined;
+  let steps: TokenSteps | undefined;
   try {
     const position = await readPrompt(input);
-    steps = tokenSteps(slot, tokens.slice(position), input);
-    let pending = steps.next();
-    let isFirst = true;
+    const priority = alone ? ALONE : sharedBy(slot.sequence.id);
+    const { mayRunAhead } = input;
+    steps = slot.sequence.generate(tokens.slice(position), { priority, sampling, probabilities, mayRunAhead });
+    let replacement: Token[] | undefined;
     while (!signal.aborted) {
-      const step = await pending;
-      if (step.done) return;
+      const step = await steps.next(replacement);
+      if (step === undefined) return;
       if (signal.aborted) break;
-      if (input.mayRunAhead()) {
-        pending = steps.next();
-        // A caller that stops here never awaits it.
-        pending.catch(() => {});
-        // The next step starts in this turn of the event loop. Reading and sending a token can wait for that, but the first is awaited.
-        if (isFirst) isFirst = false;
-        else await nextTurn();
-        yield step.value;
-      } else {
-        pending = steps.next(yield step.value);
-      }
+      replacement = yield step;
     }
     throw errors.clientCancelled();
   } finally {
     leave();
-    await steps?.return();
+    await steps?.end();
   }
 }
 
@@ -73,25 +56,14 @@ export async function* evaluate(input: EvaluationInput): AsyncGenerator<Evaluate
  */
 async function readPrompt(input: EvaluationInput): Promise<number> {
   const { slot, tokens, cachedTokens, reproducible, chunkTokens, batching, signal } = input;
-  const evaluationPriority = reproducible ? ALONE : sharedBy(slot.sequenceId);
+  const priority = reproducible ? ALONE : sharedBy(slot.sequence.id);
   let position = cachedTokens;
   while (true) {
     if (signal.aborted) throw errors.clientCancelled();
     const end = position + (reproducible ? chunkTokens : batching.chunkTokens());
     if (end >= tokens.length) return position;
-    await slot.sequence.evaluateWithoutGeneratingNewTokens(tokens.slice(position, end), { evaluationPriority });
+    await slot.sequence.read(tokens.slice(position, end), priority);
     if (reproducible && slot.reproducibleTokens === position) slot.reproducibleTokens = end;
     position = end;
   }
-}
-
-function tokenSteps(
-  { sequence, sequenceId }: Slot,
-  tokens: Token[],
-  { sampling, probabilities, alone }: EvaluationInput,
-): AsyncGenerator<EvaluatedToken, void, Token[] | undefined> {
-  const options = { ...sampling, evaluationPriority: alone ? ALONE : sharedBy(sequenceId) };
-  return probabilities
-    ? sequence.evaluateWithMetadata(tokens, { probabilities: true }, options)
-    : sequence.evaluateWithMetadata(tokens, {}, options);
 }

@@ -1,33 +1,31 @@
-import type { LlamaContextSequence } from 'node-llama-cpp';
+import type { Token } from 'node-llama-cpp';
 import { describe, expect, it } from 'vitest';
+import type { Sequence } from './sequence.ts';
 import { createSlotPool, type SlotRequest } from './slots.ts';
 
 const PIECE = 4;
 
 /** Stands in for a sequence: only its token list matters here. */
-function fakeSequence() {
-  const sequence = {
-    contextTokens: [] as number[],
-    needsCheckpoints: false,
-    get nextTokenIndex() {
-      return sequence.contextTokens.length;
+function fakeSequence(id: number) {
+  const tokens: Token[] = [];
+  const sequence: Sequence & { tokens: Token[] } = {
+    id,
+    tokens,
+    isForwardOnly: false,
+    async truncate(length) {
+      tokens.length = length;
     },
-    async eraseContextTokenRanges([range]: { start: number; end: number }[]) {
-      if (range) sequence.contextTokens.splice(range.start, range.end - range.start);
-    },
-    async clearHistory() {
-      sequence.contextTokens = [];
+    async read() {},
+    generate() {
+      throw new Error('not here');
     },
   };
   return sequence;
 }
 
 function pool(count: number) {
-  const sequences = Array.from({ length: count }, fakeSequence);
-  const slots = createSlotPool({
-    sequences: sequences as unknown as LlamaContextSequence[],
-    chunkTokens: PIECE,
-  });
+  const sequences = Array.from({ length: count }, (_, id) => fakeSequence(id));
+  const slots = createSlotPool({ sequences, chunkTokens: PIECE });
   const request = (tokens: number[], options: Partial<SlotRequest> = {}): SlotRequest => ({
     accountId: 'a',
     tokens,
@@ -38,11 +36,11 @@ function pool(count: number) {
   /** A request that evaluates its whole prompt and ends. */
   const serve = async (tokens: number[], options: Partial<SlotRequest> = {}) => {
     const lease = await slots.acquire(request(tokens, options));
-    const sequence = lease.slot.sequence as unknown as ReturnType<typeof fakeSequence>;
-    sequence.contextTokens.push(...tokens.slice(lease.cachedTokens));
+    const { id } = lease.slot.sequence;
+    sequences[id]?.tokens.push(...(tokens.slice(lease.cachedTokens) as Token[]));
     lease.slot.reproducibleTokens = tokens.length - (tokens.length % PIECE);
     await lease.release({ keep: true });
-    return { cachedTokens: lease.cachedTokens, sequence: sequences.indexOf(sequence) };
+    return { cachedTokens: lease.cachedTokens, sequence: id };
   };
   return { slots, sequences, request, serve };
 }
@@ -71,7 +69,7 @@ describe('createSlotPool', () => {
     const { serve, sequences } = pool(1);
     await serve([1, 2, 3, 4, 5]);
     expect((await serve([1, 2, 3, 4, 5], { accountId: 'b' })).cachedTokens).toBe(0);
-    expect(sequences[0]?.contextTokens).toEqual([1, 2, 3, 4, 5]);
+    expect(sequences[0]?.tokens).toEqual([1, 2, 3, 4, 5]);
   });
 
   it('takes the slot unused for longest when nothing is common', async () => {

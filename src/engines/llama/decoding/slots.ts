@@ -1,11 +1,9 @@
-import type { LlamaContextSequence } from 'node-llama-cpp';
 import { errors } from '../../../errors/errors.ts';
+import type { Sequence } from './sequence.ts';
 
 /** One sequence of the context, with what its key-value cache holds. */
 export interface Slot {
-  readonly sequence: LlamaContextSequence;
-  /** The sequence's number in llama.cpp. */
-  readonly sequenceId: number;
+  readonly sequence: Sequence;
   /** Leading tokens of the cache that came from whole prompt chunks, each evaluated alone. */
   reproducibleTokens: number;
 }
@@ -39,17 +37,16 @@ interface PooledSlot extends Slot {
 }
 
 export interface SlotPoolOptions {
-  /** All sequences of a context, in the order of their creation. */
-  sequences: readonly LlamaContextSequence[];
+  /** All sequences of a context. */
+  sequences: readonly Sequence[];
   /** Reproducible prompts are evaluated in chunks of this many tokens. */
   chunkTokens: number;
 }
 
 /** Prefix cache: a free slot of the same account with the longest common prefix, else the one unused for longest. */
 export function createSlotPool({ sequences, chunkTokens }: SlotPoolOptions): SlotPool {
-  const slots: PooledSlot[] = sequences.map((sequence, sequenceId) => ({
+  const slots: PooledSlot[] = sequences.map((sequence) => ({
     sequence,
-    sequenceId,
     accountId: undefined,
     tokens: [],
     reproducibleTokens: 0,
@@ -70,8 +67,7 @@ export function createSlotPool({ sequences, chunkTokens }: SlotPoolOptions): Slo
   };
 
   const reusable = (slot: PooledSlot, { accountId, tokens, reproducible }: SlotRequest): number => {
-    // Recurrent and sliding-window models cannot go back to an earlier token.
-    if (slot.accountId !== accountId || slot.sequence.needsCheckpoints) return 0;
+    if (slot.accountId !== accountId || slot.sequence.isForwardOnly) return 0;
     // The last prompt token is always evaluated again: its logits choose the first new token.
     const limit = Math.min(tokens.length - 1, slot.tokens.length);
     let common = 0;
@@ -92,7 +88,7 @@ export function createSlotPool({ sequences, chunkTokens }: SlotPoolOptions): Slo
       slot.busy = true;
       slot.lastUsed = ++uses;
       const release = async ({ keep }: { keep: boolean }) => {
-        if (keep) slot.tokens = slot.sequence.contextTokens;
+        if (keep) slot.tokens = slot.sequence.tokens;
         else await forget(slot);
         slot.busy = false;
         waiting.shift()?.();
@@ -113,10 +109,7 @@ export function createSlotPool({ sequences, chunkTokens }: SlotPoolOptions): Slo
 }
 
 async function eraseFrom(slot: PooledSlot, length: number): Promise<void> {
-  const { sequence } = slot;
-  if (sequence.nextTokenIndex > length) {
-    await sequence.eraseContextTokenRanges([{ start: length, end: sequence.nextTokenIndex }]);
-  }
+  if (slot.sequence.tokens.length > length) await slot.sequence.truncate(length);
   slot.reproducibleTokens = Math.min(slot.reproducibleTokens, length);
 }
 
@@ -124,7 +117,7 @@ async function forget(slot: PooledSlot): Promise<void> {
   slot.accountId = undefined;
   slot.tokens = [];
   slot.reproducibleTokens = 0;
-  await slot.sequence.clearHistory();
+  await slot.sequence.truncate(0);
 }
 
 /** Resolves when a slot is free, in order of arrival. */

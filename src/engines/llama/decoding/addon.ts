@@ -1,0 +1,70 @@
+import type { LlamaContext, LlamaContextSequence, SequenceEvaluateOptions, Token } from 'node-llama-cpp';
+
+/**
+ * The native objects inside node-llama-cpp. They are not part of its public interface, so everything that is used of them is here, and
+ * is looked for before it is used.
+ */
+export interface Addon {
+  readonly context: AddonContext;
+  createSampler(): AddonSampler;
+  /** In the form that the sampler takes. */
+  samplerConfig(options: SequenceEvaluateOptions): object;
+}
+
+/** Nothing may be called while a batch is decoded. Samplings may run side by side, and must end before the next batch. */
+export interface AddonContext {
+  setThreads(threads: number): void;
+  initBatch(tokens: number): void;
+  /** Returns the places of the logits, one for each of `outputs`. */
+  addToBatch(sequenceId: number, position: number, tokens: Uint32Array, outputs: Uint32Array): Uint32Array;
+  decodeBatch(): Promise<void>;
+  /** -1: no token. */
+  sampleToken(place: number, sampler: AddonSampler): Promise<Token | -1>;
+  sampleToken(place: number, sampler: AddonSampler, probabilities: true): Promise<TokenWithProbabilities>;
+  /** False where the model cannot forget a part. */
+  removeTokenCellsFromSequence(sequenceId: number, start: number, end: number): boolean;
+  disposeSequence(sequenceId: number): void;
+}
+
+/** Probabilities: token, probability, token, probability, … */
+export type TokenWithProbabilities = [token: Token | -1, probabilities: number[] | undefined];
+
+export interface AddonSampler {
+  /** Must not be called while it samples. */
+  applyConfig(config: object): void;
+  dispose(): void;
+}
+
+const CONTEXT_METHODS = [
+  'setThreads',
+  'initBatch',
+  'addToBatch',
+  'decodeBatch',
+  'sampleToken',
+  'removeTokenCellsFromSequence',
+  'disposeSequence',
+];
+const SAMPLER_METHODS = ['applyConfig', 'dispose'];
+
+/** Undefined where another version of the library keeps them elsewhere. */
+export function addonOf(context: LlamaContext, sequence: LlamaContextSequence): Addon | undefined {
+  const { model } = context;
+  const native = member(context, '_ctx');
+  const Sampler = member(member(model.llama, '_bindings'), 'AddonSampler');
+  const nativeModel = member(model, '_model');
+  const resolve = member(sequence, '_resolveSamplerConfig');
+  if (!hasMethods(native, CONTEXT_METHODS) || typeof resolve !== 'function') return undefined;
+  if (typeof Sampler !== 'function' || !hasMethods(Sampler.prototype, SAMPLER_METHODS)) return undefined;
+  if (nativeModel === undefined) return undefined;
+  return {
+    context: native as AddonContext,
+    createSampler: () => Reflect.construct(Sampler, [nativeModel]) as AddonSampler,
+    samplerConfig: (options) => resolve.call(sequence, options) as object,
+  };
+}
+
+const member = (value: unknown, name: string): unknown =>
+  typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined;
+
+const hasMethods = (value: unknown, names: readonly string[]) =>
+  names.every((name) => typeof member(value, name) === 'function');

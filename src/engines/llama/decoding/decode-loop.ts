@@ -1,0 +1,127 @@
+import type { BatchItem } from 'node-llama-cpp';
+import type { AddonContext } from './addon.ts';
+import type { Batching } from './batching.ts';
+
+/** Tokens of one sequence to compute in one batch, and to choose the next one from. */
+export interface Step extends BatchItem {
+  readonly sequenceId: number;
+  /** Of its first token in the sequence. */
+  readonly position: number;
+  /** Starts to choose the token after the last one, whose logits are at this place, and is settled when that is done. */
+  readonly choose?: ((place: number) => Promise<void>) | undefined;
+  /** The tokens are in the cache. Called before `choose`. */
+  computed(): void;
+  failed(error: unknown): void;
+}
+
+export interface DecodeLoop {
+  add(step: Step): void;
+  /** False when it is computed already. */
+  remove(step: Step): boolean;
+  /** Runs between two batches. */
+  between<T>(task: () => T): Promise<T>;
+  /** Runs when the next batch has started, or there is none. */
+  afterStart(task: () => void): void;
+  /** Fails what waits and lets a running batch end. */
+  close(): Promise<void>;
+}
+
+export interface DecodeLoopOptions {
+  context: AddonContext;
+  batching: Pick<Batching, 'strategy'>;
+  batchSize: number;
+  /** Of the batch that the strategy has just chosen. */
+  threads(): number;
+}
+
+/**
+ * Drives the native context of node-llama-cpp: computes steps in batches and has a token chosen for each. The library does the same behind
+ * locks, guards and timers, which take longer than all else between two tokens of one sequence.
+ */
+export function createDecodeLoop({ context, batching, batchSize, threads }: DecodeLoopOptions): DecodeLoop {
+  const queue: Step[] = [];
+  const tasks: (() => void)[] = [];
+  const held: (() => void)[] = [];
+  let running: Promise<void> | undefined;
+  let closed = false;
+
+  function start(steps: readonly Step[]): { places: number[]; decoded: Promise<void> } {
+    context.initBatch(steps.reduce((sum, step) => sum + step.tokens.length, 0));
+    const places = steps.map(({ sequenceId, position, tokens, choose }) => {
+      const outputs = Uint32Array.from(choose === undefined ? [] : [tokens.length - 1]);
+      return context.addToBatch(sequenceId, position, Uint32Array.from(tokens), outputs)[0] ?? -1;
+    });
+    context.setThreads(threads());
+    return { places, decoded: context.decodeBatch() };
+  }
+
+  async function compute(steps: readonly Step[]): Promise<void> {
+    let places: number[];
+    try {
+      const batch = start(steps);
+      places = batch.places;
+      release(held);
+      await batch.decoded;
+    } catch (error) {
+      for (const step of steps) step.failed(error);
+      return;
+    }
+    for (const step of steps) step.computed();
+    // The logits are overwritten by the next batch.
+    await Promise.all(steps.map((step, at) => step.choose?.(places[at] ?? -1)));
+  }
+
+  async function run(): Promise<void> {
+    // What is asked for in the same turn goes into the same batch.
+    await undefined;
+    while (queue.length + tasks.length > 0) {
+      release(tasks);
+      if (closed) for (const step of queue.splice(0)) step.failed(unloading());
+      const steps = batching.strategy({ items: queue, size: batchSize }).map(({ item }) => item);
+      for (const step of steps) queue.splice(queue.indexOf(step), 1);
+      if (steps.length > 0) await compute(steps);
+      else await undefined;
+    }
+    running = undefined;
+    release(held);
+  }
+
+  function wake(): void {
+    running ??= run();
+  }
+
+  return {
+    add(step) {
+      queue.push(step);
+      wake();
+    },
+    remove(step) {
+      const at = queue.indexOf(step);
+      if (at !== -1) queue.splice(at, 1);
+      return at !== -1;
+    },
+    between: (task) =>
+      new Promise((resolve, reject) => {
+        if (closed) return reject(unloading());
+        tasks.push(() => {
+          try {
+            resolve(task());
+          } catch (error) {
+            reject(error);
+          }
+        });
+        wake();
+      }),
+    afterStart: (task) => void held.push(task),
+    async close() {
+      closed = true;
+      await running;
+    },
+  };
+}
+
+function release(tasks: (() => void)[]): void {
+  if (tasks.length > 0) for (const task of tasks.splice(0)) task();
+}
+
+const unloading = () => new Error('The model is being unloaded');
