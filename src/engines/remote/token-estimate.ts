@@ -5,6 +5,10 @@ const CHARACTERS_PER_TOKEN = 4;
 /** What common chat templates add around each message. */
 const TOKENS_PER_MESSAGE = 4;
 
+/** A number in an upstream's answer. Undefined unless it is whole and not negative: a ledger row cannot hold -1 or 1.5 tokens. */
+export const countOf = (value: unknown): number | undefined =>
+  typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
+
 export const estimateTokens = (text: string): number => Math.ceil(text.length / CHARACTERS_PER_TOKEN);
 
 export function estimatePromptTokens({ prompt, tools }: ChatRequest): number {

@@ -203,6 +203,14 @@ describe('usage that an upstream does not report', () => {
     expect(events.at(-1)).toMatchObject({ usage: { promptTokens, completionTokens: 6, cachedTokens: 0 } });
   });
 
+  it.each([-1, 1.5, 1e300])('is counted here when it reports %s', async (wrong) => {
+    const usage = { prompt_tokens: wrong, completion_tokens: wrong, prompt_tokens_details: { cached_tokens: wrong } };
+    const payloads = [chunk({ content: 'Yes' }, 'stop'), { choices: [], usage }];
+    bench = await remoteBench({ upstreams: [{ behaviour: { payloads } }] });
+    const events = await collect(bench.chat(hello));
+    expect(events.at(-1)).toMatchObject({ usage: { promptTokens: 5, completionTokens: 1, cachedTokens: 0 } });
+  });
+
   it('is known exactly in the middle of a vLLM or llama-server stream', async () => {
     for (const kind of ['vllm', 'llama-server'] as const) {
       bench = await remoteBench({ upstreams: [{ kind }] });

@@ -100,8 +100,19 @@ describe('embeddings', () => {
     expect((await embed({ inputs: ['abcdefgh'] })).tokens).toEqual([2]);
   });
 
+  it.each([-1, 1.5, 1e300])('have estimated tokens when the upstream reports %s', async (prompt_tokens) => {
+    await start([{}]);
+    const data = [{ index: 0, embedding: fakeVector('abcdefgh', 8) }];
+    bench.upstreams[0]?.script.push(answerJson(200, { data, usage: { prompt_tokens } }));
+    expect((await embed({ inputs: ['abcdefgh'] })).tokens).toEqual([2]);
+  });
+
   it.each([
     ['too few vectors', { data: [] }],
+    [
+      'vectors of NaN, which JSON writes as null',
+      { data: [0, 1].map((index) => ({ index, embedding: [null, null] })) },
+    ],
     ['no vectors', { hello: 1 }],
     ['parts that are no numbers', { data: [0, 1].map((index) => ({ index, embedding: [1, 'x'] })) }],
     [

@@ -1,6 +1,6 @@
 import { createInnerText, type InnerText } from '../../../runtime/inner-text.ts';
 import type { ChatEvent, TokenLogprob, TokenUsage } from '../../engine.ts';
-import { estimateTokens } from '../token-estimate.ts';
+import { countOf, estimateTokens } from '../token-estimate.ts';
 import { ToolCalls, type WireToolCall } from './tool-calls.ts';
 
 type EndReason = Extract<ChatEvent, { type: 'end' }>['reason'];
@@ -115,31 +115,36 @@ class AnswerChunks implements ChatChunks {
   }
 
   #readUsage({ usage: reported, timings }: WireChunk): void {
-    const { usage } = this;
     if (reported) {
-      if (typeof reported.prompt_tokens === 'number') {
-        usage.promptTokens = reported.prompt_tokens;
-        this.promptIsCounted = true;
-      }
-      if (typeof reported.completion_tokens === 'number') {
-        usage.completionTokens = reported.completion_tokens;
-        this.#completionIsCounted = true;
-      }
-      const cached = reported.prompt_tokens_details?.cached_tokens ?? reported.cache_read_tokens;
-      if (typeof cached === 'number') {
-        usage.cachedTokens = Math.min(cached, usage.promptTokens);
-        this.cachedIsCounted = true;
-      }
+      this.#setPrompt(countOf(reported.prompt_tokens));
+      this.#setCompletion(countOf(reported.completion_tokens));
+      this.#setCached(countOf(reported.prompt_tokens_details?.cached_tokens ?? reported.cache_read_tokens));
       return;
     }
-    if (typeof timings?.prompt_n !== 'number') return;
-    usage.cachedTokens = timings.cache_n ?? 0;
-    this.cachedIsCounted = true;
-    usage.promptTokens = timings.prompt_n + usage.cachedTokens;
+    const evaluated = countOf(timings?.prompt_n);
+    if (evaluated === undefined) return;
+    const cached = countOf(timings?.cache_n) ?? 0;
+    this.#setPrompt(evaluated + cached);
+    this.#setCached(cached);
+    this.#setCompletion(countOf(timings?.predicted_n));
+  }
+
+  #setPrompt(tokens: number | undefined): void {
+    if (tokens === undefined) return;
+    this.usage.promptTokens = tokens;
     this.promptIsCounted = true;
-    if (typeof timings.predicted_n !== 'number') return;
-    usage.completionTokens = timings.predicted_n;
+  }
+
+  #setCompletion(tokens: number | undefined): void {
+    if (tokens === undefined) return;
+    this.usage.completionTokens = tokens;
     this.#completionIsCounted = true;
+  }
+
+  #setCached(tokens: number | undefined): void {
+    if (tokens === undefined) return;
+    this.usage.cachedTokens = Math.min(tokens, this.usage.promptTokens);
+    this.cachedIsCounted = true;
   }
 
   #readChoice(choice: WireChoice, out: ChatEvent[]): void {

@@ -1,5 +1,6 @@
 import type { UpstreamKind } from '../routing/upstream.ts';
 import type { JsonAnswer } from '../routing/upstream-call.ts';
+import { countOf } from '../token-estimate.ts';
 
 export interface Embedded {
   vectors: Float32Array[];
@@ -10,23 +11,23 @@ export interface Embedded {
 /** Undefined if the answer is not what was asked for. */
 export function readEmbeddings({ json, headers }: JsonAnswer, kind: UpstreamKind, count: number): Embedded | undefined {
   if (kind === 'tei') {
-    const tokens = number(Number(headers['x-compute-tokens']));
+    const tokens = countOf(Number(headers['x-compute-tokens']));
     return Array.isArray(json) ? complete(json.map(vector), count, tokens) : undefined;
   }
   if (kind === 'ollama') {
     const { embeddings, prompt_eval_count } = record(json);
-    return Array.isArray(embeddings) ? complete(embeddings.map(vector), count, number(prompt_eval_count)) : undefined;
+    return Array.isArray(embeddings) ? complete(embeddings.map(vector), count, countOf(prompt_eval_count)) : undefined;
   }
   const { data, usage } = record(json);
   if (!Array.isArray(data)) return undefined;
   const vectors = new Array<Float32Array | undefined>(count).fill(undefined);
   for (const [position, item] of data.entries()) {
     const { embedding, index } = record(item);
-    const at = number(index) ?? position;
+    const at = countOf(index) ?? position;
     if (at < count) vectors[at] = vector(embedding);
   }
   const counted = record(usage);
-  return complete(vectors, count, number(counted.prompt_tokens) ?? number(counted.total_tokens));
+  return complete(vectors, count, countOf(counted.prompt_tokens) ?? countOf(counted.total_tokens));
 }
 
 /** Undefined unless there are as many vectors as asked for, all of one length. */
@@ -49,10 +50,9 @@ function vector(embedding: unknown): Float32Array | undefined {
     const { buffer, byteOffset, length } = bytes.byteOffset % 4 === 0 ? bytes : new Uint8Array(bytes);
     return new Float32Array(buffer, byteOffset, length / 4);
   }
-  return Array.isArray(embedding) ? Float32Array.from(embedding) : undefined;
+  // In JSON, a number that is none (NaN) is null, which would become 0.
+  return Array.isArray(embedding) && !embedding.includes(null) ? Float32Array.from(embedding) : undefined;
 }
 
 const record = (value: unknown): Record<string, unknown> =>
   typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
-const number = (value: unknown): number | undefined =>
-  typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : undefined;

@@ -1,5 +1,6 @@
 import type { Learned } from '../routing/upstream.ts';
 import type { JsonAnswer } from '../routing/upstream-call.ts';
+import { countOf } from '../token-estimate.ts';
 
 export interface Ranked {
   scores: number[];
@@ -25,10 +26,7 @@ export function readRanking({ json, headers }: JsonAnswer, count: number, learne
   }
   if (scores.some(Number.isNaN)) return undefined;
   const tokens = usage?.total_tokens ?? usage?.prompt_tokens ?? Number(headers['x-compute-tokens']);
-  return {
-    scores: probabilities(scores, learned),
-    tokens: typeof tokens === 'number' && tokens >= 0 ? tokens : undefined,
-  };
+  return { scores: probabilities(scores, learned), tokens: countOf(tokens) };
 }
 
 /** Turns logits into probabilities. An upstream that once gave a score outside 0–1 gives logits. */
