@@ -177,6 +177,19 @@ describe('what stops the start', () => {
     expect(line).toBe(`${file}:3: log.levle: unknown key; did you mean level? allowed here: level, format`);
   });
 
+  it.each([
+    ['files:\n  retention_days: 99999999', 'files.retention_days: must be a whole number from 1 to 36500'],
+    ['requests:\n  retention_days: 36501', 'requests.retention_days: must be a whole number from 0 to 36500'],
+    ['http:\n  drain_timeout_ms: 2147483648', 'http.drain_timeout_ms: must be a whole number from 0 to 2147483647'],
+    [
+      'engines:\n  queue_timeout_seconds: 2592000',
+      'engines.queue_timeout_seconds: must be a whole number from 1 to 2000000',
+    ],
+    ['batches:\n  discount_percent: 101', 'batches.discount_percent: must be a whole number from 0 to 100'],
+  ])('refuses a number beyond what dates, timers and prices can hold: %j', (yaml, problem) => {
+    expect(problems({ yaml })).toContain(`${file}:2: ${problem}`);
+  });
+
   it('a bad value, with file, line, key and what is allowed', () => {
     expect(problems({ yaml: 'host: 127.0.0.1\nport: http\nlog:\n  level: loud\n' })).toEqual([
       `${file}:2: port: must be a whole number from 0 to 65535`,

@@ -14,6 +14,19 @@ const section = <T extends Record<string, TSchema>>(properties: T, description: 
 const count = (value: number, description: string, minimum = 0) =>
   Type.Integer({ minimum, default: value, description });
 
+/** Node ends a longer timer after one millisecond. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+const milliseconds = (value: number, description: string, minimum = 0) =>
+  Type.Integer({ minimum, maximum: LONGEST_TIMER_MS, default: value, description });
+
+const seconds = (value: number, description: string) =>
+  Type.Integer({ minimum: 1, maximum: 2_000_000, default: value, description });
+
+/** At most a hundred years: the end of the time must be a date that can be written. */
+const days = (value: number, description: string, minimum = 1) =>
+  Type.Integer({ minimum, maximum: 36_500, default: value, description });
+
 /** A secret `x` and `xFile`, the path of a file with its value (see secret-files.ts). */
 const secret = <Name extends string>(name: Name, description: string, options: TStringOptions = { minLength: 1 }) =>
   ({
@@ -48,9 +61,9 @@ export const UpstreamSchema = Type.Object(
         description: 'Share of the requests, compared with other upstreams of the model; max_concurrency by default',
       }),
     ),
-    connectTimeoutMs: count(5_000, 'Until connected', 1),
-    firstByteTimeoutMs: count(60_000, 'Until the answer begins', 1),
-    totalTimeoutMs: count(600_000, 'Until the answer ends', 1),
+    connectTimeoutMs: milliseconds(5_000, 'Until connected', 1),
+    firstByteTimeoutMs: milliseconds(60_000, 'Until the answer begins', 1),
+    totalTimeoutMs: milliseconds(600_000, 'Until the answer ends', 1),
   },
   { additionalProperties: false },
 );
@@ -142,19 +155,19 @@ export const ConfigSchema = Type.Object(
       {
         bodyLimitBytes: count(33_554_432, 'Largest JSON body', 1024),
         headerLimitBytes: count(16_384, 'Largest request head', 1024),
-        headersTimeoutMs: count(15_000, 'A client must send its head within this time', 100),
-        requestTimeoutMs: count(300_000, 'A client must send its whole request within this time', 100),
-        keepAliveTimeoutMs: count(75_000, 'Close idle connections after this time'),
-        writeTimeoutMs: count(
+        headersTimeoutMs: milliseconds(15_000, 'A client must send its head within this time', 100),
+        requestTimeoutMs: milliseconds(300_000, 'A client must send its whole request within this time', 100),
+        keepAliveTimeoutMs: milliseconds(75_000, 'Close idle connections after this time'),
+        writeTimeoutMs: milliseconds(
           30_000,
           'Close a connection whose client reads less than 256 kB of its answer in this time',
           100,
         ),
-        drainDelayMs: count(
+        drainDelayMs: milliseconds(
           0,
           'After a signal to stop, requests are still accepted for this time while /readyz says not ready, so that a load balancer sends them elsewhere',
         ),
-        drainTimeoutMs: count(30_000, 'Time for running requests at shutdown'),
+        drainTimeoutMs: milliseconds(30_000, 'Time for running requests at shutdown'),
         trustedProxies: Type.Array(Type.String(), {
           default: [],
           description: 'Addresses and ranges of proxies that may name the client in X-Forwarded-For',
@@ -202,9 +215,9 @@ export const ConfigSchema = Type.Object(
     engines: section(
       {
         queueLength: count(256, 'Requests that may wait for one model', 1),
-        queueTimeoutSeconds: count(120, 'How long a request may wait', 1),
-        loadTimeoutSeconds: count(300, 'How long a model may take to load', 1),
-        hangTimeoutSeconds: count(120, 'Kill an engine process that is silent for this long while it has work', 1),
+        queueTimeoutSeconds: seconds(120, 'How long a request may wait'),
+        loadTimeoutSeconds: seconds(300, 'How long a model may take to load'),
+        hangTimeoutSeconds: seconds(120, 'Kill an engine process that is silent for this long while it has work'),
         permissionModel: Type.Boolean({
           default: true,
           description: "Run engine processes under Node's permission model: they read their model and write nothing",
@@ -229,7 +242,7 @@ export const ConfigSchema = Type.Object(
     files: section(
       {
         maxBytes: count(536_870_912, 'Largest upload', 1),
-        retentionDays: count(30, 'Files are deleted after this time', 1),
+        retentionDays: days(30, 'Files are deleted after this time'),
         quotaBytes: count(10_737_418_240, 'Stored bytes for each account, uploads in progress included; 0: no limit'),
         quotaFiles: count(10_000, 'Stored files for each account; 0: no limit'),
       },
@@ -237,16 +250,16 @@ export const ConfigSchema = Type.Object(
     ),
     requests: section(
       {
-        retentionDays: count(30, 'GET /v1/requests lists requests for this time; 0: none are kept'),
+        retentionDays: days(30, 'GET /v1/requests lists requests for this time; 0: none are kept', 0),
         maxPerAccount: count(1_000_000, 'Requests kept for each account; the oldest are removed. 0: no limit'),
-        textRetentionDays: count(7, 'Accounts with store_prompts keep prompts and answers for this time; 0: none'),
+        textRetentionDays: days(7, 'Accounts with store_prompts keep prompts and answers for this time; 0: none', 0),
         textMaxBytes: count(65_536, 'Kept of each prompt and of each answer', 1),
         textQuotaBytes: count(1_073_741_824, 'Prompts and answers of each account; more are not kept. 0: no limit'),
       },
       'List of requests',
     ),
     audit: section(
-      { retentionDays: count(400, 'Changes of accounts, keys and models are kept for this time', 1) },
+      { retentionDays: days(400, 'Changes of accounts, keys and models are kept for this time') },
       'Audit log',
     ),
     disk: section(
@@ -267,7 +280,7 @@ export const ConfigSchema = Type.Object(
     ),
     responses: section(
       {
-        retentionDays: count(30, 'Stored responses and conversations are deleted after this time', 1),
+        retentionDays: days(30, 'Stored responses and conversations are deleted after this time'),
         quotaResponses: count(100_000, 'Stored responses and conversations for each account; 0: no limit'),
         quotaBytes: count(1_073_741_824, 'Their bytes for each account; 0: no limit'),
         maxActivePerAccount: count(100, 'Background responses of an account that have not ended; 0: no limit'),
@@ -307,7 +320,12 @@ export const ConfigSchema = Type.Object(
       {
         concurrency: count(32, 'Most batch lines that run at a time; fewer while there are interactive requests', 1),
         maxActivePerAccount: count(100, 'Batches of an account that have not ended; more are refused. 0: no limit'),
-        discountPercent: count(0, 'Taken off the price of batch lines'),
+        discountPercent: Type.Integer({
+          minimum: 0,
+          maximum: 100,
+          default: 0,
+          description: 'Taken off the price of batch lines',
+        }),
         limitFactor: count(10, 'Limits of batch lines as a multiple of the interactive ones, counted separately', 1),
       },
       'Batches',
