@@ -73,7 +73,7 @@ export function ShortcutList({ pages, onClose }: { pages: PageEntry[]; onClose: 
     >
       <dl class="details">
         {rows.map(([keys, text]) => (
-          <div key={text} class="shortcut">
+          <div key={text} class="details-row">
             <dt>
               {keys.map((key) => (
                 <kbd key={key}>{key}</kbd>

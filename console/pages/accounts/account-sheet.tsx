@@ -5,12 +5,14 @@ import type { Account } from '../../api/types.ts';
 import { queryClient } from '../../app/query.ts';
 import { href } from '../../app/router.ts';
 import { Button, Copyable, LinkButton, TextField } from '../../components/controls.tsx';
+import { Details } from '../../components/details.tsx';
 import { Meter, toast, toastFailure } from '../../components/feedback.tsx';
 import { useSave } from '../../components/form.tsx';
 import { Modal, Sheet } from '../../components/overlay.tsx';
-import { bytes, full, money, moneyExact } from '../../format/numbers.ts';
+import { bytes, full } from '../../format/numbers.ts';
 import { dateTime } from '../../format/times.ts';
 import { texts } from '../../texts/en.ts';
+import { Spend } from '../spend.tsx';
 import { ACCOUNT_FIELDS, type AccountDraft, AccountFields, draftOf, draftToWire } from './account-fields.tsx';
 import { AccountStatus } from './accounts.tsx';
 
@@ -78,34 +80,24 @@ export function AccountSheet({ account, spend, onClose }: AccountSheetProps) {
           })}
     >
       <div class="stack">
-        <dl class="details numbers">
-          <dt>{accounts.columns.status}</dt>
-          <dd>
-            <AccountStatus account={account} />
-          </dd>
-          <dt>{accounts.columns.created}</dt>
-          <dd>{dateTime(account.created_at, 'UTC')} UTC</dd>
-          {quota?.quota_bytes !== undefined && (
-            <>
-              <dt>{accounts.quota}</dt>
-              <dd>
+        <Details
+          rows={[
+            [accounts.columns.status, <AccountStatus key="status" account={account} />],
+            [accounts.columns.created, `${dateTime(account.created_at, 'UTC')} UTC`],
+            quota?.quota_bytes !== undefined && [
+              accounts.quota,
+              <span key="quota">
                 {accounts.quotaOf(bytes(quota.quota_bytes), full(quota.quota_files ?? 0))}
                 <span class="muted">, {accounts.quotaHint}</span>
-              </dd>
-            </>
-          )}
-          <dt>{accounts.columns.spend}</dt>
-          <dd class="mono">
-            {moneyExact(spend)}
-            {budget !== null && ` ${texts.common.of} ${money(budget)}`}
-          </dd>
-          {account.aliases.length > 0 && (
-            <>
-              <dt>{accounts.aliases}</dt>
-              <dd>{account.aliases.map(({ name, model }) => `${name} → ${model}`).join(', ')}</dd>
-            </>
-          )}
-        </dl>
+              </span>,
+            ],
+            [accounts.columns.spend, <Spend key="spend" spend={spend} budget={budget} />],
+            account.aliases.length > 0 && [
+              accounts.aliases,
+              account.aliases.map(({ name, model }) => `${name} → ${model}`).join(', '),
+            ],
+          ]}
+        />
         {budget !== null && <Meter share={budget > 0 ? spend / budget : 1} label={texts.keys.budget} />}
         <div class="row row-wrap">
           <LinkButton size="small" icon="usage" href={href('/usage', { account: account.id })}>

@@ -11,7 +11,7 @@ import { compact, full } from '../../format/numbers.ts';
 import { ago, dateTime } from '../../format/times.ts';
 import { texts } from '../../texts/en.ts';
 import { useMonthlySpend } from '../monthly-spend.ts';
-import { SpendCell } from '../spend-cell.tsx';
+import { SpendCell } from '../spend.tsx';
 import { AccountSheet } from './account-sheet.tsx';
 import { CreateAccount } from './create-account.tsx';
 

@@ -1,10 +1,10 @@
-import type { ComponentChildren } from 'preact';
 import { call } from '../../api/client.ts';
 import type { AuditEntry, List } from '../../api/types.ts';
 import { useQuery } from '../../app/query.ts';
 import { href } from '../../app/router.ts';
 import { may, useSession } from '../../app/session.ts';
 import { Copyable, LinkButton } from '../../components/controls.tsx';
+import { type Detail, Details } from '../../components/details.tsx';
 import { Failure } from '../../components/feedback.tsx';
 import { Sheet } from '../../components/overlay.tsx';
 import { Skeleton } from '../../components/page.tsx';
@@ -62,7 +62,7 @@ function Facts({ entry, zone }: { entry: AuditEntry; zone: string }) {
   const { actor, target } = entry;
   const isOperator = may(useSession(), 'admin');
   const name = <span dir="auto">{target.name}</span>;
-  const rows: [string, ComponentChildren][] = [
+  const rows: Detail[] = [
     [audit.columns.time, `${dateTime(entry.time, zone)} ${zone}`],
     [
       audit.targets[target.type] ?? target.type,
@@ -75,7 +75,7 @@ function Facts({ entry, zone }: { entry: AuditEntry; zone: string }) {
         </a>
       ),
     ],
-    ...(target.type === 'key' ? [[audit.account, target.account_name] as [string, string]] : []),
+    target.type === 'key' && [audit.account, target.account_name],
     [
       audit.by,
       <span key="actor" dir="auto">
@@ -84,31 +84,18 @@ function Facts({ entry, zone }: { entry: AuditEntry; zone: string }) {
       </span>,
     ],
     [audit.via, audit.vias[entry.via] ?? entry.via],
-    ...(entry.address === null
-      ? []
-      : [
-          [
-            audit.address,
-            <span key="address" class="mono">
-              {entry.address}
-            </span>,
-          ] as [string, ComponentChildren],
-        ]),
-    ...(actor.type === 'server' && actor.host ? [[audit.host, actor.host] as [string, string]] : []),
-    ...(entry.request_id === null
-      ? []
-      : [[audit.requestId, <Copyable key="request" text={entry.request_id} />] as [string, ComponentChildren]]),
+    entry.address !== null && [
+      audit.address,
+      <span key="address" class="mono">
+        {entry.address}
+      </span>,
+    ],
+    actor.type === 'server' && !!actor.host && [audit.host, actor.host],
+    entry.request_id !== null && [audit.requestId, <Copyable key="request" text={entry.request_id} />],
   ];
   return (
     <>
-      <dl class="details numbers">
-        {rows.map(([label, value]) => (
-          <div key={label} class="shortcut">
-            <dt>{label}</dt>
-            <dd>{value}</dd>
-          </div>
-        ))}
-      </dl>
+      <Details rows={rows} />
       <div class="row row-wrap">
         <LinkButton size="small" icon="audit" href={href('/audit', { target: target.id, range: '365d' })}>
           {audit.changesOf[target.type]}

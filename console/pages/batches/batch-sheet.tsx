@@ -3,6 +3,7 @@ import { call, send } from '../../api/client.ts';
 import type { Batch } from '../../api/types.ts';
 import { queryClient, useQuery } from '../../app/query.ts';
 import { Button, Copyable, LinkButton } from '../../components/controls.tsx';
+import { Details } from '../../components/details.tsx';
 import { Failure, toast, toastFailure } from '../../components/feedback.tsx';
 import { Modal, Sheet } from '../../components/overlay.tsx';
 import { Skeleton } from '../../components/page.tsx';
@@ -53,39 +54,18 @@ export function BatchSheet({ batch, onClose }: { batch: Batch; onClose: () => vo
     >
       <div class="stack">
         <BatchProgress batch={batch} withFailed />
-        <dl class="details numbers">
-          <dt>{batches.columns.status}</dt>
-          <dd>
-            <BatchStatus batch={batch} />
-          </dd>
-          <dt>{batches.columns.endpoint}</dt>
-          <dd>
-            <code>{batch.endpoint}</code>
-          </dd>
-          <dt>{batches.input}</dt>
-          <dd>
-            <Copyable text={batch.input_file_id} />
-          </dd>
-          <dt>{batches.columns.created}</dt>
-          <dd>{time(batch.created_at)}</dd>
-          {end === undefined ? (
-            <>
-              <dt>{batches.expires}</dt>
-              <dd>{time(batch.expires_at)}</dd>
-            </>
-          ) : (
-            <>
-              <dt>{batches.columns.took}</dt>
-              <dd>{duration((end - batch.created_at) * 1000)}</dd>
-            </>
-          )}
-          {Object.entries(batch.metadata ?? {}).map(([name, value]) => (
-            <div key={name} class="shortcut">
-              <dt>{name}</dt>
-              <dd>{value}</dd>
-            </div>
-          ))}
-        </dl>
+        <Details
+          rows={[
+            [batches.columns.status, <BatchStatus key="status" batch={batch} />],
+            [batches.columns.endpoint, <code key="endpoint">{batch.endpoint}</code>],
+            [batches.input, <Copyable key="input" text={batch.input_file_id} />],
+            [batches.columns.created, time(batch.created_at)],
+            end === undefined
+              ? [batches.expires, time(batch.expires_at)]
+              : [batches.columns.took, duration((end - batch.created_at) * 1000)],
+            ...Object.entries(batch.metadata ?? {}),
+          ]}
+        />
         <Problems batch={batch} />
       </div>
       {asking && <CancelBatch batch={batch} onClose={() => setAsking(false)} />}

@@ -1,6 +1,6 @@
-import type { ComponentChildren } from 'preact';
 import type { Engine } from '../../api/types.ts';
 import { useNow } from '../../app/range.ts';
+import { type Detail, Details } from '../../components/details.tsx';
 import { Badge, type BadgeTone } from '../../components/feedback.tsx';
 import { bytes, compact, full } from '../../format/numbers.ts';
 import { ago, duration } from '../../format/times.ts';
@@ -39,39 +39,22 @@ export const speed = ({ tokens_per_second: rate }: Engine): string =>
 export function EngineFacts({ engine }: { engine: Engine }) {
   const now = useNow();
   const { engines } = texts;
-  const rows: [string, ComponentChildren][] = [
+  const isLoaded = engine.processes > 0;
+  const rows: Detail[] = [
     [engines.columns.status, <EngineStatus key="status" engine={engine} />],
     [engines.columns.driver, engine.driver],
-    ...(engine.reason ? [[engines.reason, engine.reason] as [string, ComponentChildren]] : []),
-    ...(engine.weights
-      ? [
-          [engines.columns.weights, <WeightsState key="weights" weights={engine.weights} />] as [
-            string,
-            ComponentChildren,
-          ],
-        ]
-      : []),
-    ...(engine.processes > 0
-      ? ([
-          [engines.columns.memory, bytes(engine.memory_bytes)],
-          [engines.processes, `${engine.processes} (${engine.process_ids.join(', ')})`],
-          [engines.loaded, engine.loaded_at === null ? '–' : ago(engine.loaded_at, now)],
-          [engines.loadTime, engine.load_ms === null ? '–' : duration(engine.load_ms)],
-        ] as [string, ComponentChildren][])
-      : []),
+    !!engine.reason && [engines.reason, engine.reason],
+    !!engine.weights && [engines.columns.weights, <WeightsState key="weights" weights={engine.weights} />],
+    isLoaded && [engines.columns.memory, bytes(engine.memory_bytes)],
+    isLoaded && [engines.processes, `${engine.processes} (${engine.process_ids.join(', ')})`],
+    isLoaded && [engines.loaded, engine.loaded_at === null ? '–' : ago(engine.loaded_at, now)],
+    isLoaded && [engines.loadTime, engine.load_ms === null ? '–' : duration(engine.load_ms)],
     [engines.columns.queue, engines.queueOf(full(engine.in_flight), full(engine.queue_depth))],
     [engines.columns.speed, speed(engine)],
   ];
   return (
     <>
-      <dl class="details numbers">
-        {rows.map(([label, value]) => (
-          <div key={label} class="shortcut">
-            <dt>{label}</dt>
-            <dd>{value}</dd>
-          </div>
-        ))}
-      </dl>
+      <Details rows={rows} />
       {engine.upstreams.map((upstream) => (
         <div key={upstream.address} class="attempt">
           <div class="spread">

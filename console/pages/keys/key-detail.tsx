@@ -7,12 +7,13 @@ import { useNow } from '../../app/range.ts';
 import { href } from '../../app/router.ts';
 import { may, useSession } from '../../app/session.ts';
 import { Button, Copyable, LinkButton } from '../../components/controls.tsx';
+import { Details } from '../../components/details.tsx';
 import { Meter } from '../../components/feedback.tsx';
 import { useSave } from '../../components/form.tsx';
 import { Sheet } from '../../components/overlay.tsx';
-import { money, moneyExact } from '../../format/numbers.ts';
 import { ago, dateTime } from '../../format/times.ts';
 import { texts } from '../../texts/en.ts';
+import { Spend } from '../spend.tsx';
 import { RevokeKey, RotateKey } from './end-key.tsx';
 import { KeyRights, KeyStatus, keyState } from './key-parts.tsx';
 import { LIMIT_FIELDS, LimitFields, type Limits, limitsOf, limitsToWire } from './limit-fields.tsx';
@@ -42,6 +43,7 @@ export function KeyDetail({ keyRecord: key, spend, onClose, onRotated }: KeyDeta
       await queryClient.invalidateQueries({ queryKey: ['keys'] });
     },
   });
+  const { columns } = texts.keys;
   const budget = key.monthly_budget_usd;
   const list = (values: string[]) => (values.length === 0 ? texts.common.all : values.join(', '));
   return (
@@ -68,39 +70,33 @@ export function KeyDetail({ keyRecord: key, spend, onClose, onRotated }: KeyDeta
         : {})}
     >
       <div class="stack">
-        <dl class="details">
-          <dt>{texts.keys.columns.status}</dt>
-          <dd>
-            <KeyStatus keyRecord={key} now={now} />
-          </dd>
-          <dt>{texts.keys.columns.key}</dt>
-          <dd class="mono">{key.prefix}…</dd>
-          <dt>{texts.keys.columns.used}</dt>
-          <dd>
-            {key.last_used_at === null
-              ? texts.common.never
-              : `${ago(key.last_used_at, now)}, ${dateTime(key.last_used_at, 'UTC')} UTC`}
-          </dd>
-          <dt>{texts.keys.createdAt}</dt>
-          <dd>{dateTime(key.created_at, 'UTC')} UTC</dd>
-          <dt>{texts.keys.expiry}</dt>
-          <dd>{key.expires_at === null ? texts.common.never : `${dateTime(key.expires_at, 'UTC')} UTC`}</dd>
-          <dt>{texts.keys.columns.scopes}</dt>
-          <dd>
-            <KeyRights keyRecord={key} />
-          </dd>
-          <dt>{texts.keys.models}</dt>
-          <dd>{list(key.allowed_models)}</dd>
-          <dt>{texts.keys.regions}</dt>
-          <dd>{list(key.allowed_regions)}</dd>
-          <dt>{texts.keys.addresses}</dt>
-          <dd>{list(key.allowed_addresses)}</dd>
-          <dt>{texts.keys.columns.spend}</dt>
-          <dd class="mono">
-            {moneyExact(spend)}
-            {budget !== null && ` ${texts.common.of} ${money(budget)}`}
-          </dd>
-        </dl>
+        <Details
+          rows={[
+            [columns.status, <KeyStatus key="status" keyRecord={key} now={now} />],
+            [
+              columns.key,
+              <span key="prefix" class="mono">
+                {key.prefix}…
+              </span>,
+            ],
+            [
+              columns.used,
+              key.last_used_at === null
+                ? texts.common.never
+                : `${ago(key.last_used_at, now)}, ${dateTime(key.last_used_at, 'UTC')} UTC`,
+            ],
+            [texts.keys.createdAt, `${dateTime(key.created_at, 'UTC')} UTC`],
+            [
+              texts.keys.expiry,
+              key.expires_at === null ? texts.common.never : `${dateTime(key.expires_at, 'UTC')} UTC`,
+            ],
+            [columns.scopes, <KeyRights key="rights" keyRecord={key} />],
+            [texts.keys.models, list(key.allowed_models)],
+            [texts.keys.regions, list(key.allowed_regions)],
+            [texts.keys.addresses, list(key.allowed_addresses)],
+            [columns.spend, <Spend key="spend" spend={spend} budget={budget} />],
+          ]}
+        />
         {budget !== null && <Meter share={budget > 0 ? spend / budget : 1} label={texts.keys.budget} />}
         <div class="row row-wrap">
           <LinkButton size="small" icon="usage" href={href('/usage', { key: key.id, group: 'model' })}>

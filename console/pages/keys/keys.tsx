@@ -12,7 +12,7 @@ import { full } from '../../format/numbers.ts';
 import { ago, date, dateTime } from '../../format/times.ts';
 import { texts } from '../../texts/en.ts';
 import { useMonthlySpend } from '../monthly-spend.ts';
-import { SpendCell } from '../spend-cell.tsx';
+import { SpendCell } from '../spend.tsx';
 import { CreateKey } from './create-key.tsx';
 import { KeyDetail } from './key-detail.tsx';
 import { KeyModels, KeyRights, KeyStatus, keyState } from './key-parts.tsx';

@@ -3,6 +3,7 @@ import type { Engine, Model } from '../../api/types.ts';
 import { href } from '../../app/router.ts';
 import { may, useSession } from '../../app/session.ts';
 import { Button, Copyable, LinkButton } from '../../components/controls.tsx';
+import { type Detail, Details } from '../../components/details.tsx';
 import { Badge } from '../../components/feedback.tsx';
 import { Sheet } from '../../components/overlay.tsx';
 import { full, money } from '../../format/numbers.ts';
@@ -26,18 +27,16 @@ export function ModelSheet({ model, engine, onClose }: ModelSheetProps) {
   const capabilities = Object.entries(model.capabilities)
     .filter(([, able]) => able)
     .map(([name]) => models.capabilities[name] ?? name);
-  const facts: [string, string][] = [
+  const facts: Detail[] = [
     [models.columns.modality, texts.modalities[model.modality] ?? model.modality],
     [models.columns.context, `${full(model.context_length)} ${models.tokens}`],
-    ...(model.max_output_tokens === null
-      ? []
-      : [[models.maxOutput, `${full(model.max_output_tokens)} ${models.tokens}`] as [string, string]]),
-    ...(model.dimensions === null ? [] : [[models.dimensions, full(model.dimensions)] as [string, string]]),
+    model.max_output_tokens !== null && [models.maxOutput, `${full(model.max_output_tokens)} ${models.tokens}`],
+    model.dimensions !== null && [models.dimensions, full(model.dimensions)],
     [models.regions, model.regions.join(', ') || '–'],
     [models.able, capabilities.join(', ') || texts.common.none],
     [models.languages, model.languages.join(', ') || '–'],
     [models.license, model.license],
-    ...(model.aliases.length === 0 ? [] : [[models.aliases, model.aliases.join(', ')] as [string, string]]),
+    model.aliases.length > 0 && [models.aliases, model.aliases.join(', ')],
   ];
   const prices: [string, string][] = [
     [models.columns.input, price('prompt_per_million')(model)],
@@ -90,11 +89,11 @@ export function ModelSheet({ model, engine, onClose }: ModelSheetProps) {
         )}
         <section class="stack-tight">
           <h3>{models.facts}</h3>
-          <Facts rows={facts} />
+          <Details rows={facts} />
         </section>
         <section class="stack-tight">
           <h3>{models.prices}</h3>
-          <Facts rows={prices.filter(([, value]) => value !== '–')} />
+          <Details rows={prices.filter(([, value]) => value !== '–')} />
         </section>
         <section class="stack-tight">
           <h3>{models.versions}</h3>
@@ -117,18 +116,5 @@ export function ModelSheet({ model, engine, onClose }: ModelSheetProps) {
       </div>
       {deprecating && <Deprecate model={model} onClose={() => setDeprecating(false)} />}
     </Sheet>
-  );
-}
-
-function Facts({ rows }: { rows: [string, string][] }) {
-  return (
-    <dl class="details numbers">
-      {rows.map(([label, value]) => (
-        <div key={label} class="shortcut">
-          <dt>{label}</dt>
-          <dd>{value}</dd>
-        </div>
-      ))}
-    </dl>
   );
 }

@@ -1,10 +1,10 @@
-import type { ComponentChildren } from 'preact';
 import { call } from '../../api/client.ts';
 import { useAccounts } from '../../api/queries.ts';
 import type { RequestDetail, RequestEntry } from '../../api/types.ts';
 import { useQuery } from '../../app/query.ts';
 import { href } from '../../app/router.ts';
 import { CodeBlock, Copyable } from '../../components/controls.tsx';
+import { type Detail, Details } from '../../components/details.tsx';
 import { Badge, Failure } from '../../components/feedback.tsx';
 import { Sheet } from '../../components/overlay.tsx';
 import { Skeleton } from '../../components/page.tsx';
@@ -46,9 +46,9 @@ function Facts({ entry, zone }: { entry: RequestEntry; zone: string }) {
   const { columns } = requests;
   const account = accounts.data?.data.find(({ id }) => id === entry.account_id);
   const why = entry.code === null ? undefined : requests.failures[entry.code];
-  const rows: [string, ComponentChildren][] = [
+  const rows: Detail[] = [
     [columns.status, <Status key="status" entry={entry} />],
-    ...(entry.code ? [[requests.code, <code key="code">{entry.code}</code>] as [string, ComponentChildren]] : []),
+    !!entry.code && [requests.code, <code key="code">{entry.code}</code>],
     [columns.time, `${dateTime(entry.time, zone)} ${zone}`],
     [columns.endpoint, <code key="endpoint">{entry.endpoint}</code>],
     [
@@ -68,14 +68,14 @@ function Facts({ entry, zone }: { entry: RequestEntry; zone: string }) {
         {entry.key_name ?? entry.key}
       </a>,
     ],
-    ...(account ? [[requests.account, account.name] as [string, string]] : []),
+    account !== undefined && [requests.account, account.name],
     [columns.region, entry.region ?? '–'],
     [columns.duration, duration(entry.duration_ms)],
     [columns.first, entry.first_token_ms === null ? '–' : duration(entry.first_token_ms)],
     [figures.prompt, full(entry.prompt_tokens)],
     [requests.cached, full(entry.cache_read_tokens)],
     [figures.completion, full(entry.completion_tokens)],
-    ...(entry.audio_seconds > 0 ? [[figures.audio, `${full(entry.audio_seconds)} s`] as [string, string]] : []),
+    entry.audio_seconds > 0 && [figures.audio, `${full(entry.audio_seconds)} s`],
     [columns.cost, moneyExact(entry.cost_usd)],
   ];
   return (
@@ -86,14 +86,7 @@ function Facts({ entry, zone }: { entry: RequestEntry; zone: string }) {
         </div>
       )}
       {entry.replayed && <Badge tone="info">{requests.replayed}</Badge>}
-      <dl class="details numbers">
-        {rows.map(([label, value]) => (
-          <div key={label} class="shortcut">
-            <dt>{label}</dt>
-            <dd>{value}</dd>
-          </div>
-        ))}
-      </dl>
+      <Details rows={rows} />
     </>
   );
 }

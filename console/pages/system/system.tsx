@@ -1,8 +1,8 @@
-import type { ComponentChildren } from 'preact';
 import { useSystem } from '../../api/queries.ts';
 import type { SystemReport } from '../../api/types.ts';
 import { useNow } from '../../app/range.ts';
 import { useParameter } from '../../app/router.ts';
+import { Details } from '../../components/details.tsx';
 import { Badge, Failure, Meter } from '../../components/feedback.tsx';
 import { Card, Page, Skeleton } from '../../components/page.tsx';
 import { bytes, full } from '../../format/numbers.ts';
@@ -49,7 +49,7 @@ function Report({ report }: { report: SystemReport }) {
               </div>
               <Meter share={used / runtime.memory_bytes} label={system.memory} />
             </div>
-            <Facts
+            <Details
               rows={[
                 [system.process, bytes(runtime.process_memory_bytes)],
                 [system.disk, `${bytes(disk.free_bytes)}, ${system.diskReserve(bytes(disk.reserve_bytes))}`],
@@ -65,7 +65,7 @@ function Report({ report }: { report: SystemReport }) {
         </Card>
         <Card title={system.version}>
           <div class="stack">
-            <Facts
+            <Details
               rows={[
                 [texts.product, report.version],
                 [system.region, report.region],
@@ -122,18 +122,5 @@ function Report({ report }: { report: SystemReport }) {
         </div>
       </section>
     </div>
-  );
-}
-
-function Facts({ rows }: { rows: [string, ComponentChildren][] }) {
-  return (
-    <dl class="details numbers">
-      {rows.map(([label, value]) => (
-        <div key={label} class="shortcut">
-          <dt>{label}</dt>
-          <dd>{value}</dd>
-        </div>
-      ))}
-    </dl>
   );
 }

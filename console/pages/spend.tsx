@@ -1,4 +1,5 @@
 import { money, moneyExact } from '../format/numbers.ts';
+import { texts } from '../texts/en.ts';
 
 export interface SpendCellProps {
   /** Undefined while it is not known. */
@@ -13,6 +14,16 @@ export function SpendCell({ spend, budget }: SpendCellProps) {
     <span title={moneyExact(spend)}>
       {money(spend)}
       {budget !== null && <span class="muted wide-only"> / {money(budget)}</span>}
+    </span>
+  );
+}
+
+/** The same for a sheet, to the nano-dollar. */
+export function Spend({ spend, budget }: { spend: number; budget: number | null }) {
+  return (
+    <span class="mono">
+      {moneyExact(spend)}
+      {budget !== null && ` ${texts.common.of} ${money(budget)}`}
     </span>
   );
 }
