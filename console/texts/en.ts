@@ -24,6 +24,8 @@ export const texts = {
     offline: 'The connection to the server is lost. Trying again.',
   },
   common: {
+    older: 'Show older',
+    shown: (count: string) => `${count} shown`,
     cancel: 'Cancel',
     close: 'Close',
     copy: 'Copy',
@@ -264,8 +266,6 @@ export const texts = {
     findId: 'Request id',
     anyModel: 'Any model',
     anyEndpoint: 'Any endpoint',
-    older: 'Show older',
-    shown: (count: string) => `${count} shown`,
     emptyTitle: 'No requests yet',
     emptyText: 'Send one with a key of this account. It shows up here as soon as it ends.',
     detail: 'Request',

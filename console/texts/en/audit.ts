@@ -25,8 +25,6 @@ export const audit = {
   server: 'The server',
   operator: 'An operator',
   onHost: (name: string, host: string) => `${name} on ${host}`,
-  older: 'Show older',
-  shown: (count: string) => `${count} shown`,
   emptyTitle: 'No changes in this time',
   emptyText: 'Every new key, changed limit and suspended account shows up here, also those made with commands.',
   account: 'Account',
