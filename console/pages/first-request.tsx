@@ -1,10 +1,10 @@
-import { useState } from 'preact/hooks';
 import { useModels } from '../api/queries.ts';
 import { href } from '../app/router.ts';
-import { CodeBlock, LinkButton, optionsOf, Segments } from '../components/controls.tsx';
+import { LinkButton } from '../components/controls.tsx';
 import { Empty } from '../components/feedback.tsx';
 import { texts } from '../texts/en.ts';
-import { exampleRequest, LANGUAGES, type Language, snippet } from './snippets.ts';
+import { CodeExamples } from './code-examples.tsx';
+import { exampleRequest, snippet } from './snippets.ts';
 
 export interface SnippetsProps {
   secret?: string;
@@ -13,7 +13,6 @@ export interface SnippetsProps {
 
 /** A request in three languages, for the first model that the key may use. */
 export function Snippets({ secret, models: allowed = [] }: SnippetsProps) {
-  const [language, setLanguage] = useState<Language>('curl');
   const models = useModels();
   const usable = (models.data?.data ?? []).filter(
     ({ id, modality }) => modality !== 'audio' && (allowed.length === 0 || allowed.includes(id)),
@@ -25,16 +24,10 @@ export function Snippets({ secret, models: allowed = [] }: SnippetsProps) {
   if (!model) return null;
   const request = exampleRequest(model.modality, model.id);
   return (
-    <CodeBlock
-      head={
-        <Segments
-          label={texts.keys.snippets}
-          options={optionsOf(LANGUAGES)}
-          value={language}
-          onValue={(value) => setLanguage(value as Language)}
-        />
+    <CodeExamples
+      write={(language) =>
+        snippet(language, { origin: location.origin, ...request, ...(secret === undefined ? {} : { secret }) })
       }
-      code={snippet(language, { origin: location.origin, ...request, ...(secret === undefined ? {} : { secret }) })}
     />
   );
 }

@@ -6,7 +6,7 @@ import { Failure } from '../../components/feedback.tsx';
 import { money, moneyExact } from '../../format/numbers.ts';
 import { duration } from '../../format/times.ts';
 import { texts } from '../../texts/en.ts';
-import type { WriteCode } from './playground.tsx';
+import type { WriteCode } from '../code-examples.tsx';
 import type { Run } from './run.ts';
 
 export interface PartProps {

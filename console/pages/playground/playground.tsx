@@ -2,12 +2,12 @@ import { useState } from 'preact/hooks';
 import { useModels } from '../../api/queries.ts';
 import type { Modality } from '../../api/types.ts';
 import { changeSearch, usePlace } from '../../app/router.ts';
-import { Button, CodeBlock, optionsOf, Segments } from '../../components/controls.tsx';
+import { Button, optionsOf, Segments } from '../../components/controls.tsx';
 import { Empty, Failure } from '../../components/feedback.tsx';
 import { Sheet } from '../../components/overlay.tsx';
 import { Page, Skeleton } from '../../components/page.tsx';
 import { texts } from '../../texts/en.ts';
-import { LANGUAGES, type Language } from '../snippets.ts';
+import { CodeExamples, type WriteCode } from '../code-examples.tsx';
 import { Chat } from './chat.tsx';
 import { Embeddings } from './embeddings.tsx';
 import { Rerank } from './rerank.tsx';
@@ -15,9 +15,6 @@ import { Transcription } from './transcription.tsx';
 
 const MODES: readonly Modality[] = ['chat', 'embedding', 'rerank', 'audio'];
 const PARTS = { chat: Chat, embedding: Embeddings, rerank: Rerank, audio: Transcription };
-
-/** Writes the request on screen in a language. */
-export type WriteCode = (language: Language) => string;
 
 export default function Playground() {
   const { search } = usePlace();
@@ -57,7 +54,6 @@ export default function Playground() {
 }
 
 function CodeSheet({ write, onClose }: { write: WriteCode; onClose: () => void }) {
-  const [language, setLanguage] = useState<Language>('curl');
   return (
     <Sheet
       title={texts.playground.codeTitle}
@@ -65,17 +61,7 @@ function CodeSheet({ write, onClose }: { write: WriteCode; onClose: () => void }
       onClose={onClose}
       foot={<Button onClick={onClose}>{texts.common.close}</Button>}
     >
-      <CodeBlock
-        head={
-          <Segments
-            label={texts.keys.snippets}
-            options={optionsOf(LANGUAGES)}
-            value={language}
-            onValue={(value) => setLanguage(value as Language)}
-          />
-        }
-        code={write(language)}
-      />
+      <CodeExamples write={write} />
     </Sheet>
   );
 }
