@@ -5,7 +5,7 @@ import type { Logger } from '../../ports/logger.ts';
 import type { ProcessIdentity } from '../../ports/process-identity.ts';
 import type { RequestSink } from '../../ports/request-log.ts';
 import { LeaseLostError } from '../../ports/store-errors.ts';
-import { createRepeatedFailure } from '../../runtime/repeated-failure.ts';
+import { createWakeablePoll } from '../wakeable-poll.ts';
 import { type BatchJobDependencies, createBatchJob } from './batch-job.ts';
 import { type BatchShare, createBatchShare } from './batch-share.ts';
 import { createConcurrencyControl } from './concurrency-control.ts';
@@ -81,10 +81,7 @@ export function createBatchRunner(dependencies: BatchRunnerDependencies): BatchR
   const retries = new Map<string, number>();
   const pause = new AbortController();
   const abort = new AbortController();
-  const timers: NodeJS.Timeout[] = [];
-  let started = false;
-  let polling: Promise<void> | undefined;
-  let pollAgain = false;
+  let adjusting: NodeJS.Timeout | undefined;
 
   async function release({ owned }: BatchShare): Promise<void> {
     try {
@@ -123,7 +120,7 @@ export function createBatchRunner(dependencies: BatchRunnerDependencies): BatchR
     const job = { batch, share, stop, lost, yielded, startedAt: clock.now() };
     const done = run(job).finally(() => {
       running.delete(batch.id);
-      wake();
+      polling.wake();
     });
     running.set(batch.id, { ...job, done });
   }
@@ -170,25 +167,7 @@ export function createBatchRunner(dependencies: BatchRunnerDependencies): BatchR
     return claimed.length + joined.length > 0;
   }
 
-  const pollFailure = createRepeatedFailure({ logger, clock, text: 'failed to look for batches' });
-
-  /** One poll at a time. A call during one causes another after it. */
-  function wake(): void {
-    pollAgain = true;
-    if (!started || polling !== undefined || pause.signal.aborted) return;
-    polling = (async () => {
-      while (pollAgain && !pause.signal.aborted) {
-        pollAgain = false;
-        try {
-          await poll();
-          pollFailure.succeeded();
-        } catch (error) {
-          pollFailure.failed(error);
-        }
-      }
-      polling = undefined;
-    })();
-  }
+  const polling = createWakeablePoll({ poll, everyMs: POLL_MS, failure: 'failed to look for batches', clock, logger });
 
   async function renew({ batch, share, lost }: RunningJob, leaseUntil: number): Promise<void> {
     const before = { whole: share.whole, running: [...share.running] };
@@ -203,17 +182,13 @@ export function createBatchRunner(dependencies: BatchRunnerDependencies): BatchR
 
   return {
     start() {
-      started = true;
-      timers.push(
-        setInterval(wake, POLL_MS),
-        setInterval(() => {
-          if (running.size > 0) slots.setLimit(concurrency.adjust(interactiveRequests()));
-        }, ADJUST_MS),
-      );
+      adjusting = setInterval(() => {
+        if (running.size > 0) slots.setLimit(concurrency.adjust(interactiveRequests()));
+      }, ADJUST_MS);
       slots.setLimit(settings.concurrency);
-      wake();
+      polling.start();
     },
-    wake,
+    wake: polling.wake,
     async renewLeases(leaseUntil) {
       await Promise.all([...running.values()].map((job) => renew(job, leaseUntil)));
     },
@@ -223,9 +198,9 @@ export function createBatchRunner(dependencies: BatchRunnerDependencies): BatchR
     },
     async stop(graceMs) {
       pause.abort();
-      for (const timer of timers) clearInterval(timer);
+      clearInterval(adjusting);
       const deadline = setTimeout(() => abort.abort(), graceMs);
-      await polling;
+      await polling.stop();
       await Promise.all([...running.values()].map(({ done }) => done));
       clearTimeout(deadline);
     },

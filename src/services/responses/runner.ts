@@ -9,9 +9,9 @@ import type { Logger } from '../../ports/logger.ts';
 import type { ProcessIdentity } from '../../ports/process-identity.ts';
 import type { ResponseRepository } from '../../ports/responses.ts';
 import { createId } from '../../runtime/ids.ts';
-import { createRepeatedFailure } from '../../runtime/repeated-failure.ts';
 import type { KeyAuthority } from '../batches/key-authority.ts';
 import type { InferenceCall } from '../inference.ts';
+import { createWakeablePoll } from '../wakeable-poll.ts';
 import type { ResponseEventLog } from './event-log.ts';
 
 /** A response that ran to its end. */
@@ -77,11 +77,6 @@ export function createResponseRunner(dependencies: ResponseRunnerDependencies): 
   const { storePause = pause } = dependencies;
   const { ownerId } = identity;
   const running = new Map<string, Running>();
-  const pollFailure = createRepeatedFailure({ logger, clock, text: 'failed to look for background responses' });
-  let timer: NodeJS.Timeout | undefined;
-  let polling: Promise<void> | undefined;
-  let pollAgain = false;
-  let started = false;
   let stopping = false;
 
   async function execute(response: PendingResponse, signal: AbortSignal): Promise<FinishedResponse> {
@@ -158,7 +153,7 @@ export function createResponseRunner(dependencies: ResponseRunnerDependencies): 
       )
       .finally(() => {
         running.delete(response.id);
-        wake();
+        polling.wake();
       });
     running.set(response.id, { abort, done });
   }
@@ -189,31 +184,17 @@ export function createResponseRunner(dependencies: ResponseRunnerDependencies): 
     }
   }
 
-  /** One poll at a time. A call during one causes another after it. */
-  function wake(): void {
-    pollAgain = true;
-    if (!started || polling !== undefined || stopping) return;
-    polling = (async () => {
-      while (pollAgain && !stopping) {
-        pollAgain = false;
-        try {
-          await poll();
-          pollFailure.succeeded();
-        } catch (error) {
-          pollFailure.failed(error);
-        }
-      }
-      polling = undefined;
-    })();
-  }
+  const polling = createWakeablePoll({
+    poll,
+    everyMs: POLL_MS,
+    failure: 'failed to look for background responses',
+    clock,
+    logger,
+  });
 
   return {
-    start() {
-      started = true;
-      timer = setInterval(wake, POLL_MS);
-      wake();
-    },
-    wake,
+    start: polling.start,
+    wake: polling.wake,
     async renewLeases(leaseUntil) {
       if (running.size === 0) return;
       const held = [...running.keys()];
@@ -223,8 +204,7 @@ export function createResponseRunner(dependencies: ResponseRunnerDependencies): 
     releaseOthers: () => responses.releaseOthers(ownerId),
     async stop(graceMs) {
       stopping = true;
-      clearInterval(timer);
-      await polling;
+      await polling.stop();
       const deadline = setTimeout(stopAll, graceMs);
       await Promise.all([...running.values()].map(({ done }) => done));
       clearTimeout(deadline);
