@@ -8,6 +8,7 @@ import {
 import type { ImageDetail, ImageInput } from '../engines/engine.ts';
 import { errors } from '../errors/errors.ts';
 import type { Field } from '../errors/fields.ts';
+import { type AttachmentLimits, checkAttachments, readFileStart } from './files/attachments.ts';
 import type { FilesService } from './files/files.ts';
 
 /** An image as the client named it. */
@@ -28,10 +29,7 @@ export interface ImagesService {
   check(accountId: string, references: readonly ImageReference[]): Promise<CheckedImage[]>;
 }
 
-export interface ImagesSettings {
-  maxPerRequest: number;
-  /** Of all images of one request together. */
-  maxBytes: number;
+export interface ImagesSettings extends AttachmentLimits {
   /** Engines may fetch images from these hosts. */
   allowedHosts: readonly string[];
 }
@@ -95,33 +93,13 @@ export function createImages({ files, settings }: ImagesDependencies): ImagesSer
         `The file '${file.id}' has the purpose '${file.purpose}'; upload images with 'vision'.`,
       );
     }
-    const head = await read(file, { start: 0, end: Math.min(file.bytes, IMAGE_HEAD_BYTES) - 1 });
+    const head = await readFileStart(files, file, IMAGE_HEAD_BYTES);
     return { file, image: checkHead(head, field) };
-  }
-
-  async function read(...[file, range]: Parameters<FilesService['open']>): Promise<Buffer> {
-    if (file.bytes === 0) return Buffer.alloc(0);
-    const parts: Buffer[] = [];
-    for await (const part of await files.open(file, range)) parts.push(part);
-    return Buffer.concat(parts);
   }
 
   return {
     async check(accountId, references) {
-      const { maxPerRequest, maxBytes } = settings;
-      const [first] = references;
-      if (first !== undefined && references.length > maxPerRequest) {
-        throw errors.validationFailed(
-          first.field,
-          `The request has ${references.length} images; at most ${maxPerRequest} are accepted.`,
-        );
-      }
-      let bytes = 0;
-      const count = (more: number, field: Field): void => {
-        bytes += more;
-        if (bytes <= maxBytes) return;
-        throw errors.validationFailed(field, `The images of the request are larger than ${maxBytes} bytes together.`);
-      };
+      const count = checkAttachments('images', references, settings);
       const checked: CheckedImage[] = [];
       for (const { source, detail, field } of references) {
         if ('fileId' in source) {
@@ -129,7 +107,7 @@ export function createImages({ files, settings }: ImagesDependencies): ImagesSer
           count(file.bytes, field);
           const tokens = estimateImageTokens(image);
           const load = async (): Promise<ImageInput> => {
-            const content = (await read(file)).toString('base64');
+            const content = (await readFileStart(files, file)).toString('base64');
             return { url: `data:${image.mediaType};base64,${content}`, detail, tokens };
           };
           checked.push({ tokens, load });

@@ -3,6 +3,7 @@ import type { StoredFile } from '../../domain/file.ts';
 import type { CallContext } from '../../engines/engine.ts';
 import { errors } from '../../errors/errors.ts';
 import type { Field } from '../../errors/fields.ts';
+import { type AttachmentLimits, checkAttachments, readFileStart } from '../files/attachments.ts';
 import type { FilesService } from '../files/files.ts';
 import type { ImageReference } from '../images.ts';
 import type { InferenceCall } from '../inference.ts';
@@ -43,10 +44,7 @@ export interface DocumentsService {
   read(call: InferenceCall, references: readonly DocumentReference[]): Promise<(string | ImageReference)[]>;
 }
 
-export interface DocumentsSettings {
-  maxPerRequest: number;
-  /** Of all documents of one request together. */
-  maxBytes: number;
+export interface DocumentsSettings extends AttachmentLimits {
   /** Of all documents of one request together. */
   maxCharacters: number;
 }
@@ -94,18 +92,11 @@ const tooLong = (field: Field, limit: number) =>
   );
 
 export function createDocuments({ files, reader, settings }: DocumentsDependencies): DocumentsService {
-  const { maxPerRequest, maxBytes, maxCharacters } = settings;
-
-  async function content(file: StoredFile, end = file.bytes): Promise<Buffer> {
-    if (file.bytes === 0) return Buffer.alloc(0);
-    const parts: Buffer[] = [];
-    for await (const part of await files.open(file, { start: 0, end: Math.min(file.bytes, end) - 1 })) parts.push(part);
-    return Buffer.concat(parts);
-  }
+  const { maxCharacters } = settings;
 
   async function plainText(file: StoredFile, field: Field): Promise<string> {
     try {
-      return new TextDecoder('utf-8', { fatal: true }).decode(await content(file));
+      return new TextDecoder('utf-8', { fatal: true }).decode(await readFileStart(files, file));
     } catch (error) {
       if (!(error instanceof TypeError)) throw error;
       throw errors.unsupportedParameter(field, `The file '${file.id}' is neither a PDF nor text in UTF-8.`);
@@ -115,22 +106,7 @@ export function createDocuments({ files, reader, settings }: DocumentsDependenci
   return {
     async read(call, references) {
       const { account, key } = call.principal;
-      const [first] = references;
-      if (first !== undefined && references.length > maxPerRequest) {
-        throw errors.validationFailed(
-          first.field,
-          `The request has ${references.length} documents; at most ${maxPerRequest} are accepted.`,
-        );
-      }
-      let bytes = 0;
-      const countBytes = (more: number, field: Field): void => {
-        bytes += more;
-        if (bytes <= maxBytes) return;
-        throw errors.validationFailed(
-          field,
-          `The documents of the request are larger than ${maxBytes} bytes together.`,
-        );
-      };
+      const countBytes = checkAttachments('documents', references, settings);
       const context: PdfReadContext = {
         accountId: account.id,
         keyId: key.id,
@@ -163,7 +139,7 @@ export function createDocuments({ files, reader, settings }: DocumentsDependenci
           }
           countBytes(file.bytes, field);
           ownName = file.filename;
-          const isPdf = (await content(file, PDF_HEAD_BYTES)).includes(PDF_MARK);
+          const isPdf = (await readFileStart(files, file, PDF_HEAD_BYTES)).includes(PDF_MARK);
           text = isPdf
             ? await readPdf({ sha256: file.sha256, open: () => files.open(file) }, field)
             : await plainText(file, field);
