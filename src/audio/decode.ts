@@ -1,10 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { errors } from '../errors/errors.ts';
 import { withoutNewPrivileges } from '../runtime/no-new-privileges.ts';
 import { resourcesOf } from '../runtime/process-resources.ts';
+import { sandboxedNode } from '../runtime/sandboxed-node.ts';
 import { AT_WORK, type DecodeFailure, type DecoderArguments, REPORT_DESCRIPTOR } from './protocol.ts';
 
 export { SAMPLE_RATE } from './protocol.ts';
@@ -27,6 +27,7 @@ export const DEFAULT_LIMITS: DecodeLimits = {
   stallTimeoutMs: 180_000,
 };
 
+const ENTRY = fileURLToPath(new URL('./decoder-process.ts', import.meta.url));
 const HEAP_MEGABYTES = 192;
 const CHECK_MS = 250;
 const ACCEPTED = 'wav, mp3, flac, ogg (Vorbis or Opus), m4a (AAC) and webm (Vorbis or Opus)';
@@ -93,24 +94,14 @@ export async function* decodeAudio(
 }
 
 function start(args: DecoderArguments): ChildProcess {
-  const entry = fileURLToPath(new URL('./decoder-process.ts', import.meta.url));
-  const packages = fileURLToPath(import.meta.resolve('mediabunny'));
-  const source = dirname(dirname(entry));
-  const readable = [
-    args.path,
-    source,
-    packages.slice(0, packages.lastIndexOf('node_modules') + 12),
-    // The path may be a link, so both it and its target must be readable.
-    join(source, '../node_modules'),
-  ];
-  const [program, programArguments] = withoutNewPrivileges(process.execPath, [
-    '--permission',
-    ...readable.map((path) => `--allow-fs-read=${path}`),
-    '--no-warnings',
-    `--max-old-space-size=${HEAP_MEGABYTES}`,
-    entry,
-    JSON.stringify(args),
-  ]);
+  const sandboxed = sandboxedNode({
+    entry: ENTRY,
+    packageName: 'mediabunny',
+    readable: [args.path],
+    heapMegabytes: HEAP_MEGABYTES,
+    argument: args,
+  });
+  const [program, programArguments] = withoutNewPrivileges(process.execPath, sandboxed);
   return spawn(program, programArguments, { stdio: ['ignore', 'pipe', 'ignore', 'pipe'], env: {} });
 }
 

@@ -1,6 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { setPriority } from 'node:os';
-import { join } from 'node:path';
 import { Readable, type Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { fileURLToPath } from 'node:url';
@@ -8,6 +7,7 @@ import { cancellation } from '../errors/cancellation.ts';
 import { withoutNewPrivileges } from '../runtime/no-new-privileges.ts';
 import { withProcessLimits } from '../runtime/process-limits.ts';
 import { resourcesOf } from '../runtime/process-resources.ts';
+import { sandboxedNode } from '../runtime/sandboxed-node.ts';
 import type { PdfContent, PdfFailure, PdfText } from '../services/documents/documents.ts';
 import { AT_WORK, REPORT_DESCRIPTOR, type ReaderArguments, type ReadFailure } from './protocol.ts';
 
@@ -104,24 +104,13 @@ export async function readPdfText(
 }
 
 function start(entry: string, args: ReaderArguments, limits: PdfLimits): ChildProcess {
-  const source = fileURLToPath(new URL('..', import.meta.url));
-  const packages = fileURLToPath(import.meta.resolve('unpdf'));
-  const readable = [
+  const sandboxed = sandboxedNode({
     entry,
-    source,
-    packages.slice(0, packages.lastIndexOf('node_modules') + 12),
-    // The path may be a link, so both it and its target must be readable.
-    join(source, '../node_modules'),
-  ];
-  const nodeArguments = [
-    '--permission',
-    ...readable.map((path) => `--allow-fs-read=${path}`),
-    '--no-warnings',
-    `--max-old-space-size=${HEAP_MEGABYTES}`,
-    entry,
-    JSON.stringify(args),
-  ];
-  const limited = withProcessLimits(process.execPath, nodeArguments, {
+    packageName: 'unpdf',
+    heapMegabytes: HEAP_MEGABYTES,
+    argument: args,
+  });
+  const limited = withProcessLimits(process.execPath, sandboxed, {
     memoryBytes: limits.maxMemoryBytes + RESERVED_BYTES,
     cpuSeconds: limits.maxCpuSeconds,
   });
