@@ -97,7 +97,7 @@ async function openSqliteStore(settings: SqliteSettings, { journal }: StoreOptio
       return await openLedgerJournal({ ...journaled, synced: settings.synchronous !== 'normal', onError });
     } catch (cause) {
       await database.close();
-      const reason = (cause as Error).message;
+      const reason = (cause as Error).message.replace(/\.$/, '');
       throw new StoreUnavailableError(`The journal of the ledger cannot be opened: ${reason}.`, { cause });
     }
   };

@@ -3,7 +3,12 @@ import { errors } from './errors.ts';
 
 /** The database or the blob store cannot be opened or used. The message is for the operator; clients get that of `toClientError`. */
 export class StoreUnavailableError extends Error {
-  override readonly name = 'StoreUnavailableError';
+  override readonly name: string = 'StoreUnavailableError';
+}
+
+/** There is no space left to store it. What needs none still works. */
+export class StorageFullError extends StoreUnavailableError {
+  override readonly name = 'StorageFullError';
 }
 
 /** What a client may know of an error. Whatever is neither of the table nor an outage is a bug. */

@@ -7,8 +7,3 @@ export class DuplicateError extends Error {
 export class LeaseLostError extends Error {
   override readonly name = 'LeaseLostError';
 }
-
-/** There is no space left to store it. */
-export class StorageFullError extends Error {
-  override readonly name = 'StorageFullError';
-}

@@ -4,13 +4,13 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { ApiError } from '../errors/api-error.ts';
 import { cancellation } from '../errors/cancellation.ts';
 import { errors } from '../errors/errors.ts';
+import { StorageFullError } from '../errors/store-unavailable.ts';
 import type { BlobStore } from '../ports/blobs.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { DiskSpace } from '../ports/disk-space.ts';
 import type { IdempotencyRecord, IdempotencyRepository, Ownership, StoredAnswer } from '../ports/idempotency.ts';
 import type { ProcessIdentity } from '../ports/process-identity.ts';
 import type { Quota } from '../ports/quotas.ts';
-import { StorageFullError } from '../ports/store-errors.ts';
 import { untilAborted } from '../runtime/abort.ts';
 
 export interface IdempotentRequest {

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { openStore } from '../../src/adapters/store.ts';
-import { StorageFullError } from '../../src/ports/store-errors.ts';
+import { StorageFullError } from '../../src/errors/store-unavailable.ts';
 import { someEntry } from '../fixtures/audit-entries.ts';
 import { mountSmallDisk } from '../fixtures/small-disk.ts';
 import { account, apiKey } from './key-fixtures.ts';

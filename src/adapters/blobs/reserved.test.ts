@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { blobsContract } from '../../../test/contracts/blobs.ts';
-import { StorageFullError } from '../../ports/store-errors.ts';
+import { StorageFullError } from '../../errors/store-unavailable.ts';
 import { createDiskBlobStore } from './disk.ts';
 import { createDiskSpace } from './disk-space.ts';
 import { createReservedBlobStore } from './reserved.ts';

@@ -1,6 +1,6 @@
+import { StorageFullError } from '../../errors/store-unavailable.ts';
 import type { BlobStore } from '../../ports/blobs.ts';
 import type { DiskSpace, DiskSpaceStatus } from '../../ports/disk-space.ts';
-import { StorageFullError } from '../../ports/store-errors.ts';
 
 /** Decorates a blob store: stores nothing while the disk has less free space than its reserve, also in the middle of a blob. */
 export function createReservedBlobStore(blobs: BlobStore, space: DiskSpace): BlobStore {

@@ -1,7 +1,6 @@
 import { S3ServiceException } from '@aws-sdk/client-s3';
 import { expect, it } from 'vitest';
-import { StoreUnavailableError } from '../../errors/store-unavailable.ts';
-import { StorageFullError } from '../../ports/store-errors.ts';
+import { StorageFullError, StoreUnavailableError } from '../../errors/store-unavailable.ts';
 import { isAbsent, toBlobError } from './s3-failures.ts';
 
 const answered = (name: string, httpStatusCode: number) =>

@@ -1,6 +1,5 @@
 import { S3ServiceException } from '@aws-sdk/client-s3';
-import { StoreUnavailableError } from '../../errors/store-unavailable.ts';
-import { StorageFullError } from '../../ports/store-errors.ts';
+import { StorageFullError, StoreUnavailableError } from '../../errors/store-unavailable.ts';
 
 const FULL = new Set(['QuotaExceeded', 'XMinioStorageFull', 'InsufficientStorage', 'StorageFull']);
 /** Answers that only an operator or time can change. The SDK has repeated those that are worth it. */

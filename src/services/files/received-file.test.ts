@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { StoredFile } from '../../domain/file.ts';
-import { StoreUnavailableError } from '../../errors/store-unavailable.ts';
-import { DuplicateError, StorageFullError } from '../../ports/store-errors.ts';
+import { StorageFullError, StoreUnavailableError } from '../../errors/store-unavailable.ts';
+import { DuplicateError } from '../../ports/store-errors.ts';
 import { createReceivedFile } from './received-file.ts';
 
 const UPLOAD: StoredFile = {

@@ -1,5 +1,5 @@
 import type { StoredFile } from '../../domain/file.ts';
-import { StoreUnavailableError } from '../../errors/store-unavailable.ts';
+import { StorageFullError, StoreUnavailableError } from '../../errors/store-unavailable.ts';
 import type { BlobStore } from '../../ports/blobs.ts';
 import type { FileRepository } from '../../ports/files.ts';
 import type { Quota } from '../../ports/quotas.ts';
@@ -61,7 +61,7 @@ export function createReceivedFile(file: StoredFile, dependencies: ReceivedFileD
       isStored = await write();
     } catch (error) {
       // The record may exist although the store never said so. Its bytes must stay: those without a record are removed a day later.
-      if (error instanceof StoreUnavailableError) counted.end();
+      if (error instanceof StoreUnavailableError && !(error instanceof StorageFullError)) counted.end();
       else await discard();
       throw error;
     }

@@ -2,9 +2,9 @@ import type { Account, Principal } from '../../domain/principal.ts';
 import { isActiveResponse, type RecordedEvents, type StoredResponse } from '../../domain/response.ts';
 import { ApiError } from '../../errors/api-error.ts';
 import { errors } from '../../errors/errors.ts';
+import { StorageFullError } from '../../errors/store-unavailable.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { ResponseRepository } from '../../ports/responses.ts';
-import { StorageFullError } from '../../ports/store-errors.ts';
 import type { ConversationsService } from './conversations.ts';
 
 export interface ResponsesSettings {

@@ -1,7 +1,7 @@
 import { DatabaseError } from 'pg';
 import { expect, it } from 'vitest';
-import { StoreUnavailableError } from '../../../errors/store-unavailable.ts';
-import { DuplicateError, StorageFullError } from '../../../ports/store-errors.ts';
+import { StorageFullError, StoreUnavailableError } from '../../../errors/store-unavailable.ts';
+import { DuplicateError } from '../../../ports/store-errors.ts';
 import { connectionProblem, isConflict, toStoreError } from './failures.ts';
 
 const failure = (code: string) => Object.assign(new DatabaseError('no', 2, 'error'), { code });

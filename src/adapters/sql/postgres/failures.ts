@@ -1,6 +1,6 @@
 import { DatabaseError } from 'pg';
-import { StoreUnavailableError } from '../../../errors/store-unavailable.ts';
-import { DuplicateError, StorageFullError } from '../../../ports/store-errors.ts';
+import { StorageFullError, StoreUnavailableError } from '../../../errors/store-unavailable.ts';
+import { DuplicateError } from '../../../ports/store-errors.ts';
 
 /** Codes of https://www.postgresql.org/docs/current/errcodes-appendix.html */
 const UNIQUE_VIOLATION = '23505';

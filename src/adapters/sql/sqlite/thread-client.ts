@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads';
-import { StoreUnavailableError } from '../../../errors/store-unavailable.ts';
-import { DuplicateError, StorageFullError } from '../../../ports/store-errors.ts';
+import { StorageFullError, StoreUnavailableError } from '../../../errors/store-unavailable.ts';
+import { DuplicateError } from '../../../ports/store-errors.ts';
 import { threadMemoryLimits } from './thread-memory.ts';
 import type {
   FailureKind,
