@@ -115,7 +115,9 @@ export const keysCommand: Command = {
       const key = known(await keys.revokeKey(subject, by));
       print(values.json ? JSON.stringify(keyToWire(key)) : `revoked ${key.id}`);
     } else {
-      const rotated = known(await keys.rotateKey(subject, durationOption('grace', values.grace ?? '24h') ?? 0, by));
+      const rotated = known(
+        await keys.rotateKey(subject, { graceMs: durationOption('grace', values.grace ?? '24h') ?? 0 }, by),
+      );
       const { revokedAt, expiresAt } = rotated.previous;
       const old = revokedAt === null ? `is valid until ${isoTimeOrNull(expiresAt)}` : 'was revoked';
       printSecret(rotated.key, rotated.secret, `created key ${rotated.key.id}; the old one ${old}`);

@@ -75,3 +75,23 @@ it('changes keys at most 1000 times a day, and revokes them still', async () => 
   await accountKeys.update(caller, key.id, { name: 'last' });
   expect((await accountKeys.revoke(caller, key.id)).revokedAt).toBe(now);
 });
+
+it('rotates a key to one that expires no later than the key in use, and an operator to one that lasts as long as the old one', async () => {
+  let now = clock.now();
+  const ticking = { now: () => now };
+  const { accounts: accountRecords, keys: keyRecords, audit } = memoryRepositories();
+  const accounts = createAccounts({ accounts: accountRecords, clock: ticking });
+  const keys = createKeys({ accounts, keys: keyRecords, clock: ticking });
+  const account = await accounts.create('own', {}, BY);
+  const scopes = ['keys', 'chat'] as const;
+  const expiresAt = now + 3_600_000;
+  const { key } = await keys.createKey(account, { name: 'temporary', scopes, expiresAt }, BY);
+  const { key: other } = await keys.createKey(account, { name: 'other', scopes, expiresAt: expiresAt - 1 }, BY);
+  const accountKeys = createAccountKeys({ keys, audit, clock: ticking });
+  const caller = { account, key, by: BY };
+  now += 1_800_000;
+  expect((await accountKeys.rotate(caller, key.id, 60_000)).key.expiresAt).toBe(expiresAt);
+  expect((await accountKeys.rotate(caller, other.id, 60_000)).key.expiresAt).toBe(expiresAt);
+  const operator = { ...caller, key: { ...key, scopes: ['admin' as const] } };
+  expect((await accountKeys.rotate(operator, key.id, 60_000)).key.expiresAt).toBeGreaterThan(now + 1_800_000);
+});

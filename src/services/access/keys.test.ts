@@ -108,7 +108,7 @@ describe('rotation', () => {
       },
       BY,
     );
-    const rotated = await service.rotateKey(key.id, 24 * hour, BY);
+    const rotated = await service.rotateKey(key.id, { graceMs: 24 * hour }, BY);
     const { id, prefix, ...rights } = key;
     expect(rotated?.key).toMatchObject(rights);
     expect(rotated?.key.id).not.toBe(id);
@@ -118,29 +118,29 @@ describe('rotation', () => {
 
   it('counts limits and spending of all keys of a chain together', async () => {
     const { key } = await service.createKey(account, { name: 'ci', monthlyBudgetNanoUsd: 7 }, BY);
-    const second = await service.rotateKey(key.id, hour, BY);
-    const third = await service.rotateKey(second?.key.id ?? '', hour, BY);
+    const second = await service.rotateKey(key.id, { graceMs: hour }, BY);
+    const third = await service.rotateKey(second?.key.id ?? '', { graceMs: hour }, BY);
     expect([key, second?.key, third?.key].map((each) => each?.originalId)).toEqual([key.id, key.id, key.id]);
   });
 
   it('never lengthens the life of the old key', async () => {
     const expiresAt = now + hour;
     const { key } = await service.createKey(account, { name: 'ci', expiresAt }, BY);
-    expect((await service.rotateKey(key.id, 24 * hour, BY))?.previous.expiresAt).toBe(expiresAt);
+    expect((await service.rotateKey(key.id, { graceMs: 24 * hour }, BY))?.previous.expiresAt).toBe(expiresAt);
   });
 
   it('without grace revokes the old key at once', async () => {
     const { key } = await service.createKey(account, { name: 'ci' }, BY);
-    expect((await service.rotateKey(key.id, 0, BY))?.previous.revokedAt).toBe(Date.UTC(2026, 10, 15, 8));
+    expect((await service.rotateKey(key.id, { graceMs: 0 }, BY))?.previous.revokedAt).toBe(Date.UTC(2026, 10, 15, 8));
   });
 
   it('is refused beyond 24 hours and for revoked keys', async () => {
     const { key } = await service.createKey(account, { name: 'ci' }, BY);
-    await expect(service.rotateKey(key.id, 24 * hour + 1, BY)).rejects.toMatchObject({ param: 'graceMs' });
-    await expect(service.rotateKey(key.id, -1, BY)).rejects.toMatchObject({ param: 'graceMs' });
+    await expect(service.rotateKey(key.id, { graceMs: 24 * hour + 1 }, BY)).rejects.toMatchObject({ param: 'graceMs' });
+    await expect(service.rotateKey(key.id, { graceMs: -1 }, BY)).rejects.toMatchObject({ param: 'graceMs' });
     await service.revokeKey(key.id, BY);
-    await expect(service.rotateKey(key.id, 0, BY)).rejects.toMatchObject({ param: 'id' });
-    expect(await service.rotateKey('key_none', 0, BY)).toBeUndefined();
+    await expect(service.rotateKey(key.id, { graceMs: 0 }, BY)).rejects.toMatchObject({ param: 'id' });
+    expect(await service.rotateKey('key_none', { graceMs: 0 }, BY)).toBeUndefined();
   });
 });
 

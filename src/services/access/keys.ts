@@ -23,6 +23,12 @@ export interface IssuedKey {
   secret: string;
 }
 
+export interface Rotation {
+  graceMs: number;
+  /** The new key expires then at the latest. */
+  expiresBy?: number | null | undefined;
+}
+
 export interface KeysService {
   createKey(account: Account, options: KeyOptions, by: ChangeOrigin): Promise<IssuedKey>;
   /** Undefined fields stay as they are. Null and empty lists remove a limit. */
@@ -36,7 +42,11 @@ export interface KeysService {
   findBySecret(secret: string): Promise<ApiKey | undefined>;
   revokeKey(id: string, by: ChangeOrigin): Promise<ApiKey | undefined>;
   /** Issues a key with the same rights, which shares limits and spending with the old one. The old one stays valid for the grace period, at most 24 hours. */
-  rotateKey(id: string, graceMs: number, by: ChangeOrigin): Promise<(IssuedKey & { previous: ApiKey }) | undefined>;
+  rotateKey(
+    id: string,
+    { graceMs, expiresBy }: Rotation,
+    by: ChangeOrigin,
+  ): Promise<(IssuedKey & { previous: ApiKey }) | undefined>;
   /** Creates the account `default` and a key with every scope when the store has no keys. Undefined when it has some. */
   bootstrap(givenSecret: string | undefined, by: ChangeOrigin): Promise<IssuedKey | undefined>;
 }
@@ -50,8 +60,10 @@ export interface KeysDependencies {
 }
 
 /** The new key is valid as long as the old one was at its start. */
-const sameLifetime = ({ createdAt, expiresAt }: ApiKey, now: number): number | null =>
-  expiresAt === null ? null : now + expiresAt - createdAt;
+function rotatedExpiry({ createdAt, expiresAt }: ApiKey, now: number, expiresBy: number | null = null): number | null {
+  const same = expiresAt === null ? null : now + expiresAt - createdAt;
+  return same === null || expiresBy === null ? (same ?? expiresBy) : Math.min(same, expiresBy);
+}
 
 function checkText(text: string, field: FieldPath): void {
   if (!hasControlCharacter(text)) return;
@@ -171,7 +183,7 @@ export function createKeys({ accounts, keys, clock }: KeysDependencies): KeysSer
         before.revokedAt === null ? entryOf(before, after) : undefined,
       );
     },
-    async rotateKey(id, graceMs, by) {
+    async rotateKey(id, { graceMs, expiresBy }, by) {
       if (graceMs < 0 || graceMs > MAX_ROTATION_GRACE_MS) {
         throw errors.invalidParameter(['graceMs'], 'The old key can stay valid for at most 24 hours.');
       }
@@ -182,7 +194,7 @@ export function createKeys({ accounts, keys, clock }: KeysDependencies): KeysSer
       const now = clock.now();
       const issued = await issue(
         owner,
-        { ...previous, expiresAt: sameLifetime(previous, now), rotatedFrom: previous.id },
+        { ...previous, expiresAt: rotatedExpiry(previous, now, expiresBy), rotatedFrom: previous.id },
         by,
       );
       const until = now + graceMs;

@@ -81,7 +81,7 @@ describe('the audit log', () => {
     now += 1;
     await keys.updateKey(key.id, { name: 'ci 2', rpm: null }, BY);
     now += 1;
-    const rotated = await keys.rotateKey(key.id, DAY_MS, BY);
+    const rotated = await keys.rotateKey(key.id, { graceMs: DAY_MS }, BY);
     now += 1;
     await keys.revokeKey(key.id, BY);
     await keys.revokeKey(key.id, BY);

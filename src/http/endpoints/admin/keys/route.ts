@@ -113,7 +113,7 @@ export const adminKeyRoutes: FastifyPluginAsyncTypebox<AdminKeysDependencies> = 
     async (request) => {
       const { params, body } = request;
       const graceMs = (body.grace_seconds ?? 86_400) * 1000;
-      const rotated = await keys.rotateKey(params.id, graceMs, originOf(request));
+      const rotated = await keys.rotateKey(params.id, { graceMs }, originOf(request));
       if (rotated === undefined) throw noSuch('key', params.id);
       authentication.forget({ keyId: params.id });
       return { ...keyToWire(rotated.key), secret: rotated.secret };
