@@ -7,7 +7,7 @@ import { createEngineRegistry, type EngineMetrics, type Model } from '../engines
 import { errors } from '../errors/errors.ts';
 import type { WeightsStore } from '../models/store.ts';
 import type { Logger } from '../ports/logger.ts';
-import { systemClock as clock } from '../runtime/clock.ts';
+import { steadyClock as clock } from '../runtime/clock.ts';
 import type { Scrub } from '../runtime/secret-scrubber.ts';
 import { machineFile } from './accelerators.ts';
 import { allUpstreams } from './storage.ts';

@@ -10,7 +10,7 @@ import type { Metrics } from '../metrics/metrics.ts';
 import type { Counters } from '../ports/counters.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { ProcessIdentity } from '../ports/process-identity.ts';
-import { systemClock as clock } from '../runtime/clock.ts';
+import { systemClock as clock, steadyClock } from '../runtime/clock.ts';
 import { createKeyAuthority } from '../services/batches/key-authority.ts';
 import type { CatalogService } from '../services/catalog.ts';
 import type { ChatService } from '../services/chat.ts';
@@ -41,7 +41,7 @@ function composeReaders({ engines }: ResolvedConfig, count: number): Places {
     queueLength: engines.queueLength,
     queueTimeoutMs: engines.queueTimeoutSeconds * 1000,
     maxPerAccount: count - Math.ceil((count - 1) / 4),
-    clock,
+    clock: steadyClock,
   });
   readers.setCapacity(count);
   return readers;
@@ -66,7 +66,7 @@ export type InferenceParts = ReturnType<typeof composeInference>;
 export function composeInference(options: InferenceOptions) {
   const { config, store, identity, counters, catalog, fleet, files, metrics, temporaryDirectory, logger } = options;
   const { ownerId, leaseMs } = identity;
-  const load = createInteractiveLoad(clock);
+  const load = createInteractiveLoad(steadyClock);
   const inference = createInference({
     catalog,
     limits: createLimits({

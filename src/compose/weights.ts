@@ -2,7 +2,7 @@ import type { ResolvedConfig } from '../config/load.ts';
 import type { ModelEntry, ModelVersion } from '../domain/model.ts';
 import { createWeightsStore, type StoredModel, type WeightsStore } from '../models/store.ts';
 import type { Logger } from '../ports/logger.ts';
-import { systemClock as clock } from '../runtime/clock.ts';
+import { steadyClock as clock } from '../runtime/clock.ts';
 import { ROOT } from './storage.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;

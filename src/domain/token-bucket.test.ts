@@ -44,6 +44,15 @@ describe('token bucket', () => {
     expect(remaining(bucket)).toBe(1);
   });
 
+  it('goes on from there when the clock was set back by hours', () => {
+    const bucket = fullBucket(60, 7_200_000);
+    take(bucket, 60, 60);
+    refill(bucket, 60, 0);
+    expect(remaining(bucket)).toBe(0);
+    refill(bucket, 60, 30_000);
+    expect(remaining(bucket)).toBe(30);
+  });
+
   it('takes over a changed limit', () => {
     const bucket = fullBucket(600, 0);
     refill(bucket, 60, 0);

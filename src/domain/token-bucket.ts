@@ -19,8 +19,12 @@ export const fullBucket = (perMinute: number, now: number): TokenBucket => ({
   updatedAt: now,
 });
 
-/** Adds what has flowed back until now. A clock that steps back changes nothing. */
+/**
+ * Adds what has flowed back until now. A clock that steps back a little changes nothing. One that was set back goes on from there: the
+ * bucket would get nothing until that time comes again.
+ */
 export function refill(bucket: TokenBucket, perMinute: number, now: number): void {
+  if (bucket.updatedAt - now > MINUTE_MS) bucket.updatedAt = now;
   const elapsedMs = Math.max(0, now - bucket.updatedAt);
   bucket.level = Math.min(perMinute * PARTS, bucket.level + elapsedMs * perMinute);
   bucket.updatedAt = Math.max(now, bucket.updatedAt);

@@ -97,6 +97,13 @@ export function countersContract(name: string, open: () => Promise<Counters>): v
         });
       });
 
+      it('fills buckets again when the clock was set back', async () => {
+        await counters.admit(demand({ now: 86_400_000, tokens: rate('t', 6_000, 6_000) }));
+        expect(await counters.admit(demand({ now: 0 }))).toMatchObject({ kind: 'refused', tokens: [{ waitMs: 100 }] });
+        expect(await counters.levels(demand({ now: 30_000 }))).toMatchObject({ tokens: [{ remaining: 3_000 }] });
+        expect(await counters.admit(demand({ now: 30_000 }))).toMatchObject({ kind: 'admitted' });
+      });
+
       it('takes from all limits or from none', async () => {
         const tooMuch = { concurrency: [{ id: 'k', limit: 0 }] };
         expect(await admitAll([demand(tooMuch), demand(tooMuch), demand(tooMuch)])).toBe(0);

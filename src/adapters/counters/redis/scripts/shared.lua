@@ -49,15 +49,6 @@ local function next_fence()
   return redis.call('HINCRBY', meta, 'fence', 1)
 end
 
-local function level_of(id, per_minute)
-  local capacity = per_minute * PARTS
-  local stored = redis.call('GET', root .. 'bucket:' .. id)
-  if not stored then return capacity, now end
-  local level, updated = string.match(stored, '^(%S+) (%S+)$')
-  level, updated = tonumber(level), tonumber(updated)
-  return math.min(capacity, level + math.max(0, now - updated) * per_minute), math.max(now, updated)
-end
-
 local function set_level(id, per_minute, level, updated)
   local key, missing = root .. 'bucket:' .. id, per_minute * PARTS - level
   if missing <= 0 then
@@ -66,6 +57,20 @@ local function set_level(id, per_minute, level, updated)
     local ttl = math.ceil(missing / per_minute) + 1000
     redis.call('SET', key, integer(level) .. ' ' .. integer(updated), 'PX', integer(ttl))
   end
+end
+
+local function level_of(id, per_minute)
+  local capacity = per_minute * PARTS
+  local stored = redis.call('GET', root .. 'bucket:' .. id)
+  if not stored then return capacity, now end
+  local level, updated = string.match(stored, '^(%S+) (%S+)$')
+  level, updated = tonumber(level), tonumber(updated)
+  -- The clock was set back. Stored at once: a refusal stores nothing, and the bucket would get nothing until that time comes again.
+  if updated - now > 60000 then
+    updated = now
+    set_level(id, per_minute, level, updated)
+  end
+  return math.min(capacity, level + math.max(0, now - updated) * per_minute), math.max(now, updated)
 end
 
 local function add_running(id, change)
