@@ -94,8 +94,8 @@ function workerLink(env: Environment): WorkerLink | undefined {
   });
 }
 
-const supervise = (config: ResolvedConfig): Promise<Service> =>
-  startSupervisor(config).catch((error: unknown) => {
+const supervise = (...given: Parameters<typeof startSupervisor>): Promise<Service> =>
+  startSupervisor(...given).catch((error: unknown) => {
     throw error instanceof WorkerStartError ? new CommandFailed(error.message) : error;
   });
 
@@ -123,10 +123,7 @@ export const serveCommand: Command = {
     };
     const starting =
       worker === undefined && workerCount(config) > 1
-        ? supervise(config).then((service) => {
-            onServing({ address: service.address, firstKey: undefined });
-            return service;
-          })
+        ? supervise(config, (address) => onServing({ address, firstKey: undefined }))
         : startService(config, { env, onServing, locate, worker });
     const service = await starting.catch((error: unknown) => {
       const problem = listenProblem(error, config);

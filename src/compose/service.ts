@@ -356,7 +356,8 @@ export async function startService(config: ResolvedConfig, options: StartOptions
   phase = 'serving';
   onServing?.({ address, firstKey });
   await worker?.listens(address);
-  logger.info(`Server listening at ${address}`);
+  // The supervisor says it of its workers.
+  if (worker === undefined) logger.info(`Server listening at ${address}`);
   if (firstKey === undefined) await reportUnusedKey(config.apiKey, { keys, logger });
   background.start();
   void warm();

@@ -1,12 +1,13 @@
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdtemp, open, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { SERVE_FLAGS } from '../../bin/serve-flags.mjs';
 import { baobab, baobabJson } from './command.ts';
 import { type RunningServer, startServer } from './start-server.ts';
 
@@ -43,6 +44,26 @@ describe('the first start', () => {
     expect(secretsIn(second.output())).toEqual([]);
     expect((await models(second, secret)).status).toBe(200);
     await second.stop();
+  });
+
+  it('prints its texts before any line of the log', async () => {
+    const dataDir = await mkdtemp(join(directory, 'order-'));
+    // Both streams in one file, as in a terminal.
+    await using file = await open(join(dataDir, 'output'), 'w+');
+    const args = [...SERVE_FLAGS, join(import.meta.dirname, '../../src/main.ts'), 'serve', '--port', '0'];
+    const env = { ...process.env, ...WITHOUT_KEY, BAOBAB_DATA_DIR: dataDir };
+    for (const first of ['Your first key.', 'Baobab serves on http://']) {
+      await file.truncate();
+      const server = spawn(process.execPath, args, { cwd: dataDir, env, stdio: ['ignore', file.fd, file.fd] });
+      const exited = once(server, 'exit');
+      const output = () => readFile(join(dataDir, 'output'), 'utf8');
+      await expect.poll(output).toContain('Server listening at');
+      server.kill('SIGTERM');
+      await exited;
+      const [texts = ''] = (await output()).replaceAll('\0', '').split('Server listening at');
+      expect(texts.trimStart().startsWith(first)).toBe(true);
+      expect(texts).toContain('Baobab serves on http://');
+    }
   });
 
   it('shuts down cleanly when npm and the terminal both send Ctrl-C', async () => {

@@ -26,9 +26,9 @@ export class WorkerStartError extends Error {
 
 /**
  * Runs several HTTP processes on one port. Each has a socket of its own, and the kernel spreads connections over them. This process
- * holds no requests and no state of clients, so it has little to fail with.
+ * holds no requests and no state of clients, so it has little to fail with. `onServing` is called when all listen, before the log says so.
  */
-export async function startSupervisor(config: ResolvedConfig): Promise<Service> {
+export async function startSupervisor(config: ResolvedConfig, onServing: (address: string) => void): Promise<Service> {
   const secrets = createKnownSecrets(secretsOf({ ...config, upstreams: allUpstreams(config) }));
   const logger = createLogger({ ...config.log, scrub: secrets.scrub });
   await prepareDataDir(config);
@@ -43,6 +43,8 @@ export async function startSupervisor(config: ResolvedConfig): Promise<Service> 
   try {
     const address = await workers.start();
     const control = await openControl(config, { engines: workers.engines, reloadCatalog: workers.reloadCatalog });
+    onServing(address);
+    workers.logStart();
     return {
       address,
       async close() {
@@ -90,6 +92,8 @@ function createWorkers(wanted: number, { port, logger }: { port: number; logger:
     reloadAll: reloadCatalog,
   };
 
+  const logListens = (number: number, { pid }: WorkerProcess) => logger.info({ worker: number, pid }, 'worker listens');
+
   function launch(number: number): WorkerProcess {
     const worker = startWorker(number, handlers);
     alive.set(number, worker);
@@ -97,7 +101,7 @@ function createWorkers(wanted: number, { port, logger }: { port: number; logger:
       () => {
         listening.add(worker);
         tellCounts();
-        logger.info({ worker: number, pid: worker.pid }, 'worker listens');
+        if (isStarted) logListens(number, worker);
       },
       () => {},
     );
@@ -146,6 +150,9 @@ function createWorkers(wanted: number, { port, logger }: { port: number; logger:
       } catch (error) {
         throw new WorkerStartError((error as Error).message, { cause: error });
       }
+    },
+    logStart(): void {
+      for (const [number, worker] of alive) if (listening.has(worker)) logListens(number, worker);
     },
     engines: async () => mergeReports(await answers<EngineReport[]>('engines')),
     reloadCatalog,
