@@ -71,24 +71,27 @@ interface Load {
   concurrency: number;
   /** Requests of one input beside them. */
   singles: number;
+  /** One process takes so many times as long: it shares its core with the server and other programs. */
+  slowest?: number;
 }
 
-async function simulate({ inputs, concurrency, singles }: Load) {
+async function simulate({ inputs, concurrency, singles, slowest = 1 }: Load) {
   const time = createVirtualTime();
   const dice = createDice();
   let busyMs = 0;
   let done = 0;
   let serverFreeAt = 0;
 
-  async function run(rows: number) {
-    const ms = (RUN_MS + rows * INPUT_MS) * (1 + VARIATION * (dice() * 2 - 1));
+  async function run(rows: number, slowness: number) {
+    const ms = (RUN_MS + rows * INPUT_MS) * slowness * (1 + VARIATION * (dice() * 2 - 1));
     busyMs += ms;
     await time.pass(ms);
     return { data: new Float32Array(rows), dims: [rows, 1] };
   }
   const placement = createPlacement<Batcher>();
   for (let process = 0; process < processes; process += 1) {
-    placement.add(createBatcher({ run: ({ sequences }) => run(sequences.length) }, BATCHES));
+    const slowness = process === 0 ? slowest : 1;
+    placement.add(createBatcher({ run: ({ sequences }) => run(sequences.length, slowness) }, BATCHES));
   }
   const onServer = (ms: number) => {
     serverFreeAt = Math.max(time.now(), serverFreeAt) + ms;
@@ -101,8 +104,10 @@ async function simulate({ inputs, concurrency, singles }: Load) {
     const context: CallContext = { requestId: '', accountId: '', keyId: '', priority: 'interactive', signal };
     await onServer((SERVER_MS.request + SERVER_MS.input * count) / 2);
     const texts = Array.from({ length: count }, () => 'x'.repeat(INPUT.characters));
-    const chunks = splitInputs(texts, processes).map(async ({ start, end, weight }) => {
-      const { process, release } = await placement.place(context, weight);
+    const cut = splitInputs(texts, processes);
+    const isPart = cut.length > 1;
+    const chunks = cut.map(async ({ start, end, weight }) => {
+      const { process, release } = await placement.place(context, { weight, isPart });
       const sequences = Array.from({ length: end - start }, () => ({ ids: new Int32Array(INPUT.tokens) }));
       await process.submit({ sequences, signal, priority: 'interactive', onRow() {} });
       await onServer(SERVER_MS.answer);
@@ -136,6 +141,9 @@ const LOADS: readonly Load[] = [
   { inputs: 1, concurrency: 64, singles: 0 },
   { inputs: 64, concurrency: 4, singles: 32 },
   { inputs: 256, concurrency: 4, singles: 32 },
+  { inputs: 64, concurrency: 4, singles: 0, slowest: 2 },
+  { inputs: 64, concurrency: 16, singles: 0, slowest: 2 },
+  { inputs: 1, concurrency: 64, singles: 0, slowest: 2 },
 ];
 const latencyOf = (latencies: readonly number[]) => {
   const slow = latencies.toSorted((a, b) => a - b)[Math.floor(latencies.length * 0.99)] ?? 0;
@@ -143,7 +151,8 @@ const latencyOf = (latencies: readonly number[]) => {
 };
 for (const load of LOADS) {
   const { busyShare, perSecond, large, small } = await simulate(load);
-  const name = `${load.inputs} input(s) × ${load.concurrency}${load.singles > 0 ? ` and 1 × ${load.singles}` : ''}`;
+  const beside = load.singles > 0 ? ` and 1 × ${load.singles}` : '';
+  const name = `${load.inputs} input(s) × ${load.concurrency}${beside}${load.slowest ? ', one process slow' : ''}`;
   const singles = small.length > 0 ? `; of single inputs ${latencyOf(small)}` : '';
   console.log(`${name}: ${perSecond.toFixed(0)} inputs/s, ${latencyOf(large)}${singles}`);
   // Two requests cannot keep all processes busy while their answers are on the way.

@@ -3,7 +3,7 @@ import type { CallContext, ChatEvent, TextInput } from '../../engine.ts';
 import { EngineCrash } from '../process/engine-crash.ts';
 import type { EngineProcess } from '../process/engine-process.ts';
 import { splitInputs, withRequestIndex } from './chunks.ts';
-import { createPlacement, LIGHT_WEIGHT } from './placement.ts';
+import { type CallSize, createPlacement, LIGHT_WEIGHT } from './placement.ts';
 import type { Supervisor } from './supervisor.ts';
 
 export interface DispatcherDependencies {
@@ -42,9 +42,9 @@ export class Dispatcher {
     this.#placement.close(error);
   }
 
-  async run<T>(context: CallContext, weight: number, call: Call<T>): Promise<T> {
+  async run<T>(context: CallContext, size: CallSize, call: Call<T>): Promise<T> {
     for (let attempt = 1; ; attempt += 1) {
-      const placed = this.#placement.place(context, weight);
+      const placed = this.#placement.place(context, size);
       const { process, release } = placed instanceof Promise ? await placed : placed;
       try {
         const result = await call(process);
@@ -64,7 +64,7 @@ export class Dispatcher {
     const chunks = splitInputs(inputs, processes);
     const [only, ...more] = chunks;
     if (only !== undefined && more.length === 0) {
-      const answer = this.run(context, only.weight, (process) => call(process, only, context));
+      const answer = this.run(context, only, (process) => call(process, only, context));
       // While the engine works.
       onChunk(inputs.length);
       return [await answer];
@@ -76,7 +76,7 @@ export class Dispatcher {
         chunks.map(async (chunk) => {
           onChunk(chunk.end - chunk.start);
           try {
-            return await this.run(own, chunk.weight, (process) => call(process, chunk, own));
+            return await this.run(own, { weight: chunk.weight, isPart: true }, (process) => call(process, chunk, own));
           } catch (error) {
             throw withRequestIndex(error, chunk.start);
           }
@@ -95,7 +95,7 @@ export class Dispatcher {
   ): AsyncGenerator<ChatEvent, void, void> {
     let sent = false;
     for (let attempt = 1; ; attempt += 1) {
-      const { process, release } = await this.#placement.place(context, LIGHT_WEIGHT);
+      const { process, release } = await this.#placement.place(context, { weight: LIGHT_WEIGHT });
       try {
         for await (const event of open(process)) {
           sent = true;

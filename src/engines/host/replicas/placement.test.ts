@@ -11,9 +11,9 @@ describe('placement', () => {
     const placement = createPlacement<string>();
     placement.add('one');
     placement.add('two');
-    const first = await placement.place(request(), 1);
-    const second = await placement.place(request(), 0.1);
-    const third = await placement.place(request(), 0.1);
+    const first = await placement.place(request(), { weight: 1 });
+    const second = await placement.place(request(), { weight: 0.1 });
+    const third = await placement.place(request(), { weight: 0.1 });
     expect([first.process, second.process, third.process]).toEqual(['one', 'two', 'two']);
   });
 
@@ -23,7 +23,7 @@ describe('placement', () => {
     placement.add('two');
     const sizes = [0.02, 0.01, 0.01, 0.02, 0.01, 0.01, 0.02];
     const seats: string[] = [];
-    for (const size of sizes) seats.push((await placement.place(request(), size)).process);
+    for (const size of sizes) seats.push((await placement.place(request(), { weight: size })).process);
     expect(seats).toEqual(['one', 'two', 'two', 'one', 'two', 'two', 'one']);
   });
 
@@ -32,18 +32,18 @@ describe('placement', () => {
     placement.add('one');
     placement.add('two');
     const seats: Placement<string>[] = [];
-    for (let n = 0; n < 20; n += 1) seats.push(await placement.place(request(), 1 / 256));
+    for (let n = 0; n < 20; n += 1) seats.push(await placement.place(request(), { weight: 1 / 256 }));
     expect(seats.filter(({ process }) => process === 'one')).toHaveLength(10);
     for (const { process, release } of seats) if (process === 'two') release();
-    expect((await placement.place(request(), 0.05)).process).toBe('two');
+    expect((await placement.place(request(), { weight: 0.05 })).process).toBe('two');
   });
 
   it('gives a process about two chunks at a time, but never refuses an idle one', async () => {
     const placement = createPlacement<string>();
     placement.add('one');
-    const huge = await placement.place(request(), 5);
+    const huge = await placement.place(request(), { weight: 5 });
     let placed = false;
-    const next = Promise.resolve(placement.place(request(), 1)).then((seat) => {
+    const next = Promise.resolve(placement.place(request(), { weight: 1 })).then((seat) => {
       placed = true;
       return seat;
     });
@@ -59,7 +59,7 @@ describe('placement', () => {
     const order: string[] = [];
     const seats: Placement<string>[] = [];
     const ask = (label: string, context: CallContext) =>
-      Promise.resolve(placement.place(context, 2)).then((seat) => {
+      Promise.resolve(placement.place(context, { weight: 2 })).then((seat) => {
         order.push(label);
         seats.push(seat);
       });
@@ -80,28 +80,78 @@ describe('placement', () => {
   it('does not let a small call wait for a full chunk to end', async () => {
     const placement = createPlacement<string>();
     placement.add('one');
-    await placement.place(request(), 1);
-    await placement.place(request(), 1);
-    expect((await placement.place(request(), 1 / 64)).process).toBe('one');
+    await placement.place(request(), { weight: 1 });
+    await placement.place(request(), { weight: 1 });
+    expect((await placement.place(request(), { weight: 1 / 64 })).process).toBe('one');
   });
 
   it('spreads small calls by the small ones, which run before large ones', async () => {
     const placement = createPlacement<string>();
     placement.add('busy');
     placement.add('less busy');
-    for (const weight of [1, 0.5]) await placement.place(request(), weight);
+    for (const weight of [1, 0.5]) await placement.place(request(), { weight: weight });
     const seats: string[] = [];
-    for (let n = 0; n < 20; n += 1) seats.push((await placement.place(request(), 1 / 256)).process);
+    for (let n = 0; n < 20; n += 1) seats.push((await placement.place(request(), { weight: 1 / 256 })).process);
     expect(seats.filter((process) => process === 'busy').length).toBeGreaterThanOrEqual(8);
+  });
+
+  it('gives a process two parts of large requests at a time, so that a slow one gets fewer', async () => {
+    const placement = createPlacement<string>();
+    placement.add('one');
+    placement.add('two');
+    const seats: Placement<string>[] = [];
+    const part = () =>
+      void Promise.resolve(placement.place(request(), { weight: 0.1, isPart: true })).then((seat) => seats.push(seat));
+    for (let n = 0; n < 8; n += 1) part();
+    await new Promise(setImmediate);
+    expect(seats.map(({ process }) => process).sort()).toEqual(['one', 'one', 'two', 'two']);
+    // The first process ends one after the other, the second none.
+    for (let n = 0; n < 4; n += 1) {
+      seats
+        .splice(
+          seats.findIndex(({ process }) => process === 'one'),
+          1,
+        )[0]
+        ?.release();
+      await new Promise(setImmediate);
+    }
+    expect(seats.map(({ process }) => process).sort()).toEqual(['one', 'one', 'two', 'two']);
+  });
+
+  it('gives a process more parts if they are small', async () => {
+    const placement = createPlacement<string>();
+    placement.add('one');
+    let placed = 0;
+    for (let n = 0; n < 8; n += 1) {
+      void Promise.resolve(placement.place(request(), { weight: 1 / 32, isPart: true })).then(() => {
+        placed += 1;
+      });
+    }
+    await new Promise(setImmediate);
+    expect(placed).toBe(4);
+  });
+
+  it('lets a whole call past parts that wait, but no batch', async () => {
+    const placement = createPlacement<string>();
+    placement.add('one');
+    const parts = request();
+    for (let n = 0; n < 3; n += 1) void placement.place(parts, { weight: 1 / 2, isPart: true });
+    expect((await placement.place(request(), { weight: 1 / 256 })).process).toBe('one');
+    let placed = false;
+    void Promise.resolve(placement.place(request('batch'), { weight: 1 / 256 })).then(() => {
+      placed = true;
+    });
+    await new Promise(setImmediate);
+    expect(placed).toBe(false);
   });
 
   it('waits for a process to come, and forgets a request that left', async () => {
     const placement = createPlacement<string>();
     const client = new AbortController();
-    const gone = expect(placement.place(request('interactive', client.signal), 1)).rejects.toMatchObject({
+    const gone = expect(placement.place(request('interactive', client.signal), { weight: 1 })).rejects.toMatchObject({
       code: 'client_cancelled',
     });
-    const waiting = placement.place(request(), 1);
+    const waiting = placement.place(request(), { weight: 1 });
     client.abort();
     await gone;
     placement.add('late');

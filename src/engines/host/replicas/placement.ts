@@ -5,12 +5,18 @@ import type { CallContext, Priority } from '../../engine.ts';
  * Gives calls to the least loaded of several processes, or to one with little more load whose other calls are closer in size, because
  * inputs of equal length make the best batches. A process takes about two full chunks at a time: one to work on and the next one.
  * Other calls wait here, where requests take turns, so a small request goes between the chunks of a large one.
+ *
+ * Of requests that were cut into parts, a process gets only the next two: one that shares its core with other programs is slower, and what
+ * it was given early would be waited for while others are idle.
  */
 const SEAT_WEIGHT = 2;
 /** Engines run small calls between the batches of large ones, so a small call waits for one batch of them, not for a whole chunk. */
 const SMALL_WEIGHT = 1 / 16;
 const BATCH_WEIGHT = 1 / 64;
 const SEAT_WEIGHT_FOR_SMALL = 3;
+const SEAT_PARTS = 2;
+/** More than two if they are small: about eight batches, to have work while answers are on the way. */
+const SEAT_WEIGHT_FOR_PARTS = 1 / 8;
 
 /** How much more than the least loaded process one may have and still be chosen. */
 const TOLERANCE = 1 / 4;
@@ -23,6 +29,12 @@ export const EXCLUSIVE_WEIGHT = SEAT_WEIGHT;
 /** For calls whose number is bounded elsewhere. */
 export const LIGHT_WEIGHT = 1 / 256;
 
+export interface CallSize {
+  weight: number;
+  /** Other parts of the same request are other calls. */
+  isPart?: boolean;
+}
+
 export interface Placement<P> {
   process: P;
   release(): void;
@@ -33,10 +45,14 @@ interface Load {
   /** Of small calls only. */
   smallWeight: number;
   calls: number;
+  parts: number;
+  partWeight: number;
 }
 
-interface Waiter<P> {
-  weight: number;
+const LOAD_NAMES = ['weight', 'smallWeight', 'calls', 'parts', 'partWeight'] as const;
+const noLoad = (): Load => ({ weight: 0, smallWeight: 0, calls: 0, parts: 0, partWeight: 0 });
+
+interface Waiter<P> extends CallSize {
   resolve(placement: Placement<P>): void;
   reject(error: Error): void;
 }
@@ -48,7 +64,13 @@ export function createPlacement<P>() {
 
   let closedWith: Error | undefined;
 
-  function choose(weight: number): P | undefined {
+  const isFull = (load: Load, { weight, isPart }: CallSize, limit: number) =>
+    load.calls > 0 &&
+    (load.weight + weight > limit ||
+      (isPart && load.parts >= SEAT_PARTS && load.partWeight + weight > SEAT_WEIGHT_FOR_PARTS));
+
+  function choose(size: CallSize): P | undefined {
+    const { weight } = size;
     const isSmall = weight <= SMALL_WEIGHT;
     const limit = isSmall ? SEAT_WEIGHT_FOR_SMALL : SEAT_WEIGHT;
     const ahead = ({ weight: all, smallWeight }: Load) =>
@@ -58,7 +80,8 @@ export function createPlacement<P>() {
     let best: P | undefined;
     let bestDistance = Number.POSITIVE_INFINITY;
     for (const [process, load] of byLoad) {
-      if (ahead(load) > most || (load.calls > 0 && load.weight + weight > limit)) break;
+      if (ahead(load) > most) break;
+      if (isFull(load, size, limit)) continue;
       const distance = load.calls === 0 ? 0 : Math.abs(load.weight / load.calls - weight);
       if (distance > bestDistance - EPSILON) continue;
       best = process;
@@ -67,58 +90,68 @@ export function createPlacement<P>() {
     return best;
   }
 
-  function seat(process: P, weight: number): Placement<P> {
-    const load = loads.get(process) ?? { weight: 0, smallWeight: 0, calls: 0 };
-    const smallWeight = weight <= SMALL_WEIGHT ? weight : 0;
-    load.weight += weight;
-    load.smallWeight += smallWeight;
-    load.calls += 1;
+  function seat(process: P, { weight, isPart }: CallSize): Placement<P> {
+    const load = loads.get(process) ?? noLoad();
+    const share: Load = {
+      weight,
+      smallWeight: weight <= SMALL_WEIGHT ? weight : 0,
+      calls: 1,
+      parts: isPart ? 1 : 0,
+      partWeight: isPart ? weight : 0,
+    };
+    for (const name of LOAD_NAMES) load[name] += share[name];
     let released = false;
     return {
       process,
       release() {
         if (released) return;
         released = true;
-        load.calls -= 1;
-        load.weight = load.calls === 0 ? 0 : load.weight - weight;
-        load.smallWeight = load.calls === 0 ? 0 : load.smallWeight - smallWeight;
+        const isLast = load.calls === 1;
+        for (const name of LOAD_NAMES) load[name] = isLast ? 0 : load[name] - share[name];
         pump();
       },
     };
   }
 
   function pump(): void {
+    let partsWait = false;
     for (const requests of [lanes.interactive, lanes.batch]) {
+      if (partsWait) return;
       for (const [context, waiters] of requests) {
         const waiter = waiters[0];
-        if (waiter === undefined) continue;
-        const process = choose(waiter.weight);
-        if (process === undefined) return;
+        if (waiter === undefined || (waiter.isPart && partsWait)) continue;
+        const process = choose(waiter);
+        if (process === undefined) {
+          if (!waiter.isPart) return;
+          // Calls that are no parts may still find a place.
+          partsWait = true;
+          continue;
+        }
         waiters.shift();
         requests.delete(context);
         // Moves to the end: this loop visits it again after all others.
         if (waiters.length > 0) requests.set(context, waiters);
-        waiter.resolve(seat(process, waiter.weight));
+        waiter.resolve(seat(process, waiter));
       }
     }
   }
 
   return {
     add(process: P): void {
-      loads.set(process, { weight: 0, smallWeight: 0, calls: 0 });
+      loads.set(process, noLoad());
       pump();
     },
     remove(process: P): void {
       loads.delete(process);
     },
     /** Returns at once where a process has room. */
-    place(context: CallContext, weight: number): Placement<P> | Promise<Placement<P>> {
+    place(context: CallContext, size: CallSize): Placement<P> | Promise<Placement<P>> {
       const { signal } = context;
       if (signal.aborted) return Promise.reject(cancellation(signal));
       if (closedWith !== undefined) return Promise.reject(closedWith);
       if (lanes.interactive.size + lanes.batch.size === 0) {
-        const process = choose(weight);
-        if (process !== undefined) return seat(process, weight);
+        const process = choose(size);
+        if (process !== undefined) return seat(process, size);
       }
       return new Promise((resolve, reject) => {
         const requests = lanes[context.priority];
@@ -129,7 +162,7 @@ export function createPlacement<P>() {
           reject(cancellation(signal));
         };
         const waiter: Waiter<P> = {
-          weight,
+          ...size,
           resolve(placement) {
             signal.removeEventListener('abort', onAbort);
             resolve(placement);

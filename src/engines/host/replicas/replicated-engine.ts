@@ -37,7 +37,7 @@ export function createReplicatedEngine(options: ReplicatedEngineOptions): Engine
   return {
     countTokens(text) {
       const context = anonymousContext();
-      return dispatcher.run(context, LIGHT_WEIGHT, (process) => process.countTokens(text, context));
+      return dispatcher.run(context, { weight: LIGHT_WEIGHT }, (process) => process.countTokens(text, context));
     },
     ...(has('embedding') && { embedding: createEmbedding(options) }),
     ...(has('rerank') && { rerank: createRerank(options) }),
@@ -45,7 +45,7 @@ export function createReplicatedEngine(options: ReplicatedEngineOptions): Engine
     ...(has('transcription') && {
       transcription: {
         transcribe: (request, context) =>
-          dispatcher.run(context, EXCLUSIVE_WEIGHT, (process) => process.transcribe(request, context)),
+          dispatcher.run(context, { weight: EXCLUSIVE_WEIGHT }, (process) => process.transcribe(request, context)),
       },
     }),
     [Symbol.asyncDispose]: options.close,
@@ -74,7 +74,7 @@ function createEmbedding({ name, dispatcher, metrics }: ReplicatedEngineOptions)
 function createRerank({ name, dispatcher, metrics }: ReplicatedEngineOptions): RerankCapability {
   async function queryTokens(query: string, context: CallContext): Promise<number> {
     const call = { query, documents: [] };
-    return (await dispatcher.run(context, LIGHT_WEIGHT, (process) => process.rerank(call, context))).tokens;
+    return (await dispatcher.run(context, { weight: LIGHT_WEIGHT }, (process) => process.rerank(call, context))).tokens;
   }
 
   return {
@@ -113,6 +113,6 @@ function createChat({ name, dispatcher, metrics }: ReplicatedEngineOptions): Cha
       return { usageSoFar, [Symbol.asyncIterator]: () => iterator };
     },
     countTokens: (request, context) =>
-      dispatcher.run(context, LIGHT_WEIGHT, (process) => process.countChatTokens(request, context)),
+      dispatcher.run(context, { weight: LIGHT_WEIGHT }, (process) => process.countChatTokens(request, context)),
   };
 }
