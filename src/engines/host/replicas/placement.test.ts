@@ -53,7 +53,7 @@ describe('placement', () => {
     expect((await next).process).toBe('one');
   });
 
-  it('lets a small request between the chunks of a large one, and both before a batch', async () => {
+  it('lets a small request before the chunks of a large one, and both before a batch', async () => {
     const placement = createPlacement<string>();
     placement.add('one');
     const order: string[] = [];
@@ -74,7 +74,33 @@ describe('placement', () => {
       seats.shift()?.release();
     }
     await Promise.all(all);
-    expect(order).toEqual(['batch', 'large 1', 'small', 'large 2', 'large 3']);
+    expect(order).toEqual(['batch', 'small', 'large 1', 'large 2', 'large 3']);
+  });
+
+  it('ends requests of one size one after the other, and does not let smaller ones hold up a large one for ever', async () => {
+    const placement = createPlacement<string>();
+    placement.add('one');
+    const order: string[] = [];
+    const seats: Placement<string>[] = [];
+    const ask = (label: string, parts: number) => {
+      const context = request();
+      for (let n = 0; n < parts; n += 1) {
+        void Promise.resolve(placement.place(context, { weight: 1, isPart: true })).then((seat) => {
+          order.push(label);
+          seats.push(seat);
+        });
+      }
+    };
+    ask('large', 8);
+    for (let n = 0; n < 3; n += 1) ask(`small ${n}`, 2);
+    for (let n = 0; n < 14; n += 1) {
+      await new Promise(setImmediate);
+      seats.shift()?.release();
+    }
+    expect(order.filter((label) => label !== 'large')).toEqual([0, 0, 1, 1, 2, 2].map((n) => `small ${n}`));
+    // Two have a place at once, then each fourth turn is theirs.
+    expect(order.slice(0, 8).filter((label) => label === 'large').length).toBeGreaterThanOrEqual(3);
+    expect(order).toHaveLength(14);
   });
 
   it('does not let a small call wait for a full chunk to end', async () => {

@@ -4,7 +4,7 @@ import type { CallContext, Priority } from '../../engine.ts';
 /**
  * Gives calls to the least loaded of several processes, or to one with little more load whose other calls are closer in size, because
  * inputs of equal length make the best batches. A process takes about two full chunks at a time: one to work on and the next one.
- * Other calls wait here, where requests take turns, so a small request goes between the chunks of a large one.
+ * Other calls wait here, so a small request goes before the chunks of a large one.
  *
  * Of requests that were cut into parts, a process gets only the next two: one that shares its core with other programs is slower, and what
  * it was given early would be waited for while others are idle.
@@ -15,6 +15,8 @@ const SMALL_WEIGHT = 1 / 16;
 const BATCH_WEIGHT = 1 / 64;
 const SEAT_WEIGHT_FOR_SMALL = 3;
 const SEAT_PARTS = 2;
+/** So that smaller requests cannot hold up a large one for ever. */
+const TURNS_FOR_OLDEST = 4;
 /** More than two if they are small: about eight batches, to have work while answers are on the way. */
 const SEAT_WEIGHT_FOR_PARTS = 1 / 8;
 
@@ -57,11 +59,17 @@ interface Waiter<P> extends CallSize {
   reject(error: Error): void;
 }
 
+/** The waiting calls of each request, in the order of their arrival. */
+type Lane<P> = Map<CallContext, Waiter<P>[]>;
+
+/** Equal for numbers that differ by less than a factor of two or so. */
+const sizeClass = (calls: number): number => Math.floor(Math.log2(calls));
+
 export function createPlacement<P>() {
   const loads = new Map<P, Load>();
-  /** Calls of one request share a lane, in the order of the requests' next turns. */
-  const lanes: Record<Priority, Map<CallContext, Waiter<P>[]>> = { interactive: new Map(), batch: new Map() };
+  const lanes: Record<Priority, Lane<P>> = { interactive: new Map(), batch: new Map() };
 
+  let turns = 1;
   let closedWith: Error | undefined;
 
   const isFull = (load: Load, { weight, isPart }: CallSize, limit: number) =>
@@ -113,26 +121,40 @@ export function createPlacement<P>() {
     };
   }
 
+  /** The request with the fewest calls left; of about equal ones the oldest, and each so many turns the oldest of all. */
+  function next(requests: Lane<P>, withParts: boolean): { context: CallContext; waiters: Waiter<P>[] } | undefined {
+    const byAge = turns % TURNS_FOR_OLDEST === 0;
+    let found: { context: CallContext; waiters: Waiter<P>[] } | undefined;
+    let fewest = Number.POSITIVE_INFINITY;
+    for (const [context, waiters] of requests) {
+      if (waiters[0]?.isPart && !withParts) continue;
+      const size = byAge ? 0 : sizeClass(waiters.length);
+      if (size >= fewest) continue;
+      fewest = size;
+      found = { context, waiters };
+    }
+    return found;
+  }
+
   function pump(): void {
-    let partsWait = false;
     for (const requests of [lanes.interactive, lanes.batch]) {
-      if (partsWait) return;
-      for (const [context, waiters] of requests) {
-        const waiter = waiters[0];
-        if (waiter === undefined || (waiter.isPart && partsWait)) continue;
+      let withParts = true;
+      for (let found = next(requests, withParts); found !== undefined; found = next(requests, withParts)) {
+        const { context, waiters } = found;
+        const waiter = waiters[0] as Waiter<P>;
         const process = choose(waiter);
         if (process === undefined) {
           if (!waiter.isPart) return;
           // Calls that are no parts may still find a place.
-          partsWait = true;
+          withParts = false;
           continue;
         }
+        turns += 1;
         waiters.shift();
-        requests.delete(context);
-        // Moves to the end: this loop visits it again after all others.
-        if (waiters.length > 0) requests.set(context, waiters);
+        if (waiters.length === 0) requests.delete(context);
         waiter.resolve(seat(process, waiter));
       }
+      if (requests.size > 0) return;
     }
   }
 
