@@ -15,4 +15,12 @@ describe('a location', () => {
   it('of a wrong form is refused with an example', () => {
     expect(() => parseLocation('hf:only-a-name', '/')).toThrow('hf:Qwen/Qwen3-4B-GGUF:Q4_K_M');
   });
+
+  it.each(['http://anna:pass-word@host:8000/v1', 'http://key@host/v1', 'https://host/v1?api-version=2026-01-01'])(
+    'with parts that upstreams would not get is refused without repeating them: %s',
+    (text) => {
+      expect(() => parseLocation(text, '/')).toThrow(/must not contain a (user or password|query)/);
+      expect(() => parseLocation(text, '/')).not.toThrow(/pass-word|key@/);
+    },
+  );
 });
