@@ -91,7 +91,7 @@ export function createMetering(dependencies: MeteringDependencies): Metering {
     atOnce: FRESH_COMMITS,
     eager: true,
     expected: runningRequests,
-    commit: (group) => commit(group, ledger.appendFresh),
+    commit: (group, isAll) => commit(group, (rows) => ledger.appendFresh(rows, { mayBlock: isAll })),
   });
   const repeatable = createGroupCommit<Waiting>({
     most: commitRows,
