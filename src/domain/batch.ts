@@ -116,3 +116,10 @@ export function checkMetadata(metadata: Readonly<Record<string, string>>): void 
     }
   }
 }
+
+/** The total is set when the whole input has been read, and never for a batch without a valid line: it is at least what was counted. */
+export const requestCounts = ({ counts: { total, completed, failed } }: Pick<Batch, 'counts'>): Batch['counts'] => ({
+  total: Math.max(total, completed + failed),
+  completed,
+  failed,
+});

@@ -1,5 +1,11 @@
 import { type Static, Type } from 'typebox';
-import { BATCH_ENDPOINTS, BATCH_STATUSES, type Batch, type BatchProblem } from '../../../domain/batch.ts';
+import {
+  BATCH_ENDPOINTS,
+  BATCH_STATUSES,
+  type Batch,
+  type BatchProblem,
+  requestCounts,
+} from '../../../domain/batch.ts';
 import { patternInWords } from '../../../validation/expectation.ts';
 import { clientName, type FieldNames } from '../../answer/field-names.ts';
 
@@ -101,7 +107,7 @@ export function batchToWire(batch: Batch): Static<typeof BatchObject> {
     ...ended('failed'),
     ...ended('expired'),
     ...ended('cancelled'),
-    request_counts: { ...batch.counts },
+    request_counts: requestCounts(batch),
     metadata: batch.metadata,
   };
 }

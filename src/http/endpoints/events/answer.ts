@@ -1,3 +1,4 @@
+import { requestCounts } from '../../../domain/batch.ts';
 import { isoTime } from '../../../domain/dates.ts';
 import { usdNumber } from '../../../domain/money.ts';
 import type { LiveEvent } from '../../../services/live/live-feed.ts';
@@ -23,13 +24,8 @@ function dataOf(event: LiveEvent, inFlight: () => number): unknown {
     case 'requests':
       return { data: event.entries.map(requestToWire) };
     case 'batch': {
-      const { id, accountId, status, counts } = event.batch;
-      return {
-        id,
-        account_id: accountId,
-        status,
-        request_counts: { total: counts.total, completed: counts.completed, failed: counts.failed },
-      };
+      const { id, accountId, status } = event.batch;
+      return { id, account_id: accountId, status, request_counts: requestCounts(event.batch) };
     }
     case 'engine':
       return engineToWire(event.engine);
