@@ -27,8 +27,11 @@ function bed() {
     removeTokenCellsFromSequence: () => true,
     disposeSequence() {},
   };
-  const strategy = <T extends BatchItem>({ items }: { items: readonly T[] }) =>
-    items.map((item) => ({ item, processAmount: item.tokens.length }));
+  let broken: Error | undefined;
+  const strategy = <T extends BatchItem>({ items }: { items: readonly T[] }) => {
+    if (broken !== undefined) throw broken;
+    return items.map((item) => ({ item, processAmount: item.tokens.length }));
+  };
   const loop = createDecodeLoop({ context, batching: { strategy }, batchSize: 8, threads: () => 3 });
 
   const step = (sequenceId: number, choose?: Step['choose']): Step => ({
@@ -41,7 +44,10 @@ function bed() {
     computed: () => void log.push(`computed ${sequenceId}`),
     failed: (error) => void log.push(`failed ${sequenceId}: ${error instanceof Error ? error.message : error}`),
   });
-  return { loop, log, step, batch: (at: number) => batches[at] };
+  const breakStrategy = (error: Error | undefined) => {
+    broken = error;
+  };
+  return { loop, log, step, breakStrategy, batch: (at: number) => batches[at] };
 }
 
 /** Until all that can happen without a batch has happened. */
@@ -110,6 +116,18 @@ describe('the decode loop', () => {
     batch(0)?.fail(new Error('no room'));
     await settled();
     expect(log.slice(2)).toEqual(['failed 0: no room', 'failed 1: no room', 'threads 3', 'batch 2']);
+  });
+
+  it('fails what waits when no batch can be chosen, and works on', async () => {
+    const { loop, log, step, breakStrategy } = bed();
+    breakStrategy(new Error('too many open files'));
+    loop.add(step(0));
+    loop.add(step(1));
+    await settled();
+    breakStrategy(undefined);
+    loop.add(step(2));
+    await settled();
+    expect(log).toEqual(['failed 0: too many open files', 'failed 1: too many open files', 'threads 3', 'batch 2']);
   });
 
   it('removes a step that waits, but none that runs', async () => {

@@ -24,6 +24,8 @@ export interface DecodeLoop {
   afterStart(task: () => void): void;
   /** Fails what waits and lets a running batch end. */
   close(): Promise<void>;
+  /** Throws once it is closed: the native objects may be gone. */
+  ensureOpen(): void;
 }
 
 export interface DecodeLoopOptions {
@@ -63,7 +65,7 @@ export function createDecodeLoop({ context, batching, batchSize, threads }: Deco
       release(held);
       await batch.decoded;
     } catch (error) {
-      for (const step of steps) step.failed(error);
+      fail(steps, error);
       return;
     }
     for (const step of steps) step.computed();
@@ -71,14 +73,25 @@ export function createDecodeLoop({ context, batching, batchSize, threads }: Deco
     await Promise.all(steps.map((step, at) => step.choose?.(places[at] ?? -1)));
   }
 
+  /** Takes the steps of the next batch from the queue. */
+  function take(): Step[] {
+    try {
+      const steps = batching.strategy({ items: queue, size: batchSize }).map(({ item }) => item);
+      for (const step of steps) queue.splice(queue.indexOf(step), 1);
+      return steps;
+    } catch (error) {
+      fail(queue.splice(0), error);
+      return [];
+    }
+  }
+
   async function run(): Promise<void> {
     // What is asked for in the same turn goes into the same batch.
     await undefined;
     while (queue.length + tasks.length > 0) {
       release(tasks);
-      if (closed) for (const step of queue.splice(0)) step.failed(unloading());
-      const steps = batching.strategy({ items: queue, size: batchSize }).map(({ item }) => item);
-      for (const step of steps) queue.splice(queue.indexOf(step), 1);
+      if (closed) fail(queue.splice(0), unloading());
+      const steps = take();
       if (steps.length > 0) await compute(steps);
       else await undefined;
     }
@@ -117,7 +130,14 @@ export function createDecodeLoop({ context, batching, batchSize, threads }: Deco
       closed = true;
       await running;
     },
+    ensureOpen() {
+      if (closed) throw unloading();
+    },
   };
+}
+
+function fail(steps: readonly Step[], error: unknown): void {
+  for (const step of steps) step.failed(error);
 }
 
 function release(tasks: (() => void)[]): void {

@@ -272,6 +272,15 @@ describe('sequences past the public interface of node-llama-cpp', () => {
     expect(await write(first)).toEqual(await write(second as Sequence));
   });
 
+  it('begin nothing after the model is unloaded', async () => {
+    await using opened = await open('direct');
+    const [sequence] = opened.sequences;
+    await opened.close();
+    // The native sampler needs the model: without it, the process ends.
+    await expect(write(sequence)).rejects.toThrow('unloaded');
+    await expect(sequence.read(PROMPT, ALONE)).rejects.toThrow('unloaded');
+  });
+
   it('end with an error when the model is unloaded', async () => {
     await using opened = await open('direct');
     const writing = write(opened.sequences[0], { count: 200 });

@@ -51,6 +51,8 @@ export class DirectSequence implements Sequence {
   }
 
   generate(tokens: readonly Token[], options: GenerateOptions): TokenSteps {
+    // A sampler of a model that is gone would end the process.
+    this.loop.ensureOpen();
     return new DirectSteps(this, tokens, options);
   }
 
