@@ -13,10 +13,12 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { SamplingOptions } from '../../engine.ts';
 import { llamaLibrary } from '../backend/local-builds.ts';
 import { selfTestModel } from '../backend/test-model.ts';
+import { type AddonContext, addonOf } from './addon.ts';
 import { ALONE, createBatching, sharedBy } from './batching.ts';
 import { createSequences } from './context-sequences.ts';
 import { samplingOptions } from './sampling.ts';
 import type { EvaluatedToken, GenerateOptions, Sequence } from './sequence.ts';
+import { createSlotPool } from './slots.ts';
 
 /**
  * The way past node-llama-cpp's public interface, beside that interface. A new version of the library may change what is inside it: then
@@ -48,7 +50,7 @@ afterAll(async () => {
 type Way = 'library' | 'direct';
 const WAYS: readonly Way[] = ['library', 'direct'];
 
-async function open(way: Way, count = 1) {
+async function open(way: Way, count = 1, find?: typeof addonOf) {
   const batching = createBatching({ lonePromptTokens: BATCH_SIZE, sharedPromptTokens: BATCH_SIZE, onBatch() {} });
   const context = await model.createContext({
     contextSize: CONTEXT_SIZE,
@@ -63,7 +65,7 @@ async function open(way: Way, count = 1) {
     batching,
     threads: () => 1,
     warn: (text) => warnings.push(text),
-    ...(way === 'library' && { find: () => undefined }),
+    ...(way === 'library' ? { find: () => undefined } : find && { find }),
   });
   return {
     sequences: sequences as readonly [Sequence, ...Sequence[]],
@@ -115,6 +117,20 @@ async function write(sequence: Sequence, run: Run = {}): Promise<EvaluatedToken[
   await steps.end();
   return written;
 }
+
+/** Computes a batch, and then says that it failed: as when memory runs out in the last of several passes. */
+const failingAfterDecode = (context: AddonContext, failing: () => boolean): AddonContext => ({
+  setThreads: (threads) => context.setThreads(threads),
+  initBatch: (tokens) => context.initBatch(tokens),
+  addToBatch: (...step) => context.addToBatch(...step),
+  async decodeBatch() {
+    await context.decodeBatch();
+    if (failing()) throw new Error('no memory');
+  },
+  sampleToken: context.sampleToken.bind(context),
+  removeTokenCellsFromSequence: (...cells) => context.removeTokenCellsFromSequence(...cells),
+  disposeSequence: (id) => context.disposeSequence(id),
+});
 
 /** The same on both ways. */
 async function both<T>(work: (opened: Awaited<ReturnType<typeof open>>) => Promise<T>, count = 1): Promise<[T, T]> {
@@ -270,6 +286,47 @@ describe('sequences past the public interface of node-llama-cpp', () => {
     await expect(write(first, { tokens: [unknown] })).rejects.toThrow();
     await first.truncate(0);
     expect(await write(first)).toEqual(await write(second as Sequence));
+  });
+
+  it('forget what a batch that failed has left in the cache', async () => {
+    let failing = false;
+    await using opened = await open('direct', 1, (...found) => {
+      const addon = addonOf(...found);
+      return addon && { ...addon, context: failingAfterDecode(addon.context, () => failing) };
+    });
+    const slots = createSlotPool({ sequences: opened.sequences, chunkTokens: BATCH_SIZE });
+    const request = { accountId: 'a', tokens: PROMPT, reproducible: false, signal: new AbortController().signal };
+    const first = await slots.acquire(request);
+    await first.slot.sequence.read(PROMPT.slice(0, 5), ALONE);
+    failing = true;
+    await expect(first.slot.sequence.read(PROMPT.slice(5, 9), ALONE)).rejects.toThrow('no memory');
+    failing = false;
+    // As for a request that was cancelled meanwhile.
+    await first.release({ keep: true });
+    const { slot, cachedTokens } = await slots.acquire(request);
+    expect(cachedTokens).toBe(5);
+    expect(await write(slot.sequence, { tokens: PROMPT.slice(5), count: 4 })).toHaveLength(4);
+  });
+
+  it('write the same with a seed while others write, stop and begin again', async () => {
+    await using opened = await open('direct', 3);
+    const [seeded, ...others] = opened.sequences;
+    const run = { request: { temperature: 1, seed: 11, frequencyPenalty: 0.5 }, count: 60 };
+    const alone = await write(seeded, run);
+    await seeded.truncate(0);
+    let over = false;
+    const neighbours = others.map(async (sequence, at) => {
+      while (!over) {
+        const leave = opened.batching.share();
+        await write(sequence, { request: { temperature: 1 }, count: 3 + at, priority: sharedBy(sequence.id) });
+        leave();
+        await sequence.truncate(at * 7);
+      }
+    });
+    const written = await write(seeded, run);
+    over = true;
+    await Promise.all(neighbours);
+    expect(written).toEqual(alone);
   });
 
   it('begin nothing after the model is unloaded', async () => {

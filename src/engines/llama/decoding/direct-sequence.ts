@@ -13,6 +13,9 @@ export interface DirectSequenceOptions {
   loop: DecodeLoop;
 }
 
+/** In llama.cpp. */
+const TO_THE_END = -1;
+
 /** A sequence that is computed without the layers of node-llama-cpp. Nothing else may use its context. */
 export class DirectSequence implements Sequence {
   readonly id: number;
@@ -21,6 +24,8 @@ export class DirectSequence implements Sequence {
   readonly loop: DecodeLoop;
   readonly #context: LlamaContext;
   readonly #sequence: LlamaContextSequence;
+  /** The cache may hold more than `tokens`: llama.cpp keeps what it has computed of a batch that fails. */
+  #isTorn = false;
 
   constructor({ context, sequence, id, addon, loop }: DirectSequenceOptions) {
     this.id = id;
@@ -34,13 +39,14 @@ export class DirectSequence implements Sequence {
     return this.#sequence.needsCheckpoints;
   }
 
-  truncate(length: number): Promise<void> {
-    return this.loop.between(() => {
-      const end = this.tokens.length;
+  async truncate(length: number): Promise<void> {
+    if (length >= this.tokens.length && !this.#isTorn) return;
+    await this.loop.between(() => {
       if (length === 0) this.addon.context.disposeSequence(this.id);
-      else if (!this.addon.context.removeTokenCellsFromSequence(this.id, length, end))
+      else if (!this.addon.context.removeTokenCellsFromSequence(this.id, length, TO_THE_END))
         throw new Error('This model cannot forget a part of its context');
-      this.tokens.length = Math.min(length, end);
+      this.tokens.length = Math.min(length, this.tokens.length);
+      this.#isTorn = false;
     });
   }
 
@@ -84,7 +90,10 @@ export class DirectSequence implements Sequence {
         this.tokens.push(...tokens);
         computed?.();
       },
-      failed,
+      failed: (error) => {
+        this.#isTorn = true;
+        failed(error);
+      },
     };
     if (step.position + tokens.length > this.#context.contextSize) {
       queueMicrotask(() => failed(new Error('The context is full')));

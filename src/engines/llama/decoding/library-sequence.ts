@@ -12,7 +12,10 @@ export function librarySequence(sequence: LlamaContextSequence, id: number): Seq
     get isForwardOnly() {
       return sequence.needsCheckpoints;
     },
-    truncate: (length) => sequence.eraseContextTokenRanges([{ start: length, end: sequence.nextTokenIndex }]),
+    async truncate(length) {
+      const end = sequence.nextTokenIndex;
+      if (length < end) await sequence.eraseContextTokenRanges([{ start: length, end }]);
+    },
     read: (tokens, evaluationPriority) =>
       sequence.evaluateWithoutGeneratingNewTokens([...tokens], { evaluationPriority }),
     generate: (tokens, options) => librarySteps(sequence, tokens, options),

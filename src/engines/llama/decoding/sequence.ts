@@ -8,7 +8,7 @@ export interface Sequence {
   readonly tokens: readonly Token[];
   /** Recurrent and sliding-window models cannot go back to an earlier token. */
   readonly isForwardOnly: boolean;
-  /** Forgets all tokens from this one on. */
+  /** Forgets all tokens from this one on, and what a step that failed may have left. */
   truncate(length: number): Promise<void>;
   /** Adds tokens without choosing one after them. */
   read(tokens: readonly Token[], priority: EvaluationPriority): Promise<void>;

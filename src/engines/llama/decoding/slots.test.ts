@@ -13,7 +13,7 @@ function fakeSequence(id: number) {
     tokens,
     isForwardOnly: false,
     async truncate(length) {
-      tokens.length = length;
+      tokens.length = Math.min(length, tokens.length);
     },
     async read() {},
     generate() {
@@ -93,5 +93,19 @@ describe('createSlotPool', () => {
     expect(slots.busy).toBe(1);
     await second.release({ keep: false });
     expect(slots.busy).toBe(0);
+  });
+
+  it('tells those who wait when a slot cannot be cleared, and uses it again when it can', async () => {
+    const { slots, sequences, request } = pool(1);
+    const [sequence] = sequences;
+    if (sequence === undefined) throw new Error('no sequence');
+    const { truncate } = sequence;
+    const first = await slots.acquire(request([1]));
+    const told = expect(slots.acquire(request([2]))).rejects.toThrow('unloaded');
+    sequence.truncate = () => Promise.reject(new Error('unloaded'));
+    await expect(first.release({ keep: false })).rejects.toThrow('unloaded');
+    await told;
+    sequence.truncate = truncate;
+    expect((await slots.acquire(request([3]))).cachedTokens).toBe(0);
   });
 });

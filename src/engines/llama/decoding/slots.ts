@@ -88,10 +88,14 @@ export function createSlotPool({ sequences, chunkTokens }: SlotPoolOptions): Slo
       slot.busy = true;
       slot.lastUsed = ++uses;
       const release = async ({ keep }: { keep: boolean }) => {
-        if (keep) slot.tokens = slot.sequence.tokens;
-        else await forget(slot);
-        slot.busy = false;
-        waiting.shift()?.();
+        try {
+          if (keep) slot.tokens = slot.sequence.tokens;
+          else await forget(slot);
+        } finally {
+          // The next request tries to forget again, and learns why that fails.
+          slot.busy = false;
+          waiting.shift()?.();
+        }
       };
       try {
         await eraseFrom(slot, cachedTokens);
@@ -109,7 +113,7 @@ export function createSlotPool({ sequences, chunkTokens }: SlotPoolOptions): Slo
 }
 
 async function eraseFrom(slot: PooledSlot, length: number): Promise<void> {
-  if (slot.sequence.tokens.length > length) await slot.sequence.truncate(length);
+  await slot.sequence.truncate(length);
   slot.reproducibleTokens = Math.min(slot.reproducibleTokens, length);
 }
 
