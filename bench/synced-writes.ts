@@ -45,7 +45,6 @@ const ways: Record<string, () => unknown> = {
   'through the cache, another thread': () => elsewhere(cached.fd),
   'through the cache, this thread': () => writeSync(cached.fd, ROW, 0, ROW.length, position),
   'journal, another thread': () => segment.write(ROW),
-  'journal, this thread': () => segment.write(ROW, { mayBlock: true }),
 };
 const results = Object.keys(ways).map(() => ({ ms: [] as number[], processorUs: 0 }));
 for (let written = 0; written < Number(values.writes); written += 1) {

@@ -27,9 +27,6 @@ export interface LedgerRow extends Consumption {
 export interface Ledger {
   /** Appends all rows or none. Resolves when they are durable, with whether each row is new. */
   append(rows: readonly LedgerRow[]): Promise<readonly boolean[]>;
-  /**
-   * For rows whose billing ids cannot have been used before: no lookup is needed, so it may be faster. `mayBlock`: no other request
-   * runs, so the thread may wait for a fast disk.
-   */
-  appendFresh(rows: readonly LedgerRow[], options?: { mayBlock: boolean }): Promise<void>;
+  /** For rows whose billing ids cannot have been used before: no lookup is needed, so it may be faster. */
+  appendFresh(rows: readonly LedgerRow[]): Promise<void>;
 }

@@ -74,21 +74,4 @@ describe('group commit', () => {
     expect(waiting()).toBe(0);
     expect(sizes.slice(before)).toEqual([1]);
   });
-
-  it('says whether a commit has every item that can come', async () => {
-    const seen: boolean[] = [];
-    let expected = 2;
-    const { add } = createGroupCommit<number>({
-      most: 100,
-      atOnce: 2,
-      eager: true,
-      expected: () => expected,
-      commit: async (_, isAll) => void seen.push(isAll),
-    });
-    add(1);
-    expected = 1;
-    await vi.advanceTimersByTimeAsync(5);
-    add(2);
-    expect(seen).toEqual([false, true]);
-  });
 });

@@ -10,8 +10,8 @@ export interface GroupCommitOptions<T> {
   eager: boolean;
   /** The most items that can be waiting now. A commit does not wait for more than these. Default: any number. */
   expected?: (() => number) | undefined;
-  /** Never rejects. `isAll`: the group has every item that is expected. */
-  commit(group: readonly T[], isAll: boolean): Promise<void>;
+  /** Never rejects. */
+  commit(group: readonly T[]): Promise<void>;
 }
 
 export interface GroupCommit<T> {
@@ -60,7 +60,7 @@ export function createGroupCommit<T>(options: GroupCommitOptions<T>): GroupCommi
     queue = queue.slice(most);
     lastSize = group.length;
     beginSoon();
-    await commit(group, group.length >= expected());
+    await commit(group);
     committing -= 1;
     beginSoon();
   }

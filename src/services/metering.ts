@@ -91,7 +91,7 @@ export function createMetering(dependencies: MeteringDependencies): Metering {
     atOnce: FRESH_COMMITS,
     eager: true,
     expected: runningRequests,
-    commit: (group, isAll) => commit(group, (rows) => ledger.appendFresh(rows, { mayBlock: isAll })),
+    commit: (group) => commit(group, ledger.appendFresh),
   });
   const repeatable = createGroupCommit<Waiting>({
     most: commitRows,

@@ -157,7 +157,7 @@ export async function openLedgerJournal(options: LedgerJournalOptions): Promise<
     void applyRound();
   }
 
-  async function appendFresh(rows: readonly LedgerRow[], options?: { mayBlock: boolean }): Promise<void> {
+  async function appendFresh(rows: readonly LedgerRow[]): Promise<void> {
     const record = encodeRecord(JSON.stringify(rows));
     if (record.length > segmentBytes) {
       await ledger.append(rows);
@@ -168,7 +168,7 @@ export async function openLedgerJournal(options: LedgerJournalOptions): Promise<
     const page = written;
     page.writes += 1;
     try {
-      await page.segment.write(record, options);
+      await page.segment.write(record);
       page.rows.push(...rows);
     } finally {
       page.writes -= 1;

@@ -35,36 +35,6 @@ function mocked<Mock extends { mockRestore(): void }>(mock: Mock): Mock {
   return mock;
 }
 
-/** Writes take as long as the test says. Returns the writes of this thread and of others. */
-function timedWrites() {
-  let now = 0;
-  let takesMs = 0;
-  const { write, writeSync } = fs;
-  mocked(vi.spyOn(performance, 'now').mockImplementation(() => now));
-  const pass = () => {
-    now += takesMs;
-  };
-  const others = mocked(
-    vi.spyOn(fs, 'write').mockImplementation(((...given: Parameters<typeof write>) => {
-      pass();
-      write(...given);
-    }) as unknown as typeof write),
-  );
-  const own = mocked(
-    vi.spyOn(fs, 'writeSync').mockImplementation(((...given: Parameters<typeof writeSync>) => {
-      pass();
-      return writeSync(...given);
-    }) as typeof writeSync),
-  );
-  return {
-    others,
-    own,
-    takes(ms: number) {
-      takesMs = ms;
-    },
-  };
-}
-
 describe('segment', () => {
   it.each([true, false])('reads back what was written, synced: %s', async (synced) => {
     const path = freshPath();
@@ -174,50 +144,6 @@ describe('segment', () => {
     expect(refused).toBe(fs.constants.O_DIRECT === undefined ? 0 : 1);
     await segment.write(encodeRecord('1'));
     expect(await readRecords(path)).toEqual(['1']);
-    await segment.close(KEEP);
-  });
-
-  it('writes in this thread when it may, as long as the disk is fast', async () => {
-    const path = freshPath();
-    const segment = await openFresh(path);
-    const { others, own, takes } = timedWrites();
-    const write = async (count: number, mayBlock: boolean) => {
-      others.mockClear();
-      own.mockClear();
-      for (let record = 0; record < count; record += 1) await segment.write(encodeRecord('1'), { mayBlock });
-      return [own.mock.calls.length, others.mock.calls.length];
-    };
-    takes(0.05);
-    expect((await write(20, true))[1]).toBeGreaterThan(5);
-    expect(await write(20, true)).toEqual([20, 0]);
-    expect(await write(5, false)).toEqual([0, 5]);
-    takes(1_000);
-    expect(await write(1, true)).toEqual([1, 0]);
-    takes(0.05);
-    expect(await write(40, true)).toEqual([0, 40]);
-    await write(20, true);
-    expect(await write(20, true)).toEqual([20, 0]);
-    takes(2);
-    expect((await write(20, true))[0]).toBeLessThan(5);
-    expect(await readRecords(path)).toHaveLength(146);
-    await segment.close(KEEP);
-  });
-
-  it('erases a record that this thread could not write', async () => {
-    const path = freshPath();
-    const segment = await openFresh(path);
-    const { writeSync } = fs;
-    const { own } = timedWrites();
-    for (let record = 0; record < 20; record += 1) await segment.write(encodeRecord('1'), { mayBlock: true });
-    own.mockClear();
-    own.mockImplementationOnce(((...given: Parameters<typeof writeSync>) => {
-      writeSync(...given);
-      throw new Error('EIO');
-    }) as unknown as typeof writeSync);
-    await expect(segment.write(encodeRecord('2'), { mayBlock: true })).rejects.toThrow('EIO');
-    expect(own).toHaveBeenCalledOnce();
-    await segment.write(encodeRecord('3'), { mayBlock: true });
-    expect(new Set(await readRecords(path))).toEqual(new Set(['1', '3']));
     await segment.close(KEEP);
   });
 });

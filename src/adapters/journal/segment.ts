@@ -1,4 +1,4 @@
-import { constants, fdatasync, fdatasyncSync, write, writeSync } from 'node:fs';
+import { constants, fdatasync, write } from 'node:fs';
 import { type FileHandle, open, readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { crc32 } from 'node:zlib';
@@ -12,11 +12,8 @@ export interface Segment {
   readonly isUsed: boolean;
   /** Whether a record of this size still fits. */
   hasRoomFor(bytes: number): boolean;
-  /**
-   * Resolves when the record is durable. Writes may overlap, and each is readable even if others fail. `mayBlock`: nothing else waits
-   * for this thread, so it writes itself while the disk is fast, which saves two switches between threads.
-   */
-  write(record: Uint8Array, options?: { mayBlock: boolean }): Promise<void>;
+  /** Resolves when the record is durable. Writes may overlap, and each is readable even if others fail. */
+  write(record: Uint8Array): Promise<void>;
   /** Starts again at the beginning. Earlier records may be overwritten. */
   rewind(): void;
   /** `empty`: also removes all records. */
@@ -66,11 +63,6 @@ const WASM_PAGE_BYTES = 65_536;
 const blockStart = (at: number): number => at - (at % BLOCK_BYTES);
 const blockEnd = (at: number): number => blockStart(at + BLOCK_BYTES - 1);
 
-/** This thread waits for the disk only while writes take less than this on average. */
-const FAST_MS = 0.25;
-/** Weight of the last write in the average: after a write of a second, the next fifty are left to other threads. */
-const LAST_WEIGHT = 1 / 8;
-
 /** Opens it empty: read the records of an existing file first. */
 export async function openSegment({ path, bytes, synced }: SegmentOptions): Promise<Segment> {
   const fileBytes = blockEnd(bytes);
@@ -82,13 +74,9 @@ export async function openSegment({ path, bytes, synced }: SegmentOptions): Prom
   const syncsItself = !synced || constants.O_DSYNC !== undefined;
   let position = 0;
   let writes = 0;
-  /** How long a write takes, on average. The first ones find out. */
-  let typicalMs = 4 * FAST_MS;
 
   /** Writes overlap in time, and the disk may reorder them, so no two that run share a block. */
   const nextPosition = (): number => (writes === 0 ? position : blockEnd(position));
-
-  const shortWrite = (written: number, length: number) => new Error(`only ${written} of ${length} bytes were written`);
 
   /** Writes the blocks of these bytes. The callback API: the promise of a file handle costs as much as the write. */
   function store(from: number, to: number, done: (error: Error | null) => void): void {
@@ -96,23 +84,10 @@ export async function openSegment({ path, bytes, synced }: SegmentOptions): Prom
     const length = blockEnd(to) - start;
     write(handle.fd, contents, start, length, start, (error, written) => {
       if (error !== null) return done(error);
-      if (written < length) return done(shortWrite(written, length));
+      if (written < length) return done(new Error(`only ${written} of ${length} bytes were written`));
       if (syncsItself) return done(null);
       fdatasync(handle.fd, done);
     });
-  }
-
-  function storeNow(from: number, to: number): Error | null {
-    const start = blockStart(from);
-    const length = blockEnd(to) - start;
-    try {
-      const written = writeSync(handle.fd, contents, start, length, start);
-      if (written < length) return shortWrite(written, length);
-      if (!syncsItself) fdatasyncSync(handle.fd);
-      return null;
-    } catch (error) {
-      return error as Error;
-    }
   }
 
   return {
@@ -120,16 +95,14 @@ export async function openSegment({ path, bytes, synced }: SegmentOptions): Prom
       return position > 0;
     },
     hasRoomFor: (length) => nextPosition() + length <= bytes,
-    write(record, { mayBlock } = { mayBlock: false }) {
-      const startedAt = performance.now();
+    write(record) {
       const from = nextPosition();
       const to = from + record.length;
       contents.set(record, from);
       position = to;
       writes += 1;
       return new Promise((resolve, reject) => {
-        const end = (failure: Error | null) => {
-          typicalMs += (performance.now() - startedAt - typicalMs) * LAST_WEIGHT;
+        store(from, to, (failure) => {
           if (failure === null) {
             writes -= 1;
             return resolve();
@@ -140,9 +113,7 @@ export async function openSegment({ path, bytes, synced }: SegmentOptions): Prom
             writes -= 1;
             reject(failure);
           });
-        };
-        if (mayBlock && typicalMs < FAST_MS) end(storeNow(from, to));
-        else store(from, to, end);
+        });
       });
     },
     rewind() {
