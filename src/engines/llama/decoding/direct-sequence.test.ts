@@ -330,12 +330,21 @@ describe('sequences past the public interface of node-llama-cpp', () => {
   });
 
   it('begin nothing after the model is unloaded', async () => {
-    await using opened = await open('direct');
+    let samplers = 0;
+    await using opened = await open('direct', 1, (...found) => {
+      const addon = addonOf(...found);
+      const createSampler = () => {
+        samplers++;
+        throw new Error('no model');
+      };
+      return addon && { ...addon, createSampler };
+    });
     const [sequence] = opened.sequences;
     await opened.close();
-    // The native sampler needs the model: without it, the process ends.
     await expect(write(sequence)).rejects.toThrow('unloaded');
     await expect(sequence.read(PROMPT, ALONE)).rejects.toThrow('unloaded');
+    // It needs the model: without one, the process ends.
+    expect(samplers).toBe(0);
   });
 
   it('end with an error when the model is unloaded', async () => {
