@@ -11,7 +11,7 @@ from pathlib import Path
 
 import heldout
 from data import lines
-from documentation import documentation
+from documentation import documentation, talpco
 from heldout import normalise
 
 # The Malagasy files in the order of the canon.
@@ -161,6 +161,7 @@ def main():
         ("I", "ibo", igbo(sources)),
         *(("T", lang, tatoeba(sources, *where)) for lang, where in TATOEBA.items()),
         *(("R", lang, iter(pairs)) for lang, pairs in documentation(sources).items()),
+        *(("J", lang, iter(talpco(sources / "TALPCo", lang))) for lang in ("ind", "jpn", "kor", "tha", "vie")),
     ]
     english = lines(root / "parallel/en.txt")
     ids = {s: i for i, s in enumerate(english)}

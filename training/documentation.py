@@ -11,20 +11,26 @@ import polib
 
 LANGUAGES = {
     "ar": "arb", "bn": "ben", "de": "deu", "es": "spa", "es-419": "spa", "fr": "fra", "hi": "hin", "id": "ind", "it": "ita", "ja": "jpn", "ko": "kor",
-    "pl": "pol", "pt-br": "por", "pt_BR": "por", "ru": "rus", "tr": "tur", "uk": "ukr", "ur": "urd", "vi": "vie", "zh-cn": "cmn", "zh_CN": "cmn",
+    "pl": "pol", "br": "por", "pt-BR": "por", "pt-br": "por", "pt_BR": "por", "ru": "rus", "sw": "swh", "th": "tha", "tr": "tur", "uk": "ukr", "ur": "urd", "vi": "vie",
+    "zh": "cmn", "zh-CN": "cmn", "zh-cn": "cmn", "zh_CN": "cmn",
 }
 SCRIPTS = {
     "arb": "\u0600-\u06ff", "urd": "\u0600-\u06ff", "ben": "\u0980-\u09ff", "hin": "\u0900-\u097f", "jpn": "\u3040-\u30ff\u4e00-\u9fff",
-    "cmn": "\u4e00-\u9fff", "kor": "\uac00-\ud7af", "rus": "\u0400-\u04ff", "ukr": "\u0400-\u04ff",
+    "cmn": "\u4e00-\u9fff", "kor": "\uac00-\ud7af", "tha": "\u0e00-\u0e7f", "rus": "\u0400-\u04ff", "ukr": "\u0400-\u04ff",
 }
 SHORTEST, LONGEST, MOST = 30, 420, 5000
+# Thai has little else.
+MOST_OF = {"tha": 15000}
+# The pages of these projects are folders of Markdown, translated under the same path; those of the lessons by a program (co-op-translator).
+LESSONS = ("AI-For-Beginners", "Data-Science-For-Beginners", "IoT-For-Beginners", "Web-Dev-For-Beginners", "ai-agents-for-beginners", "edgeai-for-beginners")
 
 _FENCE = re.compile(r"^(```|~~~).*?^\1[^\n]*$", re.M | re.S)
-_DROP = re.compile(r"<!--.*?-->|\{/\*.*?\*/\}|\{\{[<%].*?[%>]\}\}|\{#[^}]*\}|</?[A-Za-z][^>]*>|!\[[^\]]*\]\([^)]*\)", re.S)
+_DROP = re.compile(r"<!--.*?-->|\{/\*.*?\*/\}|\{\{[<%].*?[%>]\}\}|\{#[^}]*\}|</?[A-Za-z][^>]*>|!\[[^\]]*\]\([^)]*\)|\[!\w+\]", re.S)
 _LINK = re.compile(r"\[([^\[\]]*)\](?:\([^()]*\)|\[[^\]]*\])")
 _ROLE = re.compile(r":[\w:.-]+:`[~!]?([^`<]*?)(?:\s*<[^`>]*>)?`")
 _RST_LINK = re.compile(r"`([^`<]*?)\s*<[^`>]*>`__?")
 _HEADING = re.compile(r"^(#{1,6})\s+(.*)$")
+_ANCHOR = re.compile(r"<a name=\"([^\"]+)\"></a>")
 
 
 def plain(text):
@@ -47,8 +53,8 @@ def blocks(text):
             continue
         heading = _HEADING.match(part)
         if heading:
-            key = re.search(r"\{/\*(.*?)\*/\}|\{#(.*?)\}", heading[2])
-            yield "h" + str(len(heading[1])) + ((key[1] or key[2]) if key else ""), heading[2]
+            key = re.search(r"\{/\*(.*?)\*/\}|\{#(.*?)\}", heading[2]) or _ANCHOR.search(heading[2])
+            yield "h" + str(len(heading[1])) + (next(filter(None, key.groups())) if key else ""), heading[2]
         elif re.match(r"\s*[-*+]\s|\s*\d+[.)]\s", part):
             items = re.split(r"\n(?=\s*(?:[-*+]|\d+[.)])\s)", part)
             yield from (("item", item) for item in items)
@@ -105,11 +111,23 @@ def kept(pairs, lang):
             yield a, b
 
 
-def pages(english, foreign):
+def anchored(page):
+    """With the anchor before each heading that translated pages of Microsoft keep from the English one."""
+    anchor = lambda m: f'{m[1]} <a name="{re.sub(r"[^a-z0-9 _-]", "", m[2].strip().lower()).replace(" ", "-")}"></a>{m[2]}'
+    return re.sub(r"^(#{1,6})\s+(.*)$", anchor, page, flags=re.M)
+
+
+def pages(english, foreign, prepare=lambda page: page):
     for path in sorted(foreign.rglob("*.md")):
         original = english / path.relative_to(foreign)
         if original.is_file():
-            yield from aligned(original.read_text(encoding="utf8", errors="replace"), path.read_text(encoding="utf8", errors="replace"))
+            yield from aligned(prepare(original.read_text(encoding="utf8", errors="replace")), path.read_text(encoding="utf8", errors="replace"))
+
+
+def talpco(root, lang):
+    read = lambda code: dict(line.split("\t", 1) for line in (root / code / f"data_{code}.txt").read_text(encoding="utf8").splitlines() if "\t" in line)
+    english, foreign = read("eng"), read(lang)
+    return [(english[key], foreign[key]) for key in sorted(english.keys() & foreign.keys())]
 
 
 def notebooks(english, foreign):
@@ -147,10 +165,15 @@ def documentation(root):
         projects.append((path.name, lambda p=path: catalogs(p)))
     for path in sorted((root / "python-docs").iterdir()):
         projects.append((path.name, lambda p=path: catalogs(p)))
+    for course in LESSONS:
+        for path in sorted((root / "for-beginners" / course / "translations").iterdir()):
+            projects.append((path.name, lambda c=course, p=path: pages(root / "for-beginners" / c, p)))
+    for path in sorted((root / "dynamics-365").iterdir()):
+        projects.append((path.name, lambda p=path: pages(root / "dynamics-365/en", p, anchored)))
     found, rng = {}, random.Random(0)
     for short, read in projects:
         lang = LANGUAGES.get(short)
         if lang:
             pairs = sorted(set(kept(read(), lang)))
-            found.setdefault(lang, []).extend(rng.sample(pairs, min(MOST, len(pairs))))
+            found.setdefault(lang, []).extend(rng.sample(pairs, min(MOST_OF.get(lang, MOST), len(pairs))))
     return {lang: pairs for lang, pairs in found.items() if pairs}

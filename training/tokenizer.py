@@ -2,6 +2,7 @@
 import argparse
 import json
 import random
+import unicodedata
 from collections import Counter
 from pathlib import Path
 
@@ -33,14 +34,14 @@ def corpus(data, passages, rng):
 
 
 def extended(path, data, most):
-    """An earlier vocabulary with the characters it lacks, the most frequent first: a word with an unknown character is unknown as a whole."""
+    """An earlier vocabulary with the letters, marks and digits it lacks, the most frequent first: a word with an unknown character is unknown as a whole."""
     spec = json.loads(Path(path).read_text(encoding="utf8"))
     vocab, tok = spec["model"]["vocab"], Tokenizer.from_file(path)
     alone = lambda c: "\u4e00" <= c <= "\u9fff"  # split off as a word of its own
     count = Counter()
     for lang, text in zip(data.lang, data.text):
         if data.group.get(data.langs[lang]) in ("af", "major"):
-            count.update(c for c in tok.normalizer.normalize_str(text) if c.isalpha())
+            count.update(c for c in tok.normalizer.normalize_str(text) if unicodedata.category(c)[0] in "LMN")
     for c, n in count.most_common():
         new = [piece for piece in ((c,) if alone(c) else (c, "##" + c)) if piece not in vocab]
         if n >= 3 and len(vocab) + len(new) <= most:

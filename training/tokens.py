@@ -29,7 +29,7 @@ def _encode(job):
     tok = _tok[key]
     tok.enable_truncation(limit)
     rows = [e.ids for e in tok.encode_batch(texts)]
-    return np.fromiter((t for r in rows for t in r), np.uint16, sum(map(len, rows))), np.fromiter(map(len, rows), np.int64, len(rows))
+    return np.fromiter((t for r in rows for t in r), np.int32, sum(map(len, rows))), np.fromiter(map(len, rows), np.int64, len(rows))
 
 
 def encode_on(pool, name, spec, limit, texts, chunk=20000):

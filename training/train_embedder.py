@@ -238,16 +238,16 @@ def main():
         goal = t[upload(e)]
         bad = alike(goal)
         fx, fy = unit(x), unit(y)
-        loss = 4 * away(fx, goal) + 2 * away(fy, goal) + 1.5 * away(unit(z), t[upload(k)])
-        loss = loss + 0.5 * nce(fx, goal, bad) + 0.3 * nce(fx, fy, bad, both=True)
+        loss = 3 * away(fx, goal) + 2 * away(fy, goal) + 1.5 * away(unit(z), t[upload(k)])
+        loss = loss + 0.5 * nce(fx, goal, bad) + 0.3 * nce(fx, fy, bad, both=True) + 2 * away(fx, fy.detach())
         for d in (64, 128, 256):
             loss = loss + 0.1 * nce(unit(x[:, :d]), unit(goal[:, :d]), bad)
-        # joined sentences: the mean of their targets, each by its length in English
-        parts = np.where(used, eid[j], 0)
-        share = upload(np.where(used, en.length[parts], 0)).float()[..., None]
-        mixed = unit((share * t[upload(parts)]).sum(1))
+        # joined sentences: the student's own vector of the same sentences in English, whose long texts have targets of the teachers
+        with torch.no_grad(), torch.autocast(device.type, torch.bfloat16):
+            told_so, _ = en.joined(np.where(used, eid[j], -1), LONG_TOKENS)
+            whole = unit(student.means(store.pack([told_so]), LONG_TOKENS).float())
         fw = unit(w)
-        loss = loss + 4 * away(fw, mixed) + 0.5 * nce(fw, mixed, alike(mixed))
+        loss = loss + 4 * away(fw, whole) + 0.5 * nce(fw, whole, alike(whole))
         # pairs without an English side: the student's own vector of the larger language is the target
         near, far = unit(near), unit(far).detach()
         loss = loss + 0.15 * away(near, far) + 0.05 * nce(near, far, alike(far))
