@@ -3,9 +3,6 @@ import { type FileHandle, open, readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { crc32 } from 'node:zlib';
 
-/** The part of this global that is used here. Node's types do not have it. */
-declare const WebAssembly: { Memory: new (size: { initial: number }) => { readonly buffer: ArrayBuffer } };
-
 /** A file of fixed size for short-lived lines. */
 export interface Segment {
   /** Whether a write was tried since it was opened or rewound. */
@@ -56,63 +53,38 @@ export async function readRecords(path: string): Promise<string[]> {
   }
 }
 
-/** Disks and memory are divided into blocks of this size, or of one that divides it. Only whole ones are written. */
-const BLOCK_BYTES = 4_096;
-const WASM_PAGE_BYTES = 65_536;
-
-const blockStart = (at: number): number => at - (at % BLOCK_BYTES);
-const blockEnd = (at: number): number => blockStart(at + BLOCK_BYTES - 1);
-
 /** Opens it empty: read the records of an existing file first. */
 export async function openSegment({ path, bytes, synced }: SegmentOptions): Promise<Segment> {
-  const fileBytes = blockEnd(bytes);
-  await reserve(path, fileBytes);
-  // What the file holds. WebAssembly's memory begins at a block; other memory cannot be written with O_DIRECT.
-  const { buffer } = new WebAssembly.Memory({ initial: Math.ceil(fileBytes / WASM_PAGE_BYTES) });
-  const contents = new Uint8Array(buffer, 0, fileBytes);
-  const handle = await openWritable(path, synced, contents.subarray(0, BLOCK_BYTES));
-  const syncsItself = !synced || constants.O_DSYNC !== undefined;
-  let position = 0;
-  let writes = 0;
-
-  /** Writes overlap in time, and the disk may reorder them, so no two that run share a block. */
-  const nextPosition = (): number => (writes === 0 ? position : blockEnd(position));
-
-  /** Writes the blocks of these bytes. The callback API: the promise of a file handle costs as much as the write. */
-  function store(from: number, to: number, done: (error: Error | null) => void): void {
-    const start = blockStart(from);
-    const length = blockEnd(to) - start;
-    write(handle.fd, contents, start, length, start, (error, written) => {
-      if (error !== null) return done(error);
-      if (written < length) return done(new Error(`only ${written} of ${length} bytes were written`));
-      if (syncsItself) return done(null);
-      fdatasync(handle.fd, done);
-    });
+  // O_DSYNC saves a second call to the thread pool.
+  const syncsItself = synced && constants.O_DSYNC !== undefined;
+  const handle = await open(path, constants.O_RDWR | constants.O_CREAT | (syncsItself ? constants.O_DSYNC : 0), 0o600);
+  try {
+    await reserve(handle, path, bytes);
+  } catch (error) {
+    await handle.close();
+    throw error;
   }
+  let position = 0;
 
   return {
     get isUsed() {
       return position > 0;
     },
-    hasRoomFor: (length) => nextPosition() + length <= bytes,
+    hasRoomFor: (length) => position + length <= bytes,
     write(record) {
-      const from = nextPosition();
-      const to = from + record.length;
-      contents.set(record, from);
-      position = to;
-      writes += 1;
+      const at = position;
+      position += record.length;
       return new Promise((resolve, reject) => {
-        store(from, to, (failure) => {
-          if (failure === null) {
-            writes -= 1;
-            return resolve();
-          }
+        // The callback API: the file handle's promise costs as much as the write.
+        write(handle.fd, record, 0, record.length, at, (error, written) => {
+          if (error === null && written === record.length && (syncsItself || !synced)) return resolve();
           // Erase a failed record: all of its bytes may be in the file, and its request was refused.
-          contents.fill(0, from, to);
-          store(from, to, () => {
-            writes -= 1;
-            reject(failure);
-          });
+          const refuse = (failure: Error) =>
+            write(handle.fd, Buffer.alloc(record.length), 0, record.length, at, () => reject(failure));
+          if (error !== null) return refuse(error);
+          if (written < record.length)
+            return refuse(new Error(`only ${written} of ${record.length} bytes were written`));
+          fdatasync(handle.fd, (failure) => (failure === null ? resolve() : refuse(failure)));
         });
       });
     },
@@ -126,35 +98,11 @@ export async function openSegment({ path, bytes, synced }: SegmentOptions): Prom
   };
 }
 
-/**
- * With O_DSYNC a write needs no second call to sync it. With O_DIRECT it does not go through the system's cache, which takes less
- * than half of the processor time. Some file systems do not have it, so it is tried with an empty block.
- */
-async function openWritable(path: string, synced: boolean, block: Uint8Array): Promise<FileHandle> {
-  const { O_RDWR, O_DSYNC = 0, O_DIRECT } = constants;
-  if (!synced) return open(path, O_RDWR);
-  if (O_DIRECT === undefined) return open(path, O_RDWR | O_DSYNC);
-  let handle: FileHandle | undefined;
-  try {
-    handle = await open(path, O_RDWR | O_DSYNC | O_DIRECT);
-    await handle.write(block, 0, block.length, 0);
-    return handle;
-  } catch {
-    await handle?.close();
-    return open(path, O_RDWR | O_DSYNC);
-  }
-}
-
 /** Allocates the whole file now, so that later writes change only contents and never hit a full disk. */
-async function reserve(path: string, bytes: number): Promise<void> {
-  const handle = await open(path, constants.O_RDWR | constants.O_CREAT, 0o600);
-  try {
-    await handle.writeFile(Buffer.alloc(bytes));
-    await handle.truncate(bytes);
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
+async function reserve(handle: FileHandle, path: string, bytes: number): Promise<void> {
+  await handle.writeFile(Buffer.alloc(bytes));
+  await handle.truncate(bytes);
+  await handle.sync();
   const directory = await open(dirname(path));
   await directory.sync().finally(() => directory.close());
 }
