@@ -11,7 +11,7 @@ export class DirectSteps implements TokenSteps {
   readonly #sequence: DirectSequence;
   readonly #options: GenerateOptions;
   readonly #sampler: AddonSampler;
-  /** The grammar that the sampler was told to follow. */
+  /** The grammar that the sampler is configured with. */
   #applied: { grammar: LlamaGrammarEvaluationState | undefined } | undefined;
   /** What is computed next, if the caller sends nothing else. */
   #upcoming: readonly Token[];
@@ -83,7 +83,7 @@ export class DirectSteps implements TokenSteps {
     }
   }
 
-  /** The sampler counts the tokens that it chooses by itself, so it is told again only when the grammar is another. */
+  /** The sampler keeps track of the tokens it chooses, so it is configured again only when the grammar changes. */
   #configure(): void {
     const { sampling } = this.#options;
     const { grammarEvaluationState: ask } = sampling;
