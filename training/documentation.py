@@ -21,7 +21,7 @@ SCRIPTS = {
 SHORTEST, LONGEST, MOST = 30, 420, 5000
 # Thai has little else.
 MOST_OF = {"tha": 15000}
-# The pages of these projects are folders of Markdown, translated under the same path; those of the lessons by a program (co-op-translator).
+# Courses with every page under the same path in `translations/<language>`, translated by a program (co-op-translator).
 LESSONS = ("AI-For-Beginners", "Data-Science-For-Beginners", "IoT-For-Beginners", "Web-Dev-For-Beginners", "ai-agents-for-beginners", "edgeai-for-beginners")
 
 _FENCE = re.compile(r"^(```|~~~).*?^\1[^\n]*$", re.M | re.S)

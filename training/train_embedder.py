@@ -4,7 +4,8 @@
 
 The target of every sentence is the vector its English side gets from three teachers together (each centred and
 normalised, put side by side, turned to the principal axes, the leading 384 kept), so that truncated vectors work.
-The student sees the foreign side, the English side, joined sentences, graded pairs, and questions with their passages."""
+The student sees the foreign side, the English side, joined sentences, graded pairs, and questions with their passages.
+Foreign texts also have the student's own vector of their English side as a target, joined sentences only that."""
 import argparse
 import json
 import multiprocessing as mp
@@ -244,8 +245,8 @@ def main():
             loss = loss + 0.1 * nce(unit(x[:, :d]), unit(goal[:, :d]), bad)
         # joined sentences: the student's own vector of the same sentences in English, whose long texts have targets of the teachers
         with torch.no_grad(), torch.autocast(device.type, torch.bfloat16):
-            told_so, _ = en.joined(np.where(used, eid[j], -1), LONG_TOKENS)
-            whole = unit(student.means(store.pack([told_so]), LONG_TOKENS).float())
+            english_joined, _ = en.joined(np.where(used, eid[j], -1), LONG_TOKENS)
+            whole = unit(student.means(store.pack([english_joined]), LONG_TOKENS).float())
         fw = unit(w)
         loss = loss + 4 * away(fw, whole) + 0.5 * nce(fw, whole, alike(whole))
         # pairs without an English side: the student's own vector of the larger language is the target
