@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import { openStore } from '../src/adapters/store.ts';
-import { DAY_MS } from '../src/domain/dates.ts';
+import { DAY_MS } from '../src/domain/time/durations.ts';
 import { openBrowser } from '../test/acceptance/console/chromium.ts';
 import { startServer } from '../test/acceptance/start-server.ts';
 import { median, printConditions } from './measure.ts';

@@ -9,7 +9,7 @@ import type { SqlDatabase } from '../src/adapters/sql/shared/database.ts';
 import { createSqlRepositories } from '../src/adapters/sql/shared/repositories.ts';
 import { openSqlite } from '../src/adapters/sql/sqlite/database.ts';
 import { MIGRATIONS as SQLITE } from '../src/adapters/sql/sqlite/migrations/index.ts';
-import { DAY_MS } from '../src/domain/dates.ts';
+import { DAY_MS } from '../src/domain/time/durations.ts';
 import type { UsageQuery } from '../src/ports/usage.ts';
 import { createId } from '../src/runtime/ids.ts';
 import { ledgerRow } from '../test/contracts/ledger.ts';

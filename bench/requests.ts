@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openStore } from '../src/adapters/store.ts';
-import { offsetSpans } from '../src/domain/time-zone.ts';
+import { offsetSpans } from '../src/domain/time/time-zone.ts';
 import type { RequestEntry } from '../src/ports/request-log.ts';
 
 /** Measures the list and the latency report over a month with a million requests, and what adding them costs. */

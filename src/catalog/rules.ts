@@ -1,5 +1,5 @@
-import { isCalendarDate } from '../domain/dates.ts';
 import { noticeProblem } from '../domain/deprecation.ts';
+import { isCalendarDate } from '../domain/time/dates.ts';
 import type { Driver } from '../engines/driver.ts';
 import { factsOf } from './defaults.ts';
 import { taskProblem, toEngineSpec } from './engine-spec.ts';

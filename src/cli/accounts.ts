@@ -1,7 +1,7 @@
 import { openAdministration } from '../compose/administration.ts';
 import { accountToWire } from '../compose/wire-shapes.ts';
-import { isoTime } from '../domain/dates.ts';
 import { type Account, accountStatus, definedFields } from '../domain/principal.ts';
+import { isoTime } from '../domain/time/dates.ts';
 import { nothing, one, readAction, withOptions } from './actions.ts';
 import { type Command, CommandFailed, UsageError } from './command.ts';
 import { parseOptions } from './options.ts';

@@ -1,9 +1,9 @@
 import { openAdministration } from '../compose/administration.ts';
 import { keyToWire } from '../compose/wire-shapes.ts';
-import { isoTime, isoTimeOrNull } from '../domain/dates.ts';
 import { usdNumber, usdText } from '../domain/money.ts';
 import { type Account, type ApiKey, definedFields } from '../domain/principal.ts';
 import { SCOPES } from '../domain/scopes.ts';
+import { isoTime, isoTimeOrNull } from '../domain/time/dates.ts';
 import { nothing, one, readAction, withOptions } from './actions.ts';
 import { type Command, CommandFailed, UsageError } from './command.ts';
 import { durationOption, parseOptions } from './options.ts';

@@ -1,4 +1,5 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../domain/time/durations.ts';
 import { OptionError } from './command.ts';
 
 type Options = NonNullable<ParseArgsConfig['options']>;
@@ -40,7 +41,7 @@ export function dollarsOption(name: string, text: string | undefined): number | 
   return Number(parts[1]) * 1_000_000_000 + Number((parts[2] ?? '').padEnd(9, '0'));
 }
 
-const UNITS: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+const UNITS: Record<string, number> = { s: 1_000, m: MINUTE_MS, h: HOUR_MS, d: DAY_MS };
 
 /** `90s`, `15m`, `24h`, `30d` in milliseconds. */
 export function durationOption(name: string, text: string | undefined): number | undefined {

@@ -1,8 +1,8 @@
-import { parseTimestamp } from '../domain/dates.ts';
 import type { ModelAlias } from '../domain/model.ts';
 import { usdText } from '../domain/money.ts';
 import type { AccountLimits, AccountSettings, ApiKey, Changes, KeyRights } from '../domain/principal.ts';
 import { parseScopes, type Scope } from '../domain/scopes.ts';
+import { parseTimestamp } from '../domain/time/dates.ts';
 import { type HelpLine, OptionError } from './command.ts';
 import { dollarsOption, integerOption } from './options.ts';
 

@@ -1,6 +1,6 @@
 import { bucketToWire, sumsToWire } from '../compose/wire-shapes.ts';
 import { usdText } from '../domain/money.ts';
-import { offsetAt } from '../domain/time-zone.ts';
+import { offsetAt } from '../domain/time/time-zone.ts';
 import { parseTimeZoneField, type UsageWindow } from '../domain/usage-window.ts';
 import type { UsageBucket, UsageSums } from '../services/usage.ts';
 import { snake } from '../validation/names.ts';

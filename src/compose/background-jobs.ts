@@ -1,3 +1,4 @@
+import { HOUR_MS } from '../domain/time/durations.ts';
 import type { Logger } from '../ports/logger.ts';
 import { systemClock as clock } from '../runtime/clock.ts';
 import { createRepeatedFailure } from '../runtime/repeated-failure.ts';
@@ -22,8 +23,8 @@ const REFRESH_MS = 250;
 const FLUSH_USES_MS = 5_000;
 const SWEEP_MS = 60_000;
 const REQUEST_SWEEP_MS = 600_000;
-const AUDIT_SWEEP_MS = 3_600_000;
-const MONTHS_MS = 3_600_000;
+const AUDIT_SWEEP_MS = HOUR_MS;
+const MONTHS_MS = HOUR_MS;
 const CLOCK_MS = 60_000;
 
 export interface BackgroundJobsDependencies {

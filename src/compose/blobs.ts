@@ -3,6 +3,7 @@ import { createDiskBlobStore } from '../adapters/blobs/disk.ts';
 import { createReservedBlobStore } from '../adapters/blobs/reserved.ts';
 import type { S3BlobStore } from '../adapters/blobs/s3.ts';
 import type { ResolvedConfig } from '../config/load.ts';
+import { DAY_MS } from '../domain/time/durations.ts';
 import type { BlobStore } from '../ports/blobs.ts';
 import type { DiskSpace } from '../ports/disk-space.ts';
 import type { ProcessIdentity } from '../ports/process-identity.ts';
@@ -27,7 +28,7 @@ export interface BlobsOptions {
 }
 
 /** Uploads of other processes may be under way: no request takes longer. Clocks differ by less. */
-const UPLOAD_MS = 86_400_000;
+const UPLOAD_MS = DAY_MS;
 
 /** Bytes of files, batches and stored answers: on the disk of this server, or in S3 for all servers. */
 export async function openBlobs({ config, identity, space, sharedDisk, env }: BlobsOptions): Promise<BlobParts> {

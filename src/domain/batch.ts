@@ -1,6 +1,7 @@
 import { errors } from '../errors/errors.ts';
 import { fieldText } from '../errors/fields.ts';
 import type { Scope } from './scopes.ts';
+import { HOUR_MS } from './time/durations.ts';
 
 export const BATCH_ENDPOINTS = [
   '/v1/chat/completions',
@@ -80,7 +81,6 @@ export interface Batch {
   endedAt: number | null;
 }
 
-const HOUR_MS = 3_600_000;
 const MAX_WINDOW_HOURS = 168;
 
 /** `24h`, or any whole number of hours or days up to a week. */

@@ -1,4 +1,5 @@
-import { DAY_MS, isCalendarDate, isoTime } from './dates.ts';
+import { isCalendarDate, isoTime } from './time/dates.ts';
+import { DAY_MS } from './time/durations.ts';
 
 /** The shortest time between the announcement and the removal of a version. */
 export const NOTICE_DAYS = 90;

@@ -1,4 +1,4 @@
-import { isCalendarDate } from './dates.ts';
+import { isCalendarDate } from './time/dates.ts';
 
 const SLUG = /^[a-z0-9][a-z0-9._-]*\/[a-z0-9][a-z0-9._-]*$/;
 

@@ -1,3 +1,4 @@
+import { MINUTE_MS } from './time/durations.ts';
 /**
  * A token bucket that holds one minute's worth: an idle client may use a whole minute's limit at once and then gets
  * `perMinute / 60` a second. There are no fixed minutes, so no bursts at their edges.
@@ -12,7 +13,6 @@ export interface TokenBucket {
 }
 
 const PARTS = 60_000;
-const MINUTE_MS = 60_000;
 
 export const fullBucket = (perMinute: number, now: number): TokenBucket => ({
   level: perMinute * PARTS,

@@ -1,7 +1,8 @@
 import { errors } from '../errors/errors.ts';
 import { type FieldPath, fieldText } from '../errors/fields.ts';
-import { DAY_MS, parseTimestamp } from './dates.ts';
-import { parseTimeZone, zonedTime } from './time-zone.ts';
+import { parseTimestamp } from './time/dates.ts';
+import { DAY_MS, HOUR_MS } from './time/durations.ts';
+import { parseTimeZone, zonedTime } from './time/time-zone.ts';
 
 export const BUCKETS = ['hour', 'day', 'month'] as const;
 export type Bucket = (typeof BUCKETS)[number];
@@ -28,8 +29,6 @@ export interface UsageWindowText {
   groupBy?: string | undefined;
   timeZone?: string | undefined;
 }
-
-const HOUR_MS = 3_600_000;
 
 const LENGTH_MS = { hour: HOUR_MS, day: DAY_MS };
 

@@ -1,5 +1,5 @@
 import type { Consumption } from '../domain/pricing.ts';
-import type { OffsetSpan } from '../domain/time-zone.ts';
+import type { OffsetSpan } from '../domain/time/time-zone.ts';
 import type { RequestText } from './request-texts.ts';
 
 /** One call to one upstream for a request. */

@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { DAY_MS } from '../domain/time/durations.ts';
 import { type IdempotencyBed, ok, openIdempotencyBed, replayed, request, run } from './testing/idempotency-bed.ts';
-
-const DAY_MS = 86_400_000;
 
 let bed: IdempotencyBed;
 beforeAll(async () => {

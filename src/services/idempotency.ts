@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
+import { DAY_MS } from '../domain/time/durations.ts';
 import { ApiError } from '../errors/api-error.ts';
 import { cancellation } from '../errors/cancellation.ts';
 import { errors } from '../errors/errors.ts';
@@ -115,7 +116,7 @@ type KeptAnswer = StoredAnswer & { blobKey: string };
 export function createIdempotency(dependencies: IdempotencyDependencies): Idempotency {
   const { repository, blobs, clock, identity, randomId, space } = dependencies;
   const { ownerId, leaseMs } = identity;
-  const { retentionMs = 86_400_000, sweepRecords = 500 } = dependencies;
+  const { retentionMs = DAY_MS, sweepRecords = 500 } = dependencies;
   const { inlineBytes = 65_536, maxBodyBytes = 67_108_864, quota = { items: 0, bytes: 0 } } = dependencies;
   const wait = dependencies.wait ?? ((ms, signal) => delay(ms, undefined, { signal }));
   const pending = new Map<string, Pending>();

@@ -1,6 +1,6 @@
 import type { Consumption } from '../domain/pricing.ts';
+import { usageBucketBounds } from '../domain/time/zoned-bucket.ts';
 import { parseUsageWindow, type UsageWindow, type UsageWindowText } from '../domain/usage-window.ts';
-import { usageBucketBounds } from '../domain/zoned-bucket.ts';
 import { errors } from '../errors/errors.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { UsageFilter, UsageReader, UsageRow } from '../ports/usage.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { usageBucketBounds } from '../../src/domain/time/zoned-bucket.ts';
 import { type Bucket, bucketIndex, type Grouping } from '../../src/domain/usage-window.ts';
-import { usageBucketBounds } from '../../src/domain/zoned-bucket.ts';
 import type { Ledger, LedgerRow } from '../../src/ports/ledger.ts';
 import type { AccountRepository, KeyRepository } from '../../src/ports/repositories.ts';
 import type { UsageQuery, UsageReader, UsageRow } from '../../src/ports/usage.ts';

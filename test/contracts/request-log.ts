@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { latencyBin } from '../../src/domain/latency.ts';
-import { offsetSpans } from '../../src/domain/time-zone.ts';
+import { offsetSpans } from '../../src/domain/time/time-zone.ts';
 import type { RequestEntry, RequestFilter, RequestLog } from '../../src/ports/request-log.ts';
 
 export interface RequestLogUnderTest {

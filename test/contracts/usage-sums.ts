@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { DAY_MS } from '../../src/domain/dates.ts';
-import { offsetAt } from '../../src/domain/time-zone.ts';
+import { DAY_MS, HOUR_MS } from '../../src/domain/time/durations.ts';
+import { offsetAt } from '../../src/domain/time/time-zone.ts';
+import { hourShift, monthOfDay } from '../../src/domain/time/zoned-bucket.ts';
 import { BUCKETS, type Bucket, type Grouping } from '../../src/domain/usage-window.ts';
-import { HOUR_MS, hourShift, monthOfDay } from '../../src/domain/zoned-bucket.ts';
 import { StoreUnavailableError } from '../../src/errors/store-unavailable.ts';
 import type { Ledger } from '../../src/ports/ledger.ts';
 import type { UsageQuery, UsageReader, UsageRow } from '../../src/ports/usage.ts';

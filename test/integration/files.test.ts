@@ -5,7 +5,7 @@ import { connect } from 'node:net';
 import { PassThrough } from 'node:stream';
 import type { FastifyInstance } from 'fastify';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { DAY_MS } from '../../src/domain/dates.ts';
+import { DAY_MS } from '../../src/domain/time/durations.ts';
 import { StoreUnavailableError } from '../../src/errors/store-unavailable.ts';
 import { type Caller, createFileBed, type FileBed } from '../fixtures/file-bed.ts';
 

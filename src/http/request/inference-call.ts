@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { isoTime } from '../../domain/dates.ts';
+import { isoTime } from '../../domain/time/dates.ts';
 import type { AdmissionFacts, InferenceCall, InferenceService } from '../../services/inference.ts';
 import type { LimitStatus } from '../../services/limits.ts';
 import { goDuration } from './go-duration.ts';

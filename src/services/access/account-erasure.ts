@@ -1,6 +1,7 @@
 import type { ChangeOrigin } from '../../domain/audit/entry.ts';
 import { isActive } from '../../domain/batch.ts';
 import type { Account } from '../../domain/principal.ts';
+import { HOUR_MS } from '../../domain/time/durations.ts';
 import type { BatchRepository } from '../../ports/batches.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { FileRepository } from '../../ports/files.ts';
@@ -48,7 +49,7 @@ const LOOK_MS = 60_000;
 /** After a pass that found something: cancelled batches need a moment to end. */
 const AGAIN_MS = 1_000;
 /** Requests that were running when the account was deleted may store something until then. */
-const SETTLE_MS = 3_600_000;
+const SETTLE_MS = HOUR_MS;
 const PAGE = 100;
 
 export function createAccountErasure(dependencies: AccountErasureDependencies): AccountErasure {

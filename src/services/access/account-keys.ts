@@ -1,8 +1,8 @@
 import type { ChangeOrigin } from '../../domain/audit/entry.ts';
-import { DAY_MS } from '../../domain/dates.ts';
 import type { ApiKey, Changes, KeyRights, Principal } from '../../domain/principal.ts';
 import { DEFAULT_SCOPES } from '../../domain/scopes.ts';
 import { matchesPattern } from '../../domain/slug.ts';
+import { DAY_MS } from '../../domain/time/durations.ts';
 import { errors } from '../../errors/errors.ts';
 import { type FieldPath, fieldText } from '../../errors/fields.ts';
 import type { Clock } from '../../ports/clock.ts';

@@ -1,6 +1,7 @@
 import { timingSafeEqual } from 'node:crypto';
 import { type ApiKey, checkUsable, type Principal } from '../../domain/principal.ts';
 import type { Scope } from '../../domain/scopes.ts';
+import { MINUTE_MS } from '../../domain/time/durations.ts';
 import { errors } from '../../errors/errors.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { AccountRepository, KeyChange, KeyRepository, RevisionRepository } from '../../ports/repositories.ts';
@@ -27,8 +28,6 @@ export interface AuthenticationService {
   /** Writes the collected times of last use to the store. */
   flushUses(): Promise<void>;
 }
-
-const MINUTE_MS = 60_000;
 
 /** Rounded, so that a key causes at most one write a minute. */
 const minuteOf = (time: number): number => time - (time % MINUTE_MS);

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import type { AuditEntry, ChangeOrigin } from '../../domain/audit/entry.ts';
 import { hasControlCharacter } from '../../domain/control-characters.ts';
-import { DAY_MS } from '../../domain/dates.ts';
 import type { Account, ApiKey, Changes, KeyRights } from '../../domain/principal.ts';
 import { DEFAULT_SCOPES, SCOPES } from '../../domain/scopes.ts';
+import { DAY_MS } from '../../domain/time/durations.ts';
 import { errors } from '../../errors/errors.ts';
 import { type FieldPath, fieldText } from '../../errors/fields.ts';
 import type { Clock } from '../../ports/clock.ts';

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Principal } from '../../domain/principal.ts';
+import { HOUR_MS } from '../../domain/time/durations.ts';
 import { errors } from '../../errors/errors.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { Session, SessionRepository } from '../../ports/sessions.ts';
@@ -35,9 +36,9 @@ export interface SessionsService {
 }
 
 /** A session ends after this time without a request. */
-const IDLE_MS = 3_600_000;
+const IDLE_MS = HOUR_MS;
 /** And at the latest after this time. */
-const LONGEST_MS = 12 * 3_600_000;
+const LONGEST_MS = 12 * HOUR_MS;
 /** The end moves at most once in this time. */
 const RENEW_MS = 300_000;
 /** A session that ended on another server is refused after this time at the latest. */

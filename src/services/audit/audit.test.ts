@@ -2,11 +2,11 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { BY } from '../../../test/fixtures/audit-entries.ts';
 import { type MemoryRepositories, memoryRepositories } from '../../../test/fixtures/memory-repositories.ts';
 import type { Account } from '../../domain/principal.ts';
+import { DAY_MS } from '../../domain/time/durations.ts';
 import { type AccountsService, createAccounts } from '../access/accounts.ts';
 import { createKeys, type KeysService } from '../access/keys.ts';
 import { createAudit } from './audit.ts';
 
-const DAY_MS = 86_400_000;
 let now: number;
 let store: MemoryRepositories;
 let accounts: AccountsService;

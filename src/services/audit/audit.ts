@@ -1,5 +1,5 @@
 import type { AuditEntry } from '../../domain/audit/entry.ts';
-import { DAY_MS } from '../../domain/dates.ts';
+import { DAY_MS } from '../../domain/time/durations.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { AuditFilter, AuditLog, AuditPosition } from '../../ports/repositories.ts';
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Readable } from 'node:stream';
-import { DAY_MS } from '../../domain/dates.ts';
 import { cleanFilename, FILE_BLOBS, type FilePurpose, MESSAGE_BATCH, type StoredFile } from '../../domain/file.ts';
+import { DAY_MS } from '../../domain/time/durations.ts';
 import { errors } from '../../errors/errors.ts';
 import type { Field } from '../../errors/fields.ts';
 import { StorageFullError } from '../../errors/store-unavailable.ts';

@@ -1,7 +1,7 @@
 import { type Batch, ENDPOINT_SCOPES, isActive } from '../../domain/batch.ts';
-import { DAY_MS } from '../../domain/dates.ts';
 import { MESSAGE_BATCH, type StoredFile } from '../../domain/file.ts';
 import type { Account, Principal } from '../../domain/principal.ts';
+import { DAY_MS } from '../../domain/time/durations.ts';
 import { ApiError } from '../../errors/api-error.ts';
 import { errors } from '../../errors/errors.ts';
 import type { BatchRepository } from '../../ports/batches.ts';

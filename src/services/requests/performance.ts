@@ -1,15 +1,15 @@
 import { type Percentiles, percentilesOf } from '../../domain/latency.ts';
-import { offsetSpans } from '../../domain/time-zone.ts';
-import { parseTimeZoneField, parseUsageTimes } from '../../domain/usage-window.ts';
+import { DAY_MS, FIVE_MINUTES_MS, HOUR_MS } from '../../domain/time/durations.ts';
+import { offsetSpans } from '../../domain/time/time-zone.ts';
 import {
-  FIVE_MINUTES_MS,
   monthOfDay,
   PERFORMANCE_BUCKETS,
   type PerformanceBucket,
   type ZonedBucket,
   zonedBucketBounds,
   zonedMonthBounds,
-} from '../../domain/zoned-bucket.ts';
+} from '../../domain/time/zoned-bucket.ts';
+import { parseTimeZoneField, parseUsageTimes } from '../../domain/usage-window.ts';
 import { errors } from '../../errors/errors.ts';
 import { fieldText } from '../../errors/fields.ts';
 import type { Clock } from '../../ports/clock.ts';
@@ -55,7 +55,7 @@ export interface PerformanceDependencies {
 }
 
 const MAX_BUCKETS = 10_000;
-const LENGTH_MS = { five_minutes: FIVE_MINUTES_MS, hour: 3_600_000, day: 86_400_000, month: 28 * 86_400_000 };
+const LENGTH_MS = { five_minutes: FIVE_MINUTES_MS, hour: HOUR_MS, day: DAY_MS, month: 28 * DAY_MS };
 
 function parseBucket(text = 'hour'): PerformanceBucket {
   const bucket = PERFORMANCE_BUCKETS.find((name) => name === text);

@@ -1,3 +1,4 @@
+import { DAY_MS } from '../../domain/time/durations.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { AccountRepository } from '../../ports/repositories.ts';
 import type { RequestLog } from '../../ports/request-log.ts';
@@ -17,8 +18,6 @@ export interface RequestRetentionDependencies {
   settings: { retentionDays: number; maxPerAccount: number };
   clock: Clock;
 }
-
-const DAY_MS = 86_400_000;
 
 /** Removes group by group, so that other writes need not wait long. */
 async function untilNone(remove: () => Promise<number>): Promise<number> {

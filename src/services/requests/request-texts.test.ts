@@ -1,8 +1,7 @@
 import { expect, it } from 'vitest';
+import { DAY_MS } from '../../domain/time/durations.ts';
 import type { RequestText, RequestTexts } from '../../ports/request-texts.ts';
 import { createRequestTexts, cutText } from './request-texts.ts';
-
-const DAY_MS = 86_400_000;
 
 const text = (requestId: string, accountId: string, time: number): RequestText => ({
   requestId,

@@ -1,3 +1,4 @@
+import { DAY_MS } from '../../domain/time/durations.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { AccountRepository } from '../../ports/repositories.ts';
 import type { RequestText, RequestTexts } from '../../ports/request-texts.ts';
@@ -27,7 +28,6 @@ export interface RequestTextsDependencies {
   onError(error: unknown): void;
 }
 
-const DAY_MS = 86_400_000;
 /** Texts that may wait for the store; more are left out, so that a store that hangs does not fill the memory. */
 const MAX_WAITING = 500;
 

@@ -1,6 +1,6 @@
-import { DAY_MS } from '../../domain/dates.ts';
 import type { Account } from '../../domain/principal.ts';
 import type { Conversation, ConversationItem } from '../../domain/response.ts';
+import { DAY_MS } from '../../domain/time/durations.ts';
 import { errors } from '../../errors/errors.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { ConversationItemQuery, ConversationRepository } from '../../ports/conversations.ts';

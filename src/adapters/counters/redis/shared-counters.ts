@@ -1,3 +1,4 @@
+import { DAY_MS } from '../../../domain/time/durations.ts';
 import type {
   AdmissionDemand,
   BudgetDemand,
@@ -64,7 +65,6 @@ type SharedAnswer =
 const LOST = -1;
 const CLOSED = 0;
 const ADMITTED = 1;
-const DAY_MS = 86_400_000;
 
 const bucketArgs = ({ buckets }: Pick<RateDemand, 'buckets'>) => [
   `${buckets.length}`,

@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
-import { DAY_MS } from '../../../domain/dates.ts';
-import type { OffsetSpan } from '../../../domain/time-zone.ts';
-import { FIVE_MINUTES_MS, HOUR_MS, hourShift, type ZonedBucket } from '../../../domain/zoned-bucket.ts';
+import { DAY_MS, FIVE_MINUTES_MS, HOUR_MS } from '../../../domain/time/durations.ts';
+import type { OffsetSpan } from '../../../domain/time/time-zone.ts';
+import { hourShift, type ZonedBucket } from '../../../domain/time/zoned-bucket.ts';
 
 /** By how much a time is shifted, which depends on the span that it is in. */
 function shiftAt(time: RawBuilder<number>, spans: readonly { until: number; shift: number }[]): RawBuilder<number> {

@@ -1,6 +1,7 @@
 import { type Kysely, type SelectQueryBuilder, sql } from 'kysely';
 import { latencyBin } from '../../../domain/latency.ts';
-import { FIVE_MINUTES_MS, HOUR_MS, hourShift } from '../../../domain/zoned-bucket.ts';
+import { FIVE_MINUTES_MS, HOUR_MS } from '../../../domain/time/durations.ts';
+import { hourShift } from '../../../domain/time/zoned-bucket.ts';
 import type {
   LatencyQuery,
   RequestEntry,

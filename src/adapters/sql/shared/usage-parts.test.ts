@@ -1,10 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { DAY_MS } from '../../../domain/dates.ts';
-import { offsetAt } from '../../../domain/time-zone.ts';
-import { HOUR_MS } from '../../../domain/zoned-bucket.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../../domain/time/durations.ts';
+import { offsetAt } from '../../../domain/time/time-zone.ts';
 import { type UsagePart, usageParts } from './usage-parts.ts';
 
-const MINUTE_MS = 60_000;
 const NOON = Date.UTC(2026, 10, 17, 12);
 const LATER = NOON + 100 * DAY_MS;
 

@@ -1,7 +1,7 @@
-import { DAY_MS } from '../../../domain/dates.ts';
-import { type OffsetSpan, offsetSpans } from '../../../domain/time-zone.ts';
+import { DAY_MS, HOUR_MS } from '../../../domain/time/durations.ts';
+import { type OffsetSpan, offsetSpans } from '../../../domain/time/time-zone.ts';
+import { hourShift } from '../../../domain/time/zoned-bucket.ts';
 import type { Bucket } from '../../../domain/usage-window.ts';
-import { HOUR_MS, hourShift } from '../../../domain/zoned-bucket.ts';
 
 /** Sums of whole periods, longest first. Their tables have the same columns. */
 export const SUMS = [

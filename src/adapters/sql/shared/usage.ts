@@ -1,7 +1,7 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely';
-import { DAY_MS } from '../../../domain/dates.ts';
+import { DAY_MS, HOUR_MS } from '../../../domain/time/durations.ts';
+import { hourShift } from '../../../domain/time/zoned-bucket.ts';
 import type { Grouping } from '../../../domain/usage-window.ts';
-import { HOUR_MS, hourShift } from '../../../domain/zoned-bucket.ts';
 import type { SpendingQuery, UsageFilter, UsageQuery, UsageReader, UsageRow } from '../../../ports/usage.ts';
 import { monthOfDayNumber } from './bucket-number.ts';
 import type { SqlDatabase } from './database.ts';

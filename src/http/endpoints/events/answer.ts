@@ -1,6 +1,6 @@
 import { requestCounts } from '../../../domain/batch.ts';
-import { isoTime } from '../../../domain/dates.ts';
 import { usdNumber } from '../../../domain/money.ts';
+import { isoTime } from '../../../domain/time/dates.ts';
 import type { LiveEvent } from '../../../services/live/live-feed.ts';
 import { engineToWire } from '../admin/engines/answer.ts';
 import { requestToWire } from '../requests/answer.ts';

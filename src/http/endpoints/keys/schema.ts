@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox';
-import { isoTime, isoTimeOrNull } from '../../../domain/dates.ts';
 import { MODALITIES } from '../../../domain/model.ts';
 import { usdNumber } from '../../../domain/money.ts';
+import { isoTime, isoTimeOrNull } from '../../../domain/time/dates.ts';
 import type { OwnKey } from '../../../services/access/own-key.ts';
 
 const nullableNumber = Type.Union([Type.Number(), Type.Null()]);

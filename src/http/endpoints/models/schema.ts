@@ -1,6 +1,6 @@
 import { type Static, type TSchema, Type } from 'typebox';
-import { isoTimeOrNull } from '../../../domain/dates.ts';
 import { MODALITIES } from '../../../domain/model.ts';
+import { isoTimeOrNull } from '../../../domain/time/dates.ts';
 import type { CatalogModel, Serving } from '../../../services/catalog.ts';
 
 const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);

@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { Static } from 'typebox';
-import { isoTime } from '../../../domain/dates.ts';
+import { isoTime } from '../../../domain/time/dates.ts';
 import type { AccountsService } from '../../../services/access/accounts.ts';
 import type { PerformanceFigures, PerformanceService } from '../../../services/requests/performance.ts';
 import { commonErrors, ErrorResponse } from '../../answer/error-schema.ts';

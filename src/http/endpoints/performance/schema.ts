@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { PERFORMANCE_BUCKETS } from '../../../domain/zoned-bucket.ts';
+import { PERFORMANCE_BUCKETS } from '../../../domain/time/zoned-bucket.ts';
 
 const time = { anyOf: [{ format: 'date-time' }, { format: 'date' }] };
 

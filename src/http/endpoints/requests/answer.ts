@@ -1,6 +1,6 @@
 import type { Static } from 'typebox';
-import { isoTime } from '../../../domain/dates.ts';
 import { usdNumber } from '../../../domain/money.ts';
+import { isoTime } from '../../../domain/time/dates.ts';
 import type { RequestText } from '../../../ports/request-texts.ts';
 import type { NamedRequest } from '../../../services/requests/requests.ts';
 import type { RequestDetail, RequestEntryShape } from './schema.ts';

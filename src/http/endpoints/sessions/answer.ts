@@ -1,6 +1,6 @@
 import type { Static } from 'typebox';
-import { isoTime, isoTimeOrNull } from '../../../domain/dates.ts';
 import type { Principal } from '../../../domain/principal.ts';
+import { isoTime, isoTimeOrNull } from '../../../domain/time/dates.ts';
 import type { Session } from '../../../ports/sessions.ts';
 import type { SessionShape } from './schema.ts';
 

@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox';
-import { isoTime, isoTimeOrNull } from '../../../../domain/dates.ts';
 import { type Account, type AccountSettings, accountStatus, type Changes } from '../../../../domain/principal.ts';
+import { isoTime, isoTimeOrNull } from '../../../../domain/time/dates.ts';
 import { CHANGES, CLOSED, limit, limitFields, limitsFromWire, toUsd } from '../schema.ts';
 
 const MAX_RETENTION_DAYS = 36_500;

@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox';
 import type { AuditEntry, AuditVia, FieldChange } from '../../../../domain/audit/entry.ts';
 import { AUDIT_ACTIONS, AUDIT_VIAS } from '../../../../domain/audit/entry.ts';
-import { isoTime } from '../../../../domain/dates.ts';
+import { isoTime } from '../../../../domain/time/dates.ts';
 import { snake } from '../../../../validation/names.ts';
 import { toUsd } from '../schema.ts';
 

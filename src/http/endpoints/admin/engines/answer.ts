@@ -1,5 +1,5 @@
 import type { Static } from 'typebox';
-import { isoTimeOrNull } from '../../../../domain/dates.ts';
+import { isoTimeOrNull } from '../../../../domain/time/dates.ts';
 import type { EngineReport } from '../../../../services/engine-control.ts';
 import type { EngineShape } from './schema.ts';
 

@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox';
-import { isoTime, isoTimeOrNull, parseTimestamp } from '../../../../domain/dates.ts';
 import type { ApiKey, Changes, KeyRights } from '../../../../domain/principal.ts';
 import { parseScopes, SCOPES } from '../../../../domain/scopes.ts';
+import { isoTime, isoTimeOrNull, parseTimestamp } from '../../../../domain/time/dates.ts';
 import { OPTIONAL_BODY } from '../../../openapi.ts';
 import { CHANGES, CLOSED, limitFields, limitsFromWire, toUsd } from '../schema.ts';
 

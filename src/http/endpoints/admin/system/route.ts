@@ -1,5 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
-import { isoTime } from '../../../../domain/dates.ts';
+import { isoTime } from '../../../../domain/time/dates.ts';
 import type { SystemService } from '../../../../services/system.ts';
 import { commonErrors } from '../../../answer/error-schema.ts';
 import { config, tags } from '../admin-routes.ts';

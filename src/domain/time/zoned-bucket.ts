@@ -1,8 +1,5 @@
-import { DAY_MS } from './dates.ts';
+import { DAY_MS, FIVE_MINUTES_MS, HOUR_MS } from './durations.ts';
 import { offsetAt, zonedTime } from './time-zone.ts';
-
-export const HOUR_MS = 3_600_000;
-export const FIVE_MINUTES_MS = 300_000;
 
 export const PERFORMANCE_BUCKETS = ['five_minutes', 'hour', 'day', 'month'] as const;
 export type PerformanceBucket = (typeof PERFORMANCE_BUCKETS)[number];

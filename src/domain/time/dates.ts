@@ -1,7 +1,5 @@
-import { errors } from '../errors/errors.ts';
-import { type FieldPath, fieldText } from '../errors/fields.ts';
-
-export const DAY_MS = 86_400_000;
+import { errors } from '../../errors/errors.ts';
+import { type FieldPath, fieldText } from '../../errors/fields.ts';
 
 /** Inside, times are milliseconds since 1970. Clients and people get ISO 8601 text. */
 export const isoTime = (ms: number): string => new Date(ms).toISOString();

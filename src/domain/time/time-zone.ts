@@ -1,4 +1,4 @@
-import { DAY_MS } from './dates.ts';
+import { DAY_MS } from './durations.ts';
 
 /** Between two changes of a zone's offset there are at least this many days. */
 const STEP_MS = 7 * DAY_MS;
