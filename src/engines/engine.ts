@@ -4,6 +4,8 @@
  * process.
  */
 
+import type { UpstreamAttempt } from '../domain/upstream-attempt.ts';
+
 export type Priority = 'interactive' | 'batch';
 
 export interface CallContext {
@@ -17,18 +19,6 @@ export interface CallContext {
   readonly priority: Priority;
   /** Called for each call to an upstream that has ended. */
   readonly onAttempt?: ((attempt: UpstreamAttempt) => void) | undefined;
-}
-
-/** How one call to one upstream ended. */
-export interface UpstreamAttempt {
-  /** Host and port. */
-  upstream: string;
-  region: string;
-  /** `ok`, or the kind of failure. */
-  outcome: string;
-  durationMs: number;
-  /** What the upstream said, for operators. */
-  detail: string | null;
 }
 
 export interface TokenUsage {

@@ -1,18 +1,7 @@
 import type { Consumption } from '../domain/pricing.ts';
 import type { OffsetSpan } from '../domain/time/time-zone.ts';
+import type { UpstreamAttempt } from '../domain/upstream-attempt.ts';
 import type { RequestText } from './request-texts.ts';
-
-/** One call to one upstream for a request. */
-export interface UpstreamAttempt {
-  /** Host and port. */
-  upstream: string;
-  region: string;
-  /** `ok`, or the kind of failure. */
-  outcome: string;
-  durationMs: number;
-  /** What the upstream said, for operators. */
-  detail: string | null;
-}
 
 /** A request that has ended. Prompts and answers are kept apart, see `request-texts.ts`. */
 export interface RequestEntry extends Consumption {

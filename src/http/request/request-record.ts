@@ -1,7 +1,7 @@
 import type { FastifyContextConfig, FastifyReply, FastifyRequest } from 'fastify';
 import type { Principal } from '../../domain/principal.ts';
+import type { UpstreamAttempt } from '../../domain/upstream-attempt.ts';
 import { errors } from '../../errors/errors.ts';
-import type { UpstreamAttempt } from '../../ports/request-log.ts';
 import type { Session } from '../../ports/sessions.ts';
 import type { AnswerBody } from './request-text.ts';
 import { NOT_LISTED, type RunningRequests, type Stoppable } from './running-requests.ts';

@@ -1,7 +1,8 @@
 import type { Batch } from '../../domain/batch.ts';
 import { type Consumption, NOTHING_USED } from '../../domain/pricing.ts';
 import type { Principal } from '../../domain/principal.ts';
-import type { RequestEntry, UpstreamAttempt } from '../../ports/request-log.ts';
+import type { UpstreamAttempt } from '../../domain/upstream-attempt.ts';
+import type { RequestEntry } from '../../ports/request-log.ts';
 import type { InferenceCall } from '../inference.ts';
 
 const MAX_ATTEMPTS = 16;

@@ -2,13 +2,8 @@ import { type Kysely, type SelectQueryBuilder, sql } from 'kysely';
 import { latencyBin } from '../../../domain/latency.ts';
 import { FIVE_MINUTES_MS, HOUR_MS } from '../../../domain/time/durations.ts';
 import { hourShift } from '../../../domain/time/zoned-bucket.ts';
-import type {
-  LatencyQuery,
-  RequestEntry,
-  RequestFilter,
-  RequestLog,
-  UpstreamAttempt,
-} from '../../../ports/request-log.ts';
+import type { UpstreamAttempt } from '../../../domain/upstream-attempt.ts';
+import type { LatencyQuery, RequestEntry, RequestFilter, RequestLog } from '../../../ports/request-log.ts';
 import { bucketNumber } from './bucket-number.ts';
 import type { BulkTarget, PlainValue, SqlDatabase } from './database.ts';
 import { createSeriesIds } from './series.ts';
