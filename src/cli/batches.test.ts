@@ -22,6 +22,7 @@ const batch = (id: string, changes: Partial<Batch> = {}): Batch => ({
   problems: [{ code: 'invalid_json_line', message: 'This line is not valid JSON.', param: null, line: 3 }],
   outputFileId: null,
   errorFileId: null,
+  resultLifetimeMs: null,
   counts: { total: 10, completed: 4, failed: 1 },
   expiredLines: 0,
   createdAt: Date.UTC(2026, 0, 1),

@@ -68,6 +68,8 @@ export interface Batch {
   problems: readonly BatchProblem[];
   outputFileId: string | null;
   errorFileId: string | null;
+  /** How long the output and error files are kept. Null: as long as other files. */
+  resultLifetimeMs: number | null;
   counts: { total: number; completed: number; failed: number };
   /** Failed lines that did not run before the batch expired. */
   expiredLines: number;

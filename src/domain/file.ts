@@ -29,6 +29,9 @@ export function parsePurpose(text: string, accepted: readonly FilePurpose[] = FI
 /** Prefix of all file blobs. A blob here without a file record is an orphan. */
 export const FILE_BLOBS = 'files/';
 
+/** How long clients may ask to keep a file. The retention of the account can be shorter, and then holds. */
+export const LIFETIME_SECONDS = { min: 3_600, max: 2_592_000 } as const;
+
 const MAX_NAME_CHARACTERS = 255;
 
 /**

@@ -24,6 +24,7 @@ export const newBatch = (id: string, changes: Partial<Batch> = {}): Batch => ({
   problems: [],
   outputFileId: null,
   errorFileId: null,
+  resultLifetimeMs: null,
   counts: { total: 0, completed: 0, failed: 0 },
   expiredLines: 0,
   createdAt: 1,
@@ -82,7 +83,7 @@ export function batchesContract(name: string, open: () => Promise<BatchesUnderTe
     afterAll(() => store.close());
 
     it('gives back a batch as it was stored, with its input attached', async () => {
-      const batch = newBatch('a');
+      const batch = newBatch('a', { resultLifetimeMs: 2_592_000_000 });
       expect(await batches.create(batch, 0)).toBe('created');
       expect(await batches.get('batch_a')).toEqual(batch);
       expect(await batches.get('batch_none')).toBeUndefined();

@@ -7,6 +7,7 @@ import type { FastifyInstance } from 'fastify';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { DAY_MS } from '../../src/domain/time/durations.ts';
 import { StoreUnavailableError } from '../../src/errors/store-unavailable.ts';
+import { someEntry } from '../fixtures/audit-entries.ts';
 import { type Caller, createFileBed, type FileBed } from '../fixtures/file-bed.ts';
 
 const BOUNDARY = 'b0undary';
@@ -151,6 +152,57 @@ describe('files over HTTP', () => {
     });
     expect([json.statusCode, json.json().error.code]).toEqual([400, 'invalid_parameter']);
     expect(await bed.blobFiles()).toEqual(before);
+  });
+
+  it('deletes a file after the time that the client asks for, or the shorter retention of its account', async () => {
+    const expiry = (anchor: string, seconds: string): Part[] => [
+      { name: 'expires_after[anchor]', value: anchor },
+      { name: 'expires_after[seconds]', value: seconds },
+    ];
+    const lifetimeOf = async (who: Caller, ...parts: Part[]) => {
+      const stored = (await send(form(...parts), who)).json();
+      return { id: stored.id, seconds: (Date.parse(stored.expires_at) - Date.parse(stored.created_at)) / 1000 };
+    };
+    const who = await bed.caller();
+    const upload = [purpose('batch'), file('brief')];
+    const brief = await lifetimeOf(who, ...expiry('created_at', '3600'), ...upload);
+    expect(brief.seconds).toBe(3_600);
+    const long = await lifetimeOf(who, ...upload, ...expiry('created_at', '2592000'));
+    expect(long.seconds).toBe(2_592_000);
+    await bed.store.accounts.update(who.principal.account.id, { fileRetentionDays: 1 }, someEntry);
+    expect((await lifetimeOf(who, ...upload, ...expiry('created_at', '2592000'))).seconds).toBe(86_400);
+    bed.advance(3_599_000);
+    await bed.retention.sweep();
+    expect((await call('GET', `/files/${brief.id}`, {}, who)).statusCode).toBe(200);
+    bed.advance(1_000);
+    await bed.retention.sweep();
+    expect((await call('GET', `/files/${brief.id}`, {}, who)).json().error.code).toBe('file_not_found');
+    expect((await call('GET', `/files/${brief.id}/content`, {}, who)).statusCode).toBe(404);
+    expect((await call('GET', `/files/${long.id}`, {}, who)).statusCode).toBe(200);
+
+    const before = (await bed.blobFiles()).length;
+    const refused: [Part[], string, string][] = [
+      [expiry('created_at', '3599'), 'invalid_parameter', 'expires_after[seconds]'],
+      [expiry('created_at', '2592001'), 'invalid_parameter', 'expires_after[seconds]'],
+      [expiry('created_at', '3600.5'), 'invalid_parameter', 'expires_after[seconds]'],
+      [expiry('created_at', ''), 'invalid_parameter', 'expires_after[seconds]'],
+      [expiry('last_active_at', '3600'), 'invalid_parameter', 'expires_after[anchor]'],
+      [expiry('created_at', '3600').slice(0, 1), 'missing_parameter', 'expires_after[seconds]'],
+      [expiry('created_at', '3600').slice(1), 'missing_parameter', 'expires_after[anchor]'],
+      [[{ name: 'expires_after', value: '3600' }], 'invalid_parameter', 'expires_after'],
+    ];
+    for (const [parts, code, param] of refused) {
+      const answer = await send(form(...upload, ...parts), who);
+      expect(answer.statusCode, param).toBe(400);
+      expect(answer.json().error).toMatchObject({ code, param });
+    }
+    expect(await bed.blobFiles()).toHaveLength(before);
+
+    const key = { 'idempotency-key': 'with-a-lifetime' };
+    const first = await send(form(...upload, ...expiry('created_at', '7200')), who, key);
+    expect((await send(form(...expiry('created_at', '7200'), ...upload), who, key)).json()).toEqual(first.json());
+    const other = await send(form(...upload, ...expiry('created_at', '7201')), who, key);
+    expect(other.json().error.code).toBe('idempotency_key_reused');
   });
 
   it('keeps nothing of an upload that breaks off', async () => {

@@ -33,6 +33,7 @@ export function createBatchEnd({ batches, files, retention, blobs, clock }: Batc
       filename: `${batch.id}_${failed ? 'error' : 'output'}.jsonl`,
       content: resultContent({ batchId: batch.id, failed, batches, blobs }),
       purpose: () => (input?.purpose === MESSAGE_BATCH ? MESSAGE_BATCH : 'batch'),
+      lifetimeMs: () => batch.resultLifetimeMs ?? undefined,
     });
   }
 

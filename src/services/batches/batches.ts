@@ -18,6 +18,8 @@ export interface BatchCommand {
   endpoint: BatchEndpoint;
   completionWindow: string;
   metadata: Readonly<Record<string, string>> | null;
+  /** How long the results are kept, by default as long as other files. */
+  resultLifetimeMs?: number | undefined;
   run?: BatchRun | undefined;
 }
 
@@ -47,7 +49,7 @@ export interface BatchesDependencies {
 
 export function createBatches({ batches, files, settings, clock, onChange }: BatchesDependencies): BatchesService {
   const service: BatchesService = {
-    async create(principal, { inputFileId, endpoint, completionWindow, metadata, run }) {
+    async create(principal, { inputFileId, endpoint, completionWindow, metadata, resultLifetimeMs, run }) {
       const { account, key } = principal;
       const scope = ENDPOINT_SCOPES[endpoint];
       if (!key.scopes.includes(scope)) throw errors.insufficientScope(scope);
@@ -70,6 +72,7 @@ export function createBatches({ batches, files, settings, clock, onChange }: Bat
         inputFileId: file.id,
         completionWindow,
         metadata,
+        resultLifetimeMs: resultLifetimeMs ?? null,
         createdAt: now,
         expiresAt: now + windowMs,
         total: 0,

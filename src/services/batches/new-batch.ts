@@ -13,7 +13,10 @@ export const batchId = (run: BatchRun | undefined, now: number): string =>
   run === undefined ? createId('batch', now) : deriveId('batch', run.startedAt, run.billingId);
 
 export interface NewBatch
-  extends Pick<Batch, 'id' | 'endpoint' | 'inputFileId' | 'completionWindow' | 'metadata' | 'createdAt' | 'expiresAt'> {
+  extends Pick<
+    Batch,
+    'id' | 'endpoint' | 'inputFileId' | 'completionWindow' | 'metadata' | 'resultLifetimeMs' | 'createdAt' | 'expiresAt'
+  > {
   /** Lines, if they have been counted. */
   total: number;
 }

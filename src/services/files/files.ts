@@ -20,6 +20,8 @@ export interface Upload {
   content: AsyncIterable<Uint8Array>;
   /** Called when the content has ended, because forms may send the purpose after the file. */
   purpose(): FilePurpose;
+  /** How long to keep the file, if that is shorter than the retention of the account. Called when the content has ended. */
+  lifetimeMs?: (() => number | undefined) | undefined;
   /** Size that the client announced, to refuse early. */
   announcedBytes?: number | undefined;
   /**
@@ -78,6 +80,19 @@ export interface FilesDependencies {
 }
 
 type StoredBytes = Pick<StoredFile, 'bytes' | 'sha256' | 'blobKey'>;
+
+interface RecordOptions {
+  filename: string;
+  purpose: FilePurpose;
+  lifetimeMs: number | undefined;
+}
+
+/** What the client wants to be recorded of an upload. */
+const recordOptions = ({ filename, purpose, lifetimeMs }: Omit<Upload, 'content'>): RecordOptions => ({
+  filename,
+  purpose: purpose(),
+  lifetimeMs: lifetimeMs?.(),
+});
 
 /** The account has no room for an upload, all of which was read. */
 class PassedQuota extends Error {
@@ -138,17 +153,17 @@ export function createFiles(dependencies: FilesDependencies): FilesService {
   }
 
   /** `bytes` and `sha256` are those of the content. */
-  async function recordOf(accountId: string, upload: Pick<Upload, 'filename' | 'purpose'>, stored: StoredBytes) {
+  async function recordOf(accountId: string, options: RecordOptions, stored: StoredBytes): Promise<StoredFile> {
     const createdAt = clock.now();
     const retentionDays = (await accounts.get(accountId))?.fileRetentionDays ?? settings.retentionDays;
     return {
       id: createId('file', createdAt),
       accountId,
-      purpose: upload.purpose(),
-      filename: cleanFilename(upload.filename),
+      purpose: options.purpose,
+      filename: cleanFilename(options.filename),
       ...stored,
       createdAt,
-      expiresAt: createdAt + retentionDays * DAY_MS,
+      expiresAt: createdAt + Math.min(retentionDays * DAY_MS, options.lifetimeMs ?? Number.POSITIVE_INFINITY),
     };
   }
 
@@ -163,7 +178,7 @@ export function createFiles(dependencies: FilesDependencies): FilesService {
         counted.end();
         if (!(error instanceof PassedQuota)) throw error;
         const { bytes, sha256 } = error;
-        const file = await recordOf(accountId, upload, { bytes, sha256, blobKey: '' });
+        const file = await recordOf(accountId, recordOptions(upload), { bytes, sha256, blobKey: '' });
         return createRefusedFile(file, { files, quotaExceeded });
       }
     },
@@ -173,20 +188,20 @@ export function createFiles(dependencies: FilesDependencies): FilesService {
       return received.publish();
     },
 
-    async store(accountId, { filename, content, purpose }) {
+    async store(accountId, upload) {
       const name = createId('blob', clock.now());
       // The last characters are random, so directories fill evenly.
       const blobKey = `${FILE_BLOBS}${name.slice(-2)}/${name}`;
-      const decided = { purpose: undefined as FilePurpose | undefined };
+      const decided: { options?: RecordOptions } = {};
       async function* whole(): AsyncGenerator<Uint8Array> {
-        yield* content;
+        yield* upload.content;
         // Inside the source, so that no blob is left when this throws.
-        decided.purpose = purpose();
+        decided.options = recordOptions(upload);
       }
       const { bytes, sha256 } = await blobs.put(blobKey, whole()).catch((error) => {
         throw error instanceof StorageFullError ? errors.storageFull() : error;
       });
-      return recordOf(accountId, { filename, purpose: () => decided.purpose ?? purpose() }, { bytes, sha256, blobKey });
+      return recordOf(accountId, decided.options ?? recordOptions(upload), { bytes, sha256, blobKey });
     },
 
     async get(accountId, id, field) {

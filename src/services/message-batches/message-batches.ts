@@ -91,10 +91,11 @@ export function createMessageBatches(dependencies: MessageBatchesDependencies): 
   async function show(account: Account, found: readonly Batch[]): Promise<ShownBatch[]> {
     const needed = found.filter(({ status }) => !isActive(status)).flatMap(resultFileIds);
     const present = await fileRecords.present(account.id, needed);
-    const days = account.fileRetentionDays ?? retentionDays;
+    const retentionMs = (account.fileRetentionDays ?? retentionDays) * DAY_MS;
     return found.map((batch) => {
       const isWhole = batch.endedAt === null || resultFileIds(batch).every((id) => present.has(id));
-      const archivedAt = isWhole ? null : Math.min(clock.now(), (batch.endedAt ?? 0) + days * DAY_MS);
+      const keptMs = Math.min(retentionMs, batch.resultLifetimeMs ?? Number.POSITIVE_INFINITY);
+      const archivedAt = isWhole ? null : Math.min(clock.now(), (batch.endedAt ?? 0) + keptMs);
       return { batch, archivedAt };
     });
   }
@@ -143,6 +144,7 @@ export function createMessageBatches(dependencies: MessageBatchesDependencies): 
         inputFileId: received.file.id,
         completionWindow: WINDOW,
         metadata: null,
+        resultLifetimeMs: null,
         createdAt: now,
         expiresAt: now + DAY_MS,
         total: requests,

@@ -41,7 +41,16 @@ describe('batches over HTTP', () => {
     });
     const embeddingsOnly = await shared.bed.caller({ of: shared.caller, scopes: ['batches', 'chat'] });
     const pairs = Object.fromEntries(Array.from({ length: 17 }, (_, index) => [`k${index}`, 'v']));
+    const expiry = (seconds: unknown, anchor = 'created_at') => ({
+      ...good,
+      output_expires_after: { anchor, seconds },
+    });
     const cases: [object, Caller, string, string | null][] = [
+      [expiry(3_599), shared.caller, 'invalid_parameter', 'output_expires_after.seconds'],
+      [expiry(2_592_001), shared.caller, 'invalid_parameter', 'output_expires_after.seconds'],
+      [expiry(undefined), shared.caller, 'missing_parameter', 'output_expires_after.seconds'],
+      [expiry(3_600, 'last_active_at'), shared.caller, 'invalid_parameter', 'output_expires_after.anchor'],
+      [{ ...good, output_expires_after: 3_600 }, shared.caller, 'invalid_parameter', 'output_expires_after'],
       [{ ...good, input_file_id: undefined }, shared.caller, 'missing_parameter', 'input_file_id'],
       [{ ...good, input_file_id: 'file_none' }, shared.caller, 'file_not_found', 'input_file_id'],
       [{ ...good, input_file_id: audio.id }, shared.caller, 'invalid_parameter', 'input_file_id'],
@@ -68,5 +77,32 @@ describe('batches over HTTP', () => {
     runner.start();
     await expect.poll(async () => (await get(`/batches/${body.id}`)).status).toBe('cancelled');
     expect((await post(`/batches/${second.data[0].id}/cancel`, {})).body.error.code).toBe('validation_failed');
+  });
+
+  it('deletes the output and error files after the time that the client asks for', async () => {
+    const runner = shared.bed.runner(createExecutor().executor);
+    const server = await shared.bed.server(shared.bed.batches(runner));
+    runner.start();
+    const headers = { authorization: shared.caller.authorization };
+    const get = async (url: string) => (await server.inject({ url, headers })).json();
+    const { id: inputFileId } = await upload([request('a', 'x'), request('b', 'bad')]);
+    const run = async (expiry: object | null) => {
+      const good = { input_file_id: inputFileId, endpoint: '/v1/embeddings', completion_window: '24h' };
+      const payload = { ...good, output_expires_after: expiry };
+      const { id } = (await server.inject({ method: 'POST', url: '/batches', headers, payload })).json();
+      await expect.poll(async () => (await get(`/batches/${id}`)).status).toBe('completed');
+      const { output_file_id: output, error_file_id: failures } = await get(`/batches/${id}`);
+      return [await get(`/files/${output}`), await get(`/files/${failures}`)];
+    };
+    const seconds = (files: { created_at: string; expires_at: string }[]) =>
+      files.map((file) => (Date.parse(file.expires_at) - Date.parse(file.created_at)) / 1000);
+    const brief = await run({ anchor: 'created_at', seconds: 3_600 });
+    expect(seconds(brief)).toEqual([3_600, 3_600]);
+    const usual = await run(null);
+    expect(seconds(usual)).toEqual([2_592_000, 2_592_000]);
+    shared.bed.advance(3_600_000);
+    await shared.bed.retention.sweep();
+    for (const { id } of brief) expect((await get(`/files/${id}`)).error.code).toBe('file_not_found');
+    for (const { id } of [...usual, { id: inputFileId }]) expect(await get(`/files/${id}`)).toMatchObject({ id });
   });
 });

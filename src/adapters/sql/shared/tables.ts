@@ -169,6 +169,8 @@ export interface BatchesTable {
   problems: string;
   output_file_id: string | null;
   error_file_id: string | null;
+  /** How long the output and error files are kept. */
+  result_lifetime_ms: number | null;
   total: number;
   completed: number;
   failed: number;

@@ -27,9 +27,11 @@ export const batchRoutes: FastifyPluginAsyncTypebox<{ batches: BatchesService }>
       },
     },
     async (request) => {
-      const { input_file_id: inputFileId, endpoint, completion_window: completionWindow, metadata } = request.body;
+      const { input_file_id: inputFileId, endpoint, completion_window: completionWindow } = request.body;
+      const { metadata = null, output_expires_after: expiresAfter } = request.body;
+      const resultLifetimeMs = expiresAfter ? expiresAfter.seconds * 1000 : undefined;
       const run = request.idempotentRun;
-      const command = { inputFileId, endpoint, completionWindow, metadata: metadata ?? null, run };
+      const command = { inputFileId, endpoint, completionWindow, metadata, resultLifetimeMs, run };
       return batchToWire(await batches.create(principalOf(request), command));
     },
   );

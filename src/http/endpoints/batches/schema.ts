@@ -8,6 +8,7 @@ import {
 } from '../../../domain/batch.ts';
 import { patternInWords } from '../../../validation/expectation.ts';
 import { clientName, type FieldNames } from '../../answer/field-names.ts';
+import { ExpiresAfter } from '../files/schema.ts';
 
 const seconds = Type.Union([Type.Integer(), Type.Null()], { description: 'Unix time in seconds' });
 const optionalId = Type.Union([Type.String(), Type.Null()]);
@@ -23,6 +24,9 @@ export const CreateBatchRequest = Type.Object({
     documented: { pattern: '^(([1-9]|[1-9][0-9]|1[0-5][0-9]|16[0-8])h|[1-7]d)$' },
   }),
   metadata: Type.Optional(Metadata),
+  output_expires_after: Type.Optional(
+    Type.Union([ExpiresAfter, Type.Null()], { description: 'When the output and error files are deleted' }),
+  ),
 });
 
 const Problem = Type.Object({

@@ -11,6 +11,7 @@ import { forgettingRefusal, hashBody } from '../../request/idempotent-run.ts';
 import { principalOf } from '../../request/request-record.ts';
 import { attachmentHeader } from './attachment-header.ts';
 import { parseByteRange } from './byte-range.ts';
+import { lifetimeOfForm } from './lifetime.ts';
 import {
   DeletedFile,
   Elsewhere,
@@ -51,12 +52,14 @@ export const fileRoutes: FastifyPluginAsyncTypebox<{ files: FilesService }> = as
         if (text === undefined) throw errors.missingParameter('purpose');
         return parsePurpose(text, UPLOAD_PURPOSES);
       };
+      const lifetimeMs = () => lifetimeOfForm(form.field);
       // A purpose that precedes the file is checked before the file is read.
       if (form.field('purpose') !== undefined) purpose();
       const upload = {
         filename: form.filename,
         content: form.content,
         purpose,
+        lifetimeMs,
         announcedBytes: Number(request.headers['content-length'] ?? 0),
         isKeyed: request.headers['idempotency-key'] !== undefined,
       };
@@ -67,7 +70,10 @@ export const fileRoutes: FastifyPluginAsyncTypebox<{ files: FilesService }> = as
       const { filename, purpose: decided, sha256 } = received.file;
       let isReplay = true;
       try {
-        isReplay = await replayedUpload(request, reply, JSON.stringify([filename, decided, sha256]));
+        // Without a lifetime the meaning is that of earlier versions, whose answers may still be stored.
+        const lifetime = lifetimeMs();
+        const meaning = [filename, decided, sha256, ...(lifetime === undefined ? [] : [lifetime])];
+        isReplay = await replayedUpload(request, reply, JSON.stringify(meaning));
       } finally {
         // Also if the key was used with another file before.
         if (isReplay) await received.discard();

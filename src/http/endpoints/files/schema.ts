@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox';
-import { FILE_PURPOSES, type StoredFile, UPLOAD_PURPOSES } from '../../../domain/file.ts';
+import { FILE_PURPOSES, LIFETIME_SECONDS, type StoredFile, UPLOAD_PURPOSES } from '../../../domain/file.ts';
 import { patternInWords } from '../../../validation/expectation.ts';
 
 export const File = Type.Object({
@@ -13,11 +13,33 @@ export const File = Type.Object({
   status: Type.Literal('processed'),
 });
 
-/** The form, for the document; the route reads it as a stream. */
-export const FileFormFields = Type.Object({
-  file: Type.String({ format: 'binary', description: 'The content, with a file name' }),
-  purpose: Type.Enum([...UPLOAD_PURPOSES], { description: '`transcription` for audio, `batch` for JSONL' }),
+/** OpenAI's policy for the end of a file. */
+export const ExpiresAfter = Type.Object({
+  anchor: Type.Literal('created_at'),
+  seconds: Type.Integer({
+    minimum: LIFETIME_SECONDS.min,
+    maximum: LIFETIME_SECONDS.max,
+    description: 'From the creation of the file on. A shorter retention of the account holds all the same',
+  }),
 });
+
+/** The form, for the document; the route reads it as a stream. */
+export const FileFormFields = Type.Object(
+  {
+    file: Type.String({ format: 'binary', description: 'The content, with a file name' }),
+    purpose: Type.Enum([...UPLOAD_PURPOSES], { description: '`transcription` for audio, `batch` for JSONL' }),
+    'expires_after[anchor]': Type.Optional(ExpiresAfter.properties.anchor),
+    'expires_after[seconds]': Type.Optional(ExpiresAfter.properties.seconds),
+  },
+  {
+    documented: {
+      dependentRequired: {
+        'expires_after[anchor]': ['expires_after[seconds]'],
+        'expires_after[seconds]': ['expires_after[anchor]'],
+      },
+    },
+  },
+);
 
 const cursor = Type.Union([Type.String(), Type.Null()]);
 

@@ -15,6 +15,7 @@ import * as keyChanges from './0013-key-changes.ts';
 import * as quartersByPeriod from './0014-quarters-by-period.ts';
 import * as auditLog from './0015-audit-log.ts';
 import * as auditPairs from './0016-audit-pairs.ts';
+import * as resultLifetime from './0017-result-lifetime.ts';
 
 /** Run in the order of their names, forwards only. A released migration is never edited, and a new one sorts after all released ones. */
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -34,4 +35,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0014-quarters-by-period': quartersByPeriod,
   '0015-audit-log': auditLog,
   '0016-audit-pairs': auditPairs,
+  '0017-result-lifetime': resultLifetime,
 };

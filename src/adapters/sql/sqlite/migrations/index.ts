@@ -22,6 +22,7 @@ import * as responseEvents from './0030-response-events.ts';
 import * as keyChanges from './0035-key-changes.ts';
 import * as batchSlices from './batches/0031-batch-slices.ts';
 import * as expiredLines from './batches/0034-expired-lines.ts';
+import * as resultLifetime from './batches/0038-result-lifetime.ts';
 import * as sessions from './console/0025-sessions.ts';
 import * as requestLog from './console/0026-request-log.ts';
 import * as requestHours from './console/0029-request-hours.ts';
@@ -65,4 +66,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0035-key-changes': keyChanges,
   '0036-audit-log': auditLog,
   '0037-audit-pairs': auditPairs,
+  '0038-result-lifetime': resultLifetime,
 };
