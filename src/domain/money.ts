@@ -25,3 +25,6 @@ export function usdText(nanoUsd: bigint | number): string {
 
 /** The number whose JSON text is that exact decimal, for up to 15 digits: below a million dollars. */
 export const usdNumber = (nanoUsd: bigint | number): number => Number(usdText(nanoUsd));
+
+export const usdNumberOrNull = (nanoUsd: bigint | number | null): number | null =>
+  nanoUsd === null ? null : usdNumber(nanoUsd);

@@ -1,20 +1,117 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
-import type { OwnKeyService } from '../../../services/access/own-key.ts';
+import { Type } from 'typebox';
+import type { AccountKeysService } from '../../../services/access/account-keys.ts';
+import type { AuthenticationService } from '../../../services/access/authentication.ts';
 import { commonErrors } from '../../answer/error-schema.ts';
+import { pageFromWire, pageOf, pageQuery, pageToWire } from '../../answer/page.ts';
+import { requireChanges } from '../../body/changes.ts';
+import { fillAbsentBody } from '../../body/optional-body.ts';
+import { callerOf } from '../../request/change-origin.ts';
 import { principalOf } from '../../request/request-record.ts';
-import { OwnKeyShape, ownKeyToWire } from './schema.ts';
+import {
+  IssuedKeyShape,
+  issuedKeyToWire,
+  KEY_FIELDS,
+  KeyChanges,
+  KeyParams,
+  KeyShape,
+  keyToWire,
+  NewKey,
+  Rotation,
+  rightsFromWire,
+  rotationGraceMs,
+} from './schema.ts';
 
-export const ownKeyRoutes: FastifyPluginAsyncTypebox<{ ownKey: OwnKeyService }> = async (server, { ownKey }) => {
-  // Without a scope: every key may see its own limits.
+export interface KeysDependencies {
+  accountKeys: AccountKeysService;
+  authentication: Pick<AuthenticationService, 'forget'>;
+}
+
+/** Keys of the caller's own account, for keys with the scope `keys`. */
+export const keyRoutes: FastifyPluginAsyncTypebox<KeysDependencies> = async (
+  server,
+  { accountKeys, authentication },
+) => {
+  const config = { scope: 'keys' as const, fieldNames: KEY_FIELDS };
+  const withSecret = { ...config, secretField: 'secret' };
+  const tags = ['Keys'];
+  const params = KeyParams;
+  const response = { 200: KeyShape, ...commonErrors };
+  const issued = { 200: IssuedKeyShape, ...commonErrors };
+
   server.get(
-    '/keys/me',
+    '/keys',
     {
+      config,
       schema: {
-        summary: 'Retrieve the limits, budget and spend of the calling key',
-        tags: ['Usage'],
-        response: { 200: OwnKeyShape, ...commonErrors },
+        summary: 'List the keys of the account, oldest first',
+        tags,
+        querystring: Type.Object(pageQuery('key', 'key')),
+        response: { 200: pageOf(KeyShape), ...commonErrors },
       },
     },
-    async (request) => ownKeyToWire(await ownKey.describe(principalOf(request))),
+    async (request) => pageToWire(await accountKeys.list(principalOf(request), pageFromWire(request.query)), keyToWire),
+  );
+
+  server.post(
+    '/keys',
+    {
+      config: withSecret,
+      schema: {
+        summary: 'Create a key of the account, with at most the rights of the calling key',
+        description:
+          'What is not sent is taken from the key that asks. A key that has limits of its own cannot create keys.',
+        tags,
+        body: NewKey,
+        response: issued,
+      },
+    },
+    async (request) => {
+      const { body } = request;
+      const options = { ...rightsFromWire(body), name: body.name };
+      return issuedKeyToWire(await accountKeys.create(callerOf(request), options));
+    },
+  );
+
+  server.post(
+    '/keys/:id',
+    { config, schema: { summary: 'Change a key of the account', tags, params, body: KeyChanges, response } },
+    async (request) => {
+      const changes = requireChanges(rightsFromWire(request.body), KeyChanges);
+      const key = await accountKeys.update(callerOf(request), request.params.id, changes);
+      authentication.forget({ keyId: request.params.id });
+      return keyToWire(key);
+    },
+  );
+
+  server.post(
+    '/keys/:id/revoke',
+    { config, schema: { summary: 'Revoke a key of the account at once', tags, params, response } },
+    async (request) => {
+      const key = await accountKeys.revoke(callerOf(request), request.params.id);
+      authentication.forget({ keyId: request.params.id });
+      return keyToWire(key);
+    },
+  );
+
+  server.post(
+    '/keys/:id/rotate',
+    {
+      config: withSecret,
+      schema: {
+        summary: 'Rotate a key: issue a new one with the same rights; the old one stays valid for a while',
+        tags,
+        params,
+        body: Rotation,
+        response: issued,
+      },
+      preValidation: fillAbsentBody,
+    },
+    async (request) => {
+      const { id } = request.params;
+      const issued = await accountKeys.rotate(callerOf(request), id, rotationGraceMs(request.body));
+      authentication.forget({ keyId: id });
+      return issuedKeyToWire(issued);
+    },
   );
 };

@@ -5,7 +5,7 @@ import type { Clock } from '../../../ports/clock.ts';
 import type { AuthenticationService } from '../../../services/access/authentication.ts';
 import type { AuthenticationMethod, SessionsService } from '../../../services/access/sessions.ts';
 import { commonErrors, ErrorResponse } from '../../answer/error-schema.ts';
-import { OPTIONAL_BODY } from '../../openapi.ts';
+import { fillAbsentBody, MAY_BE_ABSENT } from '../../body/optional-body.ts';
 import type { KeyBackoff } from '../../request/key-backoff.ts';
 import { principalOf } from '../../request/request-record.ts';
 import { sessionSecret, setSessionCookie } from '../../request/session-cookie.ts';
@@ -41,12 +41,10 @@ export const signInRoutes: FastifyPluginAsyncTypebox<SignInDependencies> = async
           'For browsers. The cookie is accepted instead of a key everywhere; a POST or DELETE with it needs the header `X-Baobab-CSRF`.',
         tags,
         security: [{ key: [] }, {}],
-        body: { ...SignIn, documented: { [OPTIONAL_BODY]: true } },
+        body: { ...SignIn, ...MAY_BE_ABSENT },
         response: { 200: SessionShape, ...commonErrors, 429: ErrorResponse },
       },
-      preValidation: async (request) => {
-        if (request.body === undefined) request.body = {};
-      },
+      preValidation: fillAbsentBody,
     },
     async (request, reply) => {
       limit.check(request.ip);

@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import { SCOPES } from '../../../domain/scopes.ts';
-import { CLOSED } from '../admin/schema.ts';
+import { CLOSED } from '../../body/changes.ts';
 
 const nullableText = (description: string) => Type.Union([Type.String(), Type.Null()], { description });
 

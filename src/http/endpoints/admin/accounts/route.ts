@@ -6,9 +6,11 @@ import type { AccountErasure } from '../../../../services/access/account-erasure
 import type { AccountsService } from '../../../../services/access/accounts.ts';
 import type { AuthenticationService } from '../../../../services/access/authentication.ts';
 import { commonErrors } from '../../../answer/error-schema.ts';
+import { pageFromWire, pageOf, pageQuery, pageToWire } from '../../../answer/page.ts';
+import { requireChanges } from '../../../body/changes.ts';
 import { originOf } from '../../../request/change-origin.ts';
 import { principalOf } from '../../../request/request-record.ts';
-import { config, noSuch, pageFromWire, pageOf, pageQuery, pageToWire, someOf, tags } from '../admin-routes.ts';
+import { config, noSuch, tags } from '../admin-routes.ts';
 import { AccountChanges, AccountShape, accountToWire, NewAccount, settingsFromWire } from './schema.ts';
 
 export interface AdminAccountsDependencies {
@@ -73,7 +75,7 @@ export const adminAccountRoutes: FastifyPluginAsyncTypebox<AdminAccountsDependen
     },
     async (request) => {
       const account = await find(request.params.id);
-      const changes = someOf(settingsFromWire(request.body), AccountChanges);
+      const changes = requireChanges(settingsFromWire(request.body), AccountChanges);
       const updated = await accounts.update(account, changes, originOf(request));
       authentication.forget({ accountId: updated.id });
       return accountToWire(updated);

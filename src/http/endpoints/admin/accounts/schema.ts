@@ -1,7 +1,9 @@
 import { type Static, Type } from 'typebox';
+import { usdNumberOrNull } from '../../../../domain/money.ts';
 import { type Account, type AccountSettings, accountStatus, type Changes } from '../../../../domain/principal.ts';
 import { isoTime, isoTimeOrNull } from '../../../../domain/time/dates.ts';
-import { CHANGES, CLOSED, limit, limitFields, limitsFromWire, toUsd } from '../schema.ts';
+import { CHANGES, CLOSED } from '../../../body/changes.ts';
+import { limit, limitFields, limitsFromWire } from '../../keys/limits.ts';
 
 const MAX_RETENTION_DAYS = 36_500;
 
@@ -99,7 +101,7 @@ export const accountToWire = (account: Account): Static<typeof AccountShape> => 
   rpm: account.rpm,
   tpm: account.tpm,
   concurrency: account.concurrency,
-  monthly_budget_usd: toUsd(account.monthlyBudgetNanoUsd),
+  monthly_budget_usd: usdNumberOrNull(account.monthlyBudgetNanoUsd),
   zero_retention: account.zeroRetention,
   store_prompts: account.storePrompts,
   file_retention_days: account.fileRetentionDays,

@@ -1,9 +1,9 @@
 import { type Static, Type } from 'typebox';
 import type { AuditEntry, AuditVia, FieldChange } from '../../../../domain/audit/entry.ts';
 import { AUDIT_ACTIONS, AUDIT_VIAS } from '../../../../domain/audit/entry.ts';
+import { usdNumber } from '../../../../domain/money.ts';
 import { isoTime } from '../../../../domain/time/dates.ts';
 import { snake } from '../../../../validation/names.ts';
-import { toUsd } from '../schema.ts';
 
 const nullableText = Type.Union([Type.String(), Type.Null()]);
 const time = { anyOf: [{ format: 'date-time' }, { format: 'date' }] };
@@ -79,7 +79,7 @@ const BUDGET = 'monthlyBudgetNanoUsd';
 
 function changeToWire({ field, before, after }: FieldChange): Static<typeof AuditEntryShape>['changes'][number] {
   const convert = (each: FieldChange['before']) => {
-    if (typeof each === 'number' && field === BUDGET) return toUsd(each);
+    if (typeof each === 'number' && field === BUDGET) return usdNumber(each);
     if (typeof each === 'number' && field.endsWith('At')) return isoTime(each);
     return Array.isArray(each) ? [...(each as readonly string[])] : (each as string | number | boolean | null);
   };

@@ -4,9 +4,23 @@ import type { AccountsService } from '../../../../services/access/accounts.ts';
 import type { AuthenticationService } from '../../../../services/access/authentication.ts';
 import type { KeysService } from '../../../../services/access/keys.ts';
 import { commonErrors } from '../../../answer/error-schema.ts';
+import { pageFromWire, pageOf, pageQuery, pageToWire } from '../../../answer/page.ts';
+import { requireChanges } from '../../../body/changes.ts';
+import { fillAbsentBody } from '../../../body/optional-body.ts';
 import { originOf } from '../../../request/change-origin.ts';
-import { config, noSuch, pageFromWire, pageOf, pageQuery, pageToWire, someOf, tags } from '../admin-routes.ts';
-import { IssuedKeyShape, KeyChanges, KeyShape, keyToWire, NewKey, Rotation, rightsFromWire } from './schema.ts';
+import {
+  IssuedKeyShape,
+  issuedKeyToWire,
+  KeyChanges,
+  KeyParams,
+  KeyShape,
+  keyToWire,
+  Rotation,
+  rightsFromWire,
+  rotationGraceMs,
+} from '../../keys/schema.ts';
+import { config, noSuch, tags } from '../admin-routes.ts';
+import { NewKeyOfAccount } from './schema.ts';
 
 export interface AdminKeysDependencies {
   accounts: AccountsService;
@@ -44,19 +58,21 @@ export const adminKeyRoutes: FastifyPluginAsyncTypebox<AdminKeysDependencies> = 
     '/admin/keys',
     {
       config: withSecret,
-      schema: { summary: 'Create a key', tags, body: NewKey, response: { 200: IssuedKeyShape, ...commonErrors } },
+      schema: {
+        summary: 'Create a key',
+        tags,
+        body: NewKeyOfAccount,
+        response: { 200: IssuedKeyShape, ...commonErrors },
+      },
     },
     async (request) => {
       const { body } = request;
       const account = await accounts.find(body.account);
       if (account === undefined) throw noSuch('account', body.account);
       const options = { ...rightsFromWire(body), name: body.name };
-      const { key, secret } = await keys.createKey(account, options, originOf(request));
-      return { ...keyToWire(key), secret };
+      return issuedKeyToWire(await keys.createKey(account, options, originOf(request)));
     },
   );
-
-  const Id = Type.Object({ id: Type.String({ description: 'Id of the key, `key_…`' }) });
 
   server.post(
     '/admin/keys/:id',
@@ -65,14 +81,14 @@ export const adminKeyRoutes: FastifyPluginAsyncTypebox<AdminKeysDependencies> = 
       schema: {
         summary: 'Change the name, rights or limits of a key',
         tags,
-        params: Id,
+        params: KeyParams,
         body: KeyChanges,
         response: { 200: KeyShape, ...commonErrors },
       },
     },
     async (request) => {
       const { params, body } = request;
-      const key = await keys.updateKey(params.id, someOf(rightsFromWire(body), KeyChanges), originOf(request));
+      const key = await keys.updateKey(params.id, requireChanges(rightsFromWire(body), KeyChanges), originOf(request));
       if (key === undefined) throw noSuch('key', params.id);
       authentication.forget({ keyId: params.id });
       return keyToWire(key);
@@ -83,7 +99,12 @@ export const adminKeyRoutes: FastifyPluginAsyncTypebox<AdminKeysDependencies> = 
     '/admin/keys/:id/revoke',
     {
       config,
-      schema: { summary: 'Revoke a key at once', tags, params: Id, response: { 200: KeyShape, ...commonErrors } },
+      schema: {
+        summary: 'Revoke a key at once',
+        tags,
+        params: KeyParams,
+        response: { 200: KeyShape, ...commonErrors },
+      },
     },
     async (request) => {
       const { params } = request;
@@ -101,22 +122,18 @@ export const adminKeyRoutes: FastifyPluginAsyncTypebox<AdminKeysDependencies> = 
       schema: {
         summary: 'Rotate a key: issue a new one with the same rights; the old one stays valid for a while',
         tags,
-        params: Id,
+        params: KeyParams,
         body: Rotation,
         response: { 200: IssuedKeyShape, ...commonErrors },
       },
-      // All fields are optional, and so is the body.
-      preValidation: async (request) => {
-        if (request.body === undefined) request.body = {};
-      },
+      preValidation: fillAbsentBody,
     },
     async (request) => {
       const { params, body } = request;
-      const graceMs = (body.grace_seconds ?? 86_400) * 1000;
-      const rotated = await keys.rotateKey(params.id, { graceMs }, originOf(request));
+      const rotated = await keys.rotateKey(params.id, { graceMs: rotationGraceMs(body) }, originOf(request));
       if (rotated === undefined) throw noSuch('key', params.id);
       authentication.forget({ keyId: params.id });
-      return { ...keyToWire(rotated.key), secret: rotated.secret };
+      return issuedKeyToWire(rotated);
     },
   );
 };

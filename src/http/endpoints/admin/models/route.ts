@@ -4,10 +4,10 @@ import { MODALITIES } from '../../../../domain/model.ts';
 import type { AddedModelsService } from '../../../../services/added-models.ts';
 import type { CatalogService } from '../../../../services/catalog.ts';
 import { commonErrors } from '../../../answer/error-schema.ts';
+import { CLOSED } from '../../../body/changes.ts';
 import { originOf } from '../../../request/change-origin.ts';
 import { Model, toWire } from '../../models/schema.ts';
 import { config, tags } from '../admin-routes.ts';
-import { CLOSED } from '../schema.ts';
 
 export interface AdminModelsDependencies {
   catalog: CatalogService;

@@ -1,4 +1,4 @@
-import { type Static, Type } from 'typebox';
+import { type Static, type TObject, Type } from 'typebox';
 import type { AccountLimits, Changes } from '../../../domain/principal.ts';
 
 /** Larger numbers would lose digits in the store. */
@@ -18,21 +18,14 @@ export const limitFields = {
     }),
   ),
 };
-/** Admin bodies refuse fields that they do not know: most likely a name is misspelt. */
-export const CLOSED = { additionalProperties: false } as const;
-export const CHANGES = {
-  ...CLOSED,
-  documented: { minProperties: 1 },
-  description: 'Fields that are not sent stay as they are; null removes a limit',
-};
-export const LimitChanges = Type.Object(limitFields, CHANGES);
+
+type LimitFields = Static<TObject<typeof limitFields>>;
 
 const NANO = 1_000_000_000;
 const toNanoUsd = <T extends null | undefined>(usd: number | T): number | T =>
   typeof usd === 'number' ? Math.round(usd * NANO) : usd;
-export const toUsd = (nano: number | null): number | null => (nano === null ? null : nano / NANO);
 
-export const limitsFromWire = (body: Static<typeof LimitChanges>): Changes<AccountLimits> => ({
+export const limitsFromWire = (body: LimitFields): Changes<AccountLimits> => ({
   rpm: body.rpm,
   tpm: body.tpm,
   concurrency: body.concurrency,

@@ -1,0 +1,10 @@
+import type { FastifyRequest } from 'fastify';
+import { OPTIONAL_BODY } from '../openapi.ts';
+
+/** For a body whose fields are all optional: it may be absent. Options of its schema. */
+export const MAY_BE_ABSENT = { documented: { [OPTIONAL_BODY]: true } };
+
+/** The `preValidation` hook of such a route. */
+export async function fillAbsentBody(request: FastifyRequest): Promise<void> {
+  request.body ??= {};
+}

@@ -1,0 +1,20 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import type { OwnKeyService } from '../../../../services/access/own-key.ts';
+import { commonErrors } from '../../../answer/error-schema.ts';
+import { principalOf } from '../../../request/request-record.ts';
+import { OwnKeyShape, ownKeyToWire } from './schema.ts';
+
+export const ownKeyRoutes: FastifyPluginAsyncTypebox<{ ownKey: OwnKeyService }> = async (server, { ownKey }) => {
+  // Without a scope: every key may see its own limits.
+  server.get(
+    '/keys/me',
+    {
+      schema: {
+        summary: 'Retrieve the limits, budget and spend of the calling key',
+        tags: ['Usage'],
+        response: { 200: OwnKeyShape, ...commonErrors },
+      },
+    },
+    async (request) => ownKeyToWire(await ownKey.describe(principalOf(request))),
+  );
+};
