@@ -28,6 +28,14 @@ export interface AccountRepository {
   ): Promise<Account | undefined>;
 }
 
+export interface KeyReplacement {
+  /** Of the old key. */
+  changes: Changes<KeyRights & Pick<ApiKey, 'revokedAt'>>;
+  next: { key: ApiKey; hash: string };
+  /** Of both. */
+  entries: readonly AuditEntry[];
+}
+
 export interface KeyRepository {
   /** `hash` is the SHA-256 of the secret, in hex. The secret itself is never stored. */
   create(key: ApiKey, hash: string, entry: AuditEntry): Promise<void>;
@@ -45,6 +53,11 @@ export interface KeyRepository {
     changes: Changes<KeyRights & Pick<ApiKey, 'revokedAt'>>,
     entryOf: AuditOf<ApiKey>,
   ): Promise<ApiKey | undefined>;
+  /**
+   * Changes a key and creates the one that replaces it, both or neither. A key that is changed meanwhile is planned for again, as it is
+   * then; what the plan throws rejects.
+   */
+  replace(id: string, planFor: (before: ApiKey) => KeyReplacement): Promise<ApiKey | undefined>;
   touch(uses: readonly { id: string; lastUsedAt: number }[]): Promise<void>;
 }
 

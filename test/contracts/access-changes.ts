@@ -93,6 +93,50 @@ export function accessChangesContract(name: string, open: () => Promise<AccessCh
       }
     });
 
+    it('let a rotation and a revocation of one key come one after the other', async () => {
+      const [first, second] = under.stores.map((store) =>
+        createKeys({ keys: store.keys, accounts: createAccounts({ accounts: store.accounts, clock }), clock }),
+      );
+      for (let round = 0; round < 20; round += 1) {
+        const id = await create(`key_raced_${round}`, 'acct_b');
+        const rotate = () => first?.rotateKey(id, { graceMs: 3_600_000 }, serverOrigin()).catch((error) => error.param);
+        const revoke = () => second?.revokeKey(id, serverOrigin());
+        const raced = round % 2 === 0 ? [rotate(), revoke()] : [revoke(), rotate()];
+        await Promise.all(raced);
+        const rotated = await raced[round % 2];
+        const issued = (await other.keys.list({ accountId: 'acct_b' })).filter(
+          (key) => key.originalId === id && key.id !== id,
+        );
+        // A refused rotation leaves no key behind, and one that came first is on record before the revocation.
+        expect(issued).toHaveLength(rotated === 'id' ? 0 : 1);
+        expect((await other.keys.get(id))?.revokedAt).toBe(clock.now());
+      }
+    });
+
+    it('that come between the look-up of a key and its rotation hold for the new key', async () => {
+      const rotate = async (id: string, changes: Parameters<KeyRepository['update']>[1]) => {
+        const [{ keys, accounts }] = under.stores;
+        const service = createKeys({
+          keys: {
+            ...keys,
+            async replace(...given) {
+              await other.keys.update(id, changes, someEntry);
+              return keys.replace(...given);
+            },
+          },
+          accounts: createAccounts({ accounts, clock }),
+          clock,
+        });
+        return service.rotateKey(id, { graceMs: 0 }, serverOrigin());
+      };
+      const narrowed = await rotate(await create('key_narrowed', 'acct_b'), { scopes: ['embeddings'] });
+      expect(narrowed?.key.scopes).toEqual(['embeddings']);
+      const revoked = await create('key_revoked', 'acct_b');
+      await expect(rotate(revoked, { revokedAt: 5 })).rejects.toMatchObject({ code: 'invalid_parameter', param: 'id' });
+      const successors = (await other.keys.list({})).filter(({ originalId }) => originalId === revoked);
+      expect(successors.map(({ id }) => id)).toEqual([revoked]);
+    });
+
     it('make no other key be read again, however many there are', async () => {
       const [quiet, noisy] = [await create('key_quiet', 'acct_a'), await create('key_noisy', 'acct_b')];
       const server = await newServer();

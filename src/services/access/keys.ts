@@ -111,12 +111,6 @@ export function createKeys({ accounts, keys, clock }: KeysDependencies): KeysSer
     return { key, secret, hash: hashSecret(secret), entry };
   }
 
-  async function issue(...given: Parameters<typeof draft>): Promise<IssuedKey> {
-    const { key, secret, hash, entry } = draft(...given);
-    await keys.create(key, hash, entry);
-    return { key, secret };
-  }
-
   function checkRights(rights: Changes<KeyRights>): void {
     const { name, allowedModels, allowedRegions, allowedAddresses, expiresAt } = rights;
     if (name !== undefined) checkText(name, ['name']);
@@ -152,7 +146,9 @@ export function createKeys({ accounts, keys, clock }: KeysDependencies): KeysSer
   return {
     async createKey(account, options, by) {
       checkRights(options);
-      return issue(account, options, by);
+      const { key, secret, hash, entry } = draft(account, options, by);
+      await keys.create(key, hash, entry);
+      return { key, secret };
     },
     async updateKey(id, changes, by) {
       checkRights(changes);
@@ -189,19 +185,21 @@ export function createKeys({ accounts, keys, clock }: KeysDependencies): KeysSer
       }
       const found = await findOwned(id);
       if (found === undefined) return undefined;
-      const { key: previous, owner } = found;
-      if (previous.revokedAt !== null) throw errors.invalidParameter(['id'], 'A revoked key cannot be rotated.');
+      const { owner } = found;
       const now = clock.now();
-      const issued = await issue(
-        owner,
-        { ...previous, expiresAt: rotatedExpiry(previous, now, expiresBy), rotatedFrom: previous.id },
-        by,
-      );
       const until = now + graceMs;
-      const ends = previous.expiresAt !== null && previous.expiresAt < until ? previous.expiresAt : until;
-      const entryOf = changeEntries(by, now).keyChanged('key.rotated', owner, issued.key.id);
-      const updated = await keys.update(id, graceMs === 0 ? { revokedAt: now } : { expiresAt: ends }, entryOf);
-      return { ...issued, previous: updated ?? previous };
+      let issued: IssuedKey | undefined;
+      const previous = await keys.replace(id, (before) => {
+        if (before.revokedAt !== null) throw errors.invalidParameter(['id'], 'A revoked key cannot be rotated.');
+        const expiresAt = rotatedExpiry(before, now, expiresBy);
+        const { key, secret, hash, entry } = draft(owner, { ...before, expiresAt, rotatedFrom: id }, by);
+        issued = { key, secret };
+        const changes = graceMs === 0 ? { revokedAt: now } : { expiresAt: Math.min(before.expiresAt ?? until, until) };
+        const entryOf = changeEntries(by, now).keyChanged('key.rotated', owner, key.id);
+        const entries = [entry, entryOf(before, { ...before, ...changes })].filter((each) => each !== undefined);
+        return { changes, next: { key, hash }, entries };
+      });
+      return issued && previous && { ...issued, previous };
     },
     async bootstrap(givenSecret, by) {
       // Looks for keys, not accounts: the first start may have been killed between creating the two.

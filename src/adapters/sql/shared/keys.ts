@@ -1,11 +1,11 @@
 import { expressionBuilder } from 'kysely';
-import { type ApiKey, definedFields } from '../../../domain/principal.ts';
+import { type ApiKey, type Changes, definedFields, type KeyRights } from '../../../domain/principal.ts';
 import type { Scope } from '../../../domain/scopes.ts';
 import type { KeyRepository } from '../../../ports/repositories.ts';
 import { DuplicateError } from '../../../ports/store-errors.ts';
 import { laterThan, toAccount } from './accounts.ts';
 import { insertAuditEntry } from './audit/audit-log.ts';
-import { changeAudited, unchanged } from './audit/audited-change.ts';
+import { changeAudited, unchanged, writeFromStored } from './audit/audited-change.ts';
 import type { SqlDatabase } from './database.ts';
 import { announceKey } from './revisions.ts';
 import type { ApiKeysTable, Tables } from './tables.ts';
@@ -53,7 +53,29 @@ const toKey = (row: ApiKeysTable): ApiKey => ({
   lastUsedAt: row.last_used_at_ms,
 });
 
+function changedColumns(changed: Changes<KeyRights & Pick<ApiKey, 'revokedAt'>>) {
+  const { scopes, allowedModels, allowedRegions, allowedAddresses, ...rights } = changed;
+  return definedFields({
+    name: rights.name,
+    scopes: scopes && JSON.stringify(scopes),
+    allowed_models: allowedModels && JSON.stringify(allowedModels),
+    allowed_regions: allowedRegions && JSON.stringify(allowedRegions),
+    allowed_addresses: allowedAddresses && JSON.stringify(allowedAddresses),
+    rpm: rights.rpm,
+    tpm: rights.tpm,
+    concurrency: rights.concurrency,
+    monthly_budget_nano_usd: rights.monthlyBudgetNanoUsd,
+    expires_at_ms: rights.expiresAt,
+    revoked_at_ms: rights.revokedAt,
+  });
+}
+
 export function sqlKeys({ read, write, writeIf }: SqlDatabase): KeyRepository {
+  const rowOf = (id: string) => read.selectFrom('api_keys').selectAll().where('id', '=', id).executeTakeFirst();
+  /** Changes the row only if it is as it was read. Uses do not count. */
+  const changing = ({ last_used_at_ms: _, ...row }: ApiKeysTable, changes: ReturnType<typeof changedColumns>) =>
+    read.updateTable('api_keys').set(changes).where(unchanged(row)).returningAll();
+
   return {
     async create(key, hash, entry) {
       await write([
@@ -82,7 +104,7 @@ export function sqlKeys({ read, write, writeIf }: SqlDatabase): KeyRepository {
       }
     },
     async get(id) {
-      const row = await read.selectFrom('api_keys').selectAll().where('id', '=', id).executeTakeFirst();
+      const row = await rowOf(id);
       return row && toKey(row);
     },
     async findByHash(hash) {
@@ -156,38 +178,37 @@ export function sqlKeys({ read, write, writeIf }: SqlDatabase): KeyRepository {
       return Number(count);
     },
     async update(id, changed, entryOf) {
-      const { scopes, allowedModels, allowedRegions, allowedAddresses, ...rights } = changed;
-      const changes = definedFields({
-        name: rights.name,
-        scopes: scopes && JSON.stringify(scopes),
-        allowed_models: allowedModels && JSON.stringify(allowedModels),
-        allowed_regions: allowedRegions && JSON.stringify(allowedRegions),
-        allowed_addresses: allowedAddresses && JSON.stringify(allowedAddresses),
-        rpm: rights.rpm,
-        tpm: rights.tpm,
-        concurrency: rights.concurrency,
-        monthly_budget_nano_usd: rights.monthlyBudgetNanoUsd,
-        expires_at_ms: rights.expiresAt,
-        revoked_at_ms: rights.revokedAt,
-      });
+      const changes = changedColumns(changed);
       return changeAudited({
-        get: () => read.selectFrom('api_keys').selectAll().where('id', '=', id).executeTakeFirst(),
+        get: () => rowOf(id),
         toStored: toKey,
         changed: Object.keys(changes).length === 0 ? undefined : changed,
         entryOf,
-        async write({ last_used_at_ms: _, ...stored }, entry) {
+        async write(row, entry) {
           const written = await writeIf(
-            [
-              read.updateTable('api_keys').set(changes).where(unchanged(stored)).returningAll(),
-              insertAuditEntry(read, entry),
-              ...announceKey(read, id),
-            ],
+            [changing(row, changes), insertAuditEntry(read, entry), ...announceKey(read, id)],
             { urgent: true },
           );
           return written?.[0].rows[0];
         },
       });
     },
+    replace: (id, planFor) =>
+      writeFromStored(
+        () => rowOf(id),
+        async (row) => {
+          const { changes, next, entries } = planFor(toKey(row));
+          const written = await writeIf([
+            changing(row, changedColumns(changes)),
+            read.insertInto('api_keys').values(toRow(next.key, next.hash)),
+            ...entries.map((entry) => insertAuditEntry(read, entry)),
+            ...announceKey(read, next.key.id),
+            ...announceKey(read, id),
+          ]);
+          const changed = written?.[0].rows[0];
+          return changed && toKey(changed);
+        },
+      ),
     async touch(uses) {
       if (uses.length === 0) return;
       await write(

@@ -17,6 +17,20 @@ export const unchanged =
 /** A change that meets another one is made again from what that one stored. One of them always succeeds. */
 const MAX_ATTEMPTS = 100;
 
+/** Writes from what is stored. Undefined: there is no such row. `write` answers undefined when the row is not as it was read. */
+export async function writeFromStored<Row, Written>(
+  get: () => Promise<Row | undefined>,
+  write: (row: Row) => Promise<Written | undefined>,
+): Promise<Written | undefined> {
+  for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
+    const row = await get();
+    if (row === undefined) return undefined;
+    const written = await write(row);
+    if (written !== undefined) return written;
+  }
+  throw new Error(`a row was changed by others ${MAX_ATTEMPTS} times while it was to be changed`);
+}
+
 export interface AuditedWrite<Row, Stored> {
   get(): Promise<Row | undefined>;
   toStored(row: Row): Stored;
@@ -32,14 +46,11 @@ export async function changeAudited<Row, Stored extends object>(
   change: AuditedWrite<Row, Stored>,
 ): Promise<Stored | undefined> {
   const { get, toStored, changed, entryOf, write } = change;
-  for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
-    const row = await get();
-    if (row === undefined) return undefined;
+  return writeFromStored(get, async (row) => {
     const before = toStored(row);
     const entry = changed && entryOf(before, { ...before, ...definedFields(changed) });
     if (entry === undefined) return before;
     const written = await write(row, entry);
-    if (written !== undefined) return toStored(written);
-  }
-  throw new Error(`a row was changed by others ${MAX_ATTEMPTS} times while it was to be changed`);
+    return written && toStored(written);
+  });
 }
