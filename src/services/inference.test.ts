@@ -128,6 +128,14 @@ describe('inference', () => {
     expect(billed(rows)).toEqual([['batch_1:1', 40, 200]]);
   });
 
+  it('bills what a client has cancelled if the client could read it', async () => {
+    const { rows, run } = setUp();
+    const background = { billingId: 'resp_1', wholeAnswersOnly: 'unless cancelled' as const };
+    await run(background, ({ settle }) => settle({ completionTokens: 30 }, { status: 503 }));
+    await run(background, ({ settle }) => settle({ completionTokens: 20 }, { status: 499 }));
+    expect(billed(rows)).toEqual([['req_1', 20, 499]]);
+  });
+
   it('gives everything back when the admission callback throws', async () => {
     const { run } = setUp({ key: { concurrency: 1, tpm: 100 } });
     const onDecided = () => {

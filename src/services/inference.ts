@@ -25,8 +25,11 @@ export interface InferenceCall {
    * Partial answers are never billed under it, because their row would replace the row of the whole answer of a later run.
    */
   billingId?: string | undefined;
-  /** Partial answers are not billed: the client does not get them, because the request runs again or is reported as failed. */
-  wholeAnswersOnly?: boolean | undefined;
+  /**
+   * Partial answers are not billed: the client does not get them, because the request runs again or is reported as failed.
+   * `unless cancelled`: a client that cancels pays for what it caused.
+   */
+  wholeAnswersOnly?: boolean | 'unless cancelled' | undefined;
   discountPercent?: number | undefined;
   /** Called once, when the limits have admitted or refused the request and before any work. */
   onDecided?: ((facts: AdmissionFacts) => void) | undefined;
@@ -121,7 +124,11 @@ export interface InferenceDependencies {
   clock: Clock;
 }
 
+const CANCELLED = 499;
 const isWhole = (status: number): boolean => status >= 200 && status < 300;
+
+const isFree = ({ wholeAnswersOnly }: InferenceCall, status: number): boolean =>
+  !isWhole(status) && (wholeAnswersOnly === 'unless cancelled' ? status !== CANCELLED : wholeAnswersOnly === true);
 
 export function createInference(dependencies: InferenceDependencies): InferenceService {
   const { catalog, limits, metering, engines, load, region: ownRegion, batchLimitFactor, clock } = dependencies;
@@ -181,7 +188,7 @@ export function createInference(dependencies: InferenceDependencies): InferenceS
     const record = (used: Consumption, details: SettleDetails, leaseRegion: string): NonNullable<typeof settled> => {
       const { status = 200 } = details;
       limitTokens = details.limitTokens ?? used.promptTokens + used.completionTokens;
-      if (!isWhole(status) && call.wholeAnswersOnly) return Promise.resolve(undefined);
+      if (isFree(call, status)) return Promise.resolve(undefined);
       const region = details.region ?? leaseRegion;
       const { discountPercent, onSettled } = call;
       onSettled?.(used, {

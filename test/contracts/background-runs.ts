@@ -56,11 +56,13 @@ export function backgroundRunsContract(name: string, open: () => Promise<Store>)
       ownerId: string,
       changes: Partial<ResponseRepository> = {},
       before: () => Promise<void> = async () => {},
+      execute?: ResponseExecutor['execute'],
     ) {
       const metering = createMetering({ ledger: store.ledger, clock });
       const bills: boolean[] = [];
       const executor: ResponseExecutor = {
-        async execute(response, call) {
+        async execute(response, call, record) {
+          if (execute !== undefined) return execute(response, call, record);
           await before();
           const { isNew } = await metering.record({
             billingId: call.billingId ?? '',
@@ -121,6 +123,34 @@ export function backgroundRunsContract(name: string, open: () => Promise<Store>)
       revival.resolve();
       await Promise.all([killed.runner.stop(0), heir.runner.stop(0)]);
       expect(await ended(accountId, 'resp_killed')).toMatchObject({ content: JSON.stringify(`${name} heir`) });
+    });
+
+    it('end as cancelled only if the client has cancelled them, not when another process has taken them over', async () => {
+      const reasons: unknown[] = [];
+      const started = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+      const hang: ResponseExecutor['execute'] = (_response, { signal }) =>
+        new Promise((_resolve, reject) => {
+          signal.addEventListener('abort', () => {
+            reasons.push(signal.reason.code);
+            reject(signal.reason);
+          });
+          started.shift()?.resolve();
+        });
+      const [first, second] = started.map(({ promise }) => promise);
+      // The one that is not alive does not look for cancellations.
+      const slow = startProcess(`${name} slow`, { active: async (ids) => new Set(ids) }, undefined, hang);
+      const accountId = await queue('hanging');
+      slow.runner.wake();
+      await first;
+      clock.time += LEASE_MS + 1;
+      const heir = startProcess(`${name} next`, {}, undefined, hang);
+      await second;
+      await slow.runner.renewLeases(clock.time + LEASE_MS);
+      expect(reasons).toEqual(['model_unavailable']);
+      await store.responses.cancel(accountId, 'resp_hanging', '{}');
+      await heir.runner.renewLeases(clock.time + LEASE_MS);
+      expect(reasons).toEqual(['model_unavailable', 'client_cancelled']);
+      await Promise.all([slow.runner.stop(0), heir.runner.stop(0)]);
     });
 
     it('are stored when the store is back, without another run', async () => {

@@ -91,7 +91,8 @@ export function createResponseRunner(dependencies: ResponseRunnerDependencies): 
       endpoint: '/v1/responses',
       // The same for every attempt, so that a response that ran before a crash is billed once.
       billingId: response.id,
-      wholeAnswersOnly: true,
+      // Its stream may have been read up to the cancellation.
+      wholeAnswersOnly: 'unless cancelled',
     };
     return executor.execute(response, call, (events) => eventLog.record({ id: response.id, ownerId }, events));
   }
@@ -162,12 +163,16 @@ export function createResponseRunner(dependencies: ResponseRunnerDependencies): 
     for (const { abort } of running.values()) abort.abort(errors.shuttingDown());
   };
 
+  /** Aborts those that were cancelled or deleted, and returns the others. */
+  async function abortCancelled(ids: readonly string[]): Promise<string[]> {
+    if (ids.length === 0) return [];
+    const active = await responses.active(ids);
+    for (const id of ids) if (!active.has(id)) running.get(id)?.abort.abort(errors.clientCancelled());
+    return ids.filter((id) => active.has(id));
+  }
+
   async function poll(): Promise<void> {
-    const held = [...running.keys()];
-    if (held.length > 0) {
-      const active = await responses.active(held);
-      for (const id of held) if (!active.has(id)) running.get(id)?.abort.abort(errors.clientCancelled());
-    }
+    await abortCancelled([...running.keys()]);
     const room = settings.backgroundConcurrency - running.size;
     if (stopping || room <= 0) return;
     const now = clock.now();
@@ -199,7 +204,9 @@ export function createResponseRunner(dependencies: ResponseRunnerDependencies): 
       if (running.size === 0) return;
       const held = [...running.keys()];
       const renewed = await responses.renew(ownerId, held, leaseUntil);
-      for (const id of held) if (!renewed.has(id)) running.get(id)?.abort.abort(errors.clientCancelled());
+      const takenOver = await abortCancelled(held.filter((id) => !renewed.has(id)));
+      // Billed by the process that has it now.
+      for (const id of takenOver) running.get(id)?.abort.abort(errors.shuttingDown());
     },
     releaseOthers: () => responses.releaseOthers(ownerId),
     async stop(graceMs) {

@@ -117,6 +117,21 @@ describe('a background response', () => {
     }
   });
 
+  it('is billed for what was streamed before it was cancelled or deleted', async () => {
+    for (const action of ['cancel', 'delete'] as const) {
+      const { handler, go } = answeringInHalves({ text: 'one two three four' });
+      bed.chat.script.push(handler);
+      const before = await billedRequests();
+      const events = liveEvents(await bed.post('/v1/responses', { ...ask, stream: true }));
+      const id = responseId(await until(events, 'response.output_text.delta'));
+      await openai.responses[action](id);
+      await rest(events);
+      while ((await billedRequests()) === before) await new Promise((resolve) => setTimeout(resolve, 20));
+      expect(await billedRequests()).toBe(before + 1);
+      go();
+    }
+  });
+
   it('is cancelled, and its engine stops', async () => {
     bed.chat.script.push(silence);
     const { id } = await openai.responses.create(ask);
