@@ -20,6 +20,8 @@ export interface ResponseClaim {
   leaseUntil: number;
   /** Responses to claim at most. */
   limit: number;
+  /** Responses of one account that the owner may have at most. */
+  maxPerAccount: number;
   /** Responses that the owner is working on. */
   holding: readonly string[];
 }
@@ -56,7 +58,7 @@ export interface ResponseRepository {
   /** Removes at most `limit` responses and conversations of an account. Returns how many. */
   deleteOfAccount(accountId: string, limit: number): Promise<number>;
 
-  /** Claims responses that have not ended and have no valid lease, the oldest first. */
+  /** Claims responses that have not ended and have no valid lease. Accounts take turns; of each account, the oldest is first. */
   claim(claim: ResponseClaim): Promise<PendingResponse[]>;
   /** Extends the leases and returns the ids that the owner still has and that have not ended. */
   renew(ownerId: string, ids: readonly string[], leaseUntil: number): Promise<Set<string>>;

@@ -34,6 +34,7 @@ const claimOf = (changes: Partial<ResponseClaim> = {}): ResponseClaim => ({
   now: 0,
   leaseUntil: 100,
   limit: 10,
+  maxPerAccount: 10,
   holding: [],
   ...changes,
 });
@@ -170,6 +171,25 @@ export function responsesContract(name: string, open: () => Promise<ResponsesUnd
       expect(await responses.claim(claimOf({ now: 50, ownerId: 'process-2' }))).toEqual([]);
       await responses.releaseOthers('process-2');
       expect(await responses.claim(claimOf({ now: 50, ownerId: 'process-2' }))).toMatchObject([{ id: 'resp_g1' }]);
+    });
+
+    it('lets accounts take turns, and leaves places to others', async () => {
+      const [many, few] = [await newAccount(), await newAccount()];
+      const add = (id: string, accountId: string) =>
+        responses.create(response(id, { accountId, status: 'queued', background: true }), {
+          quota: NO_LIMIT,
+          request: '{}',
+        });
+      for (const id of ['t1', 't2', 't3', 't4', 't5']) await add(id, many);
+      for (const id of ['u1', 'u2']) await add(id, few);
+      const claimed = async (changes: Partial<ResponseClaim>) =>
+        (await responses.claim(claimOf(changes))).map(({ id }) => id).sort();
+      expect(await claimed({ limit: 3 })).toEqual(['resp_t1', 'resp_t2', 'resp_u1']);
+      const holding = ['resp_t1', 'resp_t2', 'resp_u1'];
+      expect(await claimed({ limit: 1, holding })).toEqual(['resp_u2']);
+      expect(await claimed({ maxPerAccount: 3, holding: [...holding, 'resp_u2'] })).toEqual(['resp_t3']);
+      expect(await claimed({ maxPerAccount: 3, ownerId: 'process-2' })).toEqual(['resp_t4', 'resp_t5']);
+      for (const accountId of [many, few]) await responses.deleteOfAccount(accountId, 10);
     });
 
     it('cancels a response once, and its owner cannot end it any more', async () => {

@@ -78,6 +78,8 @@ export function createResponseRunner(dependencies: ResponseRunnerDependencies): 
   const { ownerId } = identity;
   const running = new Map<string, Running>();
   let stopping = false;
+  /** An account leaves a quarter of the places to others. */
+  const maxPerAccount = settings.backgroundConcurrency - Math.ceil((settings.backgroundConcurrency - 1) / 4);
 
   async function execute(response: PendingResponse, signal: AbortSignal): Promise<FinishedResponse> {
     if (response.attempts > MAX_ATTEMPTS) throw errors.interruptedTooOften();
@@ -181,6 +183,7 @@ export function createResponseRunner(dependencies: ResponseRunnerDependencies): 
       now,
       leaseUntil: now + identity.leaseMs,
       limit: room,
+      maxPerAccount,
       holding: [...running.keys()],
     });
     for (const response of claimed) {

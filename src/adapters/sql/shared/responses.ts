@@ -212,7 +212,22 @@ export function sqlResponses(database: SqlDatabase): ResponseRepository {
       return deleted.filter(Boolean).length;
     },
 
-    async claim({ ownerId, now, leaseUntil, limit, holding }) {
+    async claim({ ownerId, now, leaseUntil, limit, maxPerAccount, holding }) {
+      // A list may not be empty in SQL.
+      const held = holding.length === 0 ? [''] : holding;
+      const waiting = read
+        .selectFrom('responses as waiting')
+        .select([
+          'waiting.id',
+          // Which one of its account it would be in this process.
+          sql<number>`row_number() over (partition by account_id order by id) + (
+            select count(*) from responses as own where own.account_id = waiting.account_id and own.id in (${sql.join(held)})
+          )`.as('place'),
+        ])
+        .where('waiting.request', 'is not', null)
+        .where('waiting.lease_until_ms', '<=', now)
+        .where('waiting.id', 'not in', held)
+        .as('placed');
       const [{ rows }] = await write([
         read
           .updateTable('responses')
@@ -226,13 +241,11 @@ export function sqlResponses(database: SqlDatabase): ResponseRepository {
           .where('lease_until_ms', '<=', now)
           .where('id', 'in', (of) =>
             of
-              .selectFrom('responses as waiting')
-              .select('waiting.id')
-              .where('waiting.request', 'is not', null)
-              .where('waiting.lease_until_ms', '<=', now)
-              // A list may not be empty in SQL.
-              .where('waiting.id', 'not in', holding.length === 0 ? [''] : holding)
-              .orderBy('waiting.id')
+              .selectFrom(waiting)
+              .select('placed.id')
+              .where('placed.place', '<=', maxPerAccount)
+              .orderBy('placed.place')
+              .orderBy('placed.id')
               .limit(limit),
           )
           .returningAll(),
