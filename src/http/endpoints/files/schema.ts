@@ -15,11 +15,11 @@ export const File = Type.Object({
 
 /** OpenAI's policy for the end of a file. */
 export const ExpiresAfter = Type.Object({
-  anchor: Type.Literal('created_at'),
+  anchor: Type.Literal('created_at', { description: 'What the lifetime is counted from' }),
   seconds: Type.Integer({
     minimum: LIFETIME_SECONDS.min,
     maximum: LIFETIME_SECONDS.max,
-    description: 'From the creation of the file on. A shorter retention of the account holds all the same',
+    description: 'Lifetime of the file. A shorter retention of the account applies all the same',
   }),
 });
 
