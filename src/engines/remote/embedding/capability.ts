@@ -1,12 +1,13 @@
 import { errors } from '../../../errors/errors.ts';
 import type { CallContext, EmbeddingCapability, EmbeddingRequest, EmbeddingResult } from '../../engine.ts';
-import { malformedAnswer, UpstreamFailure } from '../failure/failure.ts';
+import { malformedAnswer } from '../failure/failure.ts';
 import type { Route } from '../routing/router.ts';
 import type { UpstreamCall } from '../routing/upstream-call.ts';
-import { divideTokens, halve, type InputSlice, learnInputLimit, runSplit } from '../split-inputs.ts';
+import { callWithSlice } from '../slice-call.ts';
+import { divideTokens, halve, type InputSlice, runSplit } from '../split-inputs.ts';
 import { type Embedded, readEmbeddings } from './answer.ts';
 import { embeddingRequest } from './request.ts';
-import { nameTooLongInput } from './too-long-input.ts';
+import { findTooLongInput } from './too-long-input.ts';
 
 export interface RemoteEmbeddingResult extends EmbeddingResult {
   servedRegion: string | undefined;
@@ -18,26 +19,20 @@ export interface RemoteEmbedding extends EmbeddingCapability {
 type Slice = InputSlice<EmbeddingRequest['inputs'][number]>;
 
 export function createRemoteEmbedding(route: Route): RemoteEmbedding {
-  /** Returns undefined if the inputs are to be sent in smaller calls. */
-  const embedSlice = async ({ start, items }: Slice, call: UpstreamCall): Promise<Embedded | undefined> => {
+  const embedSlice = (slice: Slice, call: UpstreamCall): Promise<Embedded | undefined> => {
+    const { start, items } = slice;
     const field = items.length === 1 ? ['inputs', start] : ['inputs'];
-    try {
-      const answer = await call.fetchJson({ ...embeddingRequest(items, call.upstream, field), field });
-      const embedded = readEmbeddings(answer, call.upstream.settings.kind, items.length);
-      if (embedded === undefined) throw call.malformed('the answer lacks the vectors that were asked for');
-      return embedded;
-    } catch (error) {
-      if (!(error instanceof UpstreamFailure) || items.length === 1) throw error;
-      if (error.kind === 'too-many') {
-        learnInputLimit(call.upstream, error);
-        return undefined;
-      }
-      if (error.apiError.code !== 'context_length_exceeded') throw error;
-      const named = await nameTooLongInput({ start, items }, call, error, route.contextLength);
-      // Smaller calls, down to single inputs, show which one it is.
-      if (named === error) return undefined;
-      throw named;
-    }
+    return callWithSlice({
+      slice,
+      call,
+      async send() {
+        const answer = await call.fetchJson({ ...embeddingRequest(items, call.upstream, field), field });
+        const embedded = readEmbeddings(answer, call.upstream.settings.kind, items.length);
+        if (embedded === undefined) throw call.malformed('the answer lacks the vectors that were asked for');
+        return embedded;
+      },
+      findTooLong: (failure) => findTooLongInput(slice, call, failure, route.contextLength),
+    });
   };
 
   return {

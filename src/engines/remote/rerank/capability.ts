@@ -2,7 +2,8 @@ import type { CallContext, RerankCapability, RerankRequest, RerankResult } from 
 import { UpstreamFailure } from '../failure/failure.ts';
 import type { Route } from '../routing/router.ts';
 import type { UpstreamCall } from '../routing/upstream-call.ts';
-import { halve, type InputSlice, learnInputLimit, runSplit } from '../split-inputs.ts';
+import { callWithSlice } from '../slice-call.ts';
+import { halve, type InputSlice, runSplit } from '../split-inputs.ts';
 import { estimateTokens } from '../token-estimate.ts';
 import { type Ranked, readRanking } from './answer.ts';
 import { rerankRequest } from './request.ts';
@@ -15,41 +16,29 @@ export interface RemoteRerank extends RerankCapability {
 }
 
 export function createRemoteRerank(route: Route): RemoteRerank {
-  /** Returns undefined if the upstream takes fewer documents in one call. */
-  const rankSlice = async (
-    query: string,
-    { start, items }: InputSlice<string>,
-    call: UpstreamCall,
-  ): Promise<Ranked | undefined> => {
+  const rankSlice = (query: string, slice: InputSlice<string>, call: UpstreamCall): Promise<Ranked | undefined> => {
+    const { start, items } = slice;
     const field = items.length === 1 ? ['documents', start] : ['documents'];
-    try {
-      const answer = await call.fetchJson({ ...rerankRequest({ query, documents: items }, call.upstream), field });
-      const ranked = readRanking(answer, items.length, call.upstream.learned);
-      if (ranked === undefined) throw call.malformed('the answer lacks the scores that were asked for');
-      return ranked;
-    } catch (error) {
-      if (!(error instanceof UpstreamFailure) || items.length === 1) throw error;
-      if (error.kind === 'too-many') {
-        learnInputLimit(call.upstream, error);
-        return undefined;
-      }
-      if (error.apiError.code !== 'context_length_exceeded') throw error;
-      throw await namedTooLong(query, { start, items }, call, error);
-    }
+    return callWithSlice({
+      slice,
+      call,
+      async send() {
+        const answer = await call.fetchJson({ ...rerankRequest({ query, documents: items }, call.upstream), field });
+        const ranked = readRanking(answer, items.length, call.upstream.learned);
+        if (ranked === undefined) throw call.malformed('the answer lacks the scores that were asked for');
+        return ranked;
+      },
+      findTooLong: (failure) => errorOfLongest(query, slice, call, failure),
+    });
   };
 
-  /** Upstreams say that some document is too long, but not which one: the longest is sent alone, and its error names it. */
-  const namedTooLong = async (
+  /** Sends the longest document alone: its error names it. */
+  const errorOfLongest = async (
     query: string,
     { start, items }: InputSlice<string>,
     call: UpstreamCall,
     failure: UpstreamFailure,
   ): Promise<Error> => {
-    const { apiError } = failure;
-    // Another Baobab names the document by its position in our call.
-    if (typeof apiError.field === 'object' && typeof apiError.field[1] === 'number') {
-      return apiError.mapFields(([name = '', index = 0]) => [name, start + Number(index)]);
-    }
     const longest = items.reduce((best, item, i) => (item.length > (items[best]?.length ?? 0) ? i : best), 0);
     const alone = { start: start + longest, items: items.slice(longest, longest + 1) };
     try {
