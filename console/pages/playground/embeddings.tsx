@@ -1,12 +1,11 @@
-import { call } from '../../api/client.ts';
 import { TextArea } from '../../components/controls.tsx';
 import { Card } from '../../components/page.tsx';
 import { full } from '../../format/numbers.ts';
 import { texts } from '../../texts/en.ts';
-import { snippet } from '../snippets.ts';
 import { costOf } from './cost.ts';
 import { linesOf, useDraft } from './drafts.ts';
-import { PartForm, type PartProps, Stats } from './parts.tsx';
+import { type PartProps, Stats } from './parts.tsx';
+import { type Exchange, RequestForm } from './request-form.tsx';
 import { useRun } from './run.ts';
 import { similarities } from './similarity.ts';
 
@@ -15,31 +14,15 @@ interface EmbeddingAnswer {
   usage: { prompt_tokens: number };
 }
 
-const PATH = '/v1/embeddings';
-
-export function Embeddings({ models, model, onCode }: PartProps) {
+export function Embeddings(part: PartProps) {
   const { playground } = texts;
   const [draft, change] = useDraft('embedding', { text: playground.embedExample });
-  const run = useRun<{ inputs: string[]; answer: EmbeddingAnswer }>();
-  const inputs = linesOf(draft.text);
-  const body = { model: model.id, input: inputs };
-  const start = () =>
-    run.start(async (signal) => ({
-      inputs,
-      answer: await call<EmbeddingAnswer>(PATH, { method: 'POST', body, signal }),
-    }));
-  const done = run.result?.value;
+  const body = { model: part.model.id, input: linesOf(draft.text) };
+  const run = useRun<Exchange<typeof body, EmbeddingAnswer>>();
+  const { sent, answer } = run.result?.value ?? {};
   return (
     <div class="play-two">
-      <PartForm
-        models={models}
-        model={model}
-        run={run}
-        label={playground.run}
-        disabled={inputs.length === 0}
-        onRun={start}
-        onCode={() => onCode((language) => snippet(language, { origin: location.origin, path: PATH, body }))}
-      >
+      <RequestForm {...part} path="/v1/embeddings" body={body} run={run} disabled={body.input.length === 0}>
         <TextArea
           label={playground.texts}
           hint={playground.textsHint}
@@ -47,14 +30,14 @@ export function Embeddings({ models, model, onCode }: PartProps) {
           value={draft.text}
           onValue={(text) => change({ text })}
         />
-      </PartForm>
-      {done && run.result && (
+      </RequestForm>
+      {sent && answer && run.result && (
         <Card title={playground.similarity}>
           <div class="stack">
-            <Matrix inputs={done.inputs} vectors={done.answer.data.map(({ embedding }) => embedding)} />
-            <Stats cost={costOf(model, done.answer.usage)} ms={run.result.ms}>
-              <span>{`${full(done.answer.usage.prompt_tokens)} ${texts.models.tokens}`}</span>
-              <span>{playground.dimensions(full(done.answer.data[0]?.embedding.length ?? 0))}</span>
+            <Matrix inputs={sent.input} vectors={answer.data.map(({ embedding }) => embedding)} />
+            <Stats cost={costOf(part.model, answer.usage)} ms={run.result.ms}>
+              <span>{`${full(answer.usage.prompt_tokens)} ${texts.models.tokens}`}</span>
+              <span>{playground.dimensions(full(answer.data[0]?.embedding.length ?? 0))}</span>
             </Stats>
             <p class="small muted">{playground.similarityHint}</p>
           </div>
