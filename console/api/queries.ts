@@ -1,6 +1,7 @@
 import { useQuery } from '../app/query.ts';
 import type { Range } from '../app/range.ts';
 import { may, useAccountFilter, useSession } from '../app/session.ts';
+import { MINUTE_MS } from '../format/durations.ts';
 import { call, callPages } from './client.ts';
 import type {
   Account,
@@ -13,8 +14,6 @@ import type {
   SystemReport,
   UsageReport,
 } from './types.ts';
-
-const MINUTE_MS = 60_000;
 
 export interface UsageFilters {
   groupBy: string;

@@ -1,10 +1,8 @@
 import { useEffect, useMemo, useState } from 'preact/hooks';
+import { DAY_MS, HOUR_MS } from '../format/durations.ts';
 import type { Bucket } from '../format/times.ts';
 import { addBuckets, bucketStart, isTimeZone } from '../format/zones.ts';
 import { changeSearch, usePlace } from './router.ts';
-
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
 
 export interface Range {
   /** A preset, or `custom`. */

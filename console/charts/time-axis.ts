@@ -1,7 +1,7 @@
+import { HOUR_MS } from '../format/durations.ts';
 import type { Bucket } from '../format/times.ts';
 import { bucketStart } from '../format/zones.ts';
 
-const HOUR_MS = 3_600_000;
 /** Labels are drawn at every n-th bucket. */
 const STEPS: Record<Bucket, readonly number[]> = {
   hour: [1, 2, 3, 4, 6, 12, 24, 48],

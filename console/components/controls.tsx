@@ -123,6 +123,32 @@ export function TextField({ label, hint, error, value, onValue, type = 'text', .
   );
 }
 
+export interface SearchFieldProps {
+  label: string;
+  placeholder?: string;
+  value: string;
+  /** At each key. */
+  onValue?: (value: string) => void;
+  /** When the text is complete, for searches that ask the server. */
+  onCommit?: (value: string) => void;
+  mono?: boolean;
+}
+
+/** Filters a list. */
+export function SearchField({ label, placeholder = label, value, onValue, onCommit, mono = false }: SearchFieldProps) {
+  return (
+    <input
+      class={mono ? 'input input-find mono' : 'input input-find'}
+      type="search"
+      aria-label={label}
+      placeholder={placeholder}
+      value={value}
+      onInput={(event) => onValue?.(event.currentTarget.value)}
+      onChange={(event) => onCommit?.(event.currentTarget.value.trim())}
+    />
+  );
+}
+
 export interface TextAreaProps {
   label: string;
   hint?: string;

@@ -1,6 +1,6 @@
+import { HOUR_MS } from './durations.ts';
 import type { Bucket } from './times.ts';
 
-const HOUR_MS = 3_600_000;
 const formatters = new Map<string, Intl.DateTimeFormat>();
 
 function parts(ms: number, timeZone: string): Record<string, number> {

@@ -1,3 +1,4 @@
+import { Meter } from '../components/feedback.tsx';
 import { money, moneyExact } from '../format/numbers.ts';
 import { texts } from '../texts/en.ts';
 
@@ -26,4 +27,8 @@ export function Spend({ spend, budget }: { spend: number; budget: number | null 
       {budget !== null && ` ${texts.common.of} ${money(budget)}`}
     </span>
   );
+}
+
+export function BudgetMeter({ spend, budget }: { spend: number; budget: number | null }) {
+  return budget === null ? null : <Meter share={budget > 0 ? spend / budget : 1} label={texts.keys.budget} />;
 }

@@ -6,13 +6,13 @@ import { queryClient } from '../../app/query.ts';
 import { href } from '../../app/router.ts';
 import { Button, Copyable, LinkButton, TextField } from '../../components/controls.tsx';
 import { Details } from '../../components/details.tsx';
-import { Meter, toast, toastFailure } from '../../components/feedback.tsx';
+import { toast, toastFailure } from '../../components/feedback.tsx';
 import { useSave } from '../../components/form.tsx';
 import { Modal, Sheet } from '../../components/overlay.tsx';
 import { bytes, full } from '../../format/numbers.ts';
 import { dateTime } from '../../format/times.ts';
 import { texts } from '../../texts/en.ts';
-import { Spend } from '../spend.tsx';
+import { BudgetMeter, Spend } from '../spend.tsx';
 import { ACCOUNT_FIELDS, type AccountDraft, AccountFields, draftOf, draftToWire } from './account-fields.tsx';
 import { AccountStatus } from './accounts.tsx';
 
@@ -98,7 +98,7 @@ export function AccountSheet({ account, spend, onClose }: AccountSheetProps) {
             ],
           ]}
         />
-        {budget !== null && <Meter share={budget > 0 ? spend / budget : 1} label={texts.keys.budget} />}
+        <BudgetMeter spend={spend} budget={budget} />
         <div class="row row-wrap">
           <LinkButton size="small" icon="usage" href={href('/usage', { account: account.id })}>
             {accounts.usageOf}

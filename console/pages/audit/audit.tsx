@@ -2,7 +2,7 @@ import type { AuditEntry } from '../../api/types.ts';
 import { useRange } from '../../app/range.ts';
 import { changeSearch, usePlace } from '../../app/router.ts';
 import { ALL_ACCOUNTS, may, useAccountFilter, useSession } from '../../app/session.ts';
-import { Button, optionsOf, Select } from '../../components/controls.tsx';
+import { Button, optionsOf, SearchField, Select } from '../../components/controls.tsx';
 import { Empty } from '../../components/feedback.tsx';
 import { Page } from '../../components/page.tsx';
 import { PagedTable, usePages } from '../../components/paged-table.tsx';
@@ -98,13 +98,11 @@ export default function Audit() {
             value={filter('action') ?? ''}
             onValue={(action) => changeSearch({ action })}
           />
-          <input
-            class="input input-find mono"
-            type="search"
-            aria-label={audit.findTarget}
-            placeholder={audit.findTarget}
+          <SearchField
+            mono
+            label={audit.findTarget}
             value={filter('target') ?? ''}
-            onChange={(event) => changeSearch({ target: event.currentTarget.value.trim() })}
+            onCommit={(target) => changeSearch({ target })}
           />
           {actor && (
             <FilterChip

@@ -7,11 +7,11 @@ import { may, useAccountFilter, useSession } from '../../app/session.ts';
 import { optionsOf, Segments, Select, TextArea, TextField } from '../../components/controls.tsx';
 import { errorAt, Form, useForm } from '../../components/form.tsx';
 import { Sheet } from '../../components/overlay.tsx';
+import { DAY_MS } from '../../format/durations.ts';
 import { texts } from '../../texts/en.ts';
 import { CHOICES, READ_SCOPES } from './key-parts.tsx';
 import { emptyLimits, LIMIT_FIELDS, LimitFields, limitsToWire } from './limit-fields.tsx';
 
-const DAY_MS = 86_400_000;
 type Access = 'all' | 'restricted' | 'read';
 
 const lines = (text: string, separator: RegExp) =>

@@ -8,12 +8,11 @@ import { href } from '../../app/router.ts';
 import { may, useSession } from '../../app/session.ts';
 import { Button, Copyable, LinkButton } from '../../components/controls.tsx';
 import { Details } from '../../components/details.tsx';
-import { Meter } from '../../components/feedback.tsx';
 import { useSave } from '../../components/form.tsx';
 import { Sheet } from '../../components/overlay.tsx';
 import { ago, dateTime } from '../../format/times.ts';
 import { texts } from '../../texts/en.ts';
-import { Spend } from '../spend.tsx';
+import { BudgetMeter, Spend } from '../spend.tsx';
 import { RevokeKey, RotateKey } from './end-key.tsx';
 import { KeyRights, KeyStatus, keyState } from './key-parts.tsx';
 import { LIMIT_FIELDS, LimitFields, type Limits, limitsOf, limitsToWire } from './limit-fields.tsx';
@@ -97,7 +96,7 @@ export function KeyDetail({ keyRecord: key, spend, onClose, onRotated }: KeyDeta
             [columns.spend, <Spend key="spend" spend={spend} budget={budget} />],
           ]}
         />
-        {budget !== null && <Meter share={budget > 0 ? spend / budget : 1} label={texts.keys.budget} />}
+        <BudgetMeter spend={spend} budget={budget} />
         <div class="row row-wrap">
           <LinkButton size="small" icon="usage" href={href('/usage', { key: key.id, group: 'model' })}>
             {texts.keys.usageOf}

@@ -1,21 +1,20 @@
 import { useState } from 'preact/hooks';
 import { useAccounts, useKeys } from '../../api/queries.ts';
-import type { Key, NewKey } from '../../api/types.ts';
+import type { NewKey } from '../../api/types.ts';
 import { useNow } from '../../app/range.ts';
 import { changeSearch, useParameter, usePlace } from '../../app/router.ts';
 import { may, useAccountFilter, useSession } from '../../app/session.ts';
-import { Button, optionsOf, Segments } from '../../components/controls.tsx';
+import { Button, optionsOf, SearchField, Segments } from '../../components/controls.tsx';
 import { Empty, Failure } from '../../components/feedback.tsx';
 import { Page } from '../../components/page.tsx';
-import { type Column, Table, TableSkeleton } from '../../components/table.tsx';
+import { Table, TableSkeleton } from '../../components/table.tsx';
 import { full } from '../../format/numbers.ts';
-import { ago, date, dateTime } from '../../format/times.ts';
 import { texts } from '../../texts/en.ts';
 import { useMonthlySpend } from '../monthly-spend.ts';
-import { SpendCell } from '../spend.tsx';
 import { CreateKey } from './create-key.tsx';
+import { keyColumns } from './key-columns.tsx';
 import { KeyDetail } from './key-detail.tsx';
-import { KeyModels, KeyRights, KeyStatus, keyState } from './key-parts.tsx';
+import { keyState } from './key-parts.tsx';
 import { SecretSheet } from './secret-sheet.tsx';
 
 export default function Keys() {
@@ -50,72 +49,12 @@ export default function Keys() {
   );
   const open = all.find(({ id }) => id === search.get('key'));
   const accountName = (id: string) => accounts.data?.data.find((each) => each.id === id)?.name ?? id;
-  const columns: Column<Key>[] = [
-    {
-      id: 'name',
-      label: texts.keys.columns.name,
-      sortBy: ({ name }) => name.toLowerCase(),
-      cell: (key) => (
-        <button type="button" class="row-button" title={key.name} onClick={() => changeSearch({ key: key.id })}>
-          {key.name}
-        </button>
-      ),
-    },
-    {
-      id: 'key',
-      label: texts.keys.columns.key,
-      extra: true,
-      cell: ({ prefix }) => <code class="muted">{prefix}…</code>,
-    },
-    ...(account === '*'
-      ? [
-          {
-            id: 'account',
-            label: texts.keys.columns.account,
-            wide: true,
-            sortBy: (key: Key) => accountName(key.account_id),
-            cell: (key: Key) => <span class="truncate">{accountName(key.account_id)}</span>,
-          },
-        ]
-      : []),
-    { id: 'scopes', label: texts.keys.columns.scopes, wide: true, cell: (key) => <KeyRights keyRecord={key} /> },
-    { id: 'models', label: texts.keys.columns.models, extra: true, cell: (key) => <KeyModels keyRecord={key} /> },
-    {
-      id: 'spend',
-      label: texts.keys.columns.spend,
-      number: true,
-      sortBy: ({ id }) => spend?.get(id) ?? 0,
-      cell: ({ id, monthly_budget_usd: budget }) => <SpendCell spend={spend && (spend.get(id) ?? 0)} budget={budget} />,
-    },
-    {
-      id: 'used',
-      label: texts.keys.columns.used,
-      sortBy: ({ last_used_at }) => (last_used_at === null ? 0 : Date.parse(last_used_at)),
-      cell: ({ last_used_at: used }) =>
-        used === null ? (
-          <span class="muted">{texts.common.never}</span>
-        ) : (
-          <span title={dateTime(used, 'UTC')}>{ago(used, now)}</span>
-        ),
-    },
-    {
-      id: 'expires',
-      label: texts.keys.columns.expires,
-      extra: true,
-      sortBy: ({ expires_at }) => (expires_at === null ? Number.POSITIVE_INFINITY : Date.parse(expires_at)),
-      cell: ({ expires_at: expires }) =>
-        expires === null ? <span class="muted">{texts.common.never}</span> : date(expires, 'UTC'),
-    },
-    ...(show === 'all'
-      ? [
-          {
-            id: 'status',
-            label: texts.keys.columns.status,
-            cell: (key: Key) => <KeyStatus keyRecord={key} now={now} />,
-          },
-        ]
-      : []),
-  ];
+  const columns = keyColumns({
+    spend,
+    now,
+    accountName: account === '*' ? accountName : undefined,
+    withStatus: show === 'all',
+  });
 
   return (
     <Page
@@ -134,14 +73,7 @@ export default function Keys() {
             value={show}
             onValue={setShow}
           />
-          <input
-            class="input input-find"
-            type="search"
-            aria-label={texts.common.search}
-            placeholder={texts.common.search}
-            value={find}
-            onInput={(event) => setFind(event.currentTarget.value)}
-          />
+          <SearchField label={texts.common.search} value={find} onValue={setFind} />
         </>
       }
     >

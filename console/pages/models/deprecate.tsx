@@ -5,10 +5,10 @@ import { queryClient } from '../../app/query.ts';
 import { Button, Select, TextField } from '../../components/controls.tsx';
 import { toast } from '../../components/feedback.tsx';
 import { Modal } from '../../components/overlay.tsx';
+import { DAY_MS } from '../../format/durations.ts';
 import { texts } from '../../texts/en.ts';
 
 const NOTICE_DAYS = 90;
-const DAY_MS = 86_400_000;
 
 /** The server accepts dates at least 90 days ahead; the day after is safe in every time zone. */
 const earliest = () => new Date(Date.now() + (NOTICE_DAYS + 1) * DAY_MS).toISOString().slice(0, 10);

@@ -3,6 +3,9 @@ import { Badge } from '../../components/feedback.tsx';
 import { money } from '../../format/numbers.ts';
 import { texts } from '../../texts/en.ts';
 
+/** In the order in which a list shows them. */
+export const MODEL_STATUSES = ['ready', 'cold', 'unavailable'];
+
 export interface ModelStatusProps {
   model: Model;
   /** It should run and cannot. Most models that cannot run were never set up, which is no failure. */

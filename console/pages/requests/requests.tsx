@@ -5,7 +5,7 @@ import type { RequestEntry } from '../../api/types.ts';
 import { useRange } from '../../app/range.ts';
 import { changeSearch, usePlace } from '../../app/router.ts';
 import { useAccountFilter } from '../../app/session.ts';
-import { Button, optionsOf, Select } from '../../components/controls.tsx';
+import { Button, optionsOf, SearchField, Select } from '../../components/controls.tsx';
 import { Page } from '../../components/page.tsx';
 import { PagedTable, usePages } from '../../components/paged-table.tsx';
 import { FilterChip, RangeFilter } from '../../components/range-filter.tsx';
@@ -92,13 +92,11 @@ export default function Requests() {
             value={filter('endpoint') ?? ''}
             onValue={(endpoint) => changeSearch({ endpoint })}
           />
-          <input
-            class="input input-find mono"
-            type="search"
-            aria-label={texts.requests.findId}
-            placeholder={texts.requests.findId}
+          <SearchField
+            mono
+            label={texts.requests.findId}
             value={filter('id') ?? ''}
-            onChange={(event) => changeSearch({ id: event.currentTarget.value.trim() })}
+            onCommit={(id) => changeSearch({ id })}
           />
           {query.key && (
             <FilterChip

@@ -2,6 +2,7 @@ import { useSystem } from '../../api/queries.ts';
 import type { SystemReport } from '../../api/types.ts';
 import { useNow } from '../../app/range.ts';
 import { useParameter } from '../../app/router.ts';
+import { SearchField } from '../../components/controls.tsx';
 import { Details } from '../../components/details.tsx';
 import { Badge, Failure, Meter } from '../../components/feedback.tsx';
 import { Card, Page, Skeleton } from '../../components/page.tsx';
@@ -91,14 +92,7 @@ function Report({ report }: { report: SystemReport }) {
             <h2>{system.configuration}</h2>
             <p class="small muted">{system.configurationHint}</p>
           </div>
-          <input
-            class="input input-find"
-            type="search"
-            aria-label={system.find}
-            placeholder={system.find}
-            value={find}
-            onInput={(event) => setFind(event.currentTarget.value)}
-          />
+          <SearchField label={system.find} value={find} onValue={setFind} />
         </div>
         {settings.length === 0 && <p class="muted">{texts.common.noMatch}</p>}
         <div class="settings">

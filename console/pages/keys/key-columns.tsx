@@ -1,0 +1,85 @@
+import type { Key } from '../../api/types.ts';
+import { changeSearch } from '../../app/router.ts';
+import type { Column } from '../../components/table.tsx';
+import { ago, date, dateTime } from '../../format/times.ts';
+import { texts } from '../../texts/en.ts';
+import { SpendCell } from '../spend.tsx';
+import { KeyModels, KeyRights, KeyStatus } from './key-parts.tsx';
+
+export interface KeyColumnsOptions {
+  /** This month, by key. Undefined while it loads. */
+  spend: Map<string, number> | undefined;
+  now: number;
+  /** Set if keys of several accounts are shown. */
+  accountName: ((id: string) => string) | undefined;
+  withStatus: boolean;
+}
+
+export function keyColumns({ spend, now, accountName, withStatus }: KeyColumnsOptions): Column<Key>[] {
+  return [
+    {
+      id: 'name',
+      label: texts.keys.columns.name,
+      sortBy: ({ name }) => name.toLowerCase(),
+      cell: (key) => (
+        <button type="button" class="row-button" title={key.name} onClick={() => changeSearch({ key: key.id })}>
+          {key.name}
+        </button>
+      ),
+    },
+    {
+      id: 'key',
+      label: texts.keys.columns.key,
+      extra: true,
+      cell: ({ prefix }) => <code class="muted">{prefix}…</code>,
+    },
+    ...(accountName
+      ? [
+          {
+            id: 'account',
+            label: texts.keys.columns.account,
+            wide: true,
+            sortBy: (key: Key) => accountName(key.account_id),
+            cell: (key: Key) => <span class="truncate">{accountName(key.account_id)}</span>,
+          },
+        ]
+      : []),
+    { id: 'scopes', label: texts.keys.columns.scopes, wide: true, cell: (key) => <KeyRights keyRecord={key} /> },
+    { id: 'models', label: texts.keys.columns.models, extra: true, cell: (key) => <KeyModels keyRecord={key} /> },
+    {
+      id: 'spend',
+      label: texts.keys.columns.spend,
+      number: true,
+      sortBy: ({ id }) => spend?.get(id) ?? 0,
+      cell: ({ id, monthly_budget_usd: budget }) => <SpendCell spend={spend && (spend.get(id) ?? 0)} budget={budget} />,
+    },
+    {
+      id: 'used',
+      label: texts.keys.columns.used,
+      sortBy: ({ last_used_at }) => (last_used_at === null ? 0 : Date.parse(last_used_at)),
+      cell: ({ last_used_at: used }) =>
+        used === null ? (
+          <span class="muted">{texts.common.never}</span>
+        ) : (
+          <span title={dateTime(used, 'UTC')}>{ago(used, now)}</span>
+        ),
+    },
+    {
+      id: 'expires',
+      label: texts.keys.columns.expires,
+      extra: true,
+      sortBy: ({ expires_at }) => (expires_at === null ? Number.POSITIVE_INFINITY : Date.parse(expires_at)),
+      cell: ({ expires_at: expires }) =>
+        expires === null ? <span class="muted">{texts.common.never}</span> : date(expires, 'UTC'),
+    },
+    ...(withStatus
+      ? [
+          {
+            id: 'status',
+            label: texts.keys.columns.status,
+            cell: (key: Key) => <KeyStatus keyRecord={key} now={now} />,
+          },
+        ]
+      : []),
+  ];
+}
