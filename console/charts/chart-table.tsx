@@ -1,7 +1,7 @@
 import { full } from '../format/numbers.ts';
 import { type Bucket, bucketLabel } from '../format/times.ts';
 import { texts } from '../texts/en.ts';
-import type { Series } from './time-chart.tsx';
+import type { Series } from './plot.ts';
 
 export interface ChartTableProps {
   label: string;

@@ -1,6 +1,6 @@
 import type { UsageBucket, UsageFigures } from '../api/types.ts';
 import { texts } from '../texts/en.ts';
-import type { Series } from './time-chart.tsx';
+import type { Series } from './plot.ts';
 
 export type Metric = 'cost' | 'requests' | 'tokens' | 'prompt' | 'completion' | 'cached' | 'audio';
 

@@ -1,73 +1,26 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import './language.ts';
-import uPlot from 'uplot';
 import { useTheme } from '../app/theme.ts';
 import { full } from '../format/numbers.ts';
-import { type Bucket, bucketLabel } from '../format/times.ts';
-import { addBuckets, bucketStart } from '../format/zones.ts';
+import { bucketLabel } from '../format/times.ts';
 import { texts } from '../texts/en.ts';
-import { colorVariable, resolveColor } from './colors.ts';
-import { alone } from './lone-points.ts';
-import { labelledBuckets, timeLabels } from './time-axis.ts';
+import { colorVariable } from './colors.ts';
+import { drawPlot, type Hover, type PlotOptions, type Series } from './plot.ts';
 
-export interface Series {
-  id: string;
+export interface TimeChartProps extends Omit<PlotOptions, 'height' | 'onHover' | 'onZoom'> {
   label: string;
-  /** One for each time; null where there is no value. */
-  values: (number | null)[];
-  /** Position in the fixed order of hues; -1 for what is left over. */
-  hue: number;
-}
-
-export interface TimeChartProps {
-  label: string;
-  /** Starts of the buckets, in seconds. */
-  times: number[];
-  series: Series[];
-  kind: 'bars' | 'lines';
-  fromMs: number;
-  toMs: number;
-  zone: string;
-  bucket: Bucket;
   height?: number;
-  format: (value: number) => string;
-  /** Formats the labels of the axis together; one by one with `format` otherwise. */
-  formatAxis?: ((values: number[]) => string[]) | undefined;
-  /** Distances that the lines of the axis may have; 1, 2, 2.5 and 5 times a power of ten otherwise. */
-  steps?: number[] | undefined;
   exact?: (value: number) => string;
   onZoom?: (fromMs: number, toMs: number) => void;
   onSeries?: (id: string) => void;
 }
 
-const SYNC_KEY = 'page';
 const TIP_WIDTH = 240;
-const MIN_ZOOM_PX = 8;
-
-const lonePoints = (plot: uPlot, index: number): number[] => alone(plot.data[index] ?? []);
-
-/** Bars are stacked: each is drawn from zero up to the sum of those below it, the tallest first. */
-function stack(series: Series[]): (number | null)[][] {
-  const sums: number[] = [];
-  return series.map(({ values }) =>
-    values.map((value, index) => {
-      const sum = (sums[index] ?? 0) + (value ?? 0);
-      sums[index] = sum;
-      return sum;
-    }),
-  );
-}
-
-interface Tip {
-  index: number;
-  left: number;
-}
 
 export function TimeChart(props: TimeChartProps) {
   const { times, series, kind, fromMs, toMs, zone, bucket, height = 200, format, formatAxis, exact = full } = props;
   const { steps } = props;
   const holder = useRef<HTMLDivElement>(null);
-  const [tip, setTip] = useState<Tip>();
+  const [tip, setTip] = useState<Hover>();
   const { dark } = useTheme();
   const zoom = useRef(props.onZoom);
   zoom.current = props.onZoom;
@@ -75,125 +28,11 @@ export function TimeChart(props: TimeChartProps) {
   useEffect(() => {
     const element = holder.current;
     if (!element) return;
-    const drawn = kind === 'bars' ? stack(series).toReversed() : series.map(({ values }) => values);
-    const ordered = kind === 'bars' ? series.toReversed() : series;
-    const [muted, line] = [resolveColor('--muted'), resolveColor('--line')];
-    const axis = { stroke: muted, font: '12px system-ui, sans-serif', ticks: { show: false } };
-    // Buckets at the ends may reach beyond the range: they are drawn whole. Each is drawn at its middle, so that the nearest
-    // point under the cursor is that of the bucket.
-    const startsMs = times.map((time) => time * 1000);
-    const endsMs = startsMs.map((start, index) => startsMs[index + 1] ?? addBuckets(start, bucket, 1, zone));
-    const middles = startsMs.map((start, index) => (start + (endsMs[index] ?? start)) / 2000);
-    const [firstMs, lastMs] = [Math.min(fromMs, startsMs[0] ?? fromMs), Math.max(toMs, endsMs.at(-1) ?? toMs)];
-    let labelled: number[] = [];
-    let hovered = false;
-    const chart = new uPlot(
-      {
-        width: element.clientWidth,
-        height,
-        // On the right, half of the last label of the time axis.
-        padding: [8, 24, 0, 0],
-        legend: { show: false },
-        tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), zone),
-        cursor: {
-          sync: { key: SYNC_KEY, scales: ['x', null] },
-          drag: { x: true, y: false, setScale: false },
-          points: { show: kind === 'lines' },
-          y: false,
-        },
-        scales: {
-          x: { time: true, range: () => [firstMs / 1000, lastMs / 1000] },
-          y: { range: (_chart, _min, max) => [0, max > 0 ? max * 1.08 : 1] },
-        },
-        axes: [
-          {
-            ...axis,
-            grid: { show: false },
-            size: 34,
-            gap: 10,
-            splits: (plot) => {
-              labelled = labelledBuckets(startsMs, bucket, zone, plot.width);
-              return labelled.map((index) => middles[index] ?? 0);
-            },
-            values: () =>
-              timeLabels(
-                labelled.map((index) => startsMs[index] ?? 0),
-                bucket,
-                zone,
-              ),
-          },
-          {
-            ...axis,
-            grid: { stroke: line, width: 1 },
-            size: (_chart, labels) => 14 + Math.max(4, ...(labels ?? []).map((label) => label.length)) * 7,
-            space: 36,
-            ...(steps && { incrs: steps }),
-            values: (_chart, splits) => formatAxis?.(splits) ?? splits.map((value) => format(value)),
-          },
-        ],
-        series: [
-          {},
-          ...ordered.map(({ hue, label }) => {
-            const color = resolveColor(colorVariable(hue));
-            return kind === 'bars'
-              ? {
-                  label,
-                  stroke: color,
-                  fill: color,
-                  width: 0,
-                  points: { show: false },
-                  paths: uPlot.paths.bars?.({ size: [0.82, 48] }) as uPlot.Series.PathBuilder,
-                }
-              : {
-                  label,
-                  stroke: color,
-                  width: 1.75,
-                  spanGaps: false,
-                  points: { show: true, size: 5, filter: lonePoints },
-                };
-          }),
-        ],
-        hooks: {
-          setCursor: [
-            (plot) => {
-              const { idx, left = 0 } = plot.cursor;
-              setTip(hovered && idx !== null && idx !== undefined ? { index: idx, left } : undefined);
-            },
-          ],
-          setSelect: [
-            (plot) => {
-              const { left, width } = plot.select;
-              plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
-              if (width < MIN_ZOOM_PX) return;
-              // Whole buckets: a part of a day would look like a bad day.
-              const from = bucketStart(plot.posToVal(left, 'x') * 1000, bucket, zone);
-              const last = bucketStart(plot.posToVal(left + width, 'x') * 1000, bucket, zone);
-              zoom.current?.(Math.max(from, firstMs), Math.min(addBuckets(last, bucket, 1, zone), lastMs));
-            },
-          ],
-        },
-      },
-      [middles, ...drawn] as uPlot.AlignedData,
-      element,
-    );
-    const enter = () => {
-      hovered = true;
-    };
-    const leave = () => {
-      hovered = false;
-      setTip(undefined);
-    };
-    chart.over.addEventListener('mouseenter', enter);
-    chart.over.addEventListener('mouseleave', leave);
-    const resize = new ResizeObserver(() => {
-      if (element.clientWidth > 0 && element.clientWidth !== chart.width)
-        chart.setSize({ width: element.clientWidth, height });
+    return drawPlot(element, {
+      ...{ times, series, kind, fromMs, toMs, zone, bucket, height, format, formatAxis, steps },
+      onHover: setTip,
+      onZoom: (from, to) => zoom.current?.(from, to),
     });
-    resize.observe(element);
-    return () => {
-      resize.disconnect();
-      chart.destroy();
-    };
   }, [times, series, kind, fromMs, toMs, zone, bucket, height, format, formatAxis, steps, dark]);
 
   const tipTime = tip === undefined ? undefined : times[tip.index];

@@ -1,7 +1,8 @@
 import { keptSearch, type Range } from '../../app/range.ts';
 import { href, navigate, usePlace } from '../../app/router.ts';
 import { ChartTable } from '../../charts/chart-table.tsx';
-import { type Series, TimeChart } from '../../charts/time-chart.tsx';
+import type { Series } from '../../charts/plot.ts';
+import { TimeChart } from '../../charts/time-chart.tsx';
 import { Card } from '../../components/page.tsx';
 import { full } from '../../format/numbers.ts';
 import { texts } from '../../texts/en.ts';

@@ -1,5 +1,5 @@
 import type { PerformanceReport } from '../../api/types.ts';
-import type { Series } from '../../charts/time-chart.tsx';
+import type { Series } from '../../charts/plot.ts';
 import { texts } from '../../texts/en.ts';
 
 type Buckets = PerformanceReport['buckets'];

@@ -1,7 +1,7 @@
 import type { UsageFigures } from '../../api/types.ts';
 import { colorVariable } from '../../charts/colors.ts';
 import { type Group, type GroupTotal, type Metric, metricValue } from '../../charts/grouping.ts';
-import type { Series } from '../../charts/time-chart.tsx';
+import type { Series } from '../../charts/plot.ts';
 import { Slug } from '../../components/slug.tsx';
 import { type Column, Table } from '../../components/table.tsx';
 import { full, moneyColumn, percent } from '../../format/numbers.ts';
