@@ -1,14 +1,14 @@
-import type { Store } from '../adapters/store.ts';
-import type { ResolvedConfig } from '../config/load.ts';
-import type { Logger } from '../ports/logger.ts';
-import type { RequestSink } from '../ports/request-log.ts';
-import { systemClock as clock } from '../runtime/clock.ts';
-import { createRepeatedFailure } from '../runtime/repeated-failure.ts';
-import { createPerformance } from '../services/requests/performance.ts';
-import { createRequestRecorder } from '../services/requests/request-recorder.ts';
-import { createRequestRetention } from '../services/requests/request-retention.ts';
-import { createRequestTexts } from '../services/requests/request-texts.ts';
-import { createRequests } from '../services/requests/requests.ts';
+import type { Store } from '../../adapters/store.ts';
+import type { ResolvedConfig } from '../../config/load.ts';
+import type { Logger } from '../../ports/logger.ts';
+import type { RequestSink } from '../../ports/request-log.ts';
+import { systemClock as clock } from '../../runtime/clock.ts';
+import { createRepeatedFailure } from '../../runtime/repeated-failure.ts';
+import { createPerformance } from '../../services/requests/performance.ts';
+import { createRequestRecorder } from '../../services/requests/request-recorder.ts';
+import { createRequestRetention } from '../../services/requests/request-retention.ts';
+import { createRequestTexts } from '../../services/requests/request-texts.ts';
+import { createRequests } from '../../services/requests/requests.ts';
 
 export interface RequestsOptions {
   config: ResolvedConfig;
@@ -18,6 +18,8 @@ export interface RequestsOptions {
 
 /** Without a failure for so long, the next one is logged at once. */
 const FAILURE_OVER_MS = 60_000;
+
+export type RequestParts = ReturnType<typeof composeRequests>;
 
 /** The list of requests: written when they end, read by the console, removed after a while. */
 export function composeRequests({ config, store, logger }: RequestsOptions) {

@@ -1,18 +1,21 @@
-import { createDiskSpace } from '../adapters/blobs/disk-space.ts';
-import type { Store } from '../adapters/store.ts';
-import type { ResolvedConfig } from '../config/load.ts';
-import type { BlobStore } from '../ports/blobs.ts';
-import type { DiskSpace } from '../ports/disk-space.ts';
-import type { Logger } from '../ports/logger.ts';
-import type { ProcessIdentity } from '../ports/process-identity.ts';
-import { systemClock as clock } from '../runtime/clock.ts';
-import { removeBatchLeftovers } from '../services/batches/batch-leftovers.ts';
-import { createFileRetention, type FileRetention } from '../services/files/file-retention.ts';
-import { createFileRetentionSchedule, type FileRetentionSchedule } from '../services/files/file-retention-schedule.ts';
-import { createFiles, type FilesService } from '../services/files/files.ts';
-import { openBlobs } from './blobs.ts';
-import type { IsMyTurn } from './job-turns.ts';
-import type { Environment } from './weights.ts';
+import { createDiskSpace } from '../../adapters/blobs/disk-space.ts';
+import type { Store } from '../../adapters/store.ts';
+import type { ResolvedConfig } from '../../config/load.ts';
+import type { BlobStore } from '../../ports/blobs.ts';
+import type { DiskSpace } from '../../ports/disk-space.ts';
+import type { Logger } from '../../ports/logger.ts';
+import type { ProcessIdentity } from '../../ports/process-identity.ts';
+import { systemClock as clock } from '../../runtime/clock.ts';
+import { removeBatchLeftovers } from '../../services/batches/batch-leftovers.ts';
+import { createFileRetention, type FileRetention } from '../../services/files/file-retention.ts';
+import {
+  createFileRetentionSchedule,
+  type FileRetentionSchedule,
+} from '../../services/files/file-retention-schedule.ts';
+import { createFiles, type FilesService } from '../../services/files/files.ts';
+import { openBlobs } from '../blobs.ts';
+import type { IsMyTurn } from '../job-turns.ts';
+import type { Environment } from '../weights.ts';
 
 const SWEEP_MS = 60_000;
 /** Servers that start within this time leave the search for leftovers to the first one. */
