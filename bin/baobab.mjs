@@ -27,7 +27,10 @@ const parent = process.ppid;
 const underNpm = process.env.npm_lifecycle_event !== undefined;
 const npmIsGone = () => underNpm && process.ppid !== parent;
 
+// The signal that npm was stopped by ends the install.
+const installWatch = setInterval(() => npmIsGone() && process.kill(process.pid, 'SIGTERM'), PARENT_CHECK_MS);
 await ensureInstalled('run');
+clearInterval(installWatch);
 if (npmIsGone()) process.exit(143);
 
 process.env.UV_THREADPOOL_SIZE ??= FILE_THREADS;

@@ -13,11 +13,13 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs';
+import { constants } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { planInstall } from './install-plan.mjs';
 
-const root = join(dirname(fileURLToPath(import.meta.url)), '..');
+const scripts = dirname(fileURLToPath(import.meta.url));
+const root = join(scripts, '..');
 const STAMP = '.baobab-installed';
 const stampPath = join(root, 'node_modules', STAMP);
 const lockFilePath = join(root, '.baobab-install.lock');
@@ -43,20 +45,38 @@ function isRunning(pid) {
   }
 }
 
+/** Tells a process from a later one with the same id, where the system says: when it started, and since which boot that counts. */
+function startOf(pid) {
+  try {
+    const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+    // The name in brackets may have spaces. Behind it, the 20th field is the start.
+    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1).split(' ');
+    return `${boot}/${fields[19]}`;
+  } catch {
+    return '';
+  }
+}
+
+/** What a lock file says of the process that made it. An empty file belongs to a process that is just writing it. */
+function isAbandoned(lock) {
+  const [pid = '', start = ''] = lock.split(' ');
+  if (pid === '') return false;
+  return !isRunning(Number(pid)) || Number(pid) === process.pid || (start !== '' && startOf(pid) !== start);
+}
+
 /** One install at a time: a command may be started while the server still installs, and two of them destroy each other's files. */
 function lockInstall() {
   let isWaiting = false;
   for (;;) {
     try {
-      writeFileSync(lockFilePath, String(process.pid), { flag: 'wx' });
+      writeFileSync(lockFilePath, `${process.pid} ${startOf(process.pid)}`, { flag: 'wx' });
       process.once('exit', () => rmSync(lockFilePath, { force: true }));
       return;
     } catch (error) {
       if (error.code !== 'EEXIST') throw error;
     }
-    const owner = existsSync(lockFilePath) ? Number(readFileSync(lockFilePath, 'utf8')) : 0;
-    // It was killed. An empty file belongs to a process that is just writing it.
-    if (owner > 0 && !isRunning(owner)) rmSync(lockFilePath, { force: true });
+    if (isAbandoned(existsSync(lockFilePath) ? readFileSync(lockFilePath, 'utf8') : ''))
+      rmSync(lockFilePath, { force: true });
     else if (!isWaiting) process.stderr.write('baobab: waiting for another process that installs the dependencies…\n');
     isWaiting = true;
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LOCK_POLL_MS);
@@ -74,17 +94,29 @@ function announceWork() {
   }, NOTICE_MS);
 }
 
-/** Returns undefined on success, else npm's error code, such as E404, and what it printed. */
+/** Exit status of `npm-child.mjs` when there is no npm. */
+const NOT_STARTED = 127;
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'];
+
+/** Returns undefined on success, else npm's error code, such as E404, and what it printed. A signal ends npm, then this process. */
 async function runNpm(cwd, command) {
   // No package needs its install script, and onnxruntime-node's would look for a CUDA build on the network.
   const npmArguments = [...command, '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'];
   // A NODE_ENV of production would leave the tools out.
   const { NODE_ENV: _, ...env } = process.env;
   const npm = process.env.npm_execpath;
-  const options = { cwd, env, stdio: ['ignore', 'ignore', 'pipe'] };
-  const child = npm
-    ? spawn(process.execPath, [npm, ...npmArguments], options)
-    : spawn('npm', npmArguments, { ...options, shell: process.platform === 'win32' });
+  const program = [...(npm ? [process.execPath, npm] : ['npm']), ...npmArguments];
+  const child = spawn(process.execPath, [join(scripts, 'npm-child.mjs'), ...program], {
+    cwd,
+    env,
+    stdio: ['pipe', 'ignore', 'pipe'],
+  });
+  let received;
+  const stop = (signal) => {
+    received ??= signal;
+    child.stdin.destroy();
+  };
+  for (const signal of SIGNALS) process.on(signal, stop);
   let stderr = '';
   child.stderr.setEncoding('utf8').on('data', (text) => {
     stderr += text;
@@ -92,12 +124,16 @@ async function runNpm(cwd, command) {
   const notices = announceWork();
   const status = await new Promise((resolve) => {
     child.once('close', resolve);
-    child.once('error', (error) =>
-      fail(`npm could not be started (${error.message}). Install npm, or run 'npm install' by hand.`),
-    );
+    child.once('error', () => resolve(NOT_STARTED));
   });
   clearInterval(notices);
+  // Only now, when npm has ended: what it has written is removed on exit.
+  if (received) process.exit(128 + constants.signals[received]);
+  for (const signal of SIGNALS) process.off(signal, stop);
   if (status === 0) return undefined;
+  if (status === NOT_STARTED) {
+    fail(`npm could not be started (${stderr.trim()}). Install npm, or run 'npm install' by hand.`);
+  }
   return { command: command[0], code: /^npm \S+ code (\S+)/m.exec(stderr)?.[1], stderr };
 }
 
@@ -227,6 +263,8 @@ export async function ensureInstalled(wanted) {
   const stamp = `${lock} ${platform} ${scope}\n`;
   process.stderr.write(`baobab: installing dependencies${scope === 'run' ? ', a download of 240 MB' : ''}…\n`);
   if (!(await installStaged(lockText, scope, stamp))) {
+    // Killed from here on, the tree may be incomplete, and the next start must not take it for whole.
+    rmSync(stampPath, { force: true });
     const failure = await runNpm(root, ['install', '--no-save', scope === 'run' ? '--omit=dev' : '--include=dev']);
     if (failure) failNpm(failure);
     checkNode(pinnedNode);

@@ -1,22 +1,23 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { cp, mkdir, mkdtempDisposable, readdir, readFile, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtempDisposable, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { expect, it } from 'vitest';
 
-/** Notes its command and folder, waits for the file `go`, and leaves a node. `refusals` has the error codes of its first runs. */
+/** Notes its command and folder, waits for the file `go`, and leaves a node. It fails first with the error codes in `refusals`. */
 const FAKE_NPM = `#!/bin/sh
 echo "$1 $(test "$PWD" = "$ROOT" && echo in place || echo staged)" >> "$ROOT/installs"
-while [ ! -f "$ROOT/go" ]; do sleep 0.05; done
+echo $$ > "$ROOT/npm.pid"
 code=$(head -n 1 "$ROOT/refusals" 2>/dev/null)
 if [ -n "$code" ]; then
   sed -i 1d "$ROOT/refusals"
   echo "npm error code $code" >&2
   exit 1
 fi
+while [ ! -f "$ROOT/go" ]; do sleep 0.05; done
 mkdir -p node_modules/.bin node_modules/onnxruntime-node/bin/napi-v6/win32/mips
 ln -sf "$REAL_NODE" node_modules/.bin/node
 mkdir -p node_modules/node-llama-cpp/llama/grammars
@@ -27,7 +28,7 @@ async function checkout() {
   const root = await mkdtempDisposable(join(tmpdir(), 'baobab-install-'));
   const at = (path: string) => join(root.path, path);
   await mkdir(at('scripts'));
-  for (const script of ['install.mjs', 'install-plan.mjs']) {
+  for (const script of ['install.mjs', 'install-plan.mjs', 'npm-child.mjs']) {
     await cp(join(import.meta.dirname, '../scripts', script), at(`scripts/${script}`));
   }
   await writeFile(at('package.json'), '{"optionalDependencies": {}}');
@@ -35,14 +36,21 @@ async function checkout() {
   await writeFile(at('npm'), FAKE_NPM, { mode: 0o755 });
   const { npm_execpath: _, ...inherited } = process.env;
   const env = { ...inherited, ROOT: root.path, REAL_NODE: process.execPath, PATH: `${root.path}:${process.env.PATH}` };
-  const install = (more: Record<string, string> = {}): ChildProcess =>
-    spawn(process.execPath, ['scripts/install.mjs'], {
+  const install = (more: Record<string, string> = {}, args = ['scripts/install.mjs']): ChildProcess =>
+    spawn(process.execPath, args, {
       cwd: root.path,
       env: { ...env, ...more },
       stdio: ['ignore', 'ignore', 'pipe'],
     });
   const installs = () => readFile(at('installs'), 'utf8').catch(() => '');
-  return { at, install, installs, [Symbol.asyncDispose]: () => root[Symbol.asyncDispose]() };
+  const isNpmRunning = async (): Promise<boolean> => {
+    try {
+      return process.kill(Number(await readFile(at('npm.pid'), 'utf8')), 0);
+    } catch {
+      return false;
+    }
+  };
+  return { at, install, installs, isNpmRunning, [Symbol.asyncDispose]: () => root[Symbol.asyncDispose]() };
 }
 
 const errorsOf = (child: ChildProcess) => text(child.stderr as NonNullable<ChildProcess['stderr']>);
@@ -92,6 +100,66 @@ it('replaces the old tree only when the new one is complete', async () => {
   expect(await once(project.install(), 'exit')).toEqual([0, null]);
   expect(existsSync(project.at('node_modules/old'))).toBe(false);
   expect(existsSync(project.at('node_modules/.bin/node'))).toBe(true);
+});
+
+it.each([
+  ['SIGINT', [130, null]],
+  ['SIGTERM', [143, null]],
+  ['SIGHUP', [129, null]],
+] as const)('ends npm and leaves nothing behind on %s', async (signal, end) => {
+  await using project = await checkout();
+  const child = project.install();
+  await expect.poll(project.isNpmRunning).toBe(true);
+  child.kill(signal);
+  expect(await once(child, 'exit')).toEqual(end);
+  expect(await project.isNpmRunning()).toBe(false);
+  expect((await readdir(project.at('.'))).filter((name) => name.startsWith('.baobab'))).toEqual([]);
+});
+
+it('ends npm when it is killed itself, and installs again', async () => {
+  await using project = await checkout();
+  const killed = project.install();
+  await expect.poll(project.isNpmRunning).toBe(true);
+  killed.kill('SIGKILL');
+  await expect.poll(project.isNpmRunning).toBe(false);
+  await writeFile(project.at('go'), '');
+  expect(await once(project.install(), 'exit')).toEqual([0, null]);
+  expect(await project.installs()).toBe('ci staged\nci staged\n');
+  expect((await readdir(project.at('.'))).filter((name) => name.startsWith('.baobab'))).toEqual([]);
+});
+
+it('does not take a tree for whole in which npm was killed', async () => {
+  await using project = await checkout();
+  await writeFile(project.at('go'), '');
+  expect(await once(project.install(), 'exit')).toEqual([0, null]);
+  await rm(project.at('go'));
+  await writeFile(project.at('refusals'), 'E404\n');
+  const tools = "import('./scripts/install.mjs').then(({ ensureInstalled }) => ensureInstalled('develop'))";
+  const killed = project.install({}, ['-e', tools]);
+  await expect.poll(project.installs).toBe('ci staged\nci staged\ninstall in place\n');
+  killed.kill('SIGKILL');
+  await expect.poll(project.isNpmRunning).toBe(false);
+  await writeFile(project.at('go'), '');
+  expect(await once(project.install(), 'exit')).toEqual([0, null]);
+  expect(await project.installs()).toBe('ci staged\nci staged\ninstall in place\nci staged\n');
+});
+
+it.runIf(process.platform === 'linux')(
+  'does not wait for a process that only has the id of one that was killed',
+  async () => {
+    await using project = await checkout();
+    await writeFile(project.at('.baobab-install.lock'), `${process.pid} an-earlier-boot/1`);
+    await writeFile(project.at('go'), '');
+    expect(await once(project.install(), 'exit')).toEqual([0, null]);
+  },
+);
+
+it('says that npm is missing', async () => {
+  await using project = await checkout();
+  const child = project.install({ PATH: project.at('scripts') });
+  const [errors, [code]] = await Promise.all([errorsOf(child), once(child, 'exit')]);
+  expect(code).toBe(1);
+  expect(errors).toContain('npm could not be started (spawn npm ENOENT). Install npm');
 });
 
 it.each([

@@ -105,41 +105,45 @@ describe('bin/baobab.mjs', () => {
     await expect.poll(() => commandOf(server)).toBe('');
   });
 
-  it.runIf(process.platform === 'linux')('does not serve when npm was stopped during the install', async () => {
-    const root = join(dataDir, 'checkout');
-    await cp(join(ROOT, 'bin'), join(root, 'bin'), { recursive: true });
-    for (const script of ['install.mjs', 'install-plan.mjs']) {
-      await cp(join(ROOT, 'scripts', script), join(root, 'scripts', script));
-    }
-    await writeFile(join(root, 'package.json'), '{"type": "module"}');
-    await writeFile(join(root, 'package-lock.json'), '{"packages": {}}');
-    await mkdir(join(root, 'src'));
-    await writeFile(
-      join(root, 'src/main.ts'),
-      `import('node:fs').then((fs) => fs.writeFileSync('${root}/started', ''));`,
-    );
-    const npm = join(root, 'npm.mjs');
-    await writeFile(
-      npm,
-      `import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+  it.runIf(process.platform === 'linux')(
+    'ends the install, and does not serve, when npm was stopped meanwhile',
+    async () => {
+      const root = join(dataDir, 'checkout');
+      await cp(join(ROOT, 'bin'), join(root, 'bin'), { recursive: true });
+      for (const script of ['install.mjs', 'install-plan.mjs', 'npm-child.mjs']) {
+        await cp(join(ROOT, 'scripts', script), join(root, 'scripts', script));
+      }
+      await writeFile(join(root, 'package.json'), '{"type": "module"}');
+      await writeFile(join(root, 'package-lock.json'), '{"packages": {}}');
+      await mkdir(join(root, 'src'));
+      await writeFile(
+        join(root, 'src/main.ts'),
+        `import('node:fs').then((fs) => fs.writeFileSync('${root}/started', ''));`,
+      );
+      const npm = join(root, 'npm.mjs');
+      await writeFile(
+        npm,
+        `import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
        mkdirSync('node_modules/.bin', { recursive: true });
        symlinkSync(process.execPath, 'node_modules/.bin/node');
-       writeFileSync('${root}/installing', '');
-       const wait = setInterval(() => existsSync('${root}/go') && clearInterval(wait), 10);`,
-    );
-    const shell = spawn('sh', ['-c', '"$@"; exit', 'sh', process.execPath, join(root, 'bin/baobab.mjs'), 'serve'], {
-      env: { ...process.env, npm_lifecycle_event: 'start', npm_execpath: npm },
-      stdio: 'ignore',
-    });
-    launched = shell;
-    await expect.poll(() => existsSync(join(root, 'installing'))).toBe(true);
-    const launcher = await childOf(`${shell.pid}`);
-    shell.kill('SIGTERM');
-    await once(shell, 'exit');
-    await writeFile(join(root, 'go'), '');
-    await expect.poll(() => commandOf(launcher)).toBe('');
-    expect(existsSync(join(root, 'started'))).toBe(false);
-  });
+       writeFileSync('${root}/installing', String(process.pid), { flush: true });
+       setInterval(() => {}, 1_000_000);`,
+      );
+      const shell = spawn('sh', ['-c', '"$@"; exit', 'sh', process.execPath, join(root, 'bin/baobab.mjs'), 'serve'], {
+        env: { ...process.env, npm_lifecycle_event: 'start', npm_execpath: npm },
+        stdio: 'ignore',
+      });
+      launched = shell;
+      const npmPid = () => readFile(join(root, 'installing'), 'utf8').catch(() => '');
+      await expect.poll(npmPid).not.toBe('');
+      const launcher = await childOf(`${shell.pid}`);
+      shell.kill('SIGTERM');
+      await once(shell, 'exit');
+      await expect.poll(() => commandOf(launcher)).toBe('');
+      expect(await commandOf(await npmPid())).toBe('');
+      expect(existsSync(join(root, 'started'))).toBe(false);
+    },
+  );
 
   it.each([[[]], [WITHOUT_EXECVE]])('passes arguments, output and the exit code through (%j)', async (nodeFlags) => {
     const child = spawn(process.execPath, [...nodeFlags, LAUNCHER, 'no-such-command'], {
