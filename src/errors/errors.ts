@@ -154,6 +154,12 @@ export const errors = {
       fieldText`${quoted(field)} has ${tokens} tokens, but this model takes at most ${limit}. Shorten it or split it.`,
       { field },
     ),
+  historyTooLong: (field: Field, limitBytes: number) =>
+    new ApiError(
+      'context_length_exceeded',
+      fieldText`What ${quoted(field)} names has more than ${limitBytes} bytes, or too many parts. No model reads that much: compact it, or begin anew.`,
+      { field },
+    ),
   /** Without the exact number of tokens, for texts that are refused before they are counted. */
   contextFarTooLong: (field: Field, limit: number) =>
     new ApiError(

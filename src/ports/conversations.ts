@@ -13,8 +13,15 @@ export interface NewConversationItems {
 export interface ConversationItemQuery {
   order: 'asc' | 'desc';
   limit: number;
+  /** Of the items together. A page has at least one item, however large. */
+  maxBytes: number;
   /** The page begins after this item. */
   after?: string | undefined;
+}
+
+export interface ConversationItemPage {
+  items: ConversationItem[];
+  hasMore: boolean;
 }
 
 /** Conversations count into the quota of stored responses. */
@@ -26,7 +33,7 @@ export interface ConversationRepository {
   delete(accountId: string, id: string): Promise<boolean>;
   /** False when the conversation is gone or the quota would be passed. An item whose id is there already is left out. */
   append(accountId: string, items: NewConversationItems, quota: Quota): Promise<boolean>;
-  items(id: string, query: ConversationItemQuery): Promise<ConversationItem[]>;
+  items(id: string, query: ConversationItemQuery): Promise<ConversationItemPage>;
   item(id: string, itemId: string): Promise<ConversationItem | undefined>;
   deleteItem(accountId: string, id: string, itemId: string): Promise<boolean>;
 }

@@ -49,8 +49,8 @@ export interface ResponseRepository {
   /** How many background responses of an account have not ended. */
   countActive(accountId: string): Promise<number>;
   get(accountId: string, id: string): Promise<StoredResponse | undefined>;
-  /** A response and those that it continues, oldest first, at most `limit`. */
-  chain(accountId: string, id: string, limit: number): Promise<StoredResponse[]>;
+  /** A response and those that it continues, oldest first: as many as fit into the limits, counted from this one. */
+  chain(accountId: string, id: string, limits: { responses: number; bytes: number }): Promise<StoredResponse[]>;
   /** False when there is no such response. */
   delete(accountId: string, id: string): Promise<boolean>;
   /** Removes at most `limit` expired responses and conversations. Returns how many. */

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { StoredResponse } from '../../src/domain/response.ts';
-import type { ConversationRepository } from '../../src/ports/conversations.ts';
+import type { ConversationItemQuery, ConversationRepository } from '../../src/ports/conversations.ts';
 import type { AccountRepository } from '../../src/ports/repositories.ts';
 import type { ResponseClaim, ResponseRepository } from '../../src/ports/responses.ts';
 import { someEntry } from '../fixtures/audit-entries.ts';
@@ -14,6 +14,8 @@ export interface ResponsesUnderTest {
 }
 
 const NO_LIMIT = { items: 0, bytes: 0 };
+const WHOLE_CHAIN = { responses: 10, bytes: 10_000 };
+const ALL_ITEMS: ConversationItemQuery = { order: 'asc', limit: 10, maxBytes: 10_000 };
 const response = (id: string, changes: Partial<StoredResponse> = {}): StoredResponse => ({
   id: `resp_${id}`,
   accountId: 'acct_1',
@@ -65,7 +67,7 @@ export function responsesContract(name: string, open: () => Promise<ResponsesUnd
       expect(await responses.create(kept, { quota: NO_LIMIT })).toBe(true);
       expect(await responses.get(one, kept.id)).toEqual(kept);
       expect(await responses.get(other, kept.id)).toBeUndefined();
-      expect(await responses.chain(other, kept.id, 10)).toEqual([]);
+      expect(await responses.chain(other, kept.id, WHOLE_CHAIN)).toEqual([]);
       expect(await responses.delete(other, kept.id)).toBe(false);
       expect(await responses.cancel(other, kept.id, '{}')).toBe(false);
       expect(await responses.delete(one, kept.id)).toBe(true);
@@ -95,13 +97,17 @@ export function responsesContract(name: string, open: () => Promise<ResponsesUnd
         quota: NO_LIMIT,
         ancestors: ['resp_c1', 'resp_c2'],
       });
-      const chain = await responses.chain(accountId, 'resp_c3', 10);
+      const chain = await responses.chain(accountId, 'resp_c3', WHOLE_CHAIN);
       expect(chain.map(({ id, expiresAt }) => [id, expiresAt])).toEqual([
         ['resp_c1', 30],
         ['resp_c2', 30],
         ['resp_c3', 30],
       ]);
-      expect((await responses.chain(accountId, 'resp_c3', 2)).map(({ id }) => id)).toEqual(['resp_c2', 'resp_c3']);
+      const cut = async (limits: object) =>
+        (await responses.chain(accountId, 'resp_c3', { ...WHOLE_CHAIN, ...limits })).map(({ id }) => id);
+      expect(await cut({ responses: 2 })).toEqual(['resp_c2', 'resp_c3']);
+      expect(await cut({ bytes: 3 * BYTES - 1 })).toEqual(['resp_c2', 'resp_c3']);
+      expect(await cut({ bytes: 3 * BYTES })).toHaveLength(3);
       expect(await responses.deleteExpired(30, 2)).toBe(2);
       expect(await responses.deleteExpired(30, 2)).toBe(1);
       expect(await responses.stored(accountId)).toEqual({ items: 0, bytes: 0 });
@@ -219,8 +225,14 @@ export function responsesContract(name: string, open: () => Promise<ResponsesUnd
         expiresAt: 70,
       };
       await responses.create(response('i1', { accountId, conversationId: 'conv_1' }), { quota: NO_LIMIT, items });
-      expect(await conversations.items('conv_1', { order: 'asc', limit: 10 })).toEqual([first, items.items[0]]);
-      expect(await conversations.items('conv_1', { order: 'desc', limit: 10, after: 'msg_2' })).toEqual([first]);
+      const second = items.items[0];
+      const list = (query: Partial<ConversationItemQuery>) => conversations.items('conv_1', { ...ALL_ITEMS, ...query });
+      expect(await list({})).toEqual({ items: [first, second], hasMore: false });
+      expect(await list({ order: 'desc', after: 'msg_2' })).toEqual({ items: [first], hasMore: false });
+      expect(await list({ limit: 1 })).toEqual({ items: [first], hasMore: true });
+      expect(await list({ maxBytes: 9 })).toEqual({ items: [first], hasMore: true });
+      expect(await list({ maxBytes: 10 })).toEqual({ items: [first, second], hasMore: false });
+      expect(await list({ maxBytes: 1 })).toEqual({ items: [first], hasMore: true });
       expect(await conversations.get(accountId, 'conv_1')).toEqual({ ...conversation, expiresAt: 70 });
       // A conversation that is gone takes nothing with it.
       const gone = { ...items, conversationId: 'conv_gone' };
@@ -248,7 +260,7 @@ export function responsesContract(name: string, open: () => Promise<ResponsesUnd
       expect(await responses.stored(one)).toEqual({ items: 1, bytes: 3 });
       expect(await conversations.delete(one, 'conv_2')).toBe(true);
       expect(await responses.stored(one)).toEqual({ items: 0, bytes: 0 });
-      expect(await conversations.items('conv_2', { order: 'asc', limit: 10 })).toEqual([]);
+      expect(await conversations.items('conv_2', ALL_ITEMS)).toEqual({ items: [], hasMore: false });
     });
 
     it('removes everything of an account', async () => {

@@ -25,6 +25,7 @@ import { createLimits } from '../../services/limits.ts';
 import { createMetering } from '../../services/metering.ts';
 import type { LeaseHolder } from '../../services/process-leases.ts';
 import { createRerank } from '../../services/rerank.ts';
+import { createAccountTurns } from '../../services/responses/account-turns.ts';
 import { type ConversationsService, createConversations } from '../../services/responses/conversations.ts';
 import { createResponseEventLog, type ResponseEventLog } from '../../services/responses/event-log.ts';
 import { createResponses, type ResponsesService } from '../../services/responses/responses.ts';
@@ -34,6 +35,11 @@ import { createWindowedTranscription } from '../../services/transcriptions/windo
 
 /** Windows of one transcription that the engine decodes at once. */
 const WINDOWS_AT_ONCE = 4;
+
+/** What a response continues may be this many times as large as the largest body: stored responses repeat their settings. */
+const HISTORY_BODIES = 2;
+/** Stored responses and conversations that are read for one account at a time. */
+const HISTORIES_AT_ONCE = 4;
 
 /** One queue for all processes that read files of one kind. An account leaves a quarter of them to others. */
 function composeReaders({ engines }: ResolvedConfig, count: number): Places {
@@ -133,13 +139,15 @@ export function composeResponses(options: {
   logger: Logger;
 }): ResponseParts {
   const { config, store, identity, chat, logger } = options;
-  const settings = config.responses;
-  const conversations = createConversations({ conversations: store.conversations, settings, clock });
+  const settings = { ...config.responses, maxHistoryBytes: HISTORY_BODIES * config.http.bodyLimitBytes };
+  const reads = createAccountTurns(HISTORIES_AT_ONCE);
+  const conversations = createConversations({ conversations: store.conversations, settings, reads, clock });
   const eventLog = createResponseEventLog({ responses: store.responses });
   const responses = createResponses({
     responses: store.responses,
     conversations,
     settings,
+    reads,
     clock,
     onChange: () => responseRunner.wake(),
   });

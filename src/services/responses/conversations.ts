@@ -3,8 +3,9 @@ import type { Conversation, ConversationItem } from '../../domain/response.ts';
 import { DAY_MS } from '../../domain/time/durations.ts';
 import { errors } from '../../errors/errors.ts';
 import type { Clock } from '../../ports/clock.ts';
-import type { ConversationItemQuery, ConversationRepository } from '../../ports/conversations.ts';
+import type { ConversationItemPage, ConversationItemQuery, ConversationRepository } from '../../ports/conversations.ts';
 import { createId } from '../../runtime/ids.ts';
+import type { AccountTurns } from './account-turns.ts';
 
 export interface ConversationsService {
   create(
@@ -17,7 +18,10 @@ export interface ConversationsService {
   update(accountId: string, id: string, metadata: Readonly<Record<string, string>>): Promise<Conversation>;
   remove(accountId: string, id: string): Promise<void>;
   append(account: Account, id: string, items: readonly ConversationItem[]): Promise<void>;
-  items(accountId: string, id: string, query: ConversationItemQuery): Promise<ConversationItem[]>;
+  /** One page of its items. */
+  items(accountId: string, id: string, query: Omit<ConversationItemQuery, 'maxBytes'>): Promise<ConversationItemPage>;
+  /** All items, oldest first. Throws 422 when they are more than any model could read. */
+  history(accountId: string, id: string): Promise<ConversationItem[]>;
   item(accountId: string, id: string, itemId: string): Promise<ConversationItem>;
   removeItem(accountId: string, id: string, itemId: string): Promise<Conversation>;
   /** Until when something that is stored now is kept. Files of an account are kept equally long. */
@@ -26,13 +30,20 @@ export interface ConversationsService {
 
 export interface ConversationsDependencies {
   conversations: ConversationRepository;
-  settings: { retentionDays: number; quotaBytes: number; quotaResponses: number };
+  settings: { retentionDays: number; quotaBytes: number; quotaResponses: number; maxHistoryBytes: number };
+  /** Reads may be large. */
+  reads: AccountTurns;
   clock: Clock;
 }
+
+/** Items of a conversation that are read at most. Few models can read more. */
+const MAX_ITEMS = 10_000;
+const MAX_PAGE_BYTES = 8_388_608;
 
 export function createConversations({
   conversations,
   settings,
+  reads,
   clock,
 }: ConversationsDependencies): ConversationsService {
   const quota = { items: settings.quotaResponses, bytes: settings.quotaBytes };
@@ -81,7 +92,16 @@ export function createConversations({
 
     async items(accountId, id, query) {
       await service.get(accountId, id);
-      return conversations.items(id, query);
+      return reads.run(accountId, () => conversations.items(id, { ...query, maxBytes: MAX_PAGE_BYTES }));
+    },
+
+    async history(accountId, id) {
+      await service.get(accountId, id);
+      const { maxHistoryBytes: maxBytes } = settings;
+      const all = { order: 'asc' as const, limit: MAX_ITEMS, maxBytes };
+      const { items, hasMore } = await reads.run(accountId, () => conversations.items(id, all));
+      if (hasMore) throw errors.historyTooLong(['conversation'], maxBytes);
+      return items;
     },
 
     async item(accountId, id, itemId) {

@@ -5,6 +5,7 @@ import { errors } from '../../errors/errors.ts';
 import { StorageFullError } from '../../errors/store-unavailable.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { ResponseRepository } from '../../ports/responses.ts';
+import type { AccountTurns } from './account-turns.ts';
 import type { ConversationsService } from './conversations.ts';
 
 export interface ResponsesSettings {
@@ -13,6 +14,8 @@ export interface ResponsesSettings {
   quotaBytes: number;
   quotaResponses: number;
   maxActivePerAccount: number;
+  /** Of what one request continues or refers to. */
+  maxHistoryBytes: number;
 }
 
 /** A response as its endpoint describes it; who stores it and for how long is added here. */
@@ -34,7 +37,7 @@ export interface ResponsesService {
    * that is not kept.
    */
   keeps(account: Account, wanted: boolean | undefined): Promise<boolean>;
-  /** A response and those that it continues, oldest first. Throws 404 if one of them is gone. */
+  /** A response and those that it continues, oldest first. Throws 404 if one of them is gone, 422 if they are too large to be read. */
   history(accountId: string, id: string): Promise<StoredResponse[]>;
   /** Resolves when it is durable. False: there is no room for it. */
   save(principal: Principal, response: NewResponse, options: SaveOptions): Promise<boolean>;
@@ -43,6 +46,8 @@ export interface ResponsesService {
   /** Throws 404 for responses that do not exist, have expired or belong to another account. */
   get(accountId: string, id: string): Promise<StoredResponse>;
   find(accountId: string, id: string): Promise<StoredResponse | undefined>;
+  /** Those of them that exist. Throws 422 if they are too large to be read together. */
+  findAll(accountId: string, ids: readonly string[]): Promise<StoredResponse[]>;
   remove(accountId: string, id: string): Promise<void>;
   /** Ends a background response. `cancelled` writes its content. */
   cancel(accountId: string, id: string, cancelled: (response: StoredResponse) => string): Promise<StoredResponse>;
@@ -54,6 +59,8 @@ export interface ResponsesDependencies {
   responses: ResponseRepository;
   conversations: Pick<ConversationsService, 'expiryOf'>;
   settings: ResponsesSettings;
+  /** Reads may be large. */
+  reads: AccountTurns;
   clock: Clock;
   /** Wakes the runner. */
   onChange(): void;
@@ -65,7 +72,7 @@ const SWEEP_PAGE = 100;
 const RETRY_SECONDS = 30;
 
 export function createResponses(dependencies: ResponsesDependencies): ResponsesService {
-  const { responses, conversations, settings, clock, onChange } = dependencies;
+  const { responses, conversations, settings, reads, clock, onChange } = dependencies;
   const quota = { items: settings.quotaResponses, bytes: settings.quotaBytes };
 
   const quotaExceeded = (items: number, bytes: number) =>
@@ -105,15 +112,17 @@ export function createResponses(dependencies: ResponsesDependencies): ResponsesS
     },
 
     async history(accountId, id) {
-      const chain = await responses.chain(accountId, id, MAX_CHAIN);
+      const limits = { responses: MAX_CHAIN, bytes: settings.maxHistoryBytes };
+      const chain = await reads.run(accountId, () => responses.chain(accountId, id, limits));
       const last = chain.at(-1);
       if (last === undefined || last.expiresAt <= clock.now())
         throw errors.responseNotFound(id, ['previousResponseId']);
       const missing = chain[0]?.previousId;
       if (missing) {
+        if (await service.find(accountId, missing)) throw errors.historyTooLong(['previousResponseId'], limits.bytes);
         throw new ApiError(
           'response_not_found',
-          `The response '${id}' continues '${missing}', which was deleted, has expired or is too far back.`,
+          `The response '${id}' continues '${missing}', which was deleted or has expired.`,
           { field: ['previousResponseId'] },
         );
       }
@@ -150,8 +159,21 @@ export function createResponses(dependencies: ResponsesDependencies): ResponsesS
     },
 
     async find(accountId, id) {
-      const response = await responses.get(accountId, id);
+      const response = await reads.run(accountId, () => responses.get(accountId, id));
       return response && response.expiresAt > clock.now() ? response : undefined;
+    },
+
+    async findAll(accountId, ids) {
+      const found: StoredResponse[] = [];
+      let bytes = 0;
+      for (const id of ids) {
+        const response = await service.find(accountId, id);
+        if (response === undefined) continue;
+        bytes += response.input.length + response.content.length;
+        if (bytes > settings.maxHistoryBytes) throw errors.historyTooLong(['messages'], settings.maxHistoryBytes);
+        found.push(response);
+      }
+      return found;
     },
 
     async get(accountId, id) {

@@ -43,6 +43,37 @@ const status = async (work: Promise<unknown>) =>
     (error) => error.status,
   );
 
+describe('what a response continues', () => {
+  it('is refused when it is larger than any model could read, and listed in pages', async () => {
+    await using small = await startHttpBed({ http: { body_limit_bytes: 65_536 } });
+    const client = new OpenAI({ baseURL: `${small.address}/v1`, apiKey: KEY, maxRetries: 0 });
+    const large = { role: 'user' as const, content: 'x'.repeat(60_000) };
+    const create = (body: object) => client.responses.create({ model: CHAT, input: 'Hi', ...body, stream: false });
+    const refused = (param: string) => ({ status: 422, code: 'context_length_exceeded', param });
+
+    const { id: conversation } = await client.conversations.create({ items: [large] });
+    await client.conversations.items.create(conversation, { items: [large] });
+    await create({ conversation });
+    await client.conversations.items.create(conversation, { items: [large] });
+    await expect(create({ conversation })).rejects.toMatchObject(refused('conversation'));
+    await expect(create({ conversation, background: true })).rejects.toMatchObject(refused('conversation'));
+
+    const turns = [await create({ input: [large] })];
+    for (let i = 0; i < 2; i += 1) {
+      turns.push(await create({ input: [large], previous_response_id: turns.at(-1)?.id }));
+    }
+    const continued = { previous_response_id: turns.at(-1)?.id };
+    await expect(create(continued)).rejects.toMatchObject(refused('previous_response_id'));
+    const items = await Promise.all(turns.map(({ id }) => client.responses.inputItems.list(id)));
+    const references = items.map(({ data }) => ({ type: 'item_reference' as const, id: data[0]?.id ?? '' }));
+    await create({ input: references.slice(0, 2) });
+    await expect(create({ input: references })).rejects.toMatchObject(refused('input'));
+
+    await client.responses.delete(turns[0]?.id ?? '');
+    await expect(create(continued)).rejects.toMatchObject({ status: 404, code: 'response_not_found' });
+  });
+});
+
 describe('a stored response', () => {
   it('is retrieved, listed and deleted, by its own account only', async () => {
     const created = await openai.responses.create({ model: CHAT, input: 'Hi' });

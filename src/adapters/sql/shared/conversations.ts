@@ -19,6 +19,16 @@ const toConversation = (row: ConversationsTable): Conversation => ({
 const bytesOf = (items: readonly ConversationItem[]): number =>
   items.reduce((sum, { content }) => sum + Buffer.byteLength(content), 0);
 
+/** How many of the first items fit into a page. */
+function fittingItems(sizes: readonly number[], limit: number, maxBytes: number): number {
+  let bytes = 0;
+  const tooMany = sizes.findIndex((size, index) => {
+    bytes += size;
+    return index >= limit || (index > 0 && bytes > maxBytes);
+  });
+  return tooMany === -1 ? sizes.length : tooMany;
+}
+
 /** Adds items to a conversation, if it is still there. */
 export function appendItems(
   read: Kysely<Tables>,
@@ -123,22 +133,31 @@ export function sqlConversations({ read, write, writeIf }: SqlDatabase): Convers
       return written !== undefined;
     },
 
-    async items(id, { order, limit, after }) {
+    async items(id, { order, limit, maxBytes, after }) {
       const place = (of: { selectFrom: typeof read.selectFrom }) =>
         of
           .selectFrom('conversation_items as last')
           .select('last.position')
           .where('last.conversation_id', '=', id)
           .where('last.id', '=', after ?? '');
-      const rows = await read
+      const page = read
         .selectFrom('conversation_items')
-        .select(['id', 'content'])
         .where('conversation_id', '=', id)
         .$if(after !== undefined, (query) => query.where('position', order === 'asc' ? '>' : '<', place(read)))
-        .orderBy('position', order)
-        .limit(limit)
+        .orderBy('position', order);
+      // Both databases know the size of a text without reading it.
+      const sizes = await page
+        .select(sql<number>`octet_length(content)`.as('bytes'))
+        .limit(limit + 1)
         .execute();
-      return rows;
+      const fitting = fittingItems(
+        sizes.map(({ bytes }) => bytes),
+        limit,
+        maxBytes,
+      );
+      if (fitting === 0) return { items: [], hasMore: false };
+      const items = await page.select(['id', 'content']).limit(fitting).execute();
+      return { items, hasMore: fitting < sizes.length };
     },
 
     item: (id, itemId) =>

@@ -162,21 +162,27 @@ export function sqlResponses(database: SqlDatabase): ResponseRepository {
       return row && toResponse(row);
     },
 
-    async chain(accountId, id, limit) {
+    async chain(accountId, id, limits) {
       const rows = await read
-        .withRecursive('chain(id, previous_id, depth)', (db) =>
+        .withRecursive('chain(id, previous_id, depth, total)', (db) =>
           db
             .selectFrom('responses')
-            .select(['responses.id', 'responses.previous_id', sql<number>`1`.as('depth')])
+            .select(['responses.id', 'responses.previous_id', sql<number>`1`.as('depth'), 'responses.bytes as total'])
             .where('responses.id', '=', id)
             .where('responses.account_id', '=', accountId)
             .unionAll(
               db
                 .selectFrom('responses')
                 .innerJoin('chain', 'chain.previous_id', 'responses.id')
-                .select(['responses.id', 'responses.previous_id', sql<number>`chain.depth + 1`.as('depth')])
+                .select([
+                  'responses.id',
+                  'responses.previous_id',
+                  sql<number>`chain.depth + 1`.as('depth'),
+                  sql<number>`chain.total + responses.bytes`.as('total'),
+                ])
                 .where('responses.account_id', '=', accountId)
-                .where('chain.depth', '<', limit),
+                .where('chain.depth', '<', limits.responses)
+                .where(sql<number>`chain.total + responses.bytes`, '<=', limits.bytes),
             ),
         )
         .selectFrom('chain')

@@ -7,7 +7,7 @@ import { commonErrors } from '../../answer/error-schema.ts';
 import { principalOf } from '../../request/request-record.ts';
 import { messagesOf } from '../responses/input.ts';
 import { type InputItemBody, ItemList } from '../responses/schema.ts';
-import { itemsToStore, type StoredItem } from '../responses/stored.ts';
+import { itemsToStore, parseStored, type StoredItem } from '../responses/stored.ts';
 import {
   ConversationItemQuery,
   ConversationObject,
@@ -29,7 +29,7 @@ const toWire = ({ id, createdAt, metadata }: Conversation) => ({
   metadata: { ...metadata },
 });
 
-const parse = ({ content }: ConversationItem): StoredItem => JSON.parse(content);
+const parse = ({ content }: ConversationItem): Promise<StoredItem> => parseStored(content);
 
 function toStore(items: readonly InputItemBody[], idPart: string): ConversationItem[] {
   // Refuses items that no response could read.
@@ -132,9 +132,8 @@ export const conversationRoutes: FastifyPluginAsyncTypebox<{ conversations: Conv
     async (request) => {
       const { limit = 20, order = 'desc', after } = request.query;
       const { id } = principalOf(request).account;
-      const query = { order, limit: limit + 1, after };
-      const found = (await conversations.items(id, request.params.conversation_id, query)).map(parse);
-      return page(found.slice(0, limit), found.length > limit);
+      const { items, hasMore } = await conversations.items(id, request.params.conversation_id, { order, limit, after });
+      return page(await Promise.all(items.map(parse)), hasMore);
     },
   );
 
@@ -153,7 +152,7 @@ export const conversationRoutes: FastifyPluginAsyncTypebox<{ conversations: Conv
     async (request) => {
       const added = toStore(request.body.items, createId('item').slice('item_'.length));
       await conversations.append(principalOf(request).account, request.params.conversation_id, added);
-      return page(added.map(parse), false);
+      return page(await Promise.all(added.map(parse)), false);
     },
   );
 

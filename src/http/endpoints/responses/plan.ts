@@ -2,13 +2,14 @@ import type { Principal } from '../../../domain/principal.ts';
 import { errors } from '../../../errors/errors.ts';
 import type { Clock } from '../../../ports/clock.ts';
 import { createId, deriveId } from '../../../runtime/ids.ts';
+import { createTimeSlice } from '../../../runtime/time-slices.ts';
 import type { ChatService } from '../../../services/chat.ts';
 import type { ConversationsService } from '../../../services/responses/conversations.ts';
 import type { NewResponse, ResponsesService, SaveOptions } from '../../../services/responses/responses.ts';
 import type { ResponseHead, WireResponse } from './answer.ts';
 import { inputItems } from './request.ts';
 import type { CreateResponseBody, InputItemBody } from './schema.ts';
-import { itemsOf, itemsToStore, resolveReferences, type StoredItem } from './stored.ts';
+import { itemsOf, itemsToStore, parseStored, resolveReferences, type StoredItem } from './stored.ts';
 
 export interface ResponseDependencies {
   chat: ChatService;
@@ -26,9 +27,6 @@ export interface PlannedResponse {
   /** The responses that it continues. */
   ancestors: readonly string[];
 }
-
-/** Items of a conversation that are read at most. Few models can read more. */
-const MAX_CONVERSATION_ITEMS = 10_000;
 
 export const conversationOf = ({ conversation }: CreateResponseBody): string | undefined =>
   typeof conversation === 'string' ? conversation : conversation?.id;
@@ -49,11 +47,17 @@ export async function readHistory(
   }
   if (previousId) {
     const history = await responses.history(accountId, previousId);
-    return { before: itemsOf(history), ancestors: history.map(({ id }) => id) };
+    return { before: await itemsOf(history), ancestors: history.map(({ id }) => id) };
   }
   if (!conversationId) return { before: [], ancestors: [] };
-  const items = await conversations.items(accountId, conversationId, { order: 'asc', limit: MAX_CONVERSATION_ITEMS });
-  return { before: items.map(({ content }) => JSON.parse(content) as InputItemBody), ancestors: [] };
+  const items = await conversations.history(accountId, conversationId);
+  const slice = createTimeSlice();
+  const before: InputItemBody[] = [];
+  for (const { content } of items) {
+    before.push(await parseStored<InputItemBody>(content));
+    if (slice.isOver()) await slice.next();
+  }
+  return { before, ancestors: [] };
 }
 
 /** The run of an idempotency key. It is the same when the run is repeated after a crash. */

@@ -250,7 +250,8 @@ export const responseRoutes: FastifyPluginAsyncTypebox<ResponseRouteDependencies
     async (request) => {
       const { limit = 20, order = 'desc', after } = request.query;
       const stored = await responses.get(principalOf(request).account.id, request.params.response_id);
-      const items = order === 'asc' ? storedInput(stored) : storedInput(stored).reverse();
+      const input = await storedInput(stored);
+      const items = order === 'asc' ? input : input.reverse();
       const start = after === undefined ? 0 : items.findIndex(({ id }) => id === after) + 1;
       const page = items.slice(start, start + limit);
       return {

@@ -1,6 +1,8 @@
 import type { StoredResponse } from '../../../domain/response.ts';
 import { errors } from '../../../errors/errors.ts';
+import { createTimeSlice } from '../../../runtime/time-slices.ts';
 import type { ResponsesService } from '../../../services/responses/responses.ts';
+import { parseJsonBytes } from '../../body/json-value.ts';
 import type { WireResponse } from './answer.ts';
 import type { InputItemBody } from './schema.ts';
 
@@ -39,7 +41,10 @@ export function itemsToStore(items: readonly InputItemBody[], idPart: string): S
   });
 }
 
-export const storedInput = ({ input }: StoredResponse): StoredItem[] => JSON.parse(input);
+/** Stored texts may be as large as a body, and are parsed like one. */
+export const parseStored = async <T>(text: string): Promise<T> => (await parseJsonBytes(Buffer.from(text))) as T;
+
+export const storedInput = ({ input }: StoredResponse): Promise<StoredItem[]> => parseStored(input);
 
 /** The status is the one of the record: the content of a background response is written when it ends. */
 export const storedResponse = ({ content, status }: StoredResponse): WireResponse => ({
@@ -47,11 +52,18 @@ export const storedResponse = ({ content, status }: StoredResponse): WireRespons
   status,
 });
 
-const storedOutput = (response: StoredResponse): StoredItem[] => storedResponse(response).output as StoredItem[];
-
 /** Everything that was said in these responses. */
-export const itemsOf = (history: readonly StoredResponse[]): StoredItem[] =>
-  history.flatMap((response) => [...storedInput(response), ...storedOutput(response)]);
+export async function itemsOf(history: readonly StoredResponse[]): Promise<StoredItem[]> {
+  const slice = createTimeSlice();
+  const items: StoredItem[] = [];
+  for (const response of history) {
+    const { output } = await parseStored<{ output: StoredItem[] }>(response.content);
+    for (const item of await storedInput(response)) items.push(item);
+    for (const item of output) items.push(item);
+    if (slice.isOver()) await slice.next();
+  }
+  return items;
+}
 
 /** `msg_<part>_3` → `resp_<part>` */
 const ownerOf = (itemId: string): string | undefined => {
@@ -65,25 +77,20 @@ const isReference = ({ type, id, role }: InputItemBody): boolean =>
 /** Replaces references by the stored items that they name. */
 export async function resolveReferences(
   items: readonly InputItemBody[],
-  { responses, accountId }: { responses: Pick<ResponsesService, 'find'>; accountId: string },
+  { responses, accountId }: { responses: Pick<ResponsesService, 'findAll'>; accountId: string },
 ): Promise<InputItemBody[]> {
-  if (!items.some(isReference)) return [...items];
-  const known = new Map<string, StoredItem[]>();
-  const resolved: InputItemBody[] = [];
-  for (const [index, item] of items.entries()) {
-    if (!isReference(item)) {
-      resolved.push(item);
-      continue;
-    }
-    const id = item.id ?? '';
-    const owner = ownerOf(id) ?? '';
-    if (!known.has(owner)) {
-      const response = owner === '' ? undefined : await responses.find(accountId, owner);
-      known.set(owner, response ? itemsOf([response]) : []);
-    }
-    const found = known.get(owner)?.find((each) => each.id === id);
-    if (found === undefined) throw errors.itemNotFound(id, `input[${index}].id`);
-    resolved.push(found);
+  const named = items.filter(isReference).map(({ id }) => ownerOf(id ?? ''));
+  if (named.length === 0) return [...items];
+  const owners = [...new Set(named.filter((owner) => owner !== undefined))];
+  const known = new Map<string, StoredItem>();
+  for (const item of await itemsOf(await responses.findAll(accountId, owners))) {
+    if (!known.has(item.id)) known.set(item.id, item);
   }
-  return resolved;
+  return items.map((item, index) => {
+    if (!isReference(item)) return item;
+    const id = item.id ?? '';
+    const found = known.get(id);
+    if (found === undefined) throw errors.itemNotFound(id, `input[${index}].id`);
+    return found;
+  });
 }
