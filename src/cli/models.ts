@@ -9,6 +9,7 @@ import { isoTimeOrNull } from '../domain/time/dates.ts';
 import { createLogger } from '../logging/logger.ts';
 import type { StoredModel } from '../models/store.ts';
 import { systemClock } from '../runtime/clock.ts';
+import { nearestSlug } from '../runtime/nearest.ts';
 import { snakeKeys } from '../validation/names.ts';
 import { nothing, one, readAction, several, withOptions } from './actions.ts';
 import { type Command, type CommandContext, CommandFailed, UsageError } from './command.ts';
@@ -30,7 +31,12 @@ function choose(entries: readonly ModelEntry[], names: readonly string[], starte
     const reference = parseReference(name);
     const entry = entries.find(({ slug }) => slug === reference?.slug);
     if (reference === undefined || entry === undefined) {
-      throw new CommandFailed(`there is no model '${name}'; 'baobab models list' shows them`);
+      const meant = nearestSlug(
+        name.split('@', 1)[0] as string,
+        entries.map(({ slug }) => slug),
+      );
+      const hint = meant === undefined ? "'baobab models list' shows them" : `did you mean '${meant}'?`;
+      throw new CommandFailed(`there is no model '${name}'; ${hint}`);
     }
     const version =
       reference.version === undefined

@@ -16,6 +16,7 @@ describe('options', () => {
   it.each([
     [['--bogus'], "there is no option '--bogus'"],
     [['create', '--bogus=5'], "there is no option '--bogus'"],
+    [['--jsn'], "there is no option '--jsn'; did you mean '--json'?"],
     [['-x'], "there is no option '-x'"],
     [['--constructor'], "there is no option '--constructor'"],
     [['--rpm'], '--rpm needs a value'],

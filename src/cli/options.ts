@@ -1,5 +1,6 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../domain/time/durations.ts';
+import { nearest } from '../runtime/nearest.ts';
 import { OptionError } from './command.ts';
 
 type Options = NonNullable<ParseArgsConfig['options']>;
@@ -9,7 +10,13 @@ function optionProblem(token: Token, options: Options): string | undefined {
   if (token.kind !== 'option') return undefined;
   const { rawName, value, inlineValue } = token;
   const option = Object.hasOwn(options, token.name) ? options[token.name] : undefined;
-  if (option === undefined) return `there is no option '${rawName}'`;
+  if (option === undefined) {
+    const meant = nearest(
+      rawName,
+      Object.keys(options).map((name) => `--${name}`),
+    );
+    return `there is no option '${rawName}'${meant === undefined ? '' : `; did you mean '${meant}'?`}`;
+  }
   if (option.type === 'boolean') return inlineValue ? `${rawName} takes no value` : undefined;
   if (value === undefined) return `${rawName} needs a value`;
   if (inlineValue || !value.startsWith('-')) return undefined;

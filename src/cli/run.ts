@@ -4,7 +4,7 @@ import { ControlError } from '../control/socket.ts';
 import { printable } from '../domain/control-characters.ts';
 import { ApiError } from '../errors/api-error.ts';
 import { StoreUnavailableError } from '../errors/store-unavailable.ts';
-import { nearest } from '../validation/nearest.ts';
+import { nearest } from '../runtime/nearest.ts';
 import { type Command, CommandFailed, type HelpLine, OptionError, UsageError } from './command.ts';
 import { COMMANDS } from './index.ts';
 

@@ -6,7 +6,7 @@ import { WORKER_VARIABLE } from '../compose/workers/worker-process.ts';
 import type { ResolvedConfig } from '../config/load.ts';
 import { SETTINGS } from '../config/settings.ts';
 import { workerCount } from '../config/workers.ts';
-import { nearest } from '../validation/nearest.ts';
+import { nearest } from '../runtime/nearest.ts';
 import { type Command, CommandFailed, UsageError } from './command.ts';
 
 /** Under `npm start` one Ctrl-C arrives twice: from the terminal and from npm. */

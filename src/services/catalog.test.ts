@@ -107,6 +107,8 @@ describe('a name that is almost right', () => {
   it.each([
     ['rank', 'acme/rank'],
     ['Acme/Rank', 'acme/rank'],
+    ['acme/rnak', 'acme/rank'],
+    ['ranks', 'acme/rank'],
     ['acme/rank@2020-01-01', "acme/rank@2026-09-01' or 'acme/rank@2026-06-01' or 'acme/rank@2026-01-01"],
     ['rank@latest', "acme/rank@2026-09-01' or 'acme/rank@2026-06-01' or 'acme/rank@2026-01-01"],
   ])('%s is answered with %s', (reference, meant) => {

@@ -8,6 +8,7 @@ import type { ComputeDevice } from '../engines/engine.ts';
 import { errors } from '../errors/errors.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ModelLifecycleRepository, RevisionRepository } from '../ports/repositories.ts';
+import { nearestSlug } from '../runtime/nearest.ts';
 import { auditEntry } from './audit/entries.ts';
 
 export type ServingStatus = 'ready' | 'cold' | 'unavailable';
@@ -148,18 +149,22 @@ export async function createCatalog(dependencies: CatalogDependencies): Promise<
     return { entry, version };
   }
 
-  /** What someone means who left out the provider, wrote the name with capitals as hubs do, or pinned a version that is not there. */
+  /** What someone means who left out the provider, wrote the name with capitals as hubs do, mistyped it, or pinned a version that is not there. */
   function meant(text: string, allowedModels: readonly string[]): string[] {
     const [wanted = '', pin] = text.toLowerCase().split('@');
-    for (const entry of models.values()) {
-      const isNear = entry.slug === wanted || entry.slug.endsWith(`/${wanted}`);
-      if (!isNear || !isAllowedModel(allowedModels, entry) || currentVersion(entry) === undefined) continue;
-      if (pin === undefined) return [entry.slug];
-      const served = entry.versions.filter((each) => !isRetired(each)).map(({ version }) => version);
-      const newest = served.sort().reverse().slice(0, SHOWN_VERSIONS);
-      return newest.map((version) => `${entry.slug}@${version}`);
-    }
-    return [];
+    const usable = [...models.values()].filter(
+      (entry) => isAllowedModel(allowedModels, entry) && currentVersion(entry) !== undefined,
+    );
+    const slug = nearestSlug(
+      wanted,
+      usable.map((each) => each.slug),
+    );
+    const entry = slug === undefined ? undefined : models.get(slug);
+    if (entry === undefined) return [];
+    if (pin === undefined) return [entry.slug];
+    const served = entry.versions.filter((each) => !isRetired(each)).map(({ version }) => version);
+    const newest = served.sort().reverse().slice(0, SHOWN_VERSIONS);
+    return newest.map((version) => `${entry.slug}@${version}`);
   }
 
   function findByName(text: string, account: AliasOwner | undefined, allowedModels: readonly string[]) {

@@ -1,9 +1,9 @@
 import { IsObject, type TSchema } from 'typebox';
 import { Settings } from 'typebox/system';
 import { Value } from 'typebox/value';
+import { nearest } from '../runtime/nearest.ts';
 import { expectation, schemaAt } from './expectation.ts';
 import { snake } from './names.ts';
-import { nearest } from './nearest.ts';
 
 /** TypeBox stops at 8 errors. Operators want to see every mistake in a file at once. */
 Settings.Set({ maxErrors: 1_000 });

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { nearest } from './nearest.ts';
+import { nearest, nearestSlug } from './nearest.ts';
 
 const KNOWN = ['serve', 'models', 'keys', '--port', '--host', '--data-dir'];
 
@@ -13,4 +13,13 @@ it.each([
   ['x', undefined],
 ])('takes %s for %s', (word, expected) => {
   expect(nearest(word, KNOWN)).toBe(expected);
+});
+
+it.each([
+  ['acme/raank', 'acme/rank'],
+  ['rank', 'acme/rank'],
+  ['ranj', 'acme/rank'],
+  ['other/rank', undefined],
+])('takes %s for the model %s', (text, expected) => {
+  expect(nearestSlug(text, ['acme/chat', 'acme/rank'])).toBe(expected);
 });

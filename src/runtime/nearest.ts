@@ -23,8 +23,16 @@ function distance(left: string, right: string): number {
 export function nearest(word: string, known: readonly string[]): string | undefined {
   const most = word.length > 5 ? 2 : 1;
   const [best] = known
+    .filter((each) => Math.abs(each.length - word.length) <= most)
     .map((each) => ({ each, edits: distance(word, each) }))
     .filter(({ edits }) => edits <= most)
     .sort((left, right) => left.edits - right.edits);
   return best?.each;
+}
+
+/** The same for slugs of models, `provider/name`, when the provider may have been left out. */
+export function nearestSlug(text: string, slugs: readonly string[]): string | undefined {
+  const nameOf = (slug: string) => (text.includes('/') ? slug : slug.slice(slug.indexOf('/') + 1));
+  const name = nearest(text, slugs.map(nameOf));
+  return slugs.find((slug) => nameOf(slug) === name);
 }
