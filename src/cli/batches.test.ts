@@ -62,6 +62,8 @@ beforeAll(async () => {
   await store.files.create({ ...file, blobKey: 'x', createdAt: 0, expiresAt: 1 }, { items: 0, bytes: 0 });
   await store.batches.create(batch('running'), 0);
   await store.batches.create(batch('done', { status: 'completed', outputFileId: 'file_out', endedAt: 5 }), 0);
+  const counts = { total: 0, completed: 0, failed: 1 };
+  await store.batches.create(batch('invalid', { status: 'failed', counts }), 0);
 });
 afterAll(async () => {
   await store.close();
@@ -83,9 +85,10 @@ async function run(...args: string[]): Promise<string> {
 }
 
 it('lists batches with their progress', async () => {
-  const [, first, second] = (await run('list')).split('\n');
+  const [, first, invalid, second] = (await run('list')).split('\n');
   expect(first).toMatch(/batch_running +default +\/v1\/embeddings +in_progress +5 of 10, 1 failed +2026-01-01/);
   expect(second).toMatch(/batch_done +default +\/v1\/embeddings +completed/);
+  expect(invalid).toMatch(/batch_invalid .* failed +1 of 1, 1 failed/);
   const listed = JSON.parse(await run('list', '--limit', '1', '--json'));
   expect(listed).toHaveLength(1);
   expect(listed[0]).toMatchObject({

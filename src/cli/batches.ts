@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openAdministration } from '../compose/administration.ts';
 import { batchToWire } from '../compose/wire-shapes.ts';
-import { type Batch, isActive } from '../domain/batch.ts';
+import { type Batch, isActive, requestCounts } from '../domain/batch.ts';
 import { systemClock } from '../runtime/clock.ts';
 import { nothing, one, readAction, withOptions } from './actions.ts';
 import { type Command, CommandFailed } from './command.ts';
@@ -14,9 +14,9 @@ const WATCH_MS = 500;
 
 const iso = (ms: number | null): string => (ms === null ? '-' : new Date(ms).toISOString());
 
-const done = ({ counts }: Batch): string => {
-  const failed = counts.failed === 0 ? '' : `, ${counts.failed} failed`;
-  return `${counts.completed + counts.failed} of ${counts.total}${failed}`;
+const done = (batch: Batch): string => {
+  const { total, completed, failed } = requestCounts(batch);
+  return `${completed + failed} of ${total}${failed === 0 ? '' : `, ${failed} failed`}`;
 };
 
 function details(batch: Batch, account: string): string {

@@ -61,6 +61,7 @@ it('shows every account in the order of time', async () => {
   const csv = (await run(...window, '--csv', '--group-by', 'model')).split('\n');
   expect(csv[0]).toMatch(/^start,end,account,model,requests,/);
   expect(csv[1]).toMatch(/,team,acme\/one,1,/);
+  expect(await run(...window, '--group-by', 'account,model')).toMatch(/\nDAY +ACCOUNT +MODEL +REQUESTS /);
   expect(JSON.parse(await run(...window, '--json'))).toMatchObject({
     buckets: [{ account: 'team' }, { account: 'default' }, { account: 'team' }],
     totals: { requests: 3, cost_usd: 0.000006, prompt_tokens: 30 },

@@ -61,7 +61,7 @@ export const usageCommand: Command = {
   forms: [['[options]', "default: the account 'default', from the first of this month until now, by day"]],
   options: [
     ['--account NAME', 'an account by name or id'],
-    ['--all', 'every account'],
+    ['--all', 'every account, each on its own lines'],
     ['--start DATE', 'such as 2026-11-01 or 2026-11-01T12:00:00Z; default: the first of this month'],
     ['--end DATE', 'exclusive; default: now'],
     ['--time-zone ZONE', 'whose hours, days and months, such as Africa/Nairobi; default: UTC'],
@@ -116,9 +116,8 @@ export const usageCommand: Command = {
           .sort((left, right) => Date.parse(left.start) - Date.parse(right.start))
       : first.buckets;
 
-    const groups = [...(values.all ? ['account'] : []), ...window.groupBy].map(
-      (group) => [group, GROUP_COLUMNS[group] as (bucket: Bucket) => string] as const,
-    );
+    const groupNames = new Set<string>([...(values.all ? ['account'] : []), ...window.groupBy]);
+    const groups = [...groupNames].map((group) => [group, GROUP_COLUMNS[group] as (bucket: Bucket) => string] as const);
     const startOf = ({ start }: UsageBucket) => localText(timeZone, Date.parse(start)).slice(0, SHOWN[window.bucket]);
     if (values.json) {
       const shown = buckets.map((bucket) => ({
