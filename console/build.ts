@@ -6,7 +6,7 @@ import { build, type Metafile } from 'esbuild';
 
 const CONSOLE = import.meta.dirname;
 /** Where the server serves the console. Addresses in the page start with it. */
-export const CONSOLE_PATH = '/console';
+const CONSOLE_PATH = '/console';
 
 export interface ConsoleFile {
   /** Relative to the folder: `index.html`, or `assets/` with a content hash in the name. */

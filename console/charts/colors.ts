@@ -1,4 +1,4 @@
-export const HUES = 8;
+const HUES = 8;
 
 /** The CSS variable of a position in the fixed order of hues. */
 export function colorVariable(hue: number): string {

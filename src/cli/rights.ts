@@ -9,7 +9,7 @@ import { dollarsOption, integerOption } from './options.ts';
 const text = { type: 'string' } as const;
 
 /** The options for limits of keys and accounts. */
-export const LIMIT_OPTIONS = { rpm: text, tpm: text, concurrency: text, 'monthly-budget': text } as const;
+const LIMIT_OPTIONS = { rpm: text, tpm: text, concurrency: text, 'monthly-budget': text } as const;
 
 export const LIMIT_HELP: readonly HelpLine[] = [
   ['--rpm N', 'requests a minute, of each model'],
@@ -74,7 +74,7 @@ function scopesOption(name: string, given: string | undefined): Scope[] | undefi
 
 const timeOption = orNull((_name, given) => (given === undefined ? undefined : parseTimestamp(given, ['expiresAt'])));
 
-export const limitsFrom = (values: Values<typeof LIMIT_OPTIONS>): Changes<AccountLimits> => ({
+const limitsFrom = (values: Values<typeof LIMIT_OPTIONS>): Changes<AccountLimits> => ({
   rpm: limit('rpm', values.rpm),
   tpm: limit('tpm', values.tpm),
   concurrency: limit('concurrency', values.concurrency),

@@ -68,7 +68,7 @@ export const UpstreamSchema = Type.Object(
   { additionalProperties: false },
 );
 
-export const AliasSchema = Type.Object(
+const AliasSchema = Type.Object(
   {
     name: Type.String({
       ...patternInWords(

@@ -4,7 +4,7 @@ const STEP = Math.log(1.06);
 /** Requests that take an hour are in bin 260. */
 export const latencyBin = (ms: number): number => (ms <= 1 ? 0 : Math.round(Math.log(ms) / STEP));
 
-export const binMs = (bin: number): number => Math.exp(bin * STEP);
+const binMs = (bin: number): number => Math.exp(bin * STEP);
 
 export interface Percentiles {
   p50: number;

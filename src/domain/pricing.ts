@@ -106,7 +106,7 @@ const mapPrices = <From, To>(prices: Record<keyof Pricing, From>, map: (price: F
 });
 
 /** Catches our own mistakes before they reach a bill. */
-export function assertConsumption(used: Consumption): void {
+function assertConsumption(used: Consumption): void {
   assertCount('promptTokens', used.promptTokens);
   assertCount('completionTokens', used.completionTokens);
   assertCount('cacheReadTokens', used.cacheReadTokens);

@@ -5,7 +5,7 @@ export type ResponseStatus = (typeof RESPONSE_STATUSES)[number];
 export type ResponseOutcome = Exclude<ResponseStatus, 'queued' | 'in_progress'>;
 
 /** Statuses of background responses that still need work. */
-export const ACTIVE_RESPONSES = ['queued', 'in_progress'] as const satisfies readonly ResponseStatus[];
+const ACTIVE_RESPONSES = ['queued', 'in_progress'] as const satisfies readonly ResponseStatus[];
 
 export const isActiveResponse = (status: ResponseStatus): boolean =>
   (ACTIVE_RESPONSES as readonly string[]).includes(status);

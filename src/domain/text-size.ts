@@ -3,7 +3,7 @@
  * characters for each token of the context is refused without tokenizing it. (BERT drops white space and reads a word of any
  * length as one unknown token. A text of little else is refused too.)
  */
-export const MAX_CHARACTERS_PER_TOKEN = 128;
+const MAX_CHARACTERS_PER_TOKEN = 128;
 
 /** Whether a text is too long to be worth tokenizing. */
 export const isHopelesslyLong = (characters: number, contextLength: number): boolean =>

@@ -5,7 +5,7 @@ import { fieldText } from '../errors/fields.ts';
 import type { CheckedImage, ImageReference, ImagesService } from './images.ts';
 import type { InferenceCall, InferenceService } from './inference.ts';
 
-export const MAX_EMBEDDING_INPUTS = 2048;
+const MAX_EMBEDDING_INPUTS = 2048;
 
 /** Text, token ids, or an image. */
 type CommandInput = string | readonly number[] | ImageReference;

@@ -4,9 +4,9 @@ import { errors } from '../errors/errors.ts';
 import { fieldText } from '../errors/fields.ts';
 import type { InferenceCall, InferenceService } from './inference.ts';
 
-export const MAX_RERANK_DOCUMENTS = 1000;
+const MAX_RERANK_DOCUMENTS = 1000;
 /** About a million tokens. Long documents are split into windows, so the context length does not limit them. */
-export const MAX_RERANK_CHARACTERS = 4_000_000;
+const MAX_RERANK_CHARACTERS = 4_000_000;
 
 export interface RerankCommand {
   model: string;

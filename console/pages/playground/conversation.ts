@@ -56,7 +56,7 @@ export const TOOLS_EXAMPLE = JSON.stringify(
 );
 
 /** The error of a text that should be JSON, or undefined. */
-export function jsonError(text: string): string | undefined {
+function jsonError(text: string): string | undefined {
   try {
     JSON.parse(text);
     return undefined;

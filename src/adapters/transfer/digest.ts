@@ -14,7 +14,7 @@ const cellText = (cell: Cell): string => {
   return typeof cell === 'string' ? `${cell.length}:${cell}` : `b${hash('sha256', cell)}`;
 };
 
-export function rowHash(cells: readonly Cell[]): bigint {
+function rowHash(cells: readonly Cell[]): bigint {
   const bytes = hash('sha256', cells.map(cellText).join(), 'buffer');
   return (bytes.readBigUInt64BE(0) << 64n) | bytes.readBigUInt64BE(8);
 }

@@ -15,11 +15,11 @@ const CLS = /bge-|arctic-embed|mxbai-embed|gte-\w+-en-v1\.5|gte-multilingual|gte
 const LAST = /qwen3-embedding|e5-mistral|gte-qwen/i;
 const MEAN = /minilm|mpnet|\be5-|multilingual-e5|gte-(small|base|large)$|nomic-embed|jina-embeddings/i;
 
-export const poolingOfConfig = (config: Readonly<Record<string, unknown>>): Pooling | undefined =>
+const poolingOfConfig = (config: Readonly<Record<string, unknown>>): Pooling | undefined =>
   Object.entries(MODES).find(([mode]) => config[mode] === true)?.[1];
 
 /** What models of well-known families were trained with. */
-export function poolingFromName(name: string): Pooling | undefined {
+function poolingFromName(name: string): Pooling | undefined {
   if (CLS.test(name)) return 'cls';
   if (LAST.test(name)) return 'last';
   return MEAN.test(name) ? 'mean' : undefined;

@@ -14,7 +14,7 @@ export const hourShift = (offsetMs: number): number => ((-offsetMs % HOUR_MS) + 
  * When a bucket begins. Its number is the time that the zone's clocks show, in days; for hours the time, less the shift, in hours, so
  * that the two equal hours at the end of summer time have different numbers.
  */
-export function zonedBucketStart(bucket: ZonedBucket, index: number, zone: string): number {
+function zonedBucketStart(bucket: ZonedBucket, index: number, zone: string): number {
   if (bucket === 'five_minutes') return index * FIVE_MINUTES_MS;
   if (bucket === 'day') return zonedTime(zone, index * DAY_MS);
   return index * HOUR_MS + hourShift(offsetAt(zone, index * HOUR_MS + HOUR_MS - 1));

@@ -48,7 +48,7 @@ function inputLength(
 }
 
 /** The leading dimensions, of unit length. */
-export function unitVector(vector: readonly number[], dimensions: number): Float32Array {
+function unitVector(vector: readonly number[], dimensions: number): Float32Array {
   const cut = Float32Array.from(vector.slice(0, dimensions));
   const length = Math.hypot(...cut);
   return length === 0 ? cut : cut.map((value) => value / length);

@@ -13,7 +13,7 @@ export interface ZipEntry {
 }
 
 /** A broken or unsupported archive. */
-export class ZipError extends Error {
+class ZipError extends Error {
   override readonly name = 'ZipError';
 }
 

@@ -51,7 +51,7 @@ export interface KeysService {
   bootstrap(givenSecret: string | undefined, by: ChangeOrigin): Promise<IssuedKey | undefined>;
 }
 
-export const MAX_ROTATION_GRACE_MS = DAY_MS;
+const MAX_ROTATION_GRACE_MS = DAY_MS;
 
 export interface KeysDependencies {
   accounts: AccountsService;

@@ -135,7 +135,7 @@ const seriesIn = (db: Kysely<Tables>, { accountId, keyId, model, region }: Serie
     .$if(model !== undefined, (query) => query.where('model', '=', model ?? ''))
     .$if(region !== undefined, (query) => query.where('region', '=', region ?? ''));
 
-export function requestListQuery(
+function requestListQuery(
   db: Kysely<Tables>,
   filter: RequestFilter,
   { limit, before }: Parameters<RequestLog['list']>[1],

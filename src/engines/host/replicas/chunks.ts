@@ -20,7 +20,7 @@ const MIN_WEIGHT = 1 / 32;
 /** Average length of a token. */
 const CHARS_PER_TOKEN = 4;
 
-export function weightOf(input: string | readonly number[]): number {
+function weightOf(input: string | readonly number[]): number {
   const chars = typeof input === 'string' ? input.length : input.length * CHARS_PER_TOKEN;
   return Math.max(1 / CHUNK_INPUTS, chars / CHUNK_CHARS);
 }

@@ -9,7 +9,7 @@ import type { Duplex } from 'node:stream';
  * Numbers are little-endian. A body lands in aligned memory (or in the receiver's own buffer), so a `Float32Array` can be
  * laid over it; it is copied once, out of the pipe, and never parsed. docs/decisions/2026-11-15-engine-ipc.md has the figures.
  */
-export const MAX_FRAME_BYTES = 256 * 1024 * 1024;
+const MAX_FRAME_BYTES = 256 * 1024 * 1024;
 
 const HEAD_BYTES = 8;
 /** Up to here a copy costs less than a second piece to write. */
@@ -23,7 +23,7 @@ export interface FrameReceiver<In> {
   placeBody?(header: In, bytes: number): Uint8Array | undefined;
 }
 
-export class FrameError extends Error {
+class FrameError extends Error {
   override readonly name = 'FrameError';
 }
 

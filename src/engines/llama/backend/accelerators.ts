@@ -11,8 +11,8 @@ import { runSelfTest, type SelfTestOutcome } from './self-test-run.ts';
 import { buildBackend } from './source-build.ts';
 
 /** The backends for GPUs, the fastest first. */
-export const BACKENDS = ['metal', 'cuda', 'vulkan'] as const;
-export const BUILD_COMMAND = 'npx baobab gpu build';
+const BACKENDS = ['metal', 'cuda', 'vulkan'] as const;
+const BUILD_COMMAND = 'npx baobab gpu build';
 
 /** What a self-test found, as the machine's facts keep it. */
 interface Finding {

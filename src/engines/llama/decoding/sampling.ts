@@ -57,7 +57,7 @@ export function samplingOptions({
 export const temperatureOf = (request: SamplingOptions) => request.temperature ?? DEFAULT_TEMPERATURE;
 
 /** Clients may send any integer, including negative ones. */
-export function normalisedSeed(seed: number): number {
+function normalisedSeed(seed: number): number {
   const rest = Math.trunc(seed) % SEEDS;
   return rest < 0 ? rest + SEEDS : rest;
 }

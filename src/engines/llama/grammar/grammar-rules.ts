@@ -1,5 +1,5 @@
 /** llama.cpp parses a grammar of this length in 0.1 to 0.2 s, and blocks the engine meanwhile. */
-export const MAX_GRAMMAR_CHARACTERS = 262_144;
+const MAX_GRAMMAR_CHARACTERS = 262_144;
 
 export class GrammarTooLarge extends Error {
   override readonly name = 'GrammarTooLarge';

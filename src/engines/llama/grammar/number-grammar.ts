@@ -43,7 +43,7 @@ export function numberSchemaGrammar(
 }
 
 /** A GBNF expression for the integers of a range, undefined when there is none. */
-export function integerGrammar({ min, max }: NumberRange): string | undefined {
+function integerGrammar({ min, max }: NumberRange): string | undefined {
   const low = Math.max(Math.ceil(min), -LARGEST);
   const high = Math.min(Math.floor(max), LARGEST);
   if (low > high) return undefined;

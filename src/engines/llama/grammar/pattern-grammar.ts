@@ -27,7 +27,7 @@ const MAX_WAYS = 256;
 const MAX_FAN = 64;
 
 /** Characters that JSON writes as they are. */
-export const PLAIN_CHARACTER = '[^"\\\\\\x00-\\x1f\\x7f]';
+const PLAIN_CHARACTER = '[^"\\\\\\x00-\\x1f\\x7f]';
 /** A dot does not match line ends, two of which JSON does not escape. */
 const DOT = '[^"\\\\\\x00-\\x1f\\x7f\u2028\u2029]';
 const UNICODE_SPACES = ' \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff';

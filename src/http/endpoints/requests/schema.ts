@@ -59,7 +59,7 @@ export const RequestList = Type.Object({
   next_cursor: nullableText,
 });
 
-export const AttemptShape = Type.Object({
+const AttemptShape = Type.Object({
   upstream: Type.Union([Type.String(), Type.Null()], {
     description: 'Host and port; only for keys with the scope `admin`, like `detail`',
   }),

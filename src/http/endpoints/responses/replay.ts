@@ -40,7 +40,7 @@ const ENDINGS: Readonly<Record<string, string>> = {
 const endingOf = ({ status }: WireResponse): string => ENDINGS[status] ?? 'response.completed';
 
 /** The stream of a response that has ended, with one delta for each item. */
-export function replayEvents(response: WireResponse): StreamEvent[] {
+function replayEvents(response: WireResponse): StreamEvent[] {
   const output = response.output as InputItemBody[];
   const items = createOutputItems({
     idPart: response.id.slice(response.id.indexOf('_') + 1),

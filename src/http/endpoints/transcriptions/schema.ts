@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox';
 import { patternInWords } from '../../../validation/expectation.ts';
 
-export const RESPONSE_FORMATS = ['json', 'text', 'srt', 'vtt', 'verbose_json'] as const;
+const RESPONSE_FORMATS = ['json', 'text', 'srt', 'vtt', 'verbose_json'] as const;
 
 /** The JSON body; a multipart form has the same fields as text. */
 const requestFields = {

@@ -61,7 +61,7 @@ export const toBatch = (row: BatchesTable): Batch => ({
   endedAt: time(row.ended_at_ms),
 });
 
-export const toLineRow = (batchId: string, line: RecordedLine): BatchLinesTable => ({
+const toLineRow = (batchId: string, line: RecordedLine): BatchLinesTable => ({
   batch_id: batchId,
   line: line.line,
   failed: line.failed ? 1 : 0,

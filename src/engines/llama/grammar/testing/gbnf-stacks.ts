@@ -10,7 +10,7 @@ interface Stack {
  * Follows a grammar as llama.cpp does, with one stack for each way to continue. Its work for a token grows with their number.
  * An independent reading of the format, for tests.
  */
-export function createGbnfStacks(grammar: string) {
+function createGbnfStacks(grammar: string) {
   const rules = parseGrammar(grammar);
   const stacks = new Map<Node, Map<Stack | undefined, Stack>>();
   const characters = new Map<string, Node>();

@@ -2,7 +2,7 @@ import { type TSchema, Type } from 'typebox';
 
 const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 
-export const WeightsShape = Type.Object({
+const WeightsShape = Type.Object({
   status: Type.Enum(['present', 'absent', 'pulling', 'unreachable']),
   bytes_on_disk: Type.Integer(),
   total_bytes: nullable(Type.Integer()),
@@ -10,7 +10,7 @@ export const WeightsShape = Type.Object({
   retry_at: nullable(Type.String()),
 });
 
-export const UpstreamShape = Type.Object({
+const UpstreamShape = Type.Object({
   address: Type.String({ description: 'Host and port' }),
   kind: Type.String(),
   region: Type.String(),
