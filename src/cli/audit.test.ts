@@ -2,20 +2,16 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { hostname, tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { loadConfig } from '../config/load.ts';
 import { accountsCommand } from './accounts.ts';
 import { auditCommand } from './audit.ts';
 import type { Command } from './command.ts';
 import { keysCommand } from './keys.ts';
+import { runCommand } from './testing/run-command.ts';
 
 let directory: string;
 
 async function run(command: Command, ...args: string[]): Promise<string> {
-  const { config, rest } = loadConfig({ args, env: { BAOBAB_DATA_DIR: directory }, workingDirectory: directory });
-  const printed: string[] = [];
-  const print = (text: string) => printed.push(text);
-  await command.run({ args: rest, config, configFile: undefined, locate: () => '', env: {}, print });
-  return printed.join('\n');
+  return (await runCommand(command, { args, dataDir: directory })).printed;
 }
 
 let secret: string;

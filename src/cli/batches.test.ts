@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { someEntry } from '../../test/fixtures/audit-entries.ts';
 import { openStore, type Store } from '../adapters/store.ts';
-import { loadConfig } from '../config/load.ts';
 import type { Batch } from '../domain/batch.ts';
 import { batchesCommand } from './batches.ts';
+import { runCommand } from './testing/run-command.ts';
 
 let directory: string;
 let store: Store;
@@ -71,17 +71,7 @@ afterAll(async () => {
 });
 
 async function run(...args: string[]): Promise<string> {
-  const loaded = loadConfig({ args: [...args, '--data-dir', directory], env: {}, workingDirectory: directory });
-  const printed: string[] = [];
-  await batchesCommand.run({
-    args: loaded.rest,
-    config: loaded.config,
-    configFile: undefined,
-    locate: loaded.locate,
-    env: {},
-    print: (text: string) => printed.push(text),
-  } as Parameters<typeof batchesCommand.run>[0]);
-  return printed.join('\n');
+  return (await runCommand(batchesCommand, { args, dataDir: directory })).printed;
 }
 
 it('lists batches with their progress', async () => {

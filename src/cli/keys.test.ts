@@ -2,10 +2,10 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { loadConfig } from '../config/load.ts';
 import { accountsCommand } from './accounts.ts';
 import type { Command } from './command.ts';
 import { keysCommand } from './keys.ts';
+import { runCommand } from './testing/run-command.ts';
 
 let directory: string;
 beforeAll(async () => {
@@ -14,11 +14,7 @@ beforeAll(async () => {
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
 async function run(command: Command, ...args: string[]): Promise<string> {
-  const { config, rest } = loadConfig({ args, env: { BAOBAB_DATA_DIR: directory }, workingDirectory: directory });
-  const printed: string[] = [];
-  const print = (text: string) => printed.push(text);
-  await command.run({ args: rest, config, configFile: undefined, locate: () => '', env: {}, print });
-  return printed.join('\n');
+  return (await runCommand(command, { args, dataDir: directory })).printed;
 }
 
 it('prints JSON with the names and amounts of the HTTP API', async () => {

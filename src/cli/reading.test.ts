@@ -3,7 +3,6 @@ import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { loadConfig } from '../config/load.ts';
 import { announceServer } from '../control/running-servers.ts';
 import { startControlServer } from '../control/server.ts';
 import { accountsCommand } from './accounts.ts';
@@ -11,6 +10,7 @@ import { batchesCommand } from './batches.ts';
 import type { Command } from './command.ts';
 import { keysCommand } from './keys.ts';
 import { modelsCommand } from './models.ts';
+import { runCommand } from './testing/run-command.ts';
 import { usageCommand } from './usage.ts';
 
 let directory: string;
@@ -21,27 +21,17 @@ beforeAll(async () => {
 });
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
-async function run(command: Command, ...args: string[]): Promise<{ printed: string; warned: string }> {
-  const env = {
-    BAOBAB_DATA_DIR: dataDir,
-    BAOBAB_MODELS_HF_ENDPOINT: 'http://127.0.0.1:9',
-    npm_config_registry: 'http://127.0.0.1:9',
-    PIP_INDEX_URL: 'http://127.0.0.1:9',
-    HOME: directory,
-  };
-  const { config, rest, locate } = loadConfig({ args, env, workingDirectory: directory });
-  const lines = { printed: [] as string[], warned: [] as string[] };
-  await command.run({
-    args: rest,
-    config,
-    configFile: undefined,
-    locate,
-    env,
-    print: (text) => lines.printed.push(text),
-    warn: (text) => lines.warned.push(text),
+const run = (command: Command, ...args: string[]) =>
+  runCommand(command, {
+    args,
+    dataDir,
+    env: {
+      BAOBAB_MODELS_HF_ENDPOINT: 'http://127.0.0.1:9',
+      npm_config_registry: 'http://127.0.0.1:9',
+      PIP_INDEX_URL: 'http://127.0.0.1:9',
+      HOME: directory,
+    },
   });
-  return { printed: lines.printed.join('\n'), warned: lines.warned.join('\n') };
-}
 
 it.each([
   ['keys list', keysCommand, ['list']],

@@ -6,7 +6,7 @@ import { account } from '../../test/contracts/key-fixtures.ts';
 import { ledgerRow } from '../../test/contracts/ledger.ts';
 import { someEntry } from '../../test/fixtures/audit-entries.ts';
 import { openStore } from '../adapters/store.ts';
-import { loadConfig } from '../config/load.ts';
+import { runCommand } from './testing/run-command.ts';
 import { usageCommand } from './usage.ts';
 
 let directory: string;
@@ -26,11 +26,7 @@ beforeAll(async () => {
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
 async function run(...args: string[]): Promise<string> {
-  const { config, rest } = loadConfig({ args, env: { BAOBAB_DATA_DIR: directory }, workingDirectory: directory });
-  const printed: string[] = [];
-  const print = (text: string) => printed.push(text);
-  await usageCommand.run({ args: rest, config, configFile: undefined, locate: () => '', env: {}, print });
-  return printed.join('\n');
+  return (await runCommand(usageCommand, { args, dataDir: directory })).printed;
 }
 
 it('says whose usage it shows and of which time', async () => {

@@ -1,0 +1,29 @@
+import { loadConfig } from '../../config/load.ts';
+import type { Command } from '../command.ts';
+
+export interface CommandRun {
+  args: readonly string[];
+  dataDir: string;
+  env?: Record<string, string>;
+}
+
+/** Runs a command in this process. */
+export async function runCommand(
+  command: Command,
+  { args, dataDir, env = {} }: CommandRun,
+): Promise<{ printed: string; warned: string }> {
+  const environment = { ...env, BAOBAB_DATA_DIR: dataDir };
+  const { config, rest, locate } = loadConfig({ args: [...args], env: environment, workingDirectory: '/' });
+  const printed: string[] = [];
+  const warned: string[] = [];
+  await command.run({
+    args: rest,
+    config,
+    configFile: undefined,
+    locate,
+    env: environment,
+    print: (text) => printed.push(text),
+    warn: (text) => warned.push(text),
+  });
+  return { printed: printed.join('\n'), warned: warned.join('\n') };
+}
