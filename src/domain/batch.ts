@@ -98,27 +98,6 @@ export function parseWindow(text: string): number {
   return hours * HOUR_MS;
 }
 
-const METADATA_LIMITS = { pairs: 16, keyCharacters: 64, valueCharacters: 512 };
-
-export function checkMetadata(metadata: Readonly<Record<string, string>>): void {
-  const { pairs, keyCharacters, valueCharacters } = METADATA_LIMITS;
-  const entries = Object.entries(metadata);
-  if (entries.length > pairs) {
-    throw errors.invalidParameter(
-      ['metadata'],
-      fieldText`${['metadata']} has ${entries.length} pairs; at most ${pairs} are accepted.`,
-    );
-  }
-  for (const [key, value] of entries) {
-    if (key.length > keyCharacters || value.length > valueCharacters) {
-      throw errors.invalidParameter(
-        ['metadata'],
-        fieldText`Keys of ${['metadata']} may have ${keyCharacters} characters and values ${valueCharacters}.`,
-      );
-    }
-  }
-}
-
 /** The total is set when the whole input has been read, and never for a batch without a valid line: it is at least what was counted. */
 export const requestCounts = ({ counts: { total, completed, failed } }: Pick<Batch, 'counts'>): Batch['counts'] => ({
   total: Math.max(total, completed + failed),

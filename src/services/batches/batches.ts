@@ -1,11 +1,5 @@
-import {
-  type Batch,
-  type BatchEndpoint,
-  checkMetadata,
-  ENDPOINT_SCOPES,
-  isActive,
-  parseWindow,
-} from '../../domain/batch.ts';
+import { type Batch, type BatchEndpoint, ENDPOINT_SCOPES, isActive, parseWindow } from '../../domain/batch.ts';
+import { checkMetadata } from '../../domain/metadata.ts';
 import type { Principal } from '../../domain/principal.ts';
 import { errors } from '../../errors/errors.ts';
 import type { BatchRepository } from '../../ports/batches.ts';

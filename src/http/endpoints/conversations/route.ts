@@ -1,5 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
-import { checkMetadata } from '../../../domain/batch.ts';
+import { checkMetadata } from '../../../domain/metadata.ts';
 import type { Conversation, ConversationItem } from '../../../domain/response.ts';
 import { createId } from '../../../runtime/ids.ts';
 import type { ConversationsService } from '../../../services/responses/conversations.ts';

@@ -1,4 +1,4 @@
-import { checkMetadata } from '../../../domain/batch.ts';
+import { checkMetadata } from '../../../domain/metadata.ts';
 import type { ChatRequest, OutputFormat } from '../../../engines/engine.ts';
 import { errors } from '../../../errors/errors.ts';
 import type { ChatCommand } from '../../../services/chat.ts';
