@@ -64,6 +64,17 @@ export class ApiError extends Error {
     );
   }
 
+  /** The same error, with the time after which a client that may retry should do so. */
+  withRetryAfter(seconds: number): ApiError {
+    const { code, text, field, shouldRetry, cause } = this;
+    return new ApiError(code, text, {
+      field,
+      shouldRetry,
+      retryAfterSeconds: shouldRetry ? seconds : undefined,
+      cause,
+    });
+  }
+
   toBody(): ErrorBody {
     return { error: { message: maskKeys(this.message), type: this.type, code: this.code, param: this.param } };
   }

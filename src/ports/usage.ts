@@ -14,16 +14,19 @@ export interface UsageQuery extends UsageWindow, UsageFilter {
   limit: number;
 }
 
-export interface UsageRow extends Consumption {
-  /** Number of the bucket, see `usageBucketBounds`. */
-  index: number;
-  /** Present when grouped by it. */
+/** What a row or bucket is of. Each is present when grouped by it. */
+export interface UsageGroup {
   model?: string;
   region?: string;
   keyId?: string;
   keyName?: string | null;
   accountId?: string;
   accountName?: string | null;
+}
+
+export interface UsageRow extends Consumption, UsageGroup {
+  /** Number of the bucket, see `usageBucketBounds`. */
+  index: number;
   requests: number;
   /** A sum may exceed what a number holds exactly. */
   costNanoUsd: bigint;

@@ -3,24 +3,17 @@ import { usageBucketBounds } from '../domain/time/zoned-bucket.ts';
 import { parseUsageWindow, type UsageWindow, type UsageWindowText } from '../domain/usage-window.ts';
 import { errors } from '../errors/errors.ts';
 import type { Clock } from '../ports/clock.ts';
-import type { UsageFilter, UsageReader, UsageRow } from '../ports/usage.ts';
+import type { UsageFilter, UsageGroup, UsageReader, UsageRow } from '../ports/usage.ts';
 
 export interface UsageSums extends Consumption {
   requests: number;
   costNanoUsd: bigint;
 }
 
-export interface UsageBucket extends UsageSums {
+export interface UsageBucket extends UsageSums, UsageGroup {
   /** ISO 8601, like `end`. */
   start: string;
   end: string;
-  /** Only when grouped by it, like the fields below. */
-  model?: string;
-  region?: string;
-  keyId?: string;
-  keyName?: string | null;
-  accountId?: string;
-  accountName?: string | null;
 }
 
 export type UsageRequest = UsageWindowText & Omit<UsageFilter, 'accountId'>;

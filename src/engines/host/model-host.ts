@@ -1,4 +1,4 @@
-import { ApiError } from '../../errors/api-error.ts';
+import type { ApiError } from '../../errors/api-error.ts';
 import { errors } from '../../errors/errors.ts';
 import type { Layout } from '../driver.ts';
 import type { CallContext, ComputeDevice, EngineModel } from '../engine.ts';
@@ -127,9 +127,7 @@ export class ModelHost implements Tenant {
     if (state.phase === 'ready' || state.phase === 'unloading') return;
     const now = this.#options.clock.now();
     if (state.phase === 'unavailable' && now < state.until) {
-      const { code, text, field, shouldRetry } = state.error;
-      const retryAfterSeconds = shouldRetry ? (state.until - now) / 1000 : undefined;
-      throw new ApiError(code, text, { field, retryAfterSeconds, shouldRetry, cause: state.error });
+      throw state.error.withRetryAfter((state.until - now) / 1000);
     }
     void this.#startLoading();
   }
@@ -172,10 +170,7 @@ export class ModelHost implements Tenant {
     const { clientError, reason, remedy } = describeFailure(this.slug, error);
     logger.error({ model: this.name, reason, remedy, retryInSeconds: forMs / 1000 }, 'model not loaded');
     logger.debug({ model: this.name, err: error }, 'stack of the failed load');
-    const { code, text, field, shouldRetry } = clientError;
-    const retryAfterSeconds = shouldRetry ? forMs / 1000 : undefined;
-    const answer = new ApiError(code, text, { field, retryAfterSeconds, shouldRetry, cause: clientError.cause });
-    this.#becomeUnavailable(answer, { forMs, reason: `${reason}. ${remedy}` });
+    this.#becomeUnavailable(clientError.withRetryAfter(forMs / 1000), { forMs, reason: `${reason}. ${remedy}` });
   }
 
   #becomeUnavailable(error: ApiError, { forMs, reason = error.message }: { forMs: number; reason?: string }): void {
@@ -196,7 +191,7 @@ export class ModelHost implements Tenant {
   }
 
   /** Lets running requests end for so long, then frees everything. A later request loads the model again. */
-  async #unload(drainMs: number): Promise<void> {
+  async unload(drainMs: number): Promise<void> {
     if (this.#state.phase === 'loading') {
       this.#state.abort.abort();
       await this.#state.done;
@@ -229,7 +224,7 @@ export class ModelHost implements Tenant {
   async close(drainMs: number): Promise<void> {
     this.#closed = true;
     this.#places.rejectAll(errors.modelUnavailable(this.slug, 'the service is stopping'));
-    await this.#unload(drainMs);
+    await this.unload(drainMs);
   }
 
   // --- memory ---
@@ -281,11 +276,7 @@ export class ModelHost implements Tenant {
   }
 
   evict(): Promise<void> {
-    return this.#unload(0);
-  }
-
-  unload(drainMs: number): Promise<void> {
-    return this.#unload(drainMs);
+    return this.unload(0);
   }
 
   // --- reports ---

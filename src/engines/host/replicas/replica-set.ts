@@ -1,28 +1,11 @@
-import type { ApiError } from '../../../errors/api-error.ts';
 import { errors } from '../../../errors/errors.ts';
-import type { Clock } from '../../../ports/clock.ts';
-import type { Logger } from '../../../ports/logger.ts';
 import type { ComputeDevice, EngineModel } from '../../engine.ts';
-import type { EngineMetrics } from '../metrics.ts';
 import type { EngineProcess } from '../process/engine-process.ts';
 import { Dispatcher } from './dispatcher.ts';
 import { createReplicatedEngine } from './replicated-engine.ts';
-import type { RestartPolicy } from './restart-policy.ts';
-import { Supervisor } from './supervisor.ts';
+import { Supervisor, type SupervisorOptions } from './supervisor.ts';
 
-export interface ReplicaSetOptions {
-  slug: string;
-  /** `slug@version`, for logs and metrics. */
-  name: string;
-  processes: number;
-  start(): EngineProcess;
-  policy: RestartPolicy;
-  clock: Clock;
-  logger: Logger;
-  metrics: EngineMetrics;
-  /** The processes crashed too often; the set has closed itself. */
-  onGiveUp(error: ApiError, cooldownMs: number): void;
-}
+export type ReplicaSetOptions = Omit<SupervisorOptions, 'onJoined' | 'onLeft' | 'onLoadFailed'>;
 
 export interface ReadySet {
   engine: EngineModel;
