@@ -3,7 +3,7 @@ import type { Fleet } from '../engines/fleet.ts';
 import { errors } from '../errors/errors.ts';
 import type { createServer } from '../http/server.ts';
 import type { Logger } from '../ports/logger.ts';
-import { systemClock as clock } from '../runtime/clock.ts';
+import { steadyClock as clock } from '../runtime/clock.ts';
 import type { BatchRunner } from '../services/batches/runner.ts';
 import type { InferenceService } from '../services/inference.ts';
 import type { ResponseRunner } from '../services/responses/runner.ts';

@@ -61,10 +61,13 @@ import { transcriptionRoutes } from './endpoints/transcriptions/route.ts';
 import { usageRoutes } from './endpoints/usage/route.ts';
 import { authenticate } from './plugins/authenticate.ts';
 import { createKeyBackoff } from './request/key-backoff.ts';
+import { createSignInLimit } from './request/sign-in-limit.ts';
 
 export interface RouteDependencies {
   settings: MetricsAccessSettings;
   clock: Clock;
+  /** Nobody sets it: for pauses and ages. */
+  steadyClock: Clock;
   metrics: Metrics;
   authentication: AuthenticationService;
   sessions: SessionsService;
@@ -121,9 +124,9 @@ export async function registerRoutes(server: FastifyInstance, dependencies: Rout
     unready,
     degraded,
   } = dependencies;
-  const { sessions, version, region } = dependencies;
+  const { sessions, version, region, steadyClock } = dependencies;
   const facts = { version, region };
-  const backoff = createKeyBackoff(clock);
+  const backoff = createKeyBackoff(steadyClock);
   const authenticated = { authentication, sessions, clock, backoff, metrics };
   await server.register(systemRoutes, { metrics, settings, unready, degraded });
   await server.register(referenceRoutes);
@@ -134,6 +137,7 @@ export async function registerRoutes(server: FastifyInstance, dependencies: Rout
     keyMethod: dependencies.keyMethod,
     authentication,
     backoff,
+    limit: createSignInLimit(steadyClock),
     clock,
     facts,
   });

@@ -121,6 +121,7 @@ export interface InferenceDependencies {
   region: string;
   /** The limits of batch lines are the interactive ones times this factor. */
   batchLimitFactor: number;
+  /** For durations only. */
   clock: Clock;
 }
 

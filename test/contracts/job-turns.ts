@@ -29,5 +29,14 @@ export function jobTurnsContract(name: string, open: () => Promise<JobTurnsUnder
       expect(await store.jobTurns.take('one', { now: 1_000, everyMs: 1_000 })).toBe(true);
       expect(await store.jobTurns.take('one', { now: 1_001, everyMs: 1_000 })).toBe(false);
     });
+
+    it('goes on when the clock is set back', async () => {
+      const hour = 3_600_000;
+      expect(await store.jobTurns.take('back', { now: 2 * hour, everyMs: 1_000 })).toBe(true);
+      expect(await store.jobTurns.take('back', { now: hour, everyMs: 1_000 })).toBe(true);
+      expect(await store.jobTurns.take('back', { now: hour, everyMs: 1_000 })).toBe(false);
+      // Clocks of servers differ a little.
+      expect(await store.jobTurns.take('back', { now: hour - 999, everyMs: 1_000 })).toBe(false);
+    });
   });
 }

@@ -1,4 +1,4 @@
-import { systemClock as clock } from '../../runtime/clock.ts';
+import { systemClock as clock, steadyClock } from '../../runtime/clock.ts';
 import { createAccountKeys } from '../../services/access/account-keys.ts';
 import { createAccounts } from '../../services/access/accounts.ts';
 import { createAuthentication } from '../../services/access/authentication.ts';
@@ -21,7 +21,7 @@ export function composeAccess({ config, store }: Pick<Foundation, 'config' | 'st
     authentication,
     audit: createAudit({ log: store.audit, settings: config.audit, clock }),
     keyMethod: keyMethod(authentication),
-    sessions: createSessions({ sessions: store.sessions, authentication, clock }),
+    sessions: createSessions({ sessions: store.sessions, authentication, clock, steadyClock }),
     accountKeys: createAccountKeys({ keys, audit: store.audit, clock }),
     ownKey: createOwnKey({ usage: store.usage, defaults: config.limits, clock }),
   };

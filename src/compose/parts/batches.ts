@@ -1,6 +1,6 @@
 import { createLineExecutor } from '../../http/endpoints/batches/line-executor.ts';
 import { lineFormat } from '../../http/endpoints/batches/line-format.ts';
-import { systemClock as clock } from '../../runtime/clock.ts';
+import { systemClock as clock, steadyClock } from '../../runtime/clock.ts';
 import { createBatches } from '../../services/batches/batches.ts';
 import { createBatchRunner } from '../../services/batches/runner.ts';
 import { createMessageBatches } from '../../services/message-batches/message-batches.ts';
@@ -37,6 +37,7 @@ export function composeBatches(options: BatchesOptions) {
     space,
     identity,
     clock,
+    steadyClock,
     logger,
   });
   return {

@@ -5,7 +5,7 @@ import type { BlobStore } from '../../ports/blobs.ts';
 import type { DiskSpace } from '../../ports/disk-space.ts';
 import type { Logger } from '../../ports/logger.ts';
 import type { ProcessIdentity } from '../../ports/process-identity.ts';
-import { systemClock as clock } from '../../runtime/clock.ts';
+import { systemClock as clock, steadyClock } from '../../runtime/clock.ts';
 import { removeBatchLeftovers } from '../../services/batches/batch-leftovers.ts';
 import { createFileRetention, type FileRetention } from '../../services/files/file-retention.ts';
 import {
@@ -46,7 +46,7 @@ export async function composeFiles(options: {
   const space = createDiskSpace({
     directory: config.dataDir,
     reserveBytes,
-    now: clock.now,
+    now: steadyClock.now,
     onChange({ isLow, ...bytes }) {
       if (isLow) logger.warn(bytes, 'the disk is low on space, refusing uploads and new batches');
       else logger.info(bytes, 'the disk has space again, accepting uploads and batches');

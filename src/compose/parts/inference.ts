@@ -93,7 +93,7 @@ export function composeInference(options: InferenceOptions) {
     load,
     region: config.region,
     batchLimitFactor: config.batches.limitFactor,
-    clock,
+    clock: steadyClock,
   });
   const images = createImages({ files, settings: config.images });
   const documents = createDocuments({
@@ -101,7 +101,7 @@ export function composeInference(options: InferenceOptions) {
     reader: createPdfReader({
       readers: composeReaders(config, config.documents.readers),
       limits: config.documents,
-      clock,
+      clock: steadyClock,
     }),
     settings: config.documents,
   });
@@ -155,7 +155,7 @@ export function composeResponses(options: {
     responses: store.responses,
     executor: createResponseExecutor({ chat, responses, conversations, eventLog, clock }),
     eventLog,
-    authority: createKeyAuthority({ keys: store.keys, accounts: store.accounts, clock }),
+    authority: createKeyAuthority({ keys: store.keys, accounts: store.accounts, clock, steadyClock }),
     settings,
     identity,
     clock,

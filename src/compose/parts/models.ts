@@ -3,7 +3,7 @@ import type { ModelEntry } from '../../domain/model.ts';
 import { createEngineMetrics } from '../../metrics/engine-metrics.ts';
 import { withTokenRates } from '../../metrics/token-rates.ts';
 import { createUpstreamMetrics } from '../../metrics/upstream-metrics.ts';
-import { systemClock as clock } from '../../runtime/clock.ts';
+import { systemClock as clock, steadyClock } from '../../runtime/clock.ts';
 import { createCatalog } from '../../services/catalog.ts';
 import { createEngineControl } from '../console/engine-control.ts';
 import { composeEngines } from '../engines.ts';
@@ -22,7 +22,7 @@ export type ModelParts = Awaited<ReturnType<typeof composeModels>>;
 /** The catalog, the weights, and what runs the models. */
 export async function composeModels({ config, env, secrets, logger, metrics, entries, store }: Foundation) {
   const weights = openWeights(config, logger, env);
-  const { metrics: engineMetrics, rates } = withTokenRates(createEngineMetrics(metrics.registry), clock.now);
+  const { metrics: engineMetrics, rates } = withTokenRates(createEngineMetrics(metrics.registry), steadyClock.now);
   const { fleet, warm } = composeEngines({
     config,
     entries,

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { createServer } from '../../http/server.ts';
-import { systemClock as clock } from '../../runtime/clock.ts';
+import { systemClock as clock, steadyClock } from '../../runtime/clock.ts';
 import { createRepeatedFailure } from '../../runtime/repeated-failure.ts';
 import { createLiveFeed } from '../../services/live/live-feed.ts';
 import { createUsage } from '../../services/usage.ts';
@@ -40,6 +40,7 @@ export function composeServer(options: ServerOptions) {
     region: config.region,
     logger,
     clock,
+    steadyClock,
     metrics,
     ...access,
     ...responses,

@@ -6,12 +6,15 @@ import { createSessions, type SessionsService } from './sessions.ts';
 const HOUR = 3_600_000;
 const principal = { account: account(), key: apiKey() };
 let now = 0;
+/** How far the system's clock was set. */
+let clockSetBy = 0;
 let stored: Map<string, Session>;
 let renewals: number;
 let sessions: SessionsService;
 
 beforeEach(() => {
   now = Date.UTC(2026, 10, 16);
+  clockSetBy = 0;
   stored = new Map();
   renewals = 0;
   sessions = createSessions({
@@ -26,7 +29,8 @@ beforeEach(() => {
       removeExpired: async () => {},
     },
     authentication: { authenticateKey: async () => principal },
-    clock: { now: () => now },
+    clock: { now: () => now + clockSetBy },
+    steadyClock: { now: () => now },
   });
 });
 
@@ -69,6 +73,15 @@ describe('a session', () => {
     await sessions.authenticate(secret);
     stored.delete(session.hash);
     now += 999;
+    await expect(sessions.authenticate(secret)).rejects.toThrow('This session has ended');
+  });
+
+  it('that ended on another server is refused as soon when the clock is set back', async () => {
+    const { secret, session } = await sessions.start(principal);
+    await sessions.authenticate(secret);
+    stored.delete(session.hash);
+    now += 999;
+    clockSetBy = -HOUR;
     await expect(sessions.authenticate(secret)).rejects.toThrow('This session has ended');
   });
 });

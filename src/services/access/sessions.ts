@@ -50,20 +50,23 @@ export interface SessionsDependencies {
   sessions: SessionRepository;
   authentication: Pick<AuthenticationService, 'authenticateKey'>;
   clock: Clock;
+  /** For the age of what is remembered. */
+  steadyClock: Clock;
 }
 
-export function createSessions({ sessions, authentication, clock }: SessionsDependencies): SessionsService {
+export function createSessions(dependencies: SessionsDependencies): SessionsService {
+  const { sessions, authentication, clock, steadyClock } = dependencies;
   const cache = new Map<string, { session: Session; readAt: number }>();
 
   function remember(session: Session): void {
     cache.delete(session.hash);
     if (cache.size >= MAX_CACHED) cache.delete(cache.keys().next().value as string);
-    cache.set(session.hash, { session, readAt: clock.now() });
+    cache.set(session.hash, { session, readAt: steadyClock.now() });
   }
 
   async function find(hash: string): Promise<Session | undefined> {
     const cached = cache.get(hash);
-    if (cached !== undefined && clock.now() - cached.readAt < CACHED_MS) return cached.session;
+    if (cached !== undefined && steadyClock.now() - cached.readAt < CACHED_MS) return cached.session;
     const session = await sessions.find(hash);
     if (session === undefined) cache.delete(hash);
     else remember(session);

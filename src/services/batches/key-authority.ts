@@ -18,9 +18,11 @@ export interface KeyAuthorityDependencies {
   keys: KeyRepository;
   accounts: AccountRepository;
   clock: Clock;
+  /** For the age of what is remembered. */
+  steadyClock: Clock;
 }
 
-export function createKeyAuthority({ keys, accounts, clock }: KeyAuthorityDependencies): KeyAuthority {
+export function createKeyAuthority({ keys, accounts, clock, steadyClock }: KeyAuthorityDependencies): KeyAuthority {
   const known = new Map<string, { principal: Promise<Principal>; at: number }>();
 
   async function look(keyId: string): Promise<Principal> {
@@ -33,7 +35,7 @@ export function createKeyAuthority({ keys, accounts, clock }: KeyAuthorityDepend
   }
 
   function current(keyId: string): Promise<Principal> {
-    const now = clock.now();
+    const now = steadyClock.now();
     const found = known.get(keyId);
     if (found !== undefined && now - found.at < FRESH_MS) return found.principal;
     if (known.size >= MAX_KNOWN) known.clear();

@@ -37,6 +37,8 @@ export interface LineRunDependencies {
   slots: LineSlots;
   discountPercent: number;
   clock: Clock;
+  /** For durations. */
+  steadyClock: Clock;
   logger: Pick<Logger, 'error'>;
   /** Gets the lines that have ended. */
   requests?: RequestSink | undefined;
@@ -72,7 +74,7 @@ async function waited(ms: number, signal: AbortSignal): Promise<boolean> {
 }
 
 export function createLineRun(dependencies: LineRunDependencies): LineRun {
-  const { executor, authority, slots, discountPercent, clock, logger, requests } = dependencies;
+  const { executor, authority, slots, discountPercent, clock, steadyClock, logger, requests } = dependencies;
 
   /** The pause before the next attempt. Undefined: the failure is the result. */
   function retryAfterMs(failure: ApiError, serverErrors: number): number | undefined {
@@ -89,11 +91,11 @@ export function createLineRun(dependencies: LineRunDependencies): LineRun {
       try {
         while (true) {
           const requestId = createId('req', clock.now());
-          const startedAt = clock.now();
+          const startedAt = steadyClock.now();
           const trace = createLineTrace(requestId);
           let principal: Principal | undefined;
           const record = (status: number, code: string | null) => {
-            const end = { status, code, time: clock.now(), durationMs: clock.now() - startedAt };
+            const end = { status, code, time: clock.now(), durationMs: steadyClock.now() - startedAt };
             if (principal !== undefined) requests?.record(trace.entry(batch, principal, end));
           };
           try {

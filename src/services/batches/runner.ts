@@ -65,7 +65,8 @@ interface RunningJob {
 }
 
 export function createBatchRunner(dependencies: BatchRunnerDependencies): BatchRunner {
-  const { batches, batchSlices, settings, interactiveRequests, identity, space, clock, logger } = dependencies;
+  const { batches, batchSlices, settings, interactiveRequests, identity, space, clock, steadyClock, logger } =
+    dependencies;
   const { ownerId } = identity;
   const slots = createLineSlots();
   const concurrency = createConcurrencyControl(settings.concurrency);
@@ -108,7 +109,7 @@ export function createBatchRunner(dependencies: BatchRunnerDependencies): BatchR
         logger.warn({ batch: batch.id }, 'stopped work on a batch because another process has taken it over');
       } else {
         logger.error({ err: error, batch: batch.id }, `a batch failed, retrying in ${RETRY_MS / 1000} s`);
-        retries.set(batch.id, clock.now() + RETRY_MS);
+        retries.set(batch.id, steadyClock.now() + RETRY_MS);
       }
       await release(share);
     }
@@ -117,7 +118,7 @@ export function createBatchRunner(dependencies: BatchRunnerDependencies): BatchR
   function begin(batch: Batch, whole: boolean): void {
     const share = createBatchShare({ id: batch.id, ownerId }, whole);
     const [stop, lost, yielded] = [new AbortController(), new AbortController(), new AbortController()];
-    const job = { batch, share, stop, lost, yielded, startedAt: clock.now() };
+    const job = { batch, share, stop, lost, yielded, startedAt: steadyClock.now() };
     const done = run(job).finally(() => {
       running.delete(batch.id);
       polling.wake();
@@ -126,10 +127,10 @@ export function createBatchRunner(dependencies: BatchRunnerDependencies): BatchR
   }
 
   /** The job that has run longest, if that is long enough to make room for another account. */
-  function longestRunning(now: number): RunningJob | undefined {
+  function longestRunning(): RunningJob | undefined {
     if ([...running.values()].some(({ yielded }) => yielded.signal.aborted)) return undefined;
     const [oldest] = [...running.values()].sort((one, other) => one.startedAt - other.startedAt);
-    return oldest !== undefined && now - oldest.startedAt >= ROTATE_MS ? oldest : undefined;
+    return oldest !== undefined && steadyClock.now() - oldest.startedAt >= ROTATE_MS ? oldest : undefined;
   }
 
   async function poll(): Promise<void> {
@@ -139,9 +140,9 @@ export function createBatchRunner(dependencies: BatchRunnerDependencies): BatchR
     if (pause.signal.aborted) return;
     // Results could not be stored.
     if ((await space?.status())?.isLow) return;
-    for (const [id, at] of retries) if (now >= at) retries.delete(id);
+    for (const [id, at] of retries) if (steadyClock.now() >= at) retries.delete(id);
     const room = MAX_ACTIVE - running.size;
-    const makesRoom = room <= 0 ? longestRunning(now) : undefined;
+    const makesRoom = room <= 0 ? longestRunning() : undefined;
     if (room > 0) await take({ now, limit: room, perAccount: MAX_ACTIVE_PER_ACCOUNT, unserved: false });
     else if (makesRoom !== undefined && (await take({ now, limit: 1, perAccount: 1, unserved: true }))) {
       makesRoom.yielded.abort();

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { EMBEDDING, type HttpBed, KEY, startHttpBed } from './bed.ts';
 
 let bed: HttpBed;
@@ -142,5 +142,26 @@ describe('guessing keys', () => {
     expect(refused.status).toBe(429);
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
     expect((await bed.fetch('/v1/models')).status).toBe(200);
+
+    // Whoever sets the clock neither ends nor lengthens the wait.
+    const realNow = Date.now;
+    for (const setBy of [3_600_000, -3_600_000]) {
+      vi.spyOn(Date, 'now').mockImplementation(() => realNow() + setBy);
+      const again = await post('/v1/sessions', { key: KEY });
+      expect(again.status).toBe(429);
+      expect(Number(again.headers.get('retry-after'))).toBeLessThanOrEqual(60);
+      vi.restoreAllMocks();
+    }
+  });
+
+  it('waits no longer for its answers when the clock is set back', async () => {
+    const guess = () => bed.fetch('/v1/models', { key: 'guess-0123456789' });
+    const realNow = Date.now;
+    vi.spyOn(Date, 'now').mockImplementation(() => realNow() - 3_600_000);
+    const startedAt = performance.now();
+    expect((await guess()).status).toBe(401);
+    // Counted as one failure for each second that the clock went back, it would wait for five seconds.
+    expect(performance.now() - startedAt).toBeLessThan(4_000);
+    vi.restoreAllMocks();
   });
 });

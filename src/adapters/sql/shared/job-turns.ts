@@ -11,7 +11,10 @@ export const sqlJobTurns = ({ read, write }: SqlDatabase): JobTurns => ({
           conflict
             .column('job')
             .doUpdateSet({ next_at_ms: now + everyMs })
-            .where('job_turns.next_at_ms', '<=', now),
+            // One that is further away was given by a clock that has been set back since.
+            .where(({ eb, or }) =>
+              or([eb('job_turns.next_at_ms', '<=', now), eb('job_turns.next_at_ms', '>', now + 2 * everyMs)]),
+            ),
         )
         .returning('job'),
     ]);

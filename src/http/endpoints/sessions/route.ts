@@ -9,7 +9,7 @@ import { fillAbsentBody, MAY_BE_ABSENT } from '../../body/optional-body.ts';
 import type { KeyBackoff } from '../../request/key-backoff.ts';
 import { principalOf } from '../../request/request-record.ts';
 import { sessionSecret, setSessionCookie } from '../../request/session-cookie.ts';
-import { createSignInLimit } from '../../request/sign-in-limit.ts';
+import type { SignInLimit } from '../../request/sign-in-limit.ts';
 import { type ServerFacts, sessionToWire } from './answer.ts';
 import { EndedSession, SessionShape, SignIn } from './schema.ts';
 
@@ -18,6 +18,7 @@ export interface SignInDependencies {
   keyMethod: AuthenticationMethod<string>;
   authentication: Pick<AuthenticationService, 'requireAddress'>;
   backoff: KeyBackoff;
+  limit: SignInLimit;
   clock: Clock;
   facts: ServerFacts;
 }
@@ -29,8 +30,7 @@ const bearerOf = (authorization: string | undefined): string | undefined =>
 
 /** Signing in. It needs no authentication: the key may be in the body. */
 export const signInRoutes: FastifyPluginAsyncTypebox<SignInDependencies> = async (server, dependencies) => {
-  const { sessions, keyMethod, authentication, backoff, clock, facts } = dependencies;
-  const limit = createSignInLimit(clock);
+  const { sessions, keyMethod, authentication, backoff, limit, clock, facts } = dependencies;
 
   server.post(
     '/sessions',
