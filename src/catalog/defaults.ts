@@ -131,7 +131,7 @@ export function fileNames(source: unknown): string[] {
 /** The name of a single file; or those in a directory and in the directories in it, with `/` between. */
 function namesAt(source: Fields): string[] {
   const directory = directoryOf(source);
-  // A path that is wrong is reported later; its ending still tells which driver is meant.
+  // A wrong path is reported later; its extension still shows which driver is meant.
   if (directory === undefined) return String(source.path).endsWith('.gguf') ? [basename(String(source.path))] : [];
   if (directory !== source.path) return [basename(String(source.path))];
   return entriesOf(directory).flatMap(({ name, isDirectory }) =>

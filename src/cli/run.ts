@@ -95,7 +95,7 @@ export async function runCommand(
   [name, ...args]: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
 ): Promise<number> {
-  // A server goes on without anyone who reads its output.
+  // A server keeps running when its output is closed.
   if (name !== 'serve') endWithReader();
   const print = (text: string) => process.stdout.write(`${printable(text)}\n`);
   const printError = (text: string) => process.stderr.write(`${printable(text)}\n`);

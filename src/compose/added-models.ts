@@ -53,7 +53,7 @@ export async function addModel(source: string, options: AddOptions, context: Add
   const entries = catalogEntries(config);
   const { entry, upstream, notes } = named(found, (slug) => entries.some((each) => each.slug === slug));
   const { slug, modality } = entry;
-  // The day of the addition is its version, so that a later addition can be told from it.
+  // The day of the addition is its version, which distinguishes it from a later addition.
   const draft = { entry: { ...entry, created: new Date(clock.now()).toISOString().slice(0, 10) }, upstream, notes };
   const folders = addedFolders(config.dataDir);
   if (isAdded(folders, slug)) {

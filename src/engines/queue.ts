@@ -37,7 +37,7 @@ interface Waiter {
   refuse(error: Error): void;
 }
 
-/** Maps keep the order of turns: who was served moves to the end. */
+/** Maps keep the order of turns: an account or key that was served moves to the end. */
 interface AccountLine {
   keys: Map<string, Waiter[]>;
   waiting: number;

@@ -59,7 +59,7 @@ function trustedProxies({ trustedProxies: ranges }: HttpSettings): false | ((add
   return (address) => proxies.includes(address);
 }
 
-/** Fastify's own info line is that it listens. Whoever starts the server says so when everything is ready. */
+/** Fastify logs that it listens. The service does so itself, when everything is ready. */
 const withoutInfo = (logger: FastifyBaseLogger): FastifyBaseLogger =>
   ['info', 'debug', 'trace'].includes(logger.level) ? logger.child({}, { level: 'warn' }) : logger;
 

@@ -14,7 +14,7 @@ export interface UsageQuery extends UsageWindow, UsageFilter {
   limit: number;
 }
 
-/** What a row or bucket is of. Each is present when grouped by it. */
+/** What a row or bucket is grouped by; other fields are absent. */
 export interface UsageGroup {
   model?: string;
   region?: string;

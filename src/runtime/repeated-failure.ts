@@ -13,7 +13,7 @@ export interface RepeatedFailureOptions {
   text: string;
   /** Part of every line. */
   facts?: object | undefined;
-  /** For work whose success nobody reports: it works again when nothing has failed for this long. */
+  /** For work that does not report success: it counts as working again when nothing has failed for this long. */
   overAfterMs?: number | undefined;
 }
 

@@ -283,7 +283,7 @@ const isKept = (status: number): boolean => (status >= 200 && status < 300) || K
 const recordId = ({ accountId, endpoint, key }: IdempotentRequest): string =>
   createHash('sha256').update(`${accountId}\n${endpoint}\n${key}`).digest('hex');
 
-/** Tells nothing about the body without the key, which is not stored. */
+/** Reveals nothing about the body without the key, which is not stored. */
 const keyedHash = ({ key, bodyHash }: IdempotentRequest): string =>
   createHash('sha256').update(`${key}\n${bodyHash}`).digest('hex');
 

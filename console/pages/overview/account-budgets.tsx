@@ -6,7 +6,7 @@ import { money } from '../../format/numbers.ts';
 import { texts } from '../../texts/en.ts';
 import { useMonthlySpend } from '../monthly-spend.ts';
 
-const MOST = 6;
+const MAX_ROWS = 6;
 
 /** Which accounts are close to their budgets. */
 export function AccountBudgets() {
@@ -29,7 +29,7 @@ export function AccountBudgets() {
         </p>
       )}
       <ul class="stack">
-        {rows.slice(0, MOST).map(({ id, name, budget, spent, share }) => (
+        {rows.slice(0, MAX_ROWS).map(({ id, name, budget, spent, share }) => (
           <li key={id} class="stack-tight">
             <div class="spread">
               <a class="truncate" dir="auto" href={href('/accounts', { open: id })}>

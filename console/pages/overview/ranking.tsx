@@ -6,7 +6,7 @@ import { Card, Skeleton } from '../../components/page.tsx';
 import { full, money, moneyExact } from '../../format/numbers.ts';
 import { texts } from '../../texts/en.ts';
 
-const MOST = 6;
+const MAX_ROWS = 6;
 
 export interface RankingProps {
   title: string;
@@ -27,7 +27,7 @@ export function Ranking({ title, usage, group }: RankingProps) {
       {usage === undefined && <Skeleton height={180} />}
       {usage !== undefined && rows.length === 0 && <p class="muted small">{texts.usage.empty}</p>}
       <ul class="ranking">
-        {rows.slice(0, MOST).map(({ id, label, cost_usd, requests }) => (
+        {rows.slice(0, MAX_ROWS).map(({ id, label, cost_usd, requests }) => (
           <li key={id}>
             <a
               class="ranking-row"
@@ -41,9 +41,9 @@ export function Ranking({ title, usage, group }: RankingProps) {
           </li>
         ))}
       </ul>
-      {rows.length > MOST && (
+      {rows.length > MAX_ROWS && (
         <a class="small" href={href('/usage', { ...kept, group })}>
-          {texts.usage.tooMany(rows.length - MOST)}
+          {texts.usage.tooMany(rows.length - MAX_ROWS)}
         </a>
       )}
     </Card>

@@ -3,7 +3,7 @@ import { type Modality, TASKS_OF_MODALITY } from '../../domain/model.ts';
 import type { Pooling } from './pooling.ts';
 import { AddError } from './reference.ts';
 
-/** Answers of the operator to what cannot be found out, and corrections of what was. */
+/** Set by the operator where a property cannot be detected, or is detected wrongly. */
 export interface AddOptions {
   slug?: string | undefined;
   modality?: Modality | undefined;

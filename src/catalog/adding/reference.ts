@@ -17,7 +17,7 @@ export function parseLocation(text: string, workingDirectory: string): ModelLoca
   if (/^https?:\/\//.test(text)) {
     if (!URL.canParse(text)) throw new AddError(`'${text}' is not an address such as http://127.0.0.1:8000/v1`);
     const { origin, pathname, username, password, search } = new URL(text);
-    // Leaving them out without a word would add a model that cannot be used.
+    // Silently leaving them out would add a model that cannot be used.
     if (username !== '' || password !== '') {
       throw new AddError(
         'the address must not contain a user or password; put a key into a file and use --upstream-key-file',

@@ -94,7 +94,7 @@ function teiFacts(info: Json): Facts {
   return { kind: 'tei', modality, contextLength: number(info.max_input_length) };
 }
 
-/** Of Ollama, unless `num_ctx` of the model or OLLAMA_CONTEXT_LENGTH says otherwise. It cuts longer prompts without a word. */
+/** Of Ollama, unless `num_ctx` of the model or OLLAMA_CONTEXT_LENGTH says otherwise. It silently cuts longer prompts. */
 const OLLAMA_CONTEXT = 4096;
 
 function ollamaFacts(id: string, shown: Json | undefined, loaded: Json | undefined): Facts {

@@ -10,7 +10,7 @@ import { createKnownSecrets } from '../../runtime/secret-scrubber.ts';
 import { openCounters } from '../counters.ts';
 import { claimIdentity } from '../identity.ts';
 import { createTurns } from '../job-turns.ts';
-import { mixtureWarnings } from '../mixtures.ts';
+import { multiServerWarnings } from '../multi-server-warnings.ts';
 import { checkNamedModels } from '../named-models.ts';
 import { allUpstreams, openConfiguredStore, prepareDataDir, VERSION } from '../storage.ts';
 import { certificateFiles } from '../tls.ts';
@@ -40,7 +40,7 @@ export async function openFoundation(config: ResolvedConfig, options: Foundation
   checkNamedModels(config, entries, locate);
   const certificate = await certificateFiles(config, locate);
   if (worker === undefined || worker.number === 1) {
-    for (const warning of mixtureWarnings(config)) logger.warn({}, warning);
+    for (const warning of multiServerWarnings(config)) logger.warn({}, warning);
   }
 
   await prepareDataDir(config);

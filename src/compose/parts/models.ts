@@ -47,7 +47,7 @@ export async function composeModels({ config, env, secrets, logger, metrics, ent
     fleet,
     rates,
     engines: createEngineControl({ fleet, weights, catalog, rates, logger }),
-    /** Loads what `models.warm` names, and finds out which weights are here. Neither is waited for. */
+    /** Starts to load the models in `models.warm` and to check which weights can be fetched. */
     prepare() {
       void warm();
       void weights.probe(modelsWithWeights(entries));

@@ -23,7 +23,7 @@ export interface UpkeepOptions extends Foundation {
 
 export type UpkeepParts = ReturnType<typeof composeUpkeep>;
 
-/** What goes on between requests: leases, retention, the erasure of accounts. Stored answers, because they expire. */
+/** Work between requests: leases, retention, the erasure of accounts, and stored answers, which expire. */
 export function composeUpkeep(options: UpkeepOptions) {
   const { config, store, identity, files, blobs, space, retention, schedule, isMyTurn, logger } = options;
   const { access, models, inference, requests, runner } = options;

@@ -5,7 +5,7 @@ import { type Channel, createChannel, type Handlers } from './channel.ts';
 export interface WorkerProcess {
   readonly pid: number | undefined;
   readonly channel: Channel;
-  /** It has told that it is ready, and waits. */
+  /** It has reported that it is ready, and waits. */
   readonly prepared: Promise<void>;
   /** With the address that it listens on. */
   readonly listening: Promise<string>;

@@ -41,7 +41,7 @@ export async function load(spec: LoadSpec<LlamaOptions>): Promise<EngineModel> {
     };
   } catch (error) {
     await llama.dispose();
-    // Messages of the library alone do not tell that the file is meant.
+    // The library's own messages do not mention the file.
     const detail = error instanceof Error ? error.message : String(error);
     const cause = new Error(`${options.model} is damaged, of an unknown kind or too large: ${detail}`, {
       cause: error,

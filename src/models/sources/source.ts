@@ -11,7 +11,7 @@ export interface ExpectedFile {
 
 export interface FetchContext {
   readonly signal: AbortSignal;
-  /** Holds each finished piece under its name; what lies there under other names is the source's own business. */
+  /** Holds each finished piece under its name. A source may keep other files here. */
   readonly piecesDirectory: string;
   onBytes(as: string, count: number): void;
 }

@@ -9,7 +9,7 @@ export interface Page<T> {
   hasMore: boolean;
 }
 
-/** Of one more than the limit, which tells whether there are more. */
+/** Takes one item more than the limit, which shows whether there are more. */
 export const pageOf = <T>(found: readonly T[], limit: number): Page<T> => ({
   items: found.slice(0, limit),
   hasMore: found.length > limit,

@@ -7,7 +7,7 @@ import type { Session, SessionRepository } from '../../ports/sessions.ts';
 import type { AuthenticationService } from './authentication.ts';
 import { hashSecret } from './key-secret.ts';
 
-/** A way to prove at sign-in who one is. Single sign-on would be another one. */
+/** A way to sign in. Single sign-on would be another one. */
 export interface AuthenticationMethod<Credentials> {
   /** Throws a 401 or 403. */
   authenticate(credentials: Credentials): Principal | Promise<Principal>;
@@ -38,7 +38,7 @@ export interface SessionsService {
 /** A session ends after this time without a request. */
 const IDLE_MS = HOUR_MS;
 /** And at the latest after this time. */
-const LONGEST_MS = 12 * HOUR_MS;
+const MAX_AGE_MS = 12 * HOUR_MS;
 /** The end moves at most once in this time. */
 const RENEW_MS = 300_000;
 /** A session that ended on another server is refused after this time at the latest. */
@@ -86,7 +86,7 @@ export function createSessions(dependencies: SessionsDependencies): SessionsServ
       const now = clock.now();
       if (session === undefined || session.expiresAt <= now) throw errors.sessionExpired();
       const principal = await authentication.authenticateKey(session.keyId);
-      const expiresAt = Math.min(now + IDLE_MS, session.createdAt + LONGEST_MS);
+      const expiresAt = Math.min(now + IDLE_MS, session.createdAt + MAX_AGE_MS);
       if (expiresAt - session.expiresAt < RENEW_MS) return { session, principal, renewed: false };
       await sessions.renew(session.hash, expiresAt);
       const renewed = { ...session, expiresAt };

@@ -26,7 +26,7 @@ export interface Upload {
   announcedBytes?: number | undefined;
   /**
    * It was sent with an idempotency key. Beyond the quota it is read to its end, because it may be the retry of an upload that was stored,
-   * which only its whole content tells.
+   * which only its whole content shows.
    */
   isKeyed?: boolean | undefined;
 }

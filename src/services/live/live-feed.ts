@@ -50,7 +50,7 @@ interface Subscriber extends Subscription {
   sent: Map<string, string>;
 }
 
-/** Looks at batches and engines once a second for all who watch them, and not at all when nobody does. */
+/** Polls batches and engines once a second for all subscribers, and not at all when there are none. */
 export function createLiveFeed(dependencies: LiveFeedDependencies): LiveFeed {
   const { recorder, requests, batches, engines, clock, onError } = dependencies;
   const sums = createRecentSums(clock.now);

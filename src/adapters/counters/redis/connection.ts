@@ -5,7 +5,7 @@ import { placeOf, type RedisAddress } from './address.ts';
 import { connectionProblem } from './failures.ts';
 import type { Script } from './scripts.ts';
 
-/** One connection. It is not repaired: who uses it opens another one when `onLost` is called. */
+/** One connection. It does not reconnect: open another one when `onLost` is called. */
 export interface RedisConnection {
   /** Changes with every start of the server, and when another server becomes the primary. */
   readonly runId: string;

@@ -10,7 +10,7 @@ const PARTS = 60_000;
 /** After this time without requests a bucket is full, unless it was in debt. */
 const FORGET_MS = 60_000;
 
-/** The levels of buckets as Redis last told them, for when it is away. */
+/** The levels of buckets as Redis last reported them, for when it is away. */
 export class SeenLevels {
   #recent = new Map<string, Seen>();
   #older = new Map<string, Seen>();

@@ -15,8 +15,8 @@ export const bumpRevision = (db: Kysely<Tables>, topic: RevisionTopic) =>
 const keysRevision = (db: Kysely<Tables>) => db.selectFrom('revisions').where('topic', '=', 'keys');
 
 /**
- * Belong after a change of keys, in its transaction. The revision is locked from the bump to the commit, so who sees a revision
- * sees the changes up to it.
+ * Belong after a change of keys, in its transaction. The revision is locked from the bump to the commit, so a
+ * reader that sees a revision sees the changes up to it.
  */
 const announce = <Change>(db: Kysely<Tables>, change: Change) =>
   [

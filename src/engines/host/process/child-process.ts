@@ -36,7 +36,7 @@ export function spawnChild({ flags, restricted, environment, logger, model }: Ch
   const facts = { model, pid: child.pid };
   const pipe = child.stdio?.[3];
   if (!(pipe instanceof Socket)) {
-    // Without a free file descriptor nothing was made. The event that tells it comes later, and would end the server.
+    // Without a free file descriptor there is no pipe. The error event comes later, and would end the server if it were not handled.
     child.on('error', () => {});
     throw new Error('The engine process has no pipe');
   }

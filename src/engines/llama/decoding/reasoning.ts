@@ -6,7 +6,7 @@ import { possibleStopSuffix } from './stop-sequences.ts';
 const OPEN = '<think>';
 const CLOSE = '</think>';
 
-/** Tells the thoughts of a model, which it writes between tags before its answer, apart from the answer. */
+/** Separates the reasoning of a model, which it writes between tags before its answer, from the answer. */
 export interface ReasoningSplit {
   take(events: readonly ChatEvent[]): readonly ChatEvent[];
   /** The events of held-back text when generation has ended. */

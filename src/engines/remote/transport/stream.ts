@@ -45,7 +45,7 @@ class IncomingAnswer implements StreamedAnswer, Receiver {
   /** Until the head has arrived. */
   #opening: PromiseWithResolvers<StreamedAnswer> | undefined;
   readonly #pieces = createTextPieces();
-  /** Text that nobody has asked for yet. */
+  /** Text that has not been read yet. */
   #held = '';
   #reader: PromiseWithResolvers<string | undefined> | undefined;
   #isOver = false;

@@ -125,7 +125,7 @@ export function createOutputItems(options: ItemsOptions) {
     return [open, [added(index, item), { type: 'response.content_part.added', ...at, part: { ...part } }]];
   }
 
-  /** Nothing summarizes the reasoning, so who asked for a summary gets the whole text. */
+  /** Nothing summarizes the reasoning, so clients that asked for a summary get the whole text. */
   function summary(index: number, item: OutputItem, whole: string): ItemEvent[] {
     const at = { item_id: item.id, output_index: index, summary_index: 0 };
     const part = { type: 'summary_text', text: whole };

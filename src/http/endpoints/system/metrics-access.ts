@@ -20,7 +20,7 @@ const digest = (text: string): Buffer => createHash('sha256').update(text).diges
 
 /**
  * Whether a program on this machine sent the request for itself. Proxies on this machine usually keep the client's Host or add a
- * header. One that does neither cannot be told apart.
+ * header. One that does neither cannot be recognised.
  */
 function isLocal({ headers, socket }: FastifyRequest): boolean {
   return (

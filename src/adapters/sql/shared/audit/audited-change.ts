@@ -41,7 +41,7 @@ export interface AuditedWrite<Row, Stored> {
   write(row: Row, entry: AuditEntry): Promise<Row | undefined>;
 }
 
-/** Changes a row together with the entry that tells its old and new values. Undefined: there is no such row. */
+/** Changes a row and adds the audit entry with its old and new values, in one transaction. Undefined: there is no such row. */
 export async function changeAudited<Row, Stored extends object>(
   change: AuditedWrite<Row, Stored>,
 ): Promise<Stored | undefined> {

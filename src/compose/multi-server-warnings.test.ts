@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
 import { loadConfig } from '../config/load.ts';
-import { mixtureWarnings } from './mixtures.ts';
+import { multiServerWarnings } from './multi-server-warnings.ts';
 
 const warnings = (env: Record<string, string>) =>
-  mixtureWarnings(loadConfig({ args: [], env, workingDirectory: '/' }).config).map((line) => line.split(' ')[0]);
+  multiServerWarnings(loadConfig({ args: [], env, workingDirectory: '/' }).config).map((line) => line.split(' ')[0]);
 
 const BAOBAB_STORE = 'postgres://127.0.0.1/baobab';
 const BAOBAB_COUNTERS = 'redis://127.0.0.1';

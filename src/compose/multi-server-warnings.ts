@@ -1,7 +1,7 @@
 import type { ResolvedConfig } from '../config/load.ts';
 
 /** Settings that are right for one server and wrong for several. How many there are cannot be known here. */
-export function mixtureWarnings({ store, counters, blobs }: ResolvedConfig): string[] {
+export function multiServerWarnings({ store, counters, blobs }: ResolvedConfig): string[] {
   const warnings: string[] = [];
   if (store !== undefined && counters === undefined) {
     warnings.push(
