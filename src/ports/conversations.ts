@@ -17,6 +17,8 @@ export interface ConversationItemQuery {
   maxBytes: number;
   /** The page begins after this item. */
   after?: string | undefined;
+  /** Read no items if there are more than fit. */
+  wholeOnly?: boolean | undefined;
 }
 
 export interface ConversationItemPage {

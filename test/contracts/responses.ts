@@ -232,6 +232,7 @@ export function responsesContract(name: string, open: () => Promise<ResponsesUnd
       expect(await list({ limit: 1 })).toEqual({ items: [first], hasMore: true });
       expect(await list({ maxBytes: 9 })).toEqual({ items: [first], hasMore: true });
       expect(await list({ maxBytes: 10 })).toEqual({ items: [first, second], hasMore: false });
+      expect(await list({ maxBytes: 9, wholeOnly: true })).toEqual({ items: [], hasMore: true });
       expect(await list({ maxBytes: 1 })).toEqual({ items: [first], hasMore: true });
       expect(await conversations.get(accountId, 'conv_1')).toEqual({ ...conversation, expiresAt: 70 });
       // A conversation that is gone takes nothing with it.

@@ -98,7 +98,7 @@ export function createConversations({
     async history(accountId, id) {
       await service.get(accountId, id);
       const { maxHistoryBytes: maxBytes } = settings;
-      const all = { order: 'asc' as const, limit: MAX_ITEMS, maxBytes };
+      const all = { order: 'asc' as const, limit: MAX_ITEMS, maxBytes, wholeOnly: true };
       const { items, hasMore } = await reads.run(accountId, () => conversations.items(id, all));
       if (hasMore) throw errors.historyTooLong(['conversation'], maxBytes);
       return items;

@@ -84,6 +84,8 @@ describe('a stored response', () => {
     expect(items.data).toMatchObject([
       { type: 'message', role: 'user', content: [{ type: 'input_text', text: 'Hi' }] },
     ]);
+    const named = { id: 'x'.repeat(513), role: 'user' as const, content: 'Hi' };
+    expect(await status(openai.conversations.create({ items: [named] }))).toBe(400);
     expect(await status(other.responses.retrieve(created.id))).toBe(404);
     expect(await status(other.responses.inputItems.list(created.id))).toBe(404);
     expect(await status(other.responses.delete(created.id))).toBe(404);

@@ -133,7 +133,7 @@ export function sqlConversations({ read, write, writeIf }: SqlDatabase): Convers
       return written !== undefined;
     },
 
-    async items(id, { order, limit, maxBytes, after }) {
+    async items(id, { order, limit, maxBytes, after, wholeOnly = false }) {
       const place = (of: { selectFrom: typeof read.selectFrom }) =>
         of
           .selectFrom('conversation_items as last')
@@ -155,9 +155,9 @@ export function sqlConversations({ read, write, writeIf }: SqlDatabase): Convers
         limit,
         maxBytes,
       );
-      if (fitting === 0) return { items: [], hasMore: false };
-      const items = await page.select(['id', 'content']).limit(fitting).execute();
-      return { items, hasMore: fitting < sizes.length };
+      const hasMore = fitting < sizes.length;
+      if (fitting === 0 || (hasMore && wholeOnly)) return { items: [], hasMore };
+      return { items: await page.select(['id', 'content']).limit(fitting).execute(), hasMore };
     },
 
     item: (id, itemId) =>

@@ -20,7 +20,8 @@ const Content = Type.Union([Type.String(), Type.Array(ContentPart)]);
 /** Items of any type in one schema: clients send back items of other servers too, which are skipped. See `input.ts`. */
 export const InputItem = Type.Object({
   type: optional(Type.String(), '`message` by default'),
-  id: optional(Type.String()),
+  // A part of the key of an item in its conversation, which PostgreSQL bounds.
+  id: optional(Type.String({ maxLength: 512 })),
   role: optional(Type.Enum(['user', 'assistant', 'system', 'developer'])),
   content: optional(Content),
   status: optional(Type.String()),
