@@ -215,7 +215,12 @@ export type ChatEvent =
 export interface ChatGeneration extends AsyncIterable<ChatEvent> {
   usageSoFar(): TokenUsage;
   servedRegion?(): string | undefined;
+  /** Instead of iterating: hands over each event as soon as it is there, without a promise for each. */
+  deliver?(take: TakeEvent): Promise<void>;
 }
+
+/** The next event waits for the returned promise. What it throws stops the generation. */
+export type TakeEvent = (event: ChatEvent) => void | Promise<void>;
 
 export interface ChatCapability {
   generate(request: ChatRequest, context: CallContext): ChatGeneration;

@@ -202,13 +202,25 @@ class ChatRun {
   async #pump(choice: number, request: ChatRequest, context: CallContext): Promise<void> {
     const generation = this.#chat.generate(request, context);
     this.#generations.push(generation);
-    const { session, sink } = this.#options;
+    const take = (event: ChatEvent) => this.#take(choice, request, event);
+    if (generation.deliver !== undefined) return await generation.deliver(take);
     for await (const event of generation) {
-      if (event.type !== 'start') this.#firstTokenMs ??= session.elapsedMs();
-      const sent = sink(choice, event);
-      if (sent instanceof Promise) await sent;
-      if (event.type !== 'start') this.#isDelivered = !request.wholeAnswer;
+      const taken = take(event);
+      if (taken instanceof Promise) await taken;
     }
+  }
+
+  #take(choice: number, { wholeAnswer }: ChatRequest, event: ChatEvent): void | Promise<void> {
+    const { session, sink } = this.#options;
+    if (event.type === 'start') return sink(choice, event);
+    this.#firstTokenMs ??= session.elapsedMs();
+    const sent = sink(choice, event);
+    if (sent instanceof Promise) return sent.then(() => this.#delivered(wholeAnswer));
+    this.#delivered(wholeAnswer);
+  }
+
+  #delivered(wholeAnswer: boolean | undefined): void {
+    this.#isDelivered = !wholeAnswer;
   }
 
   #details(status?: number) {

@@ -1,6 +1,15 @@
 import { errors } from '../../../errors/errors.ts';
 import type { FieldPath } from '../../../errors/fields.ts';
-import type { CallContext, ChatCapability, ChatEvent, ChatGeneration, ChatRequest, TokenUsage } from '../../engine.ts';
+import type {
+  CallContext,
+  ChatCapability,
+  ChatEvent,
+  ChatGeneration,
+  ChatRequest,
+  TakeEvent,
+  TokenUsage,
+} from '../../engine.ts';
+import { pulledEvents } from '../../pulled-events.ts';
 import { UpstreamFailure } from '../failure/failure.ts';
 import { prefixKey } from '../routing/affinity.ts';
 import type { CachedTokensEstimate } from '../routing/prefix-memory.ts';
@@ -18,155 +27,183 @@ import { createWrittenCall } from './written-call.ts';
 export interface RemoteGeneration extends ChatGeneration {
   /** Undefined until an upstream has accepted the request. */
   servedRegion(): string | undefined;
+  deliver(take: TakeEvent): Promise<void>;
 }
 
 export interface RemoteChat extends ChatCapability {
   generate(request: ChatRequest, context: CallContext): RemoteGeneration;
 }
 
-interface Progress {
-  chunks?: ChatChunks | undefined;
-  region?: string | undefined;
-  estimateCached?: CachedTokensEstimate | undefined;
-}
-
 const NO_USAGE: TokenUsage = { promptTokens: 0, completionTokens: 0, cachedTokens: 0 };
 
-export function createRemoteChat(route: Route): RemoteChat {
-  return {
-    generate(request, context) {
-      const progress: Progress = {};
-      return {
-        usageSoFar: () => usageSoFar(progress),
-        servedRegion: () => progress.region,
-        [Symbol.asyncIterator]: () => run(route, request, context, progress),
-      };
-    },
-  };
+export const createRemoteChat = (route: Route): RemoteChat => ({
+  generate: (request, context) => new RoutedGeneration(route, request, context),
+});
+
+interface Opened {
+  reader: ChatReader;
+  events: ChatEvent[] | undefined;
 }
 
-function usageSoFar({ chunks, estimateCached }: Progress): TokenUsage {
-  if (chunks === undefined) return NO_USAGE;
-  const isInterrupted = chunks.reason === undefined && !chunks.done;
-  if (!isInterrupted || chunks.cachedIsCounted || estimateCached === undefined) return { ...chunks.usage };
-  return { ...chunks.usage, cachedTokens: estimateCached(chunks.usage.promptTokens) };
-}
+/** A class: thousands of streams may be open. */
+class RoutedGeneration implements RemoteGeneration {
+  readonly #route: Route;
+  readonly #request: ChatRequest;
+  readonly #context: CallContext;
+  readonly #estimatedPromptTokens: number;
+  #chunks: ChatChunks | undefined;
+  #region: string | undefined;
+  #estimateCached: CachedTokensEstimate | undefined;
 
-const fieldOf = ({ prompt }: ChatRequest): FieldPath => ['messages' in prompt ? 'messages' : 'prompt'];
+  constructor(route: Route, request: ChatRequest, context: CallContext) {
+    this.#route = route;
+    this.#request = request;
+    this.#context = context;
+    this.#estimatedPromptTokens = estimatePromptTokens(request);
+  }
 
-async function* run(
-  route: Route,
-  request: ChatRequest,
-  context: CallContext,
-  progress: Progress,
-): AsyncGenerator<ChatEvent, void, undefined> {
-  const estimatedPromptTokens = estimatePromptTokens(request);
+  usageSoFar(): TokenUsage {
+    const chunks = this.#chunks;
+    if (chunks === undefined) return NO_USAGE;
+    const isInterrupted = chunks.reason === undefined && !chunks.done;
+    if (!isInterrupted || chunks.cachedIsCounted || this.#estimateCached === undefined) return { ...chunks.usage };
+    return { ...chunks.usage, cachedTokens: this.#estimateCached(chunks.usage.promptTokens) };
+  }
 
-  // Nothing has been passed on before the first events, so another upstream may still take over.
-  const attempt = async (call: UpstreamCall): Promise<{ reader: ChatReader; events: ChatEvent[] | undefined }> => {
-    const chunks = createChatChunks(estimatedPromptTokens);
-    const { learned, prefixes } = call.upstream;
-    progress.estimateCached = learned.reportsCachedTokens ? prefixes?.estimator(context.accountId, request) : undefined;
-    // The upstream has the request: a client that leaves from now on has used its prompt.
-    const onAccepted = (): void => {
-      progress.chunks = chunks;
-      progress.region = call.upstream.region;
+  servedRegion(): string | undefined {
+    return this.#region;
+  }
+
+  [Symbol.asyncIterator](): AsyncGenerator<ChatEvent, void, undefined> {
+    return pulledEvents((take) => this.deliver(take));
+  }
+
+  async deliver(take: TakeEvent): Promise<void> {
+    const request = this.#request;
+    const [{ reader, events: firstEvents }, call] = await this.#route.open(
+      this.#context,
+      (upstreamCall) => this.#attempt(upstreamCall),
+      () => prefixKey(this.#context.accountId, request),
+    );
+    const { usage } = reader.chunks;
+    const { credentials } = call.upstream;
+    const scrubber = credentials.length > 0 ? createEventScrubber(credentials) : undefined;
+    const written = createWrittenCall(request);
+    const hand = (events: readonly ChatEvent[]): boolean | Promise<boolean> => {
+      const seen = scrubber?.push(events) ?? events;
+      const handed = handEach(written?.push(seen) ?? seen, take);
+      return handed instanceof Promise ? handed.then(() => !written?.isIdle) : !written?.isIdle;
     };
+    let failure: UpstreamFailure | undefined;
+    try {
+      await take({ type: 'start', promptTokens: usage.promptTokens, cachedTokens: usage.cachedTokens });
+      if (firstEvents !== undefined && (await hand(firstEvents))) await reader.deliver(hand);
+      if (scrubber !== undefined)
+        for (const event of scrubber.end()) await handEach(written?.push([event]) ?? [event], take);
+      if (written !== undefined) await handEach(written.end(), take);
+      if (!reader.chunks.promptIsCounted) {
+        usage.promptTokens = await countPrompt(request, call, this.#estimatedPromptTokens);
+      }
+      const { reason: given, stopSequence } = reader.chunks;
+      if (given !== undefined || reader.chunks.done) {
+        call.upstream.learned.reportsCachedTokens = reader.chunks.cachedIsCounted;
+        call.upstream.prefixes?.observe(usage.cachedTokens);
+      }
+      const reason = written?.isCall ? 'tool_calls' : (given ?? 'stop');
+      await take({
+        type: 'end',
+        reason,
+        usage: this.usageSoFar(),
+        ...(stopSequence !== undefined && { stopSequence }),
+      });
+    } catch (error) {
+      if (!(error instanceof UpstreamFailure)) throw error;
+      failure = error;
+      throw error.kind === 'reset' || error.kind === 'broken'
+        ? errors.modelUnavailable(this.#route.slug, 'its answer broke off', error)
+        : error.apiError;
+    } finally {
+      reader.close();
+      call.release(failure);
+    }
+  }
+
+  /** Nothing has been passed on before the first events, so another upstream may still take over. */
+  async #attempt(call: UpstreamCall): Promise<Opened> {
+    const request = this.#request;
+    const { accountId, signal } = this.#context;
+    const chunks = createChatChunks(this.#estimatedPromptTokens);
+    const { learned, prefixes } = call.upstream;
+    this.#estimateCached = learned.reportsCachedTokens ? prefixes?.estimator(accountId, request) : undefined;
     let reader: ChatReader | undefined;
     try {
-      reader = await send({ route, request, context, call, chunks, onAccepted });
+      reader = await this.#send(call, chunks);
       const events = await reader.read();
-      if (learned.reportsCachedTokens !== false) prefixes?.remember(context.accountId, request);
+      if (learned.reportsCachedTokens !== false) prefixes?.remember(accountId, request);
       return { reader, events };
     } catch (error) {
       reader?.close();
       // An attempt that failed before any event has used nothing.
-      if (!context.signal.aborted) progress.chunks = undefined;
+      if (!signal.aborted) this.#chunks = undefined;
       throw error;
     }
-  };
+  }
 
-  const [{ reader, events: firstEvents }, call] = await route.open(context, attempt, () =>
-    prefixKey(context.accountId, request),
-  );
-  const { usage } = reader.chunks;
-  const { credentials } = call.upstream;
-  const scrubber = credentials.length > 0 ? createEventScrubber(credentials) : undefined;
-  const written = createWrittenCall(request);
-  let failure: UpstreamFailure | undefined;
-  try {
-    yield { type: 'start', promptTokens: usage.promptTokens, cachedTokens: usage.cachedTokens };
-    for (let events = firstEvents; events !== undefined; events = await reader.read()) {
-      const seen = scrubber?.push(events) ?? events;
-      for (const event of written?.push(seen) ?? seen) yield event;
-      if (written?.isIdle) break;
+  async #send(call: UpstreamCall, chunks: ChatChunks): Promise<ChatReader> {
+    const route = this.#route;
+    const request = this.#request;
+    const { learned } = call.upstream;
+    const isChat = 'messages' in request.prompt;
+    const bounded = isChat || request.maxTokens !== undefined ? request : await fillContext(route, request, call);
+    const field = fieldOf(request);
+    if (call.upstream.settings.kind === 'ollama') {
+      await refuseWhatOllamaCuts(request, call, { contextLength: route.contextLength, field });
     }
-    if (scrubber !== undefined) for (const event of scrubber.end()) yield* written?.push([event]) ?? [event];
-    if (written !== undefined) yield* written.end();
-    if (!reader.chunks.promptIsCounted) {
-      usage.promptTokens = await countPrompt(request, call, estimatedPromptTokens);
+    for (;;) {
+      const message = {
+        base: 'api' as const,
+        route: isChat ? '/chat/completions' : '/completions',
+        body: chatBody(bounded, call.upstream, this.#context.accountId),
+        field,
+      };
+      try {
+        if (isStreamed(request, call.upstream)) {
+          const answer = await call.stream({ ...message, accept: 'text/event-stream' });
+          this.#accepted(call, chunks);
+          return createStreamReader(answer, { call, field, chunks });
+        }
+        this.#accepted(call, chunks);
+        const { json } = await call.fetchJson({ ...message, answersWhenComplete: true });
+        return createWholeReader(json, { call, field, chunks });
+      } catch (error) {
+        const wanted =
+          error instanceof UpstreamFailure && /unsupported.*max_tokens.*max_completion_tokens/is.test(error.detail);
+        if (!wanted || learned.wantsMaxCompletionTokens) throw error;
+        learned.wantsMaxCompletionTokens = true;
+      }
     }
-    const { reason: given, stopSequence } = reader.chunks;
-    if (given !== undefined || reader.chunks.done) {
-      call.upstream.learned.reportsCachedTokens = reader.chunks.cachedIsCounted;
-      call.upstream.prefixes?.observe(usage.cachedTokens);
-    }
-    const reason = written?.isCall ? 'tool_calls' : (given ?? 'stop');
-    yield { type: 'end', reason, usage: usageSoFar(progress), ...(stopSequence !== undefined && { stopSequence }) };
-  } catch (error) {
-    if (!(error instanceof UpstreamFailure)) throw error;
-    failure = error;
-    throw error.kind === 'reset' || error.kind === 'broken'
-      ? errors.modelUnavailable(route.slug, 'its answer broke off', error)
-      : error.apiError;
-  } finally {
-    reader.close();
-    call.release(failure);
+  }
+
+  /** The upstream has the request: a client that leaves from now on has used its prompt. */
+  #accepted(call: UpstreamCall, chunks: ChatChunks): void {
+    this.#chunks = chunks;
+    this.#region = call.upstream.region;
   }
 }
 
-interface Sending {
-  route: Route;
-  request: ChatRequest;
-  context: CallContext;
-  call: UpstreamCall;
-  chunks: ChatChunks;
-  onAccepted(): void;
+const fieldOf = ({ prompt }: ChatRequest): FieldPath => ['messages' in prompt ? 'messages' : 'prompt'];
+
+/** Without a promise while `take` returns none. */
+function handEach(events: readonly ChatEvent[], take: TakeEvent): void | Promise<void> {
+  for (let index = 0; index < events.length; index += 1) {
+    const taken = take(events[index] as ChatEvent);
+    if (taken instanceof Promise) return handRest(taken, events.slice(index + 1), take);
+  }
 }
 
-async function send({ route, request, context, call, chunks, onAccepted }: Sending): Promise<ChatReader> {
-  const { learned } = call.upstream;
-  const isChat = 'messages' in request.prompt;
-  const bounded = isChat || request.maxTokens !== undefined ? request : await fillContext(route, request, call);
-  const field = fieldOf(request);
-  if (call.upstream.settings.kind === 'ollama') {
-    await refuseWhatOllamaCuts(request, call, { contextLength: route.contextLength, field });
-  }
-  const post = async (): Promise<ChatReader> => {
-    const message = {
-      base: 'api' as const,
-      route: isChat ? '/chat/completions' : '/completions',
-      body: chatBody(bounded, call.upstream, context.accountId),
-      field,
-    };
-    if (isStreamed(request, call.upstream)) {
-      const answer = await call.stream({ ...message, accept: 'text/event-stream' });
-      onAccepted();
-      return createStreamReader(answer, { call, field, chunks });
-    }
-    onAccepted();
-    const { json } = await call.fetchJson({ ...message, answersWhenComplete: true });
-    return createWholeReader(json, { call, field, chunks });
-  };
-  try {
-    return await post();
-  } catch (error) {
-    const wanted =
-      error instanceof UpstreamFailure && /unsupported.*max_tokens.*max_completion_tokens/is.test(error.detail);
-    if (!wanted || learned.wantsMaxCompletionTokens) throw error;
-    learned.wantsMaxCompletionTokens = true;
-    return post();
-  }
+async function handRest(taken: Promise<void>, rest: readonly ChatEvent[], take: TakeEvent): Promise<void> {
+  await taken;
+  for (const event of rest) await take(event);
 }
 
 /** By default /completions stops after 16 tokens, so "as many as fit" has to be a number. */

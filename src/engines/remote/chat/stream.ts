@@ -8,10 +8,14 @@ import type { ChatChunks } from './answer.ts';
 export interface ChatReader {
   readonly chunks: ChatChunks;
   /** Returns the next events as soon as there are any, or undefined at the end. Does not read ahead. */
-  read(): Promise<ChatEvent[] | undefined>;
+  read(): ChatEvent[] | undefined | Promise<ChatEvent[] | undefined>;
+  /** Hands over the events as they arrive, until the end or until `take` returns false. The next ones wait for its promise. */
+  deliver(take: TakeEvents): Promise<void>;
   /** Keeps the connection after a whole answer, otherwise closes it. */
   close(): void;
 }
+
+export type TakeEvents = (events: ChatEvent[]) => boolean | Promise<boolean>;
 
 /** For an answer that is one piece of JSON. */
 const MAX_ANSWER_LENGTH = 16 * 1024 * 1024;
@@ -25,16 +29,21 @@ export interface ChatReaderOptions {
 /** For an answer that arrives in one piece. */
 export function createWholeReader(answer: unknown, { call, field, chunks }: ChatReaderOptions): ChatReader {
   let isRead = false;
+  const read = (): ChatEvent[] | undefined => {
+    if (isRead) return undefined;
+    isRead = true;
+    const out: ChatEvent[] = [];
+    const reported = chunks.readWhole(answer, out);
+    if (reported !== undefined) throw call.reported(statusOf(reported), reported, field);
+    if (chunks.reason === undefined) throw call.malformed('the answer has no choice that ended');
+    return out;
+  };
   return {
     chunks,
-    async read() {
-      if (isRead) return undefined;
-      isRead = true;
-      const out: ChatEvent[] = [];
-      const reported = chunks.readWhole(answer, out);
-      if (reported !== undefined) throw call.reported(statusOf(reported), reported, field);
-      if (chunks.reason === undefined) throw call.malformed('the answer has no choice that ended');
-      return out;
+    read,
+    async deliver(take) {
+      const events = read();
+      if (events !== undefined) await take(events);
     },
     close() {},
   };
@@ -64,7 +73,6 @@ class StreamReader implements ChatReader {
     this.#source = this.#isWhole ? wholeBody() : createSseReader();
   }
 
-  // One async function for the whole way from the socket: it runs for every token.
   async read(): Promise<ChatEvent[] | undefined> {
     const { chunks } = this;
     const out: ChatEvent[] = [];
@@ -81,10 +89,37 @@ class StreamReader implements ChatReader {
     return undefined;
   }
 
+  async deliver(take: TakeEvents): Promise<void> {
+    let isWanted: boolean | Promise<boolean> = true;
+    // Runs for every token, in the same turn of the event loop as the read of the socket.
+    const takeText = (text: string): boolean | Promise<boolean> => {
+      const events = this.#eventsOf(text);
+      if (events.length > 0) isWanted = take(events);
+      const { chunks } = this;
+      return isWanted instanceof Promise ? isWanted.then((more) => more && !chunks.done) : isWanted && !chunks.done;
+    };
+    if (!this.#atEnd && !this.chunks.done) await this.#answer.deliver(takeText);
+    while (await isWanted) {
+      const events = await this.read();
+      if (events === undefined) return;
+      isWanted = take(events);
+    }
+  }
+
   close(): void {
     if (this.#atEnd) return;
     if (this.chunks.done) this.#answer.drain();
     else this.#answer.abort();
+  }
+
+  #eventsOf(text: string): ChatEvent[] {
+    const out: ChatEvent[] = [];
+    try {
+      this.#take(text, out);
+    } catch (error) {
+      throw this.#call.failureOf(error);
+    }
+    return out;
   }
 
   /** Adds the events that this text completes. */

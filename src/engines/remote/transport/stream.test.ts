@@ -156,6 +156,94 @@ describe('a streamed answer', () => {
   });
 });
 
+describe('a streamed answer that hands over its texts', () => {
+  const takeAll = () => {
+    const taken: string[] = [];
+    return { taken, take: (text: string) => taken.push(text) > 0 };
+  };
+
+  it('gives what is there at once, then each piece as it arrives, and ends with the body', async () => {
+    const { open, sockets } = await startServer((socket) => socket.write(HEAD + chunk('one')));
+    const answer = await open().answer;
+    const { taken, take } = takeAll();
+    const ended = answer.deliver(take);
+    expect(taken).toEqual(['one']);
+    sockets[0]?.write(chunk('two'));
+    await expect.poll(() => taken).toEqual(['one', 'two']);
+    sockets[0]?.write(chunk('three') + END);
+    await ended;
+    expect(taken).toEqual(['one', 'two', 'three']);
+    expect(answer.read()).toBeUndefined();
+  });
+
+  it('ends if everything has arrived before', async () => {
+    const { open } = await startServer((socket) => socket.write(HEAD + chunk('one') + END));
+    const answer = await open().answer;
+    const { taken, take } = takeAll();
+    await answer.deliver(take);
+    expect(taken).toEqual(['one']);
+    await answer.deliver(take);
+    expect(taken).toEqual(['one']);
+  });
+
+  it('leaves the rest to others when no more is wanted', async () => {
+    const { open, sockets } = await startServer((socket) => socket.write(HEAD + chunk('[DONE]')));
+    const answer = await open().answer;
+    await answer.deliver(() => false);
+    sockets[0]?.write(chunk('more') + END);
+    expect(await readAll(answer)).toBe('more');
+  });
+
+  it('waits for the promise of the last text, as the other side does', async () => {
+    const pieces = Array.from({ length: 400 }, (_, index) => `${index}`.padEnd(65_536, '.'));
+    const { open, sockets } = await startServer((socket) => {
+      socket.write(HEAD);
+      for (const piece of pieces) socket.write(chunk(piece));
+      socket.write(END);
+    });
+    const answer = await open().answer;
+    let whole = '';
+    const gate = Promise.withResolvers<void>();
+    let calls = 0;
+    const ended = answer.deliver(async (text) => {
+      calls += 1;
+      await gate.promise;
+      whole += text;
+      return true;
+    });
+    await expect.poll(() => sockets[0]?.writableNeedDrain).toBe(true);
+    expect(calls).toBe(1);
+    gate.resolve();
+    await ended;
+    expect(whole === pieces.join('')).toBe(true);
+  });
+
+  it.each([
+    [
+      'throws',
+      (): boolean => {
+        throw new Error('no room');
+      },
+    ],
+    ['rejects', (): Promise<boolean> => Promise.reject(new Error('no room'))],
+  ])('fails if the one who takes them %s', async (_name, take) => {
+    const { open, sockets } = await startServer((socket) => socket.write(HEAD));
+    const answer = await open().answer;
+    const ended = answer.deliver(take);
+    sockets[0]?.write(chunk('one') + chunk('two'));
+    await expect(ended).rejects.toThrow('no room');
+  });
+
+  it('leaves the failure of the connection to the next read', async () => {
+    const { open } = await startServer((socket) => socket.end(HEAD + chunk('one')));
+    const answer = await open().answer;
+    const { taken, take } = takeAll();
+    await answer.deliver(take);
+    expect(taken).toEqual(['one']);
+    await expect(answer.read()).rejects.toMatchObject({ code: 'ECONNRESET' });
+  });
+});
+
 describe('the rest of a streamed answer', () => {
   it('is discarded, and the connection is used again', async () => {
     const last = 'HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 0\r\n\r\n';

@@ -8,6 +8,11 @@ export interface StreamedAnswer {
   readonly headers: AnswerHead['headers'];
   /** The next text, or undefined at the end. A promise only while there is none. One call at a time. */
   read(): string | undefined | Promise<string | undefined>;
+  /**
+   * Hands over each text as it arrives, without a promise for each. Resolves when `take` returns false, or when `read` has only the end
+   * or a failure left; rejects with what `take` throws. While a promise of `take` is pending, it gets nothing.
+   */
+  deliver(take: TakeText): Promise<void>;
   /** The whole body, or undefined if it has more than `maxLength` characters. */
   text(maxLength: number): Promise<string | undefined>;
   /** Discards the rest so that the connection can be used again. */
@@ -15,6 +20,9 @@ export interface StreamedAnswer {
   /** Closes the connection. */
   abort(): void;
 }
+
+/** Returns whether it wants more. */
+export type TakeText = (text: string) => boolean | Promise<boolean>;
 
 export interface RunningStream {
   /** Resolves when the head of the answer has arrived. Rejects with the connection's error or the reason of `abort`. */
@@ -48,6 +56,9 @@ class IncomingAnswer implements StreamedAnswer, Receiver {
   /** Text that has not been read yet. */
   #held = '';
   #reader: PromiseWithResolvers<string | undefined> | undefined;
+  #taking: { take: TakeText; ended: PromiseWithResolvers<void> } | undefined;
+  /** A promise of `take` is pending. */
+  #isWaiting = false;
   #isOver = false;
   #isPaused = false;
   #failure: Error | undefined;
@@ -71,16 +82,17 @@ class IncomingAnswer implements StreamedAnswer, Receiver {
       if (this.#drainedBytes > MAX_DRAINED_BYTES) this.abort();
       return;
     }
-    this.#deliver(this.#pieces.add(bytes));
+    this.#arrived(this.#pieces.add(bytes));
     if (this.#held.length < READ_AHEAD_LENGTH || this.#isPaused) return;
     this.#isPaused = true;
     this.connection?.pause();
   }
 
   onEnd(): void {
-    this.#deliver(this.#pieces.end());
+    this.#arrived(this.#pieces.end());
     this.#end();
     this.#reader?.resolve(undefined);
+    this.#proceed();
   }
 
   onFailure(error: Error): void {
@@ -88,17 +100,63 @@ class IncomingAnswer implements StreamedAnswer, Receiver {
     this.#end();
     this.#opening?.reject(error);
     this.#reader?.reject(error);
+    this.#proceed();
   }
 
-  #deliver(text: string): void {
+  #arrived(text: string): void {
     if (text === '') return;
     const reader = this.#reader;
     if (reader === undefined) {
       this.#held += text;
+      this.#proceed();
       return;
     }
     this.#reader = undefined;
     reader.resolve(text);
+  }
+
+  /** Hands over what is held, or ends `deliver`. */
+  #proceed(): void {
+    if (this.#taking === undefined || this.#isWaiting) return;
+    if (this.#held === '') {
+      if (this.#isOver) this.#stopTaking();
+      return;
+    }
+    let isWanted: boolean | Promise<boolean>;
+    try {
+      isWanted = this.#taking.take(this.#release());
+    } catch (error) {
+      this.#stopTaking(error);
+      return;
+    }
+    if (isWanted instanceof Promise) this.#awaitTake(isWanted);
+    else if (!isWanted || this.#isOver) this.#stopTaking();
+  }
+
+  #awaitTake(taken: Promise<boolean>): void {
+    this.#isWaiting = true;
+    taken.then(
+      (isWanted) => {
+        this.#isWaiting = false;
+        if (isWanted) this.#proceed();
+        else this.#stopTaking();
+      },
+      (error) => this.#stopTaking(error),
+    );
+  }
+
+  #stopTaking(error?: unknown): void {
+    const ended = this.#taking?.ended;
+    this.#taking = undefined;
+    if (error === undefined) ended?.resolve();
+    else ended?.reject(error);
+  }
+
+  #release(): string {
+    const text = this.#held;
+    this.#held = '';
+    if (!this.#isOver) this.#resume();
+    return text;
   }
 
   #end(): void {
@@ -115,16 +173,18 @@ class IncomingAnswer implements StreamedAnswer, Receiver {
   }
 
   read(): string | undefined | Promise<string | undefined> {
-    if (this.#held !== '') {
-      const text = this.#held;
-      this.#held = '';
-      if (!this.#isOver) this.#resume();
-      return text;
-    }
+    if (this.#held !== '') return this.#release();
     if (this.#failure !== undefined) return Promise.reject(this.#failure);
     if (this.#isOver) return undefined;
     this.#reader = Promise.withResolvers();
     return this.#reader.promise;
+  }
+
+  deliver(take: TakeText): Promise<void> {
+    const ended = Promise.withResolvers<void>();
+    this.#taking = { take, ended };
+    this.#proceed();
+    return ended.promise;
   }
 
   async text(maxLength: number): Promise<string | undefined> {
