@@ -252,11 +252,12 @@ export function createChat({ inference, images, documents }: ChatDependencies): 
       const { images: references = [] } = command;
       const checked = references.length === 0 ? [] : await images.check(call.principal.account.id, references);
       const estimate = estimateOf(command, model, checked);
-      return inference.run(call, { model, estimate }, async (session) => {
+      // `await`: an async function that returns a promise waits for it three turns longer.
+      return await inference.run(call, { model, estimate }, async (session) => {
         const { chat } = session.engine;
         if (chat === undefined) throw errors.modelUnavailable(model.entry.slug, 'its engine cannot chat');
         const request = checked.length === 0 ? command.request : await withImages(command, checked);
-        return new ChatRun(chat, { call, session, request, choices, sink }).run();
+        return await new ChatRun(chat, { call, session, request, choices, sink }).run();
       });
     },
 
