@@ -9,7 +9,7 @@ import type {
   TakeEvent,
   TokenUsage,
 } from '../../engine.ts';
-import { pulledEvents } from '../../pulled-events.ts';
+
 import { UpstreamFailure } from '../failure/failure.ts';
 import { prefixKey } from '../routing/affinity.ts';
 import type { CachedTokensEstimate } from '../routing/prefix-memory.ts';
@@ -19,6 +19,7 @@ import { estimatePromptTokens, imageTokens } from '../token-estimate.ts';
 import { countAtUpstream } from '../upstream-tokenizer.ts';
 import { type ChatChunks, createChatChunks } from './answer.ts';
 import { refuseWhatOllamaCuts } from './ollama-room.ts';
+import { pulledEvents } from './pulled-events.ts';
 import { chatBody, isStreamed } from './request.ts';
 import { createEventScrubber } from './scrubbed-events.ts';
 import { type ChatReader, createStreamReader, createWholeReader } from './stream.ts';

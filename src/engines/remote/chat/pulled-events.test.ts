@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { ChatEvent, TakeEvent } from './engine.ts';
+import type { ChatEvent, TakeEvent } from '../../engine.ts';
 import { pulledEvents } from './pulled-events.ts';
 
 const word = (text: string): ChatEvent => ({ type: 'text-delta', text });

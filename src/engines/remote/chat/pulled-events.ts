@@ -1,4 +1,4 @@
-import type { ChatEvent, TakeEvent } from './engine.ts';
+import type { ChatEvent, TakeEvent } from '../../engine.ts';
 
 class NotWanted extends Error {}
 
