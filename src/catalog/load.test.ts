@@ -93,7 +93,7 @@ describe('a catalog file', () => {
         expect.stringMatching(
           /^acme\/tiny\.yaml:5: licence: unknown key; did you mean license\? allowed here: slug, modality, /,
         ),
-        'acme/tiny.yaml:7: context_length: must be a whole number from 1',
+        'acme/tiny.yaml:7: context_length: must be a whole number of at least 1',
       ]),
     );
   });
@@ -104,7 +104,7 @@ describe('a catalog file', () => {
       '          path: onnx/model.onnx\n          bytes: none',
     );
     expect(problems(text)).toEqual([
-      'acme/tiny.yaml:23: versions.0.source.files.0.bytes: must be a whole number from 1',
+      'acme/tiny.yaml:23: versions.0.source.files.0.bytes: must be a whole number of at least 1',
     ]);
   });
 

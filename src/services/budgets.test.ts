@@ -38,8 +38,8 @@ describe('budgets', () => {
     const { admit } = setUp({ key: { monthlyBudgetNanoUsd: 1_000_000 }, spent: async () => 100_000n });
     await admitted(admit({ estimatedCostNanoUsd: 600_000 }));
     expect((await refused(admit({ estimatedCostNanoUsd: 400_000 }))).message).toContain(
-      'of 0.001 USD of this key does not cover this request, which may cost 0.0004 USD: ' +
-        '0.0001 USD are spent, and 0.0006 USD are reserved for running requests.',
+      'This request may cost 0.0004 USD, but this key has 0.0003 USD of its monthly budget of 0.001 USD left ' +
+        'while 0.0006 USD are reserved for running requests.',
     );
   });
 

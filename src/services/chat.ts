@@ -112,7 +112,7 @@ function checkCapabilities({ entry }: ResolvedModel, { request, images = [] }: C
   if (maxTokens !== undefined && entry.maxOutputTokens !== null && maxTokens > entry.maxOutputTokens) {
     throw new ApiError(
       'context_length_exceeded',
-      fieldText`${['maxTokens']} is ${maxTokens}, but the model '${slug}' gives at most ${entry.maxOutputTokens} tokens.`,
+      fieldText`${['maxTokens']} is ${maxTokens}, but the model '${slug}' writes at most ${entry.maxOutputTokens} tokens.`,
       { field: ['maxTokens'] },
     );
   }

@@ -44,23 +44,31 @@ export function refusal(answer: Refused, ceilings: Ceilings): ApiError {
 }
 
 const COUNTED_FOR: Readonly<Record<LimitOwner, string>> = {
-  key: 'key, model and region',
-  account: 'account and model, over all its keys',
+  key: 'this model and region',
+  account: 'this model, over all its keys',
 };
 
 const requestsText = (count: number | null): string => (count === 1 ? '1 request' : `${count} requests`);
 
 const reservedText = ({ reservedNanoUsd }: BudgetLevel): string =>
-  reservedNanoUsd > 0 ? `, and ${usdText(reservedNanoUsd)} USD are reserved for running requests` : '';
+  reservedNanoUsd > 0 ? ` while ${usdText(reservedNanoUsd)} USD are reserved for running requests` : '';
+
+function retryText(waitMs: number): string {
+  const seconds = Math.max(1, Math.ceil(waitMs / 1000));
+  return `Try again in ${seconds === 1 ? '1 second' : `${seconds} seconds`}.`;
+}
 
 function obstacles(answer: Refused, ceilings: Ceilings): Obstacle[] {
   const { modality, series, tokens, budgets, now, reserveNanoUsd } = ceilings;
   const found: Obstacle[] = [];
   for (const [index, { perMinute, owner }] of series.requests.buckets.entries()) {
+    const { waitMs = 0 } = answer.requests[index] ?? {};
     found.push({
       code: 'rpm_exceeded',
-      waitMs: answer.requests[index]?.waitMs ?? 0,
-      message: `The limit of ${requestsText(perMinute)} a minute for this ${COUNTED_FOR[owner]} is used up.`,
+      waitMs,
+      message:
+        `This ${owner} has used its limit of ${requestsText(perMinute)} per minute for ${COUNTED_FOR[owner]}. ` +
+        retryText(waitMs),
     });
   }
   for (const [index, { perMinute, owner }] of series.tokenBuckets.entries()) {
@@ -69,8 +77,8 @@ function obstacles(answer: Refused, ceilings: Ceilings): Obstacle[] {
       code: 'tpm_exceeded',
       waitMs,
       message:
-        `Of the limit of ${perMinute} tokens a minute for this ${COUNTED_FOR[owner]} ${remaining} are left, ` +
-        `and the estimated size of this request is ${tokens}.`,
+        `This request needs about ${tokens} tokens, but this ${owner} has ${remaining} of its ${perMinute} tokens per minute ` +
+        `left for ${COUNTED_FOR[owner]}. ${retryText(waitMs)}`,
     });
   }
   for (const [index, { limit, owner }] of series.concurrency.entries()) {
@@ -85,18 +93,19 @@ function obstacles(answer: Refused, ceilings: Ceilings): Obstacle[] {
     const level = answer.budgets[index];
     if (!level?.exceeded) continue;
     const { spentNanoUsd } = level;
+    const leftNanoUsd = Math.max(0, limitNanoUsd - spentNanoUsd - level.reservedNanoUsd);
+    const reset = `resets at ${new Date(endsAt).toISOString()}`;
     // A reservation may be given back as soon as a running request ends.
-    const budget = `The monthly budget of ${usdText(limitNanoUsd)} USD of this ${owner}`;
-    const reset = `it resets at ${new Date(endsAt).toISOString()}`;
     const usedUp = spentNanoUsd >= limitNanoUsd || spentNanoUsd + reserveNanoUsd > limitNanoUsd;
     found.push({
       code: 'budget_exceeded',
       waitMs: usedUp ? endsAt - now : SOON_MS,
       message:
         spentNanoUsd >= limitNanoUsd
-          ? `${budget} is spent; ${reset}.`
-          : `${budget} does not cover this request, which may cost ${usdText(reserveNanoUsd)} USD: ` +
-            `${usdText(spentNanoUsd)} USD are spent${reservedText(level)}. Ask for less, such as ${SMALLER[modality]}; ${reset}.`,
+          ? `The monthly budget of ${usdText(limitNanoUsd)} USD of this ${owner} is spent; it ${reset}.`
+          : `This request may cost ${usdText(reserveNanoUsd)} USD, but this ${owner} has ${usdText(leftNanoUsd)} USD of its ` +
+            `monthly budget of ${usdText(limitNanoUsd)} USD left${reservedText(level)}. ` +
+            `Ask for less, such as ${SMALLER[modality]}; the budget ${reset}.`,
     });
   }
   return found;

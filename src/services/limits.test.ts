@@ -72,7 +72,8 @@ describe('rate limits', () => {
     });
     expect(await refused(admit({ principal: other, estimatedTokens: 0 }))).toMatchObject({
       code: 'rpm_exceeded',
-      message: 'The limit of 3 requests a minute for this account and model, over all its keys is used up.',
+      message:
+        'This account has used its limit of 3 requests per minute for this model, over all its keys. Try again in 20 seconds.',
     });
     await admitted(admit({ model: 'acme/two' }));
   });
@@ -82,10 +83,12 @@ describe('rate limits', () => {
     const other = { account: account({ rpm: 3 }), key: apiKey({ id: 'key_other', rpm: 2, concurrency: null }) };
     await admitted(admit());
     await admitted(admit());
-    expect(await refused(admit())).toMatchObject({ message: expect.stringContaining('for this key') });
+    expect(await refused(admit())).toMatchObject({
+      message: expect.stringContaining('This key has used its limit of 2 requests'),
+    });
     expect(await admitted(admit({ principal: other }))).toMatchObject({ requests: { limit: 3, remaining: 0 } });
     expect(await refused(admit({ principal: other }))).toMatchObject({
-      message: expect.stringContaining('for this account'),
+      message: expect.stringContaining('This account has used its limit of 3 requests'),
     });
   });
 
@@ -103,7 +106,9 @@ describe('rate limits', () => {
     expect(await refused(admit({ estimatedTokens: 30 }))).toMatchObject({
       code: 'tpm_exceeded',
       retryAfterSeconds: 30,
-      message: expect.stringContaining('0 are left, and the estimated size of this request is 30.'),
+      message:
+        'This request needs about 30 tokens, but this key has 0 of its 60 tokens per minute left for this model and region. ' +
+        'Try again in 30 seconds.',
     });
   });
 

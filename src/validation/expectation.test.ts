@@ -4,6 +4,12 @@ import { expectation, patternInWords } from './expectation.ts';
 
 it.each([
   [Type.Integer({ minimum: 1, maximum: 5 }), 'a whole number from 1 to 5'],
+  [Type.Integer({ minimum: 1 }), 'a whole number of at least 1'],
+  [Type.Number({ maximum: 2 }), 'a number of at most 2'],
+  [Type.Number({ exclusiveMinimum: 0, maximum: 1 }), 'a number above 0 to 1'],
+  [Type.Union([Type.Number({ minimum: 0, maximum: 2 }), Type.Null()]), 'a number from 0 to 2, or null'],
+  [Type.Union([Type.Literal('a'), Type.Enum(['b', 'c'])]), '"a", "b" or "c"'],
+  [Type.Union([Type.Enum(['b', 'c']), Type.Null()]), 'one of "b", "c", or null'],
   [Type.String({ minLength: 16, maxLength: 200, pattern: '^a+$' }), 'a string of 16 to 200 characters matching ^a+$'],
   [Type.String(patternInWords('^b+$', 'some b such as bbb')), 'some b such as bbb'],
   [Type.String({ minLength: 2 }), 'a string of at least 2 characters'],

@@ -20,9 +20,12 @@ export function patternInWords(pattern: string, words: string): { pattern: strin
   return { pattern };
 }
 
-/** `a, b or c`, each once. */
+/** `a, b or c`, each once. Null comes last: `a or b, or null`. */
 function alternatives(words: readonly string[]): string {
-  const all = [...new Set(words)];
+  const all = [...new Set(words)].filter((each) => each !== 'null');
+  if (all.length < words.length && words.includes('null')) {
+    return all.length === 0 ? 'null' : `${alternatives(all)}, or null`;
+  }
   return all.length < 2 ? all.join('') : `${all.slice(0, -1).join(', ')} or ${all.at(-1)}`;
 }
 
@@ -44,25 +47,39 @@ function size(least: unknown, most: unknown, what: string): string {
 /** A minimum of one is already said by "non-empty". */
 const orNothing = (least: unknown): unknown => (least === 1 ? undefined : least);
 
-function noun(schema: TSchema): string {
-  if (IsUnion(schema)) return alternatives(schema.anyOf.map(noun));
-  const fields = schema as Record<string, unknown>;
-  if (Array.isArray(fields.enum)) return `one of ${fields.enum.map((choice) => JSON.stringify(choice)).join(', ')}`;
-  if (fields.const !== undefined) return JSON.stringify(fields.const);
-  const bounds = [
-    ['from', fields.minimum],
+const choices = (schema: TSchema): string[] | undefined =>
+  'enum' in schema && Array.isArray(schema.enum) ? schema.enum.map((choice) => JSON.stringify(choice)) : undefined;
+
+/** Each alternative of a union. The choices of several branches make one list. */
+function nouns(schema: TSchema): string[] {
+  if (!IsUnion(schema)) return [noun(schema)];
+  const isOnlyList = schema.anyOf.filter((branch) => noun(branch) !== 'null').length === 1;
+  return schema.anyOf.flatMap((branch) => (isOnlyList ? undefined : choices(branch)) ?? nouns(branch));
+}
+
+function bounds(fields: Record<string, unknown>): string {
+  const { minimum, maximum } = fields;
+  if (minimum !== undefined && maximum === undefined) return ` of at least ${minimum}`;
+  const named = [
+    ['from', minimum],
     ['above', fields.exclusiveMinimum],
-    ['to', fields.maximum],
+    [minimum === undefined && fields.exclusiveMinimum === undefined ? 'of at most' : 'to', maximum],
     ['below', fields.exclusiveMaximum],
-  ]
-    .filter(([, value]) => value !== undefined)
-    .map((words) => ` ${words.join(' ')}`)
-    .join('');
+  ];
+  return named.flatMap(([word, value]) => (value === undefined ? [] : [` ${word} ${value}`])).join('');
+}
+
+function noun(schema: TSchema): string {
+  if (IsUnion(schema)) return alternatives(nouns(schema));
+  const list = choices(schema);
+  if (list !== undefined) return `one of ${list.join(', ')}`;
+  const fields = schema as Record<string, unknown>;
+  if (fields.const !== undefined) return JSON.stringify(fields.const);
   switch (fields.type) {
     case 'null':
       return 'null';
     case 'integer':
-      return `a whole number${bounds}`;
+      return `a whole number${bounds(fields)}`;
     case 'array':
       return (
         `${fields.minItems === 1 ? 'a non-empty' : 'an'} array of ${plural(fields.items as TSchema)}` +
@@ -78,10 +95,20 @@ function noun(schema: TSchema): string {
         (fields.pattern === undefined ? '' : ` matching ${fields.pattern}`)
       );
     default:
-      return `a ${fields.type ?? 'value'}${bounds}`;
+      return `a ${fields.type ?? 'value'}${bounds(fields)}`;
   }
 }
 
-/** What a schema accepts, in words: `must be a whole number from 1 to 5`. */
-export const expectation = (schema: TSchema | undefined): string =>
-  schema === undefined ? 'is not valid' : `must be ${noun(schema)}`;
+/** Whether the value has a type that the schema accepts, and is refused for being empty. */
+function isRefusedAsEmpty(schema: TSchema, value: unknown): boolean {
+  if (IsUnion(schema)) return schema.anyOf.some((branch) => isRefusedAsEmpty(branch, value));
+  const { type, minLength, minItems } = schema as Record<string, unknown>;
+  if (value === '') return type === 'string' && minLength === 1;
+  return Array.isArray(value) && value.length === 0 && type === 'array' && minItems === 1;
+}
+
+/** What a schema accepts instead of a value, in words: `must be a whole number from 1 to 5`. */
+export function expectation(schema: TSchema | undefined, value?: unknown): string {
+  if (schema === undefined) return 'is not valid';
+  return isRefusedAsEmpty(schema, value) ? 'must not be empty' : `must be ${noun(schema)}`;
+}

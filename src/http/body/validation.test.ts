@@ -39,7 +39,7 @@ describe('messages', () => {
       { model: 'm', input: Array.from({ length: 2048 }, (_, index) => (index === 1500 || index === 2000 ? '' : 'a')) },
       'invalid_parameter',
       'input[1500]',
-      /non-empty/,
+      /must not be empty/,
     ],
     [
       'a text among token ids',
@@ -47,7 +47,7 @@ describe('messages', () => {
       { model: 'm', input: [1, 2, 'a'] },
       'invalid_parameter',
       'input[2]',
-      /must be a whole number from 0/,
+      /must be a whole number of at least 0/,
     ],
     [
       'an unknown kind of part',
@@ -55,7 +55,7 @@ describe('messages', () => {
       { model: 'm', messages: [{ role: 'user', content: [{ type: 'smell' }] }] },
       'invalid_parameter',
       'messages[0].content[0].type',
-      /must be "text", "image_url", "file" or one of "input_audio", "refusal"/,
+      /must be "text", "image_url", "file", "input_audio" or "refusal"/,
     ],
     [
       'an unknown kind of format',
@@ -87,7 +87,7 @@ describe('messages', () => {
       { model: 'm', messages: [user], response_format: { type: 'json_schema', json_schema: { name: 5 } } },
       'invalid_parameter',
       'response_format.json_schema.name',
-      /must be a string or null/,
+      /must be a string, or null/,
     ],
     [
       'the value of a free-form object',
@@ -106,12 +106,20 @@ describe('messages', () => {
       /must be a non-empty string, a non-empty array of strings or objects, a non-empty array of whole numbers or /,
     ],
     [
+      'an empty value where one is needed',
+      EmbeddingRequest,
+      { model: 'm', input: [] },
+      'invalid_parameter',
+      'input',
+      /^'input' must not be empty\.$/,
+    ],
+    [
       'a number too small',
       EmbeddingRequest,
       { model: 'm', input: 'a', dimensions: 0 },
       'invalid_parameter',
       'dimensions',
-      /must be a whole number from 1/,
+      /must be a whole number of at least 1/,
     ],
     [
       'a broken number',
@@ -143,7 +151,7 @@ describe('messages', () => {
       { model: 'm', messages: [] },
       'invalid_parameter',
       'messages',
-      /non-empty array/,
+      /'messages' must not be empty/,
     ],
     ['no object', EmbeddingRequest, [], 'invalid_parameter', null, /must be a JSON object/],
   ])('report %s', (_, schema, data, code, param, message) => {

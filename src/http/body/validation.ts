@@ -18,8 +18,12 @@ function paramOf(path: readonly string[]): string {
     .reduce((text, name) => (/^\d+$/.test(name) ? `${text}[${name}]` : text === '' ? name : `${text}.${name}`), '');
 }
 
+function valueAt(value: unknown, path: readonly string[]): unknown {
+  return path.reduce<unknown>((part, name) => (part as Record<string, unknown> | undefined)?.[name], value);
+}
+
 /** The error for a value that does not match the schema. */
-function toApiError({ path, missing, unknown, expected }: Problem): ApiError {
+function toApiError({ path, missing, unknown, expected }: Problem, value: unknown): ApiError {
   const param = paramOf(path);
   if (unknown) {
     const known = IsObject(expected) ? Object.keys(expected.properties) : [];
@@ -30,14 +34,15 @@ function toApiError({ path, missing, unknown, expected }: Problem): ApiError {
   }
   if (missing) return errors.missingParameter(param);
   if (param === '') return errors.invalidParameter(undefined, 'The request body must be a JSON object.');
-  return errors.invalidParameter(param, `'${param}' ${expectation(expected)}.`);
+  return errors.invalidParameter(param, `'${param}' ${expectation(expected, valueAt(value, path))}.`);
 }
 
-export const explainInvalid = (schema: TSchema, value: unknown): ApiError => toApiError(firstProblem(schema, value));
+export const explainInvalid = (schema: TSchema, value: unknown): ApiError =>
+  toApiError(firstProblem(schema, value), value);
 
 async function refuseInvalid(schema: TSchema, value: unknown): Promise<void> {
   const problem = await runInTimeSlices(findProblem(schema, value, isLarge), { background: true });
-  if (problem !== undefined) throw toApiError(problem);
+  if (problem !== undefined) throw toApiError(problem, value);
 }
 
 /** Checks a value of a body in memory. Returns a promise for a large one, which is checked in steps. */

@@ -63,7 +63,7 @@ export function createConverter({ rules, budget, document }: ConverterOptions): 
     const types = typesOf(schema, keys);
     if (types.length === 0 && schema.type === undefined) return jsonRules(rules).value;
     const wrong = types.find((type) => !isType(type));
-    if (wrong !== undefined) throw cannotExpress(place.location, 'type', `'${wrong}' is no JSON type`);
+    if (wrong !== undefined) throw cannotExpress(place.location, 'type', `'${wrong}' is not a JSON type`);
     if (types.length === 0) throw cannotExpress(place.location, 'type', 'no type is left to choose from');
     const alternatives = types.map((type) => ofType(type, schema, place));
     if (alternatives.length === 1) return alternatives.join('');
