@@ -12,21 +12,24 @@ const languageNames = new Intl.DisplayNames(['en'], { type: 'language' });
 const languageName = (code: string | undefined): string =>
   code === undefined ? 'unknown' : (languageNames.of(code) ?? code).toLowerCase();
 
+/** To the millisecond: sums of offsets would end in digits such as 2.7199999999999998. */
+const rounded = (seconds: number): number => Math.round(seconds * 1000) / 1000;
+
 export const durationUsage = (done: Done) => ({ type: 'duration' as const, seconds: done.billedSeconds });
 
 function verbose(done: Done, granularities: readonly string[]) {
   return {
     task: 'transcribe',
     language: languageName(done.language),
-    duration: done.durationSeconds,
+    duration: rounded(done.durationSeconds),
     text: done.text,
     ...(granularities.includes('segment') || granularities.length === 0
       ? {
           segments: done.segments.map((segment) => ({
             id: segment.id,
             seek: Math.round(segment.windowStartSeconds * 100),
-            start: segment.startSeconds,
-            end: segment.endSeconds,
+            start: rounded(segment.startSeconds),
+            end: rounded(segment.endSeconds),
             text: segment.text,
             tokens: [...segment.tokens],
             temperature: segment.temperature,
@@ -40,8 +43,8 @@ function verbose(done: Done, granularities: readonly string[]) {
       ? {
           words: done.words.map(({ word, startSeconds, endSeconds }) => ({
             word,
-            start: startSeconds,
-            end: endSeconds,
+            start: rounded(startSeconds),
+            end: rounded(endSeconds),
           })),
         }
       : {}),
