@@ -14,7 +14,7 @@ const SAME_KEYSTROKE_MS = 1_000;
 const PARENT_CHECK_MS = 500;
 
 const greeting = (secret: string): string => `
-Your first key. It is not shown again. Keep it, and set it where you try things:
+Your first API key. It is shown only once, so keep it. Set it in the terminal where you try the examples:
 
     export BAOBAB_API_KEY=${secret}
 `;
@@ -24,8 +24,9 @@ Try it:
 
     curl ${address}/v1/embeddings -H "Authorization: Bearer $BAOBAB_API_KEY" \\
       -H "Content-Type: application/json" -d '{"model": "baobab/embed-multilingual", "input": "Habari ya dunia"}'
+`;
 
-Console:       ${address}/console (sign in with the key)
+const pages = (address: string): string => `Console:       ${address}/console (sign in with a key)
 API reference: ${address}/docs
 `;
 
@@ -120,6 +121,7 @@ export const serveCommand: Command = {
       // The supervisor prints the address when all workers listen.
       if (worker === undefined) print(`Baobab serves on ${address}${firstKey === shownKey ? '' : CONFIGURED}`);
       if (shownKey !== undefined) print(invitation(address));
+      if (worker === undefined) print(pages(address));
     };
     const starting =
       worker === undefined && workerCount(config) > 1

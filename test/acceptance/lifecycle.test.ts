@@ -52,7 +52,7 @@ describe('the first start', () => {
     await using file = await open(join(dataDir, 'output'), 'w+');
     const args = [...SERVE_FLAGS, join(import.meta.dirname, '../../src/main.ts'), 'serve', '--port', '0'];
     const env = { ...process.env, ...WITHOUT_KEY, BAOBAB_DATA_DIR: dataDir };
-    for (const first of ['Your first key.', 'Baobab serves on http://']) {
+    for (const first of ['Your first API key.', 'Baobab serves on http://']) {
       await file.truncate();
       const server = spawn(process.execPath, args, { cwd: dataDir, env, stdio: ['ignore', file.fd, file.fd] });
       const exited = once(server, 'exit');
@@ -63,6 +63,7 @@ describe('the first start', () => {
       const [texts = ''] = (await output()).replaceAll('\0', '').split('Server listening at');
       expect(texts.trimStart().startsWith(first)).toBe(true);
       expect(texts).toContain('Baobab serves on http://');
+      expect(texts).toMatch(/Console: +http:\S+\/console .*\nAPI reference: http:\S+\/docs\n/);
     }
   });
 
