@@ -23,7 +23,7 @@ const documents: DocumentsService = { read: async (_call, references) => referen
 const prompt = { messages: [{ role: 'user' as const, content: 'Hi' }] };
 
 /** An engine with one token for each answer, which counts how many run at once. */
-function setUp(answer: (request: ChatRequest) => void = () => {}, afterText = () => {}) {
+function setUp(answer: (request: ChatRequest) => void = () => {}, afterText = () => {}, maxOutputTokens = 256) {
   const seen = { running: 0, most: 0, started: 0 };
   const settled: unknown[] = [];
   const estimates: InferenceEstimate[] = [];
@@ -44,7 +44,7 @@ function setUp(answer: (request: ChatRequest) => void = () => {}, afterText = ()
   const inference: InferenceService = {
     resolve: (_call, reference) => ({
       reference,
-      entry: { ...entry, maxOutputTokens: 256, capabilities: { ...entry.capabilities, vision: true } },
+      entry: { ...entry, maxOutputTokens, capabilities: { ...entry.capabilities, vision: true } },
       version,
       regionPin: undefined,
     }),
@@ -69,6 +69,22 @@ function setUp(answer: (request: ChatRequest) => void = () => {}, afterText = ()
   };
   return { chat: createChat({ inference, images, documents }), seen, settled, estimates };
 }
+
+describe('an estimate', () => {
+  it('reserves the longest answer in budgets, but takes a quarter of a usual one from the token limit', async () => {
+    const { chat, estimates } = setUp(undefined, undefined, 8_000);
+    const ask = (maxTokens?: number) =>
+      chat.generate(call, { model: entry.slug, choices: 2, request: { prompt, maxTokens } }, () => {});
+    await ask();
+    await ask(100);
+    const [open, bounded] = estimates.map(({ tokens, used }) => [
+      tokens - (used.promptTokens ?? 0),
+      used.completionTokens,
+    ]);
+    expect(open).toEqual([512, 16_000]);
+    expect(bounded).toEqual([50, 200]);
+  });
+});
 
 describe('choices', () => {
   it('are generated two at a time, each with its own seed', async () => {

@@ -55,7 +55,7 @@ const UNBOUNDED_ANSWER_TOKENS = 1_024;
 
 /**
  * Used until the engine has counted. The prompt is estimated from its characters. Few clients use all of `maxTokens`, so the token
- * limit takes a quarter of it; a budget must hold even if they do.
+ * limit takes a quarter of it; a budget must hold even if they do, and even if the answer is as long as the model can give.
  */
 function estimateOf(
   { request, choices }: ChatCommand,
@@ -64,8 +64,11 @@ function estimateOf(
 ): InferenceEstimate {
   const promptTokens = images.reduce((sum, { tokens }) => sum + tokens, estimatePromptTokens(request));
   const longest = entry.maxOutputTokens ?? entry.contextLength;
-  const completionTokens = Math.min(request.maxTokens ?? UNBOUNDED_ANSWER_TOKENS, longest) * choices;
-  return { tokens: promptTokens + Math.ceil(completionTokens / 4), used: { promptTokens, completionTokens } };
+  const answer = (tokens: number) => Math.min(request.maxTokens ?? tokens, longest) * choices;
+  return {
+    tokens: promptTokens + Math.ceil(answer(UNBOUNDED_ANSWER_TOKENS) / 4),
+    used: { promptTokens, completionTokens: answer(longest) },
+  };
 }
 
 /** The request with the content of its images. */
