@@ -39,11 +39,11 @@ export async function openCounters({ config, identity, metrics, logger }: Counte
     },
     onWarning: (text) => logger.warn({}, text),
   });
-  createCountersMetrics(metrics.registry, counters.status);
+  createCountersMetrics(metrics.registry, () => counters.status());
   return {
     counters,
     degraded: () =>
       counters.status().shared ? [] : ['Redis does not answer: this server enforces its share of every limit'],
-    closeCounters: counters.close,
+    closeCounters: () => counters.close(),
   };
 }
