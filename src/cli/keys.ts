@@ -55,7 +55,10 @@ export const keysCommand: Command = {
   options: [
     ['--account NAME', "create: who owns the key, by default the account 'default'; list: only its keys"],
     ['--name NAME', 'update: the new name'],
-    ['--scopes LIST', `${SCOPES.join(', ')}; inference is the first four. Default: all but prompts, keys and admin`],
+    [
+      '--scopes LIST',
+      `${SCOPES.join(', ')}; inference is the first four, all is every scope. Default: all but prompts, keys and admin`,
+    ],
     ['--models LIST', 'models it may use, such as "baobab/*,qwen/qwen3-8b"; default: all'],
     ['--regions LIST', 'regions it may use; default: all'],
     ['--addresses LIST', 'where it may be used from, such as 10.0.0.0/8,2001:db8::/32; default: anywhere'],

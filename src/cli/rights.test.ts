@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 import { definedFields } from '../domain/principal.ts';
+import { SCOPES } from '../domain/scopes.ts';
 import { accountSettingsFrom, limitsText, rightsFrom } from './rights.ts';
 
 it('reads the given rights and leaves the others undefined', () => {
@@ -30,6 +31,7 @@ it("takes limits away by the word 'none', and not by an empty list", () => {
   for (const option of ['models', 'regions', 'scopes']) {
     expect(() => rightsFrom({ [option]: ' ,' })).toThrow(`--${option} must name at least one`);
   }
+  expect(rightsFrom({ scopes: 'all' }).scopes).toEqual(SCOPES);
   expect(() => rightsFrom({ scopes: 'none' })).toThrow(/unknown scope 'none'/);
 });
 

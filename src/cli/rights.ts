@@ -1,7 +1,7 @@
 import type { ModelAlias } from '../domain/model.ts';
 import { usdText } from '../domain/money.ts';
 import type { AccountLimits, AccountSettings, ApiKey, Changes, KeyRights } from '../domain/principal.ts';
-import { parseScopes, type Scope } from '../domain/scopes.ts';
+import { parseScopes, SCOPES, type Scope } from '../domain/scopes.ts';
 import { parseTimestamp } from '../domain/time/dates.ts';
 import { type HelpLine, OptionError } from './command.ts';
 import { dollarsOption, integerOption } from './options.ts';
@@ -63,7 +63,9 @@ function namesOption(name: string, given: string | undefined): string[] | undefi
 /** An empty list allows all. */
 const namesOrAll = (name: string, given: string | undefined) => (given === NONE ? [] : namesOption(name, given));
 
+/** `keys list` shows `all` for a key with every scope, so it is accepted here too. */
 function scopesOption(name: string, given: string | undefined): Scope[] | undefined {
+  if (given === 'all') return [...SCOPES];
   const names = namesOption(name, given);
   try {
     return names && parseScopes(names);

@@ -40,7 +40,8 @@ const rights = {
   scopes: Type.Optional(
     Type.Array(Type.Enum([...SCOPES, 'inference']), {
       minItems: 1,
-      description: 'All but `keys` and `admin` by default; `inference` means chat, embeddings, rerank and audio',
+      description:
+        'All but `prompts`, `keys` and `admin` by default; `inference` means chat, embeddings, rerank and audio',
     }),
   ),
   allowed_models: Type.Optional(
