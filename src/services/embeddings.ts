@@ -1,4 +1,4 @@
-import { isHopelesslyLong } from '../domain/text-size.ts';
+import { estimateTokens, isHopelesslyLong } from '../domain/text-size.ts';
 import type { EmbeddingInput, EmbeddingResult, ImageInput } from '../engines/engine.ts';
 import { errors } from '../errors/errors.ts';
 import { fieldText } from '../errors/fields.ts';
@@ -30,9 +30,9 @@ export interface EmbeddingsService {
   ): Promise<{ answer: Answer | Promise<Answer>; promptTokens: number }>;
 }
 
-/** Limits count four characters as a token until the engine has counted. */
-const estimateTokens = (input: Exclude<CommandInput, ImageReference>): number =>
-  typeof input === 'string' ? Math.ceil(input.length / 4) + 2 : input.length + 2;
+/** With the two special tokens that most encoders add. */
+const estimateInputTokens = (input: Exclude<CommandInput, ImageReference>): number =>
+  (typeof input === 'string' ? estimateTokens(input.length) : input.length) + 2;
 
 /** Engines add tokens of their own and report exact numbers; inputs this far above the limit are not sent to them. */
 const HOPELESS_EXCESS = 2;
@@ -92,7 +92,7 @@ export function createEmbeddings({ inference, images }: EmbeddingsDependencies):
       }
       const checked = image === undefined ? [] : await images.check(call.principal.account.id, references);
       const tokens = inputs.reduce<number>(
-        (sum, input) => sum + (isImage(input) ? 0 : estimateTokens(input)),
+        (sum, input) => sum + (isImage(input) ? 0 : estimateInputTokens(input)),
         checked.reduce((sum, { tokens: each }) => sum + each, 0),
       );
       const estimate = { tokens, used: { promptTokens: tokens } };

@@ -1,5 +1,5 @@
 import type { ModelEntry } from '../domain/model.ts';
-import { isHopelesslyLong } from '../domain/text-size.ts';
+import { CHARACTERS_PER_TOKEN, estimateTokens, isHopelesslyLong } from '../domain/text-size.ts';
 import type { ChatMessage, ChatRequest } from '../engines/engine.ts';
 import { errors } from '../errors/errors.ts';
 
@@ -19,7 +19,6 @@ const messageCharacters = (messages: readonly ChatMessage[]): number =>
 
 /** What a template adds to each message. */
 const MESSAGE_OVERHEAD_CHARACTERS = 16;
-const CHARACTERS_PER_TOKEN = 4;
 
 function textCharacters(prompt: ChatRequest['prompt']): number {
   if ('text' in prompt) return prompt.text.length;
@@ -33,7 +32,7 @@ export function estimatePromptTokens({ prompt, tools, toolChoice, format, stop }
     (sum, part) => sum + jsonCharacters(part),
     textCharacters(prompt),
   );
-  return Math.ceil(characters / CHARACTERS_PER_TOKEN);
+  return estimateTokens(characters);
 }
 
 /** Refuses prompts that cannot fit before they are queued: just tokenizing them would delay the requests of others. */

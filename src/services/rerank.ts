@@ -1,4 +1,4 @@
-import { isHopelesslyLong } from '../domain/text-size.ts';
+import { estimateTokens, isHopelesslyLong } from '../domain/text-size.ts';
 import { ApiError } from '../errors/api-error.ts';
 import { errors } from '../errors/errors.ts';
 import { fieldText } from '../errors/fields.ts';
@@ -51,7 +51,7 @@ export function createRerank({ inference }: { inference: InferenceService }): Re
       const model = inference.resolve(call, reference, 'rerank');
       checkSize(command, model.entry.contextLength);
       const characters = documents.reduce((sum, document) => sum + document.length + query.length, 0);
-      const tokens = Math.ceil(characters / 4);
+      const tokens = estimateTokens(characters);
       const estimate = { tokens, used: { promptTokens: tokens } };
       return inference.run(call, { model, estimate }, async ({ engine, context, settle }) => {
         if (engine.rerank === undefined) throw errors.modelUnavailable(model.entry.slug, 'its engine cannot rank');

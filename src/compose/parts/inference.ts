@@ -2,6 +2,7 @@ import type { Store } from '../../adapters/store.ts';
 import { createAudioReader } from '../../audio/reader.ts';
 import type { ResolvedConfig } from '../../config/load.ts';
 import { createPdfReader } from '../../documents/pdf-reader.ts';
+import { maxPerAccount } from '../../domain/account-share.ts';
 import type { Fleet } from '../../engines/fleet.ts';
 import { createPlaces, type Places } from '../../engines/places.ts';
 import { createResponseExecutor } from '../../http/endpoints/responses/executor.ts';
@@ -41,12 +42,12 @@ const HISTORY_BODIES = 2;
 /** Stored responses and conversations that are read for one account at a time. */
 const HISTORIES_AT_ONCE = 4;
 
-/** One queue for all processes that read files of one kind. An account leaves a quarter of them to others. */
+/** One queue for all processes that read files of one kind. */
 function composeReaders({ engines }: ResolvedConfig, count: number): Places {
   const readers = createPlaces({
     queueLength: engines.queueLength,
     queueTimeoutMs: engines.queueTimeoutSeconds * 1000,
-    maxPerAccount: count - Math.ceil((count - 1) / 4),
+    maxPerAccount: maxPerAccount(count),
     clock: steadyClock,
   });
   readers.setCapacity(count);

@@ -37,6 +37,15 @@ export const pageFromWire = ({ limit = DEFAULT_LIMIT, after }: { limit?: number;
   after,
 });
 
+/** A page of an OpenAI list whose ids are texts even when it is empty. */
+export const itemPage = <T extends { id: string }>(items: readonly T[], hasMore: boolean) => ({
+  object: 'list' as const,
+  data: [...items],
+  first_id: items[0]?.id ?? '',
+  last_id: items.at(-1)?.id ?? '',
+  has_more: hasMore,
+});
+
 export const pageToWire = <T, W extends { id: string }>({ items, hasMore }: Page<T>, toWire: (item: T) => W) => {
   const data = items.map(toWire);
   return {

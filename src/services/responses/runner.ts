@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { maxPerAccount } from '../../domain/account-share.ts';
 import type { PendingResponse, RecordedEvents, ResponseOutcome } from '../../domain/response.ts';
 import type { ApiError } from '../../errors/api-error.ts';
 import { errors } from '../../errors/errors.ts';
@@ -78,8 +79,6 @@ export function createResponseRunner(dependencies: ResponseRunnerDependencies): 
   const { ownerId } = identity;
   const running = new Map<string, Running>();
   let stopping = false;
-  /** An account leaves a quarter of the places to others. */
-  const maxPerAccount = settings.backgroundConcurrency - Math.ceil((settings.backgroundConcurrency - 1) / 4);
 
   async function execute(response: PendingResponse, signal: AbortSignal): Promise<FinishedResponse> {
     if (response.attempts > MAX_ATTEMPTS) throw errors.interruptedTooOften();
@@ -183,7 +182,7 @@ export function createResponseRunner(dependencies: ResponseRunnerDependencies): 
       now,
       leaseUntil: now + identity.leaseMs,
       limit: room,
-      maxPerAccount,
+      maxPerAccount: maxPerAccount(settings.backgroundConcurrency),
       holding: [...running.keys()],
     });
     for (const response of claimed) {

@@ -1,3 +1,4 @@
+import { estimateTokens } from '../../domain/text-size.ts';
 import type { TranscriptionRequest } from '../../engines/engine.ts';
 import { ApiError } from '../../errors/api-error.ts';
 import { cancellation } from '../../errors/cancellation.ts';
@@ -44,7 +45,7 @@ function estimateOf(bytes: number): InferenceEstimate {
 }
 
 /** Token limits count the tokens of the transcript. Some upstreams do not report them. */
-const tokensOf = ({ tokens, text }: TimedSegment): number => tokens.length || Math.ceil(text.length / 4);
+const tokensOf = ({ tokens, text }: TimedSegment): number => tokens.length || estimateTokens(text.length);
 
 export function createTranscriptions<Source>({
   inference,

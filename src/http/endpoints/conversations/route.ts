@@ -4,6 +4,7 @@ import type { Conversation, ConversationItem } from '../../../domain/response.ts
 import { createId } from '../../../runtime/ids.ts';
 import type { ConversationsService } from '../../../services/responses/conversations.ts';
 import { commonErrors } from '../../answer/error-schema.ts';
+import { itemPage } from '../../answer/page.ts';
 import { principalOf } from '../../request/request-record.ts';
 import { messagesOf } from '../responses/input.ts';
 import { type InputItemBody, ItemList } from '../responses/schema.ts';
@@ -35,11 +36,6 @@ function toStore(items: readonly InputItemBody[], idPart: string): ConversationI
   // Refuses items that no response could read.
   messagesOf(items);
   return itemsToStore(items, idPart).map((item) => ({ id: item.id, content: JSON.stringify(item) }));
-}
-
-function page(items: readonly StoredItem[], hasMore: boolean) {
-  const [first, last] = [items[0]?.id ?? '', items.at(-1)?.id ?? ''];
-  return { object: 'list' as const, data: [...items], first_id: first, last_id: last, has_more: hasMore };
 }
 
 export const conversationRoutes: FastifyPluginAsyncTypebox<{ conversations: ConversationsService }> = async (
@@ -133,7 +129,7 @@ export const conversationRoutes: FastifyPluginAsyncTypebox<{ conversations: Conv
       const { limit = 20, order = 'desc', after } = request.query;
       const { id } = principalOf(request).account;
       const { items, hasMore } = await conversations.items(id, request.params.conversation_id, { order, limit, after });
-      return page(await Promise.all(items.map(parse)), hasMore);
+      return itemPage(await Promise.all(items.map(parse)), hasMore);
     },
   );
 
@@ -152,7 +148,7 @@ export const conversationRoutes: FastifyPluginAsyncTypebox<{ conversations: Conv
     async (request) => {
       const added = toStore(request.body.items, createId('item').slice('item_'.length));
       await conversations.append(principalOf(request).account, request.params.conversation_id, added);
-      return page(await Promise.all(added.map(parse)), false);
+      return itemPage(await Promise.all(added.map(parse)), false);
     },
   );
 

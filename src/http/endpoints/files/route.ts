@@ -5,6 +5,7 @@ import { parsePurpose, UPLOAD_PURPOSES } from '../../../domain/file.ts';
 import { errors } from '../../../errors/errors.ts';
 import type { FilesService } from '../../../services/files/files.ts';
 import { commonErrors, ErrorResponse } from '../../answer/error-schema.ts';
+import { pageToWire } from '../../answer/page.ts';
 import { openUploadForm } from '../../body/upload-form.ts';
 import { createDownloadLimit } from '../../request/download-limit.ts';
 import { forgettingRefusal, hashBody } from '../../request/idempotent-run.ts';
@@ -96,19 +97,13 @@ export const fileRoutes: FastifyPluginAsyncTypebox<{ files: FilesService }> = as
     },
     async (request) => {
       const { purpose, limit = 10_000, after, order = 'desc' } = request.query;
-      const page = await files.list(principalOf(request).account.id, {
+      const { files: items, hasMore } = await files.list(principalOf(request).account.id, {
         purpose: purpose === undefined ? undefined : parsePurpose(purpose),
         limit,
         after,
         order,
       });
-      return {
-        object: 'list' as const,
-        data: page.files.map(fileToWire),
-        first_id: page.files[0]?.id ?? null,
-        last_id: page.files.at(-1)?.id ?? null,
-        has_more: page.hasMore,
-      };
+      return pageToWire({ items, hasMore }, fileToWire);
     },
   );
 

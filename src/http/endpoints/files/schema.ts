@@ -1,6 +1,7 @@
 import { type Static, Type } from 'typebox';
 import { FILE_PURPOSES, LIFETIME_SECONDS, type StoredFile, UPLOAD_PURPOSES } from '../../../domain/file.ts';
 import { patternInWords } from '../../../validation/expectation.ts';
+import { pageOf } from '../../answer/page.ts';
 
 export const File = Type.Object({
   id: Type.String(),
@@ -41,15 +42,7 @@ export const FileFormFields = Type.Object(
   },
 );
 
-const cursor = Type.Union([Type.String(), Type.Null()]);
-
-export const FileList = Type.Object({
-  object: Type.Literal('list'),
-  data: Type.Array(File),
-  first_id: cursor,
-  last_id: cursor,
-  has_more: Type.Boolean(),
-});
+export const FileList = pageOf(File);
 
 export const FileQuery = Type.Object({
   purpose: Type.Optional(

@@ -3,6 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import type { ResponseEventLog } from '../../../services/responses/event-log.ts';
 import { commonErrors, inferenceErrors } from '../../answer/error-schema.ts';
+import { itemPage } from '../../answer/page.ts';
 import { streamedAnswer } from '../../answer/streamed-answer.ts';
 import { collectChoices } from '../../generation/answer.ts';
 import { callerOf, inferenceCall } from '../../request/inference-call.ts';
@@ -253,14 +254,7 @@ export const responseRoutes: FastifyPluginAsyncTypebox<ResponseRouteDependencies
       const input = await storedInput(stored);
       const items = order === 'asc' ? input : input.reverse();
       const start = after === undefined ? 0 : items.findIndex(({ id }) => id === after) + 1;
-      const page = items.slice(start, start + limit);
-      return {
-        object: 'list' as const,
-        data: page,
-        first_id: page[0]?.id ?? '',
-        last_id: page.at(-1)?.id ?? '',
-        has_more: start + limit < items.length,
-      };
+      return itemPage(items.slice(start, start + limit), start + limit < items.length);
     },
   );
 };
