@@ -6,6 +6,8 @@ export interface ResponseCreation {
   quota: Quota;
   /** Of a background response: what to run. */
   request?: string | undefined;
+  /** Of an account: background responses that have not ended. 0: no limit. */
+  maxActive?: number | undefined;
   /** The responses that it continues. They are kept at least as long as it is. */
   ancestors?: readonly string[] | undefined;
   /** The first events of its stream, if they are recorded. */
@@ -42,7 +44,7 @@ export interface ResponseEnd {
  * what a crash leaves is a whole response or none.
  */
 export interface ResponseRepository {
-  /** False, and nothing stored, when the account would then have more than its quota. */
+  /** False, and nothing stored, when the account would then have more than its quota, or than `maxActive`. */
   create(response: StoredResponse, creation: ResponseCreation): Promise<boolean>;
   /** Responses and conversations count together. */
   stored(accountId: string): Promise<StoredAmount>;

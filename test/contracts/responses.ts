@@ -237,8 +237,31 @@ export function responsesContract(name: string, open: () => Promise<ResponsesUnd
       expect(await conversations.get(accountId, 'conv_1')).toEqual({ ...conversation, expiresAt: 70 });
       // A conversation that is gone takes nothing with it.
       const gone = { ...items, conversationId: 'conv_gone' };
+      const before = await responses.stored(accountId);
       expect(await responses.create(response('i2', { accountId }), { quota: NO_LIMIT, items: gone })).toBe(true);
+      expect(await responses.stored(accountId)).toEqual({ items: before.items + 1, bytes: before.bytes + BYTES });
       expect(await conversations.append(accountId, gone, NO_LIMIT)).toBe(false);
+      const running = response('i3', { accountId, status: 'queued', background: true });
+      await responses.create(running, { quota: NO_LIMIT, request: '{}' });
+      await responses.claim(claimOf());
+      const end = { status: 'completed' as const, content: running.content, items: gone };
+      expect(await responses.end({ id: running.id, ownerId: 'process-1' }, end)).toBe(true);
+      expect(await responses.stored(accountId)).toEqual({ items: before.items + 2, bytes: before.bytes + 2 * BYTES });
+    });
+
+    it('counts background responses exactly, however many are created at once', async () => {
+      const accountId = await newAccount();
+      const creation = { quota: NO_LIMIT, request: '{}', maxActive: 3 };
+      const made = await Promise.all(
+        Array.from({ length: 8 }, (_, index) =>
+          responses.create(response(`n${index}`, { accountId, status: 'queued', background: true }), creation),
+        ),
+      );
+      expect(made.filter(Boolean)).toHaveLength(3);
+      expect(await responses.countActive(accountId)).toBe(3);
+      expect(await responses.stored(accountId)).toMatchObject({ items: 3 });
+      expect(await responses.create(response('n8', { accountId }), { quota: NO_LIMIT, maxActive: 3 })).toBe(true);
+      await responses.deleteOfAccount(accountId, 10);
     });
 
     it('keeps conversations of accounts apart and counts them', async () => {

@@ -95,6 +95,7 @@ export function createResponses(dependencies: ResponsesDependencies): ResponsesS
       {
         quota,
         request,
+        maxActive: settings.maxActivePerAccount,
         ancestors,
         events,
         items: conversationId !== null && items ? { conversationId, items, now, expiresAt } : undefined,
@@ -143,15 +144,15 @@ export function createResponses(dependencies: ResponsesDependencies): ResponsesS
 
     async enqueue(principal, response, request, options) {
       const { id } = principal.account;
-      const { maxActivePerAccount: limit } = settings;
-      if (limit > 0 && (await responses.countActive(id)) >= limit) {
-        throw new ApiError(
-          'capacity_exceeded',
-          `This account has ${limit} background responses that have not ended, which is the limit. Wait until one ends.`,
-          { retryAfterSeconds: RETRY_SECONDS },
-        );
-      }
       if (!(await create(principal, response, options, request))) {
+        const { maxActivePerAccount: limit } = settings;
+        if (limit > 0 && (await responses.countActive(id)) >= limit) {
+          throw new ApiError(
+            'capacity_exceeded',
+            `This account has ${limit} background responses that have not ended, which is the limit. Wait until one ends.`,
+            { retryAfterSeconds: RETRY_SECONDS },
+          );
+        }
         const { items, bytes } = await responses.stored(id);
         throw quotaExceeded(items, bytes);
       }

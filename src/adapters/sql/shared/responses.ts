@@ -66,6 +66,31 @@ export function sqlResponses(database: SqlDatabase): ResponseRepository {
   const pending = () => read.updateTable('responses').where('request', 'is not', null);
   const owned = ({ id, ownerId }: OwnedResponse) => pending().where('id', '=', id).where('owner_id', '=', ownerId);
 
+  const amountsOf = (accountId: string) =>
+    read.updateTable('stored_amounts').where('account_id', '=', accountId).where('kind', '=', 'responses');
+
+  /** Items of a conversation that is gone were counted, but not stored. */
+  const uncountLostItems = (accountId: string, conversationId: string, bytes: number) =>
+    amountsOf(accountId)
+      .set({ bytes: sql<number>`bytes - ${bytes}` })
+      .where(({ not, exists, selectFrom }) =>
+        not(exists(selectFrom('conversations').select('id').where('id', '=', conversationId))),
+      );
+
+  /** Changes no row when so many background responses of the account have not ended. */
+  const activeBelow = (accountId: string, limit: number) =>
+    amountsOf(accountId)
+      .set((of) => ({ items: of.ref('items') }))
+      .where(
+        ({ selectFrom }) =>
+          selectFrom('responses')
+            .select(({ fn }) => fn.countAll<number>().as('active'))
+            .where('responses.account_id', '=', accountId)
+            .where('responses.request', 'is not', null),
+        '<',
+        limit,
+      );
+
   /** Ends a response if the guard, which selects its row, finds that it has not ended. */
   async function finish(guard: ReturnType<typeof pending>, id: string, end: ResponseEnd): Promise<boolean> {
     const row = await read
@@ -86,15 +111,12 @@ export function sqlResponses(database: SqlDatabase): ResponseRepository {
         request: null,
       }),
       // The row still has its old size.
-      read
-        .updateTable('stored_amounts')
-        .set((of) => ({
-          bytes: sql<number>`bytes + ${bytes} + ${added?.bytes ?? 0} - ${of.selectFrom('responses').select('responses.bytes').where('id', '=', id)}`,
-        }))
-        .where('account_id', '=', row.account_id)
-        .where('kind', '=', 'responses'),
+      amountsOf(row.account_id).set((of) => ({
+        bytes: sql<number>`bytes + ${bytes} + ${added?.bytes ?? 0} - ${of.selectFrom('responses').select('responses.bytes').where('id', '=', id)}`,
+      })),
       read.updateTable('responses').set({ bytes }).where('id', '=', id),
       ...(added?.statements ?? []),
+      ...(end.items && added ? [uncountLostItems(row.account_id, end.items.conversationId, added.bytes)] : []),
     ];
     return (await writeIf(statements)) !== undefined;
   }
@@ -116,16 +138,19 @@ export function sqlResponses(database: SqlDatabase): ResponseRepository {
   };
 
   return {
-    async create(response, { quota, request, ancestors = [], items, events }) {
+    async create(response, { quota, request, maxActive = 0, ancestors = [], items, events }) {
       const row = toRow(response, request);
       const added = items && appendItems(read, items);
       const amount = { items: 1, bytes: row.bytes + (added?.bytes ?? 0) };
       if (!fitsAlone(amount, quota)) return false;
+      const isLimited = request !== undefined && maxActive > 0;
       const statements: Compilable[] = [
         amounts.add(response.accountId, amount, quota),
+        ...(isLimited ? [activeBelow(response.accountId, maxActive)] : []),
         read.insertInto('responses').values(row),
         ...(events ? [read.insertInto('response_events').values(toEventsRow(response.id, events))] : []),
         ...(added?.statements ?? []),
+        ...(items && added ? [uncountLostItems(response.accountId, items.conversationId, added.bytes)] : []),
       ];
       if (ancestors.length > 0) {
         statements.push(
@@ -137,7 +162,7 @@ export function sqlResponses(database: SqlDatabase): ResponseRepository {
             .where('expires_at_ms', '<', response.expiresAt),
         );
       }
-      return (await writeIf(statements)) !== undefined;
+      return (await writeIf(statements, { guards: isLimited ? 2 : 1 })) !== undefined;
     },
 
     stored: amounts.get,
