@@ -16,14 +16,14 @@ export interface PdfReaderDependencies {
 
 const PIECE_CHARACTERS = 4_194_304;
 
-async function keyOf(accountId: string, content: PdfContent): Promise<string> {
-  if ('sha256' in content) return `${accountId} file ${content.sha256}`;
+async function keyOf(content: PdfContent): Promise<string> {
+  if ('sha256' in content) return `file ${content.sha256}`;
   const hash = createHash('sha256');
   for (let at = 0; at < content.base64.length; at += PIECE_CHARACTERS) {
     if (at > 0) await yieldToEventLoop();
     hash.update(content.base64.slice(at, at + PIECE_CHARACTERS), 'latin1');
   }
-  return `${accountId} inline ${hash.digest('base64')}`;
+  return `inline ${hash.digest('base64')}`;
 }
 
 /** Reads PDF files, each in a process of its own. Clients send the same file with every turn of a chat, so texts are kept for a while. */
@@ -32,13 +32,13 @@ export function createPdfReader(dependencies: PdfReaderDependencies): PdfReader 
   const cache = createTextCache(clock);
   return {
     async read(content, { keeps, ...context }) {
-      const key = keeps ? await keyOf(context.accountId, content) : undefined;
-      const known = key === undefined ? undefined : cache.get(key);
+      const key = keeps ? await keyOf(content) : undefined;
+      const known = key === undefined ? undefined : cache.get(context.accountId, key);
       if (known !== undefined) return known;
       const permit = await readers.enter(context);
       try {
         const found = await readText(content, { signal: context.signal, limits });
-        if (key !== undefined) cache.set(key, context.accountId, found);
+        if (key !== undefined) cache.set(context.accountId, key, found);
         return found;
       } finally {
         permit.release();

@@ -1,12 +1,13 @@
 import { ApiError } from '../../../errors/api-error.ts';
 import { errors } from '../../../errors/errors.ts';
 import { type FieldPath, fieldText } from '../../../errors/fields.ts';
+import { AccountCache } from '../../../runtime/account-cache.ts';
 import { createFairQueue, type QueueContext } from '../../queue.ts';
 import { isLargerThan } from '../grammar/schema-document.ts';
 import type { CompileOutcome } from './compiler-protocol.ts';
 import { type CompilerWorker, startCompilerWorker } from './compiler-worker.ts';
+import { grammarCharacters } from './grammar-size.ts';
 import type { GrammarRequest, RequestGrammars } from './request-grammars.ts';
-import { createResultCache } from './result-cache.ts';
 
 /**
  * Compiles the schemas of requests in threads of the server process. The step budget ends hostile schemas long before the time limit;
@@ -40,7 +41,8 @@ export function createGrammarCompiler({
 }: GrammarCompilerOptions = {}): GrammarCompiler {
   const idle: CompilerWorker[] = [];
   const busy = new Set<CompilerWorker>();
-  const results = createResultCache(KEPT_CHARACTERS);
+  // Each account has its own, so that how long an answer takes says nothing of the schemas of others.
+  const results = new AccountCache<RequestGrammars>(KEPT_CHARACTERS);
   const queue = createFairQueue<CompilerWorker>({
     length: QUEUE_LENGTH,
     timeoutMs: QUEUE_TIMEOUT_MS,
@@ -73,8 +75,10 @@ export function createGrammarCompiler({
       if (isLargerThan(request, MAX_REQUEST_CHARACTERS)) throw tooLarge(locationOf(request));
       const key = JSON.stringify(request);
       const { accountId } = context;
-      const grammars = results.take(accountId, key) ?? grammarsOf(await run(request, context), locationOf(request));
-      results.add(accountId, key, grammars);
+      const known = results.get(accountId, key);
+      if (known !== undefined) return known;
+      const grammars = grammarsOf(await run(request, context), locationOf(request));
+      results.set(accountId, key, { value: grammars, characters: key.length + grammarCharacters(grammars) });
       return grammars;
     },
     async close() {

@@ -1,0 +1,10 @@
+import type { RequestGrammars } from './request-grammars.ts';
+
+/** Of all texts in them. */
+export function grammarCharacters({ format = '', calls }: RequestGrammars): number {
+  const ofTools = (calls?.tools ?? []).map(({ grammar, tagged }) => {
+    const rules = tagged?.rules.map(([name, body]) => name.length + body.length) ?? [];
+    return rules.reduce((sum, length) => sum + length, grammar.length);
+  });
+  return ofTools.reduce((sum, length) => sum + length, format.length);
+}
