@@ -246,6 +246,7 @@ export interface Batch {
   completed_at?: number | null;
   failed_at?: number | null;
   cancelled_at?: number | null;
+  expired_at?: number | null;
   request_counts: { total: number; completed: number; failed: number };
   metadata: Record<string, string> | null;
 }

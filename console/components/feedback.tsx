@@ -59,10 +59,13 @@ export interface MeterProps {
   label: string;
   /** Progress of work: full is good. Otherwise it is a budget, and full is bad. */
   progress?: boolean;
+  /** All of the work failed. */
+  failed?: boolean;
 }
 
-export function Meter({ share, label, progress = false }: MeterProps) {
-  const tone = progress || share < 0.8 ? 'meter' : share >= 1 ? 'meter meter-bad' : 'meter meter-warn';
+export function Meter({ share, label, progress = false, failed = false }: MeterProps) {
+  const level = share >= 1 ? 'meter meter-bad' : share >= 0.8 ? 'meter meter-warn' : 'meter';
+  const tone = failed ? 'meter meter-bad' : progress ? 'meter' : level;
   const width = `${Math.min(100, Math.max(share > 0 ? 1 : 0, share * 100))}%`;
   return (
     <div class={tone}>

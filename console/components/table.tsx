@@ -16,6 +16,8 @@ export interface Column<T> {
   wide?: boolean;
   /** Left out on small screens: the sheet of the row has it. */
   extra?: boolean;
+  /** Only in the widest tables. */
+  spare?: boolean;
   foot?: ComponentChildren;
 }
 
@@ -64,8 +66,10 @@ export function Table<T>(props: TableProps<T>) {
     const current = sort.id === column.id ? (sort.descending ? `-${sort.id}` : sort.id) : '';
     changeSearch({ [sortParameter]: current === first ? other : first }, { replace: true });
   };
-  const classOf = ({ number, wide, extra }: Column<T>) =>
-    [number ? 'number' : '', wide ? 'wide-only' : '', extra ? 'wider-only' : ''].filter(Boolean).join(' ') || undefined;
+  const classOf = ({ number, wide, extra, spare }: Column<T>) =>
+    [number ? 'number' : '', wide ? 'wide-only' : '', extra ? 'wider-only' : '', spare ? 'widest-only' : '']
+      .filter(Boolean)
+      .join(' ') || undefined;
   const open = (event: MouseEvent, row: T) => {
     // Buttons and links in a row have their own meaning.
     if ((event.target as Element).closest('a,button,input,select')) return;

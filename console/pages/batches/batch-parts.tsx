@@ -1,6 +1,7 @@
 import type { Batch } from '../../api/types.ts';
 import { Badge, type BadgeTone, Meter } from '../../components/feedback.tsx';
 import { full } from '../../format/numbers.ts';
+import { duration } from '../../format/times.ts';
 import { texts } from '../../texts/en.ts';
 
 const TONES: Record<string, BadgeTone> = {
@@ -13,8 +14,15 @@ const TONES: Record<string, BadgeTone> = {
 
 export const isRunning = ({ status }: Batch): boolean => ['validating', 'in_progress', 'finalizing'].includes(status);
 
-export const endedAt = ({ completed_at, failed_at, cancelled_at }: Batch): number | undefined =>
-  completed_at ?? failed_at ?? cancelled_at ?? undefined;
+const endedAt = ({ completed_at, failed_at, cancelled_at, expired_at }: Batch): number | undefined =>
+  completed_at ?? failed_at ?? cancelled_at ?? expired_at ?? undefined;
+
+/** How long a batch took, once it has ended. The API has whole seconds. */
+export const took = (batch: Batch): string | undefined => {
+  const end = endedAt(batch);
+  if (end === undefined) return undefined;
+  return end === batch.created_at ? texts.batches.underASecond : duration((end - batch.created_at) * 1000);
+};
 
 export function BatchStatus({ batch: { status } }: { batch: Batch }) {
   return <Badge tone={TONES[status] ?? 'plain'}>{texts.batches.statuses[status] ?? status}</Badge>;
@@ -31,7 +39,12 @@ export function BatchProgress({ batch, withFailed = false }: { batch: Batch; wit
         {texts.batches.counts(full(done), full(total))}
         {withFailed && failed > 0 && <span class="bad">{texts.batches.ofThemFailed(full(failed))}</span>}
       </span>
-      <Meter progress share={done / total} label={texts.batches.columns.progress} />
+      <Meter
+        progress
+        failed={failed > 0 && failed === done}
+        share={done / total}
+        label={texts.batches.columns.progress}
+      />
     </div>
   );
 }

@@ -8,9 +8,9 @@ import { Failure, toast, toastFailure } from '../../components/feedback.tsx';
 import { Modal, Sheet } from '../../components/overlay.tsx';
 import { Skeleton } from '../../components/page.tsx';
 import { full } from '../../format/numbers.ts';
-import { dateTime, duration } from '../../format/times.ts';
+import { dateTime } from '../../format/times.ts';
 import { texts } from '../../texts/en.ts';
-import { BatchProgress, BatchStatus, endedAt, isRunning } from './batch-parts.tsx';
+import { BatchProgress, BatchStatus, isRunning, took } from './batch-parts.tsx';
 import { parseProblems, readStart } from './batch-problems.ts';
 
 const MOST_PROBLEMS = 200;
@@ -19,7 +19,7 @@ const MOST_CHARACTERS = 500_000;
 export function BatchSheet({ batch, onClose }: { batch: Batch; onClose: () => void }) {
   const [asking, setAsking] = useState(false);
   const { batches } = texts;
-  const end = endedAt(batch);
+  const length = took(batch);
   const time = (seconds: number) => `${dateTime(seconds * 1000, 'UTC')} UTC`;
   const file = (id: string) => `/v1/files/${id}/content`;
   return (
@@ -60,9 +60,7 @@ export function BatchSheet({ batch, onClose }: { batch: Batch; onClose: () => vo
             [batches.columns.endpoint, <code key="endpoint">{batch.endpoint}</code>],
             [batches.input, <Copyable key="input" text={batch.input_file_id} />],
             [batches.columns.created, time(batch.created_at)],
-            end === undefined
-              ? [batches.expires, time(batch.expires_at)]
-              : [batches.columns.took, duration((end - batch.created_at) * 1000)],
+            length === undefined ? [batches.expires, time(batch.expires_at)] : [batches.columns.took, length],
             ...Object.entries(batch.metadata ?? {}),
           ]}
         />
@@ -87,7 +85,7 @@ function Problems({ batch }: { batch: Batch }) {
     keep: false,
   });
   const input = (batch.errors?.data ?? []).map(({ line, code, message }) => ({
-    name: line === null ? '–' : `${batches.line} ${line}`,
+    name: line === null ? batches.input : `${batches.line} ${line}`,
     code,
     message,
   }));

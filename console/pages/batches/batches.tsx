@@ -10,9 +10,9 @@ import { Empty, Failure } from '../../components/feedback.tsx';
 import { Page } from '../../components/page.tsx';
 import { Table, TableSkeleton } from '../../components/table.tsx';
 import { full } from '../../format/numbers.ts';
-import { ago, dateTime, duration } from '../../format/times.ts';
+import { ago, dateTime } from '../../format/times.ts';
 import { texts } from '../../texts/en.ts';
-import { BatchProgress, BatchStatus, endedAt } from './batch-parts.tsx';
+import { BatchProgress, BatchStatus, took } from './batch-parts.tsx';
 import { BatchSheet } from './batch-sheet.tsx';
 import { CreateBatch } from './create-batch.tsx';
 
@@ -115,10 +115,7 @@ export default function Batches() {
               label: columns.took,
               number: true,
               extra: true,
-              cell: (batch) => {
-                const end = endedAt(batch);
-                return end === undefined ? '–' : duration((end - batch.created_at) * 1000);
-              },
+              cell: (batch) => took(batch) ?? '–',
             },
           ]}
         />

@@ -89,7 +89,11 @@ export default function Engines() {
                   label: columns.model,
                   sortBy: nameOf,
                   cell: (engine) => (
-                    <button type="button" class="row-button" onClick={() => changeSearch({ engine: nameOf(engine) })}>
+                    <button
+                      type="button"
+                      class="row-button narrow-version"
+                      onClick={() => changeSearch({ engine: nameOf(engine) })}
+                    >
                       <Slug slug={engine.model} version={engine.version} several={hasSeveral(engine)} />
                     </button>
                   ),
@@ -103,7 +107,7 @@ export default function Engines() {
                 {
                   id: 'driver',
                   label: columns.driver,
-                  extra: true,
+                  spare: true,
                   sortBy: ({ driver }) => driver,
                   cell: ({ driver }) => driver,
                 },

@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { streamChat } from '../../api/stream.ts';
+import { queryClient } from '../../app/query.ts';
 import { changeSearch, usePlace } from '../../app/router.ts';
 import { sendKeys } from '../../app/shortcuts.tsx';
 import { Button } from '../../components/controls.tsx';
@@ -7,7 +8,15 @@ import { texts } from '../../texts/en.ts';
 import { snippet } from '../snippets.ts';
 import { AnswerView } from './answer-view.tsx';
 import { ChatSettingsPanel } from './chat-settings.tsx';
-import { type Answer, initialSettings, requestBody, type Side, settingsError, type Turn } from './conversation.ts';
+import {
+  type Answer,
+  initialSettings,
+  lastAsked,
+  requestBody,
+  type Side,
+  settingsError,
+  type Turn,
+} from './conversation.ts';
 import { useDraft } from './drafts.ts';
 import type { PartProps } from './parts.tsx';
 
@@ -72,6 +81,8 @@ export function Chat({ models, model, onCode }: PartProps) {
     setRunning(of.length);
     await Promise.all(of.map((side) => stream(turn.id, side, own.signal)));
     setRunning(0);
+    // The request may have loaded the model.
+    void queryClient.invalidateQueries({ queryKey: ['models'] });
   };
   const nextId = () => (latest.current.at(-1)?.id ?? 0) + 1;
   const ready = draft.message.trim() !== '' && running === 0 && Object.keys(problems).length === 0;
@@ -83,9 +94,8 @@ export function Chat({ models, model, onCode }: PartProps) {
   const sendResults = (side: Side, values: Record<string, string>) =>
     void start({ id: nextId(), results: { side, values }, answers: {} }, [side]);
   const showCode = () => {
-    const pending: Turn[] =
-      draft.message.trim() === '' ? [] : [{ id: nextId(), text: draft.message.trim(), answers: {} }];
-    const shown = [...turns, ...pending];
+    const text = draft.message.trim();
+    const shown = text === '' ? lastAsked(turns) : [...turns, { id: nextId(), text, answers: {} }];
     onCode((language) => {
       const write = (side: Side) =>
         snippet(language, {

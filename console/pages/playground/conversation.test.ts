@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { initialSettings, messagesOf, requestBody, settingsError, type Turn } from './conversation.ts';
+import { initialSettings, lastAsked, messagesOf, requestBody, settingsError, type Turn } from './conversation.ts';
 
 const answer = (text: string) => ({ model: 'm', text, toolCalls: [] });
 const call = { id: 'call_1', name: 'get_weather', arguments: '{"city":"Lagos"}' };
@@ -13,6 +13,18 @@ it('gives each side its own answers', () => {
     { role: 'system', content: 'Be brief.' },
     { role: 'user', content: 'Hi' },
     { role: 'assistant', content: 'from b' },
+    { role: 'user', content: 'More' },
+  ]);
+});
+
+it('shows the last request without its answer', () => {
+  const turns: Turn[] = [
+    { id: 1, text: 'Hi', answers: { a: answer('Hello') } },
+    { id: 2, text: 'More', answers: { a: answer('Sure') } },
+  ];
+  expect(messagesOf(lastAsked(turns), 'a', '')).toEqual([
+    { role: 'user', content: 'Hi' },
+    { role: 'assistant', content: 'Hello' },
     { role: 'user', content: 'More' },
   ]);
 });

@@ -107,6 +107,10 @@ export function messagesOf(turns: Turn[], side: Side, system: string): Message[]
   return messages;
 }
 
+/** The turns of the last request that was sent: without its answers. */
+export const lastAsked = (turns: Turn[]): Turn[] =>
+  turns.map((turn, index) => (index === turns.length - 1 ? { ...turn, answers: {} } : turn));
+
 export function requestBody(model: string, turns: Turn[], side: Side, settings: ChatSettings): object {
   const number = (name: string, text: string) => (text.trim() === '' ? {} : { [name]: Number(text) });
   const format =

@@ -32,7 +32,8 @@ export const failures = {
   budget_exceeded: 'The monthly budget of the key or the account is spent. Raise it, or wait for the next month.',
   client_cancelled: 'The client closed the connection before the answer was complete.',
   internal_error: 'The server failed unexpectedly. The log has the details under this id.',
-  model_unavailable: 'The model could not be run. Operators see the reason on the Engines page.',
+  model_unavailable:
+    'The model could not be run, or the server was shutting down. Operators see the state of models on the Engines page.',
   storage_unavailable: 'The database or the file store did not answer. Send it again.',
   upstream_timeout: 'The engine took too long.',
 } as Record<string, string>;

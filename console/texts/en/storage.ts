@@ -79,5 +79,6 @@ export const batches = {
   expires: 'Deadline',
   metadata: 'Metadata',
   counts: (done: string, total: string) => `${done} of ${total}`,
+  underASecond: '< 1 s',
   ofThemFailed: (failed: string) => `, ${failed} failed`,
 };

@@ -30,7 +30,7 @@ describeInBrowser('keys', () => {
     await expectAccessible(page);
     await form.getByRole('button', { name: 'Create key' }).click();
 
-    const shown = page.getByRole('dialog', { name: `Key ${name} is ready` });
+    const shown = page.getByRole('dialog', { name: `The key “${name}” is ready` });
     const secret = (await shown.locator('.secret pre').textContent()) ?? '';
     const record = (await (await ownKey(secret)).json()) as { id: string };
     expect(record).toMatchObject({ name, scopes: ['chat', 'rerank', 'models'], budget: { limit_usd: 0.5 } });
@@ -55,7 +55,7 @@ describeInBrowser('keys', () => {
       .getByRole('dialog', { name: `Rotate ${name}` })
       .getByRole('button', { name: 'Rotate' })
       .click();
-    const rotated = page.getByRole('dialog', { name: `Key ${name} is ready` });
+    const rotated = page.getByRole('dialog', { name: `The key “${name}” is ready` });
     const next = (await rotated.locator('.secret pre').textContent()) ?? '';
     expect(next).not.toBe(secret);
     expect((await ownKey(next)).status).toBe(200);

@@ -99,7 +99,7 @@ describeInBrowser('a member', () => {
     await form.getByLabel('Embeddings').check();
     await expectAccessible(page);
     await form.getByRole('button', { name: 'Create key' }).click();
-    const shown = page.getByRole('dialog', { name: 'Key of-a-leader is ready' });
+    const shown = page.getByRole('dialog', { name: 'The key “of-a-leader” is ready' });
     const secret = (await shown.locator('.secret pre').textContent()) ?? '';
     expect((await get('keys/me', secret)).status).toBe(200);
     expect((await post('chat/completions', secret, { model: 'x/y', messages: [] })).status).toBe(403);
