@@ -9,7 +9,7 @@ import type { AuditService } from '../services/audit/audit.ts';
 import type { BatchRunner } from '../services/batches/runner.ts';
 import type { CatalogService } from '../services/catalog.ts';
 import type { FileRetentionSchedule } from '../services/files/file-retention-schedule.ts';
-import type { Idempotency } from '../services/idempotency.ts';
+import type { Idempotency } from '../services/idempotency/idempotency.ts';
 import { type ProcessLeases, requireSameTime } from '../services/process-leases.ts';
 import type { RequestRecorder } from '../services/requests/request-recorder.ts';
 import type { RequestRetention } from '../services/requests/request-retention.ts';

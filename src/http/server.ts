@@ -5,7 +5,7 @@ import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } 
 import type { RequestSink } from '../ports/request-log.ts';
 import { createAddressList } from '../runtime/addresses.ts';
 import { createId } from '../runtime/ids.ts';
-import type { Idempotency } from '../services/idempotency.ts';
+import type { Idempotency } from '../services/idempotency/idempotency.ts';
 import type { InferenceService } from '../services/inference.ts';
 import { notFound, sendError } from './answer/error-answer.ts';
 import { jsonBodyReader } from './body/json-body.ts';

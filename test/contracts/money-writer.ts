@@ -4,7 +4,7 @@ import { createDiskBlobStore } from '../../src/adapters/blobs/disk.ts';
 import { openStore } from '../../src/adapters/store.ts';
 import { NOTHING_USED } from '../../src/domain/pricing.ts';
 import { systemClock } from '../../src/runtime/clock.ts';
-import { createIdempotency } from '../../src/services/idempotency.ts';
+import { createIdempotency } from '../../src/services/idempotency/idempotency.ts';
 import { createMetering } from '../../src/services/metering.ts';
 import { someEntry } from '../fixtures/audit-entries.ts';
 import { account } from './key-fixtures.ts';

@@ -7,7 +7,7 @@ import { type AccountErasure, createAccountErasure } from '../../src/services/ac
 import { type AccountsService, createAccounts } from '../../src/services/access/accounts.ts';
 import type { LineExecutor } from '../../src/services/batches/line-run.ts';
 import type { BatchRunner } from '../../src/services/batches/runner.ts';
-import { createIdempotency, type Idempotency } from '../../src/services/idempotency.ts';
+import { createIdempotency, type Idempotency } from '../../src/services/idempotency/idempotency.ts';
 import { BY } from '../fixtures/audit-entries.ts';
 import { type Caller, createFileBed, type FileBed } from '../fixtures/file-bed.ts';
 

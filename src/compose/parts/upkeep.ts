@@ -3,7 +3,7 @@ import { createId } from '../../runtime/ids.ts';
 import { createAccountErasure } from '../../services/access/account-erasure.ts';
 import { serverOrigin } from '../../services/audit/origins.ts';
 import type { BatchRunner } from '../../services/batches/runner.ts';
-import { createIdempotency } from '../../services/idempotency.ts';
+import { createIdempotency } from '../../services/idempotency/idempotency.ts';
 import { createProcessLeases } from '../../services/process-leases.ts';
 import { createBackgroundJobs } from '../background-jobs.ts';
 import type { AccessParts } from './access.ts';

@@ -10,7 +10,7 @@ import type { AccountRepository, KeyRepository } from '../../ports/repositories.
 import type { ResponseRepository } from '../../ports/responses.ts';
 import { changeEntries } from '../audit/entries.ts';
 import type { FileRetention } from '../files/file-retention.ts';
-import type { Idempotency } from '../idempotency.ts';
+import type { Idempotency } from '../idempotency/idempotency.ts';
 import type { RequestRetention } from '../requests/request-retention.ts';
 
 /** Removes the content of deleted accounts: batches, files, responses and stored answers. The ledger stays for billing. */

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Store } from '../adapters/store.ts';
+import type { Store } from '../../adapters/store.ts';
 import { createIdempotency } from './idempotency.ts';
 import { type IdempotencyBed, ok, openIdempotencyBed, replayed, request, run } from './testing/idempotency-bed.ts';
 

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { DAY_MS } from '../domain/time/durations.ts';
+import { DAY_MS } from '../../domain/time/durations.ts';
 import { type IdempotencyBed, ok, openIdempotencyBed, replayed, request, run } from './testing/idempotency-bed.ts';
 
 let bed: IdempotencyBed;

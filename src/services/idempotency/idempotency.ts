@@ -1,18 +1,19 @@
 import { createHash } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
-import { DAY_MS } from '../domain/time/durations.ts';
-import { ApiError } from '../errors/api-error.ts';
-import { cancellation } from '../errors/cancellation.ts';
-import { errors } from '../errors/errors.ts';
-import { StorageFullError } from '../errors/store-unavailable.ts';
-import type { BlobStore } from '../ports/blobs.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { DiskSpace } from '../ports/disk-space.ts';
-import type { IdempotencyRecord, IdempotencyRepository, Ownership, StoredAnswer } from '../ports/idempotency.ts';
-import type { ProcessIdentity } from '../ports/process-identity.ts';
-import type { Quota } from '../ports/quotas.ts';
-import { untilAborted } from '../runtime/abort.ts';
+import { DAY_MS } from '../../domain/time/durations.ts';
+import { ApiError } from '../../errors/api-error.ts';
+import { cancellation } from '../../errors/cancellation.ts';
+import { errors } from '../../errors/errors.ts';
+import { StorageFullError } from '../../errors/store-unavailable.ts';
+import type { BlobStore } from '../../ports/blobs.ts';
+import type { Clock } from '../../ports/clock.ts';
+import type { DiskSpace } from '../../ports/disk-space.ts';
+import type { IdempotencyRecord, IdempotencyRepository } from '../../ports/idempotency.ts';
+import type { ProcessIdentity } from '../../ports/process-identity.ts';
+import type { Quota } from '../../ports/quotas.ts';
+import { untilAborted } from '../../runtime/abort.ts';
+import { blobKeyOf, createRun, type KeptAnswer, type Run } from './run.ts';
 
 export interface IdempotentRequest {
   accountId: string;
@@ -27,35 +28,10 @@ export interface IdempotentRequest {
   signal: AbortSignal;
 }
 
-export interface Answer {
-  status: number;
-  headers: Readonly<Record<string, string>>;
-  body: Uint8Array;
-}
-
 export interface Replay {
   status: number;
   headers: Readonly<Record<string, string>>;
   body: Uint8Array | Readable;
-}
-
-/** Exactly one of `complete` and `abandon` must be called, also after a failure. */
-export interface Run {
-  kind: 'run';
-  /** For the ledger. The same when the run is repeated after a crash, so that it is billed once. */
-  billingId: string;
-  /** When it ran first. The same when the run is repeated. */
-  startedAt: number;
-  /**
-   * Stores the answer, if answers with its status are stored. Resolves when it is durable. Null body: it was too large to buffer. Fails
-   * when another process has taken the run over: the answer of that one counts, and a retry gets it.
-   */
-  complete(answer: Omit<Answer, 'body'> & { body: Uint8Array | null }): Promise<void>;
-  /**
-   * There is no whole answer. After a failure of the server (5xx) the next request with the key repeats the run: its row may be in the
-   * ledger although the store never said so. After others it is a new one, or a client that leaves at the end would pay once for many.
-   */
-  abandon(status: number): Promise<void>;
 }
 
 export interface Idempotency {
@@ -92,8 +68,6 @@ export interface IdempotencyDependencies {
   wait?: ((ms: number, signal: AbortSignal) => Promise<void>) | undefined;
 }
 
-/** Stored besides 2xx: errors that the same request would get again. Not 409: the model may be served in the region a moment later. */
-const KEPT_STATUS: readonly number[] = [400, 404, 413, 422];
 const POLL_MS = { first: 25, longest: 1_000 };
 
 /** A key that this process runs or waits for. Later requests with the key wait for it. */
@@ -103,10 +77,6 @@ interface Pending {
   done: Promise<KeptAnswer | undefined>;
   resolve(answer?: KeptAnswer): void;
 }
-
-type Claimed = Pick<IdempotentRequest, 'accountId' | 'keepAnswer'> & { id: string };
-
-type KeptAnswer = StoredAnswer & { blobKey: string };
 
 /**
  * Order: the ledger row is committed, then the answer is stored here, then it is sent. A crash before the commit bills nothing. A
@@ -155,67 +125,25 @@ export function createIdempotency(dependencies: IdempotencyDependencies): Idempo
 
   function startRun(
     { runId, expiresAt }: IdempotencyRecord,
-    { id, accountId, keepAnswer }: Claimed,
+    id: string,
+    request: IdempotentRequest,
     entry: Pending,
   ): Run {
-    const ownership: Ownership = { id, accountId, runId, ownerId };
-    const blobKey = blobKeyOf(ownership);
+    const { accountId, keepAnswer } = request;
     running.add(id);
-    let ended = false;
-    const end = (answer?: KeptAnswer) => {
-      running.delete(id);
-      pending.delete(id);
-      entry.resolve(answer);
-    };
-    const hasRoom = async (bytes: number): Promise<boolean> =>
-      quota.bytes === 0 || (await repository.stored(accountId)).bytes + bytes <= quota.bytes;
-    /**
-     * Over the quota, the key is forgotten and a retry is a new request: repeated under the same billing id, it would be free for as
-     * long as the account keeps its quota full. On a disk that is low on space, which is not the client's doing, it is free.
-     */
-    const store = async ({ status, headers, body }: Answer): Promise<void> => {
-      const bytes = body.length;
-      const inline = bytes <= inlineBytes;
-      if ((await space?.status())?.isLow) return repository.release(ownership);
-      if (!inline && !(await hasRoom(bytes))) return repository.abandon(ownership);
-      if (!inline) {
-        // The blob of a process that took the run over has the same name and must not be replaced.
-        if ((await repository.renew(ownerId, [id], clock.now() + leaseMs)).length === 0) throw runLost();
-        await blobs.put(blobKey, single(body));
-      }
-      const answer = { status, headers, body: inline ? body : null, bytes };
-      const outcome = await repository.complete(ownership, answer, quota);
-      if (!inline && outcome === 'over quota') await blobs.delete(blobKey);
-      if (outcome === 'lost') throw runLost();
-    };
-    const abandon = async (status: number): Promise<void> => {
-      if (ended) return;
-      ended = true;
-      const isRepeated = keepAnswer && status >= 500;
-      await (isRepeated ? repository.release(ownership) : repository.abandon(ownership)).finally(() => end());
-    };
-    return {
-      kind: 'run',
-      billingId: `idem_${runId}`,
-      startedAt: expiresAt - retentionMs,
-      abandon,
-      async complete({ status, headers, body }) {
-        if (!isKept(status)) return abandon(status);
-        if (ended) return;
-        ended = true;
-        const answer = body && { status, headers, body };
-        let isSettled = false;
-        try {
-          if (!keepAnswer) await repository.abandon(ownership);
-          else if (answer && body.length <= maxBodyBytes) await store(answer);
-          else await repository.release(ownership);
-          isSettled = true;
-        } finally {
-          // An answer that may not be stored must not be seen by anyone: a retry would get another one.
-          end(isSettled && answer ? { ...answer, bytes: answer.body.length, blobKey } : undefined);
-        }
+    return createRun(
+      { repository, blobs, clock, space, quota, inlineBytes, maxBodyBytes, leaseMs },
+      {
+        ownership: { id, accountId, runId, ownerId },
+        keepAnswer,
+        startedAt: expiresAt - retentionMs,
+        onEnd(answer) {
+          running.delete(id);
+          pending.delete(id);
+          entry.resolve(answer);
+        },
       },
-    };
+    );
   }
 
   return {
@@ -243,7 +171,7 @@ export function createIdempotency(dependencies: IdempotencyDependencies): Idempo
       try {
         const record = await settleClaim(id, request);
         if (record.bodyHash !== request.bodyHash) throw keyReused();
-        if (!record.answer) return startRun(record, { ...request, id }, entry);
+        if (!record.answer) return startRun(record, id, request, entry);
         const answer = { ...record.answer, blobKey: blobKeyOf(record) };
         giveUp(answer);
         return await replay(answer);
@@ -278,21 +206,12 @@ export function createIdempotency(dependencies: IdempotencyDependencies): Idempo
   };
 }
 
-const isKept = (status: number): boolean => (status >= 200 && status < 300) || KEPT_STATUS.includes(status);
-
 const recordId = ({ accountId, endpoint, key }: IdempotentRequest): string =>
   createHash('sha256').update(`${accountId}\n${endpoint}\n${key}`).digest('hex');
 
 /** Reveals nothing about the body without the key, which is not stored. */
 const keyedHash = ({ key, bodyHash }: IdempotentRequest): string =>
   createHash('sha256').update(`${key}\n${bodyHash}`).digest('hex');
-
-const blobKeyOf = ({ id, runId }: { id: string; runId: string }): string =>
-  `idempotency/${id.slice(0, 2)}/${id}-${runId}`;
-
-async function* single(body: Uint8Array): AsyncGenerator<Uint8Array> {
-  yield body;
-}
 
 function assertKey(key: string): void {
   if (/^[\x21-\x7e]{1,255}$/.test(key)) return;
@@ -309,10 +228,6 @@ const tooManyKeys = (limit: number) =>
       'Send the request without the header Idempotency-Key, or wait until older keys expire.',
     { field: ['idempotencyKey'], retryAfterSeconds: 60 },
   );
-
-/** This process did not reach the store for as long as its lease lasts. */
-const runLost = () =>
-  errors.storageUnavailable(new Error('another process has taken over the run of this idempotency key'));
 
 const keyReused = () =>
   new ApiError(

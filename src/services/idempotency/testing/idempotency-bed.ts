@@ -3,13 +3,14 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
-import { account } from '../../../test/contracts/key-fixtures.ts';
-import { someEntry } from '../../../test/fixtures/audit-entries.ts';
-import { createDiskBlobStore, type DiskBlobStore } from '../../adapters/blobs/disk.ts';
-import { openStore, type Store } from '../../adapters/store.ts';
-import type { DiskSpace } from '../../ports/disk-space.ts';
-import type { Quota } from '../../ports/quotas.ts';
-import { createIdempotency, type Idempotency, type IdempotentRequest, type Run } from '../idempotency.ts';
+import { account } from '../../../../test/contracts/key-fixtures.ts';
+import { someEntry } from '../../../../test/fixtures/audit-entries.ts';
+import { createDiskBlobStore, type DiskBlobStore } from '../../../adapters/blobs/disk.ts';
+import { openStore, type Store } from '../../../adapters/store.ts';
+import type { DiskSpace } from '../../../ports/disk-space.ts';
+import type { Quota } from '../../../ports/quotas.ts';
+import { createIdempotency, type Idempotency, type IdempotentRequest } from '../idempotency.ts';
+import type { Run } from '../run.ts';
 
 const NEVER = new AbortController().signal;
 
