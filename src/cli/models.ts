@@ -76,7 +76,7 @@ async function showLoaded(context: CommandContext, asJson: boolean): Promise<voi
     report.model,
     report.status,
     report.pids.join(','),
-    formatBytes(report.memoryBytes),
+    report.memoryBytes === 0 ? '-' : formatBytes(report.memoryBytes),
     describeDevice(report.device),
     report.loadedAt === null ? '-' : formatDuration((Date.now() - report.loadedAt) / 1000),
     report.loadMs === null ? '-' : `${(report.loadMs / 1000).toFixed(1)} s`,
@@ -115,14 +115,17 @@ export const modelsCommand: Command = {
     ['retire <slug>[@version]', 'stop serving it, on the announced day or later'],
   ],
   options: [
-    ['<source>', 'hf:owner/repo:file, ./my.gguf, ./onnx-folder, or http://host:8000/v1 of an engine that runs already'],
+    [
+      '<source>',
+      'hf:owner/repo:file or its page on huggingface.co, ./my.gguf, ./onnx-folder, or http://host:8000/v1 of an engine that runs already',
+    ],
     ['--slug PROVIDER/NAME', 'add: its name here'],
     ['--modality KIND', 'add: chat, embedding, rerank or audio'],
     ['--context-length N', 'add: tokens of prompt and answer together'],
     ['--dimensions N', 'add: of embeddings'],
     ['--pooling KIND', 'add: mean, cls or last, of ONNX embedding models'],
     ['--name NAME', "add: the upstream's own name for the model"],
-    ['--upstream-key-file FILE', 'add: a file with the key that the upstream wants'],
+    ['--upstream-key-file FILE', 'add: a file with the key that the upstream requires'],
     ['--json', 'list, ps: print JSON'],
   ],
   async run(context) {

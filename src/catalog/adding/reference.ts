@@ -12,11 +12,26 @@ export class AddError extends Error {
 
 const HUB = /^hf:([^/:@\s]+\/[^/:@\s]+)(?::([^@\s]+))?(?:@([^@\s]+))?$/;
 
-/** `hf:owner/repo[:Q4_K_M or file.gguf][@revision]`, a path, or the address of a server with `/v1`. */
+const HUB_HOSTS = ['huggingface.co', 'www.huggingface.co', 'hf.co'];
+/** The page of a model, of a folder in it, or of one file. */
+const HUB_PAGE = /^\/([^/]+\/[^/]+)(?:\/(tree|blob|resolve)\/([^/]+)(?:\/(.+))?)?$/;
+
+/** An address that was copied from the browser. */
+function parseHubPage({ hostname, pathname }: URL): ModelLocation | undefined {
+  if (!HUB_HOSTS.includes(hostname)) return undefined;
+  const [, repo, page, revision = 'main', path] = HUB_PAGE.exec(pathname.replace(/\/+$/, '')) ?? [];
+  if (repo === undefined) throw new AddError(`${hostname}${pathname} is not the page of a model; use hf:owner/repo`);
+  return { kind: 'hub', repo, revision, file: page === 'tree' ? undefined : path };
+}
+
+/** `hf:owner/repo[:Q4_K_M or file.gguf][@revision]` or its page on the hub, a path, or the address of a server with `/v1`. */
 export function parseLocation(text: string, workingDirectory: string): ModelLocation {
   if (/^https?:\/\//.test(text)) {
     if (!URL.canParse(text)) throw new AddError(`'${text}' is not an address such as http://127.0.0.1:8000/v1`);
-    const { origin, pathname, username, password, search } = new URL(text);
+    const address = new URL(text);
+    const page = parseHubPage(address);
+    if (page !== undefined) return page;
+    const { origin, pathname, username, password, search } = address;
     // Silently leaving them out would add a model that cannot be used.
     if (username !== '' || password !== '') {
       throw new AddError(

@@ -77,8 +77,8 @@ describe('an upstream', () => {
   });
 
   it('with several models wants a name, and lists them', async () => {
-    const url = await serve(listed({ id: 'a' }, { id: 'b' }));
-    await expect(draftUpstreamModel(url, {}, { fetch })).rejects.toThrow('add --name with one of: a, b');
+    const url = await serve(listed({ id: 'a' }, { id: 'b' }, { id: 'c', status: 'unavailable' }));
+    await expect(draftUpstreamModel(url, {}, { fetch })).rejects.toThrow(/add --name with one of: a, b$/);
     expect((await draftUpstreamModel(url, { name: 'b' }, { fetch })).upstream).toMatchObject({
       name: 'b',
       kind: 'openai',

@@ -22,6 +22,7 @@ interface ListedModel {
   capabilities?: { vision?: boolean };
   context_length?: number;
   dimensions?: number | null;
+  status?: string;
 }
 
 interface Facts {
@@ -77,7 +78,7 @@ async function listModels(url: string, { call }: Client): Promise<ListedModel[]>
     throw new AddError(`${url} cannot be reached: ${(cause as Error | undefined)?.message ?? message}`);
   }
   if (answer.status === 401 || answer.status === 403) {
-    throw new AddError(`${url} wants a key; put it into a file and add --upstream-key-file FILE`);
+    throw new AddError(`${url} requires a key; put it into a file and add --upstream-key-file FILE`);
   }
   if (answer.status === 503) throw new AddError(`${url} is not ready (503): wait until it has loaded its model`);
   const { data } = isJson(answer.json) ? answer.json : {};
@@ -171,7 +172,9 @@ function choose(models: readonly ListedModel[], url: string, name: string | unde
   if (models.length === 0) throw new AddError(`${url}/models lists no models`);
   const found = name === undefined && models.length === 1 ? models[0] : models.find(({ id }) => id === name);
   if (found !== undefined) return found;
-  const names = models.map(({ id }) => id).join(', ');
+  // Another Baobab lists its whole catalog.
+  const served = models.filter(({ status }) => status !== 'unavailable');
+  const names = (served.length === 0 ? models : served).map(({ id }) => id).join(', ');
   throw new AddError(
     name === undefined
       ? `${url} serves several models; add --name with one of: ${names}`
