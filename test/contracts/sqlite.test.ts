@@ -172,21 +172,25 @@ describe('sqlite store', () => {
     expect(raw.prepare("select count(*) as n from sqlite_stat1 where tbl = 'audit_log'").get()?.n).toBeGreaterThan(0);
     const action = 'key.created' as const;
     const filters = [
-      [{}, 'time (time_ms<?)'],
-      [{ start: 1, end: 2 }, 'time (time_ms>? AND time_ms<?)'],
-      [{ accountId: 'a' }, 'account_id (account_id=? AND time_ms<?)'],
-      [{ actorId: 'a' }, 'actor_id (actor_id=? AND time_ms<?)'],
-      [{ action }, 'action (action=? AND time_ms<?)'],
-      [{ targetId: 'a', accountId: 'a' }, 'target_id (target_id=? AND time_ms<?)'],
-      [{ accountId: 'a', action }, 'account_id_and_action (account_id=? AND action=? AND time_ms<?)'],
-      [{ actorId: 'a', action }, 'actor_id_and_action (actor_id=? AND action=? AND time_ms<?)'],
+      [{}, 'time (<expr><?)'],
+      [{ start: 1, end: 2 }, 'time (<expr>>? AND <expr><?)'],
+      [{ accountId: 'a' }, 'account_id (account_id=? AND <expr><?)'],
+      [{ actorId: 'a' }, 'actor_id (actor_id=? AND <expr><?)'],
+      [{ action }, 'action (action=? AND <expr><?)'],
+      [{ targetId: 'a', accountId: 'a' }, 'target_id (target_id=? AND <expr><?)'],
+      [{ accountId: 'a', action }, 'account_id_and_action (account_id=? AND action=? AND <expr><?)'],
+      [{ actorId: 'a', action }, 'actor_id_and_action (actor_id=? AND action=? AND <expr><?)'],
       [
-        { accountId: 'a', actorId: 'a', action, start: 1, end: 2 },
-        'actor_id_and_account_id (actor_id=? AND account_id=? AND time_ms>? AND time_ms<?)',
+        { accountId: 'a', actorId: 'a', start: 1, end: 2 },
+        'actor_id_and_account_id (actor_id=? AND account_id=? AND <expr>>? AND <expr><?)',
+      ],
+      [
+        { accountId: 'a', actorId: 'a', action },
+        'actor_id_and_account_id_and_action (actor_id=? AND account_id=? AND action=? AND <expr><?)',
       ],
       [
         { targetId: 'a', accountId: 'a', actorId: 'a', action },
-        'target_id_and_action (target_id=? AND action=? AND time_ms<?)',
+        'target_id_and_action (target_id=? AND action=? AND <expr><?)',
       ],
     ] as const;
     for (const [filter, index] of filters) {

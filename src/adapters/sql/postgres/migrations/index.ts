@@ -16,6 +16,7 @@ import * as quartersByPeriod from './0014-quarters-by-period.ts';
 import * as auditLog from './0015-audit-log.ts';
 import * as auditPairs from './0016-audit-pairs.ts';
 import * as resultLifetime from './0017-result-lifetime.ts';
+import * as auditIndexes from './0018-audit-indexes.ts';
 
 /** Run in the order of their names, forwards only. A released migration is never edited, and a new one sorts after all released ones. */
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -36,4 +37,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0015-audit-log': auditLog,
   '0016-audit-pairs': auditPairs,
   '0017-result-lifetime': resultLifetime,
+  '0018-audit-indexes': auditIndexes,
 };

@@ -1,4 +1,4 @@
-import type { Kysely } from 'kysely';
+import { type Kysely, sql } from 'kysely';
 import type { AuditAction, AuditEntry, AuditTarget, AuditVia, FieldChange } from '../../../../domain/audit/entry.ts';
 import type { AuditFilter, AuditLog } from '../../../../ports/repositories.ts';
 import type { SqlDatabase } from '../database.ts';
@@ -55,51 +55,67 @@ const toEntry = (row: AuditLogTable): AuditEntry => ({
 export const insertAuditEntry = (db: Kysely<Tables>, entry: AuditEntry) =>
   db.insertInto('audit_log').values(toRow(entry));
 
-/** By the filters they serve. Those that select most come first. */
+/**
+ * By the filters they serve. Those that select most come first.
+ *
+ * `shift`: each index has the time plus another number, and a list is ordered by that sum. PostgreSQL chooses an index by statistics, which
+ * do not tell how values go together. With the same time in all, it takes that of one column, or of all entries, when it expects many
+ * matches there, and reads all of it when there are none or only old ones. This way only one index gives the order.
+ */
 const INDEXES = [
-  ['target_id', 'action'],
-  ['target_id'],
-  ['actor_id', 'account_id'],
-  ['actor_id', 'action'],
-  ['actor_id'],
-  ['account_id', 'action'],
-  ['account_id'],
-  ['action'],
+  { columns: ['target_id', 'action'], shift: 1 },
+  { columns: ['target_id'], shift: 2 },
+  { columns: ['actor_id', 'account_id', 'action'], shift: 3 },
+  { columns: ['actor_id', 'account_id'], shift: 4 },
+  { columns: ['actor_id', 'action'], shift: 5 },
+  { columns: ['actor_id'], shift: 6 },
+  { columns: ['account_id', 'action'], shift: 7 },
+  { columns: ['account_id'], shift: 8 },
+  { columns: ['action'], shift: 9 },
 ] as const;
+const ALL_ENTRIES = { columns: ['time'], shift: 0 } as const;
+
+function indexFor({ targetId, actorId, accountId, action }: AuditFilter) {
+  const values = { target_id: targetId, actor_id: actorId, account_id: accountId, action };
+  return INDEXES.find(({ columns }) => columns.every((column) => values[column] !== undefined)) ?? ALL_ENTRIES;
+}
+
+const shiftedTime = ({ shift }: { shift: number }) => sql<number>`(time_ms + ${sql.lit(shift)})`;
 
 function matching(db: Kysely<Tables>, { byIndex }: Pick<SqlDatabase, 'byIndex'>, filter: AuditFilter) {
   const { targetId, actorId, accountId, action, actorAccountId, start, end } = filter;
-  const values = { target_id: targetId, actor_id: actorId, account_id: accountId, action };
-  const columns = INDEXES.find((each) => each.every((column) => values[column] !== undefined)) ?? ['time'];
+  const index = indexFor(filter);
+  const time = shiftedTime(index);
   return db
-    .selectFrom(byIndex('audit_log', `audit_log_by_${columns.join('_and_')}`))
+    .selectFrom(byIndex('audit_log', `audit_log_by_${index.columns.join('_and_')}`))
     .$if(targetId !== undefined, (rows) => rows.where('target_id', '=', targetId ?? ''))
     .$if(actorId !== undefined, (rows) => rows.where('actor_id', '=', actorId ?? ''))
     .$if(accountId !== undefined, (rows) => rows.where('account_id', '=', accountId ?? ''))
     .$if(action !== undefined, (rows) => rows.where('action', '=', action ?? ''))
     .$if(actorAccountId !== undefined, (rows) => rows.where('actor_account_id', '=', actorAccountId ?? ''))
-    .$if(start !== undefined, (rows) => rows.where('time_ms', '>=', start ?? 0))
-    .$if(end !== undefined, (rows) => rows.where('time_ms', '<', end ?? 0));
+    .$if(start !== undefined, (rows) => rows.where(time, '>=', (start ?? 0) + index.shift))
+    .$if(end !== undefined, (rows) => rows.where(time, '<', (end ?? 0) + index.shift));
 }
 
-export const auditListQuery = (
+export function auditListQuery(
   database: Pick<SqlDatabase, 'report' | 'byIndex'>,
   filter: AuditFilter,
   { limit, before }: Parameters<AuditLog['list']>[1],
-) =>
-  matching(database.report, database, filter)
+) {
+  const index = indexFor(filter);
+  const time = shiftedTime(index);
+  const last = (before?.time ?? 0) + index.shift;
+  return matching(database.report, database, filter)
     .selectAll()
     .$if(before !== undefined, (query) =>
       query.where(({ or, and, eb }) =>
-        and([
-          eb('time_ms', '<=', before?.time ?? 0),
-          or([eb('time_ms', '<', before?.time ?? 0), eb('id', '<', before?.id ?? '')]),
-        ]),
+        and([eb(time, '<=', last), or([eb(time, '<', last), eb('id', '<', before?.id ?? '')])]),
       ),
     )
-    .orderBy('time_ms', 'desc')
+    .orderBy(time, 'desc')
     .orderBy('id', 'desc')
     .limit(limit);
+}
 
 export function sqlAuditLog(database: SqlDatabase): AuditLog {
   const { read, write } = database;
@@ -121,8 +137,8 @@ export function sqlAuditLog(database: SqlDatabase): AuditLog {
       const oldest = read
         .selectFrom('audit_log')
         .select('id')
-        .where('time_ms', '<', than)
-        .orderBy('time_ms')
+        .where(shiftedTime(ALL_ENTRIES), '<', than)
+        .orderBy(shiftedTime(ALL_ENTRIES))
         .limit(REMOVE_ROWS);
       const [{ changes }] = await write([read.deleteFrom('audit_log').where('id', 'in', oldest)]);
       return changes;

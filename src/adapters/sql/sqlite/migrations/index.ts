@@ -29,6 +29,7 @@ import * as requestHours from './console/0029-request-hours.ts';
 import * as requestTexts from './console/0033-request-texts.ts';
 import * as auditLog from './console/0036-audit-log.ts';
 import * as auditPairs from './console/0037-audit-pairs.ts';
+import * as auditIndexes from './console/0039-audit-indexes.ts';
 import * as usageSums from './ledger/0032-usage-sums.ts';
 
 /**
@@ -67,4 +68,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0036-audit-log': auditLog,
   '0037-audit-pairs': auditPairs,
   '0038-result-lifetime': resultLifetime,
+  '0039-audit-indexes': auditIndexes,
 };
