@@ -1,10 +1,10 @@
 import { useMemo } from 'preact/hooks';
 import type { PerformanceReport, UsageReport } from '../../api/types.ts';
 import { type Range, setCustomRange } from '../../app/range.ts';
+import { useBuckets } from '../../charts/buckets.ts';
 import { groupSeries } from '../../charts/grouping.ts';
 import { compact, money, moneyAxis, moneyExact } from '../../format/numbers.ts';
 import { DURATION_STEPS, duration, durationAxis } from '../../format/times.ts';
-import { bucketStarts } from '../../format/zones.ts';
 import { texts } from '../../texts/en.ts';
 import { ChartCard } from './chart-card.tsx';
 import { outcomeSeries, percentileSeries } from './performance-series.ts';
@@ -26,25 +26,21 @@ const DURATIONS = {
 
 export function Charts({ range, usage, performance }: ChartsProps) {
   const { overview } = texts;
-  const starts = useMemo(
-    () => bucketStarts(range.fromMs, range.toMs, range.bucket, range.zone),
-    [range.fromMs, range.toMs, range.bucket, range.zone],
-  );
-  const times = useMemo(() => starts.map((start) => start / 1000), [starts]);
+  const { startsMs, times } = useBuckets(range);
   const byModel = useMemo(() => {
-    const options = { group: 'model' as const, startsMs: starts };
+    const options = { group: 'model' as const, startsMs };
     return {
       spend: groupSeries(usage.buckets, { ...options, metric: 'cost' }),
       tokens: groupSeries(usage.buckets, { ...options, metric: 'tokens', rankBy: 'cost' }),
     };
-  }, [usage, starts]);
+  }, [usage, startsMs]);
   const requests = useMemo(
     () => ({
-      outcomes: outcomeSeries(performance.buckets, starts),
-      latency: percentileSeries(performance.buckets, starts, 'latency_ms'),
-      firstToken: percentileSeries(performance.buckets, starts, 'first_token_ms'),
+      outcomes: outcomeSeries(performance.buckets, startsMs),
+      latency: percentileSeries(performance.buckets, startsMs, 'latency_ms'),
+      firstToken: percentileSeries(performance.buckets, startsMs, 'first_token_ms'),
     }),
-    [performance, starts],
+    [performance, startsMs],
   );
   const common = { times, range, onZoom: setCustomRange };
   return (

@@ -1,15 +1,14 @@
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useEffect, useMemo, useState } from 'preact/hooks';
 import { call } from '../../api/client.ts';
-import { useNow } from '../../app/range.ts';
-import { Button, TextField } from '../../components/controls.tsx';
+import { TextField } from '../../components/controls.tsx';
 import { Card } from '../../components/page.tsx';
-import { bytes } from '../../format/numbers.ts';
 import { duration } from '../../format/times.ts';
 import { texts } from '../../texts/en.ts';
+import { AudioChooser } from './audio-chooser.tsx';
 import { costOf } from './cost.ts';
 import { useDraft } from './drafts.ts';
 import { PartForm, type PartProps, Stats } from './parts.tsx';
-import { useRecorder } from './recorder.ts';
+import { usePlayer } from './player.ts';
 import { useRun } from './run.ts';
 import { transcriptionSnippet } from './transcription-snippet.ts';
 import { peaksOf, Waveform } from './waveform.tsx';
@@ -28,11 +27,8 @@ export function Transcription({ models, model, onCode }: PartProps) {
   const [draft, change] = useDraft('audio', { language: '', prompt: '' });
   const [file, setFile] = useState<File>();
   const [peaks, setPeaks] = useState<number[]>();
-  const [time, setTime] = useState(0);
   const run = useRun<TranscriptionAnswer>();
-  const chooser = useRef<HTMLInputElement>(null);
-  const audio = useRef<HTMLAudioElement>(null);
-  const now = useNow(500);
+  const { audio, time, setTime, length, seek } = usePlayer();
   const source = useMemo(() => (file ? URL.createObjectURL(file) : undefined), [file]);
   useEffect(() => () => void (source && URL.revokeObjectURL(source)), [source]);
 
@@ -43,13 +39,6 @@ export function Transcription({ models, model, onCode }: PartProps) {
     setPeaks(undefined);
     // Not every format that the server reads can be decoded here: then there is no waveform.
     peaksOf(next).then(setPeaks, () => setPeaks(undefined));
-  };
-  const recorder = useRecorder(take);
-  const seek = (seconds: number, play = false) => {
-    if (!audio.current) return;
-    audio.current.currentTime = seconds;
-    setTime(seconds);
-    if (play) void audio.current.play();
   };
   const start = () => {
     if (!file) return;
@@ -62,19 +51,7 @@ export function Transcription({ models, model, onCode }: PartProps) {
     form.set('file', file);
     run.start((signal) => call<TranscriptionAnswer>('/v1/audio/transcriptions', { method: 'POST', form, signal }));
   };
-  // Between two events of the player the time goes on: words light up without a delay.
-  useEffect(() => {
-    let frame = 0;
-    const follow = () => {
-      if (audio.current && !audio.current.paused) setTime(audio.current.currentTime);
-      frame = requestAnimationFrame(follow);
-    };
-    frame = requestAnimationFrame(follow);
-    return () => cancelAnimationFrame(frame);
-  }, []);
-
   const answer = run.result?.value;
-  const length = audio.current?.duration;
   const seconds = answer?.usage?.seconds ?? Math.ceil(answer?.duration ?? 0);
   return (
     <div class="play-two">
@@ -97,35 +74,13 @@ export function Transcription({ models, model, onCode }: PartProps) {
           )
         }
       >
-        <div class="field">
-          <span class="field-label">{playground.audio}</span>
-          <div class="row row-wrap">
-            <input
-              ref={chooser}
-              class="hidden-visually"
-              type="file"
-              accept="audio/*,video/webm"
-              tabIndex={-1}
-              aria-label={playground.chooseAudio}
-              onChange={(event) => take(event.currentTarget.files?.[0])}
-            />
-            <Button icon="upload" onClick={() => chooser.current?.click()}>
-              {playground.chooseAudio}
-            </Button>
-            {recorder.since === undefined ? (
-              <Button icon="mic" onClick={recorder.start}>
-                {playground.record}
-              </Button>
-            ) : (
-              <Button tone="danger" icon="stop" onClick={recorder.stop}>
-                {playground.stopRecording(duration(Math.max(0, now - recorder.since)))}
-              </Button>
-            )}
-          </div>
-          <span class="field-hint">{file ? `${file.name}, ${bytes(file.size)}` : playground.audioHint}</span>
-        </div>
+        <AudioChooser file={file} onFile={take} />
         {peaks && (
-          <Waveform peaks={peaks} share={length ? time / length : 0} onSeek={(share) => seek(share * (length ?? 0))} />
+          <Waveform
+            peaks={peaks}
+            share={length ? time / length : 0}
+            onSeek={(share) => seek(share * (audio.current?.duration ?? 0))}
+          />
         )}
         {source && (
           // The transcript is its caption.

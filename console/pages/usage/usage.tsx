@@ -4,6 +4,7 @@ import { usageQuery, useUsage } from '../../api/queries.ts';
 import { setCustomRange, useRange } from '../../app/range.ts';
 import { changeSearch, usePlace } from '../../app/router.ts';
 import { may, useAccountFilter, useSession } from '../../app/session.ts';
+import { useBuckets } from '../../charts/buckets.ts';
 import { type Group, groupSeries, groupTotals, type Metric, metricValue } from '../../charts/grouping.ts';
 import { TimeChart } from '../../charts/time-chart.tsx';
 import { LinkButton, optionsOf, Segments, Select } from '../../components/controls.tsx';
@@ -11,7 +12,6 @@ import { Empty, Failure } from '../../components/feedback.tsx';
 import { Card, Page, Skeleton } from '../../components/page.tsx';
 import { FilterChip, RangeFilter } from '../../components/range-filter.tsx';
 import { compact, full, money, moneyAxis, moneyExact } from '../../format/numbers.ts';
-import { bucketStarts } from '../../format/zones.ts';
 import { texts } from '../../texts/en.ts';
 import { GroupTable } from './group-table.tsx';
 import { PeriodTable } from './period-table.tsx';
@@ -38,15 +38,11 @@ export default function Usage() {
     region: search.get('region') ?? undefined,
   };
   const usage = useUsage(range, range.bucket, filters);
-  const starts = useMemo(
-    () => bucketStarts(range.fromMs, range.toMs, range.bucket, range.zone),
-    [range.fromMs, range.toMs, range.bucket, range.zone],
-  );
-  const times = useMemo(() => starts.map((start) => start / 1000), [starts]);
+  const { startsMs, times } = useBuckets(range);
   const buckets = usage.data?.buckets;
   const series = useMemo(
-    () => groupSeries(buckets ?? [], { group, metric, startsMs: starts }),
-    [buckets, group, metric, starts],
+    () => groupSeries(buckets ?? [], { group, metric, startsMs }),
+    [buckets, group, metric, startsMs],
   );
   const totals = useMemo(() => groupTotals(buckets ?? [], group), [buckets, group]);
   const groups = may(session, 'admin') ? ['', 'model', 'key', 'region', 'account'] : ['', 'model', 'key', 'region'];

@@ -1,0 +1,49 @@
+import { useRef } from 'preact/hooks';
+import { useNow } from '../../app/range.ts';
+import { Button } from '../../components/controls.tsx';
+import { bytes } from '../../format/numbers.ts';
+import { duration } from '../../format/times.ts';
+import { texts } from '../../texts/en.ts';
+import { useRecorder } from './recorder.ts';
+
+export interface AudioChooserProps {
+  file: File | undefined;
+  onFile: (file: File | undefined) => void;
+}
+
+/** Takes a file, or records one. */
+export function AudioChooser({ file, onFile }: AudioChooserProps) {
+  const { playground } = texts;
+  const chooser = useRef<HTMLInputElement>(null);
+  const recorder = useRecorder(onFile);
+  const now = useNow(500);
+  return (
+    <div class="field">
+      <span class="field-label">{playground.audio}</span>
+      <div class="row row-wrap">
+        <input
+          ref={chooser}
+          class="hidden-visually"
+          type="file"
+          accept="audio/*,video/webm"
+          tabIndex={-1}
+          aria-label={playground.chooseAudio}
+          onChange={(event) => onFile(event.currentTarget.files?.[0])}
+        />
+        <Button icon="upload" onClick={() => chooser.current?.click()}>
+          {playground.chooseAudio}
+        </Button>
+        {recorder.since === undefined ? (
+          <Button icon="mic" onClick={recorder.start}>
+            {playground.record}
+          </Button>
+        ) : (
+          <Button tone="danger" icon="stop" onClick={recorder.stop}>
+            {playground.stopRecording(duration(Math.max(0, now - recorder.since)))}
+          </Button>
+        )}
+      </div>
+      <span class="field-hint">{file ? `${file.name}, ${bytes(file.size)}` : playground.audioHint}</span>
+    </div>
+  );
+}
