@@ -17,6 +17,10 @@ async function run(command: Command, ...args: string[]): Promise<string> {
   return (await runCommand(command, { args, dataDir: directory })).printed;
 }
 
+it('says before the first start where the first account comes from', async () => {
+  await expect(run(keysCommand, 'create', 'ci')).rejects.toThrow('the first start of the server creates the first one');
+});
+
 it('prints JSON with the names and amounts of the HTTP API', async () => {
   const account = JSON.parse(await run(accountsCommand, 'create', 'team', '--monthly-budget', '12.5', '--json'));
   expect(account).toMatchObject({ object: 'account', monthly_budget_usd: 12.5, suspended_at: null, status: 'active' });

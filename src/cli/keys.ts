@@ -83,8 +83,13 @@ export const keysCommand: Command = {
 
     async function account(name: string) {
       const found = await accounts.find(name);
-      if (found === undefined)
-        throw new CommandFailed(`there is no account '${name}'; 'baobab accounts list' shows them`);
+      if (found === undefined) {
+        const isEmpty = (await accounts.list()).length === 0;
+        const hint = isEmpty
+          ? 'the first start of the server creates the first one'
+          : "'baobab accounts list' shows them";
+        throw new CommandFailed(`there is no account '${name}'; ${hint}`);
+      }
       return found;
     }
     function known<T>(found: T | undefined): T {

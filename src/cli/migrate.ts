@@ -95,7 +95,7 @@ async function notesOf({ blobs, equal }: TransferSummary, { config }: CommandCon
       ? `The bytes of files stay in ${config.dataDir}/blobs: only a server with this data_dir can read them. For several servers run this again with --blobs s3://bucket/prefix.`
       : '',
     added > 0
-      ? `${added} models were added with 'models add'. They are files in ${config.dataDir}/catalog and upstreams: copy both folders to the data_dir of each server.`
+      ? `Models were added with 'models add' (${added}). They are files in ${config.dataDir}/catalog and upstreams: copy both folders to the data_dir of each server.`
       : '',
     'Set store to the new address before the server starts again. Without it the server would go on with the old database, which is unchanged.',
   ].filter((note) => note !== '');

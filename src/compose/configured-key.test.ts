@@ -21,7 +21,7 @@ it('says that api_key is not used on a store with keys, and whether it matches o
   await reportUnusedKey(undefined, { keys, logger });
   expect(lines).toEqual([]);
   await reportUnusedKey(secret, { keys, logger });
-  expect(lines.pop()).toMatch(/^info: api_key is the same as a key/);
+  expect(lines.pop()).toMatch(/^info: api_key has no effect: the store has this key/);
   await reportUnusedKey('another-key-0123456789', { keys, logger });
   expect(lines.pop()).toMatch(/^warn: api_key is not used: this store has keys already, and none of them is this one/);
   await keys.revokeKey(first?.key.id ?? '', BY);

@@ -16,6 +16,6 @@ export async function reportUnusedKey(
   } else if (key.revokedAt !== null) {
     logger.warn({ setting: 'api_key', key: key.id }, 'api_key is not used, and the key with this value was revoked');
   } else {
-    logger.info({ setting: 'api_key', key: key.id }, 'api_key is the same as a key that the store has already');
+    logger.info({ setting: 'api_key', key: key.id }, 'api_key has no effect: the store has this key already');
   }
 }
