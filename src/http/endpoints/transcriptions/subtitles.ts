@@ -1,5 +1,8 @@
 /** Subtitles in the SubRip and WebVTT formats. */
 
+/** Of seconds. Models tell times in steps of 0.02 s; what the offset of a window adds behind that means nothing. */
+export const hundredths = (seconds: number): number => Math.round(seconds * 100);
+
 export interface Cue {
   startSeconds: number;
   endSeconds: number;
@@ -26,7 +29,7 @@ export function toVtt(cues: readonly Cue[]): string {
 }
 
 function timecode(seconds: number, separator: ',' | '.'): string {
-  const milliseconds = Math.max(0, Math.round(seconds * 1000));
+  const milliseconds = Math.max(0, hundredths(seconds) * 10);
   const pad = (value: number, width = 2) => String(Math.floor(value)).padStart(width, '0');
   const clock = [milliseconds / 3_600_000, (milliseconds / 60_000) % 60, (milliseconds / 1000) % 60].map((value) =>
     pad(value),
