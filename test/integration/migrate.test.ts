@@ -8,6 +8,7 @@ import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { openStore } from '../../src/adapters/store.ts';
 import { baobab } from '../acceptance/command.ts';
+import { postJson } from '../acceptance/post-json.ts';
 import { API_KEY, type RunningServer, startServer } from '../acceptance/start-server.ts';
 import { ledgerRow } from '../contracts/ledger.ts';
 import { type FakeUpstream, startFakeUpstream } from '../fixtures/fake-upstream.ts';
@@ -36,17 +37,6 @@ interface Made {
   usage: unknown;
   output: string;
 }
-
-const post = (server: RunningServer, path: string, body: object, { secret = API_KEY, key = '' } = {}) =>
-  fetch(`${server.address}${path}`, {
-    method: 'POST',
-    headers: {
-      authorization: `Bearer ${secret}`,
-      'content-type': 'application/json',
-      ...(key !== '' && { 'idempotency-key': key }),
-    },
-    body: JSON.stringify(body),
-  });
 
 const get = (server: RunningServer, path: string, secret = API_KEY) =>
   fetch(`${server.address}${path}`, { headers: { authorization: `Bearer ${secret}` } });
@@ -82,21 +72,23 @@ const usageOf = (server: RunningServer, secret: string) =>
 
 /** One of everything that a server stores. */
 async function fill(server: RunningServer): Promise<Made> {
-  await json(post(server, '/v1/admin/accounts', { name: 'acme', rpm: 5_000 }));
-  const { secret } = await json<{ secret: string }>(post(server, '/v1/admin/keys', { account: 'acme', name: 'main' }));
+  await json(postJson(server, '/v1/admin/accounts', { name: 'acme', rpm: 5_000 }));
+  const { secret } = await json<{ secret: string }>(
+    postJson(server, '/v1/admin/keys', { account: 'acme', name: 'main' }),
+  );
   const as = { secret };
-  await json(post(server, '/v1/chat/completions', chatBody, as));
+  await json(postJson(server, '/v1/chat/completions', chatBody, as));
   const idempotencyKey = randomUUID();
-  const answer = await (await post(server, '/v1/embeddings', largeBody, { secret, key: idempotencyKey })).text();
+  const answer = await (await postJson(server, '/v1/embeddings', largeBody, { secret, key: idempotencyKey })).text();
   const { id: responseId } = await json<{ id: string }>(
-    post(server, '/v1/responses', { model: CHAT, input: 'Hello', store: true }, as),
+    postJson(server, '/v1/responses', { model: CHAT, input: 'Hello', store: true }, as),
   );
   const { id: conversationId } = await json<{ id: string }>(
-    post(server, '/v1/conversations', { items: [{ type: 'message', role: 'user', content: 'Jambo' }] }, as),
+    postJson(server, '/v1/conversations', { items: [{ type: 'message', role: 'user', content: 'Jambo' }] }, as),
   );
   const fileId = await upload(server, secret);
   const batch = { input_file_id: fileId, endpoint: '/v1/embeddings', completion_window: '24h' };
-  const { id: batchId } = await json<{ id: string }>(post(server, '/v1/batches', batch, as));
+  const { id: batchId } = await json<{ id: string }>(postJson(server, '/v1/batches', batch, as));
   const read = () => json<{ status: string; output_file_id: string }>(get(server, `/v1/batches/${batchId}`, secret));
   await vi.waitFor(async () => expect(await read()).toMatchObject({ status: 'completed' }), { timeout: 120_000 });
   const { output_file_id: outputId } = await read();
@@ -108,7 +100,7 @@ async function fill(server: RunningServer): Promise<Made> {
 async function expectEverything(server: RunningServer, made: Made): Promise<void> {
   const { secret } = made;
   expect(await usageOf(server, secret)).toEqual(made.usage);
-  const replay = await post(server, '/v1/embeddings', largeBody, { secret, key: made.idempotencyKey });
+  const replay = await postJson(server, '/v1/embeddings', largeBody, { secret, key: made.idempotencyKey });
   expect([replay.status, replay.headers.get('idempotent-replayed')]).toEqual([200, 'true']);
   expect(await replay.text()).toBe(made.answer);
   expect(await (await get(server, `/v1/files/${made.outputId}/content`, secret)).text()).toBe(made.output);
@@ -117,7 +109,7 @@ async function expectEverything(server: RunningServer, made: Made): Promise<void
   expect(await json(get(server, `/v1/responses/${made.responseId}`, secret))).toMatchObject({ id: made.responseId });
   const items = await json<{ data: unknown[] }>(get(server, `/v1/conversations/${made.conversationId}/items`, secret));
   expect(items.data).toHaveLength(1);
-  expect((await post(server, '/v1/chat/completions', chatBody, { secret })).status).toBe(200);
+  expect((await postJson(server, '/v1/chat/completions', chatBody, { secret })).status).toBe(200);
   expect((await get(server, '/v1/admin/accounts')).status).toBe(200);
 }
 

@@ -1,5 +1,6 @@
 import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { postJson } from '../acceptance/post-json.ts';
 import { API_KEY, type RunningServer, startServer } from '../acceptance/start-server.ts';
 import { type FakeUpstream, silence, startFakeUpstream } from '../fixtures/fake-upstream.ts';
 import { type PostgresServer, postgresMissing, startPostgres } from '../fixtures/postgres-server.ts';
@@ -41,11 +42,7 @@ describe.skipIf(missing !== undefined)('two servers with counters in Redis', () 
   const server = (index: number): RunningServer => servers[index % 2] as RunningServer;
 
   const post = (index: number, path: string, body: object, secret = API_KEY) =>
-    fetch(`${server(index).address}${path}`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
-      body: JSON.stringify(body),
-    });
+    postJson(server(index), path, body, { secret });
 
   async function newKey(limits: object): Promise<{ secret: string }> {
     const created = await post(0, '/v1/admin/keys', { account: 'default', name: 'limited', ...limits });

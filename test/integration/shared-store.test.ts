@@ -8,6 +8,7 @@ import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { MIGRATION_LOCK } from '../../src/adapters/sql/postgres/database.ts';
 import { baobab } from '../acceptance/command.ts';
+import { postJson } from '../acceptance/post-json.ts';
 import { API_KEY, type RunningServer, startServer } from '../acceptance/start-server.ts';
 import { type FakeUpstream, startFakeUpstream } from '../fixtures/fake-upstream.ts';
 import { freePort } from '../fixtures/free-port.ts';
@@ -21,19 +22,13 @@ const WORDS_OF_KEYED = 50;
 
 if (postgresMissing !== undefined) console.warn(postgresMissing);
 
-const post = (server: RunningServer, path: string, body: object, { secret = API_KEY, key = '' } = {}) =>
-  fetch(`${server.address}${path}`, {
-    method: 'POST',
-    headers: {
-      authorization: `Bearer ${secret}`,
-      'content-type': 'application/json',
-      ...(key !== '' && { 'idempotency-key': key }),
-    },
-    body: JSON.stringify(body),
-  });
-
 const embed = (server: RunningServer, words: number, options: { secret?: string; key?: string } = {}) =>
-  post(server, '/v1/embeddings', { model: MODEL, input: Array.from({ length: words }, () => 'w').join(' ') }, options);
+  postJson(
+    server,
+    '/v1/embeddings',
+    { model: MODEL, input: Array.from({ length: words }, () => 'w').join(' ') },
+    options,
+  );
 
 /** Repeats a request until it has the awaited status. Returns the milliseconds that took. */
 async function timeUntil(awaited: number, server: RunningServer, secret: string): Promise<number> {
@@ -92,10 +87,10 @@ describe.skipIf(postgresMissing !== undefined)('two servers on one PostgreSQL', 
     const turns: { createdMs: number; revokedMs: number }[] = [];
     // A busy machine may delay single turns.
     for (let turn = 0; turn < 5; turn += 1) {
-      const created = await post(first, '/v1/admin/keys', { account: 'default', name: `key ${turn}` });
+      const created = await postJson(first, '/v1/admin/keys', { account: 'default', name: `key ${turn}` });
       const { id, secret } = (await created.json()) as { id: string; secret: string };
       const createdMs = await timeUntil(200, second, secret);
-      expect((await post(first, `/v1/admin/keys/${id}/revoke`, {})).status).toBe(200);
+      expect((await postJson(first, `/v1/admin/keys/${id}/revoke`, {})).status).toBe(200);
       turns.push({ createdMs, revokedMs: await timeUntil(403, second, secret) });
     }
     expect(Math.min(...turns.map(({ createdMs }) => createdMs))).toBeLessThan(1_000);
@@ -156,10 +151,10 @@ describe.skipIf(postgresMissing !== undefined)('two servers on one PostgreSQL', 
     await using second = servers[1];
     const body = { model: MODEL, input: Array.from({ length: 2_000 }, (_, index) => `text ${index}`) };
     const key = randomUUID();
-    const answer = await post(first, '/v1/embeddings', body, { key });
+    const answer = await postJson(first, '/v1/embeddings', body, { key });
     const text = await answer.text();
     expect([answer.status, text.length > 150_000]).toEqual([200, true]);
-    const replay = await post(second, '/v1/embeddings', body, { key });
+    const replay = await postJson(second, '/v1/embeddings', body, { key });
     expect([replay.status, replay.headers.get('idempotent-replayed')]).toEqual([200, 'true']);
     expect(await replay.text()).toBe(text);
   });

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { readLedger } from '../../scripts/soak/books.ts';
+import { postJson } from '../acceptance/post-json.ts';
 import { API_KEY, type RunningServer, startServer } from '../acceptance/start-server.ts';
 import { startFakeUpstream } from '../fixtures/fake-upstream.ts';
 
@@ -11,13 +12,6 @@ const LINES = 3;
 const DRAIN_MS = 4_000;
 const authorization = `Bearer ${API_KEY}`;
 const question = { model: CHAT, messages: [{ role: 'user', content: 'hi' }] };
-
-const post = (server: RunningServer, path: string, body: unknown, headers: Record<string, string> = {}) =>
-  fetch(`${server.address}${path}`, {
-    method: 'POST',
-    headers: { authorization, 'content-type': 'application/json', ...headers },
-    body: JSON.stringify(body),
-  });
 
 async function orderBatch(server: RunningServer): Promise<string> {
   const line = (number: number) =>
@@ -32,7 +26,7 @@ async function orderBatch(server: RunningServer): Promise<string> {
   });
   const { id } = (await uploaded.json()) as { id: string };
   const order = { input_file_id: id, endpoint: '/v1/chat/completions', completion_window: '24h' };
-  return ((await (await post(server, '/v1/batches', order)).json()) as { id: string }).id;
+  return ((await (await postJson(server, '/v1/batches', order)).json()) as { id: string }).id;
 }
 
 it('bills the delivered part of a stream that the deadline cuts off, and whole answers only when they are delivered', async () => {
@@ -51,7 +45,7 @@ it('bills the delivered part of a stream that the deadline cuts off, and whole a
       .map(({ billingId, completionTokens, status }) => `${billingId.split(/[_:]/)[0]} ${completionTokens} ${status}`)
       .sort();
   const ask = (server: RunningServer) =>
-    post(server, '/v1/chat/completions', { ...question, stream: true }, { 'idempotency-key': 'one' });
+    postJson(server, '/v1/chat/completions', { ...question, stream: true }, { key: 'one' });
 
   let server = await start();
   try {
@@ -59,7 +53,7 @@ it('bills the delivered part of a stream that the deadline cuts off, and whole a
     // Before the request: while one runs, lines take turns.
     await expect.poll(upstream.sentChunks).toBe(4 * LINES);
     const cut = (await ask(server)).text();
-    const cutWhole = post(server, '/v1/chat/completions', question);
+    const cutWhole = postJson(server, '/v1/chat/completions', question);
     await expect.poll(upstream.sentChunks).toBe(4 * (2 + LINES));
     const stoppedAt = performance.now();
     await server.stop();
@@ -97,7 +91,7 @@ it('says that it is not ready before it closes, and answers requests until then'
   };
   const server = await startServer({ env });
   try {
-    expect((await post(server, '/v1/chat/completions', question)).headers.get('connection')).toBe('keep-alive');
+    expect((await postJson(server, '/v1/chat/completions', question)).headers.get('connection')).toBe('keep-alive');
     server.process.kill('SIGTERM');
     const readiness = async () => {
       const answer = await fetch(`${server.address}/readyz`);
@@ -106,7 +100,7 @@ it('says that it is not ready before it closes, and answers requests until then'
     const body = { status: 'not ready', reasons: ['the server is stopping'] };
     await expect.poll(readiness).toEqual({ status: 503, body });
     for (const stream of [false, true]) {
-      const answer = await post(server, '/v1/chat/completions', { ...question, stream });
+      const answer = await postJson(server, '/v1/chat/completions', { ...question, stream });
       expect(answer.status).toBe(200);
       expect(answer.headers.get('connection')).toBe('close');
       expect(await answer.text()).toContain('side');
