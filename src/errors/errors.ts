@@ -77,6 +77,16 @@ export const errors = {
     new ApiError('concurrency_exceeded', 'Too many event streams of this key are open. Close some of them.', {
       retryAfterSeconds: 5,
     }),
+  tooManyUploads: () =>
+    new ApiError('concurrency_exceeded', 'Too many uploads of this account are running. Wait until some have ended.', {
+      retryAfterSeconds: 5,
+    }),
+  tooManyLargeBodies: () =>
+    new ApiError(
+      'concurrency_exceeded',
+      'Too many large requests of this account are being received. Send fewer at a time.',
+      { retryAfterSeconds: 5 },
+    ),
   tooManyDownloads: () =>
     new ApiError(
       'concurrency_exceeded',

@@ -129,3 +129,25 @@ describe('quota, retention and clean-up after a crash', () => {
     expect((await bed.files.open(file)).readable).toBe(true);
   });
 });
+
+it('refuses more than 64 uploads of an account at a time', async () => {
+  const bed = await createFileBed();
+  const [many, other] = [await bed.caller(), await bed.caller()];
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const upload = ({ principal }: Caller) =>
+    bed.files.upload(principal.account.id, {
+      filename: 'x',
+      content: (async function* () {
+        yield Buffer.from('half');
+        await promise;
+      })(),
+      purpose: () => 'batch',
+    });
+  const running = Array.from({ length: 64 }, () => upload(many));
+  await expect(upload(many)).rejects.toMatchObject({ code: 'concurrency_exceeded' });
+  const another = upload(other);
+  resolve();
+  await Promise.all([...running, another]);
+  await upload(many);
+  await bed.close();
+});

@@ -2,6 +2,7 @@ import { createHash, type Hash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { FastifyRequest } from 'fastify';
 import { errors } from '../../errors/errors.ts';
+import { type BoundedAmounts, createBoundedAmounts } from '../../runtime/bounded-amounts.ts';
 import { collectYoungGarbage } from '../../runtime/garbage-collection.ts';
 import { createTimeSlice } from '../../runtime/time-slices.ts';
 import { hashBody } from '../request/idempotent-run.ts';
@@ -102,8 +103,22 @@ async function parseArriving(arrival: Arrival, signal: AbortSignal): Promise<unk
   }
 }
 
+/** Bodies of an account that are received at once have at most this many times the size of the largest one. */
+const LARGEST_AT_ONCE = 8;
+
+interface Limits {
+  bytes: number;
+  received: BoundedAmounts;
+}
+
 /** Reads a body from the stream. */
-function readPieces(request: FastifyRequest, payload: IncomingMessage, limitBytes: number, done: Done): void {
+function readPieces(request: FastifyRequest, payload: IncomingMessage, limits: Limits, callback: Done): void {
+  const accountId = request.record.principal?.account.id ?? '';
+  let countedBytes = 0;
+  const done: Done = (error, value) => {
+    if (countedBytes > 0) limits.received.remove(accountId, countedBytes);
+    callback(error, value);
+  };
   const announced = Number(request.headers['content-length']);
   const chunks: Buffer[] = [];
   let bytes = 0;
@@ -135,13 +150,23 @@ function readPieces(request: FastifyRequest, payload: IncomingMessage, limitByte
     hash?.update(chunk);
     to.add(chunk);
   }
+  function refuse(error: Error): void {
+    finish();
+    arrival?.end();
+    done(error);
+  }
+  /** Small bodies are not counted. */
+  function count(): boolean {
+    if (bytes <= SMALL_BYTES) return true;
+    if (!limits.received.add(accountId, bytes - countedBytes)) return false;
+    countedBytes = bytes;
+    return true;
+  }
   function onData(chunk: Buffer): void {
     bytes += chunk.length;
-    if (bytes > limitBytes) {
-      finish();
-      arrival?.end();
-      done(errors.bodyTooLarge(limitBytes));
-    } else if (arrival !== undefined) addLarge(chunk, arrival);
+    if (bytes > limits.bytes) refuse(errors.bodyTooLarge(limits.bytes));
+    else if (!count()) refuse(errors.tooManyLargeBodies());
+    else if (arrival !== undefined) addLarge(chunk, arrival);
     else {
       chunks.push(chunk);
       if (bytes > SMALL_BYTES) beginLarge();
@@ -172,10 +197,10 @@ function readPieces(request: FastifyRequest, payload: IncomingMessage, limitByte
 
 /** Parses JSON bodies as Fastify does, but without blocking the event loop for long. */
 export const jsonBodyReader =
-  (limitBytes: number) =>
+  (limitBytes: number, received = createBoundedAmounts(LARGEST_AT_ONCE * limitBytes)) =>
   (request: FastifyRequest, payload: IncomingMessage, done: Done): void => {
     const announced = Number(request.headers['content-length']);
-    const stream = () => readPieces(request, payload, limitBytes, done);
+    const stream = () => readPieces(request, payload, { bytes: limitBytes, received }, done);
     if (announced > limitBytes) done(errors.bodyTooLarge(limitBytes));
     else if (announced <= SMALL_BYTES && payload instanceof WholeBodyMessage) {
       payload.readBody({ bytes: announced, take: (body) => readSmall(request, body, done), stream });

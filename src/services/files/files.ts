@@ -10,6 +10,7 @@ import type { Clock } from '../../ports/clock.ts';
 import type { FileQuery, FileRepository } from '../../ports/files.ts';
 import type { ProcessIdentity } from '../../ports/process-identity.ts';
 import type { AccountRepository } from '../../ports/repositories.ts';
+import { createBoundedAmounts } from '../../runtime/bounded-amounts.ts';
 import { createId } from '../../runtime/ids.ts';
 import type { FileRetention } from './file-retention.ts';
 import { createReceivedFile, createRefusedFile, type ReceivedFile } from './received-file.ts';
@@ -108,6 +109,9 @@ class PassedQuota extends Error {
 
 const NO_ROOM: CountedUpload = { add: () => false, end() {} };
 
+/** Of each account. An upload to S3 holds parts of the file in memory, for as long as its client takes to send it. */
+const MAX_UPLOADS = 64;
+
 /** A form is this much larger than its file, at most. */
 const FORM_OVERHEAD_BYTES = 65_536;
 
@@ -115,6 +119,7 @@ export function createFiles(dependencies: FilesDependencies): FilesService {
   const { files, accounts, blobs, retention, settings, identity, clock } = dependencies;
   const { ownerId } = identity;
   const attachedJobs = new Set<string>();
+  const uploads = createBoundedAmounts(MAX_UPLOADS);
   const quota = { items: settings.quotaFiles, bytes: settings.quotaBytes };
   const uploadQuota = createUploadQuota(files, quota);
 
@@ -167,19 +172,28 @@ export function createFiles(dependencies: FilesDependencies): FilesService {
     };
   }
 
+  async function receiveOne(accountId: string, upload: Upload): Promise<ReceivedFile> {
+    const counted = await beginUpload(accountId, upload);
+    const content = limited(accountId, upload, counted);
+    try {
+      const file = await service.store(accountId, { ...upload, content });
+      return createReceivedFile(file, { files, blobs, quota, counted, quotaExceeded });
+    } catch (error) {
+      counted.end();
+      if (!(error instanceof PassedQuota)) throw error;
+      const { bytes, sha256 } = error;
+      const file = await recordOf(accountId, recordOptions(upload), { bytes, sha256, blobKey: '' });
+      return createRefusedFile(file, { files, quotaExceeded });
+    }
+  }
+
   const service: FilesService = {
     async receive(accountId, upload) {
-      const counted = await beginUpload(accountId, upload);
-      const content = limited(accountId, upload, counted);
+      if (!uploads.add(accountId, 1)) throw errors.tooManyUploads();
       try {
-        const file = await service.store(accountId, { ...upload, content });
-        return createReceivedFile(file, { files, blobs, quota, counted, quotaExceeded });
-      } catch (error) {
-        counted.end();
-        if (!(error instanceof PassedQuota)) throw error;
-        const { bytes, sha256 } = error;
-        const file = await recordOf(accountId, recordOptions(upload), { bytes, sha256, blobKey: '' });
-        return createRefusedFile(file, { files, quotaExceeded });
+        return await receiveOne(accountId, upload);
+      } finally {
+        uploads.remove(accountId, 1);
       }
     },
 

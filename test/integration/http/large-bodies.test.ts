@@ -132,6 +132,28 @@ describe('large JSON bodies', () => {
     expect(await again.text()).toBe(await first.text());
   });
 
+  it('are refused when an account sends too many at a time, until some have ended', async () => {
+    await using small = await startHttpBed({ http: { body_limit_bytes: 524_288 } });
+    const body = Buffer.from(JSON.stringify({ model: EMBEDDING, input: 'x'.repeat(500_000) }));
+    const head =
+      `POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${KEY}\r\n` +
+      `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`;
+    const open = async () => {
+      const socket = await small.open();
+      socket.on('error', () => {});
+      socket.write(head);
+      socket.write(body.subarray(0, -1));
+      return socket;
+    };
+    const post = () => small.post('/v1/embeddings', { model: EMBEDDING, input: 'x'.repeat(500_000) });
+    const sockets = await Promise.all(Array.from({ length: 8 }, open));
+    await expect.poll(async () => (await post()).status).toBe(429);
+    expect(await errorOf(await post())).toMatchObject({ code: 'concurrency_exceeded' });
+    expect((await small.post('/v1/embeddings', { model: EMBEDDING, input: 'small' })).status).toBe(200);
+    for (const socket of sockets) socket.destroy();
+    await expect.poll(async () => (await post()).status).not.toBe(429);
+  });
+
   it.each([
     ['half of it', 0.5],
     ['all of it', 1],
