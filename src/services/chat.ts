@@ -4,6 +4,7 @@ import type {
   ChatEvent,
   ChatGeneration,
   ChatRequest,
+  TakeEvent,
   TokenUsage,
 } from '../engines/engine.ts';
 import { ApiError } from '../errors/api-error.ts';
@@ -202,15 +203,11 @@ class ChatRun {
     }
   }
 
-  async #pump(choice: number, request: ChatRequest, context: CallContext): Promise<void> {
+  #pump(choice: number, request: ChatRequest, context: CallContext): Promise<void> {
     const generation = this.#chat.generate(request, context);
     this.#generations.push(generation);
     const take = (event: ChatEvent) => this.#take(choice, request, event);
-    if (generation.deliver !== undefined) return await generation.deliver(take);
-    for await (const event of generation) {
-      const taken = take(event);
-      if (taken instanceof Promise) await taken;
-    }
+    return generation.deliver === undefined ? pull(generation, take) : generation.deliver(take);
   }
 
   #take(choice: number, { wholeAnswer }: ChatRequest, event: ChatEvent): void | Promise<void> {
@@ -229,6 +226,13 @@ class ChatRun {
   #details(status?: number) {
     const region = this.#generations.map((each) => each.servedRegion?.()).find((each) => each !== undefined);
     return { status, region, firstTokenMs: this.#firstTokenMs };
+  }
+}
+
+async function pull(generation: ChatGeneration, take: TakeEvent): Promise<void> {
+  for await (const event of generation) {
+    const taken = take(event);
+    if (taken instanceof Promise) await taken;
   }
 }
 
@@ -256,11 +260,11 @@ export function createChat({ inference, images, documents }: ChatDependencies): 
       const checked = references.length === 0 ? [] : await images.check(call.principal.account.id, references);
       const estimate = estimateOf(command, model, checked);
       // `await`: an async function that returns a promise waits for it three turns longer.
-      return await inference.run(call, { model, estimate }, async (session) => {
+      return await inference.run(call, { model, estimate }, (session) => {
         const { chat } = session.engine;
         if (chat === undefined) throw errors.modelUnavailable(model.entry.slug, 'its engine cannot chat');
-        const request = checked.length === 0 ? command.request : await withImages(command, checked);
-        return await new ChatRun(chat, { call, session, request, choices, sink }).run();
+        const run = (request: ChatRequest) => new ChatRun(chat, { call, session, request, choices, sink }).run();
+        return checked.length === 0 ? run(command.request) : withImages(command, checked).then(run);
       });
     },
 

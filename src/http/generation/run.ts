@@ -1,4 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { ChatEvent, TokenUsage } from '../../engines/engine.ts';
 import type { ChatCommand, ChatService } from '../../services/chat.ts';
 import { streamedAnswer } from '../answer/streamed-answer.ts';
 import { inferenceCall } from '../request/inference-call.ts';
@@ -32,13 +33,17 @@ export function streamGeneration(
 ): Promise<FastifyReply> {
   const { chat, command, endpoint, chunks, withUsage } = options;
   const call = inferenceCall(request, reply, endpoint);
-  return streamedAnswer(request, reply, async (events) => {
-    const usage = await chat.generate(call, command, (choice, event) => {
-      const text = chunks.event(choice, event);
-      return text === '' ? undefined : events.write(text);
-    });
+  const last = (usage: TokenUsage): string => {
     request.record.promptTokens = usage.promptTokens;
     request.record.completionTokens = usage.completionTokens;
     return `${withUsage ? chunks.usage(usage) : ''}data: [DONE]\n\n`;
+  };
+  // Not an async function: its frame would stay in memory as long as the stream is open.
+  return streamedAnswer(request, reply, (events) => {
+    const write = (choice: number, event: ChatEvent) => {
+      const text = chunks.event(choice, event);
+      return text === '' ? undefined : events.write(text);
+    };
+    return chat.generate(call, command, write).then(last);
   });
 }

@@ -98,7 +98,12 @@ class RoutedGeneration implements RemoteGeneration {
     let failure: UpstreamFailure | undefined;
     try {
       await take({ type: 'start', promptTokens: usage.promptTokens, cachedTokens: usage.cachedTokens });
-      if (firstEvents !== undefined && (await hand(firstEvents))) await reader.deliver(hand);
+      let isWanted = firstEvents !== undefined && (await hand(firstEvents));
+      if (isWanted) await reader.deliver(hand);
+      while (isWanted && !written?.isIdle) {
+        const events = await reader.read();
+        isWanted = events !== undefined && (await hand(events));
+      }
       if (scrubber !== undefined)
         for (const event of scrubber.end()) await handEach(written?.push([event]) ?? [event], take);
       if (written !== undefined) await handEach(written.end(), take);

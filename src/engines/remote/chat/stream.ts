@@ -9,7 +9,10 @@ export interface ChatReader {
   readonly chunks: ChatChunks;
   /** Returns the next events as soon as there are any, or undefined at the end. Does not read ahead. */
   read(): ChatEvent[] | undefined | Promise<ChatEvent[] | undefined>;
-  /** Hands over the events as they arrive, until the end or until `take` returns false. The next ones wait for its promise. */
+  /**
+   * Hands over events as they arrive, until `take` returns false or none come without a `read`, which must follow. The next ones wait for
+   * the promise of `take`.
+   */
   deliver(take: TakeEvents): Promise<void>;
   /** Keeps the connection after a whole answer, otherwise closes it. */
   close(): void;
@@ -41,10 +44,7 @@ export function createWholeReader(answer: unknown, { call, field, chunks }: Chat
   return {
     chunks,
     read,
-    async deliver(take) {
-      const events = read();
-      if (events !== undefined) await take(events);
-    },
+    deliver: async () => {},
     close() {},
   };
 }
@@ -89,21 +89,16 @@ class StreamReader implements ChatReader {
     return undefined;
   }
 
-  async deliver(take: TakeEvents): Promise<void> {
-    let isWanted: boolean | Promise<boolean> = true;
+  // Not an async function: its frame would stay in memory as long as the stream is open.
+  deliver(take: TakeEvents): Promise<void> {
+    const { chunks } = this;
+    if (this.#atEnd || chunks.done) return Promise.resolve();
     // Runs for every token, in the same turn of the event loop as the read of the socket.
-    const takeText = (text: string): boolean | Promise<boolean> => {
+    return this.#answer.deliver((text) => {
       const events = this.#eventsOf(text);
-      if (events.length > 0) isWanted = take(events);
-      const { chunks } = this;
+      const isWanted = events.length === 0 || take(events);
       return isWanted instanceof Promise ? isWanted.then((more) => more && !chunks.done) : isWanted && !chunks.done;
-    };
-    if (!this.#atEnd && !this.chunks.done) await this.#answer.deliver(takeText);
-    while (await isWanted) {
-      const events = await this.read();
-      if (events === undefined) return;
-      isWanted = take(events);
-    }
+    });
   }
 
   close(): void {
