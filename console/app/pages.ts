@@ -23,6 +23,7 @@ export const PAGES: readonly PageEntry[] = [
     title: texts.nav.overview,
     icon: 'overview',
     letter: 'o',
+    scope: 'usage',
     load: () => import('../pages/overview/overview.tsx'),
   },
   {
@@ -30,6 +31,7 @@ export const PAGES: readonly PageEntry[] = [
     title: texts.nav.usage,
     icon: 'usage',
     letter: 'u',
+    scope: 'usage',
     load: () => import('../pages/usage/usage.tsx'),
   },
   {
@@ -37,6 +39,7 @@ export const PAGES: readonly PageEntry[] = [
     title: texts.nav.requests,
     icon: 'requests',
     letter: 'r',
+    scope: 'usage',
     load: () => import('../pages/requests/requests.tsx'),
   },
   {
@@ -44,6 +47,7 @@ export const PAGES: readonly PageEntry[] = [
     title: texts.nav.models,
     icon: 'models',
     letter: 'm',
+    scope: 'models',
     load: () => import('../pages/models/models.tsx'),
   },
   {
@@ -51,6 +55,7 @@ export const PAGES: readonly PageEntry[] = [
     title: texts.nav.playground,
     icon: 'playground',
     letter: 'p',
+    scope: 'models',
     load: () => import('../pages/playground/playground.tsx'),
   },
   { path: '/keys', title: texts.nav.keys, icon: 'keys', letter: 'k', load: () => import('../pages/keys/keys.tsx') },
@@ -59,6 +64,7 @@ export const PAGES: readonly PageEntry[] = [
     title: texts.nav.files,
     icon: 'files',
     letter: 'f',
+    scope: 'files',
     load: () => import('../pages/files/files.tsx'),
   },
   {
@@ -66,6 +72,7 @@ export const PAGES: readonly PageEntry[] = [
     title: texts.nav.batches,
     icon: 'batches',
     letter: 'b',
+    scope: 'batches',
     load: () => import('../pages/batches/batches.tsx'),
   },
   {

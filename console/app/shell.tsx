@@ -10,8 +10,8 @@ import { texts } from '../texts/en.ts';
 import { type PageEntry, pagesFor } from './pages.ts';
 import { Palette } from './palette.tsx';
 import { Rail } from './rail.tsx';
-import { href, usePlace } from './router.ts';
-import { useAccountFilter, useSession } from './session.ts';
+import { href, navigate, usePlace } from './router.ts';
+import { may, useAccountFilter, useSession } from './session.ts';
 import { ShortcutList, useShortcuts } from './shortcuts.tsx';
 
 const NARROW = 'baobab.rail';
@@ -37,10 +37,17 @@ export function Shell({ onSignedOut }: { onSignedOut: () => void }) {
   const [overlay, setOverlay] = useState<'palette' | 'shortcuts'>();
   const connected = useConnected();
   const account = useAccountFilter();
+  const seesEvents = may(session, 'usage');
   useEffect(() => {
+    if (!seesEvents) return undefined;
     openEvents(account);
     return closeEvents;
-  }, [account]);
+  }, [account, seesEvents]);
+  const start = pages[0];
+  const isElsewhere = path === '/' && page === undefined && start !== undefined;
+  useEffect(() => {
+    if (isElsewhere) navigate(href(start.path), { replace: true });
+  }, [isElsewhere, start]);
   useShortcuts(pages, { onPalette: () => setOverlay('palette'), onHelp: () => setOverlay('shortcuts'), toggleNarrow });
 
   // A new page starts at its heading, also for screen readers.
@@ -85,9 +92,8 @@ export function Shell({ onSignedOut }: { onSignedOut: () => void }) {
           </div>
         )}
         <main id="content">
-          {page ? (
-            <LazyPage key={page.path} page={page} />
-          ) : (
+          {page && <LazyPage key={page.path} page={page} />}
+          {!page && !isElsewhere && (
             <div class="page">
               <Empty
                 icon="search"

@@ -86,7 +86,7 @@ export const texts = {
   notFound: {
     title: 'There is no such page',
     text: 'The address may be mistyped, or your key may not see it.',
-    action: 'Go to the overview',
+    action: 'Go to the start page',
   },
   signIn: {
     title: 'Sign in',

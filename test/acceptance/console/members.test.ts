@@ -84,6 +84,23 @@ describeInBrowser('a member', () => {
     expect((await get('keys/me', other.apiKey)).status).toBe(200);
   });
 
+  it('sees only the pages for its scopes, and starts at the first of them', async () => {
+    await using opened = await openPage(browser);
+    const { page } = opened;
+    const refused: string[] = [];
+    page.on('response', (response) => {
+      if (response.status() === 403) refused.push(response.url());
+    });
+    await signIn(page, account.address, await keyWith(['embeddings', 'models']), '/');
+    await page.getByRole('heading', { name: 'Models' }).waitFor();
+    expect(new URL(page.url()).pathname).toBe('/console/models');
+    const links = await page.getByRole('navigation', { name: 'Pages' }).getByRole('link').allTextContents();
+    expect(links).toEqual(['Models', 'Playground', 'Keys']);
+    await page.getByRole('link', { name: 'Playground' }).click();
+    await page.getByRole('heading', { name: 'Playground' }).waitFor();
+    expect(refused).toEqual([]);
+  });
+
   it('with the scope for keys makes a key with no more rights than its own', async () => {
     const leader = await keyWith(['embeddings', 'usage', 'models', 'keys']);
     await using opened = await openPage(browser);

@@ -67,7 +67,7 @@ describeInBrowser('signing in', () => {
     }
     await page.goto(`${account.address}/console/accounts`);
     await page.getByText('There is no such page').waitFor();
-    await page.getByRole('link', { name: 'Go to the overview' }).click();
+    await page.getByRole('link', { name: 'Go to the start page' }).click();
     await page.getByRole('heading', { name: 'Overview' }).waitFor();
   });
 
