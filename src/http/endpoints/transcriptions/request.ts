@@ -6,8 +6,10 @@ import { pipeline } from 'node:stream/promises';
 import type { FastifyRequest } from 'fastify';
 import { Compile } from 'typebox/compile';
 import { errors } from '../../../errors/errors.ts';
+import type { BoundedAmounts } from '../../../runtime/bounded-amounts.ts';
 import { formError } from '../../body/upload-form.ts';
 import { explainInvalid } from '../../body/validation.ts';
+import { principalOf } from '../../request/request-record.ts';
 import { type TranscriptionBody, TranscriptionRequest } from './schema.ts';
 
 export interface TranscriptionForm extends AsyncDisposable {
@@ -54,39 +56,56 @@ export function checkedBody(sent: unknown): TranscriptionBody {
   return body;
 }
 
+export interface TranscriptionFormOptions {
+  directory: string;
+  /** Of one file. */
+  maxBytes: number;
+  /** Bounds the files of each account that are on the disk at a time. */
+  received: BoundedAmounts;
+}
+
 /** Reads the whole form in bounded memory: writes the file to disk and hashes it. */
 export async function readTranscriptionForm(
   request: FastifyRequest,
-  options: { directory: string; maxBytes: number },
+  { directory, maxBytes, received }: TranscriptionFormOptions,
 ): Promise<TranscriptionForm> {
+  const accountId = principalOf(request).account.id;
   const fields = new Map<string, string[]>();
   const hash = createHash('sha256');
   let path: string | undefined;
   let bytes = 0;
   const remove = async () => {
     if (path !== undefined) await rm(path, { force: true });
+    received.remove(accountId, bytes);
   };
+  async function* counted(file: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+    for await (const chunk of file) {
+      if (!received.add(accountId, chunk.length)) throw errors.tooManyUploads();
+      hash.update(chunk);
+      bytes += chunk.length;
+      yield chunk;
+    }
+  }
   try {
-    for await (const part of request.parts({ limits: { ...LIMITS, fileSize: options.maxBytes + 1 } })) {
+    for await (const part of request.parts({ limits: { ...LIMITS, fileSize: maxBytes + 1 } })) {
       if (part.type === 'field') {
         fields.set(part.fieldname, [...(fields.get(part.fieldname) ?? []), String(part.value)]);
         continue;
       }
       if (part.fieldname !== 'file')
         throw errors.invalidParameter(part.fieldname, "The audio must be in the part 'file'.");
-      await mkdir(options.directory, { recursive: true });
-      path = join(options.directory, `upload-${randomUUID()}`);
-      part.file.on('data', (chunk: Buffer) => {
-        hash.update(chunk);
-        bytes += chunk.length;
-      });
-      await pipeline(part.file, createWriteStream(path, { mode: 0o600 }));
-      if (part.file.truncated) throw errors.fileTooLarge(options.maxBytes);
+      await mkdir(directory, { recursive: true });
+      path = join(directory, `upload-${randomUUID()}`);
+      await pipeline(part.file, counted, createWriteStream(path, { mode: 0o600 }));
+      if (part.file.truncated) throw errors.fileTooLarge(maxBytes);
     }
     const body = toBody(fields);
     hash.update(JSON.stringify(body));
     return { body, path, bytes, hash: hash.digest('hex'), [Symbol.asyncDispose]: remove };
   } catch (error) {
+    // A client that is still sending does not read its answer.
+    request.raw.unpipe();
+    request.raw.resume();
     await remove();
     throw formError(error);
   }

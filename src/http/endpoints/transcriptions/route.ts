@@ -3,6 +3,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { AudioSource } from '../../../audio/reader.ts';
 import { errors } from '../../../errors/errors.ts';
+import { createBoundedAmounts } from '../../../runtime/bounded-amounts.ts';
 import type { FilesService } from '../../../services/files/files.ts';
 import type { TranscriptionCommand, TranscriptionsService } from '../../../services/transcriptions/transcriptions.ts';
 import { inferenceErrors } from '../../answer/error-schema.ts';
@@ -27,6 +28,9 @@ export interface TranscriptionRouteOptions {
 
 const ENDPOINT = '/v1/audio/transcriptions';
 
+/** Files sent inline by an account are on the disk until they are transcribed. Together they have this many times the size of the largest one. */
+const LARGEST_AT_ONCE = 16;
+
 function check(body: TranscriptionBody): void {
   const { stream, response_format: format = 'json', timestamp_granularities: granularities = [] } = body;
   if (granularities.length > 0 && format !== 'verbose_json') {
@@ -45,6 +49,7 @@ function check(body: TranscriptionBody): void {
 
 export const transcriptionRoutes: FastifyPluginAsyncTypebox<TranscriptionRouteOptions> = async (server, options) => {
   const { transcriptions, files, temporaryDirectory, maxInlineBytes } = options;
+  const received = createBoundedAmounts(LARGEST_AT_ONCE * maxInlineBytes);
   await server.register(multipart);
 
   async function answer(
@@ -125,6 +130,7 @@ export const transcriptionRoutes: FastifyPluginAsyncTypebox<TranscriptionRouteOp
       await using form = await readTranscriptionForm(request, {
         directory: temporaryDirectory,
         maxBytes: maxInlineBytes,
+        received,
       });
       if (await server.replayed(request, reply, { hash: form.hash, model: form.body.model })) return reply;
       check(form.body);
