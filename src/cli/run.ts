@@ -6,6 +6,7 @@ import { ApiError } from '../errors/api-error.ts';
 import { StoreUnavailableError } from '../errors/store-unavailable.ts';
 import { nearest } from '../runtime/nearest.ts';
 import { type Command, CommandFailed, type HelpLine, OptionError, UsageError } from './command.ts';
+import { fullDiskAdvice } from './full-disk.ts';
 import { COMMANDS } from './index.ts';
 
 const HELP_WIDTH = 100;
@@ -121,6 +122,7 @@ export async function runCommand(
     print(helpOf(name, entry.summary, command));
     return 0;
   }
+  let dataDir: string | undefined;
   try {
     const { config, rest, file, locate } = loadConfig({
       args,
@@ -128,9 +130,15 @@ export async function runCommand(
       env,
       workingDirectory: process.cwd(),
     });
+    dataDir = config.dataDir;
     await command.run({ args: rest, config, configFile: file, locate, env, print, warn: printError });
     return 0;
   } catch (error) {
+    const advice = dataDir === undefined ? undefined : await fullDiskAdvice(error, dataDir);
+    if (advice !== undefined) {
+      printError(`baobab: ${advice}\n(${(error as Error).message})`);
+      return 1;
+    }
     const explained = explain(name, error, usage);
     if (explained === undefined) throw error;
     printError(explained.text);

@@ -1,3 +1,5 @@
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { mountSmallDisk } from '../fixtures/small-disk.ts';
 import { baobab, baobabJson } from './command.ts';
@@ -73,5 +75,35 @@ describe('a disk that runs full', () => {
     for (const { id } of data) await call(server, `/v1/files/${id}`, { method: 'DELETE' });
     await expect.poll(async () => (await call(server, '/readyz')).status).toBe(200);
     expect((await upload(server, MB)).status).toBe(200);
+  });
+
+  it.runIf(probe)('after a kill says at the start what to do, and then goes on', async () => {
+    using disk = mountSmallDisk(64);
+    if (disk === undefined) throw new Error('there is no small disk');
+    const first = await startServer({ dataDir: disk.directory });
+    const { id } = await baobabJson<{ id: string }>(disk.directory, ['keys', 'create', 'kept']);
+    await first.kill();
+    // Gone since an earlier write on the full disk.
+    for (const name of ['baobab.sqlite-reserve', 'baobab.sqlite-ledger-0', 'baobab.sqlite-ledger-1', 'server.pid']) {
+      await rm(join(disk.directory, name), { force: true });
+    }
+    disk.fill();
+    for (const args of [
+      ['serve', '--port', '0'],
+      ['serve', '--port', '0', '--data-dir', join(disk.directory, 'new')],
+    ]) {
+      const { exitCode, stderr } = await baobab(disk.directory, args);
+      expect(exitCode).toBe(1);
+      expect(stderr).toContain(
+        `There is no space left on the disk of the data directory ${args.at(4) ?? disk.directory}`,
+      );
+      expect(stderr).toContain('Free at least 32 MB on that disk, or move the directory');
+      expect(stderr).not.toContain('    at ');
+    }
+    disk.free();
+    await using again = await startServer({ dataDir: disk.directory });
+    expect((await call(again, '/v1/models')).status).toBe(200);
+    const keys = await baobabJson<{ id: string }[]>(disk.directory, ['keys', 'list']);
+    expect(JSON.stringify(keys)).toContain(id);
   });
 });
