@@ -40,7 +40,7 @@ export const accountsCommand: Command = {
   forms: [
     ['create <name> [options]', ''],
     ['list', ''],
-    ['update <name> [options]', "change what is given; the word 'none' removes a limit"],
+    ['update <name> [options]', "change the settings that are given; 'none' removes a limit"],
     ['suspend <name>', 'refuse its keys until it is resumed'],
     ['resume <name>', ''],
     ['delete <name> --yes', 'revoke its keys and erase its files, batches and stored answers; usage is kept'],

@@ -10,7 +10,7 @@ const at = (value: unknown, path: readonly string[]): unknown =>
 
 export const configCommand: Command = {
   forms: [
-    ['', 'the values in force, as YAML, secrets masked'],
+    ['', 'the configuration in use, as YAML, secrets masked'],
     ['--settings', 'every setting with its variable, option and default'],
   ],
   async run({ args, config, configFile, print }) {

@@ -16,7 +16,7 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     load: async () => (await import('./models.ts')).modelsCommand,
   },
   gpu: {
-    summary: 'Build and test what runs models on the GPUs of this machine',
+    summary: 'Build and test llama.cpp for the GPUs of this machine',
     load: async () => (await import('./gpu.ts')).gpuCommand,
   },
   keys: {

@@ -48,8 +48,8 @@ export const keysCommand: Command = {
   forms: [
     ['create <name> [options]', 'create a key; its secret is shown once'],
     ['list [--account NAME]', 'keys with their limits and what they spent this month'],
-    ['update <id> [options]', "change what is given; the word 'none' removes a limit"],
-    ['revoke <id>', 'refuse the key within a second, for good'],
+    ['update <id> [options]', "change the settings that are given; 'none' removes a limit"],
+    ['revoke <id>', 'refuse the key within a second; cannot be undone'],
     ['rotate <id> [--grace 24h]', 'issue a new secret; the old one is valid for the grace period, at most 24h'],
   ],
   options: [

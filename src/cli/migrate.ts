@@ -108,7 +108,7 @@ const whileRunning = (message: string): string =>
     : message;
 
 export const migrateCommand: Command = {
-  forms: [['--to postgres://user@host/database [options]', 'copy a data directory, and prove that both are equal']],
+  forms: [['--to postgres://user@host/database [options]', 'copy a data directory, then compare both']],
   options: [
     ['--data-dir DIR', 'what to copy; its server must be stopped'],
     ['--to ADDRESS', 'an empty database; default: the setting store'],
@@ -117,7 +117,7 @@ export const migrateCommand: Command = {
     ['--blobs-endpoint URL', 'of an S3 server other than AWS'],
     ['--json', 'print JSON'],
   ],
-  notes: ['The data directory is not changed. Run the command again to go on with a copy that was interrupted.'],
+  notes: ['The data directory is not changed. Run the command again to continue an interrupted copy.'],
   async run(context) {
     const { config, env, print, warn = () => {} } = context;
     const { url, json } = await choose(context);

@@ -48,7 +48,7 @@ const helpOf = (name: string, summary: string, command: Command): string =>
     usageOf(name, command),
     ...(command.options === undefined ? [] : [`options:\n${columns(command.options)}`]),
     ...(command.notes ?? []).map((note) => wrapped(note, HELP_WIDTH).join('\n')),
-    "Settings are options too, such as --data-dir DIR and --config FILE: 'baobab config --settings'",
+    "Settings are options too, such as --data-dir DIR; 'baobab config --settings' lists them",
   ].join('\n\n');
 
 /** Options by the fields that errors name. */

@@ -64,7 +64,7 @@ export const usageCommand: Command = {
     ['--all', 'every account, each on its own lines'],
     ['--start DATE', 'such as 2026-11-01 or 2026-11-01T12:00:00Z; default: the first of this month'],
     ['--end DATE', 'exclusive; default: now'],
-    ['--time-zone ZONE', 'whose hours, days and months, such as Africa/Nairobi; default: UTC'],
+    ['--time-zone ZONE', 'of hours, days and months, such as Africa/Nairobi; default: UTC'],
     ['--bucket hour|day|month', 'default: day'],
     ['--group-by LIST', 'model, region and key, separated by commas'],
     ['--csv, --json', 'print CSV or JSON'],

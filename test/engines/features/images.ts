@@ -20,7 +20,7 @@ export const imageFeatures: readonly Feature[] = [
       const answer = await ask(CHAT, asking(image(url(RED))));
       if (model.vision !== true) {
         refused(answer, 422, 'unsupported_parameter', 'messages[0].content[1]');
-        throw new NotSupported('422: the model here is blind');
+        throw new NotSupported('422, the model takes no images');
       }
       const withImage = jsonOf(answer).usage.prompt_tokens;
       const without = jsonOf(await ask(CHAT, asking())).usage.prompt_tokens;
@@ -33,7 +33,7 @@ export const imageFeatures: readonly Feature[] = [
     task: 'chat',
     aboutImages: true,
     async check({ service, model }) {
-      if (model.vision !== true) throw new NotSupported('422: the model here is blind');
+      if (model.vision !== true) throw new NotSupported('422, the model takes no images');
       const bytes = Buffer.from(RED, 'base64');
       const id = await service.upload(new File([bytes], 'red.png', { type: 'image/png' }), 'vision');
       const uploaded = jsonOf(await service.post(CHAT, asking({ type: 'file', file: { file_id: id } })));
@@ -53,7 +53,7 @@ export const imageFeatures: readonly Feature[] = [
       const answer = await ask(EMBEDDINGS, { model: MODEL, input: [{ image: url(RED) }, { text: 'red' }] });
       if (model.vision !== true) {
         refused(answer, 422, 'unsupported_parameter', 'input[0].image');
-        throw new NotSupported('422: the model here is blind');
+        throw new NotSupported('422, the model takes no images');
       }
       const { data, usage } = jsonOf(answer);
       const vectors = data.map(({ embedding }) => embedding);
