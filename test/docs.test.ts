@@ -17,6 +17,14 @@ describe('the documentation', () => {
     expect(listed.toSorted()).toEqual(known.toSorted());
   });
 
+  it('has an index of every page, once, which the README links to', () => {
+    const index = read('docs/README.md');
+    const listed = [...index.matchAll(/^- \[[^\]]+\]\(([\w-]+\.md)\): /gm)].map(([, page = '']) => `docs/${page}`);
+    const inDocs = pages.filter((page) => dirname(page) === 'docs' && page !== 'docs/README.md');
+    expect(listed.toSorted()).toEqual(inDocs);
+    expect(read('README.md')).toContain('](docs/README.md)');
+  });
+
   it.each(pages)('%s links only to files that exist', (page) => {
     const links = [...read(page).matchAll(/\]\((?!https?:|#)([^)\s#]+)/g)].map(([, target = '']) => target);
     expect(links.filter((target) => !existsSync(join(ROOT, dirname(page), target)))).toEqual([]);
