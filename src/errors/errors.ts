@@ -81,6 +81,12 @@ export const errors = {
     new ApiError('concurrency_exceeded', 'Too many uploads of this account are running. Wait until some have ended.', {
       retryAfterSeconds: 5,
     }),
+  tooManyImages: () =>
+    new ApiError(
+      'concurrency_exceeded',
+      'The images of the running requests of this account are too large together. Wait until some have ended.',
+      { retryAfterSeconds: 5 },
+    ),
   tooManyLargeBodies: () =>
     new ApiError(
       'concurrency_exceeded',

@@ -15,8 +15,10 @@ const images: ImagesService = {
   check: async (_accountId, references) =>
     references.map(({ source }) => ({
       tokens: 414,
+      bytes: 100,
       load: async () => ({ url: 'url' in source ? source.url : '', tokens: 414 }),
     })),
+  hold: (_accountId, _images, request) => request(),
 };
 /** Every document has 4000 characters. */
 const documents: DocumentsService = { read: async (_call, references) => references.map(() => 'word'.repeat(1_000)) };

@@ -264,7 +264,8 @@ export function createChat({ inference, images, documents }: ChatDependencies): 
         const { chat } = session.engine;
         if (chat === undefined) throw errors.modelUnavailable(model.entry.slug, 'its engine cannot chat');
         const run = (request: ChatRequest) => new ChatRun(chat, { call, session, request, choices, sink }).run();
-        return checked.length === 0 ? run(command.request) : withImages(command, checked).then(run);
+        if (checked.length === 0) return run(command.request);
+        return images.hold(call.principal.account.id, checked, () => withImages(command, checked).then(run));
       });
     },
 
@@ -275,9 +276,12 @@ export function createChat({ inference, images, documents }: ChatDependencies): 
       const { images: references = [] } = command;
       const checked = references.length === 0 ? [] : await images.check(call.principal.account.id, references);
       return inference.run(call, { model, estimate: { tokens: 0, used: {} } }, async ({ engine, context }) => {
-        if (engine.chat === undefined) throw errors.modelUnavailable(model.entry.slug, 'its engine cannot chat');
-        const request = await withImages(command, checked);
-        return (await engine.chat.countTokens?.(request, context)) ?? estimateOf(command, model, checked).tokens;
+        const { chat } = engine;
+        if (chat === undefined) throw errors.modelUnavailable(model.entry.slug, 'its engine cannot chat');
+        const counted = await images.hold(call.principal.account.id, checked, async () =>
+          chat.countTokens?.(await withImages(command, checked), context),
+        );
+        return counted ?? estimateOf(command, model, checked).tokens;
       });
     },
   };

@@ -2,7 +2,10 @@ import { describe, expect, it } from 'vitest';
 import { createEmbeddings } from './embeddings.ts';
 import type { InferenceCall, InferenceService, InferenceSession } from './inference.ts';
 
-const noImages = { check: async () => [] };
+const noImages = {
+  check: async () => [],
+  hold: <T>(_id: string, _images: unknown, request: () => Promise<T>) => request(),
+};
 
 /** A session whose ledger row ends as the test says. */
 function setUp(settled: Promise<unknown>) {

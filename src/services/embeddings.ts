@@ -97,8 +97,10 @@ export function createEmbeddings({ inference, images }: EmbeddingsDependencies):
       );
       const estimate = { tokens, used: { promptTokens: tokens } };
       return inference.run(call, { model, estimate }, async ({ engine, context, settle }) => {
-        if (engine.embedding === undefined) throw errors.modelUnavailable(model.entry.slug, 'its engine cannot embed');
-        const result = await engine.embedding.embed({ inputs: await withImages(inputs, checked), dimensions }, context);
+        const { embedding } = engine;
+        if (embedding === undefined) throw errors.modelUnavailable(model.entry.slug, 'its engine cannot embed');
+        const embed = async () => embedding.embed({ inputs: await withImages(inputs, checked), dimensions }, context);
+        const result = await (checked.length === 0 ? embed() : images.hold(call.principal.account.id, checked, embed));
         const promptTokens = result.tokens.reduce((sum, tokens) => sum + tokens, 0);
         const settled = settle({ promptTokens }, { region: result.servedRegion });
         const answer = write(result, promptTokens);

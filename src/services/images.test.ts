@@ -96,6 +96,19 @@ describe('images of a request', () => {
     expect(await images.check('acc_1', [small, small])).toHaveLength(2);
   });
 
+  it('of one account in memory at a time are bounded', async () => {
+    const { images } = setUp();
+    const large = await images.check('acc_1', [inline(dataUrl(png(5, 5, 999)))]);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const running = Array.from({ length: 8 }, () => images.hold('acc_1', large, () => promise));
+    const another = (accountId: string) => images.hold(accountId, large, async () => 'ran');
+    await expect(another('acc_1')).rejects.toMatchObject({ code: 'concurrency_exceeded' });
+    expect(await another('acc_2')).toBe('ran');
+    resolve();
+    await Promise.all(running);
+    expect(await another('acc_1')).toBe('ran');
+  });
+
   it('are refused as a file of another purpose, or one that is empty', async () => {
     const reference: ImageReference = { source: { fileId: 'file_1' }, field: 'messages[0].content[0]' };
     const batch = setUp({}, { purpose: 'batch' });

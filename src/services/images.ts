@@ -8,6 +8,7 @@ import {
 import type { ImageDetail, ImageInput } from '../engines/engine.ts';
 import { errors } from '../errors/errors.ts';
 import type { Field } from '../errors/fields.ts';
+import { createBoundedAmounts } from '../runtime/bounded-amounts.ts';
 import { type AttachmentLimits, checkAttachments, readFileStart } from './files/attachments.ts';
 import type { FilesService } from './files/files.ts';
 
@@ -21,12 +22,16 @@ export interface ImageReference {
 /** A checked image. Files are read only when `load` is called, after the request was admitted. */
 export interface CheckedImage {
   tokens: number;
+  /** 0 if the engine fetches it. */
+  bytes: number;
   load(): Promise<ImageInput>;
 }
 
 export interface ImagesService {
   /** Checks number, size, type and place of the images of one request. Throws the error for the client. */
   check(accountId: string, references: readonly ImageReference[]): Promise<CheckedImage[]>;
+  /** Runs the request. Throws 429 instead if the account has too many images in memory, in requests that run or wait. */
+  hold<T>(accountId: string, images: readonly CheckedImage[], request: () => Promise<T>): Promise<T>;
 }
 
 export interface ImagesSettings extends AttachmentLimits {
@@ -44,7 +49,11 @@ const MAX_PIXELS = 64_000_000;
 const DATA_URL = /^data:([^,;]{0,80})(;base64)?,/i;
 const ACCEPTED = 'PNG, JPEG, GIF and WebP images are accepted';
 
+/** The images of an account that are in memory have at most this many times the size of those of one request. */
+const LARGEST_AT_ONCE = 8;
+
 export function createImages({ files, settings }: ImagesDependencies): ImagesService {
+  const held = createBoundedAmounts(LARGEST_AT_ONCE * settings.maxBytes);
   const allowedHosts = new Set(settings.allowedHosts.map((host) => host.toLowerCase()));
 
   function checkHead(head: Uint8Array, field: Field): ImageHead {
@@ -110,19 +119,28 @@ export function createImages({ files, settings }: ImagesDependencies): ImagesSer
             const content = (await readFileStart(files, file)).toString('base64');
             return { url: `data:${image.mediaType};base64,${content}`, detail, tokens };
           };
-          checked.push({ tokens, load });
+          checked.push({ tokens, bytes: file.bytes, load });
           continue;
         }
         const { url } = source;
-        let tokens = UNKNOWN_IMAGE_TOKENS;
+        let [tokens, bytes] = [UNKNOWN_IMAGE_TOKENS, 0];
         if (/^data:/i.test(url)) {
-          const inline = checkDataUrl(url, field);
-          count(inline.bytes, field);
-          tokens = inline.tokens;
+          ({ tokens, bytes } = checkDataUrl(url, field));
+          count(bytes, field);
         } else checkAddress(url, field);
-        checked.push({ tokens, load: async () => ({ url, detail, tokens }) });
+        checked.push({ tokens, bytes, load: async () => ({ url, detail, tokens }) });
       }
       return checked;
+    },
+
+    async hold(accountId, images, request) {
+      const bytes = images.reduce((sum, image) => sum + image.bytes, 0);
+      if (!held.add(accountId, bytes)) throw errors.tooManyImages();
+      try {
+        return await request();
+      } finally {
+        held.remove(accountId, bytes);
+      }
     },
   };
 }

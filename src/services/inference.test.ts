@@ -22,7 +22,10 @@ const defaults = {
   budgetWarningPercent: 80,
 };
 const unlimited = { rpm: null, tpm: null, concurrency: null, monthlyBudgetNanoUsd: null };
-const noImages = { check: async () => [] };
+const noImages = {
+  check: async () => [],
+  hold: <T>(_id: string, _images: unknown, request: () => Promise<T>) => request(),
+};
 const NOTHING_ESTIMATED = { tokens: 0, used: {} };
 
 /** A model of any modality. A completion token is 1 000 nano-dollars, a prompt token 1, a second of audio 1 000. */

@@ -3,6 +3,7 @@ import type { StoredFile } from '../../domain/file.ts';
 import type { CallContext } from '../../engines/engine.ts';
 import { errors } from '../../errors/errors.ts';
 import type { Field } from '../../errors/fields.ts';
+import { createAccountTurns } from '../../runtime/account-turns.ts';
 import { type AttachmentLimits, checkAttachments, readFileStart } from '../files/attachments.ts';
 import type { FilesService } from '../files/files.ts';
 import type { ImageReference } from '../images.ts';
@@ -56,6 +57,10 @@ export interface DocumentsDependencies {
 }
 
 const PDF_MARK = '%PDF-';
+/** Of one UTF-16 character in UTF-8. */
+const MAX_CHARACTER_BYTES = 3;
+/** Text files that are read for one account at a time. A small request can name megabytes. */
+const TEXTS_AT_ONCE = 2;
 /** Readers accept some bytes before the mark. */
 const PDF_HEAD_BYTES = 1_024;
 
@@ -93,10 +98,14 @@ const tooLong = (field: Field, limit: number) =>
 
 export function createDocuments({ files, reader, settings }: DocumentsDependencies): DocumentsService {
   const { maxCharacters } = settings;
+  const textReads = createAccountTurns(TEXTS_AT_ONCE);
 
   async function plainText(file: StoredFile, field: Field): Promise<string> {
+    if (file.bytes > MAX_CHARACTER_BYTES * maxCharacters) throw tooLong(field, maxCharacters);
     try {
-      return new TextDecoder('utf-8', { fatal: true }).decode(await readFileStart(files, file));
+      return await textReads.run(file.accountId, async () =>
+        new TextDecoder('utf-8', { fatal: true }).decode(await readFileStart(files, file)),
+      );
     } catch (error) {
       if (!(error instanceof TypeError)) throw error;
       throw errors.unsupportedParameter(field, `The file '${file.id}' is neither a PDF nor text in UTF-8.`);

@@ -4,8 +4,8 @@ import { DAY_MS } from '../../domain/time/durations.ts';
 import { errors } from '../../errors/errors.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { ConversationItemPage, ConversationItemQuery, ConversationRepository } from '../../ports/conversations.ts';
+import type { AccountTurns } from '../../runtime/account-turns.ts';
 import { createId } from '../../runtime/ids.ts';
-import type { AccountTurns } from './account-turns.ts';
 
 export interface ConversationsService {
   create(

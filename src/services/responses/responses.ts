@@ -5,7 +5,7 @@ import { errors } from '../../errors/errors.ts';
 import { StorageFullError } from '../../errors/store-unavailable.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { ResponseRepository } from '../../ports/responses.ts';
-import type { AccountTurns } from './account-turns.ts';
+import type { AccountTurns } from '../../runtime/account-turns.ts';
 import type { ConversationsService } from './conversations.ts';
 
 export interface ResponsesSettings {
