@@ -64,7 +64,7 @@ async function load(message: Extract<ToEngine, { type: 'load' }>): Promise<void>
     channel.write({
       type: 'ready',
       capabilities: CAPABILITIES.filter((name) => model[name] !== undefined),
-      loadMs: performance.now() - startedAt,
+      loadMs: Math.round(performance.now() - startedAt),
       device: model.device,
     });
   } catch (error) {
