@@ -88,7 +88,7 @@ export const fillKey: Act = async (page) => {
 export const createKey: Act = async (page) => {
   await fillKey(page);
   await page.getByRole('dialog').getByRole('button', { name: 'Create key' }).click();
-  await page.getByRole('dialog', { name: 'Key weekly-report is ready' }).waitFor();
+  await page.getByRole('dialog', { name: 'The key “weekly-report” is ready' }).waitFor();
 };
 
 /** Waits until the running batch has come some way. */
