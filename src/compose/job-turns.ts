@@ -1,10 +1,20 @@
 import type { Store } from '../adapters/store.ts';
+import type { Clock } from '../ports/clock.ts';
 import type { ProcessIdentity } from '../ports/process-identity.ts';
-import { systemClock as clock } from '../runtime/clock.ts';
+import { systemClock } from '../runtime/clock.ts';
 
 /** Whether this process does a job that only one of all processes on the store does in each interval. */
 export type IsMyTurn = (job: string, everyMs: number) => Promise<boolean>;
 
+/** The timer of a process fires some milliseconds early or late. Without this share of the interval it would often miss its own next turn. */
+const EARLY = 0.1;
+
 /** A process that is alone has every turn. */
-export const createTurns = ({ jobTurns }: Pick<Store, 'jobTurns'>, { alone }: ProcessIdentity): IsMyTurn =>
-  alone ? async () => true : (job, everyMs) => jobTurns.take(job, { now: clock.now(), everyMs });
+export const createTurns = (
+  { jobTurns }: Pick<Store, 'jobTurns'>,
+  { alone }: Pick<ProcessIdentity, 'alone'>,
+  clock: Clock = systemClock,
+): IsMyTurn =>
+  alone
+    ? async () => true
+    : (job, everyMs) => jobTurns.take(job, { now: clock.now(), everyMs: Math.floor(everyMs * (1 - EARLY)) });
