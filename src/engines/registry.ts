@@ -126,7 +126,7 @@ export function createEngineRegistry(dependencies: EngineRegistryDependencies): 
   let videoMemory: MemoryBudget | undefined;
   function videoMemoryOf({ memoryBytes }: Accelerator): MemoryBudget {
     const limitBytes = (settings.vramBudgetMb ?? 0) * 1024 * 1024 || memoryBytes * VIDEO_SHARE;
-    videoMemory ??= createMemoryBudget(limitBytes, () => [...hosts.values()].map((host) => host.videoTenant));
+    videoMemory ??= createMemoryBudget(limitBytes, () => [...hosts.values()].map((host) => host.videoHolder));
     return videoMemory;
   }
 

@@ -1,30 +1,30 @@
 import { describe, expect, it } from 'vitest';
-import { createMemoryBudget, type Tenant } from './memory-budget.ts';
+import { createMemoryBudget, type MemoryHolder } from './memory-budget.ts';
 
 const MB = 1024 * 1024;
 
 function build(limitMb: number) {
-  const tenants: (Tenant & { busy: boolean; mb: number })[] = [];
+  const holders: (MemoryHolder & { busy: boolean; mb: number })[] = [];
   const evicted: string[] = [];
-  const memory = createMemoryBudget(limitMb * MB, () => tenants);
+  const memory = createMemoryBudget(limitMb * MB, () => holders);
   function add(slug: string, mb: number, lastUsedAt = 0) {
-    const tenant = {
+    const holder = {
       slug,
       lastUsedAt,
       busy: false,
       mb,
-      usedBytes: async () => tenant.mb * MB,
+      usedBytes: async () => holder.mb * MB,
       setAside(bytes: number) {
-        tenant.mb = bytes / MB;
+        holder.mb = bytes / MB;
       },
-      idle: () => tenant.mb > 0 && !tenant.busy,
+      idle: () => holder.mb > 0 && !holder.busy,
       async evict() {
         evicted.push(slug);
-        tenant.mb = 0;
+        holder.mb = 0;
       },
     };
-    tenants.push(tenant);
-    return tenant;
+    holders.push(holder);
+    return holder;
   }
   return { memory, add, evicted };
 }

@@ -1,7 +1,7 @@
 import { errors } from '../../errors/errors.ts';
 
-/** A model as the budget sees it. */
-export interface Tenant {
+/** A model as the budget sees it: it holds memory until it is unloaded. */
+export interface MemoryHolder {
   readonly slug: string;
   readonly lastUsedAt: number;
   /** Real memory of its processes, or what was set aside while it loads. */
@@ -14,9 +14,9 @@ export interface Tenant {
 
 export interface MemoryBudget {
   /** Makes room: unloads idle models, or waits until one becomes idle. */
-  reserve(tenant: Tenant, needBytes: number, signal: AbortSignal): Promise<void>;
+  reserve(holder: MemoryHolder, needBytes: number, signal: AbortSignal): Promise<void>;
   /** Unloads idle models for it, then takes what is free. Returns how much that is, at most `wantBytes`. */
-  reserveUpTo(tenant: Tenant, wantBytes: number): Promise<number>;
+  reserveUpTo(holder: MemoryHolder, wantBytes: number): Promise<number>;
   /** Unloads idle models when the loaded ones have outgrown the budget. */
   trim(): Promise<{ usedBytes: number; overBytes: number }>;
   /** A model became idle or was unloaded: wakes the reservations that wait for room. */
@@ -25,32 +25,32 @@ export interface MemoryBudget {
 
 const megabytes = (bytes: number) => `${Math.ceil(bytes / 1024 / 1024)} MB`;
 
-export function createMemoryBudget(limitBytes: number, tenants: () => Iterable<Tenant>): MemoryBudget {
+export function createMemoryBudget(limitBytes: number, holders: () => Iterable<MemoryHolder>): MemoryBudget {
   let turn: Promise<unknown> = Promise.resolve();
   /** Set while a reservation waits. */
   let wake: PromiseWithResolvers<void> | undefined;
 
-  async function usedBytes(except?: Tenant): Promise<number> {
-    const others = [...tenants()].filter((tenant) => tenant !== except);
-    const sizes = await Promise.all(others.map((tenant) => tenant.usedBytes()));
+  async function usedBytes(except?: MemoryHolder): Promise<number> {
+    const others = [...holders()].filter((holder) => holder !== except);
+    const sizes = await Promise.all(others.map((holder) => holder.usedBytes()));
     return sizes.reduce((sum, size) => sum + size, 0);
   }
 
-  function leastRecentlyUsed(except?: Tenant): Tenant | undefined {
-    return [...tenants()]
-      .filter((tenant) => tenant !== except && tenant.idle())
+  function leastRecentlyUsed(except?: MemoryHolder): MemoryHolder | undefined {
+    return [...holders()]
+      .filter((holder) => holder !== except && holder.idle())
       .sort((a, b) => a.lastUsedAt - b.lastUsedAt)[0];
   }
 
   /** Unloads idle models until there is room. Returns the bytes that models in use hold when there is not. */
-  async function makeRoom(tenant: Tenant, needBytes: number): Promise<number | undefined> {
+  async function makeRoom(holder: MemoryHolder, needBytes: number): Promise<number | undefined> {
     while (true) {
-      const used = await usedBytes(tenant);
+      const used = await usedBytes(holder);
       if (used + needBytes <= limitBytes) {
-        tenant.setAside(needBytes);
+        holder.setAside(needBytes);
         return undefined;
       }
-      const victim = leastRecentlyUsed(tenant);
+      const victim = leastRecentlyUsed(holder);
       if (victim === undefined) return used;
       await victim.evict();
     }
@@ -64,10 +64,10 @@ export function createMemoryBudget(limitBytes: number, tenants: () => Iterable<T
   }
 
   return {
-    async reserve(tenant, needBytes, signal) {
+    async reserve(holder, needBytes, signal) {
       if (needBytes > limitBytes) {
         throw errors.modelUnavailable(
-          tenant.slug,
+          holder.slug,
           `it needs about ${megabytes(needBytes)} of memory, and models may use ${megabytes(limitBytes)} in all`,
         );
       }
@@ -75,24 +75,24 @@ export function createMemoryBudget(limitBytes: number, tenants: () => Iterable<T
       while (true) {
         wake ??= Promise.withResolvers();
         const changed = wake.promise;
-        const used = await inTurn(() => makeRoom(tenant, needBytes));
+        const used = await inTurn(() => makeRoom(holder, needBytes));
         if (used === undefined) return;
         if (!signal.aborted) await Promise.race([changed, aborted]);
         if (signal.aborted) {
           throw errors.modelUnavailable(
-            tenant.slug,
+            holder.slug,
             `it needs about ${megabytes(needBytes)} of memory, models in use have ${megabytes(used)} of ` +
               `${megabytes(limitBytes)}, and none became idle in time`,
           );
         }
       }
     },
-    reserveUpTo: (tenant, wantBytes) =>
+    reserveUpTo: (holder, wantBytes) =>
       inTurn(async () => {
-        const used = await makeRoom(tenant, Math.min(wantBytes, limitBytes));
+        const used = await makeRoom(holder, Math.min(wantBytes, limitBytes));
         if (used === undefined) return Math.min(wantBytes, limitBytes);
         const free = Math.max(0, limitBytes - used);
-        tenant.setAside(free);
+        holder.setAside(free);
         return free;
       }),
     async trim() {

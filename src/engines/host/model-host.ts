@@ -4,7 +4,7 @@ import type { Layout } from '../driver.ts';
 import type { CallContext, ComputeDevice, EngineModel } from '../engine.ts';
 import { createPlaces, type Permit, type Places } from '../places.ts';
 import { describeFailure } from './load-failure.ts';
-import type { Tenant } from './memory-budget.ts';
+import type { MemoryHolder } from './memory-budget.ts';
 import { type ModelReport, type ModelStatus, modelName } from './model.ts';
 import { loadModel, type ModelLoaderDependencies, type ModelShape } from './model-loader.ts';
 import type { EngineProcess } from './process/engine-process.ts';
@@ -47,7 +47,7 @@ const CLOSE_GRACE_MS = 2_000;
 const SETTLE_MS = 5_000;
 
 /** One model from its first request to its last: cold, loading, ready, unloading, or unavailable for a while. */
-export class ModelHost implements Tenant {
+export class ModelHost implements MemoryHolder {
   readonly name: string;
   readonly slug: string;
   readonly #options: ModelHostOptions;
@@ -151,8 +151,8 @@ export class ModelHost implements Tenant {
   async #load(signal: AbortSignal): Promise<void> {
     const { clock, metrics } = this.#options;
     const loaded = await loadModel(this.#options, {
-      tenant: this,
-      videoTenant: this.videoTenant,
+      holder: this,
+      videoHolder: this.videoHolder,
       signal,
       onGiveUp: (error, cooldownMs) => this.#becomeUnavailable(error, { forMs: cooldownMs }),
     });
@@ -246,7 +246,7 @@ export class ModelHost implements Tenant {
   }
 
   /** As the budget for the memory of GPUs sees it. The process measures what it takes there when it has loaded. */
-  get videoTenant(): Tenant {
+  get videoHolder(): MemoryHolder {
     const host = this;
     return {
       slug: this.slug,

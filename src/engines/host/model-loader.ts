@@ -4,7 +4,7 @@ import type { Logger } from '../../ports/logger.ts';
 import type { Accelerator, ChatPreparation, Layout, LoadSpec, MachineShape, MemoryFacts } from '../driver.ts';
 import type { ComputeDevice, EngineModel } from '../engine.ts';
 import { LoadError } from './load-failure.ts';
-import type { MemoryBudget, Tenant } from './memory-budget.ts';
+import type { MemoryBudget, MemoryHolder } from './memory-budget.ts';
 import type { EngineMetrics } from './metrics.ts';
 import { type Model, modelName, type Weights } from './model.ts';
 import { withPreparedChat } from './prepared-chat.ts';
@@ -48,9 +48,9 @@ export interface LoadedModel {
 }
 
 export interface LoadOptions {
-  tenant: Tenant;
+  holder: MemoryHolder;
   /** The same model as the budget for the memory of GPUs sees it. */
-  videoTenant: Tenant;
+  videoHolder: MemoryHolder;
   signal: AbortSignal;
   /** The processes crashed too often, some time after they had loaded. */
   onGiveUp(error: ApiError, cooldownMs: number): void;
@@ -113,15 +113,15 @@ interface Room extends Omit<MemoryFacts, 'videoShare'> {
 /** Sets memory aside: on GPUs as much as there is, the rest of the model on this machine. */
 async function reserve(
   { memory, videoMemory, estimateBytes, estimateVideoBytes }: ModelLoaderDependencies,
-  { tenant, videoTenant }: LoadOptions,
+  { holder, videoHolder }: LoadOptions,
   { accelerator, patience, ...facts }: Room,
 ): Promise<void> {
   let videoShare = 0;
   if (accelerator.memoryBytes > 0) {
     const videoBytes = await estimateVideoBytes({ ...facts, videoShare: 1 });
-    if (videoBytes > 0) videoShare = (await videoMemory(accelerator).reserveUpTo(videoTenant, videoBytes)) / videoBytes;
+    if (videoBytes > 0) videoShare = (await videoMemory(accelerator).reserveUpTo(videoHolder, videoBytes)) / videoBytes;
   }
-  await memory.reserve(tenant, await estimateBytes({ ...facts, videoShare }), patience);
+  await memory.reserve(holder, await estimateBytes({ ...facts, videoShare }), patience);
 }
 
 function loadSpecOf({ entry, version }: Model, layout: Layout, directory: string): Omit<LoadSpec, 'backend'> {
