@@ -5,7 +5,8 @@ import { errors } from '../errors/errors.ts';
 import { withoutNewPrivileges } from '../runtime/no-new-privileges.ts';
 import { resourcesOf } from '../runtime/process-resources.ts';
 import { sandboxedNode } from '../runtime/sandboxed-node.ts';
-import { AT_WORK, type DecodeFailure, type DecoderArguments, REPORT_DESCRIPTOR } from './protocol.ts';
+import { SandboxedProcess } from '../runtime/sandboxed-process.ts';
+import type { DecodeFailure, DecoderArguments } from './protocol.ts';
 
 export { SAMPLE_RATE } from './protocol.ts';
 
@@ -32,6 +33,9 @@ const HEAP_MEGABYTES = 192;
 const CHECK_MS = 250;
 const ACCEPTED = 'wav, mp3, flac, ogg (Vorbis or Opus), m4a (AAC) and webm (Vorbis or Opus)';
 
+/** Why a decoder was killed. */
+type EndReason = 'memory' | 'stall';
+
 /**
  * Decodes an audio file to mono 16 kHz samples, about a second at a time and only as fast as they are read. It runs
  * in a process without rights, which is killed when the consumer stops or the signal fires.
@@ -43,53 +47,40 @@ export async function* decodeAudio(
 ): AsyncGenerator<Float32Array<ArrayBuffer>> {
   signal.throwIfAborted();
   const limits = { ...DEFAULT_LIMITS, ...given };
-  const child = start({ path, maxSeconds: limits.maxSeconds });
-  let startError: Error | undefined;
-  let ended: 'memory' | 'stall' | undefined;
-  const end = (why: typeof ended) => {
-    ended ??= why;
-    child.kill('SIGKILL');
-  };
-  const exit = new Promise<number | null>((resolve) => {
-    child.once('close', resolve);
-    child.once('error', (error) => {
-      startError = error;
-      resolve(null);
-    });
-  });
-  const report = readReport(child.stdio[REPORT_DESCRIPTOR] as Readable);
-  const onAbort = () => end(undefined);
-  signal.addEventListener('abort', onAbort, { once: true });
+  await using decoder = new SandboxedProcess<DecodeFailure, EndReason>(
+    start({ path, maxSeconds: limits.maxSeconds }),
+    signal,
+  );
+  const { child } = decoder;
   let cpuSecondsAtChunk = 0;
   let cpuSeconds = 0;
   // Where there is nothing to read, the heap limit and the wall time apply.
   const check = async () => {
     const used = await resourcesOf(child.pid);
     cpuSeconds = Math.max(cpuSeconds, used.cpuSeconds);
-    if (used.memoryBytes > limits.maxMemoryBytes) end('memory');
-    if (cpuSeconds - cpuSecondsAtChunk > limits.stallCpuSeconds) end('stall');
+    if (used.memoryBytes > limits.maxMemoryBytes) decoder.kill('memory');
+    if (cpuSeconds - cpuSecondsAtChunk > limits.stallCpuSeconds) decoder.kill('stall');
   };
   const checks = setInterval(check, CHECK_MS);
   try {
-    for await (const chunk of alignedSamples(child.stdout as Readable, limits.stallTimeoutMs, () => end('stall'))) {
+    for await (const chunk of alignedSamples(child.stdout as Readable, limits.stallTimeoutMs, () =>
+      decoder.kill('stall'),
+    )) {
       // Checks here too: a fast machine decodes a short file between two ticks of the timer.
       await check();
       yield chunk;
       cpuSecondsAtChunk = cpuSeconds;
     }
-    const code = await exit;
+    const { code, error } = await decoder.exit;
     signal.throwIfAborted();
     if (code === 0) return;
-    const { atWork, failure } = await report;
-    if (!atWork && ended === undefined) {
-      throw new Error(`the audio decoder did not start: it ended with ${code}`, { cause: startError });
+    const { atWork, failure } = await decoder.report;
+    if (!atWork && decoder.killedFor === undefined) {
+      throw new Error(`the audio decoder did not start: it ended with ${code}`, { cause: error });
     }
-    throw refusal(failure, ended);
+    throw refusal(failure, decoder.killedFor);
   } finally {
     clearInterval(checks);
-    signal.removeEventListener('abort', onAbort);
-    child.kill('SIGKILL');
-    await exit;
   }
 }
 
@@ -126,22 +117,11 @@ async function* alignedSamples(
   }
 }
 
-async function readReport(stream: Readable): Promise<{ atWork: boolean; failure?: DecodeFailure | undefined }> {
-  let text = '';
-  try {
-    for await (const piece of stream.setEncoding('utf8')) text += piece;
-    const failure = text.slice(AT_WORK.length);
-    return { atWork: text !== '', failure: failure === '' ? undefined : (JSON.parse(failure) as DecodeFailure) };
-  } catch {
-    return { atWork: text !== '' };
-  }
-}
-
-function refusal(failure: DecodeFailure | undefined, ended: 'memory' | 'stall' | undefined) {
+function refusal(failure: DecodeFailure | undefined, ended: EndReason | undefined) {
   return errors.invalidParameter(['file'], message(failure, ended));
 }
 
-function message(failure: DecodeFailure | undefined, ended: 'memory' | 'stall' | undefined): string {
+function message(failure: DecodeFailure | undefined, ended: EndReason | undefined): string {
   if (ended !== undefined) {
     return `The file could not be decoded: it needs more ${ended === 'memory' ? 'memory' : 'time'} than an audio file should. Accepted are ${ACCEPTED}.`;
   }

@@ -19,15 +19,9 @@ import {
   WAVE,
   WEBM,
 } from 'mediabunny';
+import { AT_WORK, REPORT_DESCRIPTOR } from '../runtime/sandboxed-process.ts';
 import { CODECS, type Pcm } from './codecs.ts';
-import {
-  AT_WORK,
-  CHUNK_SAMPLES,
-  type DecodeFailure,
-  type DecoderArguments,
-  REPORT_DESCRIPTOR,
-  SAMPLE_RATE,
-} from './protocol.ts';
+import { CHUNK_SAMPLES, type DecodeFailure, type DecoderArguments, SAMPLE_RATE } from './protocol.ts';
 import { createResampler, type Resampler } from './resampler.ts';
 
 const MIN_RATE = 4_000;

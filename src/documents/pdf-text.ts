@@ -8,8 +8,9 @@ import { withoutNewPrivileges } from '../runtime/no-new-privileges.ts';
 import { withProcessLimits } from '../runtime/process-limits.ts';
 import { resourcesOf } from '../runtime/process-resources.ts';
 import { sandboxedNode } from '../runtime/sandboxed-node.ts';
+import { type ProcessExit, SandboxedProcess } from '../runtime/sandboxed-process.ts';
 import type { PdfContent, PdfFailure, PdfText } from '../services/documents/documents.ts';
-import { AT_WORK, REPORT_DESCRIPTOR, type ReaderArguments, type ReadFailure } from './protocol.ts';
+import type { ReaderArguments, ReadFailure } from './protocol.ts';
 
 export interface PdfLimits {
   maxPages: number;
@@ -39,11 +40,8 @@ const CHECK_MS = 250;
 const PIECE_CHARACTERS = 262_144;
 const MAX_BYTES_PER_CHARACTER = 4;
 
-interface Ended {
-  code: number | null;
-  signal: NodeJS.Signals | null;
-  error?: Error;
-}
+/** Why a reader was killed. */
+type EndReason = 'memory' | 'time' | 'too-long';
 
 /**
  * The text of a PDF file, read in a process of its own without rights. It is killed when the signal fires. A process that cannot start
@@ -58,48 +56,44 @@ export async function readPdfText(
   const limits = { ...DEFAULT_LIMITS, ...options.limits };
   const { maxPages, maxCharacters } = limits;
   const encoding = 'base64' in content ? 'base64' : 'binary';
-  const child = start(entry, { encoding, maxPages, maxCharacters }, limits);
-  let ended: 'memory' | 'time' | 'too-long' | undefined;
-  const end = (why?: typeof ended) => {
-    ended ??= why;
-    child.kill('SIGKILL');
-  };
-  const exit = new Promise<Ended>((resolve) => {
-    child.once('close', (code, by) => resolve({ code, signal: by }));
-    child.once('error', (error) => resolve({ code: null, signal: null, error }));
-  });
-  const onAbort = () => end();
-  signal.addEventListener('abort', onAbort, { once: true });
-  const timeout = setTimeout(() => end('time'), limits.timeoutMs);
+  await using reader = new SandboxedProcess<ReadFailure, EndReason>(
+    start(entry, { encoding, maxPages, maxCharacters }, limits),
+    signal,
+  );
+  const { child } = reader;
+  const timeout = setTimeout(() => reader.kill('time'), limits.timeoutMs);
   // For systems on which the kernel sets no limits, or none as tight.
   const checks = setInterval(async () => {
     const used = await resourcesOf(child.pid);
-    if (used.memoryBytes > limits.maxMemoryBytes) end('memory');
-    if (used.cpuSeconds > limits.maxCpuSeconds) end('time');
+    if (used.memoryBytes > limits.maxMemoryBytes) reader.kill('memory');
+    if (used.cpuSeconds > limits.maxCpuSeconds) reader.kill('time');
   }, CHECK_MS);
   try {
-    const report = textOf(child.stdio[REPORT_DESCRIPTOR] as Readable, 65_536);
-    const output = textOf(child.stdout as Readable, maxCharacters * MAX_BYTES_PER_CHARACTER, () => end('too-long'));
+    const output = textOf(child.stdout as Readable, maxCharacters * MAX_BYTES_PER_CHARACTER, () =>
+      reader.kill('too-long'),
+    );
     const sent = send(content, child.stdin as Writable).catch((error: Error) => {
-      end();
+      reader.kill();
       return error;
     });
-    const [result, text, reported, sendError] = await Promise.all([exit, output, report, sent]);
+    const [result, text, { atWork, failure }, sendError] = await Promise.all([
+      reader.exit,
+      output,
+      reader.report,
+      sent,
+    ]);
     if (signal.aborted) throw cancellation(signal);
     if (result.code === 0) return { text };
     if (sendError !== undefined && !isClosedPipe(sendError)) throw sendError;
-    if (!reported.startsWith(AT_WORK) && ended === undefined) {
+    if (!atWork && reader.killedFor === undefined) {
       throw new Error(`the PDF reader did not start: it ended with ${result.code ?? result.signal}`, {
         cause: result.error,
       });
     }
-    return { failure: failureOf(result, { ended, reported, maxCharacters }) };
+    return { failure: failureOf(result, { killedFor: reader.killedFor, failure, maxCharacters }) };
   } finally {
     clearTimeout(timeout);
     clearInterval(checks);
-    signal.removeEventListener('abort', onAbort);
-    child.kill('SIGKILL');
-    await exit;
   }
 }
 
@@ -151,14 +145,13 @@ async function textOf(stream: Readable, maxBytes: number, onOverflow?: () => voi
 }
 
 function failureOf(
-  { signal }: Ended,
-  facts: { ended: 'memory' | 'time' | 'too-long' | undefined; reported: string; maxCharacters: number },
+  { signal }: ProcessExit,
+  facts: { killedFor: EndReason | undefined; failure: ReadFailure | undefined; maxCharacters: number },
 ): PdfFailure {
-  const { ended, reported, maxCharacters } = facts;
-  if (ended === 'too-long') return { reason: 'too-long', limit: maxCharacters };
-  if (ended !== undefined) return { reason: ended };
-  const failure = reported.slice(AT_WORK.length);
-  if (failure !== '') return JSON.parse(failure) as ReadFailure;
+  const { killedFor, failure, maxCharacters } = facts;
+  if (killedFor === 'too-long') return { reason: 'too-long', limit: maxCharacters };
+  if (killedFor !== undefined) return { reason: killedFor };
+  if (failure !== undefined) return failure;
   // The kernel's limit of processor time: first a signal that ends the process, then a kill.
   if (signal === 'SIGXCPU' || signal === 'SIGKILL') return { reason: 'time' };
   // V8 aborts when it gets no more memory.

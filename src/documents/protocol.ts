@@ -1,9 +1,5 @@
 /** The protocol between the server and the process that reads a PDF file. */
 
-/** On this descriptor the process writes `AT_WORK` when its code is loaded, and a `ReadFailure` as JSON if it refuses the file. */
-export const REPORT_DESCRIPTOR = 3;
-export const AT_WORK = '\n';
-
 export type ReadFailure =
   | { reason: 'damaged' }
   | { reason: 'encrypted' }

@@ -5,7 +5,8 @@
 import { writeSync } from 'node:fs';
 import { buffer } from 'node:stream/consumers';
 import { getDocumentProxy } from 'unpdf';
-import { AT_WORK, REPORT_DESCRIPTOR, type ReaderArguments, type ReadFailure } from './protocol.ts';
+import { AT_WORK, REPORT_DESCRIPTOR } from '../runtime/sandboxed-process.ts';
+import type { ReaderArguments, ReadFailure } from './protocol.ts';
 
 class Unusable extends Error {
   readonly failure: ReadFailure;

@@ -14,4 +14,4 @@ export function originOf(request: FastifyRequest): ChangeOrigin {
   };
 }
 
-export const callerOf = (request: FastifyRequest): Caller => ({ ...principalOf(request), by: originOf(request) });
+export const auditedCaller = (request: FastifyRequest): Caller => ({ ...principalOf(request), by: originOf(request) });

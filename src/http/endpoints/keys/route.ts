@@ -6,7 +6,7 @@ import { commonErrors } from '../../answer/error-schema.ts';
 import { pageFromWire, pageOf, pageQuery, pageToWire } from '../../answer/page.ts';
 import { requireChanges } from '../../body/changes.ts';
 import { fillAbsentBody } from '../../body/optional-body.ts';
-import { callerOf } from '../../request/change-origin.ts';
+import { auditedCaller } from '../../request/change-origin.ts';
 import { principalOf } from '../../request/request-record.ts';
 import {
   IssuedKeyShape,
@@ -69,7 +69,7 @@ export const keyRoutes: FastifyPluginAsyncTypebox<KeysDependencies> = async (
     async (request) => {
       const { body } = request;
       const options = { ...rightsFromWire(body), name: body.name };
-      return issuedKeyToWire(await accountKeys.create(callerOf(request), options));
+      return issuedKeyToWire(await accountKeys.create(auditedCaller(request), options));
     },
   );
 
@@ -78,7 +78,7 @@ export const keyRoutes: FastifyPluginAsyncTypebox<KeysDependencies> = async (
     { config, schema: { summary: 'Change a key of the account', tags, params, body: KeyChanges, response } },
     async (request) => {
       const changes = requireChanges(rightsFromWire(request.body), KeyChanges);
-      const key = await accountKeys.update(callerOf(request), request.params.id, changes);
+      const key = await accountKeys.update(auditedCaller(request), request.params.id, changes);
       authentication.forget({ keyId: request.params.id });
       return keyToWire(key);
     },
@@ -88,7 +88,7 @@ export const keyRoutes: FastifyPluginAsyncTypebox<KeysDependencies> = async (
     '/keys/:id/revoke',
     { config, schema: { summary: 'Revoke a key of the account at once', tags, params, response } },
     async (request) => {
-      const key = await accountKeys.revoke(callerOf(request), request.params.id);
+      const key = await accountKeys.revoke(auditedCaller(request), request.params.id);
       authentication.forget({ keyId: request.params.id });
       return keyToWire(key);
     },
@@ -109,7 +109,7 @@ export const keyRoutes: FastifyPluginAsyncTypebox<KeysDependencies> = async (
     },
     async (request) => {
       const { id } = request.params;
-      const issued = await accountKeys.rotate(callerOf(request), id, rotationGraceMs(request.body));
+      const issued = await accountKeys.rotate(auditedCaller(request), id, rotationGraceMs(request.body));
       authentication.forget({ keyId: id });
       return issuedKeyToWire(issued);
     },
