@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -66,6 +66,18 @@ it('prints the version', async () => {
 });
 
 describe('a command', () => {
+  it('names its options in the errors of services', async () => {
+    const dataDir = await mkdtemp(join(tmpdir(), 'baobab-cli-'));
+    const { stderr, code } = await run(
+      ...['accounts', 'create', 'team', '--store-prompts', 'yes', '--zero-retention', 'yes', '--data-dir', dataDir],
+    );
+    await rm(dataDir, { recursive: true, force: true });
+    expect([stderr, code]).toEqual([
+      "baobab: '--store-prompts' and '--zero-retention' exclude each other: turn one of them off.\n",
+      1,
+    ]);
+  });
+
   it('ends quietly when its reader has closed the pipe', async () => {
     const child = spawn(process.execPath, [MAIN, 'help'], { stdio: ['ignore', 'pipe', 'pipe'] });
     child.stdout.destroy();

@@ -69,7 +69,7 @@ function checkRetention({ zeroRetention, storePrompts }: Changes<AccountRetentio
   if (!zeroRetention || !storePrompts) return;
   throw errors.invalidParameter(
     ['storePrompts'],
-    fieldText`${['storePrompts']} is not possible for an account with zero retention.`,
+    fieldText`${['storePrompts']} and ${['zeroRetention']} exclude each other: turn one of them off.`,
   );
 }
 
@@ -118,7 +118,7 @@ export function createAccounts({ accounts, clock }: AccountsDependencies): Accou
         await accounts.create(account, changeEntries(by, clock.now()).accountCreated(account));
       } catch (error) {
         if (!(error instanceof DuplicateError)) throw error;
-        throw errors.invalidParameter(['name'], `There is an account with the name '${name}' already.`);
+        throw errors.invalidParameter(['name'], `An account with the name '${name}' exists already.`);
       }
       return account;
     },
