@@ -1,4 +1,5 @@
-const SAMPLE_RATE = 16_000;
+import { SAMPLE_RATE } from './log-mel.ts';
+
 const FRAME_SAMPLES = 480;
 
 /** -65 dBFS: under any speech that was recorded on purpose, above the dither of a 16-bit file. */
