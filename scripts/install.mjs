@@ -3,7 +3,9 @@ import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
   copyFileSync,
+  cpSync,
   existsSync,
+  lstatSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -178,7 +180,10 @@ function removeStages() {
   }
 }
 
-/** Moves what `baobab gpu build` compiled from the old tree to the new one, if it is still the same llama.cpp. */
+/**
+ * Moves what `baobab gpu build` compiled from the old tree to the new one, if it is still the same llama.cpp. The old tree may be a link to
+ * that of another checkout, which keeps what it has.
+ */
 function keepLocalBuilds(replaced, modules) {
   const [from, to] = [replaced, modules].map((tree) => join(tree, 'node-llama-cpp'));
   if (!existsSync(join(from, 'package.json')) || !existsSync(join(to, 'package.json'))) return;
@@ -186,9 +191,12 @@ function keepLocalBuilds(replaced, modules) {
     (path) => JSON.parse(readFileSync(join(path, 'package.json'), 'utf8')).version,
   );
   if (before !== after) return;
+  const isLink = lstatSync(replaced).isSymbolicLink();
   for (const name of readdirSync(join(from, 'llama'))) {
-    const kept = join(to, 'llama', name);
-    if (!existsSync(kept)) renameSync(join(from, 'llama', name), kept);
+    const [old, kept] = [join(from, 'llama', name), join(to, 'llama', name)];
+    if (existsSync(kept)) continue;
+    if (isLink) cpSync(old, kept, { recursive: true });
+    else renameSync(old, kept);
   }
 }
 

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { cp, mkdir, mkdtempDisposable, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtempDisposable, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -172,6 +172,18 @@ it.each([
   await writeFile(project.at('go'), '');
   expect(await once(project.install(), 'exit')).toEqual([0, null]);
   expect((await readdir(project.at('node_modules/node-llama-cpp/llama'))).sort()).toEqual(left);
+});
+
+it('takes nothing away from a tree that it only links to', async () => {
+  await using project = await checkout();
+  await mkdir(project.at('shared/node-llama-cpp/llama/localBuilds/cuda'), { recursive: true });
+  await writeFile(project.at('shared/node-llama-cpp/package.json'), '{"version": "2.0.0"}');
+  await symlink(project.at('shared'), project.at('node_modules'));
+  await writeFile(project.at('go'), '');
+  expect(await once(project.install(), 'exit')).toEqual([0, null]);
+  for (const tree of ['shared', 'node_modules']) {
+    expect(await readdir(project.at(`${tree}/node-llama-cpp/llama/localBuilds`))).toEqual(['cuda']);
+  }
 });
 
 it('removes the libraries of other platforms', async () => {
