@@ -6,6 +6,7 @@ import type { Idempotency } from '../../services/idempotency/idempotency.ts';
 import type { Run } from '../../services/idempotency/run.ts';
 import type { InferenceService } from '../../services/inference.ts';
 import { writeError } from '../answer/error-answer.ts';
+import { createDownloadLimit } from '../request/download-limit.ts';
 import { hashBody, type IdempotentRun, keptHeaders } from '../request/idempotent-run.ts';
 import { callerOf, showLimitStatus } from '../request/inference-call.ts';
 import { disconnectSignal } from '../request/request-record.ts';
@@ -74,6 +75,7 @@ export interface IdempotencyOptions {
 }
 
 export const idempotencyKeys = plugin<IdempotencyOptions>(async (server, { idempotency, inference }) => {
+  const limitDownloads = createDownloadLimit();
   const runs = new WeakMap<FastifyRequest, ReturnType<typeof toRun>>();
   server.decorateRequest('idempotentRun', undefined);
   server.decorateRequest('bodyHash', undefined);
@@ -101,6 +103,14 @@ export const idempotencyKeys = plugin<IdempotencyOptions>(async (server, { idemp
       return false;
     }
     const { status, headers, body } = begun.answer;
+    if (body instanceof Readable) {
+      try {
+        limitDownloads(request, reply);
+      } catch (error) {
+        body.destroy();
+        throw error;
+      }
+    }
     request.record.replayed = true;
     if (model !== undefined) await showLimitStatus(request, reply, { inference, model });
     reply.status(status).headers(headers).header('idempotent-replayed', 'true');
