@@ -73,6 +73,7 @@ export function composeServer(options: ServerOptions) {
       batches: store.batches,
       engines,
       clock,
+      steadyClock,
       onError: createRepeatedFailure({ logger, clock, text: 'failed to send live events', overAfterMs: 60_000 }).failed,
     }),
     system: createSystem({ config, space, startedAt: clock.now(), unready }),

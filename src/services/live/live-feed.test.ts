@@ -8,9 +8,12 @@ let batches: object[];
 let engines: object[];
 let engineReads: number;
 let feed: LiveFeed;
+/** How far the system's clock was set. */
+let clockSetBy: number;
 
 beforeEach(() => {
   vi.useFakeTimers();
+  clockSetBy = 0;
   batches = [];
   engines = [];
   engineReads = 0;
@@ -34,7 +37,8 @@ beforeEach(() => {
         return engines as never;
       },
     },
-    clock: { now: () => Date.now() },
+    clock: { now: () => Date.now() + clockSetBy },
+    steadyClock: { now: () => Date.now() },
     onError(error) {
       throw error;
     },
@@ -66,6 +70,14 @@ it('sends the requests and counters of one account, or of all', async () => {
   expect(all.events.at(-1)).toMatchObject({ kind: 'counters', lastMinute: { requests: 2, errors: 1 } });
   await vi.advanceTimersByTimeAsync(62_000);
   expect(all.events.at(-1)).toMatchObject({ lastMinute: { requests: 0 } });
+});
+
+it('counts the last minute also when the clock is set back', async () => {
+  const { events } = follow();
+  end(requestEntry('req_1'));
+  clockSetBy = -3_600_000;
+  await vi.advanceTimersByTimeAsync(62_000);
+  expect(events.findLast(({ kind }) => kind === 'counters')).toMatchObject({ lastMinute: { requests: 0 } });
 });
 
 it('sends a batch when it changes, and none that ended before', async () => {

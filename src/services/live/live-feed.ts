@@ -32,6 +32,8 @@ export interface LiveFeedDependencies {
   batches: Pick<BatchRepository, 'list'>;
   engines: Pick<EngineControl, 'list'>;
   clock: Clock;
+  /** For the last minute, which has sixty seconds also when the system's clock is set. */
+  steadyClock: Clock;
   onError(error: unknown): void;
 }
 
@@ -52,8 +54,8 @@ interface Subscriber extends Subscription {
 
 /** Polls batches and engines once a second for all subscribers, and not at all when there are none. */
 export function createLiveFeed(dependencies: LiveFeedDependencies): LiveFeed {
-  const { recorder, requests, batches, engines, clock, onError } = dependencies;
-  const sums = createRecentSums(clock.now);
+  const { recorder, requests, batches, engines, clock, steadyClock, onError } = dependencies;
+  const sums = createRecentSums(steadyClock.now);
   const subscribers = new Set<Subscriber>();
   let timer: NodeJS.Timeout | undefined;
   let ticks = 0;
