@@ -6,6 +6,7 @@ import { type Processor, readProcessor } from '../runtime/processor.ts';
 import { type Accelerator, type Accelerators, type Driver, type MachineShape, PROCESSOR } from './driver.ts';
 import type { CallContext, ComputeDevice } from './engine.ts';
 import { openDriverAccelerators } from './host/accelerators.ts';
+import { startHostSweep } from './host/host-sweep.ts';
 import { createLayoutChoice } from './host/layout-choice.ts';
 import { createMachineFacts } from './host/machine-facts.ts';
 import { createMemoryBudget, type MemoryBudget } from './host/memory-budget.ts';
@@ -82,13 +83,10 @@ export interface EngineRegistry {
   close(drainMs: number): Promise<void>;
 }
 
-const SWEEP_MS = 5_000;
 /** For requests that run on a model while it is removed or unloaded. */
 const REMOVED_GRACE_MS = 30_000;
 /** Of the memory of GPUs: the driver and other programs take some. */
 const VIDEO_SHARE = 0.92;
-/** Loaded models grow a little with use. Far above the budget, one of them leaks memory. */
-const RUNAWAY = 1.25;
 
 export function createEngineRegistry(dependencies: EngineRegistryDependencies): EngineRegistry {
   const { settings, clock, logger, metrics } = dependencies;
@@ -200,42 +198,17 @@ export function createEngineRegistry(dependencies: EngineRegistryDependencies): 
     return host;
   }
 
-  async function unloadIdle(): Promise<void> {
-    if (settings.idleUnloadSeconds === 0) return;
-    const before = clock.now() - settings.idleUnloadSeconds * 1000;
-    const old = [...hosts.values()].filter(
-      (host) => host.idle() && host.lastUsedAt <= before && !keptWarm.has(host.name),
-    );
-    await Promise.all(old.map((host) => host.evict()));
-  }
-
-  async function guardMemory(): Promise<void> {
-    const { usedBytes } = await memory.trim();
-    const used = await Promise.all([...hosts.values()].map(async (host) => ({ host, bytes: await host.usedBytes() })));
-    for (const { host, bytes } of used) metrics.residentBytes(host.name, bytes);
-    if (usedBytes <= budgetBytes * RUNAWAY) return;
-    const largest = used.sort((a, b) => b.bytes - a.bytes)[0];
-    logger.error({ model: largest?.host.name, usedBytes, budgetBytes }, 'engines outgrew the memory budget');
-    for (const process of largest?.host.processes() ?? []) process.kill('it outgrew the memory budget');
-  }
-
-  let sweeping = false;
-  async function sweep(): Promise<void> {
-    if (sweeping) return;
-    sweeping = true;
-    try {
-      await unloadIdle();
-      await guardMemory();
-      await improveLayouts();
-    } catch (error) {
-      logger.error({ err: error }, 'engine sweep failed');
-    } finally {
-      sweeping = false;
-    }
-  }
-  const sweepMs = Math.min(SWEEP_MS, (settings.idleUnloadSeconds || SWEEP_MS) * 500);
-  const timer = setInterval(() => void sweep(), sweepMs);
-  timer.unref();
+  const stopSweep = startHostSweep({
+    hosts: () => [...hosts.values()],
+    keptWarm,
+    memory,
+    budgetBytes,
+    idleUnloadSeconds: settings.idleUnloadSeconds,
+    improveLayouts,
+    clock,
+    logger,
+    metrics,
+  });
 
   return {
     acquire: (model, context) => hostOf(model).acquire(context),
@@ -259,7 +232,7 @@ export function createEngineRegistry(dependencies: EngineRegistryDependencies): 
       await Promise.all(removed.map((host) => host.close(REMOVED_GRACE_MS)));
     },
     async close(drainMs) {
-      clearInterval(timer);
+      stopSweep();
       stopping.abort();
       await Promise.all([...hosts.values()].map((host) => host.close(drainMs)));
       await Promise.all([...preparations.values()].map((preparation) => preparation.close()));
