@@ -24,6 +24,12 @@ it('gpu test fails where no backend works, and creates nothing', async () => {
   expect(existsSync(join(directory, 'absent'))).toBe(false);
 });
 
+it('gpu build refuses an unknown backend before it builds anything', async () => {
+  await expect(run('build', '--backend', 'rocm')).rejects.toThrow(
+    "--backend must be one of cuda, vulkan, metal, not 'rocm'",
+  );
+});
+
 it('gpu knows no other action', async () => {
   await expect(run('burn')).rejects.toThrow();
 });

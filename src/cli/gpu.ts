@@ -1,10 +1,10 @@
 import { openAccelerators } from '../compose/accelerators.ts';
 import { nothing, readAction, withOptions } from './actions.ts';
-import type { Command } from './command.ts';
-import { CommandFailed } from './command.ts';
+import { type Command, CommandFailed, OptionError } from './command.ts';
 import { parseOptions } from './options.ts';
 import { formatBytes } from './progress.ts';
 
+const BACKENDS = ['cuda', 'vulkan', 'metal'];
 const DEFAULT_BACKEND = process.platform === 'darwin' ? 'metal' : 'cuda';
 
 export const gpuCommand: Command = {
@@ -15,9 +15,12 @@ export const gpuCommand: Command = {
   async run({ args, config, env, print, warn = print }) {
     const { values, positionals } = parseOptions(args, { backend: { type: 'string' } });
     const { action } = readAction('gpu', { build: nothing, test: withOptions(nothing) }, { values, positionals });
+    const { backend = DEFAULT_BACKEND } = values;
+    if (!BACKENDS.includes(backend)) {
+      throw new OptionError(`--backend must be one of ${BACKENDS.join(', ')}, not '${backend}'`);
+    }
     const accelerators = await openAccelerators(config, env, warn);
     if (action === 'build') {
-      const backend = String(values.backend ?? DEFAULT_BACKEND);
       try {
         await accelerators.build(backend);
       } catch (error) {
