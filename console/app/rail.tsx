@@ -20,7 +20,7 @@ export interface RailProps {
   connected: boolean;
   onFind: () => void;
   onSignedOut: () => void;
-  onToggle?: () => void;
+  onToggle?: (() => void) | undefined;
 }
 
 export function Rail({ pages, narrow, connected, onFind, onSignedOut, onToggle }: RailProps) {

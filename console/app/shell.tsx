@@ -66,7 +66,7 @@ export function Shell({ onSignedOut }: { onSignedOut: () => void }) {
         setOverlay('palette');
       }}
       onSignedOut={onSignedOut}
-      {...(inDrawer ? {} : { onToggle: toggleNarrow })}
+      onToggle={inDrawer ? undefined : toggleNarrow}
     />
   );
 

@@ -4,14 +4,14 @@ import { full } from '../format/numbers.ts';
 import { bucketLabel } from '../format/times.ts';
 import { texts } from '../texts/en.ts';
 import { colorVariable } from './colors.ts';
-import { drawPlot, type Hover, type PlotOptions, type Series } from './plot.ts';
+import { drawPlot, type Hover, type PlotOptions } from './plot.ts';
 
 export interface TimeChartProps extends Omit<PlotOptions, 'height' | 'onHover' | 'onZoom'> {
   label: string;
   height?: number;
   exact?: (value: number) => string;
   onZoom?: (fromMs: number, toMs: number) => void;
-  onSeries?: (id: string) => void;
+  onSeries?: ((id: string) => void) | undefined;
 }
 
 const TIP_WIDTH = 240;
@@ -64,12 +64,12 @@ export function TimeChart(props: TimeChartProps) {
             ))}
         </div>
       )}
-      {series.length > 1 && <Legend series={series} {...(props.onSeries ? { onSeries: props.onSeries } : {})} />}
+      {series.length > 1 && <Legend series={series} onSeries={props.onSeries} />}
     </figure>
   );
 }
 
-function Legend({ series, onSeries }: { series: Series[]; onSeries?: (id: string) => void }) {
+function Legend({ series, onSeries }: Pick<TimeChartProps, 'series' | 'onSeries'>) {
   return (
     <div class="legend">
       {series.map(({ id, label, hue }) => {

@@ -61,23 +61,21 @@ export function AccountSheet({ account, spend, onClose }: AccountSheetProps) {
       title={account.name}
       about={<Copyable text={account.id} />}
       onClose={onClose}
-      {...(deleted
-        ? {}
-        : {
-            foot: (
-              <>
-                <Button tone="danger" icon="trash" onClick={() => setRemoving(true)}>
-                  {accounts.remove}
-                </Button>
-                <Button onClick={() => void setSuspended(account.status === 'active')}>
-                  {account.status === 'active' ? accounts.suspend : accounts.resume}
-                </Button>
-                <Button tone="primary" disabled={!changed} onClick={() => save(draftOf(account), draft)}>
-                  {texts.common.save}
-                </Button>
-              </>
-            ),
-          })}
+      foot={
+        !deleted && (
+          <>
+            <Button tone="danger" icon="trash" onClick={() => setRemoving(true)}>
+              {accounts.remove}
+            </Button>
+            <Button onClick={() => void setSuspended(account.status === 'active')}>
+              {account.status === 'active' ? accounts.suspend : accounts.resume}
+            </Button>
+            <Button tone="primary" disabled={!changed} onClick={() => save(draftOf(account), draft)}>
+              {texts.common.save}
+            </Button>
+          </>
+        )
+      }
     >
       <div class="stack">
         <Details

@@ -50,23 +50,21 @@ export function KeyDetail({ keyRecord: key, spend, onClose, onRotated }: KeyDeta
       title={key.name}
       about={<Copyable text={key.id} />}
       onClose={onClose}
-      {...(active
-        ? {
-            foot: (
-              <>
-                <Button tone="danger" icon="trash" onClick={() => setAsking('revoke')}>
-                  {texts.keys.revoke}
-                </Button>
-                <Button icon="rotate" onClick={() => setAsking('rotate')}>
-                  {texts.keys.rotate}
-                </Button>
-                <Button tone="primary" disabled={!changed} onClick={() => save(limitsOf(key), limits)}>
-                  {texts.common.save}
-                </Button>
-              </>
-            ),
-          }
-        : {})}
+      foot={
+        active && (
+          <>
+            <Button tone="danger" icon="trash" onClick={() => setAsking('revoke')}>
+              {texts.keys.revoke}
+            </Button>
+            <Button icon="rotate" onClick={() => setAsking('rotate')}>
+              {texts.keys.rotate}
+            </Button>
+            <Button tone="primary" disabled={!changed} onClick={() => save(limitsOf(key), limits)}>
+              {texts.common.save}
+            </Button>
+          </>
+        )
+      }
     >
       <div class="stack">
         <Details

@@ -59,7 +59,7 @@ export function ChartCard({
             steps={steps}
             exact={exact}
             onZoom={onZoom}
-            {...(filter ? { onSeries: open } : {})}
+            onSeries={filter ? open : undefined}
           />
           <ChartTable
             label={title}

@@ -13,7 +13,7 @@ export interface AnswerViewProps {
   /** Whether to say which model it is. */
   named: boolean;
   /** Takes the results of the tools that the answer calls. */
-  onResults?: (values: Record<string, string>) => void;
+  onResults?: ((values: Record<string, string>) => void) | undefined;
 }
 
 export function AnswerView({ answer, model, named, onResults }: AnswerViewProps) {
@@ -30,7 +30,7 @@ export function AnswerView({ answer, model, named, onResults }: AnswerViewProps)
           {!done && <span class="caret" aria-hidden="true" />}
         </div>
       )}
-      {answer.toolCalls.length > 0 && <ToolCalls answer={answer} {...(onResults ? { onResults } : {})} />}
+      {answer.toolCalls.length > 0 && <ToolCalls answer={answer} onResults={onResults} />}
       {answer.error !== undefined && (
         <p class="notice notice-bad" role="alert">
           {answer.error}
@@ -63,7 +63,7 @@ function AnswerStats({ answer, model }: { answer: Answer; model: Model | undefin
   );
 }
 
-function ToolCalls({ answer, onResults }: { answer: Answer; onResults?: (values: Record<string, string>) => void }) {
+function ToolCalls({ answer, onResults }: Pick<AnswerViewProps, 'answer' | 'onResults'>) {
   const { playground } = texts;
   const [values, setValues] = useState<Record<string, string>>({});
   return (

@@ -37,7 +37,7 @@ export function TurnView({ turn, sides, models, onResults }: TurnViewProps) {
               answer={answer}
               model={models.find(({ id }) => id === answer.model)}
               named={sides.length > 1}
-              {...(onResults ? { onResults: (values) => onResults(side, values) } : {})}
+              onResults={onResults && ((values) => onResults(side, values))}
             />
           ) : (
             <div key={side} />
