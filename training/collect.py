@@ -13,6 +13,7 @@ import heldout
 from data import lines
 from documentation import documentation, talpco
 from heldout import normalise
+from programs import programs
 
 # The Malagasy files in the order of the canon.
 MALAGASY = (
@@ -161,6 +162,7 @@ def main():
         ("I", "ibo", igbo(sources)),
         *(("T", lang, tatoeba(sources, *where)) for lang, where in TATOEBA.items()),
         *(("R", lang, iter(pairs)) for lang, pairs in documentation(sources).items()),
+        *((letter, lang, iter(pairs)) for (letter, lang), pairs in sorted(programs(sources / "programs").items())),
         *(("J", lang, iter(talpco(sources / "TALPCo", lang))) for lang in ("ind", "jpn", "kor", "tha", "vie")),
     ]
     english = lines(root / "parallel/en.txt")

@@ -29,7 +29,7 @@ AFRICAN = (
 # Running text counts for more than interface strings and dictionary entries.
 SOURCE_WEIGHT = {
     "S": 4.0, "H": 4.0, "V": 3.0, "Y": 3.0, "Z": 2.5, "U": 2.0, "Q": 2.0, "E": 2.0, "X": 2.0, "R": 1.5, "T": 1.2, "B": 1.0, "P": 1.0,
-    "D": 1.0, "C": 0.8, "I": 0.5, "A": 0.5, "F": 0.5, "L": 0.5, "W": 0.5, "N": 0.35, "G": 0.35,
+    "D": 1.0, "C": 0.8, "i": 0.5, "I": 0.5, "A": 0.5, "F": 0.5, "L": 0.5, "W": 0.5, "N": 0.35, "G": 0.35,
 }
 GROUP_WEIGHT = {"african": 3.0, "af": 1.0, "afmin": 0.4, "major": 1.0, "other": 0.1, "con": 0.0}
 # The measured languages with little data weigh at least as much as one with this sum of source weights.
@@ -43,8 +43,8 @@ LANGUAGE_WEIGHT = {
     "fra": 2.7, "arb": 3.0, "deu": 2.4, "por": 1.7, "spa": 1.7, "ita": 1.3, "nld": 1.3, "rus": 2.0, "cmn": 1.8, "ind": 1.6,
     "tha": 2.5, "kor": 2.0, "tur": 2.0, "ben": 2.0, "urd": 2.0, "vie": 2.0, "jpn": 2.0, "hin": 1.8,
     "ber": 0.3, "kab": 0.7, "nus": 0.5, "dik": 0.5, "knc": 0.6, "fuv": 0.6, "arz": 0.7, "ary": 0.7, "nde": 0.8, "nqo": 0.4, "zgh": 0.4, "gux": 0.3, "pcm": 0.5, "nbl": 0.8, "aar": 0.5,
-    "amh": 1.7, "hau": 1.5, "yor": 1.7, "ibo": 1.6, "som": 1.6, "swh": 1.2, "zul": 1.1, "xho": 1.2, "kin": 1.3, "nya": 1.6,
-    "plt": 1.6, "fon": 1.2, "wol": 1.2, "run": 1.2, "sna": 1.6,
+    "amh": 1.7, "hau": 1.5, "yor": 2.6, "ibo": 1.6, "som": 2.2, "swh": 1.2, "zul": 1.1, "xho": 1.2, "kin": 1.3, "nya": 1.6,
+    "plt": 1.6, "fon": 1.2, "wol": 1.2, "run": 1.2, "sna": 2.4,
 }
 # The files of queries with passages that are trained on, and how much a row of each counts.
 QUERY_WEIGHT = {
