@@ -45,6 +45,8 @@ const CHOICES_AT_ONCE = 2;
 export type ChatSink = (choice: number, event: ChatEvent) => void | Promise<void>;
 
 export interface ChatService {
+  /** Throws what `generate` would throw at once, whatever else is running. Does not read files, and does not mind outages. */
+  check(caller: Pick<InferenceCall, 'principal' | 'regionPin'>, command: ChatCommand): void;
   /** Resolves with the usage when every choice has ended and the usage is durable. */
   generate(call: InferenceCall, command: ChatCommand, sink: ChatSink): Promise<TokenUsage>;
   /** The tokens of the prompt with the model's own tokenizer and template. Takes part in the request limits and costs nothing. */
@@ -249,6 +251,16 @@ export function createChat({ inference, images, documents }: ChatDependencies): 
   }
 
   return {
+    check(caller, command) {
+      try {
+        const model = inference.resolve(caller, command.model, 'chat');
+        checkCapabilities(model, command);
+        checkPromptSize(model.entry, command.request);
+      } catch (error) {
+        if (!(error instanceof ApiError) || error.status < 500) throw error;
+      }
+    },
+
     async generate(call, given, sink) {
       const model = inference.resolve(call, given.model, 'chat');
       const read = given.documents === undefined ? given : await readDocuments(call, given);

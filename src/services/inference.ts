@@ -88,7 +88,7 @@ export interface InferenceEstimate {
 
 export interface InferenceService {
   /** Checks rights, modality and region. Throws the error for the client. */
-  resolve(call: InferenceCall, reference: string, modality: Modality): ResolvedModel;
+  resolve(caller: Pick<InferenceCall, 'principal' | 'regionPin'>, reference: string, modality: Modality): ResolvedModel;
   /** Checks the limits, waits for an engine and runs the work with it. */
   run<T>(
     call: InferenceCall,

@@ -160,6 +160,12 @@ describe('a background response', () => {
       }),
     ).rejects.toMatchObject({ status: 400 });
     await expect(openai.responses.create({ ...ask, store: false })).rejects.toMatchObject({ status: 422 });
+    await expect(openai.responses.create({ ...ask, model: 'no/such' })).rejects.toMatchObject({ status: 404 });
+    const long = 'x'.repeat(8_000_000);
+    await expect(openai.responses.create({ ...ask, input: long })).rejects.toMatchObject({
+      status: 422,
+      code: 'context_length_exceeded',
+    });
   });
 
   it('ends its stream after a restart in the middle of an answer', async () => {

@@ -78,11 +78,12 @@ export const responseRoutes: FastifyPluginAsyncTypebox<ResponseRouteDependencies
   /** Answers at once; the runner does the rest. */
   async function enqueue(request: FastifyRequest, reply: FastifyReply, planned: PlannedResponse) {
     const { head, body } = planned;
-    // Refuses now what would fail later.
-    responseCommand(body, planned.before);
+    const { principal, regionPin } = callerOf(request);
+    // Refuses now what would fail later: stored, it would be read again and again. With truncation, no prompt is too long.
+    const command = responseCommand(body, planned.before);
+    if (body.truncation !== 'auto') chat.check({ principal, regionPin }, command);
     const response = emptyResponse(head, body, 'queued');
     const { record } = toRecord(planned, response);
-    const { principal, regionPin } = callerOf(request);
     const stored: StoredRequest = { body, regionPin };
     // Its conversation gets the input with the answer, when it has ended.
     await responses.enqueue(principal, record, JSON.stringify(stored), {
