@@ -75,7 +75,10 @@ export function ModelSheet({ model, engine, onClose }: ModelSheetProps) {
         <p>{model.description}</p>
         <div class="row">
           <ModelStatus model={model} />
-          <span class="small muted">{model.status_reason ?? models.statusHints[model.status]}</span>
+          {/* Operators read the reason with the facts of the engine. */}
+          <span class="small muted">
+            {(engine?.reason ? undefined : model.status_reason) ?? models.statusHints[model.status]}
+          </span>
         </div>
         {model.deprecated_at !== null && (
           <p class="notice notice-warn">{models.deprecatedNotice(date(model.deprecated_at, 'UTC'))}</p>
