@@ -93,6 +93,11 @@ describe('the process that reads a PDF', () => {
     expect(await readWith(`${AT_WORK} for (;;);`, { maxCpuSeconds: 2 })).toEqual({ failure: { reason: 'time' } });
   });
 
+  it('fails for the file when it dies in the middle of its report', async () => {
+    const code = `${AT_WORK} writeSync(3, '{"reason":"enc'); process.exit(1);`;
+    expect(await readWith(code)).toEqual({ failure: { reason: 'damaged' } });
+  });
+
   it('is ended when it takes too long', async () => {
     expect(await readWith(`${AT_WORK} setInterval(() => {}, 1000);`, { timeoutMs: 1 })).toEqual({
       failure: { reason: 'time' },
