@@ -75,8 +75,9 @@ export async function readTranscriptionForm(
   let path: string | undefined;
   let bytes = 0;
   const remove = async () => {
-    if (path !== undefined) await rm(path, { force: true });
+    // At once, so that one refused file makes room for the others.
     received.remove(accountId, bytes);
+    if (path !== undefined) await rm(path, { force: true });
   };
   async function* counted(file: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
     for await (const chunk of file) {
