@@ -15,6 +15,8 @@ export function createDownloadLimit(): (request: FastifyRequest, reply: FastifyR
   };
   return (request, reply) => {
     const { id } = principalOf(request).account;
+    // Its `close` has been emitted already, and the download would be counted for ever.
+    if (reply.raw.destroyed) throw errors.clientCancelled();
     if ((running.get(id) ?? 0) >= MAX_DOWNLOADS) throw errors.tooManyDownloads();
     change(id, 1);
     // Follows a normal and an early end.
