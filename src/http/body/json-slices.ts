@@ -30,6 +30,7 @@ type Steps<T = void> = Generator<JsonStep, T, readonly Buffer[] | undefined>;
 
 class SliceParser {
   readonly #sliceBytes: number;
+  readonly #maxNames: number;
   readonly #text = createJsonText();
   readonly #containers = new JsonContainers(this.#text);
   #at = 0;
@@ -39,8 +40,9 @@ class SliceParser {
   #isAfterColon = false;
   #isComplete = false;
 
-  constructor(sliceBytes: number) {
+  constructor(sliceBytes: number, maxNames: number) {
     this.#sliceBytes = sliceBytes;
+    this.#maxNames = maxNames;
   }
 
   *run(): Steps<unknown> {
@@ -137,7 +139,7 @@ class SliceParser {
     if (isOutside) throw this.#text.unexpected(this.#at);
     this.#names += 1;
     top.names += 1;
-    if (this.#names > MAX_NAMES) throw errors.invalidJson(`it has more than ${MAX_NAMES} names`);
+    if (this.#names > this.#maxNames) throw errors.invalidJson(`it has more than ${this.#maxNames} names`);
     if (top.names > MAX_MEMBERS) throw errors.invalidJson(`an object in it has more than ${MAX_MEMBERS} members`);
   }
 
@@ -197,4 +199,5 @@ class SliceParser {
  * no more. A scan of the bytes finds where strings, arrays and objects can be cut. Each slice goes through JSON.parse, which alone
  * decides what is valid, so the scan has to be right for valid texts only: of any other text, JSON.parse refuses some slice.
  */
-export const parseSlices = (sliceBytes = SLICE_BYTES): Steps<unknown> => new SliceParser(sliceBytes).run();
+export const parseSlices = (sliceBytes = SLICE_BYTES, maxNames = MAX_NAMES): Steps<unknown> =>
+  new SliceParser(sliceBytes, maxNames).run();

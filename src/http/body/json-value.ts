@@ -33,10 +33,10 @@ export function parseSmallJson(text: string): unknown {
 }
 
 /** Parses JSON that is in memory with the limits and errors of a body, without blocking the event loop for long. */
-export async function parseJsonBytes(bytes: Buffer): Promise<unknown> {
+export async function parseJsonBytes(bytes: Buffer, { maxNames }: { maxNames?: number } = {}): Promise<unknown> {
   if (bytes.length <= SMALL_BYTES) return parseSmallJson(bytes.toString('utf8'));
   const slice = createTimeSlice({ background: true });
-  const steps = parseSlices();
+  const steps = parseSlices(undefined, maxNames);
   let chunks: readonly Buffer[] | undefined;
   let readTo = 0;
   for (;;) {

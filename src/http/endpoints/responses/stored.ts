@@ -41,8 +41,9 @@ export function itemsToStore(items: readonly InputItemBody[], idPart: string): S
   });
 }
 
-/** Stored texts may be as large as a body, and are parsed like one. */
-export const parseStored = async <T>(text: string): Promise<T> => (await parseJsonBytes(Buffer.from(text))) as T;
+/** Stored texts may be as large as a body, and are parsed like one, but an answer with `logprobs` has dozens of names for each token. */
+export const parseStored = async <T>(text: string): Promise<T> =>
+  (await parseJsonBytes(Buffer.from(text), { maxNames: Number.POSITIVE_INFINITY })) as T;
 
 export const storedInput = ({ input }: StoredResponse): Promise<StoredItem[]> => parseStored(input);
 
