@@ -32,7 +32,9 @@ export function nearest(word: string, known: readonly string[]): string | undefi
 
 /** The same for slugs of models, `provider/name`, when the provider may have been left out. */
 export function nearestSlug(text: string, slugs: readonly string[]): string | undefined {
-  const nameOf = (slug: string) => (text.includes('/') ? slug : slug.slice(slug.indexOf('/') + 1));
+  // Once: a name that a client sends may have megabytes.
+  const hasProvider = text.includes('/');
+  const nameOf = (slug: string) => (hasProvider ? slug : slug.slice(slug.indexOf('/') + 1));
   const name = nearest(text, slugs.map(nameOf));
   return slugs.find((slug) => nameOf(slug) === name);
 }
