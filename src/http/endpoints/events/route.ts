@@ -72,6 +72,8 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventsDependencies> = async 
 
       const { promise: ended, resolve: end } = Promise.withResolvers<void>();
       const signal = disconnectSignal(reply);
+      // The client has left: the event below has passed, and nothing would end the stream.
+      signal.throwIfAborted();
       signal.addEventListener('abort', () => end(), { once: true });
       const { session } = request.record;
       const check = () => {
