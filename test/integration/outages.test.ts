@@ -186,7 +186,8 @@ describe.skipIf(ownPostgresMissing !== undefined)('while PostgreSQL is away', ()
   it('answers 503 with Retry-After to every request that needs it', async () => {
     await using directory = await mkdtempDisposable(join(tmpdir(), 'baobab-outage-'));
     await using server = await start(directory.path, { BAOBAB_STORE: await postgres.createDatabase() });
-    const kinds = Object.entries(requests(server, await store(callerOf(server))));
+    const senders = requests(server, await store(callerOf(server)));
+    const kinds = Object.entries(senders);
     const wrong: [string, Seen][] = [];
     let [answered, isOver] = [0, false];
     async function lane(first: number): Promise<void> {
@@ -208,6 +209,8 @@ describe.skipIf(ownPostgresMissing !== undefined)('while PostgreSQL is away', ()
         await more(kinds.length);
         await postgres.halt(signal);
         await more(kinds.length);
+        // A session that was just read is remembered for half a second.
+        await expect.poll(async () => isOutage(await seen(await senders.session())), { timeout: 30_000 }).toBe(true);
         for (const [kind, send] of kinds) away.push([kind, await seen(await send())]);
         await postgres.start();
         for (const [kind, send] of kinds) {
