@@ -22,7 +22,9 @@ SHORTEST, LONGEST, MOST = 30, 420, 5000
 # Thai has little else.
 MOST_OF = {"tha": 15000}
 # Courses with every page under the same path in `translations/<language>`, translated by a program (co-op-translator).
-LESSONS = ("AI-For-Beginners", "Data-Science-For-Beginners", "IoT-For-Beginners", "Web-Dev-For-Beginners", "ai-agents-for-beginners", "edgeai-for-beginners")
+LESSONS = (
+    "AI-For-Beginners", "Data-Science-For-Beginners", "IoT-For-Beginners", "Web-Dev-For-Beginners", "ai-agents-for-beginners", "edgeai-for-beginners",
+    "ML-For-Beginners", "generative-ai-for-beginners", "AZD-for-beginners", "Security-101", "Generative-AI-for-beginners-java", "Foundry-Local-Lab")
 
 _FENCE = re.compile(r"^(```|~~~).*?^\1[^\n]*$", re.M | re.S)
 _DROP = re.compile(r"<!--.*?-->|\{/\*.*?\*/\}|\{\{[<%].*?[%>]\}\}|\{#[^}]*\}|</?[A-Za-z][^>]*>|!\[[^\]]*\]\([^)]*\)|\[!\w+\]", re.S)

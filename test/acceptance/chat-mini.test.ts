@@ -6,19 +6,25 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type RunningServer, startServer } from './start-server.ts';
 
 const MODEL = 'baobab/chat-mini';
-const VERSION = '2026-11-17';
+const RECOMMENDED = '2026-11-18';
+const FIRST = '2026-11-17';
 
 const MAX_TOKENS = 7;
+const POEM = 'Write a short poem about the baobab tree.';
 /**
- * Recorded with version 2026-11-17 of the model. The twelve builds of llama.cpp for x64 with AVX, up to AMX, agree on these texts,
- * although their probabilities differ in the second digit. Most longer texts differ between them, so none is recorded.
+ * Texts that every build of llama.cpp should write, although their probabilities differ in the second digit. Most longer texts differ
+ * between builds, so none is recorded. For 2026-11-17, the twelve builds for x64 with AVX, up to AMX, were seen to agree. Those of
+ * 2026-11-18 are recorded with one build; each of their tokens has a probability of at least 0.96.
  */
-const RECORDED = {
-  1: 'In the heart of the forest,',
-  7: 'The baobab tree stands tall',
-  8: 'A long-dead tree, its',
-  10: 'The baobab tree, a',
-};
+const RECORDED: readonly [version: string, seed: number, prompt: string, text: string][] = [
+  [FIRST, 1, POEM, 'In the heart of the forest,'],
+  [FIRST, 7, POEM, 'The baobab tree stands tall'],
+  [FIRST, 8, POEM, 'A long-dead tree, its'],
+  [FIRST, 10, POEM, 'The baobab tree, a'],
+  [RECOMMENDED, 1, 'Translate into English: Maji ni uhai.', 'Water is life.'],
+  [RECOMMENDED, 7, 'Translate into English: Maji ni uhai.', 'Water is life.'],
+  [RECOMMENDED, 1, 'Which language is this?\n\nHabari ya asubuhi, rafiki yangu.', 'Swahili.'],
+];
 
 describe('the exclusive chat model', () => {
   let dataDir: string;
@@ -37,24 +43,27 @@ describe('the exclusive chat model', () => {
     await rm(dataDir, { recursive: true, force: true });
   });
 
-  const poem = (seed: number, model = MODEL) => ({
+  const request = (seed: number, content = POEM, model = MODEL) => ({
     model,
-    messages: [{ role: 'user' as const, content: 'Write a short poem about the baobab tree.' }],
+    messages: [{ role: 'user' as const, content }],
     temperature: 0.8,
     seed,
     max_tokens: MAX_TOKENS,
   });
-  const write = async (seed: number, model?: string) =>
-    (await client.chat.completions.create(poem(seed, model))).choices[0]?.message.content;
+  const write = async (...asked: Parameters<typeof request>) =>
+    (await client.chat.completions.create(request(...asked))).choices[0]?.message.content;
 
-  it('is listed with its version under the prefix of the service', async () => {
+  it('is listed with its versions under the prefix of the service', async () => {
     const listed = (await client.models.list()).data.find(({ id }) => id === MODEL);
     expect(listed).toMatchObject({
       id: MODEL,
       owned_by: 'baobab',
       modality: 'chat',
-      version: VERSION,
-      versions: [{ version: VERSION, deprecated_at: null, retired_at: null }],
+      version: RECOMMENDED,
+      versions: [
+        { version: RECOMMENDED, deprecated_at: null, retired_at: null },
+        { version: FIRST, deprecated_at: null, retired_at: null },
+      ],
       license: 'Apache-2.0',
       deprecated_at: null,
       regions: ['local'],
@@ -62,18 +71,18 @@ describe('the exclusive chat model', () => {
   });
 
   it('says which version answered', async () => {
-    const { response } = await client.chat.completions.create({ ...poem(1), max_tokens: 1 }).withResponse();
-    expect(response.headers.get('x-served-model')).toBe(`${MODEL}@${VERSION}`);
+    const { response } = await client.chat.completions.create({ ...request(1), max_tokens: 1 }).withResponse();
+    expect(response.headers.get('x-served-model')).toBe(`${MODEL}@${RECOMMENDED}`);
     expect(response.headers.get('service-deprecated')).toBeNull();
   });
 
-  it.each(Object.entries(RECORDED))('writes the recorded text for seed %s, pinned or not', async (seed, text) => {
-    expect(await write(Number(seed))).toBe(text);
-    expect(await write(Number(seed), `${MODEL}@${VERSION}`)).toBe(text);
+  it.each(RECORDED)('writes the recorded text of %s for seed %s', async (version, seed, prompt, text) => {
+    expect(await write(seed, prompt, `${MODEL}@${version}`)).toBe(text);
+    if (version === RECOMMENDED) expect(await write(seed, prompt)).toBe(text);
   });
 
   it('writes the same text for a seed alone, beside other requests and after a restart', async () => {
-    const long = { ...poem(77), max_tokens: 32 };
+    const long = { ...request(77), max_tokens: 32 };
     const answer = async () => (await client.chat.completions.create(long)).choices[0]?.message.content;
     const alone = await answer();
     const others = await Promise.all(

@@ -18,7 +18,9 @@ from translate import ANOTHER, UNTRANSLATED
 
 ROOT = Path(__file__).parents[2]
 OURS = "baobab/embed-multilingual"
-CARD, PAGE, CATALOG = (ROOT / p for p in ("models/embed-multilingual/README.md", "docs/models.md", "catalog/baobab/embed-multilingual.yaml"))
+CHAT = "baobab/chat-mini"
+CARD, CHAT_CARD, PAGE, CATALOG = (
+    ROOT / p for p in ("models/embed-multilingual/README.md", "models/chat-mini/README.md", "docs/models.md", "catalog/baobab/embed-multilingual.yaml"))
 LEVELS = [(85, "very good, 85 % or more"), (70, "good, 70 to 85 %"), (50, "fair, 50 to 70 %: show several results, not one"),
           (0, "weak, below 50 %: try it on your own texts first")]
 SEARCH = {"nq": "NQ (1 355 questions, 1 343 passages)", "cranfield": "Cranfield (225, 1 400)", "scifact": "SciFact (300, 5 183)",
@@ -152,6 +154,15 @@ class Figures:
         names = [*(m for m in found if m not in (UNTRANSLATED, ANOTHER)), UNTRANSLATED, ANOTHER]
         return table(["chrF", *ways.values()], [[f"`{m}`" if "/" in m else m, *(cell(found[m], way) for way in ways)] for m in names])
 
+    def chat(self):
+        """Both ways for every language that the newest version was measured in, best first."""
+        found = {m.split("@")[1]: ways for m, ways in self.found["chrF"].items() if m.startswith(f"{CHAT}@")}
+        newest, languages = max(found), {way.removeprefix("eng-") for way in found[max(found)] if way.startswith("eng-")}
+        cell = lambda version, way: f"{found[version][way]['chrF']:.1f}" if way in found[version] else "not measured"
+        best_first = sorted(languages, key=lambda l: -sum(found[newest][way]["chrF"] for way in (f"eng-{l}", f"{l}-eng")))
+        rows = [[NAMES[l][0], *(cell(v, way) for way in (f"eng-{l}", f"{l}-eng") for v in sorted(found, reverse=True)), str(found[newest][f"eng-{l}"]["sentences"])] for l in best_first]
+        return table(["", *(f"{way}, {v}" for way in ("from English", "into English") for v in sorted(found, reverse=True)), "sentences"], rows)
+
     def search_table(self, head, pick, models):
         """pick: for each column, the figures of a model to its nDCG@10 and recall@100; the best of each column is bold."""
         cells = {m: [[f"{x:.3f}" for x in get(self.found[m]["retrieval"]) or []] for get in pick] for m in models}
@@ -200,6 +211,7 @@ def main():
     written = {
         CARD: {"levels": figures.levels(" (and English, the other side of every pair)"), "languages": figures.languages_table(),
                "goals": figures.goals(), "sts": figures.sts(), "search": figures.search(ours), "ntrex": figures.ntrex()},
+        CHAT_CARD: {"chat": figures.chat()},
         PAGE: {"search": figures.search(figures.models()), "afriqa": figures.afriqa(), "summary": figures.summary(), "levels": figures.levels(""),
                "embedders": figures.embedders(), "rerankers": figures.rerankers(), "reranked": figures.reranked(), "translation": figures.translation()},
     }

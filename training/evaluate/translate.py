@@ -1,4 +1,4 @@
-"""How well chat models translate between English and a language of FLORES-200, by chrF, through a running service:
+"""How well chat models translate between English and languages of FLORES-200, by chrF, through a running service:
 
     python training/evaluate/translate.py --data EVAL --service http://127.0.0.1:8080 --key KEY --json figures.json --cache answers.jsonl
 
@@ -7,7 +7,9 @@ translation of another sentence. --cache keeps the answers; --minutes stops a lo
 import argparse
 import json
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -26,7 +28,7 @@ class Answers:
     """Answers of chat models without sampling, kept in a file."""
 
     def __init__(self, client, file, deadline):
-        self.client, self.file, self.deadline, self.known = client, Path(file) if file else None, deadline, {}
+        self.client, self.file, self.deadline, self.known, self.lock = client, Path(file) if file else None, deadline, {}, threading.Lock()
         if self.file and self.file.exists():
             self.known = {(r["model"], r["prompt"]): r["answer"] for r in map(json.loads, self.file.read_text(encoding="utf8").splitlines())}
 
@@ -38,7 +40,7 @@ class Answers:
             answer = self.client.post("/v1/chat/completions", body)["choices"][0]["message"]["content"].strip()
             self.known[model, prompt] = answer
             if self.file:
-                with self.file.open("a", encoding="utf8") as f:
+                with self.lock, self.file.open("a", encoding="utf8") as f:
                     f.write(json.dumps({"model": model, "prompt": prompt, "answer": answer}, ensure_ascii=False) + "\n")
         return self.known[model, prompt]
 
@@ -48,23 +50,27 @@ def main():
     args.add_argument("--data", required=True)
     args.add_argument("--service", required=True)
     args.add_argument("--key")
-    args.add_argument("--models", default="baobab/chat-mini,qwen/qwen2.5-coder-1.5b-instruct")
-    args.add_argument("--language", default="swh")
+    args.add_argument("--models", default="baobab/chat-mini@2026-11-17,baobab/chat-mini@2026-11-18")
+    args.add_argument("--languages", default="swh")
     args.add_argument("--sentences", type=int, default=100)
     args.add_argument("--json")
     args.add_argument("--cache")
     args.add_argument("--minutes", type=float)
+    args.add_argument("--at-once", type=int, default=4)
     args = args.parse_args()
     answers = Answers(Client(args.service, args.key), args.cache, time.monotonic() + 60 * args.minutes if args.minutes else None)
     corpus = sets.flores(args.data)
     rows = [i * len(corpus["eng"]) // args.sentences for i in range(args.sentences)]
-    name = {"eng": "English", args.language: NAMES[args.language][0]}
     report = json.loads(Path(args.json).read_text()) if args.json and Path(args.json).exists() else {}
-    for source, target in (("eng", args.language), (args.language, "eng")):
+    ways = [way for language in args.languages.split(",") for way in (("eng", language), (language, "eng"))]
+    for source, target in ways:
         asked, wanted = ([corpus[l][i] for i in rows] for l in (source, target))
+        name = lambda code: "English" if code == "eng" else NAMES[code][0]
         found = {UNTRANSLATED: asked, ANOTHER: wanted[1:] + wanted[:1]}
         for model in args.models.split(","):
-            found[model] = [answers.ask(model, ASK.format(source=name[source], target=name[target], text=text)) for text in asked]
+            ask = lambda text: answers.ask(model, ASK.format(source=name(source), target=name(target), text=text))
+            with ThreadPoolExecutor(args.at_once) as pool:
+                found[model] = list(pool.map(ask, asked))
         for model, texts in found.items():
             score = chrf(texts, wanted)
             report.setdefault("chrF", {}).setdefault(model, {})[f"{source}-{target}"] = {"chrF": score, "sentences": len(rows)}
