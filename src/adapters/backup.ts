@@ -3,6 +3,7 @@ import { createReadStream } from 'node:fs';
 import { constants, copyFile, mkdir, open, readdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
+import { makeFolder } from '../runtime/disk/make-folder.ts';
 import { acquireDataDirLock } from './data-dir-lock.ts';
 import { findDamage, type LedgerSums, ledgerSums, snapshotSqlite } from './store.ts';
 
@@ -44,7 +45,9 @@ export interface BackupOptions {
  * comes later. Blobs are copied before and after the database, so that those of every file it knows are there.
  */
 export async function createBackup({ dataDir, folder, now, onFile }: BackupOptions): Promise<BackupSummary> {
-  await mkdir(folder, { recursive: true, mode: 0o700 });
+  await makeFolder(folder, { mode: 0o700 }).catch((cause: NodeJS.ErrnoException) => {
+    throw new BackupError(`${folder} cannot be created (${cause.code}); name another folder`, { cause });
+  });
   if ((await readdir(folder)).length > 0) throw new BackupError(`${folder} is not empty; name a new folder`);
   const copies = createCopies(onFile);
   for (const journal of JOURNALS) await copies.file(join(dataDir, journal), join(folder, journal));

@@ -29,7 +29,7 @@ export async function acquireDataDirLock(dataDir: string): Promise<DataDirLock> 
       { cause },
     );
   }
-  // Only for the message above. The lock does not depend on it, so a full disk is no reason to stop here.
+  // Only for the message above. The lock does not depend on it, so a full disk does not matter here.
   await writeFile(pidFile, process.pid.toFixed(0)).catch(() => {});
   return { release: () => file.close() };
 }
