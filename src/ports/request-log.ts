@@ -68,9 +68,19 @@ export interface LatencyCount {
   count: number;
 }
 
+/** Entries that are stored together. */
+export interface RequestGroup {
+  /** How many were added. */
+  readonly size: number;
+  add(entry: RequestEntry): void;
+  /** Stores those that are not stored yet. Once. */
+  store(): Promise<void>;
+}
+
 /** The requests of the last weeks, also those that failed and cost nothing. The ledger, not this, is what bills are made from. */
 export interface RequestLog {
-  append(entries: readonly RequestEntry[]): Promise<void>;
+  /** Begins a group, to which entries are added as they come. */
+  collect(): RequestGroup;
   /** Newest first, those before the position. */
   list(filter: RequestFilter, page: { limit: number; before?: RequestPosition | undefined }): Promise<RequestEntry[]>;
   latencies(

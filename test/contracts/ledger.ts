@@ -6,6 +6,7 @@ import type { Ledger, LedgerRow } from '../../src/ports/ledger.ts';
 import type { AccountRepository, KeyRepository } from '../../src/ports/repositories.ts';
 import type { UsageQuery, UsageReader, UsageRow } from '../../src/ports/usage.ts';
 import { someEntry } from '../fixtures/audit-entries.ts';
+import { addedUp } from './added-up.ts';
 import { account, apiKey } from './key-fixtures.ts';
 
 export interface LedgerUnderTest {
@@ -41,39 +42,12 @@ export const ledgerRow = (changes: Partial<LedgerRow> = {}): LedgerRow => ({
   ...changes,
 });
 
-const GROUP_FIELDS = { model: 'model', region: 'region', key: 'keyId', account: 'accountId' } as const;
-
 /** The report as one would add it up by hand, for an account whose keys have no names. */
-export function expectedReport(all: readonly LedgerRow[], query: Omit<UsageQuery, 'limit'>): UsageRow[] {
-  const groups = new Map<string, UsageRow>();
-  for (const row of all) {
-    if (row.accountId !== query.accountId || row.time < query.start || row.time >= query.end) continue;
-    const index = bucketIndex(query.bucket, row.time);
-    const names = query.groupBy.map((group) => row[GROUP_FIELDS[group]]);
-    const id = [index, ...names].join('|');
-    const sum = groups.get(id) ?? {
-      index,
-      ...(query.groupBy.includes('model') && { model: row.model }),
-      ...(query.groupBy.includes('region') && { region: row.region }),
-      ...(query.groupBy.includes('key') && { keyId: row.keyId, keyName: null }),
-      requests: 0,
-      promptTokens: 0,
-      completionTokens: 0,
-      cacheReadTokens: 0,
-      audioSeconds: 0,
-      costNanoUsd: 0n,
-    };
-    sum.requests += 1;
-    sum.promptTokens += row.promptTokens;
-    sum.completionTokens += row.completionTokens;
-    sum.cacheReadTokens += row.cacheReadTokens;
-    sum.audioSeconds += row.audioSeconds;
-    sum.costNanoUsd += BigInt(row.costNanoUsd);
-    groups.set(id, sum);
-  }
-  const order = ({ model = '', region = '', keyId = '' }: UsageRow) => [model, region, keyId].join('|');
-  return [...groups.values()].sort((one, other) => one.index - other.index || (order(one) < order(other) ? -1 : 1));
-}
+const expectedReport = (rows: readonly LedgerRow[], query: Omit<UsageQuery, 'limit'>): Partial<UsageRow>[] =>
+  addedUp(rows, query, (time) => bucketIndex(query.bucket, time)).map((row) => ({
+    ...row,
+    ...(query.groupBy.includes('key') && { keyName: null }),
+  }));
 
 /** Every ledger behaves like this. `open` gives an empty store. */
 export function ledgerContract(name: string, open: () => Promise<LedgerUnderTest>): void {

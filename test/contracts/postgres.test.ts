@@ -340,7 +340,9 @@ describe.skipIf(postgresMissing !== undefined)('postgres', () => {
     const expected = raw
       .prepare(
         `select t.name || '.' || c.name as name, c."notnull" = 0 as nullable from sqlite_schema t join pragma_table_info(t.name) c
-         where t.type = 'table' and t.name not like 'kysely%' and t.name not like 'sqlite%'`,
+         where t.type = 'table' and t.name not like 'kysely%' and t.name not like 'sqlite%'
+           -- Tells SQLite's trigger, which runs for each row, which rows the writer has added to the sums itself.
+           and not (t.name = 'ledger' and c.name = 'is_summed')`,
       )
       .all();
     raw.close();

@@ -39,7 +39,7 @@ export function requestLogContract(name: string, open: () => Promise<RequestLogU
   describe(`request log: ${name}`, () => {
     let store: RequestLogUnderTest;
     const attempts = [
-      { upstream: 'one:80', region: 'eu', outcome: 'timeout', durationMs: 5, detail: 'no first byte' },
+      { upstream: 'one:80', region: 'eu', outcome: 'timeout', durationMs: 5, detail: 'no first byte of “ü”' },
       { upstream: 'two:80', region: 'local', outcome: 'ok', durationMs: 7, detail: null },
     ];
     const entries = [
@@ -50,11 +50,17 @@ export function requestLogContract(name: string, open: () => Promise<RequestLogU
       requestEntry('req_e', { time: START + 3 * HOUR, accountId: 'acct_2', status: 503, durationMs: 9_000 }),
       requestEntry('req_f', { time: START + 26 * HOUR, replayed: true }),
     ];
+    const append = (added: readonly RequestEntry[]) => {
+      const group = store.requests.collect();
+      for (const entry of added) group.add(entry);
+      expect(group.size).toBe(added.length);
+      return group.store();
+    };
     beforeAll(async () => {
       store = await open();
-      await store.requests.append(entries);
-      // A repeated write adds nothing.
-      await store.requests.append(entries.slice(0, 1));
+      await append(entries.slice(0, 4));
+      // A repeated write adds nothing. The series of some are known now.
+      await append(entries);
     });
     afterAll(() => store.close());
 

@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createSqlRepositories } from '../../src/adapters/sql/shared/repositories.ts';
 import { openSqlite } from '../../src/adapters/sql/sqlite/database.ts';
 import { MIGRATIONS } from '../../src/adapters/sql/sqlite/migrations/index.ts';
 import { openStore } from '../../src/adapters/store.ts';
@@ -17,6 +16,12 @@ beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'baobab-migrations-'));
 });
 afterAll(() => rm(directory, { recursive: true, force: true }));
+
+/** As servers write ledger rows that know nothing of sums, or do not add to them themselves. */
+const EARLIER_INSERT = `insert into ledger (billing_id, request_id, time_ms, hour, day, month, version, endpoint, prompt_tokens, completion_tokens,
+  cache_read_tokens, audio_seconds, cost_nano_usd, pricing, discount_percent, status, duration_ms, first_token_ms, series_id)
+  values (?1, 'req_1', ?2, 0, 0, 0, '2026-01-31', '/v1/embeddings', 10, 5, 2, 1, 1000, '{}', 0, 200, 12, null, ?3)
+  on conflict (billing_id) do nothing`;
 
 /** A database as the release before this migration left it, filled by plain SQL. */
 async function databaseBefore(migration: string, fill: string): Promise<string> {
@@ -109,21 +114,28 @@ describe('migration of SQLite', () => {
   });
 
   it('0032 adds up the ledger, and the rows that a server of an earlier version still adds', async () => {
-    const path = await databaseBefore('0032', '');
-    const earlier = Object.entries(MIGRATIONS).filter(([name]) => name < '0032');
-    const database = await openSqlite({ path, migrations: Object.fromEntries(earlier) });
-    const { ledger } = createSqlRepositories(database);
+    const series = `insert into ledger_series values (1, 'acct_1', 'key_1', 'acme/one', 'local'), (2, 'acct_1', 'key_1', 'acme/two', 'local')`;
+    const path = await databaseBefore('0032', series);
+    const raw = new DatabaseSync(path);
     const time = Date.UTC(2026, 9, 31, 18, 20);
     const hours = (from: number) => Array.from({ length: 60 }, (_, index) => time + (from + index) * 1_000_000);
-    await ledger.append(hours(0).map((each) => ledgerRow({ time: each })));
+    const add = (times: readonly number[], seriesId: number) => {
+      const statement = raw.prepare(EARLIER_INSERT);
+      for (const each of times) statement.run(`bill_${seriesId}_${each}`, each, seriesId);
+    };
+    add(hours(0), 1);
     const store = await openStore({ kind: 'sqlite', path });
-    await ledger.append(hours(60).map((each) => ledgerRow({ time: each, model: 'acme/two' })));
-    await database.close();
-    const raw = new DatabaseSync(path);
+    add(hours(60), 2);
+    // Known already.
+    add(hours(60), 2);
+    const known = hours(90).map((each) => ledgerRow({ billingId: `bill_2_${each}`, time: each }));
+    const both = hours(30).map((each) => ledgerRow({ time: each, model: 'acme/two' }));
+    await store.ledger.append([...known, ...both, ...both]);
+    add(hours(120), 1);
     const rows = raw.prepare(SCAN_SQL).all() as unknown as ScannedRow[];
     raw.close();
-    expect(rows).toHaveLength(120);
-    const query = { start: time + 1, end: time + 100_000_000, groupBy: ['model'] as const, limit: 1_000 };
+    expect(rows).toHaveLength(270);
+    const query = { start: time + 1, end: time + 170_000_000, groupBy: ['model'] as const, limit: 1_000 };
     for (const bucket of BUCKETS) {
       for (const timeZone of ['UTC', 'Asia/Kolkata', 'Africa/Nairobi']) {
         const window = { ...query, bucket, timeZone };

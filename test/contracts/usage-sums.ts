@@ -7,6 +7,7 @@ import { BUCKETS, type Bucket, type Grouping } from '../../src/domain/usage-wind
 import { StoreUnavailableError } from '../../src/errors/store-unavailable.ts';
 import type { Ledger } from '../../src/ports/ledger.ts';
 import type { UsageQuery, UsageReader, UsageRow } from '../../src/ports/usage.ts';
+import { addedUp } from './added-up.ts';
 import { ledgerRow } from './ledger.ts';
 
 /** A ledger row as it is stored. */
@@ -37,8 +38,6 @@ export interface UsageSumsUnderTest {
 }
 
 const QUARTER_MS = HOUR_MS / 4;
-const COLUMN = { model: 'model', region: 'region', key: 'key_id', account: 'account_id' } as const;
-const FIELD = { model: 'model', region: 'region', key: 'keyId', account: 'accountId' } as const;
 
 const offsets = new Map<string, number>();
 
@@ -60,34 +59,20 @@ function bucketAt(bucket: Bucket, time: number, zone: string): number {
 
 /** The report, added up row by row. Names of keys and accounts are left out. */
 export function scannedReport(rows: readonly ScannedRow[], query: UsageQuery): Partial<UsageRow>[] {
-  const { start, end, bucket, timeZone = 'UTC', groupBy, accountId, model, region, keyId } = query;
-  const buckets = new Map<string, UsageRow>();
-  for (const row of rows) {
-    if (row.time_ms < start || row.time_ms >= end) continue;
-    if ((accountId ?? row.account_id) !== row.account_id || (model ?? row.model) !== row.model) continue;
-    if ((region ?? row.region) !== row.region || (keyId ?? row.key_id) !== row.key_id) continue;
-    const index = bucketAt(bucket, row.time_ms, timeZone);
-    const names = groupBy.map((group) => [FIELD[group], row[COLUMN[group]]] as const);
-    const id = [String(index).padStart(9, '0'), ...names.map(([, name]) => name)].join('\n');
-    const sum = buckets.get(id) ?? {
-      index,
-      ...Object.fromEntries(names),
-      requests: 0,
-      promptTokens: 0,
-      completionTokens: 0,
-      cacheReadTokens: 0,
-      audioSeconds: 0,
-      costNanoUsd: 0n,
-    };
-    sum.requests += 1;
-    sum.promptTokens += row.prompt_tokens;
-    sum.completionTokens += row.completion_tokens;
-    sum.cacheReadTokens += row.cache_read_tokens;
-    sum.audioSeconds += row.audio_seconds;
-    sum.costNanoUsd += BigInt(row.cost_nano_usd);
-    buckets.set(id, sum);
-  }
-  return [...buckets].toSorted(([one], [other]) => (one < other ? -1 : 1)).map(([, sum]) => sum);
+  const { bucket, timeZone = 'UTC' } = query;
+  const counted = rows.map((row) => ({
+    time: row.time_ms,
+    accountId: row.account_id,
+    keyId: row.key_id,
+    model: row.model,
+    region: row.region,
+    promptTokens: row.prompt_tokens,
+    completionTokens: row.completion_tokens,
+    cacheReadTokens: row.cache_read_tokens,
+    audioSeconds: row.audio_seconds,
+    costNanoUsd: row.cost_nano_usd,
+  }));
+  return addedUp(counted, query, (time) => bucketAt(bucket, time, timeZone));
 }
 
 /** Connections that were broken are replaced, one by one as they are used. */

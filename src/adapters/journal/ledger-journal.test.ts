@@ -88,11 +88,15 @@ describe('ledger journal', () => {
     const onError = vi.fn();
     const journal = await openOver(own, freshPath(), { onError });
     const append = (rows: number) => Promise.all(Array.from({ length: rows }, () => journal.append(ledgerRow())));
-    await append(49);
+    await append(99);
     expect(own.rows.size).toBe(0);
     await append(1);
-    await expect.poll(() => own.rows.size).toBe(50);
+    await expect.poll(() => own.rows.size).toBe(100);
     expect(own.state.commits).toBe(1);
+    // Rows beyond these share their commit.
+    await journal.append(...Array.from({ length: 170 }, () => ledgerRow()));
+    await expect.poll(() => own.rows.size).toBe(270);
+    expect(own.state.commits).toBe(2);
     own.state.failure = new Error('disk full');
     await append(150);
     await expect.poll(() => onError).toHaveBeenCalledTimes(1);
@@ -100,7 +104,7 @@ describe('ledger journal', () => {
     expect(onError).toHaveBeenCalledTimes(1);
     own.state.failure = undefined;
     await vi.advanceTimersByTimeAsync(1_000);
-    await expect.poll(() => own.rows.size).toBe(350);
+    await expect.poll(() => own.rows.size).toBe(570);
     await journal.close();
   });
 

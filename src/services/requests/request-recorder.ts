@@ -1,4 +1,4 @@
-import type { RequestEntry, RequestLog, RequestSink } from '../../ports/request-log.ts';
+import type { RequestEntry, RequestGroup, RequestLog, RequestSink } from '../../ports/request-log.ts';
 
 export interface RequestRecorder extends RequestSink {
   /** Resolves when everything recorded before the call is stored or was given up. */
@@ -10,7 +10,7 @@ export interface RequestRecorder extends RequestSink {
 }
 
 export interface RequestRecorderDependencies {
-  log: Pick<RequestLog, 'append'>;
+  log: Pick<RequestLog, 'collect'>;
   onError(error: unknown): void;
   /** Entries wait this long for others. */
   delayMs?: number | undefined;
@@ -25,19 +25,26 @@ const COMMIT_ROWS = 500;
 export function createRequestRecorder(dependencies: RequestRecorderDependencies): RequestRecorder {
   const { log, onError, delayMs = 500, maxWaiting = 20_000 } = dependencies;
   const listeners = new Set<(entry: RequestEntry) => void>();
-  let waiting: RequestEntry[] = [];
+  /** Entries that wait. The last one may not be full. */
+  let groups: RequestGroup[] = [];
+  let waiting = 0;
   let dropped = 0;
   let timer: NodeJS.Timeout | undefined;
+  /** A write follows that will include the entries that wait now. */
+  let isDue = false;
   let running: Promise<void> = Promise.resolve();
 
   async function write(): Promise<void> {
-    while (waiting.length > 0) {
-      const group = waiting.slice(0, COMMIT_ROWS);
-      waiting = waiting.slice(COMMIT_ROWS);
+    isDue = false;
+    // Without those that arrive meanwhile: they would be a small commit, and those that arrive during it the next one.
+    const written = groups;
+    groups = [];
+    for (const group of written) {
+      waiting -= group.size;
       try {
-        await log.append(group);
+        await group.store();
       } catch (error) {
-        dropped += group.length;
+        dropped += group.size;
         onError(error);
       }
     }
@@ -46,19 +53,30 @@ export function createRequestRecorder(dependencies: RequestRecorderDependencies)
   function flush(): Promise<void> {
     clearTimeout(timer);
     timer = undefined;
+    isDue = true;
     running = running.then(write);
     return running;
+  }
+
+  function openGroup(): RequestGroup {
+    const last = groups.at(-1);
+    if (last !== undefined && last.size < COMMIT_ROWS) return last;
+    const group = log.collect();
+    groups.push(group);
+    return group;
   }
 
   return {
     record(entry) {
       for (const listener of listeners) listener(entry);
-      if (waiting.length >= maxWaiting) {
+      if (waiting >= maxWaiting) {
         dropped += 1;
         return;
       }
-      waiting.push(entry);
-      if (waiting.length === COMMIT_ROWS) void flush();
+      openGroup().add(entry);
+      waiting += 1;
+      if (isDue) return;
+      if (waiting >= COMMIT_ROWS) void flush();
       else timer ??= setTimeout(flush, delayMs);
     },
     flush,

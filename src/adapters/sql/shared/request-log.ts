@@ -210,7 +210,7 @@ function allOf<Row>(parts: readonly SelectQueryBuilder<Tables, 'request_log', Ro
 const sumAsNumber = (column: string) => sql<number>`cast(sum(${sql.ref(column)}) as bigint)`;
 
 export function sqlRequestLog(database: SqlDatabase): RequestLog {
-  const { read, report, write, insertNew } = database;
+  const { read, report, write } = database;
   const seriesIds = createSeriesIds(database);
 
   async function remove(ids: ReturnType<typeof oldest>): Promise<number> {
@@ -220,13 +220,25 @@ export function sqlRequestLog(database: SqlDatabase): RequestLog {
   const oldest = () => read.selectFrom('request_log').select('id').orderBy('time_ms').limit(REMOVE_ROWS);
 
   return {
-    async append(entries) {
-      const series = entries.map(seriesOf);
-      const idOf = await seriesIds(series);
-      await insertNew(
-        REQUEST_LOG,
-        entries.map((entry, index) => valuesOf(entry, idOf(series[index] ?? seriesOf(entry)))),
-      );
+    collect() {
+      const rows = database.collect(REQUEST_LOG);
+      /** The first ones of their series. */
+      const others: RequestEntry[] = [];
+      return {
+        get size() {
+          return rows.size + others.length;
+        },
+        add(entry) {
+          const seriesId = seriesIds.known(seriesOf(entry));
+          if (seriesId === undefined) others.push(entry);
+          else rows.add(valuesOf(entry, seriesId));
+        },
+        async store() {
+          const idOf = await seriesIds.find(others.map(seriesOf));
+          for (const entry of others.splice(0)) rows.add(valuesOf(entry, idOf(seriesOf(entry))));
+          await rows.insert();
+        },
+      };
     },
     async list(filter, page) {
       const rows = await requestListQuery(report, filter, page).execute();

@@ -11,13 +11,45 @@ export interface Series {
 /** Series ids kept in memory. A forgotten one costs a round trip. */
 const KNOWN_SERIES = 10_000;
 
-const seriesName = ({ accountId, keyId, model, region }: Series): string =>
-  `${accountId}\n${keyId}\n${model}\n${region}`;
+type Level<Value> = Map<string, Value>;
 
-/** Finds or creates the ids of series. An id never changes and is used only after it is durable. */
-export function createSeriesIds({ read, write }: SqlDatabase) {
-  /** By name. */
-  let known = new Map<string, number>();
+function inner<Value>(map: Level<Level<Value>>, name: string): Level<Value> {
+  const found = map.get(name);
+  if (found !== undefined) return found;
+  const added: Level<Value> = new Map();
+  map.set(name, added);
+  return added;
+}
+
+/** By each name in turn: they are strings that V8 has hashed before, and one name made of four would be hashed for every row. */
+class KnownSeries {
+  readonly #ids: Level<Level<Level<Level<number>>>> = new Map();
+  #size = 0;
+
+  get size(): number {
+    return this.#size;
+  }
+
+  get({ accountId, keyId, model, region }: Series): number | undefined {
+    return this.#ids.get(accountId)?.get(keyId)?.get(model)?.get(region);
+  }
+
+  set({ accountId, keyId, model, region }: Series, id: number): void {
+    this.#size += 1;
+    inner(inner(inner(this.#ids, accountId), keyId), model).set(region, id);
+  }
+}
+
+export interface SeriesIds {
+  /** Undefined: has to be looked up. */
+  known(series: Series): number | undefined;
+  /** Finds or creates the ids, and returns a function that knows those of all these series. */
+  find(all: readonly Series[]): Promise<(series: Series) => number>;
+}
+
+/** An id never changes and is used only after it is durable. */
+export function createSeriesIds({ read, write }: SqlDatabase): SeriesIds {
+  let known = new KnownSeries();
 
   async function learn(series: Series): Promise<number> {
     const { accountId, keyId, model, region } = series;
@@ -39,14 +71,15 @@ export function createSeriesIds({ read, write }: SqlDatabase) {
     return row.id;
   }
 
-  /** Returns a function that knows the id of each of these series. */
-  return async (all: readonly Series[]): Promise<(series: Series) => number> => {
-    if (known.size > KNOWN_SERIES) known = new Map();
-    const ids = known;
-    const unknown = all.filter((series) => !ids.has(seriesName(series)));
-    for (const [name, series] of new Map(unknown.map((each) => [seriesName(each), each]))) {
-      ids.set(name, await learn(series));
-    }
-    return (series) => ids.get(seriesName(series)) as number;
+  return {
+    known: (series) => known.get(series),
+    async find(all) {
+      if (known.size > KNOWN_SERIES) known = new KnownSeries();
+      const ids = known;
+      for (const series of all) {
+        if (ids.get(series) === undefined) ids.set(series, await learn(series));
+      }
+      return (series) => ids.get(series) as number;
+    },
   };
 }

@@ -37,6 +37,8 @@ describe('the parts of a usage report', () => {
       [0, 1],
       [1 * MINUTE_MS, 14 * MINUTE_MS],
       [6 * MINUTE_MS, 8 * MINUTE_MS],
+      [7 * MINUTE_MS, 22 * MINUTE_MS],
+      [-7 * MINUTE_MS, 14 * MINUTE_MS],
       [3 * MINUTE_MS, HOUR_MS + 11 * MINUTE_MS],
       [-DAY_MS + 12, 3 * DAY_MS + 14 * MINUTE_MS],
     ];

@@ -64,12 +64,10 @@ function cut(span: Span, longestMs: number, now: number): UsagePart[] {
   const first = Math.ceil(start / sums.lengthMs) * sums.lengthMs;
   const last = Math.floor(end / sums.lengthMs) * sums.lengthMs;
   const shorter = (part: Span) => cut(part, sums.lengthMs - 1, now);
-  if (first >= last) return shorter(span);
-  return [
-    ...shorter({ ...span, end: first }),
-    { source: sums.table, ...span, start: first, end: last },
-    ...shorter({ ...span, start: last }),
-  ];
+  // Equal, they are a boundary inside the span, and the parts beside it are in two different periods.
+  if (first > last) return shorter(span);
+  const whole: UsagePart[] = first < last ? [{ source: sums.table, ...span, start: first, end: last }] : [];
+  return [...shorter({ ...span, end: first }), ...whole, ...shorter({ ...span, start: last })];
 }
 
 /** The longest period that never crosses a boundary between two buckets; 0 if there is none. */

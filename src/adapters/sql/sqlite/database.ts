@@ -9,8 +9,9 @@ import { migrate } from '../shared/migrator.ts';
 import type { Tables } from '../shared/tables.ts';
 import { isDiskFull, openConnection } from './connection.ts';
 import { sqliteDialect } from './dialect.ts';
+import { PackedRows } from './packed-rows.ts';
 import { createSpaceReserve } from './space-reserve.ts';
-import { insertNewSql } from './statements.ts';
+import { insertNewSql, isSummed } from './statements.ts';
 import { startThread, type ThreadClient } from './thread-client.ts';
 import type { Statement } from './thread-messages.ts';
 
@@ -70,9 +71,14 @@ export async function openSqlite(options: SqliteOptions): Promise<SqlDatabase> {
     writeIf: async (statements, { guards = 1, urgent = false } = {}) =>
       (await writer.runIf(compile(statements), { guards, urgent })) as never,
     async insertNew(target, rows) {
-      const changes = await writer.runEach({ sql: insertNewSql(target), json: JSON.stringify(rows) });
+      const json = JSON.stringify(rows);
+      const changes = await writer.runEach({ sql: insertNewSql(target), json, isSummed: isSummed(target) });
       return changes.map((count) => count > 0);
     },
+    collect: (target) =>
+      new PackedRows(async (json) => {
+        await writer.runEach({ sql: insertNewSql(target), json, isSummed: isSummed(target) });
+      }),
     async purge() {
       // Deleted rows are overwritten in the database file, but the write-ahead log still has them until it is emptied.
       await startedReporter().run([{ sql: 'pragma wal_checkpoint(truncate)', parameters: [] }]);

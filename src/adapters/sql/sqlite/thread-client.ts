@@ -84,7 +84,8 @@ export function startThread(options: ThreadOptions): ThreadClient {
       if (stopped) return reject(stopped);
       lastId += 1;
       pending.set(lastId, { resolve, reject });
-      worker.postMessage({ id: lastId, ...work } satisfies ThreadRequest);
+      const moved = 'json' in work && typeof work.json !== 'string' ? [work.json.buffer] : [];
+      worker.postMessage({ id: lastId, ...work } satisfies ThreadRequest, moved);
     });
 
   return {

@@ -35,10 +35,12 @@ export interface StatementList {
   steps: readonly (readonly [text: number, Statement['parameters']])[];
 }
 
-/** One statement for many lists of parameters, as JSON: the structured clone of nested arrays takes longer. */
+/** One statement for many lists of parameters, as JSON: the structured clone of nested arrays takes longer. Bytes are moved, not copied. */
 export interface RepeatedStatement {
   sql: string;
-  json: string;
+  json: string | Uint8Array<ArrayBuffer>;
+  /** Rows of the ledger, which are added to its sums too. */
+  isSummed: boolean;
 }
 
 export type ThreadWork = { id: number } & (StatementList | RepeatedStatement);

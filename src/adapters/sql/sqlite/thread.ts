@@ -1,5 +1,6 @@
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { type Connection, isDiskFull, isDuplicate, openConnection } from './connection.ts';
+import { insertSummed } from './ledger-sums.ts';
 import { createSpaceReserve } from './space-reserve.ts';
 import type { FailureKind, ThreadOptions, ThreadReply, ThreadRequest, ThreadWork } from './thread-messages.ts';
 
@@ -55,8 +56,15 @@ function failure(id: number, error: unknown): ThreadReply {
   };
 }
 
+const parseRows = (json: string | Uint8Array<ArrayBuffer>) =>
+  JSON.parse(typeof json === 'string' ? json : Buffer.from(json.buffer, json.byteOffset, json.length).toString());
+
 function run(connection: Connection, work: ThreadWork): ThreadReply {
-  if ('json' in work) return { id: work.id, changes: connection.executeEach(work.sql, JSON.parse(work.json)) };
+  if ('json' in work) {
+    const rows = parseRows(work.json);
+    const changes = work.isSummed ? insertSummed(connection, work.sql, rows) : connection.executeEach(work.sql, rows);
+    return { id: work.id, changes };
+  }
   const results = work.steps.map(([text, parameters], index) => {
     const result = connection.execute({ sql: work.texts[text] as string, parameters });
     if (index < work.guards && result.changes === 0) throw new GuardRefused();

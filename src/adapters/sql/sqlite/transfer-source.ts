@@ -8,6 +8,9 @@ interface Table extends TableShape {
   key: readonly string[];
 }
 
+/** Marks that say nothing about a row, and that no other database has. */
+const OWN_COLUMNS: readonly string[] = ['is_summed'];
+
 const quoted = (name: string) => `"${name}"`;
 const list = (names: readonly string[]) => names.map(quoted).join(', ');
 
@@ -29,7 +32,10 @@ function readTables(database: DatabaseSync): Table[] {
     const primary = columns.filter(({ pk }) => pk > 0).toSorted((left, right) => left.pk - right.pk);
     return {
       name,
-      columns: columns.map((column) => column.name).toSorted(),
+      columns: columns
+        .map((column) => column.name)
+        .filter((column) => !OWN_COLUMNS.includes(column))
+        .toSorted(),
       key: wr === 1 ? primary.map((column) => column.name) : ['rowid'],
     };
   });

@@ -31,6 +31,7 @@ import * as auditLog from './console/0036-audit-log.ts';
 import * as auditPairs from './console/0037-audit-pairs.ts';
 import * as auditIndexes from './console/0039-audit-indexes.ts';
 import * as usageSums from './ledger/0032-usage-sums.ts';
+import * as groupedSums from './ledger/0040-grouped-sums.ts';
 
 /**
  * Run in the order of their names, forwards only. Numbers only sort: 0003 to 0009 never existed. A released migration is never
@@ -69,4 +70,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0037-audit-pairs': auditPairs,
   '0038-result-lifetime': resultLifetime,
   '0039-audit-indexes': auditIndexes,
+  '0040-grouped-sums': groupedSums,
 };
