@@ -46,6 +46,11 @@ export function toStoreError(error: unknown): unknown {
   return isAway ? new StoreUnavailableError(`PostgreSQL does not answer: ${message}.`, { cause: error }) : error;
 }
 
+export const withStoreErrors = <T>(work: Promise<T>): Promise<T> =>
+  work.catch((error: unknown) => {
+    throw error instanceof StoreUnavailableError ? error : toStoreError(error);
+  });
+
 export interface ServerAddress {
   host: string;
   port: number;

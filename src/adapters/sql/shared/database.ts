@@ -30,6 +30,16 @@ export interface BulkTarget<Name extends keyof Tables = keyof Tables> {
   uniqueColumn: keyof Tables[Name] & string;
 }
 
+/** Rows of one table that wait until they are inserted together. */
+export interface RowGroup {
+  /** How many were added. */
+  readonly size: number;
+  /** Values in the order of the target's columns. */
+  add(values: readonly PlainValue[]): void;
+  /** Inserts those that are not stored yet, in one transaction. Once. */
+  insert(): Promise<void>;
+}
+
 /**
  * What the repositories need of an SQL database. A dialect implements it in its own folder, together with its migrations; the
  * repositories use only SQL that every dialect understands.
@@ -57,6 +67,8 @@ export interface SqlDatabase {
     target: BulkTarget<Name>,
     rows: readonly (readonly PlainValue[])[],
   ): Promise<readonly boolean[]>;
+  /** For rows that wait for a while: the group keeps no objects for them, where the dialect can do without. */
+  collect<Name extends keyof Tables>(target: BulkTarget<Name>): RowGroup;
   /** Removes deleted rows from the files of the database too, where the dialect leaves that to us. */
   purge(): Promise<void>;
   /** Makes room for the ledger rows of this month and the next ones, where the dialect stores months apart. */

@@ -1,4 +1,7 @@
-import type { Kysely } from 'kysely';
+import { type Kysely, sql } from 'kysely';
+import { buildIndex } from '../index-builds.ts';
+
+export const concurrently = true;
 
 const PAIRS = [
   ['target_id', 'action'],
@@ -8,13 +11,11 @@ const PAIRS = [
 ] as const;
 
 /** For two filters at once, each of which may select nearly all entries. */
-export async function up({ schema }: Kysely<unknown>): Promise<void> {
-  await schema.dropIndex('audit_log_by_account_action').ifExists().execute();
+export async function up(db: Kysely<unknown>): Promise<void> {
+  const how = db.isTransaction ? '' : 'concurrently';
+  await sql.raw(`drop index ${how} if exists audit_log_by_account_action`).execute(db);
   for (const pair of PAIRS) {
-    await schema
-      .createIndex(`audit_log_by_${pair.join('_and_')}`)
-      .on('audit_log')
-      .columns([...pair, 'time_ms', 'id'])
-      .execute();
+    const name = `audit_log_by_${pair.join('_and_')}`;
+    await buildIndex(db, { name, table: 'audit_log', columns: [...pair, 'time_ms', 'id'].join(', ') });
   }
 }

@@ -1,4 +1,7 @@
-import { type Kysely, sql } from 'kysely';
+import type { Kysely } from 'kysely';
+import { buildIndex } from '../index-builds.ts';
+
+export const concurrently = true;
 
 /** First columns, and what is added to the time behind them (see `shared/audit/audit-log.ts`). */
 const INDEXES: readonly [columns: readonly string[], shift: number][] = [
@@ -15,11 +18,10 @@ const INDEXES: readonly [columns: readonly string[], shift: number][] = [
 ];
 
 /** One index for each set of filters, and no other that serves it. */
-export async function up({ schema }: Kysely<unknown>): Promise<void> {
+export async function up(db: Kysely<unknown>): Promise<void> {
   for (const [columns, shift] of INDEXES) {
     const name = `audit_log_by_${columns.length === 0 ? 'time' : columns.join('_and_')}`;
-    const parts = [...columns.map((column) => sql.ref(column)), sql`(time_ms + ${sql.lit(shift)})`, sql.ref('id')];
-    await schema.dropIndex(name).ifExists().execute();
-    await schema.createIndex(name).on('audit_log').expression(sql.join(parts)).execute();
+    const parts = [...columns, `((time_ms + ${shift}))`, 'id'];
+    await buildIndex(db, { name, table: 'audit_log', columns: parts.join(', ') });
   }
 }

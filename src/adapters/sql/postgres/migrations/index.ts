@@ -1,4 +1,4 @@
-import type { Migration } from 'kysely/migration';
+import type { SchemaMigration } from '../../shared/migrator.ts';
 import * as initial from './0001-initial.ts';
 import * as sessions from './0002-sessions.ts';
 import * as requestLog from './0003-request-log.ts';
@@ -18,8 +18,11 @@ import * as auditPairs from './0016-audit-pairs.ts';
 import * as resultLifetime from './0017-result-lifetime.ts';
 import * as auditIndexes from './0018-audit-indexes.ts';
 
-/** Run in the order of their names, forwards only. A released migration is never edited, and a new one sorts after all released ones. */
-export const MIGRATIONS: Readonly<Record<string, Migration>> = {
+/**
+ * Run in the order of their names, forwards only. A released migration is never edited, and a new one sorts after all released ones.
+ * An index on a table that may be large is built with `buildIndex`, in a migration of its own that is marked `concurrently`.
+ */
+export const MIGRATIONS: Readonly<Record<string, SchemaMigration>> = {
   '0001-initial': initial,
   '0002-sessions': sessions,
   '0003-request-log': requestLog,
