@@ -26,7 +26,7 @@ export interface JoinQuery {
 export interface SliceClaim {
   now: number;
   until: number;
-  /** First lines of the slices that the owner works on, also when their leases have ended. */
+  /** First lines of the slices that the owner works on, even when their leases have ended. */
   holding: readonly number[];
 }
 

@@ -67,14 +67,8 @@ export interface OwnedBatch {
   ownerId: string;
 }
 
-/**
- * Records of batches and of their lines. Newest first in lists.
- *
- * One process claims a batch to validate it, and one to write its result files. In between, any number of processes work on its
- * slices and none owns the batch (see `BatchSliceRepository`). The calls that take an `OwnedBatch` reject with a LeaseLostError, and
- * change nothing, when the process does not own the batch any more.
- */
-export interface BatchRepository {
+/** Newest first in lists. */
+export interface BatchRecords {
   /** Stores a batch and attaches its input, unless the account has `maxActive` batches that have not ended. 0: no limit. */
   create(batch: Batch, maxActive: number, input?: NewInput): Promise<BatchCreation>;
   get(id: string): Promise<Batch | undefined>;
@@ -83,7 +77,15 @@ export interface BatchRepository {
   cancelled(ids: readonly string[]): Promise<Set<string>>;
   /** Requests the end of a batch. Only one that has not begun to finalize can be cancelled. */
   cancel(id: string, now: number): Promise<void>;
+  /** Deletes the records of those batches that have ended. */
+  forget(ids: readonly string[]): Promise<void>;
+}
 
+/**
+ * One process claims a batch to validate it, and one to write its result files. In between, any number of processes work on its
+ * slices and none owns the batch (see `BatchSliceRepository`).
+ */
+export interface BatchClaims {
   /**
    * Claims batches that are to be validated or ended and have no valid lease. Accounts for which the owner works least come first, then
    * the oldest.
@@ -97,7 +99,13 @@ export interface BatchRepository {
   release(batch: OwnedBatch): Promise<void>;
   /** Ends the leases of all other owners: for a process that knows it is alone. */
   releaseOthers(ownerId: string): Promise<void>;
+}
 
+/**
+ * The work on a batch and its lines. Calls that take an `OwnedBatch` reject with a LeaseLostError, and change nothing, when the process
+ * no longer owns the batch.
+ */
+export interface BatchProgress {
   /** Removes what an interrupted validation recorded. A total that was known before stays. */
   restart(batch: OwnedBatch): Promise<void>;
   /** Ends the validation and the ownership. The batch is in progress from now on, unless it was cancelled meanwhile. */
@@ -109,8 +117,8 @@ export interface BatchRepository {
   /** Numbers of recorded lines above `after`, up to `last`, in order. */
   recordedLines(id: string, page: { after: number; last: number; limit: number }): Promise<number[]>;
   recorded(id: string, page: { failed: boolean; after: number; limit: number }): Promise<RecordedLine[]>;
-  /** Deletes the records of those batches that have ended. */
-  forget(ids: readonly string[]): Promise<void>;
   /** Sets the final status and the result files, and removes the lease, the attachment, the lines and the slices: all or none. */
   end(batch: OwnedBatch, end: BatchEnd): Promise<void>;
 }
+
+export interface BatchRepository extends BatchRecords, BatchClaims, BatchProgress {}

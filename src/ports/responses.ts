@@ -39,11 +39,8 @@ export interface ResponseEnd {
   items?: NewConversationItems | undefined;
 }
 
-/**
- * Stored responses. A background response is claimed by a process before it runs, like a batch. Every change is one transaction:
- * what a crash leaves is a whole response or none.
- */
-export interface ResponseRepository {
+/** Stored responses. */
+export interface ResponseRecords {
   /** False, and nothing stored, when the account would then have more than its quota, or than `maxActive`. */
   create(response: StoredResponse, creation: ResponseCreation): Promise<boolean>;
   /** Responses and conversations count together. */
@@ -59,7 +56,10 @@ export interface ResponseRepository {
   deleteExpired(now: number, limit: number): Promise<number>;
   /** Removes at most `limit` responses and conversations of an account. Returns how many. */
   deleteOfAccount(accountId: string, limit: number): Promise<number>;
+}
 
+/** The runs of background responses. A process claims a response before it runs it, like a batch. */
+export interface BackgroundResponses {
   /** Claims responses that have not ended and have no valid lease. Accounts take turns; of each account, the oldest is first. */
   claim(claim: ResponseClaim): Promise<PendingResponse[]>;
   /** Extends the leases and returns the ids that the owner still has and that have not ended. */
@@ -70,14 +70,21 @@ export interface ResponseRepository {
   release(response: OwnedResponse, options: { claimableAt: number; counts: boolean }): Promise<void>;
   /** Ends the leases of all other owners: for a process that knows it is alone. */
   releaseOthers(ownerId: string): Promise<void>;
+  /** False, and nothing changed, when it has ended or another process has claimed it. */
+  end(response: OwnedResponse, end: ResponseEnd): Promise<boolean>;
+  /** Ends a background response as cancelled. False when it has ended already. */
+  cancel(accountId: string, id: string, content: string): Promise<boolean>;
+}
+
+/** The recorded streams of background responses. */
+export interface ResponseEventLog {
   /** Adds events to the stream of a response. False, and nothing recorded, when it has ended or another process has claimed it. */
   record(response: OwnedResponse, events: RecordedEvents): Promise<boolean>;
   /** The recorded events of a response after this sequence number, in order, and a few before it if they were recorded together. */
   events(id: string, after: number): Promise<RecordedEvents[]>;
   /** The sequence number of the last recorded event; undefined when none is. */
   lastEvent(id: string): Promise<number | undefined>;
-  /** False, and nothing changed, when it has ended or another process has claimed it. */
-  end(response: OwnedResponse, end: ResponseEnd): Promise<boolean>;
-  /** Ends a background response as cancelled. False when it has ended already. */
-  cancel(accountId: string, id: string, content: string): Promise<boolean>;
 }
+
+/** Every change is one transaction: what a crash leaves is a whole response or none. */
+export interface ResponseRepository extends ResponseRecords, BackgroundResponses, ResponseEventLog {}

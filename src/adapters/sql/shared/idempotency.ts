@@ -1,10 +1,10 @@
 import { type ExpressionBuilder, sql } from 'kysely';
 import type { ClaimResult, IdempotencyRecord, IdempotencyRepository, Ownership } from '../../../ports/idempotency.ts';
 import type { SqlDatabase } from './database.ts';
+import { LEASE_OVER } from './leases.ts';
 import { fitsAlone, storedAmounts } from './stored-amounts.ts';
 import type { IdempotencyTable, Tables } from './tables.ts';
 
-const LEASE_OVER = 0;
 const RENEWED_AT_ONCE = 500;
 const ONE_RECORD = { items: 1, bytes: 0 };
 

@@ -67,7 +67,7 @@ export function sqlLedger(database: SqlDatabase): Ledger {
   }
 
   async function append(rows: readonly LedgerRow[]): Promise<readonly boolean[]> {
-    const idOf = await seriesIds(rows);
+    const idOf = await seriesIds.find(rows);
     return database.insertNew(
       LEDGER,
       rows.map((row) => valuesOf(row, pricingText(row.pricing), idOf(row))),

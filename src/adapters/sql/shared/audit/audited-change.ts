@@ -28,7 +28,7 @@ export async function writeFromStored<Row, Written>(
     const written = await write(row);
     if (written !== undefined) return written;
   }
-  throw new Error(`a row was changed by others ${MAX_ATTEMPTS} times while it was to be changed`);
+  throw new Error(`others changed the row during each of ${MAX_ATTEMPTS} attempts to change it`);
 }
 
 export interface AuditedWrite<Row, Stored> {

@@ -1,11 +1,10 @@
 import { type CompiledQuery, type Kysely, sql } from 'kysely';
 import type { Batch, BatchEndpoint, BatchProblem, BatchStatus } from '../../../../domain/batch.ts';
 import type { BatchSlice } from '../../../../ports/batch-slices.ts';
-import type { RecordedLine } from '../../../../ports/batches.ts';
+import type { OwnedBatch, RecordedLine } from '../../../../ports/batches.ts';
+import { LEASE_OVER } from '../leases.ts';
 import type { BatchesTable, BatchLinesTable, BatchSlicesTable, Tables } from '../tables.ts';
 
-/** A time before every other, so that the batch or slice can be claimed at once. */
-export const LEASE_OVER = 0;
 /** Until when the lease of a batch lasts while processes work on its slices: no process owns it then. */
 export const SHARED = Number.MAX_SAFE_INTEGER;
 
@@ -115,4 +114,9 @@ export function lineStatements(read: Kysely<Tables>) {
       };
     },
   };
+}
+
+export function batchStatements(read: Kysely<Tables>) {
+  const update = (id: string) => read.updateTable('batches').where('id', '=', id);
+  return { update, owned: ({ id, ownerId }: OwnedBatch) => update(id).where('owner_id', '=', ownerId) };
 }

@@ -3,9 +3,10 @@ import type { BatchSliceRepository } from '../../../../ports/batch-slices.ts';
 import type { OwnedBatch } from '../../../../ports/batches.ts';
 import { LeaseLostError } from '../../../../ports/store-errors.ts';
 import type { SqlDatabase } from '../database.ts';
-import { LEASE_OVER, lineStatements, toBatch, toSlice } from './batch-rows.ts';
+import { LEASE_OVER, orNone, placeInAccount } from '../leases.ts';
+import { lineStatements, toBatch, toSlice } from './batch-rows.ts';
 
-/** A list may not be empty in SQL. */
+/** SQL has no empty list. */
 const NO_LINE = 0;
 const NO_OWNER = { owner_id: null, lease_until_ms: LEASE_OVER };
 
@@ -26,8 +27,6 @@ export function sqlBatchSlices({ read, write, writeIf }: SqlDatabase): BatchSlic
 
   return {
     async joinable({ now, limit, perAccount, holding, unserved }) {
-      // A list may not be empty in SQL.
-      const held = holding.length === 0 ? [''] : holding;
       const rows = await read
         .with('ranked', (db) =>
           db
@@ -35,7 +34,7 @@ export function sqlBatchSlices({ read, write, writeIf }: SqlDatabase): BatchSlic
             .where('ended_at_ms', 'is', null)
             .where('status', '=', 'in_progress')
             .where('owner_id', 'is', null)
-            .where('id', 'not in', held)
+            .where('id', 'not in', orNone(holding))
             .where(({ exists, selectFrom }) =>
               exists(
                 selectFrom('batch_slices')
@@ -46,11 +45,7 @@ export function sqlBatchSlices({ read, write, writeIf }: SqlDatabase): BatchSlic
             )
             .select((select) => [
               'id',
-              sql<number>`row_number() over (partition by account_id order by id) + ${select
-                .selectFrom('batches as working')
-                .whereRef('working.account_id', '=', 'waiting.account_id')
-                .where('working.id', 'in', held)
-                .select(({ fn }) => fn.countAll<number>().as('batches'))}`.as('place'),
+              placeInAccount('batches', holding).as('place'),
               select
                 .selectFrom('batch_slices as taken')
                 .innerJoin('batches as theirs', 'theirs.id', 'taken.batch_id')

@@ -1,11 +1,11 @@
 import { type Compilable, type Kysely, sql } from 'kysely';
-import type { Conversation, ConversationItem } from '../../../domain/response.ts';
-import type { ConversationRepository, NewConversationItems } from '../../../ports/conversations.ts';
-import type { SqlDatabase } from './database.ts';
-import { fitsAlone, storedAmounts } from './stored-amounts.ts';
-import type { ConversationsTable, Tables } from './tables.ts';
+import type { Conversation, ConversationItem } from '../../../../domain/response.ts';
+import type { ConversationRepository, NewConversationItems } from '../../../../ports/conversations.ts';
+import type { SqlDatabase } from '../database.ts';
+import { fitsAlone, storedAmounts } from '../stored-amounts.ts';
+import type { ConversationsTable, Tables } from '../tables.ts';
 
-/** Positions grow with time; so many items may be added in one millisecond. */
+/** Positions grow with time; at most this many items can be added in one millisecond. */
 const POSITIONS_PER_MS = 1_000;
 
 const toConversation = (row: ConversationsTable): Conversation => ({
