@@ -1,20 +1,18 @@
-import { createHash } from 'node:crypto';
-import { Readable } from 'node:stream';
+import type { Readable } from 'node:stream';
 import {
-  AbortMultipartUploadCommand,
   DeleteObjectCommand,
   GetObjectCommand,
   HeadBucketCommand,
   HeadObjectCommand,
-  ListMultipartUploadsCommand,
   ListObjectsV2Command,
   S3Client,
 } from '@aws-sdk/client-s3';
-import { Upload } from '@aws-sdk/lib-storage';
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
 import type { BlobStore } from '../../ports/blobs.ts';
 import { requireBlobKey } from './keys.ts';
-import { bucketProblem, isAbsent, toBlobError } from './s3-failures.ts';
+import { send, unlessAbsent } from './s3-calls.ts';
+import { bucketProblem } from './s3-failures.ts';
+import { abortUploads, uploadObject } from './s3-uploads.ts';
 
 export interface S3BlobStore extends BlobStore {
   /** Removes the parts of interrupted uploads. Returns how many uploads. */
@@ -35,9 +33,6 @@ export interface S3BlobOptions {
   now: () => number;
 }
 
-/** An upload holds up to three parts in memory. */
-const PART_BYTES = 8_388_608;
-const PARTS_AT_ONCE = 2;
 const CONNECT_TIMEOUT_MS = 5_000;
 /** Without any byte. */
 const SILENCE_TIMEOUT_MS = 60_000;
@@ -72,41 +67,7 @@ export async function openS3BlobStore(options: S3BlobOptions): Promise<S3BlobSto
   }
 
   return {
-    async put(key, source) {
-      const Key = keyOf(key);
-      const hash = createHash('sha256');
-      let bytes = 0;
-      let sourceFailure: { error: unknown } | undefined;
-      async function* counted(): AsyncGenerator<Uint8Array> {
-        try {
-          for await (const chunk of source) {
-            hash.update(chunk);
-            bytes += chunk.length;
-            yield chunk;
-          }
-        } catch (error) {
-          sourceFailure = { error };
-          throw error;
-        }
-      }
-      // One request for what fits in a part. A failure aborts an upload in parts, so nothing is left.
-      const Body = Readable.from(counted());
-      const upload = new Upload({
-        client,
-        params: { Bucket, Key, Body },
-        partSize: PART_BYTES,
-        queueSize: PARTS_AT_ONCE,
-      });
-      try {
-        await upload.done();
-      } catch (error) {
-        throw sourceFailure === undefined ? toBlobError(error) : sourceFailure.error;
-      } finally {
-        // Ends the source too when S3 fails.
-        Body.destroy();
-      }
-      return { bytes, sha256: hash.digest('hex') };
-    },
+    put: async (key, source) => uploadObject(client, { Bucket, Key: keyOf(key) }, source),
 
     async get(key, range) {
       const Range = range && `bytes=${range.start}-${range.end}`;
@@ -152,46 +113,8 @@ export async function openS3BlobStore(options: S3BlobOptions): Promise<S3BlobSto
       } while (ContinuationToken !== undefined);
     },
 
-    async sweepTemporary(olderThanMs) {
-      const limit = now() - olderThanMs;
-      let removed = 0;
-      let marker: { KeyMarker?: string; UploadIdMarker?: string } | undefined = {};
-      while (marker !== undefined) {
-        const page: Awaited<ReturnType<typeof listUploads>> = await listUploads(client, {
-          Bucket,
-          Prefix: start,
-          ...marker,
-        });
-        for (const { Key, UploadId, Initiated } of page.Uploads ?? []) {
-          if ((Initiated?.getTime() ?? 0) > limit) continue;
-          await unlessAbsent(client.send(new AbortMultipartUploadCommand({ Bucket, Key, UploadId })));
-          removed += 1;
-        }
-        const { NextKeyMarker, NextUploadIdMarker } = page;
-        marker = page.IsTruncated
-          ? {
-              ...(NextKeyMarker && { KeyMarker: NextKeyMarker }),
-              ...(NextUploadIdMarker && { UploadIdMarker: NextUploadIdMarker }),
-            }
-          : undefined;
-      }
-      return removed;
-    },
+    sweepTemporary: (olderThanMs) => abortUploads(client, { Bucket, Prefix: start }, now() - olderThanMs),
 
     close: () => client.destroy(),
   };
 }
-
-const listUploads = (client: S3Client, input: ConstructorParameters<typeof ListMultipartUploadsCommand>[0]) =>
-  send(client.send(new ListMultipartUploadsCommand(input)));
-
-const send = <T>(call: Promise<T>): Promise<T> =>
-  call.catch((error: unknown) => {
-    throw toBlobError(error);
-  });
-
-const unlessAbsent = <T>(call: Promise<T>): Promise<T | undefined> =>
-  call.catch((error: unknown) => {
-    if (isAbsent(error)) return undefined;
-    throw toBlobError(error);
-  });
