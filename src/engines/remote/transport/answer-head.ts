@@ -5,8 +5,8 @@ export interface AnswerHead {
   readonly headers: Readonly<Record<string, string>>;
   /** How the body ends. */
   readonly framing: { kind: 'length'; bytes: number } | { kind: 'chunked' } | { kind: 'close' };
-  /** How long the connection may be kept for another request. 0: close it. */
-  readonly keepMs: number;
+  /** How long the connection may be kept for another request. 0: close it. Undefined: the other side does not say. */
+  readonly keepMs: number | undefined;
 }
 
 /** The bytes are not a valid HTTP answer. */
@@ -36,15 +36,13 @@ const framingOf = (status: number, headers: AnswerHead['headers']): AnswerHead['
   return { kind: 'length', bytes: Number(length) };
 };
 
-/** Python servers close idle connections after 5 seconds. A connection that closes just when it is used costs a retry. */
-const KEEP_MS = 4_000;
 /** We close this much earlier than the other side announces. */
 const MARGIN_MS = 1_000;
 
-function keepMsOf(headers: AnswerHead['headers']): number {
+function keepMsOf(headers: AnswerHead['headers']): number | undefined {
   if (/\bclose\b/i.test(headers.connection ?? '')) return 0;
   const seconds = /\btimeout=(\d+)/i.exec(headers['keep-alive'] ?? '')?.[1];
-  return seconds === undefined ? KEEP_MS : Math.max(0, Math.min(KEEP_MS, Number(seconds) * 1_000 - MARGIN_MS));
+  return seconds === undefined ? undefined : Math.max(0, Number(seconds) * 1_000 - MARGIN_MS);
 }
 
 /** Parses the text before the empty line. */

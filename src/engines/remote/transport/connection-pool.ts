@@ -18,12 +18,28 @@ export interface ConnectionPool {
 
 export type ConnectionPoolOptions = Pick<ConnectionOptions, 'origin' | 'connectTimeoutMs' | 'lookup'>;
 
+interface IdleConnection {
+  connection: Connection;
+  since: number;
+  /** How long the other side keeps it, if it says so. */
+  keepMs: number | undefined;
+}
+
+const LONGEST_KEEP_MS = 30_000;
+/**
+ * Python servers close idle connections after 5 seconds without saying so, and a connection that closes just when it is used costs a
+ * retry. Once the other side has closed an idle connection, none is kept for longer than this.
+ */
+const CAUTIOUS_KEEP_MS = 4_000;
 const SWEEP_MS = 4_000;
+/** Closing a thousand at once would block the event loop for ten milliseconds and more. */
+const CLOSED_AT_ONCE = 50;
 
 export function createConnectionPool({ origin, connectTimeoutMs, lookup }: ConnectionPoolOptions): ConnectionPool {
   const all = new Set<Connection>();
   /** The most recently used connection is last. */
-  const idle: { connection: Connection; until: number }[] = [];
+  const idle: IdleConnection[] = [];
+  let longestKeepMs = LONGEST_KEEP_MS;
   let sweeper: NodeJS.Timeout | undefined;
   let isClosed = false;
   const host = `host: ${origin.host}\r\nconnection: keep-alive\r\n`;
@@ -34,27 +50,36 @@ export function createConnectionPool({ origin, connectTimeoutMs, lookup }: Conne
     lookup,
     parseHead: createHeadParser(),
     onIdle(connection, keepMs) {
-      idle.push({ connection, until: performance.now() + keepMs });
+      idle.push({ connection, since: performance.now(), keepMs });
       sweeper ??= setTimeout(sweep, SWEEP_MS).unref();
     },
     onGone(connection) {
       all.delete(connection);
       const place = idle.findIndex((each) => each.connection === connection);
-      if (place !== -1) idle.splice(place, 1);
+      if (place === -1) return;
+      idle.splice(place, 1);
+      longestKeepMs = CAUTIOUS_KEEP_MS;
     },
   };
 
+  const isFresh = ({ since, keepMs = longestKeepMs }: IdleConnection, now: number): boolean =>
+    now < since + Math.min(keepMs, longestKeepMs);
+
   function sweep(): void {
     const now = performance.now();
-    for (const { connection, until } of [...idle])
-      if (until <= now) connection.destroy(new Error('the connection was idle'));
-    sweeper = idle.length === 0 ? undefined : setTimeout(sweep, SWEEP_MS).unref();
+    const expired = idle.filter((each) => !isFresh(each, now)).slice(0, CLOSED_AT_ONCE);
+    for (const each of expired) {
+      idle.splice(idle.indexOf(each), 1);
+      each.connection.destroy(new Error('the connection was idle'));
+    }
+    if (expired.length === CLOSED_AT_ONCE) setImmediate(sweep);
+    else sweeper = idle.length === 0 ? undefined : setTimeout(sweep, SWEEP_MS).unref();
   }
 
   /** The most recently used connection is the least likely to be closed. */
   function take(): Connection {
     const last = idle.at(-1);
-    if (last !== undefined && last.until > performance.now()) {
+    if (last !== undefined && isFresh(last, performance.now())) {
       idle.pop();
       return last.connection;
     }

@@ -8,8 +8,8 @@ export interface ConnectionOptions {
   connectTimeoutMs: number;
   lookup?: LookupFunction | undefined;
   parseHead(text: string): AnswerHead;
-  /** An answer is complete, and the connection can be used again within `keepMs`. */
-  onIdle(connection: Connection, keepMs: number): void;
+  /** An answer is complete, and the connection can be used again within `keepMs`, if the other side says how long. */
+  onIdle(connection: Connection, keepMs: number | undefined): void;
   /** The connection is closed. Called once. */
   onGone(connection: Connection): void;
 }
@@ -46,7 +46,7 @@ class SocketConnection implements Connection, AnswerSink {
   readonly #socket: Socket;
   #connecting: NodeJS.Timeout | undefined;
   #receiver: Receiver | undefined;
-  #keepMs = 0;
+  #keepMs: number | undefined;
   #isGone = false;
 
   constructor(options: ConnectionOptions) {
@@ -135,7 +135,7 @@ class SocketConnection implements Connection, AnswerSink {
     if (this.#receiver !== undefined || this.#isGone) return;
     // Extra bytes must not be read as the next answer, and a request that was answered early may still be on its way out.
     const isClean = isBusy && !hasRest && this.#socket.writableLength === 0;
-    if (isClean && this.#keepMs > 0) this.#options.onIdle(this, this.#keepMs);
+    if (isClean && this.#keepMs !== 0) this.#options.onIdle(this, this.#keepMs);
     else this.destroy(new Error('the connection cannot be used again'));
   }
 }

@@ -1,5 +1,5 @@
 import { createServer, type Server } from 'node:http';
-import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net';
+import { type AddressInfo, createServer as createTcpServer, Socket } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type ConnectionPool, createConnectionPool, type HttpRequest } from './connection-pool.ts';
 import { exchange } from './exchange.ts';
@@ -141,13 +141,50 @@ describe('exchange', () => {
     expect(sockets).toHaveLength(4);
   });
 
-  it('closes connections that were idle for some seconds', async () => {
+  it.each([
+    ['for half a minute', '', 25_000],
+    ['no longer than the other side says', 'keep-alive: timeout=10\r\n', 8_000],
+  ])('keeps idle connections %s', async (_name, head, keptMs) => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
-    const { at, sockets } = await startBytes((socket) => socket.write(answer('one')));
+    const { at, sockets } = await startBytes(
+      (socket) => socket.write(answer('one', head)),
+      (socket) => socket.write(answer('two', head)),
+    );
     await ask('/', { at }).answer;
+    await vi.advanceTimersByTimeAsync(keptMs);
+    expect((await ask('/', { at }).answer).text).toBe('two');
+    expect(sockets).toHaveLength(1);
     const closed = new Promise((resolve) => sockets[0]?.once('close', resolve));
-    await vi.advanceTimersByTimeAsync(10_000);
+    await vi.advanceTimersByTimeAsync(40_000);
     await closed;
+  });
+
+  it('keeps them for a few seconds once the other side has closed an idle one', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+    const { at, sockets } = await startBytes(
+      (socket) => socket.write(answer('one')),
+      (socket) => socket.write(answer('two')),
+    );
+    await Promise.all([ask('/', { at }).answer, ask('/', { at }).answer]);
+    const closed = sockets.map((socket) => new Promise((resolve) => socket.once('close', resolve)));
+    sockets[0]?.end();
+    await closed[0];
+    await vi.advanceTimersByTimeAsync(10_000);
+    await closed[1];
+  });
+
+  it('closes many idle connections over several turns of the event loop', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+    const count = 120;
+    const { at, sockets } = await startBytes(...Array(count).fill((socket: Socket) => socket.write(answer('one'))));
+    await Promise.all(Array.from({ length: count }, () => ask('/', { at }).answer));
+    const closed = Promise.all(sockets.map((socket) => new Promise((resolve) => socket.once('close', resolve))));
+    const destroyed = vi.spyOn(Socket.prototype, 'destroy');
+    onTestFinished(() => destroyed.mockRestore());
+    vi.advanceTimersByTime(40_000);
+    expect(destroyed.mock.calls.length).toBeGreaterThan(0);
+    expect(destroyed.mock.calls.length).toBeLessThan(count);
+    expect(await closed).toHaveLength(count);
   });
 
   it('ignores answers that arrive before their request', async () => {
