@@ -59,6 +59,18 @@ export interface EngineLease extends Disposable {
   readonly region: string;
 }
 
+/** Where the lines of batches for a model run, and how they make room for interactive requests there. */
+export interface BatchLane {
+  /** Models whose engines share processors share a lane. */
+  readonly name: string;
+  /** How many of the wanted lines may run beside the interactive requests of this moment. */
+  most(wanted: number): number;
+  /** Interactive requests are delayed by lines, or soon will be. */
+  mustYield(): boolean;
+  /** How long it takes from a single line back to the most. */
+  readonly recoveryMs: number;
+}
+
 // --- images ---
 
 export type ImageDetail = 'auto' | 'low' | 'high';

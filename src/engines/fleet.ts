@@ -1,7 +1,8 @@
 import type { ModelEntry, ModelVersion } from '../domain/model.ts';
 import { ApiError } from '../errors/api-error.ts';
 import { errors } from '../errors/errors.ts';
-import type { CallContext, ComputeDevice, EngineLease } from './engine.ts';
+import type { BatchLane, CallContext, ComputeDevice, EngineLease } from './engine.ts';
+import { createInteractiveLoad } from './interactive-load.ts';
 import type { EngineRegistry, Model, ModelLease, ModelReport } from './registry.ts';
 import { createRemoteModel, type RemoteModel, type RemoteModelOptions } from './remote/remote-model.ts';
 import type { UpstreamHealth } from './remote/routing/upstream-health.ts';
@@ -26,6 +27,10 @@ export interface FleetReport extends ModelReport {
 /** Every way to run a model: engine processes on this machine, and upstreams. */
 export interface Fleet {
   acquire(model: Model, context: CallContext, regionPin: string | undefined): EngineLease | Promise<EngineLease>;
+  /** Interactive requests that wait or run, of all models. */
+  interactiveRequests(): number;
+  /** Where lines of batches for the model would run now. Undefined: for lines that do not name a model, which fail here. */
+  batchLane(model: Model | undefined): BatchLane;
   serving(entry: ModelEntry, version: ModelVersion): FleetServing;
   list(): Promise<FleetReport[]>;
   /** Loads a model here. Never rejects: one that cannot load is `unavailable`. */
@@ -36,6 +41,9 @@ export interface Fleet {
   replace(entries: readonly ModelEntry[], upstreams: readonly Upstream[]): Promise<void>;
   close(drainMs: number): Promise<void>;
 }
+
+/** Engines are idle as soon as their last request has ended. */
+const LOCAL_RECOVERY_MS = 400;
 
 type Upstream = RemoteModelOptions['upstreams'][number] & { model: string };
 
@@ -112,7 +120,37 @@ export function createFleet({ region, entries, upstreams, registry, weights, rem
     return name;
   };
 
-  const here = ({ engine, release }: ModelLease): EngineLease => ({ engine, region, [Symbol.dispose]: release });
+  /** Engine processes share the processors of this machine, whatever models they run. */
+  const interactiveHere = createInteractiveLoad(remote.clock);
+  const laneHere: BatchLane = {
+    name: 'local',
+    most: (wanted) => wanted,
+    mustYield: interactiveHere.isPresent,
+    recoveryMs: LOCAL_RECOVERY_MS,
+  };
+
+  function acquireHere(model: Model, context: CallContext): EngineLease | Promise<EngineLease> {
+    const leave = interactiveHere.enter(context);
+    const here = ({ engine, release }: ModelLease): EngineLease => ({
+      engine,
+      region,
+      [Symbol.dispose]() {
+        leave();
+        release();
+      },
+    });
+    const failed = (error: unknown): never => {
+      leave();
+      throw error;
+    };
+    let lease: ReturnType<EngineRegistry['acquire']>;
+    try {
+      lease = registry.acquire(model, context);
+    } catch (error) {
+      return failed(error);
+    }
+    return lease instanceof Promise ? lease.then(here, failed) : here(lease);
+  }
 
   function local(entry: ModelEntry, version: ModelVersion): FleetServing {
     if (version.source === undefined) {
@@ -135,13 +173,23 @@ export function createFleet({ region, entries, upstreams, registry, weights, rem
       // Configured upstreams go first. Engine processes serve when no upstream is healthy.
       if (elsewhere !== undefined && (!runsHere || elsewhere.isHealthy())) {
         const engine = elsewhere.inRegion(regionPin);
-        return { engine, region: regionPin ?? region, [Symbol.dispose]() {} };
+        return { engine, region: regionPin ?? region, [Symbol.dispose]: elsewhere.interactive.enter(context) };
       }
       if (version.source === undefined) throw errors.modelNotServed(entry.slug, remedyOf(entry));
       if (!runsHere) throw errors.upstreamsAway(entry.slug, 'no upstream serves it at the moment');
-      const lease = registry.acquire(model, context);
-      if (!(lease instanceof Promise)) return here(lease);
-      return elsewhere === undefined ? lease.then(here) : lease.then(here, (error) => notHereEither(entry.slug, error));
+      const lease = acquireHere(model, context);
+      if (elsewhere === undefined || !(lease instanceof Promise)) return lease;
+      return lease.catch((error) => notHereEither(entry.slug, error));
+    },
+    interactiveRequests() {
+      let running = interactiveHere.running;
+      for (const { interactive } of remotes.values()) running += interactive.running;
+      return running;
+    },
+    batchLane(model) {
+      const elsewhere = model && remotes.get(nameOf(model.entry, model.version));
+      if (elsewhere === undefined) return laneHere;
+      return model?.version.source === undefined || elsewhere.isHealthy() ? elsewhere.batchLane : laneHere;
     },
     serving(entry, version) {
       const own = local(entry, version);

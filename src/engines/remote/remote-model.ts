@@ -3,14 +3,16 @@ import { errors } from '../../errors/errors.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { Logger } from '../../ports/logger.ts';
 import type { Scrub } from '../../runtime/secret-scrubber.ts';
-import type { ChatRequest, EngineModel } from '../engine.ts';
+import type { BatchLane, ChatRequest, EngineModel } from '../engine.ts';
+import { createInteractiveLoad, type InteractiveLoad } from '../interactive-load.ts';
 import { createRemoteChat, type RemoteChat } from './chat/capability.ts';
 import { createRemoteEmbedding, type RemoteEmbedding } from './embedding/capability.ts';
 import { createRemoteRerank, type RemoteRerank } from './rerank/capability.ts';
+import { createRemoteBatchLane } from './routing/batch-lane.ts';
 import { type Resolver, systemResolver } from './routing/discovery.ts';
 import { createHealthChecks } from './routing/health-check.ts';
 import { createUpstreamPool } from './routing/pool.ts';
-import { createRouter, type Route } from './routing/router.ts';
+import { type Route, Router } from './routing/router.ts';
 import { createUpstream, type UpstreamSettings, upstreamAddresses } from './routing/upstream.ts';
 import type { UpstreamHealth } from './routing/upstream-health.ts';
 import type { UpstreamMetrics } from './routing/upstream-metrics.ts';
@@ -35,6 +37,9 @@ export interface RemoteModel extends RemoteCalls {
   isHealthy(): boolean;
   /** Regions with at least one healthy upstream. */
   regions(): string[];
+  /** Its interactive requests, in all regions. */
+  readonly interactive: InteractiveLoad;
+  readonly batchLane: BatchLane;
   /** The same model, served from this region only. It is not disposed of separately. */
   inRegion(region?: string): RemoteCalls;
 }
@@ -70,7 +75,7 @@ export function createRemoteModel(options: RemoteModelOptions): RemoteModel {
   if (options.upstreams.length === 0) throw new Error(`The model '${slug}' has no upstreams.`);
   const modelName = `${slug}@${options.version}`;
   const addresses = upstreamAddresses(options.upstreams);
-  const router = createRouter({
+  const router = new Router({
     slug,
     contextLength,
     members: () => pool.members(),
@@ -78,13 +83,13 @@ export function createRemoteModel(options: RemoteModelOptions): RemoteModel {
     clock,
     queue: options.queue ?? { places: 256, timeoutMs: 120_000 },
   });
-  metrics.addQueue(modelName, router.waiting);
+  metrics.addQueue(modelName, () => router.waiting());
   const checks = createHealthChecks({
     slug,
     intervalMs: options.healthIntervalMs ?? HEALTH_INTERVAL_MS,
     random: options.random ?? Math.random,
     logger,
-    onChecked: router.wake,
+    onChecked: () => router.wake(),
   });
   const pool = createUpstreamPool({
     slug,
@@ -117,14 +122,17 @@ export function createRemoteModel(options: RemoteModelOptions): RemoteModel {
     async [Symbol.asyncDispose]() {},
   });
   const anywhere = callsIn(undefined);
+  const interactive = createInteractiveLoad(clock);
   const pinned = new Map<string, RemoteCalls>();
 
   return {
     ...anywhere,
+    interactive,
+    batchLane: createRemoteBatchLane({ name: modelName, members, router, interactive, clock }),
     health: () => members().map((upstream) => upstream.health()),
     isHealthy: () => members().some((upstream) => upstream.available()),
-    waiting: router.waiting,
-    regions: router.regions,
+    waiting: () => router.waiting(),
+    regions: () => router.regions(),
     inRegion(region) {
       if (region === undefined) return anywhere;
       const known = options.upstreams.some((upstream) => (upstream.region ?? options.ownRegion) === region);

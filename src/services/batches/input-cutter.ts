@@ -7,7 +7,7 @@ const MIN_LINES = 8;
 const MAX_SLICES = 256;
 
 export interface InputCutter {
-  /** To be called for each line of the input, in order. */
+  /** Call it for each line of the input, in order. */
   add(line: Pick<ReadLine, 'number' | 'end'>): void;
   slices(): BatchSlice[];
 }

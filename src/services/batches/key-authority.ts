@@ -6,7 +6,7 @@ import type { AccountRepository, KeyRepository } from '../../ports/repositories.
 
 /** Reads the current rights of a key. */
 export interface KeyAuthority {
-  /** Throws the error that a request with this key would get, also when a scope was taken from it. Models are checked by the endpoint. */
+  /** Throws the error that a request with this key would get. Models are checked by the endpoint. */
   principal(keyId: string, scopes: readonly Scope[]): Promise<Principal>;
 }
 

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Batch, type BatchEndpoint, ENDPOINT_SCOPES } from '../../domain/batch.ts';
 import type { BatchRequest, LineResult } from '../../domain/batch-line.ts';
-import type { Principal } from '../../domain/principal.ts';
+import type { Account, Principal } from '../../domain/principal.ts';
+import type { BatchLane } from '../../engines/engine.ts';
 import type { ApiError } from '../../errors/api-error.ts';
 import { StoreUnavailableError, toClientError } from '../../errors/store-unavailable.ts';
 import { UpstreamsAwayError } from '../../errors/upstreams-away.ts';
@@ -9,9 +10,9 @@ import type { Clock } from '../../ports/clock.ts';
 import type { Logger } from '../../ports/logger.ts';
 import type { RequestSink } from '../../ports/request-log.ts';
 import { createId } from '../../runtime/ids.ts';
-import type { InferenceCall } from '../inference.ts';
+import type { InferenceCall } from '../inference/inference.ts';
 import type { KeyAuthority } from './key-authority.ts';
-import type { LineSlot, LineSlots } from './line-slots.ts';
+import type { LineLanes } from './line-lanes.ts';
 import { createLineTrace } from './line-trace.ts';
 
 /** Runs the body of one line as the endpoint would run the body of a request. */
@@ -22,9 +23,9 @@ export interface LineExecutor {
   errorBody(endpoint: BatchEndpoint, error: ApiError, requestId: string): Uint8Array;
 }
 
-/** Longest pause before a line is tried again that was refused by limits or a full queue. Such lines are retried until the batch expires. */
+/** Longest pause before retrying a line that limits or a full queue refused. Such lines are retried until the batch expires. */
 const MAX_WAIT_MS = 30_000;
-/** Pauses before a line is tried again that failed with a server error. */
+/** Pauses before retrying a line that failed with a server error. */
 const SERVER_ERROR_WAITS_MS = [1_000, 5_000];
 /** Lines of a suspended account wait until it is resumed or the batch expires. */
 const SUSPENDED_WAIT_MS = 2_000;
@@ -34,7 +35,9 @@ const OUTAGE_WAIT_MS = 1_000;
 export interface LineRunDependencies {
   executor: LineExecutor;
   authority: KeyAuthority;
-  slots: LineSlots;
+  lanes: Pick<LineLanes, 'take'>;
+  /** Where the body of a line runs. */
+  laneOf(body: unknown, account: Account | undefined): BatchLane;
   discountPercent: number;
   clock: Clock;
   /** For durations. */
@@ -51,12 +54,18 @@ export interface LineSignals {
   abort: AbortSignal;
 }
 
+/** A batch and the account that it belongs to, if its key may still be used. */
+export interface OwnedBatch {
+  batch: Batch;
+  owner: Account | undefined;
+}
+
 export interface LineRun {
-  /** Holds the slot while the line runs and releases it. Undefined: it was stopped and may run again. */
+  withOwner(batch: Batch): Promise<OwnedBatch>;
+  /** Waits for a slot and holds it while the line runs. Undefined: it was stopped and may run again. */
   run(
-    batch: Batch,
+    owned: OwnedBatch,
     line: { number: number; request: BatchRequest },
-    slot: LineSlot,
     signals: LineSignals,
   ): Promise<LineResult | undefined>;
 }
@@ -74,7 +83,7 @@ async function waited(ms: number, signal: AbortSignal): Promise<boolean> {
 }
 
 export function createLineRun(dependencies: LineRunDependencies): LineRun {
-  const { executor, authority, slots, discountPercent, clock, steadyClock, logger, requests } = dependencies;
+  const { executor, authority, lanes, laneOf, discountPercent, clock, steadyClock, logger, requests } = dependencies;
 
   /** The pause before the next attempt. Undefined: the failure is the result. */
   function retryAfterMs(failure: ApiError, serverErrors: number): number | undefined {
@@ -85,8 +94,16 @@ export function createLineRun(dependencies: LineRunDependencies): LineRun {
   }
 
   return {
-    async run(batch, { number, request }, firstSlot, { stop, abort }) {
-      let slot: LineSlot | undefined = firstSlot;
+    async withOwner(batch) {
+      // A key that may not be used any more fails when the line runs.
+      const principal = await authority.principal(batch.keyId, []).catch(() => undefined);
+      return { batch, owner: principal?.account };
+    },
+    async run({ batch, owner }, { number, request }, { stop, abort }) {
+      const takeSlot = () =>
+        lanes.take(laneOf(request.body, owner), { accountId: batch.accountId, batchId: batch.id }, stop);
+      let slot = await takeSlot();
+      if (slot === undefined) return undefined;
       let serverErrors = 0;
       try {
         while (true) {
@@ -133,7 +150,7 @@ export function createLineRun(dependencies: LineRunDependencies): LineRun {
             if (failure.status >= 500 && !isOutage(failure)) serverErrors += 1;
             slot.release();
             if (!(await waited(waitMs, stop))) return undefined;
-            slot = await slots.take({ accountId: batch.accountId, batchId: batch.id }, stop);
+            slot = await takeSlot();
             if (slot === undefined) return undefined;
           }
         }

@@ -1,5 +1,4 @@
 import { expect, it } from 'vitest';
-import { createConcurrencyControl } from './concurrency-control.ts';
 import { createLineSlots, type LineSlot } from './line-slots.ts';
 
 /** Lets all promises resolve that can. */
@@ -34,6 +33,25 @@ it('gives a free slot to the account with the fewest, and within it to the batch
   expect(slots.inUse()).toBe(4);
 });
 
+it('gives an account a quarter more while the long lines of another have all slots', async () => {
+  const slots = createLineSlots();
+  slots.setLimit(8);
+  const granted: string[] = [];
+  const ask = (accountId: string) => {
+    void slots.take({ accountId, batchId: `batch of ${accountId}` }, never).then(() => granted.push(accountId));
+  };
+  for (let index = 0; index < 12; index += 1) ask('slow');
+  await settled();
+  expect(granted).toEqual(Array.from({ length: 8 }, () => 'slow'));
+  for (let index = 0; index < 4; index += 1) ask('other');
+  await settled();
+  expect(granted.slice(8)).toEqual(['other', 'other']);
+  expect(slots.inUse()).toBe(10);
+  ask('third');
+  await settled();
+  expect(slots.inUse()).toBe(10);
+});
+
 it('stops waiting when the signal fires, and keeps the limit', async () => {
   const slots = createLineSlots();
   const stop = new AbortController();
@@ -47,11 +65,4 @@ it('stops waiting when the signal fires, and keeps the limit', async () => {
   slot?.release();
   slot?.release();
   expect(slots.inUse()).toBe(0);
-});
-
-it('halves the limit while there are interactive requests, down to one, and raises it in steps', () => {
-  const concurrency = createConcurrencyControl(32);
-  const limits = [3, 1, 1, 1, 1, 1].map((requests) => concurrency.adjust(requests));
-  expect(limits).toEqual([16, 8, 4, 2, 1, 1]);
-  expect(Array.from({ length: 9 }, () => concurrency.adjust(0))).toEqual([5, 9, 13, 17, 21, 25, 29, 32, 32]);
 });

@@ -7,8 +7,9 @@ export interface LineSlots {
   /** Waits for a free slot. Undefined when the signal fires first. */
   take(line: { accountId: string; batchId: string }, signal: AbortSignal): Promise<LineSlot | undefined>;
   setLimit(slots: number): void;
-  limit(): number;
   inUse(): number;
+  /** No line has a slot or waits for one. */
+  isUnused(): boolean;
 }
 
 interface Waiter {
@@ -17,9 +18,19 @@ interface Waiter {
   grant(slot: LineSlot): void;
 }
 
+/** Slots beyond the limit, as a share of it, for accounts that have fewer than that. */
+const EXTRA_SHARE = 1 / 4;
+const extraOf = (slots: number): number => Math.floor(slots * EXTRA_SHARE);
+
+/** The places that this many slots need, with those beyond the limit. */
+export const placesFor = (slots: number): number => slots + extraOf(slots);
+/** The slots that have room in this many places, with those beyond the limit. */
+export const slotsIn = (places: number): number => Math.ceil(places / (1 + EXTRA_SHARE));
+
 /**
  * Shares slots among accounts, and within an account among its batches. A free slot goes to the one with the fewest, so that a batch
- * with slow lines cannot take all of them.
+ * with slow lines cannot take all of them. Lines may run for many minutes, so an account does not have to wait for those of others: while
+ * they have all slots, it gets a quarter more.
  */
 export function createLineSlots(): LineSlots {
   const waiters = new Set<Waiter>();
@@ -65,10 +76,15 @@ export function createLineSlots(): LineSlots {
     };
   }
 
+  function mayRun(waiter: Waiter): boolean {
+    const extra = extraOf(limit);
+    return inUse < limit || (inUse < limit + extra && heldBy(waiter)[0] < extra);
+  }
+
   function pump(): void {
-    while (inUse < limit) {
+    for (;;) {
       const waiter = next();
-      if (waiter === undefined) return;
+      if (waiter === undefined || !mayRun(waiter)) return;
       waiters.delete(waiter);
       waiter.grant(hold(waiter));
     }
@@ -99,7 +115,7 @@ export function createLineSlots(): LineSlots {
       limit = slots;
       pump();
     },
-    limit: () => limit,
     inUse: () => inUse,
+    isUnused: () => inUse === 0 && waiters.size === 0,
   };
 }

@@ -3,7 +3,7 @@ import { type Consumption, NOTHING_USED } from '../../domain/pricing.ts';
 import type { Principal } from '../../domain/principal.ts';
 import type { UpstreamAttempt } from '../../domain/upstream-attempt.ts';
 import type { RequestEntry } from '../../ports/request-log.ts';
-import type { InferenceCall } from '../inference.ts';
+import type { InferenceCall } from '../inference/inference.ts';
 
 const MAX_ATTEMPTS = 16;
 

@@ -8,33 +8,32 @@ import { LeaseLostError } from '../../ports/store-errors.ts';
 import { createWakeablePoll } from '../wakeable-poll.ts';
 import { type BatchJobDependencies, createBatchJob } from './batch-job.ts';
 import { type BatchShare, createBatchShare } from './batch-share.ts';
-import { createConcurrencyControl } from './concurrency-control.ts';
 import { createKeyAuthority, type KeyAuthorityDependencies } from './key-authority.ts';
-import { createLineRun, type LineExecutor } from './line-run.ts';
-import { createLineSlots } from './line-slots.ts';
+import { createLineLanes } from './line-lanes.ts';
+import { createLineRun, type LineRunDependencies } from './line-run.ts';
 
 export interface BatchRunner {
   /** Begins to claim batches and to work on them. */
   start(): void;
-  /** To be called when there is a new batch or one was cancelled. */
+  /** Call it when a batch is created or cancelled. */
   wake(): void;
   /** Extends the leases of batches and slices at work. Stops work on those that another process has taken over. */
   renewLeases(leaseUntil: number): Promise<void>;
-  /** Lets batches and slices be claimed whose owners have ended. */
+  /** Releases the batches and slices of owners that have ended. */
   releaseOthers(): Promise<void>;
   /** Starts no new lines, gives running ones this long to end, and gives the batches back. */
   stop(graceMs: number): Promise<void>;
 }
 
 export interface BatchRunnerDependencies
-  extends Omit<BatchJobDependencies, 'slots' | 'lineRun'>,
+  extends Omit<BatchJobDependencies, 'lineRun' | 'concurrency'>,
+    Pick<LineRunDependencies, 'executor' | 'laneOf'>,
     KeyAuthorityDependencies {
-  executor: LineExecutor;
   /** Gets the lines that have ended. */
   requests?: RequestSink | undefined;
   settings: { concurrency: number; discountPercent: number };
-  /** Interactive requests that wait or run. */
-  interactiveRequests(): number;
+  /** Interactive requests are slow because this process is busy. Asked every 50 ms. */
+  isOverloaded(): boolean;
   identity: ProcessIdentity;
   /** No batch is begun while the disk is low on space. */
   space?: DiskSpace | undefined;
@@ -48,7 +47,7 @@ const MAX_ACTIVE = 8;
 const MAX_ACTIVE_PER_ACCOUNT = 2;
 /** A batch that has run this long makes room when another account has batches waiting and none at work. */
 const ROTATE_MS = 30_000;
-/** Before this process tries a batch again whose job failed, for example because the disk is full. */
+/** Before this process retries a batch whose job failed, for example because the disk is full. */
 const RETRY_MS = 5_000;
 
 interface RunningJob {
@@ -65,18 +64,17 @@ interface RunningJob {
 }
 
 export function createBatchRunner(dependencies: BatchRunnerDependencies): BatchRunner {
-  const { batches, batchSlices, settings, interactiveRequests, identity, space, clock, steadyClock, logger } =
-    dependencies;
+  const { batches, batchSlices, settings, isOverloaded, identity, space, clock, steadyClock, logger } = dependencies;
   const { ownerId } = identity;
-  const slots = createLineSlots();
-  const concurrency = createConcurrencyControl(settings.concurrency);
+  const { concurrency } = settings;
+  const lanes = createLineLanes({ concurrency, isOverloaded, adjustMs: ADJUST_MS });
   const lineRun = createLineRun({
     ...dependencies,
     authority: createKeyAuthority(dependencies),
-    slots,
+    lanes,
     discountPercent: settings.discountPercent,
   });
-  const work = createBatchJob({ ...dependencies, slots, lineRun });
+  const work = createBatchJob({ ...dependencies, lineRun, concurrency });
   const running = new Map<string, RunningJob>();
   /** When batches whose job failed are tried again. */
   const retries = new Map<string, number>();
@@ -183,10 +181,7 @@ export function createBatchRunner(dependencies: BatchRunnerDependencies): BatchR
 
   return {
     start() {
-      adjusting = setInterval(() => {
-        if (running.size > 0) slots.setLimit(concurrency.adjust(interactiveRequests()));
-      }, ADJUST_MS);
-      slots.setLimit(settings.concurrency);
+      adjusting = setInterval(lanes.adjust, ADJUST_MS);
       polling.start();
     },
     wake: polling.wake,

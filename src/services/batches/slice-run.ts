@@ -9,7 +9,6 @@ import { createId } from '../../runtime/ids.ts';
 import type { BatchShare } from './batch-share.ts';
 import type { LineFormat } from './line-format.ts';
 import type { LineRun, LineSignals } from './line-run.ts';
-import type { LineSlots } from './line-slots.ts';
 import { createPendingLines, type PendingLine, type PendingLinesDependencies } from './pending-lines.ts';
 import { createResultWriter, type ResultWriter, type ResultWriterDependencies } from './result-writer.ts';
 
@@ -17,8 +16,9 @@ export interface SliceRunDependencies
   extends PendingLinesDependencies,
     Pick<ResultWriterDependencies, 'blobs' | 'clock'> {
   batchSlices: BatchSliceRepository;
-  slots: LineSlots;
   lineRun: LineRun;
+  /** Lines that run at a time at most, in each lane. */
+  concurrency: number;
   format: LineFormat;
   identity: Pick<ProcessIdentity, 'leaseMs'>;
   clock: Clock;
@@ -49,7 +49,7 @@ const MAX_OUTSTANDING_BYTES = 16_777_216;
 
 /** Works on the slices of a batch. Other processes may work on the same batch at the same time. */
 export function createSliceRun(dependencies: SliceRunDependencies): SliceRun {
-  const { batchSlices, slots, lineRun, format, blobs, identity, clock, logger } = dependencies;
+  const { batchSlices, lineRun, concurrency, format, blobs, identity, clock, logger } = dependencies;
   const pendingLines = createPendingLines(dependencies);
 
   async function claim({ owned, running, storing }: BatchShare): Promise<BatchSlice | undefined> {
@@ -78,6 +78,7 @@ export function createSliceRun(dependencies: SliceRunDependencies): SliceRun {
   }
 
   async function run({ batch, input, share }: SliceJob, signals: LineSignals): Promise<void> {
+    const owned = await lineRun.withOwner(batch);
     const results = writerOf(share);
     const outstanding = new Set<Promise<void>>();
     let outstandingBytes = 0;
@@ -86,8 +87,7 @@ export function createSliceRun(dependencies: SliceRunDependencies): SliceRun {
 
     /** False: it was stopped and has no result. */
     async function runLine(line: PendingLine, { firstLine }: BatchSlice): Promise<boolean> {
-      const slot = await slots.take({ accountId: batch.accountId, batchId: batch.id }, stop);
-      const result = slot && (await lineRun.run(batch, line, slot, { stop, abort: signals.abort }));
+      const result = await lineRun.run(owned, line, { stop, abort: signals.abort });
       if (result === undefined) return false;
       const id = createId('batch_req', clock.now());
       const bytes = format.write({ id, customId: line.request.customId, result });
@@ -97,7 +97,7 @@ export function createSliceRun(dependencies: SliceRunDependencies): SliceRun {
 
     // More lines than slots: the batch with the fewest slots must have a line waiting when one becomes free.
     const isFull = () =>
-      outstanding.size >= 2 * slots.limit() || (outstandingBytes > MAX_OUTSTANDING_BYTES && outstanding.size > 1);
+      outstanding.size >= 2 * concurrency || (outstandingBytes > MAX_OUTSTANDING_BYTES && outstanding.size > 1);
 
     /** Resolves when all lines of the slice have started. */
     async function startLines(slice: BatchSlice): Promise<void> {
@@ -131,7 +131,7 @@ export function createSliceRun(dependencies: SliceRunDependencies): SliceRun {
     } catch (error) {
       failure.abort(error);
     }
-    // Wait in any case: a line that still runs when its slice is claimed again would run twice at once.
+    // Always wait: a line that still runs when its slice is claimed again would run twice at once.
     await Promise.all(outstanding);
     await results.flush();
     if (failure.signal.aborted) throw failure.signal.reason;

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Batch } from '../../../src/domain/batch.ts';
+import { FREE_LANE } from '../../fixtures/file-bed.ts';
 import { createExecutor, requests, useBatchBed } from './bed.ts';
 
 /** Nothing in these tests takes this long. */
@@ -223,7 +224,8 @@ describe('batches of several accounts and processes', () => {
 
   it('runs one line at a time while there are interactive requests', async () => {
     let interactive = 5;
-    const { order, calls, mostAtWork, forgetMost } = start({ concurrency: 16, interactive: () => interactive });
+    const lane = () => ({ ...FREE_LANE, mustYield: () => interactive > 0 });
+    const { order, calls, mostAtWork, forgetMost } = start({ concurrency: 16, lane });
     const batch = await order(requests(400, 'slow'));
     const mostOfTheNext = async (count: number) => {
       forgetMost();

@@ -63,6 +63,10 @@ class StreamReader implements ChatReader {
   readonly #isWhole: boolean;
   readonly #source: SseReader;
   #atEnd = false;
+  /** Events were handed over. Before, another upstream may still take over. */
+  #hasBegun = false;
+  /** Thrown by the next read: the events that came with it go first. */
+  #failure: Error | undefined;
 
   constructor(answer: StreamedAnswer, { call, field, chunks }: ChatReaderOptions) {
     this.chunks = chunks;
@@ -76,14 +80,16 @@ class StreamReader implements ChatReader {
   async read(): Promise<ChatEvent[] | undefined> {
     const { chunks } = this;
     const out: ChatEvent[] = [];
+    if (this.#failure !== undefined) throw this.#failure;
     try {
       while (out.length === 0 && !this.#atEnd && !chunks.done) {
         const next = this.#answer.read();
         this.#take(next instanceof Promise ? await next : next, out);
       }
     } catch (error) {
-      throw this.#call.failureOf(error);
+      this.#failAfter(out, error);
     }
+    this.#hasBegun = true;
     if (out.length > 0) return out;
     if (chunks.reason === undefined && !chunks.done) throw this.#call.malformed('the answer ended too early');
     return undefined;
@@ -97,7 +103,8 @@ class StreamReader implements ChatReader {
     return this.#answer.deliver((text) => {
       const events = this.#eventsOf(text);
       const isWanted = events.length === 0 || take(events);
-      return isWanted instanceof Promise ? isWanted.then((more) => more && !chunks.done) : isWanted && !chunks.done;
+      const mayContinue = () => !chunks.done && this.#failure === undefined;
+      return isWanted instanceof Promise ? isWanted.then((more) => more && mayContinue()) : isWanted && mayContinue();
     });
   }
 
@@ -112,9 +119,16 @@ class StreamReader implements ChatReader {
     try {
       this.#take(text, out);
     } catch (error) {
-      throw this.#call.failureOf(error);
+      this.#failAfter(out, error);
     }
     return out;
+  }
+
+  /** Throws at once if no events came before the failure, or if they are the first and another upstream can write the whole answer. */
+  #failAfter(out: readonly ChatEvent[], error: unknown): void {
+    const failure = this.#call.failureOf(error);
+    if (out.length === 0 || !this.#hasBegun) throw failure;
+    this.#failure = failure;
   }
 
   /** Adds the events that this text completes. */

@@ -80,7 +80,7 @@ export function createUpstreamPool(dependencies: UpstreamPoolDependencies): Upst
       } catch (error) {
         // The servers are most likely still there: keep those that were found last.
         const problem = (error as Error).message;
-        if (!isFailing) logger.warn({ model: slug, url: settings.url, problem }, 'upstreams could not be looked up');
+        if (!isFailing) logger.warn({ model: slug, url: settings.url, problem }, 'failed to look up upstreams');
         isFailing = true;
       }
       if (isClosed) return;

@@ -1,16 +1,14 @@
-import type { ApiError } from '../../../errors/api-error.ts';
 import { cancellation } from '../../../errors/cancellation.ts';
-import { errors } from '../../../errors/errors.ts';
 import type { Clock } from '../../../ports/clock.ts';
 import type { Logger } from '../../../ports/logger.ts';
 import type { CallContext } from '../../engine.ts';
-import { createFairQueue } from '../../queue.ts';
+import { createFairQueue, type FairQueue } from '../../queue.ts';
 import { UpstreamFailure } from '../failure/failure.ts';
-import { chooseByPrefix } from './affinity.ts';
-import { createFairShares } from './fair-shares.ts';
+import { createFairShares, type FairShares } from './fair-shares.ts';
 import { createRetryBudget } from './retry-budget.ts';
 import type { Upstream } from './upstream.ts';
 import { createUpstreamCall, type UpstreamCall } from './upstream-call.ts';
+import { type RequestHistory, UpstreamChoice } from './upstream-choice.ts';
 
 export interface RouterDependencies {
   slug: string;
@@ -19,15 +17,6 @@ export interface RouterDependencies {
   logger: Pick<Logger, 'warn'>;
   clock: Clock;
   queue: { places: number; timeoutMs: number };
-}
-
-/** What has happened to one request so far. */
-interface RequestHistory {
-  tried: Set<Upstream>;
-  /** The first upstream where it failed in a way that it may have caused. */
-  failedAt: Upstream | undefined;
-  /** Requests with the same one share the start of their prompts. */
-  prefix: string | undefined;
 }
 
 type Attempt<T> = (call: UpstreamCall) => Promise<T>;
@@ -50,15 +39,6 @@ export interface Route {
   maxInputsPerCall(): number;
 }
 
-export interface Router {
-  regions(): string[];
-  route(region: string | undefined): Route;
-  /** How many requests wait for an upstream. */
-  waiting(): number;
-  /** Lets waiting requests try again after an upstream's state has changed. */
-  wake(): void;
-}
-
 const MAX_ATTEMPTS = 3;
 /** While no upstream is known. */
 const MOST_INPUTS = 256;
@@ -68,122 +48,84 @@ const RETRIED = new Set<UpstreamFailure['kind']>(['busy', 'reset', 'broken', 'ti
 /** After these the upstream may be out of order; after the others it works. */
 const BREAKER_FAILURES = new Set<UpstreamFailure['kind']>(['reset', 'broken', 'timeout']);
 
-export function createRouter(dependencies: RouterDependencies): Router {
-  const { slug, contextLength, members, logger, clock, queue } = dependencies;
-  const waiting = createFairQueue<UpstreamCall>({
-    length: queue.places,
-    timeoutMs: queue.timeoutMs,
-    retryAfterSeconds: () => RETRY_AFTER_SECONDS,
-  });
-  const retries = createRetryBudget();
-  const shares = createFairShares(clock);
-  // Where the search for the least loaded upstream starts, so that equally loaded ones take turns.
-  let turn = 0;
+/** Sends the requests of one model to its upstreams. */
+export class Router {
+  readonly #slug: string;
+  readonly #contextLength: number;
+  readonly #members: () => readonly Upstream[];
+  readonly #logger: RouterDependencies['logger'];
+  readonly #clock: Clock;
+  readonly #waiting: FairQueue<UpstreamCall>;
+  readonly #retries = createRetryBudget();
+  readonly #shares: FairShares;
+  readonly #choice: UpstreamChoice;
+  #lastRefusedAt = Number.NEGATIVE_INFINITY;
 
-  const regions = (): string[] => [
-    ...new Set(
-      members()
-        .filter((upstream) => upstream.available())
-        .map((upstream) => upstream.region),
-    ),
-  ];
-
-  const noneAvailable = (region: string | undefined): ApiError => {
-    const served = regions();
-    const isServed = region === undefined ? served.length > 0 : served.includes(region);
-    // They take requests, but not of this account.
-    if (isServed) return errors.modelUnavailable(slug, 'it failed on your last requests');
-    return region !== undefined && served.length > 0
-      ? errors.regionUnavailable(slug, region, served)
-      : errors.upstreamsAway(slug, 'none of its upstreams is healthy');
-  };
-
-  const begin = (upstream: Upstream, context: CallContext, history: RequestHistory): UpstreamCall => {
-    const startedAt = performance.now();
-    upstream.inFlight += 1;
-    shares.started(context.accountId);
-    upstream.breaker.begin(context.accountId);
-    return createUpstreamCall({
-      upstream,
-      context,
-      slug,
-      contextLength,
-      onRelease(failure) {
-        upstream.inFlight -= 1;
-        shares.ended(context.accountId);
-        recordOutcome(upstream, failure, context, history);
-        const durationMs = performance.now() - startedAt;
-        upstream.recorder.finished(failure?.kind ?? 'ok', durationMs / 1000);
-        context.onAttempt?.({
-          upstream: upstream.address,
-          region: upstream.region,
-          outcome: failure?.kind ?? 'ok',
-          durationMs: Math.round(durationMs),
-          detail: failure?.detail ?? null,
-        });
-        waiting.wake();
-      },
+  constructor({ slug, contextLength, members, logger, clock, queue }: RouterDependencies) {
+    this.#slug = slug;
+    this.#contextLength = contextLength;
+    this.#members = members;
+    this.#logger = logger;
+    this.#clock = clock;
+    this.#waiting = createFairQueue<UpstreamCall>({
+      length: queue.places,
+      timeoutMs: queue.timeoutMs,
+      retryAfterSeconds: () => RETRY_AFTER_SECONDS,
     });
-  };
+    this.#shares = createFairShares(clock);
+    this.#choice = new UpstreamChoice({ slug, members, shares: this.#shares });
+  }
 
-  const recordOutcome = (
-    upstream: Upstream,
-    failure: UpstreamFailure | undefined,
-    { accountId, requestId }: CallContext,
-    history: RequestHistory,
-  ): void => {
-    if (failure === undefined || !BREAKER_FAILURES.has(failure.kind)) {
-      if (failure?.kind === 'cancelled') upstream.breaker.undecided(accountId);
-      else upstream.breaker.succeeded(accountId);
-      return;
-    }
-    const { kind, detail, isUpstreamFault } = failure;
-    // A request that fails in several places is the cause itself.
-    if (!isUpstreamFault && history.failedAt !== undefined && history.failedAt !== upstream) {
-      upstream.breaker.undecided(accountId);
-    } else upstream.breaker.failed(accountId, isUpstreamFault);
-    if (!isUpstreamFault) history.failedAt ??= upstream;
-    upstream.noteError(detail);
-    logger.warn({ model: slug, upstream: upstream.address, requestId, kind, detail }, 'a call to an upstream failed');
-  };
+  regions(): string[] {
+    return this.#choice.regions();
+  }
 
-  /** Undefined: all candidates are full, or the account has more than its share of them. */
-  const tryBegin = (
-    context: CallContext,
-    region: string | undefined,
-    history: RequestHistory,
-  ): UpstreamCall | undefined => {
-    const upstreams = members();
-    const candidates: Upstream[] = [];
-    let capacity = 0;
-    for (let i = 0; i < upstreams.length; i++) {
-      const upstream = upstreams[(turn + i) % upstreams.length];
-      if (upstream === undefined || history.tried.has(upstream)) continue;
-      if (!upstream.available(context.accountId)) continue;
-      if (region !== undefined && upstream.region !== region) continue;
-      candidates.push(upstream);
-      capacity += upstream.settings.maxConcurrency;
-    }
-    if (candidates.length === 0) throw noneAvailable(region);
-    if (!shares.mayStart(context.accountId, capacity)) return undefined;
-    const best = (history.prefix && chooseByPrefix(history.prefix, candidates)) || leastLoaded(candidates);
-    if (best === undefined) return undefined;
-    turn = (upstreams.indexOf(best) + 1) % upstreams.length;
-    return begin(best, context, history);
-  };
+  route(region: string | undefined): Route {
+    return {
+      slug: this.#slug,
+      contextLength: this.#contextLength,
+      open: (context, attempt, prefix) => this.#open(context, region, attempt, prefix),
+      run: async (context, attempt) => {
+        const [value, call] = await this.#open(context, region, attempt);
+        call.release();
+        return [value, call.upstream];
+      },
+      maxInputsPerCall: () => Math.min(MOST_INPUTS, ...this.#members().map(({ learned }) => learned.maxInputsPerCall)),
+    };
+  }
 
-  const open = async <T>(
+  /** How many requests wait for an upstream. */
+  waiting(): number {
+    return this.#waiting.waiting();
+  }
+
+  /** An interactive request waits for an upstream. */
+  interactiveWaits(): boolean {
+    return this.#waiting.isBehindOthers('interactive');
+  }
+
+  /** When an upstream was last too busy for a request. */
+  lastRefusedAt(): number {
+    return this.#lastRefusedAt;
+  }
+
+  /** Lets waiting requests try again after an upstream's state has changed. */
+  wake(): void {
+    this.#waiting.wake();
+  }
+
+  async #open<T>(
     context: CallContext,
     region: string | undefined,
     attempt: Attempt<T>,
     prefix?: () => string | undefined,
-  ): Promise<[T, UpstreamCall]> => {
-    retries.add();
+  ): Promise<[T, UpstreamCall]> {
+    this.#retries.add();
     // With one upstream there is nothing to choose.
     const history = {
       tried: new Set<Upstream>(),
       failedAt: undefined,
-      prefix: members().length > 1 ? prefix?.() : undefined,
+      prefix: this.#members().length > 1 ? prefix?.() : undefined,
     };
     let resets = 0;
     let last: UpstreamFailure | undefined;
@@ -191,8 +133,8 @@ export function createRouter(dependencies: RouterDependencies): Router {
       if (context.signal.aborted) throw cancellation(context.signal);
       let call: UpstreamCall;
       try {
-        const begin = () => tryBegin(context, region, history);
-        call = begin() ?? (await waiting.wait(context, begin));
+        const begin = () => this.#tryBegin(context, region, history);
+        call = begin() ?? (await this.#waiting.wait(context, begin));
       } catch (error) {
         // No upstream is left: the last failure says more.
         throw last?.apiError ?? error;
@@ -211,37 +153,73 @@ export function createRouter(dependencies: RouterDependencies): Router {
         call.release(error);
         if (!RETRIED.has(error.kind)) throw error.apiError;
         last = error;
-        if (!retries.take()) break;
+        if (!this.#retries.take()) break;
         // The other side may have closed a kept-alive connection just then: the same upstream gets a second try.
         if (error.kind !== 'reset' || ++resets > 1) history.tried.add(call.upstream);
       }
     }
-    throw last?.apiError ?? noneAvailable(region);
-  };
-
-  return {
-    regions,
-    route: (region) => ({
-      slug,
-      contextLength,
-      open: (context, attempt, prefix) => open(context, region, attempt, prefix),
-      async run(context, attempt) {
-        const [value, call] = await open(context, region, attempt);
-        call.release();
-        return [value, call.upstream];
-      },
-      maxInputsPerCall: () => Math.min(MOST_INPUTS, ...members().map(({ learned }) => learned.maxInputsPerCall)),
-    }),
-    waiting: waiting.waiting,
-    wake: waiting.wake,
-  };
-}
-
-/** Of those with room. */
-function leastLoaded(candidates: readonly Upstream[]): Upstream | undefined {
-  let best: Upstream | undefined;
-  for (const upstream of candidates) {
-    if (upstream.hasRoom() && (best === undefined || upstream.load() < best.load())) best = upstream;
+    throw last?.apiError ?? this.#choice.noneAvailable(region);
   }
-  return best;
+
+  /** Undefined: the request has to wait. */
+  #tryBegin(context: CallContext, region: string | undefined, history: RequestHistory): UpstreamCall | undefined {
+    const upstream = this.#choice.choose(context, region, history);
+    return upstream && this.#begin(upstream, context, history);
+  }
+
+  #begin(upstream: Upstream, context: CallContext, history: RequestHistory): UpstreamCall {
+    const startedAt = performance.now();
+    const inBatch = context.priority === 'batch' ? 1 : 0;
+    upstream.inFlight += 1;
+    upstream.batchInFlight += inBatch;
+    this.#shares.started(context.accountId);
+    upstream.breaker.begin(context.accountId);
+    return createUpstreamCall({
+      upstream,
+      context,
+      slug: this.#slug,
+      contextLength: this.#contextLength,
+      onRelease: (failure) => {
+        upstream.inFlight -= 1;
+        upstream.batchInFlight -= inBatch;
+        if (failure?.kind === 'busy') this.#lastRefusedAt = this.#clock.now();
+        this.#shares.ended(context.accountId);
+        this.#recordOutcome(upstream, failure, context, history);
+        const durationMs = performance.now() - startedAt;
+        upstream.recorder.finished(failure?.kind ?? 'ok', durationMs / 1000);
+        context.onAttempt?.({
+          upstream: upstream.address,
+          region: upstream.region,
+          outcome: failure?.kind ?? 'ok',
+          durationMs: Math.round(durationMs),
+          detail: failure?.detail ?? null,
+        });
+        this.#waiting.wake();
+      },
+    });
+  }
+
+  #recordOutcome(
+    upstream: Upstream,
+    failure: UpstreamFailure | undefined,
+    { accountId, requestId }: CallContext,
+    history: RequestHistory,
+  ): void {
+    if (failure === undefined || !BREAKER_FAILURES.has(failure.kind)) {
+      if (failure?.kind === 'cancelled') upstream.breaker.undecided(accountId);
+      else upstream.breaker.succeeded(accountId);
+      return;
+    }
+    const { kind, detail, isUpstreamFault } = failure;
+    // A request that fails in several places is the cause itself.
+    if (!isUpstreamFault && history.failedAt !== undefined && history.failedAt !== upstream) {
+      upstream.breaker.undecided(accountId);
+    } else upstream.breaker.failed(accountId, isUpstreamFault);
+    if (!isUpstreamFault) history.failedAt ??= upstream;
+    upstream.noteError(detail);
+    this.#logger.warn(
+      { model: this.#slug, upstream: upstream.address, requestId, kind, detail },
+      'a call to an upstream failed',
+    );
+  }
 }

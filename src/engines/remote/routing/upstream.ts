@@ -37,6 +37,9 @@ export interface Upstream {
   /** Its share of the requests, compared with the others of its model. */
   readonly weight: number;
   inFlight: number;
+  batchInFlight: number;
+  /** How many requests of batches run at a time. They leave a quarter free, so that interactive ones need not wait for long lines. */
+  readonly batchPlaces: number;
   /** Takes requests: of this account, or of accounts in general. */
   available(accountId?: string): boolean;
   hasRoom(): boolean;
@@ -124,6 +127,8 @@ export function createUpstream(dependencies: UpstreamDependencies): Upstream {
     prefixes: settings.kind === 'vllm' ? createPrefixMemory() : undefined,
     weight,
     inFlight: 0,
+    batchInFlight: 0,
+    batchPlaces: settings.maxConcurrency - Math.ceil((settings.maxConcurrency - 1) / 4),
     alive: true,
     available: (accountId) => upstream.alive && breaker.allows(accountId),
     hasRoom: () => upstream.inFlight < settings.maxConcurrency,

@@ -1,0 +1,52 @@
+import type { BatchLane } from '../../engines/engine.ts';
+import { type ConcurrencyControl, createConcurrencyControl } from './concurrency-control.ts';
+import { createLineSlots, type LineSlot, type LineSlots } from './line-slots.ts';
+
+/** Slots for batch lines. Lines at one model's upstreams have their own, so that they do not wait for slow lines elsewhere. */
+export interface LineLanes {
+  /** Waits for a free slot in the lane. Undefined when the signal fires first. */
+  take(
+    lane: BatchLane,
+    line: { accountId: string; batchId: string },
+    signal: AbortSignal,
+  ): Promise<LineSlot | undefined>;
+  /** Adapts the number of slots to the interactive requests of this moment. To be called regularly. */
+  adjust(): void;
+}
+
+export interface LineLanesOptions {
+  /** Slots of a lane when there are no interactive requests. */
+  concurrency: number;
+  /** Interactive requests are slow because this process is busy. */
+  isOverloaded(): boolean;
+  adjustMs: number;
+}
+
+export function createLineLanes({ concurrency, isOverloaded, adjustMs }: LineLanesOptions): LineLanes {
+  const lanes = new Map<string, { lane: BatchLane; slots: LineSlots; control: ConcurrencyControl }>();
+  /** As of the last adjustment: asked in between, it would see only the work of this moment, which is always busy. */
+  let overloaded = false;
+
+  function slotsOf(lane: BatchLane): LineSlots {
+    const known = lanes.get(lane.name);
+    if (known?.lane === lane) return known.slots;
+    // Lines that run keep their slots when the upstreams of a model are replaced.
+    const slots = known?.slots ?? createLineSlots();
+    const control = createConcurrencyControl({ lane, concurrency, everyMs: adjustMs });
+    slots.setLimit(control.adjust(overloaded));
+    lanes.set(lane.name, { lane, slots, control });
+    return slots;
+  }
+
+  return {
+    take: (lane, line, signal) => slotsOf(lane).take(line, signal),
+    adjust() {
+      overloaded = isOverloaded();
+      for (const [name, { slots, control }] of lanes) {
+        slots.setLimit(control.adjust(overloaded));
+        // Models come and go. Lines that an upstream has refused are no longer in a slot, and come again: the lane stays until it has recovered.
+        if (slots.isUnused() && control.hasRecovered()) lanes.delete(name);
+      }
+    },
+  };
+}
