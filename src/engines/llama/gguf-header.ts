@@ -24,7 +24,7 @@ const PART = /-\d{5}-of-(\d{5})\.gguf$/;
 
 class GgufError extends Error {}
 
-/** Up to so many bytes from a position; fewer at the end. */
+/** Up to this many bytes from a position; fewer at the end. */
 type Read = (position: number, bytes: number) => Buffer;
 
 /** Reads forwards; what is skipped is not read. */

@@ -47,7 +47,7 @@ function runChild(options: SelfTestOptions, model: string): Promise<SelfTestOutc
       stdio: ['ignore', 'pipe', 'pipe'],
       env: { ...environment },
     });
-    // It says nothing of the backend, so it is no outcome to remember: the system may have more processes in a moment.
+    // It says nothing about the backend, so it is not remembered: the system may have more processes in a moment.
     child.on('error', reject);
     if (child.pid === undefined) return;
     let output = '';

@@ -1,3 +1,5 @@
+import { padded, text, unsigned32, unsigned64 } from '../gguf-encoding.ts';
+
 /** A model of 1.6 MB with arbitrary weights in the format of real ones. It says nothing, but a decode runs all usual kernels. */
 
 const WIDTH = 256;
@@ -20,7 +22,6 @@ const Q8_0 = 8;
 const Q8_0_VALUES = 32;
 /** 2^-10 as a half-precision number. */
 const Q8_0_SCALE = 0x1400;
-const ALIGNMENT = 32;
 const VERSION = 3;
 
 interface Tensor {
@@ -147,18 +148,4 @@ function scalar(type: Scalar, value: number | string): Buffer {
   return buffer;
 }
 
-function unsigned32(value: number): Buffer {
-  const buffer = Buffer.alloc(4);
-  buffer.writeUInt32LE(value);
-  return buffer;
-}
-
-function unsigned64(value: number): Buffer {
-  const buffer = Buffer.alloc(8);
-  buffer.writeBigUInt64LE(BigInt(value));
-  return buffer;
-}
-
-const text = (value: string) => Buffer.concat([unsigned64(Buffer.byteLength(value)), Buffer.from(value)]);
-const padded = (bytes: number) => Math.ceil(bytes / ALIGNMENT) * ALIGNMENT;
 const toAlignment = (bytes: Buffer) => Buffer.concat([bytes, Buffer.alloc(padded(bytes.length) - bytes.length)]);

@@ -30,109 +30,123 @@ const ANY: Shape = { type: 'scalar', starts: '{["0tfn', ways: 1 };
  * 2.6 s.
  */
 export function checkWidth(shapes: Shapes, root: string, budget: CompileBudget): void {
-  const widths = new Map<string, number>();
-  const shapeOf = (rule: string): Exclude<Shape, { type: 'alias' }> => {
-    const shape = shapes.get(rule) ?? ANY;
-    return shape.type === 'alias' ? shapeOf(shape.of) : shape;
-  };
+  new WidthCheck(shapes, budget).check(root);
+}
+
+class WidthCheck {
+  readonly #shapes: Shapes;
+  readonly #budget: CompileBudget;
+  readonly #widths = new Map<string, number>();
+
+  constructor(shapes: Shapes, budget: CompileBudget) {
+    this.#shapes = shapes;
+    this.#budget = budget;
+  }
+
+  check(root: string): void {
+    this.#widthOf(root);
+  }
+
+  #shapeOf(rule: string): Exclude<Shape, { type: 'alias' }> {
+    const shape = this.#shapes.get(rule) ?? ANY;
+    return shape.type === 'alias' ? this.#shapeOf(shape.of) : shape;
+  }
 
   /** Alternatives that may be possible at once somewhere inside the rule. */
-  const widthOf = (rule: string): number => {
-    const known = widths.get(rule);
+  #widthOf(rule: string): number {
+    const known = this.#widths.get(rule);
     if (known !== undefined) return known;
     // A rule that contains itself is as wide as its other parts.
-    widths.set(rule, 0);
-    const shape = shapeOf(rule);
-    const width = shape.type === 'choice' ? choiceWidth(shape) : partsWidth(shape);
-    widths.set(rule, width);
+    this.#widths.set(rule, 0);
+    const shape = this.#shapeOf(rule);
+    const width = shape.type === 'choice' ? this.#choiceWidth(shape) : this.#partsWidth(shape);
+    this.#widths.set(rule, width);
     return width;
-  };
+  }
 
-  const partsWidth = (shape: Exclude<Shape, { type: 'alias' }>): number => {
-    const inner = Math.max(1, ...partsOf(shape).map(widthOf));
+  #partsWidth(shape: Exclude<Shape, { type: 'alias' }>): number {
+    const inner = Math.max(1, ...partsOf(shape).map((rule) => this.#widthOf(rule)));
     if (shape.type === 'scalar') return shape.ways;
     if (shape.type !== 'list') return inner;
     const width = shape.ways * inner;
     if (width > MAX_ALTERNATIVES) throw tooComplex(shape.location, shape.keyword, 'use a bound of at most 200 here');
     return width;
-  };
+  }
 
-  const choiceWidth = (choice: ChoiceShape): number => {
+  #choiceWidth(choice: ChoiceShape): number {
     const { location, keyword } = choice;
-    const alternatives = flatten(choice);
-    const inner = Math.max(...alternatives.map(widthOf));
+    const alternatives = this.#flatten(choice);
+    const inner = Math.max(...alternatives.map((rule) => this.#widthOf(rule)));
     const together = alternatives.reduce((sum, alternative) => {
-      const shared = sharedRules(alternative, alternatives, choice);
-      if (shared.some((rule) => reaches(rule, choice))) {
+      const shared = this.#sharedRules(alternative, alternatives, choice);
+      if (shared.some((rule) => this.#reaches(rule, choice))) {
         throw tooComplex(location, keyword, `its alternatives contain it again before they differ. ${ADVICE}`);
       }
-      return sum + Math.max(1, ...shared.map(widthOf));
+      return sum + Math.max(1, ...shared.map((rule) => this.#widthOf(rule)));
     }, 0);
     if (together > MAX_ALTERNATIVES) {
       throw tooComplex(location, keyword, `${together} alternatives may be possible at once. ${ADVICE}`);
     }
     return Math.max(inner, together);
-  };
+  }
 
   /** Choices inside a choice are alternatives of their own. */
-  const flatten = (choice: ChoiceShape, found = new Set<string>(), outer: readonly ChoiceShape[] = []): string[] => {
+  #flatten(choice: ChoiceShape, found = new Set<string>(), outer: readonly ChoiceShape[] = []): string[] {
     const { alternatives, location, keyword } = choice;
     // llama.cpp cannot follow a rule that begins with itself.
     if (outer.includes(choice)) throw cannotExpress(location, '$ref', 'it refers to itself');
     for (const rule of alternatives) {
-      budget.spend(1, location, keyword);
-      const shape = shapeOf(rule);
-      if (shape.type === 'choice') flatten(shape, found, [...outer, choice]);
+      this.#budget.spend(1, location, keyword);
+      const shape = this.#shapeOf(rule);
+      if (shape.type === 'choice') this.#flatten(shape, found, [...outer, choice]);
       else found.add(rule);
     }
     return [...found];
-  };
+  }
 
   /** Rules inside the alternative that may be written before it is certain that it is this one. */
-  const sharedRules = (alternative: string, alternatives: readonly string[], { location, keyword }: ChoiceShape) => {
-    const shape = shapeOf(alternative);
+  #sharedRules(alternative: string, alternatives: readonly string[], { location, keyword }: ChoiceShape) {
+    const shape = this.#shapeOf(alternative);
     const shared = new Set<string>();
     for (const other of alternatives) {
       if (other === alternative) continue;
-      budget.spend(1, location, keyword);
-      const otherShape = shapeOf(other);
+      this.#budget.spend(1, location, keyword);
+      const otherShape = this.#shapeOf(other);
       if (!startAlike(shape, otherShape)) continue;
       const bothObjects = shape.type === 'object' && otherShape.type === 'object';
-      const parts = bothObjects ? commonMembers(shape, otherShape) : [alternative];
-      budget.spend(parts.length, location, keyword);
+      const parts = bothObjects ? this.#commonMembers(shape, otherShape) : [alternative];
+      this.#budget.spend(parts.length, location, keyword);
       for (const part of parts) shared.add(part);
     }
     return [...shared];
-  };
+  }
 
   /** Values of leading members up to where two objects differ. */
-  const commonMembers = (a: ObjectShape, b: ObjectShape): readonly string[] => {
+  #commonMembers(a: ObjectShape, b: ObjectShape): readonly string[] {
     const common: string[] = [];
     for (const [index, { name, required, value }] of a.members.entries()) {
       const other = b.members[index];
       if (other === undefined) break;
       if (!required || !other.required) return partsOf(a);
-      if (name !== other.name || areDistinct(shapeOf(value), shapeOf(other.value))) break;
+      if (name !== other.name || areDistinct(this.#shapeOf(value), this.#shapeOf(other.value))) break;
       common.push(value);
     }
     return common;
-  };
+  }
 
-  const reaches = (from: string, target: Shape): boolean => {
+  #reaches(from: string, target: Shape): boolean {
     const seen = new Set<string>();
     const pending = [from];
     for (let rule = pending.pop(); rule !== undefined; rule = pending.pop()) {
       if (seen.has(rule)) continue;
       seen.add(rule);
-      const shape = shapeOf(rule);
+      const shape = this.#shapeOf(rule);
       if (shape === target) return true;
-      if (shape.type === 'choice') budget.spend(1, shape.location, shape.keyword);
+      if (shape.type === 'choice') this.#budget.spend(1, shape.location, shape.keyword);
       pending.push(...partsOf(shape));
     }
     return false;
-  };
-
-  widthOf(root);
+  }
 }
 
 const ADVICE = 'Let each alternative begin with a required property that has a constant of its own';

@@ -1,6 +1,6 @@
 import { createGrammarRules, type GrammarRules, repeat } from './grammar-rules.ts';
 import { numberGrammar } from './number-grammar.ts';
-import { jsonCharacters } from './pattern-grammar.ts';
+import { jsonCharacters } from './pattern/json-characters.ts';
 
 /** One optional break between tokens. Enough for usual layouts; unlimited white space could go on forever. */
 export const SPACE = 'space';

@@ -2,7 +2,8 @@ import { tooComplex } from './budget.ts';
 import { type Conversion, countOf, type Place } from './conversion.ts';
 import { blockWays, repeat } from './grammar-rules.ts';
 import { jsonRules } from './json-grammar.ts';
-import { ComplexPattern, patternGrammar, UnsupportedPattern } from './pattern-grammar.ts';
+import { ComplexPattern, UnsupportedPattern } from './pattern/pattern-errors.ts';
+import { patternGrammar } from './pattern/pattern-grammar.ts';
 import { cannotExpress, type SchemaObject } from './schema-document.ts';
 import { STRING_FORMATS } from './string-formats.ts';
 

@@ -1,16 +1,6 @@
-type Value = string | number | readonly string[];
+import { text, unsigned32, unsigned64 } from '../gguf-encoding.ts';
 
-const unsigned32 = (value: number) => {
-  const buffer = Buffer.alloc(4);
-  buffer.writeUInt32LE(value);
-  return buffer;
-};
-const unsigned64 = (value: number) => {
-  const buffer = Buffer.alloc(8);
-  buffer.writeBigUInt64LE(BigInt(value));
-  return buffer;
-};
-const text = (value: string) => Buffer.concat([unsigned64(Buffer.byteLength(value)), Buffer.from(value)]);
+type Value = string | number | readonly string[];
 
 function encoded(value: Value): Buffer {
   if (typeof value === 'string') return Buffer.concat([unsigned32(8), text(value)]);

@@ -1,13 +1,5 @@
-import { classRanges, literal } from './grammar-rules.ts';
-import {
-  type CodePoints,
-  character,
-  EMPTY,
-  eitherOf,
-  type Fragment,
-  inSequence,
-  mergedRanges,
-} from './pattern-fragment.ts';
+import { classRanges, literal } from '../grammar-rules.ts';
+import { type CodePoints, character, EMPTY, eitherOf, type Fragment, inSequence, mergedRanges } from './fragment.ts';
 
 /** One character out of these, none of which JSON escapes. */
 export function oneOf(members: CodePoints): Fragment {

@@ -1,4 +1,4 @@
-import { blockWays, type GrammarRules, repeat } from './grammar-rules.ts';
+import { blockWays, type GrammarRules, repeat } from '../grammar-rules.ts';
 
 /** First and last code point, both included. */
 export type CodePoints = readonly (readonly [number, number])[];
