@@ -32,7 +32,7 @@ export async function load(spec: LoadSpec<OnnxOptions>): Promise<EngineModel> {
       return { ...common(encoder), rerank };
     }
     case 'transcription':
-      return (await import('./whisper/driver.ts')).load(spec);
+      return (await import('./whisper/load.ts')).load(spec);
     default:
       throw new Error(`the onnx driver has no task '${task}'`);
   }

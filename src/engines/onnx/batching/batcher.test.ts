@@ -113,7 +113,7 @@ describe('the batcher', () => {
     expect(session.seen()).toEqual([1, 1, 2, 2, 3, 3].map((mark) => [mark, mark, mark, mark]));
   });
 
-  it('does not let smaller requests hold up a large one for ever', async () => {
+  it('does not let smaller requests hold up a large one forever', async () => {
     const { session, submit, finish } = setUp();
     const large = submit(1, new Array(32).fill(8));
     await session.started(1);

@@ -36,7 +36,7 @@ interface Batch {
   members: Member[];
 }
 
-/** One of so many batches is led by the oldest request, so that smaller ones cannot hold it up for ever. */
+/** The oldest request leads one of this many batches, so that smaller ones cannot hold it up forever. */
 const BATCHES_FOR_OLDEST = 4;
 
 export interface Batcher {
