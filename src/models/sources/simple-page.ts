@@ -23,7 +23,7 @@ export function parseSimplePage(body: string, contentType: string, pageUrl: stri
   return files.flatMap(({ name, url }) => {
     const resolved = URL.parse(url, pageUrl);
     if (resolved === null || !/^https?:$/.test(resolved.protocol)) return [];
-    // The fragment is the hash of the archive, which is no part of the address.
+    // The fragment is the hash of the archive, which is not part of the address.
     resolved.hash = '';
     return [{ name, url: resolved.href }];
   });
