@@ -1,16 +1,16 @@
 import { describe, expect, it } from 'vitest';
-import { account, apiKey } from '../../test/contracts/key-fixtures.ts';
-import { createMemoryCounters } from '../adapters/counters/memory.ts';
-import type { ModelEntry } from '../domain/model.ts';
-import type { ApiKey } from '../domain/principal.ts';
-import type { ChatGeneration, EngineModel } from '../engines/engine.ts';
-import { errors } from '../errors/errors.ts';
-import type { LedgerRow } from '../ports/ledger.ts';
-import { createChat } from './chat.ts';
+import { account, apiKey } from '../../../test/contracts/key-fixtures.ts';
+import { createMemoryCounters } from '../../adapters/counters/memory.ts';
+import type { ModelEntry } from '../../domain/model.ts';
+import type { ApiKey } from '../../domain/principal.ts';
+import type { ChatGeneration, EngineModel } from '../../engines/engine.ts';
+import { errors } from '../../errors/errors.ts';
+import type { LedgerRow } from '../../ports/ledger.ts';
+import { createChat } from '../chat.ts';
+import { createLimits } from '../limits.ts';
+import { createMetering } from '../metering.ts';
+import { createTranscriptions } from '../transcriptions/transcriptions.ts';
 import { createInference, type InferenceCall, type InferenceSession } from './inference.ts';
-import { createLimits } from './limits.ts';
-import { createMetering } from './metering.ts';
-import { createTranscriptions } from './transcriptions/transcriptions.ts';
 
 const usual = { rpm: 600, tpm: 200_000 };
 const defaults = {
@@ -79,7 +79,6 @@ function setUp({ key, engine = {} }: { key?: Partial<ApiKey>; engine?: Partial<E
     engines: {
       acquire: async () => ({ engine: engine as EngineModel, region: 'local', [Symbol.dispose]() {} }),
     },
-    load: { enter() {}, leave() {} },
     region: 'local',
     batchLimitFactor: 1,
     clock,
@@ -110,10 +109,10 @@ describe('inference', () => {
   it('bills a partial answer under its own id, so that a later run can be billed for the whole answer', async () => {
     const { rows, run } = setUp();
     const billingId = 'idem_1';
-    await run({ billingId }, ({ settle }) => settle({ completionTokens: 3 }, { status: 499 }));
-    await run({ billingId }, ({ settle }) => settle({ completionTokens: 9 }));
+    await run({ billingId }, (session) => session.settle({ completionTokens: 3 }, { status: 499 }));
+    await run({ billingId }, (session) => session.settle({ completionTokens: 9 }));
     // A crash came before the answer was kept: it was billed already.
-    await run({ billingId }, ({ settle }) => settle({ completionTokens: 9 }));
+    await run({ billingId }, (session) => session.settle({ completionTokens: 9 }));
     expect(billed(rows)).toEqual([
       ['req_0', 3, 499],
       ['idem_1', 9, 200],
@@ -123,19 +122,19 @@ describe('inference', () => {
   it('does not bill partial answers that the client does not get, but counts their tokens', async () => {
     const { rows, run } = setUp({ key: { tpm: 100 } });
     const line = { billingId: 'batch_1:1', wholeAnswersOnly: true };
-    await run(line, ({ settle }) => settle({ completionTokens: 30 }, { status: 499 }));
-    await run(line, ({ settle }) => settle({ completionTokens: 30 }, { status: 503 }));
+    await run(line, (session) => session.settle({ completionTokens: 30 }, { status: 499 }));
+    await run(line, (session) => session.settle({ completionTokens: 30 }, { status: 503 }));
     expect(rows).toEqual([]);
     await expect(run(line, async () => 0, 50)).rejects.toMatchObject({ code: 'tpm_exceeded' });
-    await run(line, ({ settle }) => settle({ completionTokens: 40 }));
+    await run(line, (session) => session.settle({ completionTokens: 40 }));
     expect(billed(rows)).toEqual([['batch_1:1', 40, 200]]);
   });
 
   it('bills what a client has cancelled if the client could read it', async () => {
     const { rows, run } = setUp();
     const background = { billingId: 'resp_1', wholeAnswersOnly: 'unless cancelled' as const };
-    await run(background, ({ settle }) => settle({ completionTokens: 30 }, { status: 503 }));
-    await run(background, ({ settle }) => settle({ completionTokens: 20 }, { status: 499 }));
+    await run(background, (session) => session.settle({ completionTokens: 30 }, { status: 503 }));
+    await run(background, (session) => session.settle({ completionTokens: 20 }, { status: 499 }));
     expect(billed(rows)).toEqual([['req_1', 20, 499]]);
   });
 
@@ -152,8 +151,8 @@ describe('inference', () => {
     const { rows, ledger, run, inference } = setUp();
     const { promise, resolve } = Promise.withResolvers<void>();
     ledger.held = promise;
-    const cut = run({}, async ({ settle }) => {
-      await settle({ completionTokens: 1 }, { status: 499 });
+    const cut = run({}, async (session) => {
+      await session.settle({ completionTokens: 1 }, { status: 499 });
       throw errors.clientCancelled();
     });
     const idle = inference.idle().then(() => rows.length);
@@ -164,7 +163,7 @@ describe('inference', () => {
 
   it('counts requests without a pin in its own region, wherever they are served', async () => {
     const { rows, run } = setUp({ key: { rpm: 1 } });
-    await run({}, ({ settle }) => settle({ completionTokens: 1 }, { region: 'eu-1' }));
+    await run({}, (session) => session.settle({ completionTokens: 1 }, { region: 'eu-1' }));
     expect(rows[0]?.region).toBe('eu-1');
     await expect(run({ regionPin: 'local' }, async () => 0)).rejects.toMatchObject({ code: 'rpm_exceeded' });
     expect(await run({ regionPin: 'eu-1' }, async () => 'admitted')).toBe('admitted');

@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { account, apiKey } from '../../test/contracts/key-fixtures.ts';
-import { BY, someEntry } from '../../test/fixtures/audit-entries.ts';
-import { type MemoryRepositories, memoryRepositories } from '../../test/fixtures/memory-repositories.ts';
-import type { ModelAlias, ModelEntry } from '../domain/model.ts';
+import { account, apiKey } from '../../../test/contracts/key-fixtures.ts';
+import { BY, someEntry } from '../../../test/fixtures/audit-entries.ts';
+import { type MemoryRepositories, memoryRepositories } from '../../../test/fixtures/memory-repositories.ts';
+import type { ModelAlias, ModelEntry } from '../../domain/model.ts';
 import { type CatalogService, createCatalog, type Serving } from './catalog.ts';
 
 const version = (name: string) => ({

@@ -1,83 +1,18 @@
-import type { Modality } from '../domain/model.ts';
-import { type Consumption, consumptionOf, costNanoUsd } from '../domain/pricing.ts';
-import type { Principal } from '../domain/principal.ts';
-import type { CallContext, EngineLease, EngineModel, Priority } from '../engines/engine.ts';
-import { ApiError } from '../errors/api-error.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { CatalogService, ResolvedModel } from './catalog.ts';
-import type { InteractiveLoad } from './interactive-load.ts';
-import type { LimitedSeries } from './limit-series.ts';
-import type { BudgetWarning, LimitStatus, Limits } from './limits.ts';
-import type { Metered, Metering } from './metering.ts';
+import type { Modality } from '../../domain/model.ts';
+import { type Consumption, consumptionOf, costNanoUsd } from '../../domain/pricing.ts';
+import type { Principal } from '../../domain/principal.ts';
+import type { CallContext, EngineLease } from '../../engines/engine.ts';
+import { ApiError } from '../../errors/api-error.ts';
+import type { Clock } from '../../ports/clock.ts';
+import type { CatalogService, ResolvedModel } from '../catalog/catalog.ts';
+import type { LimitedSeries } from '../limit-series.ts';
+import type { Limits } from '../limits.ts';
+import type { Metered, Metering } from '../metering.ts';
+import type { InferenceCall, ModelLimitStatus } from './call.ts';
+import { BilledSession, type InferenceSession } from './session.ts';
 
-/** The caller and the circumstances of a request. Created by a route or by the batch runner. */
-export interface InferenceCall {
-  requestId: string;
-  principal: Principal;
-  /** `X-Service-Region` */
-  regionPin: string | undefined;
-  signal: AbortSignal;
-  priority: Priority;
-  /** As recorded in the ledger, for example `/v1/embeddings`. */
-  endpoint: string;
-  /**
-   * A whole answer is billed under this id, at most once. Default: the request id, unless the request may run again after a crash.
-   * Partial answers are never billed under it, because their row would replace the row of the whole answer of a later run.
-   */
-  billingId?: string | undefined;
-  /**
-   * Partial answers are not billed: the client does not get them, because the request runs again or is reported as failed.
-   * `unless cancelled`: a client that cancels pays for what it caused.
-   */
-  wholeAnswersOnly?: boolean | 'unless cancelled' | undefined;
-  discountPercent?: number | undefined;
-  /** Called once, when the limits have admitted or refused the request and before any work. */
-  onDecided?: ((facts: AdmissionFacts) => void) | undefined;
-  /** Called with what is billed, also for a partial answer. */
-  onSettled?: ((used: Consumption, billed: BillingFacts) => void) | undefined;
-  /** Called for each call to an upstream that has ended. */
-  onAttempt?: CallContext['onAttempt'];
-  /** Called when everything about the request has ended. A cancelled one ends after its client has left. */
-  onEnded?: (() => void) | undefined;
-}
-
-export interface BillingFacts {
-  region: string;
-  costNanoUsd: number;
-  firstTokenMs: number | null;
-}
-
-export interface ModelLimitStatus extends LimitStatus {
-  slug: string;
-}
-
-export interface AdmissionFacts extends ModelLimitStatus {
-  version: string;
-  deprecatedAt: number | null;
-  budgetWarning?: BudgetWarning | undefined;
-}
-
-/** The engine for one admitted request, and how to bill it. */
-export interface InferenceSession {
-  engine: EngineModel;
-  context: CallContext;
-  /** Milliseconds since the request was admitted. */
-  elapsedMs(): number;
-  /**
-   * Writes the consumption to the ledger and resolves when it is durable. The answer must not end before. Only the first call
-   * counts. A session that is never settled is not billed.
-   */
-  settle(used: Partial<Consumption>, details?: SettleDetails): Promise<unknown>;
-}
-
-export interface SettleDetails {
-  /** 200 unless the answer is partial. */
-  status?: number | undefined;
-  /** For the token limit, where something else than tokens is billed. */
-  limitTokens?: number | undefined;
-  region?: string | undefined;
-  firstTokenMs?: number | undefined;
-}
+export type { AdmissionFacts, InferenceCall } from './call.ts';
+export type { InferenceSession } from './session.ts';
 
 export interface InferenceEstimate {
   /** Taken from the token limit at once and corrected at the end. */
@@ -117,7 +52,6 @@ export interface InferenceDependencies {
       regionPin: string | undefined,
     ): EngineLease | Promise<EngineLease>;
   };
-  load: Pick<InteractiveLoad, 'enter' | 'leave'>;
   region: string;
   /** The limits of batch lines are the interactive ones times this factor. */
   batchLimitFactor: number;
@@ -125,14 +59,8 @@ export interface InferenceDependencies {
   clock: Clock;
 }
 
-const CANCELLED = 499;
-const isWhole = (status: number): boolean => status >= 200 && status < 300;
-
-const isFree = ({ wholeAnswersOnly }: InferenceCall, status: number): boolean =>
-  !isWhole(status) && (wholeAnswersOnly === 'unless cancelled' ? status !== CANCELLED : wholeAnswersOnly === true);
-
 export function createInference(dependencies: InferenceDependencies): InferenceService {
-  const { catalog, limits, metering, engines, load, region: ownRegion, batchLimitFactor, clock } = dependencies;
+  const { catalog, limits, metering, engines, region: ownRegion, batchLimitFactor, clock } = dependencies;
   let running = 0;
   const onIdle: (() => void)[] = [];
 
@@ -183,68 +111,28 @@ export function createInference(dependencies: InferenceDependencies): InferenceS
       call.onDecided?.(facts);
       throw admission.error;
     }
-    let limitTokens = 0;
-    let settled: Promise<Metered | undefined> | undefined;
-
-    const record = (used: Consumption, details: SettleDetails, leaseRegion: string): NonNullable<typeof settled> => {
-      const { status = 200 } = details;
-      limitTokens = details.limitTokens ?? used.promptTokens + used.completionTokens;
-      if (isFree(call, status)) return Promise.resolve(undefined);
-      const region = details.region ?? leaseRegion;
-      const { discountPercent, onSettled } = call;
-      onSettled?.(used, {
-        region,
-        costNanoUsd: costNanoUsd(used, entry.pricing, discountPercent),
-        firstTokenMs: details.firstTokenMs ?? null,
-      });
-      return metering.record({
-        billingId: isWhole(status) ? (call.billingId ?? call.requestId) : call.requestId,
-        requestId: call.requestId,
-        accountId: call.principal.account.id,
-        keyId: call.principal.key.id,
-        model: entry.slug,
-        version: version.version,
-        region,
-        endpoint: call.endpoint,
-        used,
-        pricing: entry.pricing,
-        discountPercent,
-        status,
-        durationMs: clock.now() - startedAt,
-        firstTokenMs: details.firstTokenMs,
-      });
-    };
-
+    let session: BilledSession | undefined;
     try {
       call.onDecided?.(facts);
       const context = contextOf(call);
       let lease: EngineLease | undefined;
-      if (call.priority === 'interactive') load.enter();
       try {
         const acquired = engines.acquire(model, context, model.regionPin);
         lease = acquired instanceof Promise ? await acquired : acquired;
-        const { engine, region } = lease;
-        return await work({
-          engine,
-          context,
-          elapsedMs: () => clock.now() - startedAt,
-          settle(used, details = {}) {
-            settled ??= record(consumptionOf(used), details, region);
-            return settled;
-          },
-        });
+        session = new BilledSession({ call, model, context, lease, startedAt, metering, clock });
+        return await work(session);
       } finally {
-        if (call.priority === 'interactive') load.leave();
         lease?.[Symbol.dispose]();
       }
     } finally {
       let charge: Metered | undefined;
       try {
-        charge = await settled;
+        charge = await session?.settled;
       } catch {
         // The work has failed with this error already, and nothing was billed.
       }
-      const counted = admission.settle({ tokens: limitTokens, charge: charge?.isNew ? charge : undefined });
+      const tokens = session?.limitTokens ?? 0;
+      const counted = admission.settle({ tokens, charge: charge?.isNew ? charge : undefined });
       if (counted instanceof Promise) await counted;
     }
   };
