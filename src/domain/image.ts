@@ -24,7 +24,7 @@ function jpegHead(view: DataView): ImageHead | undefined {
   let at = 2;
   while (at + 9 < view.byteLength) {
     const marker = view.getUint16(at);
-    // SOF0 to SOF15, but for the tables with numbers among them.
+    // SOF0 to SOF15, except the tables with numbers among them.
     const isFrame = marker >= 0xffc0 && marker <= 0xffcf && marker !== 0xffc4 && marker !== 0xffc8 && marker !== 0xffcc;
     if (isFrame) return { mediaType: 'image/jpeg', width: view.getUint16(at + 7), height: view.getUint16(at + 5) };
     if (marker < 0xff00) return undefined;

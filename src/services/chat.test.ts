@@ -6,7 +6,7 @@ import { ApiError } from '../errors/api-error.ts';
 import { createChat } from './chat.ts';
 import type { DocumentsService } from './documents/documents.ts';
 import type { ImagesService } from './images.ts';
-import type { InferenceCall, InferenceEstimate, InferenceService } from './inference.ts';
+import type { InferenceCall, InferenceEstimate, InferenceService } from './inference/inference.ts';
 
 const { entry, version } = testModel('acme/chat');
 const call = { signal: new AbortController().signal, principal: { account: { id: 'a' } } } as InferenceCall;

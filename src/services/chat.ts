@@ -11,12 +11,12 @@ import { ApiError } from '../errors/api-error.ts';
 import { cancellation } from '../errors/cancellation.ts';
 import { errors } from '../errors/errors.ts';
 import { fieldText } from '../errors/fields.ts';
-import type { ResolvedModel } from './catalog.ts';
+import type { ResolvedModel } from './catalog/catalog.ts';
 import type { DocumentsService } from './documents/documents.ts';
 import { type PlacedDocument, withDocuments } from './documents/placement.ts';
 import type { CheckedImage, ImageReference, ImagesService } from './images.ts';
-import type { InferenceCall, InferenceEstimate, InferenceService, InferenceSession } from './inference.ts';
-import { checkPromptSize, estimatePromptTokens } from './prompt-size.ts';
+import type { InferenceCall, InferenceEstimate, InferenceService, InferenceSession } from './inference/inference.ts';
+import { checkPromptSize, estimatePromptTokens, fewestPromptTokens } from './prompt-size.ts';
 
 export interface ChatCommand {
   model: string;
@@ -45,7 +45,7 @@ const CHOICES_AT_ONCE = 2;
 export type ChatSink = (choice: number, event: ChatEvent) => void | Promise<void>;
 
 export interface ChatService {
-  /** Throws what `generate` would throw at once, whatever else is running. Does not read files, and does not mind outages. */
+  /** Throws what `generate` would throw at once, whatever else is running. Does not read files and ignores outages. */
   check(caller: Pick<InferenceCall, 'principal' | 'regionPin'>, command: ChatCommand): void;
   /** Resolves with the usage when every choice has ended and the usage is durable. */
   generate(call: InferenceCall, command: ChatCommand, sink: ChatSink): Promise<TokenUsage>;
@@ -95,7 +95,7 @@ async function withImages(
 function lowerMaxTokens({ entry }: ResolvedModel, request: ChatRequest): ChatRequest {
   const { contextLength, maxOutputTokens } = entry;
   const maxTokens = Math.min(request.maxTokens ?? contextLength, maxOutputTokens ?? contextLength);
-  const fits = maxTokens + estimatePromptTokens(request) <= contextLength;
+  const fits = maxTokens + fewestPromptTokens(request) <= contextLength;
   return { ...request, maxTokens: fits ? maxTokens : undefined };
 }
 

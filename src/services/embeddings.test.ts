@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createEmbeddings } from './embeddings.ts';
-import type { InferenceCall, InferenceService, InferenceSession } from './inference.ts';
+import type { InferenceCall, InferenceService, InferenceSession } from './inference/inference.ts';
 
 const noImages = {
   check: async () => [],

@@ -3,7 +3,7 @@ import type { EmbeddingInput, EmbeddingResult, ImageInput } from '../engines/eng
 import { errors } from '../errors/errors.ts';
 import { fieldText } from '../errors/fields.ts';
 import type { CheckedImage, ImageReference, ImagesService } from './images.ts';
-import type { InferenceCall, InferenceService } from './inference.ts';
+import type { InferenceCall, InferenceService } from './inference/inference.ts';
 
 const MAX_EMBEDDING_INPUTS = 2048;
 
@@ -32,7 +32,7 @@ export interface EmbeddingsService {
 
 /** With the two special tokens that most encoders add. */
 const estimateInputTokens = (input: Exclude<CommandInput, ImageReference>): number =>
-  (typeof input === 'string' ? estimateTokens(input.length) : input.length) + 2;
+  (typeof input === 'string' ? estimateTokens(input) : input.length) + 2;
 
 /** Engines add tokens of their own and report exact numbers; inputs this far above the limit are not sent to them. */
 const HOPELESS_EXCESS = 2;
@@ -96,13 +96,14 @@ export function createEmbeddings({ inference, images }: EmbeddingsDependencies):
         checked.reduce((sum, { tokens: each }) => sum + each, 0),
       );
       const estimate = { tokens, used: { promptTokens: tokens } };
-      return inference.run(call, { model, estimate }, async ({ engine, context, settle }) => {
+      return inference.run(call, { model, estimate }, async (session) => {
+        const { engine, context } = session;
         const { embedding } = engine;
         if (embedding === undefined) throw errors.modelUnavailable(model.entry.slug, 'its engine cannot embed');
         const embed = async () => embedding.embed({ inputs: await withImages(inputs, checked), dimensions }, context);
         const result = await (checked.length === 0 ? embed() : images.hold(call.principal.account.id, checked, embed));
         const promptTokens = result.tokens.reduce((sum, tokens) => sum + tokens, 0);
-        const settled = settle({ promptTokens }, { region: result.servedRegion });
+        const settled = session.settle({ promptTokens }, { region: result.servedRegion });
         const answer = write(result, promptTokens);
         // Awaited later, or never if the ledger write fails first: prevents an unhandled rejection.
         if (answer instanceof Promise) answer.catch(() => {});

@@ -46,7 +46,7 @@ export interface MeteringDependencies {
   clock: Clock;
   /** Called once for each new row, when it is durable. */
   onBilled?: ((row: LedgerRow) => void) | undefined;
-  /** Requests that run, including those whose row waits. A row waits for company only while others can still come. */
+  /** Requests that run, including those whose row waits. A row waits for others only while more can come. */
   runningRequests?: (() => number) | undefined;
   /** Rows in one commit. */
   commitRows?: number | undefined;

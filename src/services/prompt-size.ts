@@ -1,5 +1,5 @@
 import type { ModelEntry } from '../domain/model.ts';
-import { CHARACTERS_PER_TOKEN, estimateTokens, isHopelesslyLong } from '../domain/text-size.ts';
+import { isHopelesslyLong, QUARTERS_PER_TOKEN, tokenQuarters } from '../domain/text-size.ts';
 import type { ChatMessage, ChatRequest } from '../engines/engine.ts';
 import { errors } from '../errors/errors.ts';
 
@@ -7,32 +7,39 @@ const MAX_MESSAGES = 10_000;
 
 const jsonCharacters = (value: unknown): number => (value === undefined ? 0 : JSON.stringify(value).length);
 
-const callCharacters = (calls: ChatMessage['toolCalls'] = []): number =>
-  calls.reduce((sum, call) => sum + call.id.length + call.name.length + call.arguments.length, 0);
+type Measure = (text: string) => number;
+const charactersOf: Measure = ({ length }) => length;
 
-const messageCharacters = (messages: readonly ChatMessage[]): number =>
-  messages.reduce(
-    (sum, { content, name = '', reasoning = '', toolCallId = '', toolCalls }) =>
-      sum + content.length + name.length + reasoning.length + toolCallId.length + callCharacters(toolCalls),
-    0,
-  );
+function sumOfMessages(messages: readonly ChatMessage[], measure: Measure): number {
+  let sum = 0;
+  for (const { content, name = '', reasoning = '', toolCallId = '', toolCalls = [] } of messages) {
+    sum += measure(content) + measure(name) + measure(reasoning) + measure(toolCallId);
+    for (const call of toolCalls) sum += measure(call.id) + measure(call.name) + measure(call.arguments);
+  }
+  return sum;
+}
 
-/** What a template adds to each message. */
-const MESSAGE_OVERHEAD_CHARACTERS = 16;
+/** What a template adds to each message: four tokens. */
+const MESSAGE_OVERHEAD_QUARTERS = 16;
 
-function textCharacters(prompt: ChatRequest['prompt']): number {
-  if ('text' in prompt) return prompt.text.length;
-  if ('tokens' in prompt) return prompt.tokens.length * CHARACTERS_PER_TOKEN;
-  return messageCharacters(prompt.messages) + prompt.messages.length * MESSAGE_OVERHEAD_CHARACTERS;
+function promptQuarters(prompt: ChatRequest['prompt'], measure: Measure): number {
+  if ('text' in prompt) return measure(prompt.text);
+  if ('tokens' in prompt) return prompt.tokens.length * QUARTERS_PER_TOKEN;
+  return sumOfMessages(prompt.messages, measure) + prompt.messages.length * MESSAGE_OVERHEAD_QUARTERS;
 }
 
 /** An estimate from the characters of everything that is sent to the engine: what is not counted could be used to pass a budget. */
-export function estimatePromptTokens({ prompt, tools, toolChoice, format, stop }: ChatRequest): number {
-  const characters = [tools, toolChoice, format, stop].reduce<number>(
-    (sum, part) => sum + jsonCharacters(part),
-    textCharacters(prompt),
-  );
-  return estimateTokens(characters);
+export const estimatePromptTokens = (request: ChatRequest): number => promptTokens(request, tokenQuarters);
+
+/** As if all of it were English: few prompts have less. */
+export const fewestPromptTokens = (request: ChatRequest): number => promptTokens(request, charactersOf);
+
+function promptTokens({ prompt, tools, toolChoice, format, stop }: ChatRequest, measure: Measure): number {
+  let quarters = promptQuarters(prompt, measure);
+  for (const part of [tools, toolChoice, format, stop]) {
+    if (part !== undefined) quarters += measure(JSON.stringify(part));
+  }
+  return Math.ceil(quarters / QUARTERS_PER_TOKEN);
 }
 
 /** Refuses prompts that cannot fit before they are queued: just tokenizing them would delay the requests of others. */
@@ -43,7 +50,7 @@ export function checkPromptSize({ contextLength }: Pick<ModelEntry, 'contextLeng
   if ('messages' in prompt) {
     const { messages } = prompt;
     // Every message has at least one token.
-    if (messages.length > contextLength || isHopelesslyLong(messageCharacters(messages), contextLength)) {
+    if (messages.length > contextLength || isHopelesslyLong(sumOfMessages(messages, charactersOf), contextLength)) {
       throw errors.contextFarTooLong(['messages'], contextLength);
     }
     if (messages.length > MAX_MESSAGES) throw errors.tooManyInputs(['messages'], messages.length, MAX_MESSAGES);

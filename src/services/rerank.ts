@@ -1,8 +1,8 @@
-import { estimateTokens, isHopelesslyLong } from '../domain/text-size.ts';
+import { isHopelesslyLong, QUARTERS_PER_TOKEN, tokenQuarters } from '../domain/text-size.ts';
 import { ApiError } from '../errors/api-error.ts';
 import { errors } from '../errors/errors.ts';
 import { fieldText } from '../errors/fields.ts';
-import type { InferenceCall, InferenceService } from './inference.ts';
+import type { InferenceCall, InferenceService } from './inference/inference.ts';
 
 const MAX_RERANK_DOCUMENTS = 1000;
 /** About a million tokens. Long documents are split into windows, so the context length does not limit them. */
@@ -50,13 +50,17 @@ export function createRerank({ inference }: { inference: InferenceService }): Re
       const { model: reference, query, documents, topN } = command;
       const model = inference.resolve(call, reference, 'rerank');
       checkSize(command, model.entry.contextLength);
-      const characters = documents.reduce((sum, document) => sum + document.length + query.length, 0);
-      const tokens = estimateTokens(characters);
+      const quarters = documents.reduce(
+        (sum, text) => sum + tokenQuarters(text),
+        tokenQuarters(query) * documents.length,
+      );
+      const tokens = Math.ceil(quarters / QUARTERS_PER_TOKEN);
       const estimate = { tokens, used: { promptTokens: tokens } };
-      return inference.run(call, { model, estimate }, async ({ engine, context, settle }) => {
+      return inference.run(call, { model, estimate }, async (session) => {
+        const { engine, context } = session;
         if (engine.rerank === undefined) throw errors.modelUnavailable(model.entry.slug, 'its engine cannot rank');
         const { scores, tokens, servedRegion } = await engine.rerank.rerank({ query, documents }, context);
-        const settled = settle({ promptTokens: tokens }, { region: servedRegion });
+        const settled = session.settle({ promptTokens: tokens }, { region: servedRegion });
         const results = Array.from(scores, (score, index) => ({ index, score }))
           .sort((left, right) => right.score - left.score || left.index - right.index)
           .slice(0, topN ?? documents.length);

@@ -1,0 +1,31 @@
+import { describe, expect, it } from 'vitest';
+import { estimateTokens, tokenQuarters } from './text-size.ts';
+
+describe('the estimate of tokens', () => {
+  it('is a quarter of the characters of English text and of code', () => {
+    expect(estimateTokens('All human beings are born free and equal.')).toBe(11);
+    expect(estimateTokens('')).toBe(0);
+    expect(tokenQuarters('const a = { b: [1, 2] };')).toBe(24);
+  });
+
+  // Counted with SmolLM2, which knows few characters of these scripts.
+  it.each([
+    ['Amharic', 'የሰው ልጅ ሁሉ ሲወለድ ነጻና በክብርና በመብትም እኩልነት ያለው ነው።', 2.45],
+    ['Tifinagh', 'ⵉⵎⴷⴰⵏⵏ, ⴰⴽⴽⵏ ⵎⴰ ⵍⵍⴰⵏ ⵜⵜⵍⴰⵍⵏ ⴷ ⵉⵍⴻⵍⵍⵉⵢⵏ ⵎⵙⴰⵡⴰⵏ', 2.47],
+    ['Burmese', 'လူတိုင်းသည် တူညီ လွတ်လပ်သော ဂုဏ်သိက္ခာဖြင့် လည်းကောင်း', 2.79],
+    ['rare Chinese', '㐀㐁㐂㐃㐄㐅㐆㐇㐈㐉㐊㐋㐌㐍㐎㐏', 3],
+    ['Chinese', '人人生而自由,在尊严和权利上一律平等。', 1.72],
+    ['Hindi', 'सभी मनुष्यों को गौरव और अधिकारों के मामले में', 1.07],
+    ['Russian', 'Все люди рождаются свободными и равными', 0.72],
+    ['Yoruba', 'Gbogbo ènìyàn ni a bí ní òmìnira; iyì àti ẹ̀tọ́ kọ̀ọ̀kan sì dọ́gba.', 0.92],
+    ['emoji', '😀😃😄😁😆😅😂🤣😊😇', 1.48],
+  ])('of %s is near what a small vocabulary needs', (_name, text, tokensPerCharacter) => {
+    const needed = text.length * tokensPerCharacter;
+    expect(estimateTokens(text)).toBeGreaterThan(0.8 * needed);
+    expect(estimateTokens(text)).toBeLessThan(2 * needed);
+  });
+
+  it('has a weight for every character', () => {
+    for (let code = 0; code <= 0xffff; code += 1) expect(tokenQuarters(String.fromCharCode(code))).toBeGreaterThan(0);
+  });
+});
