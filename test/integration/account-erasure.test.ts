@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { Account } from '../../src/domain/principal.ts';
 import { type AccountErasure, createAccountErasure } from '../../src/services/access/account-erasure.ts';
 import { type AccountsService, createAccounts } from '../../src/services/access/accounts.ts';
@@ -205,6 +205,29 @@ describe('a deleted account', () => {
     erasure().start();
     await expect.poll(erasedAt, { timeout: 20_000 }).toBeGreaterThanOrEqual((deleted.deletedAt ?? 0) + HOUR_MS);
     expect(await stored(gone)).toEqual(nothing);
+  });
+
+  it('does not count as erased when the server stops before it has looked for content', async () => {
+    const deleted = await accounts.delete(gone.principal.account, BY);
+    const { files, batches } = await stored(gone);
+    await idempotency.eraseAccount(deleted.id);
+    bed.advance(HOUR_MS);
+    const { promise: stopped, resolve } = Promise.withResolvers<void>();
+    const { keys } = bed.store;
+    const list = keys.list;
+    const stopping = erasure();
+    // Its keys are looked for first.
+    keys.list = (query) => {
+      resolve(stopping.stop());
+      return list(query);
+    };
+    onTestFinished(() => {
+      keys.list = list;
+    });
+    stopping.start();
+    await stopped;
+    expect(await stored(gone)).toMatchObject({ files, batches });
+    expect((await bed.store.accounts.get(deleted.id))?.erasedAt).toBeNull();
   });
 
   it('keeps its id and frees its name', async () => {

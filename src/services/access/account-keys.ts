@@ -147,7 +147,7 @@ export function createAccountKeys({ keys, audit, clock }: AccountKeysDependencie
       // The new key of another one would be a way around the caller's own limits.
       if (key.id !== caller.key.id) checkUnlimited(caller);
       await checkNumber(caller);
-      // Otherwise a key could make itself last for ever.
+      // Otherwise a key could make itself last forever.
       const expiresBy = caller.key.scopes.includes('admin') ? null : caller.key.expiresAt;
       return changed(await keys.rotateKey(id, { graceMs, expiresBy }, caller.by), id);
     },

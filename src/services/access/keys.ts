@@ -1,27 +1,17 @@
-import { randomBytes } from 'node:crypto';
-import type { AuditEntry, ChangeOrigin } from '../../domain/audit/entry.ts';
-import { hasControlCharacter } from '../../domain/control-characters.ts';
+import type { ChangeOrigin } from '../../domain/audit/entry.ts';
 import type { Account, ApiKey, Changes, KeyRights } from '../../domain/principal.ts';
-import { DEFAULT_SCOPES, SCOPES } from '../../domain/scopes.ts';
+import { SCOPES } from '../../domain/scopes.ts';
 import { DAY_MS } from '../../domain/time/durations.ts';
 import { errors } from '../../errors/errors.ts';
-import { type FieldPath, fieldText } from '../../errors/fields.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { KeyRepository } from '../../ports/repositories.ts';
-import { isAddressRange } from '../../runtime/addresses.ts';
-import { createId } from '../../runtime/ids.ts';
 import { changeEntries } from '../audit/entries.ts';
-import { type AccountsService, checkNotDeleted } from './accounts.ts';
-import { createSecret, displayPrefix, hashSecret, isPlausibleSecret } from './key-secret.ts';
+import type { AccountsService } from './accounts.ts';
+import { checkRights, draftKey, type IssuedKey, type KeyOptions } from './key-draft.ts';
+import { hashSecret, isPlausibleSecret } from './key-secret.ts';
 import { type Page, type PageRequest, pageOf } from './page.ts';
 
-export type KeyOptions = Changes<KeyRights> & Pick<KeyRights, 'name'>;
-
-export interface IssuedKey {
-  key: ApiKey;
-  /** Shown once. Only its hash is stored. */
-  secret: string;
-}
+export type { IssuedKey, KeyOptions } from './key-draft.ts';
 
 export interface Rotation {
   graceMs: number;
@@ -36,7 +26,7 @@ export interface KeysService {
   listKeys(accountId?: string): Promise<ApiKey[]>;
   /** Oldest first. Throws 400 when there is no key `after`. */
   pageKeys(page: PageRequest & { accountId?: string | undefined }): Promise<Page<ApiKey>>;
-  /** Those that can be used, and those made within a day, so that making and revoking keys in a loop has an end. */
+  /** Those that can be used, and those made within a day, so that a loop of creating and revoking keys is bounded. */
   countKeys(accountId: string): Promise<number>;
   findKey(id: string): Promise<ApiKey | undefined>;
   findBySecret(secret: string): Promise<ApiKey | undefined>;
@@ -65,63 +55,7 @@ function rotatedExpiry({ createdAt, expiresAt }: ApiKey, now: number, expiresBy:
   return same === null || expiresBy === null ? (same ?? expiresBy) : Math.min(same, expiresBy);
 }
 
-function checkText(text: string, field: FieldPath): void {
-  if (!hasControlCharacter(text)) return;
-  throw errors.invalidParameter(field, fieldText`${field} must not contain control characters.`);
-}
-
-function checkRange(text: string, field: FieldPath): void {
-  if (isAddressRange(text)) return;
-  throw errors.invalidParameter(
-    field,
-    fieldText`${field} must be an IP address or a range such as 10.0.0.0/8 or 2001:db8::/32.`,
-  );
-}
-
 export function createKeys({ accounts, keys, clock }: KeysDependencies): KeysService {
-  /** A key that is not stored yet. */
-  function draft(
-    account: Account,
-    options: KeyOptions & { originalId?: string; rotatedFrom?: string; secret?: string | undefined },
-    by: ChangeOrigin,
-  ): IssuedKey & { hash: string; entry: AuditEntry } {
-    checkNotDeleted(account);
-    const secret = options.secret ?? createSecret(randomBytes);
-    const id = createId('key', clock.now());
-    const key: ApiKey = {
-      id,
-      originalId: options.originalId ?? id,
-      accountId: account.id,
-      name: options.name,
-      prefix: displayPrefix(secret),
-      scopes: options.scopes ?? DEFAULT_SCOPES,
-      allowedModels: options.allowedModels ?? [],
-      allowedRegions: options.allowedRegions ?? [],
-      allowedAddresses: options.allowedAddresses ?? [],
-      rpm: options.rpm ?? null,
-      tpm: options.tpm ?? null,
-      concurrency: options.concurrency ?? null,
-      monthlyBudgetNanoUsd: options.monthlyBudgetNanoUsd ?? null,
-      createdAt: clock.now(),
-      expiresAt: options.expiresAt ?? null,
-      revokedAt: null,
-      lastUsedAt: null,
-    };
-    const entry = changeEntries(by, clock.now()).keyCreated(key, account, options.rotatedFrom);
-    return { key, secret, hash: hashSecret(secret), entry };
-  }
-
-  function checkRights(rights: Changes<KeyRights>): void {
-    const { name, allowedModels, allowedRegions, allowedAddresses, expiresAt } = rights;
-    if (name !== undefined) checkText(name, ['name']);
-    for (const [index, pattern] of (allowedModels ?? []).entries()) checkText(pattern, ['allowedModels', index]);
-    for (const [index, region] of (allowedRegions ?? []).entries()) checkText(region, ['allowedRegions', index]);
-    for (const [index, range] of (allowedAddresses ?? []).entries()) checkRange(range, ['allowedAddresses', index]);
-    if (typeof expiresAt === 'number' && expiresAt <= clock.now()) {
-      throw errors.invalidParameter(['expiresAt'], fieldText`${['expiresAt']} must be in the future.`);
-    }
-  }
-
   const hasKeys = async () => (await keys.list({ limit: 1 })).length > 0;
 
   /** Several servers may start on one empty store: the first one creates it. */
@@ -145,13 +79,13 @@ export function createKeys({ accounts, keys, clock }: KeysDependencies): KeysSer
 
   return {
     async createKey(account, options, by) {
-      checkRights(options);
-      const { key, secret, hash, entry } = draft(account, options, by);
+      checkRights(options, clock.now());
+      const { key, secret, hash, entry } = draftKey(account, options, { by, now: clock.now() });
       await keys.create(key, hash, entry);
       return { key, secret };
     },
     async updateKey(id, changes, by) {
-      checkRights(changes);
+      checkRights(changes, clock.now());
       const found = await findOwned(id);
       if (found === undefined) return undefined;
       const entryOf = changeEntries(by, clock.now()).keyChanged('key.changed', found.owner);
@@ -192,7 +126,7 @@ export function createKeys({ accounts, keys, clock }: KeysDependencies): KeysSer
       const previous = await keys.replace(id, (before) => {
         if (before.revokedAt !== null) throw errors.invalidParameter(['id'], 'A revoked key cannot be rotated.');
         const expiresAt = rotatedExpiry(before, now, expiresBy);
-        const { key, secret, hash, entry } = draft(owner, { ...before, expiresAt, rotatedFrom: id }, by);
+        const { key, secret, hash, entry } = draftKey(owner, { ...before, expiresAt, rotatedFrom: id }, { by, now });
         issued = { key, secret };
         const changes = graceMs === 0 ? { revokedAt: now } : { expiresAt: Math.min(before.expiresAt ?? until, until) };
         const entryOf = changeEntries(by, now).keyChanged('key.rotated', owner, key.id);
@@ -212,7 +146,7 @@ export function createKeys({ accounts, keys, clock }: KeysDependencies): KeysSer
       }
       const account = await defaultAccount(by);
       const options = { name: 'first key', scopes: SCOPES, secret: givenSecret };
-      const { key, secret, hash, entry } = draft(account, options, by);
+      const { key, secret, hash, entry } = draftKey(account, options, { by, now: clock.now() });
       // Another server that shares the store may have made it meanwhile.
       return (await keys.createFirst(key, hash, entry)) ? { key, secret } : undefined;
     },
