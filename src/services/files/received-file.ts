@@ -60,7 +60,7 @@ export function createReceivedFile(file: StoredFile, dependencies: ReceivedFileD
     try {
       isStored = await write();
     } catch (error) {
-      // The record may exist although the store never said so. Its bytes must stay: those without a record are removed a day later.
+      // The record may exist although the store never confirmed it. Its bytes must stay: those without a record are removed a day later.
       if (error instanceof StoreUnavailableError && !(error instanceof StorageFullError)) counted.end();
       else await discard();
       throw error;
