@@ -11,7 +11,7 @@ export interface ResponseEventLog {
   lastEvent(id: string): Promise<number | undefined>;
   /** Resolves when there may be news: at once for those of this process, after a short time for others. Rejects when aborted. */
   news(id: string, signal: AbortSignal): Promise<void>;
-  /** To be called when a response has ended in this process. */
+  /** Call it when a response has ended in this process. */
   changed(id: string): void;
 }
 

@@ -101,6 +101,33 @@ describe('a background response', () => {
     expect(await rest(liveEvents(await bed.fetch(`${at}&starting_after=${all.length - 1}`)))).toEqual([]);
   });
 
+  it('has a bounded number of streams, and stores nothing that could not be followed', async () => {
+    const { handler, go } = answeringInHalves({ text: 'one two' });
+    bed.chat.script.push(handler);
+    const first = await bed.post('/v1/responses', { ...ask, stream: true });
+    const events = liveEvents(first);
+    const id = responseId(await until(events, 'response.output_text.delta'));
+    const follow = () => bed.fetch(`/v1/responses/${id}?stream=true`);
+    const others = await Promise.all(Array.from({ length: 127 }, follow));
+    expect(new Set(others.map(({ status }) => status))).toEqual(new Set([200]));
+    const refused = await follow();
+    expect(refused.status).toBe(429);
+    expect(refused.headers.get('retry-after')).toBe('5');
+    expect(await refused.json()).toMatchObject({ error: { code: 'concurrency_exceeded' } });
+    const before = bed.chat.requests.length;
+    expect((await bed.post('/v1/responses', { ...ask, stream: true })).status).toBe(429);
+    expect((await bed.fetch(`/v1/responses/${id}`)).status).toBe(200);
+    const metrics = await (await bed.fetch('/metrics')).text();
+    expect(metrics).toMatch(/route="\/v1\/responses\/:response_id",code="concurrency_exceeded"[^}]*\} 1/);
+    go();
+    await rest(events);
+    const texts = await Promise.all(others.map((other) => other.text()));
+    expect(texts.every((text) => text.includes('response.completed'))).toBe(true);
+    // Places are free again, and what was refused did not run.
+    await expect.poll(async () => (await follow()).status).toBe(200);
+    expect(bed.chat.requests.length).toBe(before);
+  });
+
   it('ends its stream when it is cancelled or deleted', async () => {
     for (const action of ['cancel', 'delete'] as const) {
       const { handler, go } = answeringInHalves({ text: 'one two three four' });

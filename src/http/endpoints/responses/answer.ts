@@ -1,7 +1,7 @@
 import type { Static } from 'typebox';
 import type { ChatEvent, TokenUsage } from '../../../engines/engine.ts';
 import type { ApiError } from '../../../errors/api-error.ts';
-import { createOutputItems, type ItemEvent, type OutputItem } from './items.ts';
+import { type ItemEvent, type OutputItem, OutputItems } from './items/output-items.ts';
 import { wantsLogprobs } from './request.ts';
 import type { CreateResponseBody, ResponseObject, ToolBody } from './schema.ts';
 
@@ -118,7 +118,7 @@ export function createResponseWriter(
   lastEvent?: number,
 ): ResponseWriter {
   const response = emptyResponse(head, body, 'in_progress');
-  const items = createOutputItems({
+  const items = new OutputItems({
     idPart: head.id.slice(head.id.indexOf('_') + 1),
     customTools,
     withLogprobs: wantsLogprobs(body),
@@ -191,3 +191,5 @@ export const errorEvent = ({ code, message }: ApiError, sequence: number): Strea
 export const STREAM_END = 'data: [DONE]\n\n';
 
 export const eventText = (event: StreamEvent): string => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
+
+export const eventsText = (events: readonly StreamEvent[]): string => events.map(eventText).join('');

@@ -26,7 +26,7 @@ export interface Compaction {
   usage: TokenUsage;
 }
 
-/** What the user said, and a summary of the rest. */
+/** The user's messages, and a summary of the rest. */
 export function compactionToWire({ id, createdAt, items, summary, usage }: Compaction) {
   const idPart = id.slice(id.indexOf('_') + 1);
   const said = items.filter(({ type, role }) => (type ?? 'message') === 'message' && role === 'user');

@@ -4,7 +4,7 @@ import { cancellation } from '../../../errors/cancellation.ts';
 import { errors } from '../../../errors/errors.ts';
 import type { ResponseEventLog } from '../../../services/responses/event-log.ts';
 import type { StreamEvent, WireResponse } from './answer.ts';
-import { createOutputItems, type ItemEvent } from './items.ts';
+import { type ItemEvent, OutputItems } from './items/output-items.ts';
 import { fromRecordedEvents } from './recording.ts';
 import type { InputItemBody } from './schema.ts';
 import { storedResponse } from './stored.ts';
@@ -42,7 +42,7 @@ const endingOf = ({ status }: WireResponse): string => ENDINGS[status] ?? 'respo
 /** The stream of a response that has ended, with one delta for each item. */
 function replayEvents(response: WireResponse): StreamEvent[] {
   const output = response.output as InputItemBody[];
-  const items = createOutputItems({
+  const items = new OutputItems({
     idPart: response.id.slice(response.id.indexOf('_') + 1),
     customTools: new Set(output.flatMap(({ type, name }) => (type === 'custom_tool_call' && name ? [name] : []))),
     withLogprobs: false,

@@ -1,7 +1,7 @@
 import type { TokenUsage } from '../../../engines/engine.ts';
 import { ApiError } from '../../../errors/api-error.ts';
 import type { ChatCommand, ChatSink } from '../../../services/chat.ts';
-import type { InferenceCall } from '../../../services/inference.ts';
+import type { InferenceCall } from '../../../services/inference/inference.ts';
 import { createResponseWriter, type ResponseWriter, type StreamEvent } from './answer.ts';
 import { gatherDeltas } from './gathering.ts';
 import type { PlannedResponse, ResponseDependencies } from './plan.ts';
@@ -9,7 +9,7 @@ import { responseCommand } from './request.ts';
 import { withoutOldest } from './truncation.ts';
 
 export interface RunOptions {
-  /** Gets the events of the stream but for the last one. Without it, the answer is wanted in one piece. */
+  /** Gets the events of the stream except the last one. Without it, the answer is in one piece. */
   onEvents?: ((events: StreamEvent[]) => void | Promise<void>) | undefined;
   /** Joins deltas that arrive within this time. 0: each one is an event. */
   gatherMs?: number | undefined;

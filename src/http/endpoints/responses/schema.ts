@@ -34,7 +34,7 @@ export const InputItem = Type.Object({
   encrypted_content: optional(Type.String(), 'Of a `reasoning` or `compaction` item'),
 });
 
-/** Limits are checked by the service, in words. */
+/** The service checks the limits, with clearer messages. */
 export const Metadata = Type.Record(Type.String(), Type.String({ documented: { maxLength: 512 } }), {
   documented: { maxProperties: 16, propertyNames: { maxLength: 64 } },
 });

@@ -1,0 +1,131 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { PendingResponse, RecordedEvents, ResponseOutcome } from '../../domain/response.ts';
+import type { ApiError } from '../../errors/api-error.ts';
+import { errors } from '../../errors/errors.ts';
+import { StoreUnavailableError, toClientError } from '../../errors/store-unavailable.ts';
+import type { Clock } from '../../ports/clock.ts';
+import type { NewConversationItems } from '../../ports/conversations.ts';
+import type { Logger } from '../../ports/logger.ts';
+import type { ResponseRepository } from '../../ports/responses.ts';
+import { createId } from '../../runtime/ids.ts';
+import type { KeyAuthority } from '../batches/key-authority.ts';
+import type { InferenceCall } from '../inference/inference.ts';
+import type { ResponseEventLog } from './event-log.ts';
+
+/** A response that ran to its end. */
+export interface FinishedResponse {
+  status: ResponseOutcome;
+  content: string;
+  /** Items for its conversation. */
+  items?: readonly { id: string; content: string }[] | undefined;
+}
+
+/** Runs the request of a stored response as its endpoint would. */
+export interface ResponseExecutor {
+  /** Throws what the endpoint would throw. `record` keeps events of its stream for those who follow it. */
+  execute(
+    response: PendingResponse,
+    call: InferenceCall,
+    record: (events: RecordedEvents) => Promise<boolean>,
+  ): Promise<FinishedResponse>;
+  failed(response: PendingResponse, error: ApiError): FinishedResponse;
+}
+
+export interface ResponseAttemptsDependencies {
+  responses: Pick<ResponseRepository, 'end' | 'release'>;
+  executor: ResponseExecutor;
+  eventLog: Pick<ResponseEventLog, 'record' | 'changed'>;
+  authority: KeyAuthority;
+  ownerId: string;
+  isStopping(): boolean;
+  clock: Clock;
+  logger: Pick<Logger, 'error'>;
+  /** For tests. */
+  storePause?: ((ms: number) => Promise<unknown>) | undefined;
+}
+
+/** Before retrying a response that limits or a full queue refused. */
+const MAX_WAIT_MS = 30_000;
+/** A response fails for good after this many crashes or server errors. */
+const MAX_ATTEMPTS = 3;
+const SERVER_ERROR_WAIT_MS = 2_000;
+/** Before retrying the store. Its outages do not count as attempts of a response. */
+const STORE_WAIT_MS = 1_000;
+
+/** Attempts to run background responses that this process owns. */
+export class ResponseAttempts {
+  readonly #dependencies: ResponseAttemptsDependencies;
+
+  constructor(dependencies: ResponseAttemptsDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  async run(response: PendingResponse, signal: AbortSignal): Promise<void> {
+    const { executor, logger } = this.#dependencies;
+    try {
+      await this.#end(response, await this.#execute(response, signal));
+    } catch (error) {
+      // Cancelled, or taken over by another process: then it is not ours to change, and this changes nothing.
+      if (signal.aborted) return this.giveBack(response, 0, false);
+      const failure = toClientError(error);
+      if (failure.cause instanceof StoreUnavailableError) return this.giveBack(response, STORE_WAIT_MS, false);
+      if (failure.type === 'rate_limit_error') {
+        return this.giveBack(response, Math.min(MAX_WAIT_MS, (failure.retryAfterSeconds ?? 1) * 1000), false);
+      }
+      if (failure.status >= 500 && response.attempts < MAX_ATTEMPTS) {
+        return this.giveBack(response, SERVER_ERROR_WAIT_MS, true);
+      }
+      if (failure.status >= 500) {
+        logger.error({ err: failure.cause ?? failure, response: response.id }, 'a background response failed');
+      }
+      await this.#end(response, executor.failed(response, failure));
+    }
+  }
+
+  giveBack(response: PendingResponse, waitMs: number, counts: boolean): Promise<void> {
+    const { responses, ownerId, clock } = this.#dependencies;
+    return this.#whenStoreIsBack(() =>
+      responses.release({ id: response.id, ownerId }, { claimableAt: clock.now() + waitMs, counts }),
+    );
+  }
+
+  async #execute(response: PendingResponse, signal: AbortSignal): Promise<FinishedResponse> {
+    const { authority, executor, eventLog, ownerId, clock } = this.#dependencies;
+    if (response.attempts > MAX_ATTEMPTS) throw errors.interruptedTooOften();
+    const principal = await authority.principal(response.keyId, ['chat']);
+    const call: InferenceCall = {
+      requestId: createId('req', clock.now()),
+      principal,
+      regionPin: undefined,
+      signal,
+      priority: 'interactive',
+      endpoint: '/v1/responses',
+      // The same for every attempt, so that a response that ran before a crash is billed once.
+      billingId: response.id,
+      // Its stream may have been read up to the cancellation.
+      wholeAnswersOnly: 'unless cancelled',
+    };
+    return executor.execute(response, call, (events) => eventLog.record({ id: response.id, ownerId }, events));
+  }
+
+  async #end(response: PendingResponse, { status, content, items }: FinishedResponse): Promise<void> {
+    const { responses, eventLog, ownerId, clock } = this.#dependencies;
+    const { conversationId, expiresAt } = response;
+    const added: NewConversationItems | undefined =
+      conversationId !== null && items ? { conversationId, items, now: clock.now(), expiresAt } : undefined;
+    await this.#whenStoreIsBack(() => responses.end({ id: response.id, ownerId }, { status, content, items: added }));
+    eventLog.changed(response.id);
+  }
+
+  /** Retries a change that does nothing when it was made already, or when another process owns the response. */
+  async #whenStoreIsBack<T>(change: () => Promise<T>): Promise<T> {
+    for (;;) {
+      try {
+        return await change();
+      } catch (error) {
+        if (!(error instanceof StoreUnavailableError) || this.#dependencies.isStopping()) throw error;
+        await (this.#dependencies.storePause ?? pause)(STORE_WAIT_MS);
+      }
+    }
+  }
+}
