@@ -13,7 +13,7 @@ import type { AuthenticationMethod, SessionsService } from '../services/access/s
 import type { AddedModelsService } from '../services/added-models.ts';
 import type { AuditService } from '../services/audit/audit.ts';
 import type { BatchesService } from '../services/batches/batches.ts';
-import type { CatalogService } from '../services/catalog.ts';
+import type { CatalogService } from '../services/catalog/catalog.ts';
 import type { ChatService } from '../services/chat.ts';
 import type { EmbeddingsService } from '../services/embeddings.ts';
 import type { EngineControl } from '../services/engine-control.ts';
@@ -60,13 +60,14 @@ import { systemRoutes } from './endpoints/system/route.ts';
 import { transcriptionRoutes } from './endpoints/transcriptions/route.ts';
 import { usageRoutes } from './endpoints/usage/route.ts';
 import { authenticate } from './plugins/authenticate.ts';
+import { reportTurns } from './plugins/report-turns.ts';
 import { createKeyBackoff } from './request/key-backoff.ts';
 import { createSignInLimit } from './request/sign-in-limit.ts';
 
 export interface RouteDependencies {
   settings: MetricsAccessSettings;
   clock: Clock;
-  /** Nobody sets it: for pauses and ages. */
+  /** For pauses and ages: it is never set. */
   steadyClock: Clock;
   metrics: Metrics;
   authentication: AuthenticationService;
@@ -144,6 +145,7 @@ export async function registerRoutes(server: FastifyInstance, dependencies: Rout
   await server.register(
     async (api) => {
       await api.register(authenticate, authenticated);
+      await api.register(reportTurns);
       api.setNotFoundHandler(notFound);
       await api.register(sessionRoutes, { sessions, facts });
       await api.register(embeddingRoutes, { embeddings });

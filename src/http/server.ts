@@ -6,7 +6,7 @@ import type { RequestSink } from '../ports/request-log.ts';
 import { createAddressList } from '../runtime/addresses.ts';
 import { createId } from '../runtime/ids.ts';
 import type { Idempotency } from '../services/idempotency/idempotency.ts';
-import type { InferenceService } from '../services/inference.ts';
+import type { InferenceService } from '../services/inference/inference.ts';
 import { notFound, sendError } from './answer/error-answer.ts';
 import { jsonBodyReader } from './body/json-body.ts';
 import { compileValidator } from './body/validation.ts';

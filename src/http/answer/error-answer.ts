@@ -37,7 +37,7 @@ function fromFramework(error: FastifyError, request: FastifyRequest): ApiError |
   }
 }
 
-/** A packed body is no JSON, and the client should know why. */
+/** A compressed body is not JSON, and the client should know why. */
 function namePacking(error: ApiError, { headers }: FastifyRequest): ApiError {
   const encoding = headers['content-encoding'];
   if (encoding === undefined) return error;
@@ -69,7 +69,7 @@ function reasonOf(error: unknown): string | undefined {
   return messages.length === 0 ? undefined : messages.join(': ');
 }
 
-/** Logs what is not the client's doing. An outage of the storage, which fails thousands of requests in a second, is one line. */
+/** Logs errors that the client did not cause. An outage of the storage fails thousands of requests a second, and is logged once. */
 export function logFailure(request: FastifyRequest, answer: ApiError, text: string): void {
   const { code, status, cause } = answer;
   if (code === 'storage_unavailable') request.server.storageOutage.failed(cause);

@@ -19,6 +19,7 @@ export const commonErrors = {
   401: ErrorResponse,
   403: ErrorResponse,
   404: ErrorResponse,
+  429: ErrorResponse,
   500: ErrorResponse,
   503: ErrorResponse,
 };
@@ -28,6 +29,5 @@ export const inferenceErrors = {
   409: ErrorResponse,
   413: ErrorResponse,
   422: ErrorResponse,
-  429: ErrorResponse,
   504: ErrorResponse,
 };

@@ -71,7 +71,7 @@ class ReplyEvents implements EventStream {
     try {
       await this.#run?.abandon(error.status);
     } finally {
-      // Also when the store cannot be reached: the client would wait for ever.
+      // Even when the store cannot be reached: the client would wait forever.
       if (!this.#raw.destroyed) this.#raw.end(text);
     }
   }

@@ -105,6 +105,10 @@ async function parseArriving(arrival: Arrival, signal: AbortSignal): Promise<unk
 
 /** Bodies of an account that are received at once have at most this many times the size of the largest one. */
 const LARGEST_AT_ONCE = 8;
+/** Of requests without a key: a sign-in needs a few hundred bytes. */
+const ANONYMOUS_BYTES = 16_384;
+/** Joined beyond it: a chunk of one byte takes some 200 bytes of memory. */
+const MAX_CHUNKS = 256;
 
 interface Limits {
   bytes: number;
@@ -113,14 +117,14 @@ interface Limits {
 
 /** Reads a body from the stream. */
 function readPieces(request: FastifyRequest, payload: IncomingMessage, limits: Limits, callback: Done): void {
-  const accountId = request.record.principal?.account.id ?? '';
+  const accountId = request.record.principal?.account.id;
   let countedBytes = 0;
   const done: Done = (error, value) => {
-    if (countedBytes > 0) limits.received.remove(accountId, countedBytes);
+    if (accountId !== undefined) limits.received.remove(accountId, countedBytes);
     callback(error, value);
   };
   const announced = Number(request.headers['content-length']);
-  const chunks: Buffer[] = [];
+  let chunks: Buffer[] = [];
   let bytes = 0;
   let arrival: Arrival | undefined;
   let hash: Hash | undefined;
@@ -155,9 +159,9 @@ function readPieces(request: FastifyRequest, payload: IncomingMessage, limits: L
     arrival?.end();
     done(error);
   }
-  /** Small bodies are not counted. */
+  /** Those without a key are short. */
   function count(): boolean {
-    if (bytes <= SMALL_BYTES) return true;
+    if (accountId === undefined) return true;
     if (!limits.received.add(accountId, bytes - countedBytes)) return false;
     countedBytes = bytes;
     return true;
@@ -165,11 +169,12 @@ function readPieces(request: FastifyRequest, payload: IncomingMessage, limits: L
   function onData(chunk: Buffer): void {
     bytes += chunk.length;
     if (bytes > limits.bytes) refuse(errors.bodyTooLarge(limits.bytes));
-    else if (!count()) refuse(errors.tooManyLargeBodies());
+    else if (!count()) refuse(errors.tooManyBodies());
     else if (arrival !== undefined) addLarge(chunk, arrival);
     else {
       chunks.push(chunk);
       if (bytes > SMALL_BYTES) beginLarge();
+      else if (chunks.length > MAX_CHUNKS) chunks = [Buffer.concat(chunks, bytes)];
     }
   }
   function onError(error: Error): void {
@@ -195,13 +200,25 @@ function readPieces(request: FastifyRequest, payload: IncomingMessage, limits: L
   payload.on('error', onError);
 }
 
+/** For the answer that there is no such endpoint. It is sent when all has arrived: a client that is still sending does not read. */
+function skipBody(payload: IncomingMessage, done: Done): void {
+  payload.on('end', () => done(null));
+  payload.on('error', (error) => done(Object.assign(error, { statusCode: 400 })));
+  payload.resume();
+}
+
 /** Parses JSON bodies as Fastify does, but without blocking the event loop for long. */
 export const jsonBodyReader =
   (limitBytes: number, received = createBoundedAmounts(LARGEST_AT_ONCE * limitBytes)) =>
   (request: FastifyRequest, payload: IncomingMessage, done: Done): void => {
+    if (request.is404) {
+      skipBody(payload, done);
+      return;
+    }
+    const bytes = request.record.principal === undefined ? Math.min(limitBytes, ANONYMOUS_BYTES) : limitBytes;
     const announced = Number(request.headers['content-length']);
-    const stream = () => readPieces(request, payload, { bytes: limitBytes, received }, done);
-    if (announced > limitBytes) done(errors.bodyTooLarge(limitBytes));
+    const stream = () => readPieces(request, payload, { bytes, received }, done);
+    if (announced > bytes) done(errors.bodyTooLarge(bytes));
     else if (announced <= SMALL_BYTES && payload instanceof WholeBodyMessage) {
       payload.readBody({ bytes: announced, take: (body) => readSmall(request, body, done), stream });
     } else stream();

@@ -74,7 +74,7 @@ export class JsonContainers {
     return this.#outside.from;
   }
 
-  /** The text has lost so many bytes at its start. */
+  /** The text has lost this many bytes at its start. */
   shift(bytes: number): void {
     for (const open of [this.top, ...this.#stack]) {
       open.start -= bytes;

@@ -68,7 +68,7 @@ export function createJsonText() {
     return text;
   }
 
-  /** The message of JSON.parse, which here also sees the following text. */
+  /** The message of JSON.parse, given the following text too. */
   function refusal(start: number, stop: number, opening: number): Error {
     const text = String.fromCharCode(opening) + bytes.toString('utf8', start, Math.min(stop + SHOWN_BYTES, end));
     try {

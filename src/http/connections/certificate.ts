@@ -54,7 +54,7 @@ export function watchCertificate(server: Server, options: CertificateWatchOption
       failed = undefined;
       logger.info(files, 'loaded the new TLS certificate');
     } catch (error) {
-      // Also between the writes of the two files: tried again at the next check.
+      // Happens between the writes of the two files too: retried at the next check.
       if (stamp !== failed)
         logger.error({ err: error, ...files }, 'failed to load the new TLS certificate, using the old one');
       failed = stamp;

@@ -2,7 +2,7 @@ import type { ChatEvent, TokenLogprob, TokenUsage } from '../../engines/engine.t
 import type { Clock } from '../../ports/clock.ts';
 import { createId } from '../../runtime/ids.ts';
 import type { ChatCommand, ChatService } from '../../services/chat.ts';
-import type { InferenceCall } from '../../services/inference.ts';
+import type { InferenceCall } from '../../services/inference/inference.ts';
 
 export interface AnswerHead {
   id: string;

@@ -4,7 +4,7 @@ import type { Logger } from '../../ports/logger.ts';
 import { createRepeatedFailure } from '../../runtime/repeated-failure.ts';
 import { sendError } from '../answer/error-answer.ts';
 
-/** Longer than most outages take to come back. */
+/** Longer than most outages last. */
 const OUTAGE_OVER_MS = 60_000;
 
 export const errorHandler = plugin<{ clock: Clock; logger: Logger }>(async (server, { clock, logger }) => {

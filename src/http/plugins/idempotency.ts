@@ -4,7 +4,7 @@ import plugin from 'fastify-plugin';
 import { INFERENCE_SCOPES } from '../../domain/scopes.ts';
 import type { Idempotency } from '../../services/idempotency/idempotency.ts';
 import type { Run } from '../../services/idempotency/run.ts';
-import type { InferenceService } from '../../services/inference.ts';
+import type { InferenceService } from '../../services/inference/inference.ts';
 import { writeError } from '../answer/error-answer.ts';
 import { createDownloadLimit } from '../request/download-limit.ts';
 import { hashBody, type IdempotentRun, keptHeaders } from '../request/idempotent-run.ts';

@@ -1,6 +1,7 @@
 import { EventEmitter } from 'node:events';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { expect, it } from 'vitest';
+import { errors } from '../../errors/errors.ts';
 import { createMetrics } from '../../metrics/metrics.ts';
 import type { RequestEntry } from '../../ports/request-log.ts';
 import { inferenceCall } from '../request/inference-call.ts';
@@ -50,6 +51,17 @@ it('logs a cancelled request with its tokens, once they are known', () => {
   expect(listed).toMatchObject([
     { status: 499, model: 'acme/one', costNanoUsd: 5, region: 'local', completionTokens: 3 },
   ]);
+});
+
+it('says that the server has ended a request, not its client, when it stops', () => {
+  const { lines, listed, raw, request, call, facts } = setUp();
+  call.onDecided?.(facts);
+  request.server.running.stopAll(errors.shuttingDown());
+  // Its client does not read, so that the connection is cut.
+  raw.emit('close');
+  call.onEnded?.();
+  expect(lines).toMatchObject([{ status: 503, code: 'model_unavailable' }]);
+  expect(listed).toMatchObject([{ status: 503, code: 'model_unavailable' }]);
 });
 
 it('logs at once when nothing runs any more', () => {

@@ -1,12 +1,13 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import plugin from 'fastify-plugin';
 import { INFERENCE_SCOPES } from '../../domain/scopes.ts';
+import { ApiError } from '../../errors/api-error.ts';
 import { errors } from '../../errors/errors.ts';
 import type { Metrics } from '../../metrics/metrics.ts';
 import type { RequestSink } from '../../ports/request-log.ts';
 import { entryOf } from '../request/request-entry.ts';
 import { writesLevel } from '../request/request-logger.ts';
-import { createRecord } from '../request/request-record.ts';
+import { createRecord, type RequestRecord } from '../request/request-record.ts';
 import { textOf } from '../request/request-text.ts';
 import { createRunningRequests } from '../request/running-requests.ts';
 
@@ -20,7 +21,15 @@ const QUIET_ROUTES = new Set(['/healthz', '/readyz', '/metrics']);
 /** Longer paths are cut in the log. */
 const MAX_PATH_LENGTH = 300;
 
-/** Request id, access log and metrics: one line and one count for each request, also if the client disconnects. */
+const CANCELLED = errors.clientCancelled();
+
+/** Why the server itself has ended the request, if it has: its client may not have left. */
+function stoppedBy({ disconnect }: RequestRecord): ApiError | undefined {
+  const reason: unknown = disconnect?.signal.reason;
+  return reason instanceof ApiError && reason.status !== CANCELLED.status ? reason : undefined;
+}
+
+/** Request id, access log and metrics: one line and one count for each request, even if the client disconnects. */
 export function observe(request: FastifyRequest, reply: FastifyReply, { metrics, requests }: RequestLogOptions): void {
   // Read once: Fastify builds this object on every access.
   const { url = 'unknown', config } = request.routeOptions;
@@ -35,12 +44,14 @@ export function observe(request: FastifyRequest, reply: FastifyReply, { metrics,
     const { record } = request;
     const isWhole = reply.raw.writableFinished;
     request.server.running.remove(record);
+    const stopped = isWhole ? undefined : stoppedBy(record);
     if (!isWhole) record.disconnect?.abort(errors.clientCancelled());
-    const status = isWhole ? reply.statusCode : 499;
+    const status = isWhole ? reply.statusCode : (stopped ?? CANCELLED).status;
     const seconds = (performance.now() - record.startedAt) / 1000;
     const { method } = request;
     const model = record.model ?? '';
-    const code = isWhole ? record.errorCode : 'client_cancelled';
+    if (stopped !== undefined) record.errorCode = stopped.code;
+    const code = isWhole ? record.errorCode : (stopped ?? CANCELLED).code;
     metrics.requests.inc({ method, route: url, status: String(status), model });
     metrics.requestSeconds.observe({ method, route: url }, seconds);
     if (code !== undefined) metrics.errors.inc({ route: url, code, model });

@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { isoTime } from '../../domain/time/dates.ts';
-import type { AdmissionFacts, InferenceCall, InferenceService } from '../../services/inference.ts';
+import type { AdmissionFacts, InferenceCall, InferenceService } from '../../services/inference/inference.ts';
 import type { LimitStatus } from '../../services/limits.ts';
 import { goDuration } from './go-duration.ts';
 import { disconnectSignal, principalOf } from './request-record.ts';

@@ -84,7 +84,7 @@ export function disconnectSignal({ request, raw }: FastifyReply): AbortSignal {
   const { record } = request;
   if (record.disconnect === undefined) {
     record.disconnect = new AbortController();
-    // A destroyed request was removed already and would stay in the list for ever.
+    // A destroyed request was removed already and would stay in the list forever.
     if (!raw.destroyed) request.server.running.add(record);
   }
   // The client may have disconnected while the body was read and the key was looked up.

@@ -97,4 +97,19 @@ describe('GET /v1/events', () => {
     expect((await bed.fetch('/v1/events', { key: member.secret })).status).toBe(429);
     for (const { body } of streams) await body?.cancel();
   });
+
+  it('bounds the streams of an account with many keys', async () => {
+    const streams = [];
+    for (let index = 0; index < 5; index += 1) {
+      const { secret } = await createMember('with keys');
+      for (let count = 0; count < 10; count += 1) streams.push(await bed.fetch('/v1/events', { key: secret }));
+    }
+    expect(streams.every(({ status }) => status === 200)).toBe(true);
+    const { secret } = await createMember('with keys');
+    expect((await bed.fetch('/v1/events', { key: secret })).status).toBe(429);
+    const other = await createMember('with one key');
+    streams.push(await bed.fetch('/v1/events', { key: other.secret }));
+    expect(streams.at(-1)?.status).toBe(200);
+    for (const { body } of streams) await body?.cancel();
+  });
 });

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { Worker } from 'node:worker_threads';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { CHAT, EMBEDDING, type HttpBed, KEY, startHttpBed } from './bed.ts';
+import { CHAT, EMBEDDING, type HttpBed, KEY, readAnswer, startHttpBed } from './bed.ts';
 
 const texts = (count: number, repeats: number) =>
   Array.from({ length: count }, (_, index) => `${index} ${'river market morning teacher harvest '.repeat(repeats)}`);
@@ -21,6 +21,19 @@ async function postFromThread(url: string, body: Buffer): Promise<{ status: numb
   const [answer] = await once(client, 'message');
   await client.terminate();
   return answer;
+}
+
+/** An embedding request without its last byte. */
+async function sendAllButTheEnd(bed: HttpBed, input: string) {
+  const body = Buffer.from(JSON.stringify({ model: EMBEDDING, input }));
+  const socket = await bed.open();
+  socket.on('error', () => {});
+  socket.write(
+    `POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${KEY}\r\n` +
+      `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`,
+  );
+  socket.write(body.subarray(0, -1));
+  return socket;
 }
 
 describe('large JSON bodies', () => {
@@ -134,17 +147,7 @@ describe('large JSON bodies', () => {
 
   it('are refused when an account sends too many at a time, until some have ended', async () => {
     await using small = await startHttpBed({ http: { body_limit_bytes: 524_288 } });
-    const body = Buffer.from(JSON.stringify({ model: EMBEDDING, input: 'x'.repeat(500_000) }));
-    const head =
-      `POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${KEY}\r\n` +
-      `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`;
-    const open = async () => {
-      const socket = await small.open();
-      socket.on('error', () => {});
-      socket.write(head);
-      socket.write(body.subarray(0, -1));
-      return socket;
-    };
+    const open = () => sendAllButTheEnd(small, 'x'.repeat(500_000));
     const post = () => small.post('/v1/embeddings', { model: EMBEDDING, input: 'x'.repeat(500_000) });
     const sockets = await Promise.all(Array.from({ length: 8 }, open));
     await expect.poll(async () => (await post()).status).toBe(429);
@@ -152,6 +155,53 @@ describe('large JSON bodies', () => {
     expect((await small.post('/v1/embeddings', { model: EMBEDDING, input: 'small' })).status).toBe(200);
     for (const socket of sockets) socket.destroy();
     await expect.poll(async () => (await post()).status).not.toBe(429);
+  });
+
+  it('count towards the same bound when they are small and half sent', async () => {
+    await using small = await startHttpBed({ http: { body_limit_bytes: 524_288 } });
+    const open = async () => {
+      const socket = await sendAllButTheEnd(small, 'x'.repeat(200_000));
+      return {
+        socket,
+        refused: readAnswer(socket).then(
+          ({ status }) => status,
+          () => 0,
+        ),
+      };
+    };
+    // 20 of them fit into eight times the limit.
+    const sent = await Promise.all(Array.from({ length: 24 }, open));
+    const refused = await Promise.race(sent.map((each) => each.refused));
+    expect(refused).toBe(429);
+    for (const { socket } of sent) socket.destroy();
+    const post = () => small.post('/v1/embeddings', { model: EMBEDDING, input: 'x'.repeat(200_000) });
+    await expect.poll(async () => (await post()).status).not.toBe(429);
+  });
+
+  it('may arrive byte by byte', async () => {
+    const body = JSON.stringify({ model: EMBEDDING, input: 'a text of some length '.repeat(20) });
+    const bytes = new ReadableStream({
+      async start(controller) {
+        for (const byte of Buffer.from(body)) {
+          controller.enqueue(Uint8Array.of(byte));
+          await new Promise(setImmediate);
+        }
+        controller.close();
+      },
+    });
+    expect((await send(bytes)).status).toBe(200);
+  });
+
+  it('are not read without a key', async () => {
+    const body = JSON.stringify({ key: 'x'.repeat(20_000) });
+    const headers = { 'content-type': 'application/json' };
+    const answer = await bed.fetch('/v1/sessions', { method: 'POST', key: null, headers, body });
+    expect(answer.status).toBe(413);
+    for (const content of ['{bad', body, body.repeat(50)]) {
+      const unknown = await bed.fetch('/nowhere', { method: 'POST', key: null, headers, body: content });
+      expect(unknown.status).toBe(404);
+      expect(await errorOf(unknown)).toMatchObject({ code: 'unknown_endpoint' });
+    }
   });
 
   it.each([

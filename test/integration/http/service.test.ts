@@ -1,9 +1,14 @@
-import { readFile } from 'node:fs/promises';
+import { execFile } from 'node:child_process';
+import { mkdtempDisposable, readFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import fastCheck from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CHAT, EMBEDDING, type HttpBed, KEY, startHttpBed } from './bed.ts';
+
+const ROOT = join(import.meta.dirname, '../../..');
 
 let bed: HttpBed;
 beforeAll(async () => {
@@ -20,8 +25,15 @@ describe('routes without a key', () => {
   });
 
   it('/openapi.json is the committed document', async () => {
-    const committed = await readFile(join(import.meta.dirname, '../../../docs/openapi.json'), 'utf8');
+    const committed = await readFile(join(ROOT, 'docs/openapi.json'), 'utf8');
     expect(JSON.parse(await text('/openapi.json')), 'run `npm run openapi`').toEqual(JSON.parse(committed));
+  });
+
+  it('/openapi.json is what `npm run openapi` writes', async () => {
+    await using directory = await mkdtempDisposable(join(tmpdir(), 'openapi-'));
+    const path = join(directory.path, 'openapi.json');
+    await promisify(execFile)(process.execPath, [join(ROOT, 'scripts/openapi.ts'), path]);
+    expect(JSON.parse(await readFile(path, 'utf8'))).toEqual(JSON.parse(await text('/openapi.json')));
   });
 
   it('/openapi.json describes every route with summary and errors, and no route outside', async () => {

@@ -8,7 +8,7 @@ import { createId } from '../../../runtime/ids.ts';
 import type { LineExecutor } from '../../../services/batches/line-run.ts';
 import type { ChatService } from '../../../services/chat.ts';
 import type { EmbeddingsService } from '../../../services/embeddings.ts';
-import type { InferenceCall } from '../../../services/inference.ts';
+import type { InferenceCall } from '../../../services/inference/inference.ts';
 import type { RerankService } from '../../../services/rerank.ts';
 import type { ConversationsService } from '../../../services/responses/conversations.ts';
 import type { ResponsesService } from '../../../services/responses/responses.ts';

@@ -89,7 +89,7 @@ function toolChoiceOf(body: ChatCompletionBody): ToolChoice | undefined {
   return { name: choice.function.name };
 }
 
-/** Refuses what no model here supports: ignoring it would give another answer than the client asked for. */
+/** Refuses what no model here supports: ignoring it would give a different answer than the client asked for. */
 function refuseUnsupported(body: ChatCompletionBody): void {
   if (body.modalities?.includes('audio') || body.audio) {
     const param = body.audio ? 'audio' : 'modalities';

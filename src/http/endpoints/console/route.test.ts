@@ -48,7 +48,7 @@ describe('the console', () => {
     expect([gzip.body, gzip.headers['content-encoding']]).toEqual(['gz', 'gzip']);
   });
 
-  it('lets browsers keep files with a hash in their name for ever, and answers 304 for an unchanged page', async () => {
+  it('lets browsers keep files with a hash in their name forever, and answers 304 for an unchanged page', async () => {
     const script = await get('/console/assets/main-ABC.js');
     expect(script.headers['cache-control']).toBe('public, max-age=31536000, immutable');
     expect(script.headers['content-type']).toBe('text/javascript; charset=utf-8');

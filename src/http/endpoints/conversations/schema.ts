@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { optional } from '../../body/optional.ts';
 import { InputItem, ItemQuery, Metadata } from '../responses/schema.ts';
 
-/** The official API takes so many at a time. */
+/** The limit of the official API. */
 const Items = Type.Array(InputItem, { maxItems: 20 });
 
 export const CreateConversation = Type.Object({

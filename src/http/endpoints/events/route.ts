@@ -19,8 +19,10 @@ export interface EventsDependencies {
 }
 
 const MAX_PER_KEY = 10;
+/** An account may have 1 000 keys: without this bound it could take all streams. */
+const MAX_PER_ACCOUNT = 50;
 const MAX_STREAMS = 1_000;
-/** A client that has so much unread is disconnected. Browsers connect again and get the state anew. */
+/** A client with more than this unread is disconnected. Browsers reconnect and get the whole state again. */
 const MAX_UNREAD_BYTES = 262_144;
 /** A key or session that expires is noticed after this time at most. A revoked key is noticed at once. */
 const CHECK_MS = 500;
@@ -65,10 +67,12 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventsDependencies> = async 
     },
     async (request, reply) => {
       const principal = principalOf(request);
-      const { key } = principal;
+      const { key, account } = principal;
       const accountId = await chosenAccount(request, accounts, request.query.account);
-      const ofKey = [...streams].filter((stream) => stream.principal.key.id === key.id).length;
-      if (ofKey >= MAX_PER_KEY || streams.size >= MAX_STREAMS) throw errors.tooManyStreams();
+      const ofAccount = [...streams].filter((stream) => stream.principal.account.id === account.id);
+      const ofKey = ofAccount.filter((stream) => stream.principal.key.id === key.id);
+      const isFull = ofAccount.length >= MAX_PER_ACCOUNT || streams.size >= MAX_STREAMS;
+      if (ofKey.length >= MAX_PER_KEY || isFull) throw errors.tooManyStreams();
 
       const { promise: ended, resolve: end } = Promise.withResolvers<void>();
       const signal = disconnectSignal(reply);

@@ -38,7 +38,7 @@ export function messageBatchToWire({ batch, archivedAt }: ShownBatch): WireBatch
     ended_at: optionalTime(endedAt),
     cancel_initiated_at: optionalTime(batch.cancellingAt),
     archived_at: optionalTime(archivedAt),
-    // A path: the official clients add it to their address, which no server knows behind every proxy.
+    // A path: the official clients add it to their base address, which a server behind a proxy does not know.
     results_url: endedAt === null || archivedAt !== null ? null : `/v1/messages/batches/${id}/results`,
   };
 }

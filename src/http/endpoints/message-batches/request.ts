@@ -68,7 +68,7 @@ function toLine(item: JsonItem, customId: string, params: object): Buffer {
 export interface MessageRequests {
   /** The requests as lines of a batch. Throws an error for the client when the body is not valid. */
   lines: AsyncIterable<Uint8Array>;
-  /** How many there are. To be called after the last line. */
+  /** How many there are. Call it after the last line. */
   count(): number;
 }
 

@@ -11,7 +11,7 @@ const blocks = Compile(InnerBlock);
 type Block = Static<typeof InnerBlock>;
 
 /**
- * Claude Code puts a line at the head of its system prompt that changes with every request. It would make every cached prefix
+ * Claude Code begins its system prompt with a line that changes with every request. It would make every cached prefix
  * useless.
  */
 export const withoutBillingLine = (text: string): string => text.replace(/^x-anthropic-billing-header:[^\n]*\n*/i, '');

@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
-import type { CatalogService } from '../../../services/catalog.ts';
+import type { CatalogService } from '../../../services/catalog/catalog.ts';
 import { commonErrors } from '../../answer/error-schema.ts';
 import { principalOf } from '../../request/request-record.ts';
 import { Model, ModelList, ModelQuery, toWire } from './schema.ts';

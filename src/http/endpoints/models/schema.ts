@@ -1,7 +1,7 @@
 import { type Static, type TSchema, Type } from 'typebox';
 import { MODALITIES } from '../../../domain/model.ts';
 import { isoTimeOrNull } from '../../../domain/time/dates.ts';
-import type { CatalogModel, Serving } from '../../../services/catalog.ts';
+import type { CatalogModel, Serving } from '../../../services/catalog/catalog.ts';
 
 const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 

@@ -27,7 +27,7 @@ async function readScript(): Promise<ViewerScript> {
   return { content, brotli, gzip: zipped, hash: createHash('sha256').update(content).digest('hex').slice(0, 12) };
 }
 
-/** Read on first use and kept: few servers are ever asked for it. */
+/** Read on first use: few servers need it. */
 export function createViewerScript(): () => Promise<ViewerScript> {
   let script: Promise<ViewerScript> | undefined;
   return () => {

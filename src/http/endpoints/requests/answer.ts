@@ -29,7 +29,7 @@ export const requestToWire = (entry: NamedRequest): Static<typeof RequestEntrySh
 });
 
 export interface DetailOptions {
-  /** With the addresses of upstreams and what they said. */
+  /** With the addresses and answers of upstreams. */
   forOperators: boolean;
   text: RequestText | undefined;
 }

@@ -1,6 +1,6 @@
 import type { Static } from 'typebox';
 import { createId } from '../../../runtime/ids.ts';
-import type { InferenceCall } from '../../../services/inference.ts';
+import type { InferenceCall } from '../../../services/inference/inference.ts';
 import type { RerankService } from '../../../services/rerank.ts';
 import { rerankCommand } from './request.ts';
 import type { RerankRequest } from './schema.ts';

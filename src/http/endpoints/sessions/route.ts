@@ -42,7 +42,7 @@ export const signInRoutes: FastifyPluginAsyncTypebox<SignInDependencies> = async
         tags,
         security: [{ key: [] }, {}],
         body: { ...SignIn, ...MAY_BE_ABSENT },
-        response: { 200: SessionShape, ...commonErrors, 429: ErrorResponse },
+        response: { 200: SessionShape, ...commonErrors, 413: ErrorResponse },
       },
       preValidation: fillAbsentBody,
     },

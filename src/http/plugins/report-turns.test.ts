@@ -1,0 +1,107 @@
+import { request as sendRequest } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import Fastify from 'fastify';
+import { beforeEach, expect, it, onTestFinished } from 'vitest';
+import type { Principal } from '../../domain/principal.ts';
+import { ApiError } from '../../errors/api-error.ts';
+import { createRecord } from '../request/request-record.ts';
+import { reportTurns } from './report-turns.ts';
+
+let release: (() => void)[];
+let get: (path: string, account?: string, method?: 'GET' | 'HEAD') => Promise<number>;
+let open: (path: string) => { destroy(): void };
+
+beforeEach(async () => {
+  release = [];
+  const server = Fastify();
+  onTestFinished(() => server.close());
+  server.decorateRequest('record');
+  server.addHook('onRequest', async (request) => {
+    request.record = createRecord(0);
+    const id = String(request.headers.account);
+    request.record.principal = { account: { id } as Principal['account'], key: {} as Principal['key'] };
+  });
+  server.setErrorHandler((error, _request, reply) => reply.code(error instanceof ApiError ? error.status : 500).send());
+  await server.register(reportTurns);
+  const held = () => new Promise<void>((resolve) => release.push(resolve));
+  server.get('/list', async () => {
+    await held();
+    return 'list';
+  });
+  server.get('/broken', async () => {
+    throw new Error('broken');
+  });
+  server.get('/one/:id', async () => 'one');
+  await server.listen({ port: 0, host: '127.0.0.1' });
+  const { port } = server.server.address() as AddressInfo;
+  const options = (path: string, account: string) => ({
+    port,
+    host: '127.0.0.1',
+    path,
+    agent: false,
+    headers: { account },
+  });
+  get = (path, account = 'a', method = 'GET') =>
+    new Promise((resolve, reject) => {
+      const sent = sendRequest({ ...options(path, account), method }, (answer) => {
+        answer.resume();
+        resolve(answer.statusCode ?? 0);
+      });
+      sent.on('error', reject).end();
+    });
+  open = (path) =>
+    sendRequest(options(path, 'a'))
+      .on('error', () => {})
+      .end();
+});
+
+/** Lets those that have begun end, until all of them have. */
+async function releaseAll(answers: Promise<number>[]): Promise<number[]> {
+  const timer = setInterval(() => {
+    for (const resolve of release.splice(0)) resolve();
+  }, 5);
+  try {
+    return await Promise.all(answers);
+  } finally {
+    clearInterval(timer);
+  }
+}
+
+it('lets an account have four lists at a time, and others theirs', async () => {
+  const answers = Array.from({ length: 10 }, () => get('/list'));
+  await expect.poll(() => release.length).toBe(4);
+  answers.push(get('/list', 'b'));
+  await expect.poll(() => release.length).toBe(5);
+  // Single objects are not lists.
+  expect(await get('/one/1')).toBe(200);
+  release.shift()?.();
+  await expect.poll(() => release.length).toBe(5);
+  expect(new Set(await releaseAll(answers))).toEqual(new Set([200]));
+});
+
+it('counts requests for the head of a list, which take as long', async () => {
+  const answers = Array.from({ length: 6 }, (_, index) => get('/list', 'a', index < 3 ? 'HEAD' : 'GET'));
+  await expect.poll(() => release.length).toBe(4);
+  // The others wait.
+  expect(await get('/one/1')).toBe(200);
+  expect(release.length).toBe(4);
+  expect(new Set(await releaseAll(answers))).toEqual(new Set([200]));
+});
+
+it('goes on after errors and clients that have left, whether they waited or not', async () => {
+  expect(await Promise.all(Array.from({ length: 12 }, () => get('/broken')))).toEqual(Array(12).fill(500));
+  const clients = Array.from({ length: 8 }, () => open('/list'));
+  await expect.poll(() => release.length).toBe(4);
+  for (const client of clients) client.destroy();
+  const answers = Array.from({ length: 4 }, () => get('/list'));
+  await expect.poll(() => release.length).toBeGreaterThanOrEqual(8);
+  expect(new Set(await releaseAll(answers))).toEqual(new Set([200]));
+});
+
+it('refuses more than a hundred that wait', async () => {
+  const answers = Array.from({ length: 105 }, () => get('/list'));
+  const [first] = await Promise.all([Promise.race(answers), expect.poll(() => release.length).toBe(4)]);
+  expect(first).toBe(429);
+  const statuses = await releaseAll(answers);
+  expect(statuses.filter((status) => status === 429)).toHaveLength(1);
+});
