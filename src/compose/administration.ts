@@ -9,7 +9,7 @@ import { createKeys, type KeysService } from '../services/access/keys.ts';
 import { type AuditService, createAudit } from '../services/audit/audit.ts';
 import { auditEntry } from '../services/audit/entries.ts';
 import { operatorOrigin } from '../services/audit/origins.ts';
-import { type CatalogService, createCatalog } from '../services/catalog.ts';
+import { type CatalogService, createCatalog } from '../services/catalog/catalog.ts';
 import { createSpending, type Spending } from '../services/spending.ts';
 import { createUsage, type UsageService } from '../services/usage.ts';
 import { catalogEntries, hasStore, openConfiguredStore } from './storage.ts';

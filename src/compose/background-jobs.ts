@@ -7,7 +7,7 @@ import type { AuthenticationService } from '../services/access/authentication.ts
 import type { SessionsService } from '../services/access/sessions.ts';
 import type { AuditService } from '../services/audit/audit.ts';
 import type { BatchRunner } from '../services/batches/runner.ts';
-import type { CatalogService } from '../services/catalog.ts';
+import type { CatalogService } from '../services/catalog/catalog.ts';
 import type { FileRetentionSchedule } from '../services/files/file-retention-schedule.ts';
 import type { Idempotency } from '../services/idempotency/idempotency.ts';
 import { type ProcessLeases, requireSameTime } from '../services/process-leases.ts';
@@ -144,12 +144,13 @@ export function createBackgroundJobs(dependencies: BackgroundJobsDependencies): 
       await accountErasure.stop();
       await fileRetention.stop();
       leases.stop();
-      await requests.recorder.flush();
       await requests.texts.flush();
       // On a full disk, for example. Everything else must still be closed.
       await authentication
         .flushUses()
         .catch((error) => logger.error({ err: error }, 'failed to write the times of last use of keys'));
+      // Last: a request that was aborted may end at any moment.
+      await requests.recorder.flush();
     },
   };
 }

@@ -9,7 +9,7 @@ const LEASE_MS = 15_000;
 
 export interface ClaimedIdentity {
   identity: ProcessIdentity;
-  /** To be called last, when the store is closed. */
+  /** Call it last, when the store is closed. */
   release(): void;
 }
 

@@ -53,7 +53,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
   requests.recorder.subscribe(({ model, version, attempts, promptTokens, completionTokens }) => {
     if (attempts.length > 0) models.rates.add(`${model}@${version}`, { input: promptTokens, output: completionTokens });
   });
-  const batches = composeBatches({ ...foundation, inference, responses, requests });
+  const batches = composeBatches({ ...foundation, models, inference, responses, requests });
   const { runner } = batches;
   const upkeep = composeUpkeep({ ...foundation, access, models, inference, responses, requests, runner });
 

@@ -5,7 +5,7 @@ import type { createServer } from '../http/server.ts';
 import type { Logger } from '../ports/logger.ts';
 import { steadyClock as clock } from '../runtime/clock.ts';
 import type { BatchRunner } from '../services/batches/runner.ts';
-import type { InferenceService } from '../services/inference.ts';
+import type { InferenceService } from '../services/inference/inference.ts';
 import type { ResponseRunner } from '../services/responses/runner.ts';
 import type { BackgroundJobs } from './background-jobs.ts';
 

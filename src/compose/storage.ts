@@ -1,5 +1,5 @@
 import { existsSync, readFileSync, statSync } from 'node:fs';
-import { access, constants, mkdir } from 'node:fs/promises';
+import { access, constants } from 'node:fs/promises';
 import { join } from 'node:path';
 import { openStore, type Store, type StoreOptions, type StoreSettings } from '../adapters/store.ts';
 import { addedFolders } from '../catalog/adding/catalog-folder.ts';
@@ -9,6 +9,7 @@ import type { ResolvedConfig } from '../config/load.ts';
 import type { UpstreamConfig } from '../config/schema.ts';
 import type { ModelEntry } from '../domain/model.ts';
 import { StoreUnavailableError } from '../errors/store-unavailable.ts';
+import { makeFolder } from '../runtime/disk/make-folder.ts';
 
 /** The folder of package.json, with the built-in catalog and bundled weights. */
 export const ROOT = join(import.meta.dirname, '../..');
@@ -21,14 +22,15 @@ const RESERVE_BYTES = 4_194_304;
 /** A new data directory is readable by its owner only. */
 export async function prepareDataDir({ dataDir }: ResolvedConfig): Promise<void> {
   try {
-    await mkdir(join(dataDir, 'blobs'), { recursive: true, mode: 0o700 });
+    await makeFolder(join(dataDir, 'blobs'), { mode: 0o700 });
     await access(dataDir, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch (cause) {
     const reason = (cause as NodeJS.ErrnoException).code ?? 'unknown reason';
-    throw new StoreUnavailableError(
-      `The data directory ${dataDir} cannot be used (${reason}). Make it writable, or choose another one with --data-dir.`,
-      { cause },
-    );
+    const problem =
+      reason === 'ENOENT'
+        ? 'cannot hold files (ENOENT). Choose'
+        : `cannot be used (${reason}). Make it writable, or choose`;
+    throw new StoreUnavailableError(`The data directory ${dataDir} ${problem} another one with --data-dir.`, { cause });
   }
 }
 

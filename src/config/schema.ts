@@ -318,7 +318,11 @@ export const ConfigSchema = Type.Object(
     ),
     batches: section(
       {
-        concurrency: count(32, 'Most batch lines that run at a time; fewer while there are interactive requests', 1),
+        concurrency: count(
+          32,
+          "Most batch lines that run at a time on this machine's engines, and at the upstreams of each model; fewer beside interactive requests there",
+          1,
+        ),
         maxActivePerAccount: count(100, 'Batches of an account that have not ended; more are refused. 0: no limit'),
         discountPercent: Type.Integer({
           minimum: 0,

@@ -2,9 +2,9 @@ import { ApiError } from './api-error.ts';
 import { type Field, type FieldPath, type FieldText, fieldText } from './fields.ts';
 import { UpstreamsAwayError } from './upstreams-away.ts';
 
-/** By then this process, or the one that replaces it, has started. */
+/** Enough for this process, or its replacement, to start. */
 const RESTART_SECONDS = 5;
-/** Engines and upstreams that failed are tried again within this time. */
+/** Failed engines and upstreams are retried within this time. */
 const RECOVERY_SECONDS = 5;
 const SHOWN_LENGTH = 200;
 /** A value that a client sent, shortened for a message. */
@@ -23,10 +23,7 @@ export const errors = {
   missingApiKey: () =>
     new ApiError('missing_api_key', "No API key was sent. Send it as 'Authorization: Bearer <key>'."),
   unreadableApiKey: () =>
-    new ApiError(
-      'missing_api_key',
-      "The header Authorization has no API key in the form that is accepted: 'Bearer <key>', with one space.",
-    ),
+    new ApiError('missing_api_key', "The Authorization header must be 'Bearer <key>', with one space."),
   invalidApiKey: () => new ApiError('invalid_api_key', 'This API key is not valid. Check that it was copied whole.'),
   expiredApiKey: (atMs: number) =>
     new ApiError('expired_api_key', `This API key expired at ${new Date(atMs).toISOString()}. Ask for a new one.`),
@@ -34,7 +31,7 @@ export const errors = {
   csrfTokenInvalid: () =>
     new ApiError(
       'csrf_token_invalid',
-      'A request with a session cookie that changes something needs the header X-Baobab-CSRF with the token of GET /v1/sessions/current.',
+      'Requests that change something with a session cookie need the header X-Baobab-CSRF, with the token from GET /v1/sessions/current.',
     ),
   tooManySignIns: (retryAfterSeconds: number) =>
     new ApiError('rpm_exceeded', 'Too many sign-ins from this address have failed. Try again later.', {
@@ -61,7 +58,7 @@ export const errors = {
   keyHasLimits: () =>
     new ApiError(
       'key_not_allowed',
-      'Your key has limits of its own, which more keys would go around. Ask an operator for a key without them.',
+      'Your key has limits of its own, and more keys would bypass them. Ask an operator for a key without limits.',
     ),
   tooManyKeys: (most: number) =>
     new ApiError(
@@ -74,9 +71,13 @@ export const errors = {
       `Keys of the account were changed ${most} times in the last 24 hours, the most that is allowed. Try again later.`,
     ),
   tooManyStreams: () =>
-    new ApiError('concurrency_exceeded', 'Too many event streams of this key are open. Close some of them.', {
-      retryAfterSeconds: 5,
-    }),
+    new ApiError(
+      'concurrency_exceeded',
+      'Too many event streams of this key or account are open. Close some of them.',
+      {
+        retryAfterSeconds: 5,
+      },
+    ),
   tooManyUploads: () =>
     new ApiError('concurrency_exceeded', 'Too many uploads of this account are running. Wait until some have ended.', {
       retryAfterSeconds: 5,
@@ -87,10 +88,10 @@ export const errors = {
       'The images of the running requests of this account are too large together. Wait until some have ended.',
       { retryAfterSeconds: 5 },
     ),
-  tooManyLargeBodies: () =>
+  tooManyBodies: () =>
     new ApiError(
       'concurrency_exceeded',
-      'Too many large requests of this account are being received. Send fewer at a time.',
+      'Too many requests of this account are being received. Send fewer at a time, and each without pauses.',
       { retryAfterSeconds: 5 },
     ),
   tooManyDownloads: () =>
@@ -100,6 +101,20 @@ export const errors = {
       {
         retryAfterSeconds: 5,
       },
+    ),
+  tooManyReports: () =>
+    new ApiError(
+      'concurrency_exceeded',
+      'Too many lists and reports of this account are waiting. Ask for fewer at a time.',
+      {
+        retryAfterSeconds: 5,
+      },
+    ),
+  tooManyFollowers: () =>
+    new ApiError(
+      'concurrency_exceeded',
+      'Too many streams of stored responses of this account are open. Wait until some have ended.',
+      { retryAfterSeconds: 5 },
     ),
   modelNotAllowed: (slug: string) =>
     new ApiError(
@@ -173,7 +188,7 @@ export const errors = {
   historyTooLong: (field: Field, limitBytes: number) =>
     new ApiError(
       'context_length_exceeded',
-      fieldText`What ${quoted(field)} names has more than ${limitBytes} bytes, or too many parts. No model reads that much: compact it, or begin anew.`,
+      fieldText`The history in ${quoted(field)} has more than ${limitBytes} bytes or too many parts. No model reads that much: compact it, or start over.`,
       { field },
     ),
   /** Without the exact number of tokens, for texts that are refused before they are counted. */
@@ -218,9 +233,13 @@ export const errors = {
       },
     ),
   internal: (cause?: unknown) =>
-    new ApiError('internal_error', 'Something went wrong on our side. The request id helps to find out what.', {
-      cause,
-    }),
+    new ApiError(
+      'internal_error',
+      'The server failed to handle this request. Its operator can find the cause by the request id.',
+      {
+        cause,
+      },
+    ),
   /** The request may have been carried out before its answer was lost. */
   storageUnavailable: (cause: unknown) =>
     new ApiError(

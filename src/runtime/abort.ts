@@ -1,5 +1,5 @@
 /**
- * Waits for the work until the signal fires. After that it throws `toError(signal)`, also when the work rejects because of
+ * Waits for the work until the signal fires. After that it throws `toError(signal)`, even when the work rejects because of
  * the same signal. The work itself goes on unless it watches the signal too.
  */
 export async function untilAborted<T>(

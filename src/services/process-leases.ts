@@ -11,7 +11,7 @@ export interface LeaseHolder {
 }
 
 export interface ProcessLeases {
-  /** To be called before the first request: a process that is alone does not wait for leases of processes that ended. */
+  /** Call it before the first request: a process that is alone need not wait for the leases of processes that ended. */
   takeOver(): Promise<void>;
   /** Renews the leases from now on. */
   start(): void;

@@ -82,7 +82,7 @@ export function createConsoleBundle(options: ConsoleBundleOptions): ConsoleBundl
       files ??= load().catch((error: unknown) => {
         // The next request tries again.
         files = undefined;
-        logger.error({ err: error }, 'the console could not be built');
+        logger.error({ err: error }, 'failed to build the console');
         throw error;
       });
       return files;

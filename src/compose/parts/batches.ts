@@ -6,9 +6,12 @@ import { createBatchRunner } from '../../services/batches/runner.ts';
 import { createMessageBatches } from '../../services/message-batches/message-batches.ts';
 import type { Foundation } from './foundation.ts';
 import type { InferenceParts, ResponseParts } from './inference.ts';
+import type { ModelParts } from './models.ts';
+import { createOverload } from './overload.ts';
 import type { RequestParts } from './requests.ts';
 
 export interface BatchesOptions extends Foundation {
+  models: ModelParts;
   inference: InferenceParts;
   responses: ResponseParts;
   requests: RequestParts;
@@ -18,8 +21,10 @@ export type BatchParts = ReturnType<typeof composeBatches>;
 
 /** Both kinds of batches, and what runs their lines. */
 export function composeBatches(options: BatchesOptions) {
-  const { config, store, identity, files, retention, blobs, space, logger, inference, responses, requests } = options;
-  const { embeddings, rerank, chat, load } = inference;
+  const { config, store, identity, files, retention, blobs, space, logger, models, inference, responses, requests } =
+    options;
+  const { catalog, fleet } = models;
+  const { embeddings, rerank, chat } = inference;
   const runner = createBatchRunner({
     batches: store.batches,
     batchSlices: store.batchSlices,
@@ -33,7 +38,11 @@ export function composeBatches(options: BatchesOptions) {
     requests: requests.sink,
     format: lineFormat,
     settings: config.batches,
-    interactiveRequests: load.count,
+    laneOf(body, account) {
+      const reference = (body as { model?: unknown } | null)?.model;
+      return fleet.batchLane(typeof reference === 'string' ? catalog.find(reference, account) : undefined);
+    },
+    isOverloaded: createOverload(models),
     space,
     identity,
     clock,

@@ -71,7 +71,7 @@ export async function openFoundation(config: ResolvedConfig, options: Foundation
     ...{ config, env, worker, secrets, logger, metrics, entries, certificate },
     ...{ identity, ownDirectory, temporaryDirectory, store, isMyTurn, counters, degraded },
     ...files,
-    /** To be called last. */
+    /** Call it last. */
     async close() {
       await closeCounters();
       closeBlobs();

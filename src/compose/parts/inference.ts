@@ -14,15 +14,14 @@ import type { ProcessIdentity } from '../../ports/process-identity.ts';
 import { createAccountTurns } from '../../runtime/account-turns.ts';
 import { systemClock as clock, steadyClock } from '../../runtime/clock.ts';
 import { createKeyAuthority } from '../../services/batches/key-authority.ts';
-import type { CatalogService } from '../../services/catalog.ts';
+import type { CatalogService } from '../../services/catalog/catalog.ts';
 import type { ChatService } from '../../services/chat.ts';
 import { createChat } from '../../services/chat.ts';
 import { createDocuments } from '../../services/documents/documents.ts';
 import { createEmbeddings } from '../../services/embeddings.ts';
 import type { FilesService } from '../../services/files/files.ts';
 import { createImages } from '../../services/images.ts';
-import { createInference } from '../../services/inference.ts';
-import { createInteractiveLoad } from '../../services/interactive-load.ts';
+import { createInference } from '../../services/inference/inference.ts';
 import { createLimits } from '../../services/limits.ts';
 import { createMetering } from '../../services/metering.ts';
 import type { LeaseHolder } from '../../services/process-leases.ts';
@@ -73,7 +72,6 @@ export type InferenceParts = ReturnType<typeof composeInference>;
 export function composeInference(options: InferenceOptions) {
   const { config, store, identity, counters, catalog, fleet, files, metrics, temporaryDirectory, logger } = options;
   const { ownerId, leaseMs } = identity;
-  const load = createInteractiveLoad(steadyClock);
   const inference = createInference({
     catalog,
     limits: createLimits({
@@ -88,10 +86,9 @@ export function composeInference(options: InferenceOptions) {
       ledger: store.ledger,
       clock,
       onBilled: createLedgerMetrics(metrics.registry),
-      runningRequests: () => load.running,
+      runningRequests: fleet.interactiveRequests,
     }),
     engines: fleet,
-    load,
     region: config.region,
     batchLimitFactor: config.batches.limitFactor,
     clock: steadyClock,
@@ -109,7 +106,6 @@ export function composeInference(options: InferenceOptions) {
   const admissions: LeaseHolder = { renewLeases: () => counters.renew(ownerId, { now: clock.now(), leaseMs }) };
   return {
     inference,
-    load,
     admissions,
     embeddings: createEmbeddings({ inference, images }),
     rerank: createRerank({ inference }),

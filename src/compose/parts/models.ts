@@ -4,7 +4,7 @@ import { createEngineMetrics } from '../../metrics/engine-metrics.ts';
 import { withTokenRates } from '../../metrics/token-rates.ts';
 import { createUpstreamMetrics } from '../../metrics/upstream-metrics.ts';
 import { systemClock as clock, steadyClock } from '../../runtime/clock.ts';
-import { createCatalog } from '../../services/catalog.ts';
+import { createCatalog } from '../../services/catalog/catalog.ts';
 import { createEngineControl } from '../console/engine-control.ts';
 import { composeEngines } from '../engines.ts';
 import { allUpstreams } from '../storage.ts';

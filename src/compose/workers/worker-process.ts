@@ -28,7 +28,7 @@ export function startWorker(number: number, handlers: Handlers): WorkerProcess {
   ];
   // A worker may end before anything waits for it.
   for (const { promise } of [prepared, listening]) promise.catch(() => {});
-  // Sending to a process that has just ended is no error: its end is noticed.
+  // Sending to a process that has just ended is not an error: its end is noticed.
   worker.on('error', () => {});
   const peer = {
     send: (message: object) => worker.isConnected() && worker.send(message, () => {}),

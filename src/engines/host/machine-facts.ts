@@ -21,7 +21,7 @@ export function createMachineFacts(path: string | undefined, logger: Pick<Logger
         writeFileSync(`${path}.new`, JSON.stringify(Object.fromEntries(facts), null, 2), { mode: 0o600 });
         renameSync(`${path}.new`, path);
       } catch (error) {
-        logger.warn({ err: error, path }, 'facts about this machine could not be stored');
+        logger.warn({ err: error, path }, 'failed to store facts about this machine');
       }
     },
   };

@@ -94,7 +94,9 @@ export async function loadModel(dependencies: ModelLoaderDependencies, options: 
   const { engine, loadMs, device } = await LoadError.during('start', set.ready);
   signal.removeEventListener('abort', stop);
   metrics.loaded(name, loadMs / 1000);
-  logger.info({ model: name, loadMs, totalMs: clock.now() - startedAt, ...layout, device }, 'model loaded');
+  const runsOn = device === undefined || device.gpuLayers === 0 ? 'cpu' : device;
+  const totalMs = clock.now() - startedAt;
+  logger.info({ model: name, loadMs, totalMs, ...layout, device: runsOn }, 'model loaded');
   return {
     set,
     layout,

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import { expect, it } from 'vitest';
 import type { StoredFile } from '../../domain/file.ts';
-import type { InferenceCall } from '../inference.ts';
+import type { InferenceCall } from '../inference/inference.ts';
 import { createDocuments } from './documents.ts';
 
 const call = { principal: { account: { id: 'acc_1' }, key: { id: 'key_1' } } } as InferenceCall;

@@ -7,7 +7,7 @@ import { createAccountTurns } from '../../runtime/account-turns.ts';
 import { type AttachmentLimits, checkAttachments, readFileStart } from '../files/attachments.ts';
 import type { FilesService } from '../files/files.ts';
 import type { ImageReference } from '../images.ts';
-import type { InferenceCall } from '../inference.ts';
+import type { InferenceCall } from '../inference/inference.ts';
 
 /** A file in a prompt whose text must be read first, as the client named it. */
 export interface DocumentReference {

@@ -25,7 +25,7 @@ export interface Run {
   complete(answer: Omit<Answer, 'body'> & { body: Uint8Array | null }): Promise<void>;
   /**
    * There is no whole answer. After a failure of the server (5xx) the next request with the key repeats the run: its row may be in the
-   * ledger although the store never said so. After others it is a new one, or a client that leaves at the end would pay once for many.
+   * ledger although the store never confirmed it. After others it is a new one, or a client that leaves at the end would pay once for many.
    */
   abandon(status: number): Promise<void>;
 }
@@ -70,7 +70,7 @@ export function createRun(dependencies: RunDependencies, { ownership, keepAnswer
     quota.bytes === 0 || (await repository.stored(accountId)).bytes + bytes <= quota.bytes;
   /**
    * Over the quota, the key is forgotten and a retry is a new request: repeated under the same billing id, it would be free for as
-   * long as the account keeps its quota full. On a disk that is low on space, which is not the client's doing, it is free.
+   * long as the account keeps its quota full. On a disk that is low on space, which is not the client's fault, it is free.
    */
   const store = async ({ status, headers, body }: Answer): Promise<void> => {
     const bytes = body.length;

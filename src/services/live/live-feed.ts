@@ -32,7 +32,7 @@ export interface LiveFeedDependencies {
   batches: Pick<BatchRepository, 'list'>;
   engines: Pick<EngineControl, 'list'>;
   clock: Clock;
-  /** For the last minute, which has sixty seconds also when the system's clock is set. */
+  /** For the last minute: not affected when the system clock is set. */
   steadyClock: Clock;
   onError(error: unknown): void;
 }
@@ -88,7 +88,7 @@ export function createLiveFeed(dependencies: LiveFeedDependencies): LiveFeed {
       for (const batch of await batches.list({ accountId, limit: MAX_BATCHES })) {
         const { id, status, counts, endedAt } = batch;
         for (const subscriber of group) {
-          // One that ended before the subscription is no news.
+          // Ended before the subscription.
           if (endedAt !== null && endedAt < subscriber.since && !subscriber.sent.has(id)) continue;
           sendChanged(subscriber, id, { status, counts }, { kind: 'batch', batch });
         }

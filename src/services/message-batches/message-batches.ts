@@ -10,7 +10,8 @@ import type { FileRepository } from '../../ports/files.ts';
 import { DuplicateError } from '../../ports/store-errors.ts';
 import { type BatchRun, batchId, newBatch, tooManyActive } from '../batches/new-batch.ts';
 import type { FileRetention } from '../files/file-retention.ts';
-import type { FilesService, Upload } from '../files/files.ts';
+import type { Upload } from '../files/file-uploads.ts';
+import type { FilesService } from '../files/files.ts';
 import type { ReceivedFile } from '../files/received-file.ts';
 import { createResultReader, type RequestEnd, type ResultReaderDependencies } from './results.ts';
 

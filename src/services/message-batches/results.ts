@@ -32,7 +32,7 @@ function toEnd({ customId, result }: ReadResult): RequestEnd {
   return code === LINE_EXPIRED ? { customId, kind: 'expired' } : { customId, kind: 'refused', message };
 }
 
-/** How requests ended that have no line in the output and error file. */
+/** How requests without a line in the output or error file ended. */
 function endWithoutResult({ status, problems }: Batch, customId: string | null): RequestEnd {
   if (status === 'cancelled') return { customId, kind: 'cancelled' };
   if (status === 'expired') return { customId, kind: 'expired' };

@@ -3,7 +3,7 @@ import type { TranscriptionRequest } from '../../engines/engine.ts';
 import { ApiError } from '../../errors/api-error.ts';
 import { cancellation } from '../../errors/cancellation.ts';
 import { errors } from '../../errors/errors.ts';
-import type { InferenceCall, InferenceEstimate, InferenceService } from '../inference.ts';
+import type { InferenceCall, InferenceEstimate, InferenceService } from '../inference/inference.ts';
 import type { TimedSegment, TranscriptionEvent, WindowedTranscription } from './windowed-transcription.ts';
 
 export interface TranscriptionCommand<Source> {
@@ -45,7 +45,7 @@ function estimateOf(bytes: number): InferenceEstimate {
 }
 
 /** Token limits count the tokens of the transcript. Some upstreams do not report them. */
-const tokensOf = ({ tokens, text }: TimedSegment): number => tokens.length || estimateTokens(text.length);
+const tokensOf = ({ tokens, text }: TimedSegment): number => tokens.length || estimateTokens(text);
 
 export function createTranscriptions<Source>({
   inference,
@@ -55,7 +55,8 @@ export function createTranscriptions<Source>({
     async transcribe(call, command, onSegment) {
       const model = inference.resolve(call, command.model, 'audio');
       const estimate = estimateOf(command.bytes);
-      return inference.run(call, { model, estimate }, async ({ engine, context, settle, elapsedMs }) => {
+      return inference.run(call, { model, estimate }, async (session) => {
+        const { engine, context } = session;
         const { transcription } = engine;
         if (transcription === undefined)
           throw errors.modelUnavailable(model.entry.slug, 'its engine cannot transcribe');
@@ -74,10 +75,10 @@ export function createTranscriptions<Source>({
         });
         try {
           for await (const event of running) {
-            firstTokenMs ??= elapsedMs();
+            firstTokenMs ??= session.elapsedMs();
             if (event.type === 'done') {
               const billedSeconds = billable(event.durationSeconds);
-              await settle({ audioSeconds: billedSeconds }, { region, firstTokenMs, limitTokens });
+              await session.settle({ audioSeconds: billedSeconds }, { region, firstTokenMs, limitTokens });
               return { ...event, billedSeconds };
             }
             limitTokens += tokensOf(event.segment);
@@ -87,7 +88,7 @@ export function createTranscriptions<Source>({
           const audioSeconds = billable(running.secondsSoFar());
           const failure = call.signal.aborted ? cancellation(call.signal) : error;
           const status = failure instanceof ApiError ? failure.status : 500;
-          if (audioSeconds > 0) await settle({ audioSeconds }, { region, firstTokenMs, limitTokens, status });
+          if (audioSeconds > 0) await session.settle({ audioSeconds }, { region, firstTokenMs, limitTokens, status });
           throw failure;
         }
         throw errors.internal(new Error('a transcription ended without a result'));

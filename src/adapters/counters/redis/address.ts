@@ -24,7 +24,7 @@ const FORM = /^(rediss?)(\+sentinel)?:\/\/(?:([^:@/]*)(?::([^@/]*))?@)?([^/?@]+)
 const HOST = /^(\[[\da-f:.]+\]|[\w.-]+)(?::(\d{1,5}))?$/i;
 const PORTS = { server: 6379, sentinel: 26_379 };
 
-/** Undefined when it is no such address. */
+/** Undefined for other addresses. */
 export function parseRedisAddress(text: string): RedisAddress | undefined {
   const [, scheme, sentinel, username, password, list = '', path = '', query = ''] = FORM.exec(text) ?? [];
   if (scheme === undefined) return undefined;

@@ -6,7 +6,7 @@
 export interface AnswerPace {
   /** A call came to an idle process. */
   begin(): void;
-  /** For an answer while so many other calls wait. 0: send it at once. */
+  /** How long to hold an answer while this many other calls wait. 0: send it at once. */
   gapMs(waiting: number): number;
 }
 

@@ -93,7 +93,7 @@ export function startEngineProcess(options: EngineProcessOptions): EngineProcess
   const loadTimer = setTimeout(() => kill(`it did not load within ${loadTimeoutMs / 1000} s`), loadTimeoutMs);
 
   child.on('error', (error) => {
-    logger.error({ ...facts, err: error }, 'an engine process could not be started');
+    logger.error({ ...facts, err: error }, 'failed to start an engine process');
     killReason ??= 'it could not be started';
     finish();
   });

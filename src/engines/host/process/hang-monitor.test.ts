@@ -85,7 +85,7 @@ describe('hang monitor', () => {
     expect(state).toMatchObject({ hangs: 1, reason: 'it made no progress for 5 s' });
   });
 
-  it('reports a process that computes for ever on busy cores', () => {
+  it('reports a process that computes forever on busy cores', () => {
     const { state, second } = build();
     for (let at = 1; at <= 5; at += 1) second(600, 400);
     expect(state).toMatchObject({ hangs: 1, starvedTicks: 0 });

@@ -2,7 +2,7 @@ import type { CoreTimes } from './core-times.ts';
 
 /**
  * Tells a stuck engine process from a slow one. Progress is a frame of a call, or processor time spent between two heartbeats:
- * reading a long prompt sends nothing for minutes, but is no hang. A process that other programs keep from every core is not stuck
+ * reading a long prompt sends nothing for minutes, but is not stuck. A process that other programs keep from every core is not stuck
  * either. It counts ticks instead of reading a clock, so that a suspended machine or a jumping clock does not look like a hang.
  */
 export interface HangMonitor {
@@ -40,7 +40,7 @@ export function createHangMonitor(options: HangMonitorOptions): HangMonitor {
   let lastCpuMs = 0;
   let lastTimes: CoreTimes | undefined;
 
-  /** A stuck process may compute for ever, so it must have had no core, too. */
+  /** A stuck process may compute forever, so it must have had no core, too. */
   function isStarved(): boolean {
     const before = lastTimes;
     lastTimes = options.coreTimes();

@@ -77,7 +77,7 @@ describe('placement', () => {
     expect(order).toEqual(['batch', 'small', 'large 1', 'large 2', 'large 3']);
   });
 
-  it('ends requests of one size one after the other, and does not let smaller ones hold up a large one for ever', async () => {
+  it('ends requests of one size one after the other, and does not let smaller ones hold up a large one forever', async () => {
     const placement = createPlacement<string>();
     placement.add('one');
     const order: string[] = [];

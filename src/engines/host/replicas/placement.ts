@@ -15,7 +15,7 @@ const SMALL_WEIGHT = 1 / 16;
 const BATCH_WEIGHT = 1 / 64;
 const SEAT_WEIGHT_FOR_SMALL = 3;
 const SEAT_PARTS = 2;
-/** So that smaller requests cannot hold up a large one for ever. */
+/** So that smaller requests cannot hold up a large one forever. */
 const TURNS_FOR_OLDEST = 4;
 /** More than two if they are small: about eight batches, to have work while answers are on the way. */
 const SEAT_WEIGHT_FOR_PARTS = 1 / 8;
@@ -121,7 +121,7 @@ export function createPlacement<P>() {
     };
   }
 
-  /** The request with the fewest calls left; of about equal ones the oldest, and each so many turns the oldest of all. */
+  /** The request with the fewest calls left, or the oldest of about equal ones. Every `TURNS_FOR_OLDEST` turns, the oldest of all. */
   function next(requests: Lane<P>, withParts: boolean): { context: CallContext; waiters: Waiter<P>[] } | undefined {
     const byAge = turns % TURNS_FOR_OLDEST === 0;
     let found: { context: CallContext; waiters: Waiter<P>[] } | undefined;

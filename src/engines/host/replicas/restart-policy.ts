@@ -1,7 +1,7 @@
 /** Decides after each crash: start again after a pause, or give up for a while. Pure: times are passed in. */
 
 export interface RestartSettings {
-  /** Give up after so many crashes … */
+  /** Give up after this many crashes … */
   crashLimit: number;
   /** … within this time without one success between them. */
   windowMs: number;

@@ -115,7 +115,7 @@ export class Supervisor {
   /** Before any process has loaded there is no use in trying again at once, unless another one is still loading. */
   #failedToLoad(error: Error): void {
     const { name, logger } = this.#options;
-    logger.debug({ model: name, err: error }, 'an engine process could not load its model');
+    logger.debug({ model: name, err: error }, 'an engine process failed to load its model');
     if (this.#slots.some((slot) => slot.process !== undefined)) return;
     this.#stopped = true;
     this.#options.onLoadFailed(error);

@@ -136,7 +136,7 @@ export interface FrameChannel<Out> {
    */
   writeSoon(header: Out, body?: Uint8Array, gapMs?: number): boolean;
   isFull(): boolean;
-  /** Resolves when the pipe takes more; also when it closes. */
+  /** Resolves when the pipe takes more or closes. */
   drained(): Promise<void>;
   close(): void;
 }

@@ -44,7 +44,7 @@ export type ToEngine =
   | { type: 'load'; spec: LoadSpec; module: string; heartbeatMs: number }
   | { type: 'call'; id: number; context: WireContext; call: CallBody }
   | { type: 'cancel'; id: number }
-  /** The consumer took so many events of a stream. */
+  /** The consumer took this many events of a stream. */
   | { type: 'credit'; id: number; count: number }
   | { type: 'close' };
 
