@@ -1,13 +1,12 @@
 import { openAdministration } from '../compose/administration.ts';
 import { accountToWire } from '../compose/wire-shapes.ts';
 import { type Account, accountStatus, definedFields } from '../domain/principal.ts';
-import { isoTime } from '../domain/time/dates.ts';
 import { nothing, one, readAction, withOptions } from './actions.ts';
 import { type Command, CommandFailed, UsageError } from './command.ts';
 import { parseOptions } from './options.ts';
 import { openForReading } from './reading.ts';
 import { ACCOUNT_OPTIONS, accountSettingsFrom, LIMIT_HELP, limitsText } from './rights.ts';
-import { table } from './table.ts';
+import { minuteText, table } from './table.ts';
 
 function retentionText({ zeroRetention, storePrompts, fileRetentionDays }: Account): string {
   const kept = zeroRetention ? 'zero' : storePrompts ? 'prompts' : '';
@@ -22,7 +21,7 @@ function accountTable(accounts: readonly Account[]): string {
     accountStatus(each),
     limitsText(each),
     retentionText(each),
-    isoTime(each.createdAt),
+    minuteText(each.createdAt),
   ]);
   return table(['ID', 'NAME', 'STATE', 'LIMITS', 'RETENTION', 'CREATED'], rows);
 }
@@ -38,11 +37,11 @@ const ACTIONS = {
 
 export const accountsCommand: Command = {
   forms: [
-    ['create <name> [options]', ''],
-    ['list', ''],
+    ['create <name> [options]', 'create an account; its keys share its limits'],
+    ['list', 'accounts with their limits'],
     ['update <name> [options]', "change the settings that are given; 'none' removes a limit"],
     ['suspend <name>', 'refuse its keys until it is resumed'],
-    ['resume <name>', ''],
+    ['resume <name>', 'accept its keys again'],
     ['delete <name> --yes', 'revoke its keys and erase its files, batches and stored answers; usage is kept'],
   ],
   options: [
@@ -69,7 +68,7 @@ export const accountsCommand: Command = {
       throw new UsageError('nothing to change was given; try --rpm 60');
     }
     if (action === 'delete' && !values.yes) {
-      throw new UsageError('deleting an account cannot be undone; add --yes to do it');
+      throw new CommandFailed('deleting an account cannot be undone; add --yes to do it');
     }
     await using administration = await (action === 'list' ? openForReading(context) : openAdministration(config));
     const { accounts, by } = administration;

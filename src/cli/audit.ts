@@ -48,7 +48,7 @@ const entryTable = (entries: readonly Entry[]): string =>
   table(
     ['TIME', 'ACTION', 'TARGET', 'BY', 'FROM', 'CHANGES'],
     entries.map((entry) => [
-      entry.time,
+      `${entry.time.slice(0, 19)}Z`,
       entry.action,
       targetText(entry),
       actorText(entry),

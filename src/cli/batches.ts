@@ -8,7 +8,7 @@ import { type Command, CommandFailed } from './command.ts';
 import { integerOption, parseOptions } from './options.ts';
 import { createShareView } from './progress.ts';
 import { openForReading } from './reading.ts';
-import { table } from './table.ts';
+import { minuteText, table } from './table.ts';
 
 const WATCH_MS = 500;
 
@@ -106,7 +106,7 @@ export const batchesCommand: Command = {
           batch.endpoint,
           batch.status,
           done(batch),
-          iso(batch.createdAt),
+          minuteText(batch.createdAt),
         ]);
         print(table(['ID', 'ACCOUNT', 'ENDPOINT', 'STATUS', 'LINES', 'CREATED'], rows));
       }

@@ -37,3 +37,21 @@ it('prints JSON with the names and amounts of the HTTP API', async () => {
   expect(listed).toMatchObject([{ id: key.id, monthly_budget_usd: 0.25, last_used_at: null }]);
   expect(JSON.stringify([account, key, listed])).not.toMatch(/[a-z][A-Z]\w*":/);
 });
+
+it('warns of models that a key is limited to and the catalog lacks', async () => {
+  await run(accountsCommand, 'create', 'default');
+  const create = (models: string) =>
+    runCommand(keysCommand, { args: ['create', 'ci', '--models', models, '--json'], dataDir: directory });
+  const { printed, warned } = await create('baobab/*,baobab/embed-multilingal,baobab/chat-mini@2026-11-15,acme/*');
+  expect(warned.split('\n')).toEqual([
+    "warning: no model matches 'baobab/embed-multilingal'; did you mean 'baobab/embed-multilingual'?",
+    "warning: no model matches 'baobab/chat-mini@2026-11-15'; did you mean 'baobab/chat-mini'?",
+    "warning: no model matches 'acme/*'; 'baobab models list' shows them",
+  ]);
+  const { id, allowed_models: models } = JSON.parse(printed);
+  expect(models).toContain('acme/*');
+  const update = ['update', id, '--models', 'acme/writer'];
+  const updated = await runCommand(keysCommand, { args: update, dataDir: directory });
+  expect(updated.warned).toContain("no model matches 'acme/writer'");
+  expect((await create('baobab/chat-mini')).warned).toBe('');
+});

@@ -2,19 +2,28 @@ import { openAdministration } from '../compose/administration.ts';
 import { keyToWire } from '../compose/wire-shapes.ts';
 import { usdNumber, usdText } from '../domain/money.ts';
 import { type Account, type ApiKey, definedFields } from '../domain/principal.ts';
-import { SCOPES } from '../domain/scopes.ts';
-import { isoTime, isoTimeOrNull } from '../domain/time/dates.ts';
+import { INFERENCE_SCOPES, SCOPES, type Scope } from '../domain/scopes.ts';
+import { isoTimeOrNull } from '../domain/time/dates.ts';
 import { nothing, one, readAction, withOptions } from './actions.ts';
 import { type Command, CommandFailed, UsageError } from './command.ts';
 import { durationOption, parseOptions } from './options.ts';
 import { openForReading } from './reading.ts';
 import { KEY_OPTIONS, LIMIT_HELP, limitsText, rightsFrom } from './rights.ts';
-import { table } from './table.ts';
+import { minuteText, table } from './table.ts';
+import { unmatchedModels } from './unmatched-models.ts';
 
 function stateOf(key: ApiKey, now: number): string {
   if (key.revokedAt !== null) return 'revoked';
   if (key.expiresAt === null) return 'active';
-  return key.expiresAt <= now ? 'expired' : `until ${isoTime(key.expiresAt)}`;
+  return key.expiresAt <= now ? 'expired' : `until ${minuteText(key.expiresAt)}`;
+}
+
+/** With the names that `--scopes` accepts for several of them. */
+function scopesText(scopes: readonly Scope[]): string {
+  if (scopes.length === SCOPES.length) return 'all';
+  if (!INFERENCE_SCOPES.every((scope) => scopes.includes(scope))) return scopes.join(',');
+  const others = scopes.filter((scope) => !INFERENCE_SCOPES.some((each) => each === scope));
+  return ['inference', ...others].join(',');
 }
 
 /** `spentBy`: nano-USD of this calendar month, UTC. */
@@ -26,11 +35,11 @@ function keyTable(keys: readonly ApiKey[], accounts: readonly Account[], spentBy
     key.name,
     names.get(key.accountId) ?? key.accountId,
     stateOf(key, Date.now()),
-    isoTimeOrNull(key.lastUsedAt) ?? 'never',
+    key.lastUsedAt === null ? 'never' : minuteText(key.lastUsedAt),
     limitsText(key),
     ...(spentBy === undefined ? [] : [`$${usdText(spentBy(key))}`]),
     key.allowedModels.join(',') || '-',
-    key.scopes.length === SCOPES.length ? 'all' : key.scopes.join(','),
+    scopesText(key.scopes),
   ]);
   const spent = spentBy === undefined ? [] : ['SPENT THIS MONTH'];
   return table(['ID', 'KEY', 'NAME', 'ACCOUNT', 'STATE', 'LAST USED', 'LIMITS', ...spent, 'MODELS', 'SCOPES'], rows);
@@ -101,10 +110,16 @@ export const keysCommand: Command = {
       else print(`${text}\n\n    ${secret}\n\nStore it now: it is not shown again.`);
     };
 
+    const warnOfUnmatched = async () => {
+      const warnings = await unmatchedModels(rights.allowedModels ?? [], administration.openCatalog);
+      for (const warning of warnings) context.warn?.(warning);
+    };
+
     if (action === 'create') {
       const owner = await account(values.account ?? 'default');
       const issued = await keys.createKey(owner, { ...rights, name: subject }, by);
       printSecret(issued.key, issued.secret, `created key ${issued.key.id} (${issued.key.scopes.join(', ')})`);
+      await warnOfUnmatched();
     } else if (action === 'list') {
       const owner = values.account === undefined ? undefined : await account(values.account);
       const found = await keys.listKeys(owner?.id);
@@ -119,6 +134,7 @@ export const keysCommand: Command = {
       if (Object.keys(changes).length === 0) throw new UsageError('nothing to change was given; try --rpm 60');
       const key = known(await keys.updateKey(subject, changes, by));
       print(values.json ? JSON.stringify(keyToWire(key)) : keyTable([key], await accounts.list()));
+      await warnOfUnmatched();
     } else if (action === 'revoke') {
       const key = known(await keys.revokeKey(subject, by));
       print(values.json ? JSON.stringify(keyToWire(key)) : `revoked ${key.id}`);

@@ -113,7 +113,7 @@ export const serveCommand: Command = {
     const worker = workerLink(env);
     let stop: Promise<void> | undefined;
     const onServing = ({ address, firstKey }: Serving) => {
-      // Before the text: whoever reads it may stop the server at once.
+      // Before the text: its reader may stop the server at once.
       stop = stopSignal(env);
       // A configured key is known already.
       const shownKey = config.apiKey === undefined ? firstKey : undefined;

@@ -1,7 +1,11 @@
 import { printableLine } from '../domain/control-characters.ts';
+import { isoTime } from '../domain/time/dates.ts';
 
 /** Counts, amounts and sizes, such as 1,234, $0.25 or 98.4 MB. */
 const NUMBER = /^\$?\d[\d,.]*( ([kMGT]?B|s))?$/;
+
+/** A time in a table: `2026-11-18T01:43Z`. JSON has it to the millisecond. */
+export const minuteText = (ms: number): string => `${isoTime(ms).slice(0, 16)}Z`;
 
 /** Columns for people, numbers on the right. The last column is not padded. */
 export function table(headings: readonly string[], rows: readonly (readonly string[])[]): string {

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import type { EngineReport } from '../../control/socket.ts';
 import type { ModelEntry } from '../../domain/model.ts';
 import type { WeightsState, WeightsStore } from '../../models/store.ts';
-import type { CatalogService } from '../../services/catalog.ts';
+import type { CatalogService } from '../../services/catalog/catalog.ts';
 import { listModels } from './list.ts';
 
 const version = { version: '2026-11-15', source: { kind: 'file', path: '/weights' }, deprecatedAt: null };

@@ -2,7 +2,7 @@ import type { EngineReport } from '../../control/socket.ts';
 import type { ModelEntry } from '../../domain/model.ts';
 import { isoTimeOrNull } from '../../domain/time/dates.ts';
 import type { WeightsStore } from '../../models/store.ts';
-import type { CatalogService } from '../../services/catalog.ts';
+import type { CatalogService } from '../../services/catalog/catalog.ts';
 import { snakeKeys } from '../../validation/names.ts';
 import { formatBytes, sayWhenSlow } from '../progress.ts';
 import { table } from '../table.ts';
