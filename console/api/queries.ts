@@ -64,8 +64,8 @@ export function usePerformance(range: Range, bucket: string, filters: { model?: 
   });
 }
 
-export function useModels() {
-  return useQuery<List<Model>>({ key: ['models'], fetch: (signal) => call('/v1/models', { signal }) });
+export function useModels(enabled = true) {
+  return useQuery<List<Model>>({ key: ['models'], fetch: (signal) => call('/v1/models', { signal }), enabled });
 }
 
 export function useOwnKey() {

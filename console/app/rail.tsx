@@ -9,7 +9,7 @@ import { useQuery } from './query.ts';
 import { keptSearch } from './range.ts';
 import { changeSearch, href, usePlace } from './router.ts';
 import { ALL_ACCOUNTS, may, signOut, useAccountFilter, useSession } from './session.ts';
-import { paletteKeys } from './shortcuts.tsx';
+import { hasKeyboard, paletteKeys } from './shortcuts.tsx';
 import { applyTheme, type Theme, useTheme } from './theme.ts';
 
 const NEXT_THEME: Record<Theme, Theme> = { system: 'light', light: 'dark', dark: 'system' };
@@ -47,7 +47,13 @@ export function Rail({ pages, narrow, connected, onFind, onSignedOut, onToggle }
         <span class="rail-label">{texts.product}</span>
       </a>
       {!narrow && <AccountSwitcher />}
-      <RailButton narrow={narrow} icon="search" label={texts.nav.find} hint={paletteKeys()} onClick={onFind} />
+      <RailButton
+        narrow={narrow}
+        icon="search"
+        label={texts.nav.find}
+        hint={hasKeyboard() ? paletteKeys() : undefined}
+        onClick={onFind}
+      />
       <nav aria-label={texts.nav.main}>
         {pages.filter((page) => !page.operators).map(link)}
         {operators.length > 0 && (
@@ -86,7 +92,7 @@ export function Rail({ pages, narrow, connected, onFind, onSignedOut, onToggle }
 interface RailButtonProps {
   icon: IconName;
   label: string;
-  hint?: string;
+  hint?: string | undefined;
   /** Only the icon is visible. */
   narrow: boolean;
   onClick: () => void;

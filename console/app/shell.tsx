@@ -128,9 +128,10 @@ function LazyPage({ page }: { page: PageEntry }) {
       .load()
       .then((module) => {
         loaded.set(page.path, module.default);
-        setState({ attempt: 0 });
+        setState(({ attempt }) => ({ attempt }));
       })
-      .catch((error: unknown) => setState({ error, attempt: 0 }));
+      // The attempt stays as it is: a change of it loads again.
+      .catch((error: unknown) => setState(({ attempt }) => ({ error, attempt })));
   }, [page, state.attempt]);
   if (Content) return <Content />;
   return (

@@ -62,14 +62,22 @@ export function LinkButton({ href, children, icon, tone = 'plain', size = 'norma
 export interface FieldProps {
   label: string;
   hint?: string | undefined;
+  /** Shown instead of the hint. The value is accepted all the same. */
+  warning?: string | undefined;
   error?: string | undefined;
   children: (attributes: { id: string; 'aria-describedby'?: string; 'aria-invalid'?: 'true' }) => ComponentChildren;
 }
 
-/** A control with its label, hint and error tied to it. */
-export function Field({ label, hint, error, children }: FieldProps) {
+const noteClass = ({ error, warning }: FieldProps): string => {
+  if (error !== undefined) return 'field-error';
+  return warning === undefined ? 'field-hint' : 'field-warning';
+};
+
+/** A control with its label, hint, warning and error tied to it. */
+export function Field(props: FieldProps) {
+  const { label, hint, warning, error, children } = props;
   const id = useId();
-  const note = error ?? hint;
+  const note = error ?? warning ?? hint;
   return (
     <div class="field">
       <label class="field-label" for={id}>
@@ -81,7 +89,7 @@ export function Field({ label, hint, error, children }: FieldProps) {
         ...(error === undefined ? {} : { 'aria-invalid': 'true' as const }),
       })}
       {note !== undefined && (
-        <span id={`${id}-note`} class={error === undefined ? 'field-hint' : 'field-error'}>
+        <span id={`${id}-note`} class={noteClass(props)}>
           {note}
         </span>
       )}
@@ -152,6 +160,7 @@ export function SearchField({ label, placeholder = label, value, onValue, onComm
 export interface TextAreaProps {
   label: string;
   hint?: string;
+  warning?: string | undefined;
   error?: string | undefined;
   value: string;
   rows?: number;
@@ -160,9 +169,9 @@ export interface TextAreaProps {
   onValue: (value: string) => void;
 }
 
-export function TextArea({ label, hint, error, value, rows = 3, mono, placeholder, onValue }: TextAreaProps) {
+export function TextArea({ label, hint, warning, error, value, rows = 3, mono, placeholder, onValue }: TextAreaProps) {
   return (
-    <Field label={label} hint={hint} error={error}>
+    <Field label={label} hint={hint} warning={warning} error={error}>
       {(attributes) => (
         <textarea
           class={mono ? 'textarea mono' : 'textarea'}

@@ -4,31 +4,31 @@ import { LinkButton } from '../components/controls.tsx';
 import { Empty } from '../components/feedback.tsx';
 import { texts } from '../texts/en.ts';
 import { CodeExamples } from './code-examples.tsx';
+import { exampleModel, type KeyUse } from './example-model.ts';
 import { exampleRequest, snippet } from './snippets.ts';
 
 export interface SnippetsProps {
+  /** Left out with the snippets where the key can use no model. */
+  title?: string;
   secret?: string;
-  models?: string[];
+  use?: KeyUse;
 }
 
-/** A request in three languages, for the first model that the key may use. */
-export function Snippets({ secret, models: allowed = [] }: SnippetsProps) {
+/** A request in three languages, for a model that the key may use. */
+export function Snippets({ title, secret, use = {} }: SnippetsProps) {
   const models = useModels();
-  const usable = (models.data?.data ?? []).filter(
-    ({ id, modality }) => modality !== 'audio' && (allowed.length === 0 || allowed.includes(id)),
-  );
-  const model =
-    usable.find(({ modality, status }) => modality === 'chat' && status === 'ready') ??
-    usable.find(({ modality }) => modality === 'chat') ??
-    usable[0];
+  const model = exampleModel(models.data?.data ?? [], use);
   if (!model) return null;
   const request = exampleRequest(model.modality, model.id);
   return (
-    <CodeExamples
-      write={(language) =>
-        snippet(language, { origin: location.origin, ...request, ...(secret === undefined ? {} : { secret }) })
-      }
-    />
+    <>
+      {title !== undefined && <h3>{title}</h3>}
+      <CodeExamples
+        write={(language) =>
+          snippet(language, { origin: location.origin, ...request, ...(secret === undefined ? {} : { secret }) })
+        }
+      />
+    </>
   );
 }
 

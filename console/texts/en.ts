@@ -337,6 +337,7 @@ export const texts = {
     scopes: 'Scopes',
     models: 'Models',
     modelsHint: 'One slug per line; * matches any text. Empty allows all.',
+    unmatchedModels: (patterns: readonly string[]) => `No model here matches ${patterns.join(', ')}.`,
     regions: 'Regions',
     regionsHint: 'Separated by commas. Empty allows all.',
     limits: 'Limits',
@@ -371,7 +372,8 @@ export const texts = {
     requestsOf: 'Requests of this key',
     usageOf: 'Usage of this key',
     changesOf: 'Changes of this key',
-    forbidden: 'Your key cannot manage keys. Ask an operator for a key with the scope keys.',
+    own: 'Your key',
+    forbidden: 'What it may do. Other keys of the account are shown to keys with the scope keys.',
     scopeNames: {
       chat: 'Chat',
       embeddings: 'Embeddings',

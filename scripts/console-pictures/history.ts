@@ -89,7 +89,9 @@ export async function writeHistory(store: Store, entries: readonly ModelEntry[],
   }
   for (let index = 0; index < rows.length; index += COMMIT_ROWS) {
     const group = rows.slice(index, index + COMMIT_ROWS);
-    await store.requests.append(group);
+    const requests = store.requests.collect();
+    for (const entry of group) requests.add(entry);
+    await requests.store();
     await store.ledger.append(group.flatMap((entry) => billed(entry, pricing)));
   }
   return rows.length;

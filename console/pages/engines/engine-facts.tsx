@@ -18,6 +18,8 @@ const TONES: Record<Engine['status'], BadgeTone> = {
  * Should work and does not. A catalog has models that this server is not set up to run, without an upstream or with weights that it
  * cannot fetch: they are unavailable, not broken.
  */
+export const engineName = ({ model, version }: Engine): string => `${model}@${version}`;
+
 export const isBroken = ({ status, upstreams, weights }: Engine): boolean =>
   (status === 'unavailable' && (upstreams.length > 0 || weights?.status === 'present')) ||
   upstreams.some(({ healthy }) => !healthy);

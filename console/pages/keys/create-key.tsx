@@ -11,6 +11,7 @@ import { DAY_MS } from '../../format/durations.ts';
 import { texts } from '../../texts/en.ts';
 import { CHOICES, READ_SCOPES } from './key-parts.tsx';
 import { emptyLimits, LIMIT_FIELDS, LimitFields, limitsToWire } from './limit-fields.tsx';
+import { useUnmatchedModels } from './unmatched-models.ts';
 
 type Access = 'all' | 'restricted' | 'read';
 
@@ -38,12 +39,14 @@ export function CreateKey({ onClose, onCreated }: CreateKeyProps) {
   const [regions, setRegions] = useState('');
   const [limits, setLimits] = useState(emptyLimits);
   const [expiry, setExpiry] = useState('90');
+  const patterns = lines(models, /\n/);
+  const unmatched = useUnmatchedModels(patterns);
   const form = useForm(async () => {
     const body = {
       ...(admin ? { account } : {}),
       name: name.trim(),
       ...(access === 'all' ? {} : { scopes: access === 'read' ? READ_SCOPES : scopes }),
-      allowed_models: lines(models, /\n/),
+      allowed_models: patterns,
       allowed_regions: lines(regions, /,/),
       ...limitsToWire(limits),
       expires_at: expiry === 'never' ? null : new Date(Date.now() + Number(expiry) * DAY_MS).toISOString(),
@@ -121,6 +124,7 @@ export function CreateKey({ onClose, onCreated }: CreateKeyProps) {
         <TextArea
           label={texts.keys.models}
           hint={texts.keys.modelsHint}
+          warning={unmatched.length === 0 ? undefined : texts.keys.unmatchedModels(unmatched)}
           error={errorOf('allowed_models')}
           value={models}
           rows={2}

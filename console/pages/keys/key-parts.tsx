@@ -34,7 +34,7 @@ export function KeyStatus({ keyRecord, now }: { keyRecord: Key; now: number }) {
   );
 }
 
-export function KeyRights({ keyRecord: { scopes } }: { keyRecord: Key }) {
+export function KeyRights({ keyRecord: { scopes } }: { keyRecord: Pick<Key, 'scopes'> }) {
   const names = scopes.map((scope) => texts.keys.scopeNames[scope] ?? scope).join(', ');
   if (scopes.includes('admin'))
     return (

@@ -15,6 +15,7 @@ import { CreateKey } from './create-key.tsx';
 import { keyColumns } from './key-columns.tsx';
 import { KeyDetail } from './key-detail.tsx';
 import { keyState } from './key-parts.tsx';
+import { OwnKeyPage } from './own-key.tsx';
 import { SecretSheet } from './secret-sheet.tsx';
 
 export default function Keys() {
@@ -30,15 +31,7 @@ export default function Keys() {
   const [find, setFind] = useParameter('find');
   const [created, setCreated] = useState<NewKey>();
 
-  if (!may(session, 'keys')) {
-    return (
-      <Page title={texts.keys.title} about={texts.keys.about}>
-        <Empty icon="keys" title={texts.keys.title}>
-          <p>{texts.keys.forbidden}</p>
-        </Empty>
-      </Page>
-    );
-  }
+  if (!may(session, 'keys')) return <OwnKeyPage />;
 
   const all = keys.data?.data ?? [];
   const words = find.toLowerCase();

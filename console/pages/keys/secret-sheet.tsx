@@ -22,8 +22,11 @@ export function SecretSheet({ created, onClose }: { created: NewKey; onClose: ()
         <div class="secret">
           <CodeBlock code={secret} head={<span class="small muted code-title">{texts.keys.secret}</span>} />
         </div>
-        <h3>{texts.keys.snippets}</h3>
-        <Snippets secret={secret} models={created.allowed_models} />
+        <Snippets
+          title={texts.keys.snippets}
+          secret={secret}
+          use={{ scopes: created.scopes, models: created.allowed_models }}
+        />
       </div>
     </Sheet>
   );

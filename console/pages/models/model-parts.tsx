@@ -8,7 +8,7 @@ export const MODEL_STATUSES = ['ready', 'cold', 'unavailable'];
 
 export interface ModelStatusProps {
   model: Model;
-  /** It should run and cannot. Most models that cannot run were never set up, which is no failure. */
+  /** It should run and cannot. Most models that cannot run were never set up, which is not a failure. */
   broken?: boolean;
 }
 

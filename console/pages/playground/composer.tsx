@@ -1,4 +1,4 @@
-import { sendKeys } from '../../app/shortcuts.tsx';
+import { hasKeyboard, sendKeys } from '../../app/shortcuts.tsx';
 import { Button } from '../../components/controls.tsx';
 import { texts } from '../../texts/en.ts';
 
@@ -32,7 +32,7 @@ export function Composer(props: ComposerProps) {
         dir="auto"
         rows={3}
         aria-label={playground.message}
-        placeholder={`${playground.messagePlaceholder} (${sendKeys()})`}
+        placeholder={playground.messagePlaceholder + (hasKeyboard() ? ` (${sendKeys()})` : '')}
         value={message}
         onInput={(event) => onMessage(event.currentTarget.value)}
         onKeyDown={(event) => {

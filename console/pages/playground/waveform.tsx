@@ -6,7 +6,7 @@ import { texts } from '../../texts/en.ts';
 const BARS = 240;
 const GAP = 1;
 
-/** The loudest sample of each of so many slices, 0 to 1. */
+/** The loudest sample of each slice, 0 to 1. */
 export async function peaksOf(audio: Blob): Promise<number[]> {
   const context = new AudioContext();
   try {

@@ -3,20 +3,18 @@ import { address } from '../../api/client.ts';
 import { usageQuery, useUsage } from '../../api/queries.ts';
 import { setCustomRange, useRange } from '../../app/range.ts';
 import { changeSearch, usePlace } from '../../app/router.ts';
-import { may, useAccountFilter, useSession } from '../../app/session.ts';
+import { useAccountFilter } from '../../app/session.ts';
 import { useBuckets } from '../../charts/buckets.ts';
 import { type Group, groupSeries, groupTotals, type Metric, metricValue } from '../../charts/grouping.ts';
 import { TimeChart } from '../../charts/time-chart.tsx';
-import { LinkButton, optionsOf, Segments, Select } from '../../components/controls.tsx';
+import { LinkButton, Segments } from '../../components/controls.tsx';
 import { Empty, Failure } from '../../components/feedback.tsx';
 import { Card, Page, Skeleton } from '../../components/page.tsx';
-import { FilterChip, RangeFilter } from '../../components/range-filter.tsx';
 import { compact, full, money, moneyAxis, moneyExact } from '../../format/numbers.ts';
 import { texts } from '../../texts/en.ts';
 import { GroupTable } from './group-table.tsx';
 import { PeriodTable } from './period-table.tsx';
-
-const FILTERS = ['model', 'key', 'region'] as const;
+import { UsageFilters } from './usage-filters.tsx';
 
 function readGroup(value: string | null): Group {
   if (value === 'none') return '';
@@ -24,7 +22,6 @@ function readGroup(value: string | null): Group {
 }
 
 export default function Usage() {
-  const session = useSession();
   const account = useAccountFilter();
   const { search } = usePlace();
   const range = useRange('30d');
@@ -45,7 +42,6 @@ export default function Usage() {
     [buckets, group, metric, startsMs],
   );
   const totals = useMemo(() => groupTotals(buckets ?? [], group), [buckets, group]);
-  const groups = may(session, 'admin') ? ['', 'model', 'key', 'region', 'account'] : ['', 'model', 'key', 'region'];
   const total = usage.data && metricValue(usage.data.totals, metric);
   const show = metric === 'cost' ? money : compact;
   const exact = metric === 'cost' ? moneyExact : full;
@@ -71,40 +67,7 @@ export default function Usage() {
           {texts.usage.export}
         </LinkButton>
       }
-      filters={
-        <>
-          <Select
-            inline
-            label={texts.usage.metric}
-            options={optionsOf(texts.usage.metrics)}
-            value={metric}
-            onValue={(value) => changeSearch({ metric: value === 'cost' ? undefined : value })}
-          />
-          <Select
-            inline
-            label={texts.usage.groupBy}
-            options={groups.map((value) => ({
-              value,
-              label:
-                value === '' ? (texts.usage.groups[''] ?? '') : texts.usage.byGroup(texts.usage.groups[value] ?? ''),
-            }))}
-            value={group}
-            onValue={(value) => changeSearch({ group: value === '' ? 'none' : value })}
-          />
-          <RangeFilter range={range} buckets />
-          {FILTERS.map((filter) => {
-            const value = filters[filter];
-            return value === undefined ? null : (
-              <FilterChip
-                key={filter}
-                name={texts.usage.groups[filter] ?? filter}
-                value={nameOf(filter, value)}
-                onRemove={() => changeSearch({ [filter]: undefined })}
-              />
-            );
-          })}
-        </>
-      }
+      filters={<UsageFilters metric={metric} group={group} range={range} filters={filters} nameOf={nameOf} />}
     >
       {usage.isError && !usage.data && <Failure error={usage.error} onRetry={() => void usage.refetch()} />}
       {usage.isPending && <Skeleton height={420} />}

@@ -71,6 +71,6 @@ export const system = {
   reference: 'API reference',
   openapi: 'OpenAPI document',
   health: 'Health',
-  logs: 'The server logs to its standard error, one JSON line per request.',
+  logs: 'The server logs to its standard error, one line per request.',
   find: 'Find a setting',
 };

@@ -69,3 +69,28 @@ describeInBrowser('a lost connection', () => {
     await cable.cut();
   });
 });
+
+describeInBrowser('a page whose script cannot be loaded', () => {
+  it('is loaded again once for each retry', async () => {
+    await using opened = await openPage(browser);
+    const { page } = opened;
+    await signIn(page, account.address, account.apiKey);
+    const usageScript = '**/console/assets/usage-*.js';
+    let loads = 0;
+    await page.route(usageScript, (route) => {
+      loads += 1;
+      return route.abort();
+    });
+    await page.getByRole('link', { name: 'Usage' }).click();
+    const retry = page.getByRole('button', { name: 'Try again' });
+    for (const expected of [1, 2, 3]) {
+      await retry.waitFor();
+      // An unwanted load would have begun before this answer.
+      await page.evaluate("fetch('/healthz')");
+      expect(loads).toBe(expected);
+      if (expected === 3) await page.unroute(usageScript);
+      await retry.click();
+    }
+    await page.getByRole('heading', { name: 'Usage', level: 1 }).waitFor();
+  });
+});

@@ -95,6 +95,24 @@ describeInBrowser('keys', () => {
   });
 });
 
+describeInBrowser('a new key', () => {
+  it('is created for models that are not here yet, with a warning', async () => {
+    await using opened = await openPage(browser);
+    const { page } = opened;
+    await signIn(page, account.address, account.adminKey, '/keys?new=key');
+    const form = page.getByRole('dialog', { name: 'Create a key' });
+    await form.getByLabel('Name').fill('later');
+    await form.getByRole('textbox', { name: 'Models' }).fill('baobab/*\nacme/writer\nacme/*');
+    await form.getByText('No model here matches acme/writer, acme/*.').waitFor();
+    await expectAccessible(page);
+    await form.getByRole('textbox', { name: 'Models' }).fill('baobab/*\nacme/writer');
+    await form.getByText('No model here matches acme/writer.').waitFor();
+    await form.getByRole('button', { name: 'Create key' }).click();
+    const shown = page.getByRole('dialog', { name: 'The key “later” is ready' });
+    expect(await shown.locator('pre').last().textContent()).toMatch(/"model": "baobab\//);
+  });
+});
+
 describeInBrowser('accounts', () => {
   it('are created, limited, suspended with an undo, and deleted', async () => {
     await using opened = await openPage(browser);

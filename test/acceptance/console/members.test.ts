@@ -98,6 +98,11 @@ describeInBrowser('a member', () => {
     expect(links).toEqual(['Models', 'Playground', 'Keys']);
     await page.getByRole('link', { name: 'Playground' }).click();
     await page.getByRole('heading', { name: 'Playground' }).waitFor();
+    await page.getByRole('link', { name: 'Keys' }).click();
+    await page.getByRole('heading', { name: 'Your key', exact: true }).waitFor();
+    await page.getByRole('region', { name: 'leader' }).getByText('Embeddings, List models').waitFor();
+    await page.getByText('Limits of your key').waitFor();
+    await expectAccessible(page);
     expect(refused).toEqual([]);
   });
 

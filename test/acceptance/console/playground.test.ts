@@ -106,6 +106,23 @@ describeInBrowser('the playground', () => {
     });
   });
 
+  it('names the keys that send a message only where there is a keyboard', async () => {
+    for (const [hasTouch, hint] of [
+      [false, 'Ctrl ↵'],
+      [true, undefined],
+    ] as const) {
+      await using opened = await openPage(browser, {
+        hasTouch,
+        isMobile: hasTouch,
+        viewport: { width: 390, height: 844 },
+      });
+      const { page } = opened;
+      await signIn(page, account.address, account.apiKey, `/playground?model=${CHAT}`);
+      const placeholder = await page.getByLabel('Message', { exact: true }).getAttribute('placeholder');
+      expect(placeholder?.match(/\((.*)\)/)?.[1]).toBe(hint);
+    }
+  });
+
   it('shows calls of tools and sends their results', async () => {
     await using opened = await openPage(browser);
     const { page } = opened;

@@ -1,0 +1,29 @@
+import { matchesPattern } from '../../src/domain/slug.ts';
+import type { Model } from '../api/types.ts';
+
+/** Modalities whose requests are JSON, with the scope that they need. The first are preferred. */
+const SCOPES: Record<string, string> = { chat: 'chat', embedding: 'embeddings', rerank: 'rerank' };
+const STATUSES = ['ready', 'cold', 'unavailable'];
+
+export interface KeyUse {
+  /** Undefined: every scope. */
+  scopes?: readonly string[] | undefined;
+  /** Patterns of slugs. Empty: all models. */
+  models?: readonly string[] | undefined;
+}
+
+type Candidate = Pick<Model, 'id' | 'modality' | 'status'>;
+
+/** The model for the first request of a key: one that it may use, and that can answer. */
+export function exampleModel<T extends Candidate>(all: readonly T[], { scopes, models = [] }: KeyUse): T | undefined {
+  const modalities = Object.keys(SCOPES);
+  const rank = ({ modality, status }: T) =>
+    (status === 'unavailable' ? 100 : 0) + modalities.indexOf(modality) * 10 + STATUSES.indexOf(status);
+  return all
+    .filter(({ id, modality }) => {
+      const scope = SCOPES[modality];
+      if (scope === undefined || scopes?.includes(scope) === false) return false;
+      return models.length === 0 || models.some((pattern) => matchesPattern(id, pattern));
+    })
+    .toSorted((left, right) => rank(left) - rank(right))[0];
+}
