@@ -81,10 +81,11 @@ const MAY_IMPORT: Record<string, Arrows> = {
   'engines/written-calls': { code: [] },
   'engines/queue': { code: ['errors'], types: ['engines/engine'] },
   'engines/places': { code: ['engines/queue'], types: ['ports', 'engines/engine'] },
+  'engines/interactive-load': { code: [], types: ['ports', 'engines/engine'] },
   'engines/driver': { code: [], types: ['domain', 'engines/engine'] },
   'engines/drivers': { code: ['engines/remote', ...driverRooms], types: ['engines/driver'] },
   'engines/fleet': {
-    code: ['errors', 'runtime', 'engines/remote'],
+    code: ['errors', 'runtime', 'engines/interactive-load', 'engines/remote'],
     types: ['domain', 'engines/engine', 'engines/registry'],
   },
   'engines/registry': {
@@ -97,7 +98,7 @@ const MAY_IMPORT: Record<string, Arrows> = {
   },
   ...Object.fromEntries(driverRooms.map((room) => [room, DRIVER])),
   'engines/remote': {
-    code: ['errors', 'runtime', 'engines/queue', 'engines/written-calls'],
+    code: ['errors', 'runtime', 'engines/queue', 'engines/interactive-load', 'engines/written-calls'],
     types: ['config', 'domain', 'ports', 'engines/engine', 'engines/driver'],
   },
 };

@@ -58,6 +58,11 @@ describe('baobab backup and restore', () => {
 
     const again = await baobab(server.dataDir, ['backup', folder]);
     expect(again).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('is not empty') });
+    const impossible = await baobab(server.dataDir, ['backup', '/dev/null/backup']);
+    expect(impossible).toMatchObject({
+      exitCode: 1,
+      stderr: 'baobab: /dev/null/backup cannot be created (ENOTDIR); name another folder\n',
+    });
 
     const dataDir = join(scratch.path, 'restored');
     // An interrupted restore leaves a half-copied file behind.

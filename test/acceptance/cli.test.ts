@@ -77,7 +77,7 @@ describe('keys beside a running server', () => {
     });
     const { stdout } = await baobab(server.dataDir, ['keys', 'list', '--account', 'team']);
     expect(stdout).toMatch(/^ID +KEY +NAME +ACCOUNT +STATE +LAST USED +LIMITS +SPENT THIS MONTH +MODELS +SCOPES\n/);
-    expect(stdout).toMatch(new RegExp(`^${id} .* narrow +team +active +\\S+ +- +\\$0 +qwen/\\* +chat,`, 'm'));
+    expect(stdout).toMatch(new RegExp(`^${id} .* narrow +team +active +\\S+ +- +\\$0 +qwen/\\* +inference$`, 'm'));
     expect(stdout).not.toContain(secret);
     const keys = await baobabJson<KeyAnswer[]>(server.dataDir, ['keys', 'list', '--account', 'team']);
     expect(keys).toMatchObject([{ id, name: 'narrow', allowed_models: ['qwen/*'] }]);
@@ -104,7 +104,9 @@ describe('keys beside a running server', () => {
     };
     expect(await embed()).toMatchObject({ status: 403 });
     const changed = await baobab(server.dataDir, ['keys', 'update', id, '--models', 'none', '--rpm', '400']);
-    expect(changed.stdout).toMatch(/ old +changing +active .* 400 rpm, 9000 tpm .*- +chat,/);
+    expect(changed.stdout).toMatch(
+      / old +changing +active .* 400 rpm, 9000 tpm .*- +inference,files,batches,models,usage$/m,
+    );
     await expectSeen(embed, { status: 200, rpm: 400, tpm: 9_000 });
     const renamed = ['keys', 'update', id, '--rpm', 'none', '--name', 'new'];
     expect(await baobabJson<KeyAnswer>(server.dataDir, renamed)).toMatchObject({ id, rpm: null, name: 'new' });

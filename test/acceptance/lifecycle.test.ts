@@ -164,6 +164,15 @@ describe('a data directory', () => {
     expect(exitCode).toBe(1);
     expect(stderr).toMatch(/The data directory .* cannot be used \(ENOTDIR\)/);
   });
+
+  it.runIf(process.platform === 'linux')('that cannot hold files is refused with a message', async () => {
+    const { exitCode, stderr } = await baobab(directory, ['serve', '--port', '0', '--data-dir', '/proc/baobab']);
+    expect({ exitCode, stderr }).toEqual({
+      exitCode: 1,
+      stderr:
+        'baobab: The data directory /proc/baobab cannot hold files (ENOENT). Choose another one with --data-dir.\n',
+    });
+  });
 });
 
 describe('kill -9', () => {

@@ -69,6 +69,12 @@ it('bills the delivered part of a stream that the deadline cuts off, and whole a
 
     upstream.behaviour.stallAfterChunks = undefined;
     server = await start();
+    // The list has them too, with what was billed.
+    const { data } = (await (await fetch(`${server.address}/v1/requests`, { headers: { authorization } })).json()) as {
+      data: { status: number; code: string; completion_tokens: number }[];
+    };
+    const listed = data.map(({ status, code, completion_tokens: tokens }) => `${status} ${code} ${tokens}`);
+    expect(listed.sort()).toEqual(['503 model_unavailable 0', '503 model_unavailable 3']);
     expect(await (await ask(server)).text()).toContain('[DONE]');
     const statusOf = async () => {
       const answer = await fetch(`${server.address}/v1/batches/${batch}`, { headers: { authorization } });

@@ -78,7 +78,7 @@ describe('upstreams that DNS names', () => {
     await running.return?.();
 
     isDown = true;
-    await expect.poll(() => bench?.log.map(({ message }) => message)).toContain('upstreams could not be looked up');
+    await expect.poll(() => bench?.log.map(({ message }) => message)).toContain('failed to look up upstreams');
     expect(addresses()).toEqual([`127.0.0.1:${portOf(two)}`]);
   });
 });

@@ -44,6 +44,44 @@ describe('after the first text', () => {
   });
 });
 
+describe('an error event of the upstream in the same read as text', () => {
+  const chunk = (content: string) => `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content } }] })}\n\n`;
+  const error = 'data: {"error":{"message":"the engine has died","type":"InternalServerError","code":500}}\n\n';
+
+  it.each([
+    ['reported', error],
+    ['malformed', 'data: {oh\n\n'],
+  ])('comes after that text, which is used: %s', async (_name, broken) => {
+    await start({ upstreams: [{}] });
+    const { promise: hasBegun, resolve: begin } = Promise.withResolvers<void>();
+    upstream(0).script.push(async (_request, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write(chunk('Hello'));
+      await hasBegun;
+      response.end(`${chunk(' there')}${broken}`);
+    });
+    const given: ChatEvent[] = [];
+    const generation = bench.chat(hello);
+    const run = async (): Promise<void> => {
+      for await (const event of generation) {
+        given.push(event);
+        if (event.type === 'text-delta') begin();
+      }
+    };
+    await expect(run()).rejects.toMatchObject({ code: 'model_unavailable' });
+    expect(textOf(given)).toBe('Hello there');
+    expect(generation.usageSoFar().completionTokens).toBe(2);
+    expect(bench.model.health()[0]?.inFlight).toBe(0);
+  });
+
+  it('lets another upstream answer if nothing was handed over yet', async () => {
+    const rawPieces = [`${chunk('Hello')}${chunk(' there')}${error}`];
+    await start({ upstreams: [{ behaviour: { rawPieces } }, {}] });
+    expect(textOf(await collect(bench.chat(hello)))).toBe(WHOLE);
+    expect(served()).toEqual([1, 1]);
+  });
+});
+
 describe('before the first text', () => {
   it('a failure uses no tokens', async () => {
     await start({ upstreams: [{ kind: 'vllm', behaviour: { cutAfterChunks: 1 } }] });
