@@ -46,7 +46,9 @@ try {
   for (let first = 0; first < ROWS; first += COMMIT_ROWS) {
     const rows = Array.from({ length: Math.min(COMMIT_ROWS, ROWS - first) }, (_, offset) => entry(first + offset));
     const before = process.threadCpuUsage();
-    await requests.append(rows);
+    const group = requests.collect();
+    for (const row of rows) group.add(row);
+    await group.store();
     const { user, system } = process.threadCpuUsage(before);
     ownMicroseconds += user + system;
   }

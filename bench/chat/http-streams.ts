@@ -1,7 +1,7 @@
 /** One side of a comparison over HTTP: streams of a server with the chat completions API. */
 import { Agent, request } from 'node:http';
 import type { StreamFigures } from './raw-llama.ts';
-import type { Run, Side } from './sides.ts';
+import { type Answer, figuresOf, type Run, type Side } from './sides.ts';
 
 export interface HttpStreamsOptions {
   address: string;
@@ -12,12 +12,7 @@ export interface HttpStreamsOptions {
   extra?: Readonly<Record<string, unknown>>;
 }
 
-interface Stream {
-  firstTokenMs: number;
-  tokens: number;
-  promptTokens: number;
-  cachedTokens: number;
-}
+type Stream = Omit<Answer, 'text'>;
 
 interface Chunk {
   choices?: { delta?: { content?: string | null } }[];
@@ -71,14 +66,7 @@ export function createHttpStreams(options: HttpStreamsOptions): Side {
     async run({ prompts, maxTokens }: Run): Promise<StreamFigures> {
       const began = performance.now();
       const streams = await Promise.all(prompts.map((prompt) => ask(prompt, maxTokens)));
-      const tokens = streams.reduce((sum, each) => sum + each.tokens, 0);
-      return {
-        firstTokenMs: streams.map((each) => each.firstTokenMs),
-        promptTokens: streams.map((each) => each.promptTokens),
-        cachedTokens: streams.map((each) => each.cachedTokens),
-        tokens,
-        tokensPerSecond: tokens / ((performance.now() - began) / 1000),
-      };
+      return figuresOf(streams, performance.now() - began);
     },
     close: () => agent.destroy(),
   };

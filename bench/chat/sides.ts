@@ -16,6 +16,17 @@ export interface Side {
   close(): void;
 }
 
+export function figuresOf(streams: readonly Omit<Answer, 'text'>[], durationMs: number): StreamFigures {
+  const tokens = streams.reduce((sum, each) => sum + each.tokens, 0);
+  return {
+    firstTokenMs: streams.map((each) => each.firstTokenMs),
+    promptTokens: streams.map((each) => each.promptTokens),
+    cachedTokens: streams.map((each) => each.cachedTokens),
+    tokens,
+    tokensPerSecond: tokens / (durationMs / 1000),
+  };
+}
+
 export async function startLibrary(setup: RawLlamaSetup): Promise<Side & { pid: number }> {
   const child = fork(join(import.meta.dirname, 'raw-llama.ts'));
   child.send(setup);
@@ -107,14 +118,7 @@ export function createService(
     async run({ prompts, maxTokens }) {
       const began = performance.now();
       const streams = await Promise.all(prompts.map((content) => ask([{ role: 'user', content }], { maxTokens })));
-      const tokens = streams.reduce((sum, each) => sum + each.tokens, 0);
-      return {
-        firstTokenMs: streams.map((each) => each.firstTokenMs),
-        promptTokens: streams.map((each) => each.promptTokens),
-        cachedTokens: streams.map((each) => each.cachedTokens),
-        tokens,
-        tokensPerSecond: tokens / ((performance.now() - began) / 1000),
-      };
+      return figuresOf(streams, performance.now() - began);
     },
     close: () => agent.destroy(),
   };

@@ -8,6 +8,7 @@
  */
 import { closeSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
+import { padded, text, unsigned32, unsigned64 } from '../../src/engines/llama/gguf-encoding.ts';
 
 interface Shape {
   width: number;
@@ -27,7 +28,6 @@ const F32 = 0;
 const Q8_0 = 8;
 const BLOCK_VALUES = 32;
 const BLOCK_BYTES = 34;
-const ALIGNMENT = 32;
 /** Half-precision scales: activations stay small, and the choice of the next token is clear, also for a small width. */
 const SCALE = 0x0c00;
 const outputScale = (width: number) => 0x1c00 + 0x400 * Math.floor(Math.log2(4096 / width) / 2);
@@ -95,21 +95,6 @@ function readMetadata(file: Buffer): { entries: Entry[]; vocabularySize: number 
   }
   return { entries, vocabularySize };
 }
-
-function unsigned32(value: number): Buffer {
-  const buffer = Buffer.alloc(4);
-  buffer.writeUInt32LE(value);
-  return buffer;
-}
-
-function unsigned64(value: number): Buffer {
-  const buffer = Buffer.alloc(8);
-  buffer.writeBigUInt64LE(BigInt(value));
-  return buffer;
-}
-
-const text = (value: string) => Buffer.concat([unsigned64(Buffer.byteLength(value)), Buffer.from(value)]);
-const padded = (bytes: number) => Math.ceil(bytes / ALIGNMENT) * ALIGNMENT;
 
 interface Tensor {
   name: string;
