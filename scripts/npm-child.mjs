@@ -2,7 +2,7 @@
 // and then nobody else could end npm, which would write to the folder of the next install.
 import { spawn } from 'node:child_process';
 
-/** npm tries to undo its work first, which takes it longer than anybody waits. The next install repairs the tree in any case. */
+/** npm tries to undo its work first, which takes longer than anyone waits. The next install repairs the tree anyway. */
 const KILL_AFTER_MS = 1_000;
 /** A shell's code for a program that cannot be started. */
 const NOT_STARTED = 127;

@@ -7,8 +7,12 @@ import { createMetrics } from '../src/metrics/metrics.ts';
 
 /** Routes keep their services or subscribe to them, so stand-ins are enough to describe the API. */
 const nothing = new Proxy(() => nothing, {
-  // With a `then` it would be awaited for ever.
-  get: (_, name) => (name === 'then' ? undefined : nothing),
+  get(_, name) {
+    // With a `then` it would be awaited forever.
+    if (name === 'then') return undefined;
+    // Some routes compute with their settings.
+    return name === Symbol.toPrimitive ? () => 1 : nothing;
+  },
 }) as never;
 const dependencies = {
   settings: {
@@ -33,7 +37,7 @@ const server = await createServer(
   }) as unknown as ServerDependencies,
 );
 await server.ready();
-const path = join(import.meta.dirname, '../docs/openapi.json');
+const path = process.argv[2] ?? join(import.meta.dirname, '../docs/openapi.json');
 await writeFile(path, `${JSON.stringify(server.swagger(), null, 2)}\n`);
 await server.close();
 process.stdout.write(`wrote ${path}\n`);
