@@ -8,7 +8,8 @@ import type { DocumentsService } from './documents/documents.ts';
 import type { ImagesService } from './images.ts';
 import type { InferenceCall, InferenceEstimate, InferenceService } from './inference/inference.ts';
 
-const { entry, version } = testModel('acme/chat');
+const { entry: small, version } = testModel('acme/chat');
+const entry = { ...small, contextLength: 2_048 };
 const call = { signal: new AbortController().signal, principal: { account: { id: 'a' } } } as InferenceCall;
 /** Every image has 414 tokens. */
 const images: ImagesService = {
@@ -85,6 +86,16 @@ describe('an estimate', () => {
     ]);
     expect(open).toEqual([512, 16_000]);
     expect(bounded).toEqual([50, 200]);
+  });
+
+  it('of a prompt is at most the context, whatever its script', async () => {
+    const { chat, estimates } = setUp();
+    // Estimated as 3 000 tokens. An engine may count far fewer.
+    const long = { messages: [{ role: 'user' as const, content: 'ሀ'.repeat(1_000) }] };
+    await chat.generate(call, { model: entry.slug, choices: 1, request: { prompt: long, maxTokens: 40 } }, () => {});
+    expect(estimates).toEqual([{ tokens: 2_058, used: { promptTokens: 2_048, completionTokens: 40 } }]);
+    // A client that asks for the count is told the whole estimate.
+    expect(await chat.countTokens(call, { model: entry.slug, choices: 1, request: { prompt: long } })).toBe(3_004);
   });
 });
 

@@ -56,16 +56,20 @@ export interface ChatService {
 /** Few answers without a limit are longer. */
 const UNBOUNDED_ANSWER_TOKENS = 1_024;
 
+const estimatePrompt = (request: ChatRequest, images: readonly CheckedImage[]): number =>
+  images.reduce((sum, { tokens }) => sum + tokens, estimatePromptTokens(request));
+
 /**
- * Used until the engine has counted. The prompt is estimated from its characters. Few clients use all of `maxTokens`, so the token
- * limit takes a quarter of it; a budget must hold even if they do, and even if the answer is as long as the model can give.
+ * Used until the engine has counted. The prompt is estimated from its characters. The estimate is too high for some texts, and no prompt
+ * uses more than the context. Few clients use all of `maxTokens`, so the token limit takes a quarter of it; a budget must hold even if
+ * they do, and even if the answer is as long as the model can give.
  */
 function estimateOf(
   { request, choices }: ChatCommand,
   { entry }: ResolvedModel,
   images: readonly CheckedImage[],
 ): InferenceEstimate {
-  const promptTokens = images.reduce((sum, { tokens }) => sum + tokens, estimatePromptTokens(request));
+  const promptTokens = Math.min(estimatePrompt(request, images), entry.contextLength);
   const longest = entry.maxOutputTokens ?? entry.contextLength;
   const answer = (tokens: number) => Math.min(request.maxTokens ?? tokens, longest) * choices;
   return {
@@ -293,7 +297,7 @@ export function createChat({ inference, images, documents }: ChatDependencies): 
         const counted = await images.hold(call.principal.account.id, checked, async () =>
           chat.countTokens?.(await withImages(command, checked), context),
         );
-        return counted ?? estimateOf(command, model, checked).tokens;
+        return counted ?? estimatePrompt(command.request, checked);
       });
     },
   };

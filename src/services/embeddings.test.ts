@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createEmbeddings } from './embeddings.ts';
-import type { InferenceCall, InferenceService, InferenceSession } from './inference/inference.ts';
+import type { InferenceCall, InferenceEstimate, InferenceService, InferenceSession } from './inference/inference.ts';
 
 const noImages = {
   check: async () => [],
@@ -8,16 +8,23 @@ const noImages = {
 };
 
 /** A session whose ledger row ends as the test says. */
-function setUp(settled: Promise<unknown>) {
+function setUp(settled: Promise<unknown>, inputs: readonly string[] = ['x'], estimates: InferenceEstimate[] = []) {
   const engine = {
     embedding: { embed: async () => ({ vectors: new Float32Array(2), dimensions: 2, tokens: [3] }) },
   };
   const session = { engine, context: {}, settle: () => settled } as unknown as InferenceSession;
   const inference = {
     resolve: () => ({ entry: { slug: 'acme/one', contextLength: 512, dimensions: 2, truncation: false } }),
-    run: (_call: unknown, _request: unknown, work: (session: InferenceSession) => Promise<unknown>) => work(session),
+    run: (
+      _call: unknown,
+      { estimate }: { estimate: InferenceEstimate },
+      work: (session: InferenceSession) => Promise<unknown>,
+    ) => {
+      estimates.push(estimate);
+      return work(session);
+    },
   } as unknown as InferenceService;
-  const command = { model: 'acme/one', inputs: ['x'], dimensions: undefined };
+  const command = { model: 'acme/one', inputs, dimensions: undefined };
   const { embed } = createEmbeddings({ inference, images: noImages });
   return <Answer>(write: () => Answer | Promise<Answer>) =>
     embed({} as InferenceCall, command, write).then(({ answer }) => answer);
@@ -48,5 +55,11 @@ describe('embeddings', () => {
   it('fails with the answer', async () => {
     const write = () => Promise.reject(new Error('no memory'));
     await expect(setUp(Promise.resolve())(write)).rejects.toThrow('no memory');
+  });
+
+  it('are estimated as the context at most, each input', async () => {
+    const estimates: InferenceEstimate[] = [];
+    await setUp(Promise.resolve(), ['four', 'ሀ'.repeat(1_000), 'ሀ'.repeat(1_000)], estimates)(() => 'answer');
+    expect(estimates).toEqual([{ tokens: 3 + 512 + 512, used: { promptTokens: 3 + 512 + 512 } }]);
   });
 });

@@ -30,9 +30,9 @@ export interface EmbeddingsService {
   ): Promise<{ answer: Answer | Promise<Answer>; promptTokens: number }>;
 }
 
-/** With the two special tokens that most encoders add. */
-const estimateInputTokens = (input: Exclude<CommandInput, ImageReference>): number =>
-  (typeof input === 'string' ? estimateTokens(input) : input.length) + 2;
+/** With the two special tokens that most encoders add. No input uses more than the context. */
+const estimateInputTokens = (input: Exclude<CommandInput, ImageReference>, contextLength: number): number =>
+  Math.min((typeof input === 'string' ? estimateTokens(input) : input.length) + 2, contextLength);
 
 /** Engines add tokens of their own and report exact numbers; inputs this far above the limit are not sent to them. */
 const HOPELESS_EXCESS = 2;
@@ -92,7 +92,7 @@ export function createEmbeddings({ inference, images }: EmbeddingsDependencies):
       }
       const checked = image === undefined ? [] : await images.check(call.principal.account.id, references);
       const tokens = inputs.reduce<number>(
-        (sum, input) => sum + (isImage(input) ? 0 : estimateInputTokens(input)),
+        (sum, input) => sum + (isImage(input) ? 0 : estimateInputTokens(input, contextLength)),
         checked.reduce((sum, { tokens: each }) => sum + each, 0),
       );
       const estimate = { tokens, used: { promptTokens: tokens } };

@@ -32,7 +32,7 @@ const NOTHING_ESTIMATED = { tokens: 0, used: {} };
 const entry = {
   slug: 'acme/one',
   modality: 'chat',
-  contextLength: 8_192,
+  contextLength: 32_768,
   maxOutputTokens: null,
   limits: undefined,
   capabilities: {},
