@@ -72,7 +72,7 @@ async function store({ post, upload }: Caller): Promise<Stored> {
 }
 
 /** One request of each kind. */
-function requests(server: RunningServer, stored: Stored): Record<string, () => Promise<Response>> {
+function requests(server: RunningServer, stored: Stored) {
   const { get, post, upload } = callerOf(server);
   const { file, batch, response, cookie } = stored;
   return {
@@ -112,7 +112,7 @@ function requests(server: RunningServer, stored: Stored): Record<string, () => P
     models: () => get('/v1/models'),
     'sign in': () => post('/v1/sessions', { key: API_KEY }),
     session: () => fetch(`${server.address}/v1/sessions/current`, { headers: { cookie } }),
-  };
+  } satisfies Record<string, () => Promise<Response>>;
 }
 
 interface Seen {
