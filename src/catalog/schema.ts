@@ -34,10 +34,10 @@ const sourceFields = {
   path: Type.Optional(Type.String()),
   files: Type.Optional(Type.Array(SourceFile, { minItems: 1 })),
 };
-const Mirror = Type.Object({ kind: Type.Enum(['npm', 'pypi', 'hf']), ...sourceFields }, strict);
+const Mirror = Type.Object({ kind: Type.Enum(['npm', 'pypi', 'maven', 'hf']), ...sourceFields }, strict);
 const Source = Type.Object(
   {
-    kind: Type.Enum(['npm', 'pypi', 'hf', 'file']),
+    kind: Type.Enum(['npm', 'pypi', 'maven', 'hf', 'file']),
     ...sourceFields,
     mirrors: Type.Optional(Type.Array(Mirror, { minItems: 1 })),
   },

@@ -30,7 +30,7 @@ function checkFields(source: SourceFields | MirrorFields, report: Report): void 
   if (kind === 'file' && source.path === undefined) report([], "a source of kind 'file' needs a path");
   if (kind !== 'file' && source.files === undefined) report([], `a source of kind '${kind}' needs files`);
   source.files?.forEach((file, index) => {
-    if ((kind === 'npm' || kind === 'pypi') && (file.from === undefined || file.sha256 === undefined)) {
+    if (kind !== 'hf' && kind !== 'file' && (file.from === undefined || file.sha256 === undefined)) {
       report(['files', index], `a file of kind '${kind}' needs sha256 and from`);
     }
     if (kind === 'hf' && file.path === undefined) report(['files', index], "a file of kind 'hf' needs a path");

@@ -20,6 +20,7 @@ export function openWeights(
     directory: config.modelsDir,
     hfEndpoint: config.models.hfEndpoint,
     hfToken: config.models.hfToken,
+    mavenRepository: config.models.mavenRepository,
     bundledDirectory: ROOT,
     pullOnUse: config.models.pullOnUse,
     retryUnavailableSeconds: config.models.retryUnavailableSeconds,

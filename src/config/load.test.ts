@@ -86,7 +86,7 @@ describe('where a setting comes from', () => {
             ? 'true'
             : type === 'array'
               ? '[]'
-              : path.at(-1) === 'hfEndpoint'
+              : ['hfEndpoint', 'mavenRepository'].includes(path.at(-1) ?? '')
                 ? 'http://127.0.0.1:9'
                 : 'a-0123456789-long-value');
       const addresses: Record<string, string> = {
@@ -212,10 +212,12 @@ describe('what stops the start', () => {
   });
 
   it('an address that is none', () => {
-    const yaml = 'models:\n  hf_endpoint: hub\nupstreams:\n  - model: a/b\n    url: ftp://127.0.0.1/v1\n';
+    const yaml =
+      'models:\n  hf_endpoint: hub\n  maven_repository: central\nupstreams:\n  - model: a/b\n    url: ftp://127.0.0.1/v1\n';
     expect(problems({ yaml })).toEqual([
       expect.stringMatching(/yaml:2: models\.hf_endpoint: must be an address such as https:/),
-      expect.stringMatching(/yaml:5: upstreams\.0\.url: must be an address such as http:/),
+      expect.stringMatching(/yaml:3: models\.maven_repository: must be an address such as https:/),
+      expect.stringMatching(/yaml:6: upstreams\.0\.url: must be an address such as http:/),
     ]);
     expect(problems({ yaml: 'upstreams: [{ model: a/b, url: 5 }]' })).toHaveLength(1);
   });

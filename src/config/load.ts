@@ -86,6 +86,7 @@ function addressProblems(values: unknown, locate: (path: readonly string[]) => s
   const { upstreams, models } = values as Partial<Config>;
   const addresses = [
     { path: ['models', 'hfEndpoint'], text: models?.hfEndpoint, example: 'https://huggingface.co' },
+    { path: ['models', 'mavenRepository'], text: models?.mavenRepository, example: 'https://repo1.maven.org/maven2' },
     ...(Array.isArray(upstreams) ? upstreams : []).map((upstream, index) => ({
       path: ['upstreams', `${index}`, 'url'],
       text: upstream?.url,

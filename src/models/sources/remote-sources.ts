@@ -1,18 +1,21 @@
 import { readFile } from 'node:fs/promises';
 import type { RemoteSourceSpec, SourceSpec } from '../../domain/model.ts';
 import { createHubSource } from './hf.ts';
+import { createMavenRepository } from './maven-repository.ts';
 import { createNpmSource } from './npm.ts';
 import { createNpmRegistry } from './npm-registry.ts';
 import { type Environment, loadNpmSettings, type NpmSettings } from './npm-settings.ts';
+import type { ArchiveAccess } from './package-archives.ts';
 import { loadPipSettings } from './pip-settings.ts';
 import { createProxyFetch } from './proxy-fetch.ts';
-import { createPypiSource } from './pypi.ts';
-import { createPythonIndex, type PythonIndexAccess } from './python-index.ts';
+import { createPythonIndex } from './python-index.ts';
 import type { RemoteSource } from './source.ts';
+import { createZipPackageSource } from './zip-packages.ts';
 
 export interface RemoteSourcesDependencies {
   hfEndpoint: string;
   hfToken?: string | undefined;
+  mavenRepository: string;
   /** For the settings of npm and pip, and for proxies. */
   environment: Environment;
   /** Where npm would look for a project's .npmrc. */
@@ -33,18 +36,19 @@ export function createRemoteSources(dependencies: RemoteSourcesDependencies): Re
     return npmSettings;
   });
   const closers: (() => Promise<void>)[] = [];
-  const hubFetch = createProxyFetch(environment);
-  closers.push(hubFetch.close);
-  const hub = { endpoint: dependencies.hfEndpoint, token: dependencies.hfToken, fetch: hubFetch.fetch };
+  const { fetch, close } = createProxyFetch(environment);
+  closers.push(close);
+  const hub = { endpoint: dependencies.hfEndpoint, token: dependencies.hfToken, fetch };
+  const mavenRepository = createMavenRepository({ url: dependencies.mavenRepository, fetch });
 
-  async function openIndexes(): Promise<PythonIndexAccess> {
+  async function openIndexes(): Promise<ArchiveAccess> {
     const { indexUrls, proxy, cert } = await loadPipSettings(environment);
     const ca = cert === undefined ? undefined : await readFile(cert, 'utf8');
     const { fetch, close } = createProxyFetch(environment, { proxy, ca });
     closers.push(close);
-    return { indexUrls, fetch };
+    return { baseUrls: indexUrls, fetch };
   }
-  let indexes: Promise<PythonIndexAccess> | undefined;
+  let indexes: Promise<ArchiveAccess> | undefined;
   const index = createPythonIndex(() => {
     indexes ??= openIndexes();
     return indexes;
@@ -52,7 +56,8 @@ export function createRemoteSources(dependencies: RemoteSourcesDependencies): Re
 
   function open(spec: RemoteSourceSpec): RemoteSource {
     if (spec.kind === 'hf') return createHubSource(spec, hub);
-    return spec.kind === 'npm' ? createNpmSource(spec, registry) : createPypiSource(spec, index);
+    if (spec.kind === 'npm') return createNpmSource(spec, registry);
+    return createZipPackageSource(spec, spec.kind === 'maven' ? mavenRepository : index);
   }
 
   return {

@@ -30,9 +30,10 @@ export const breakInTheRange: WheelAnswer = (wheel, request, response) => {
   response.write(body.subarray(0, body.length / 2), () => response.destroy());
 };
 
-/** A Python package index with the two requests that matter: a project's page and ranges of a wheel. */
+/** A Python package index with the two requests that matter, a project's page and ranges of a wheel; and a Maven repository beside it. */
 export async function startFakeIndex({ page = 'json' }: { page?: 'json' | 'html' } = {}) {
   const projects = new Map<string, Map<string, Buffer>>();
+  const jars = new Map<string, Buffer>();
   const requests: { path: string; range: string | undefined; authorization: string | undefined }[] = [];
   const answers: { whenBytes: number; answer: WheelAnswer }[] = [];
 
@@ -55,7 +56,8 @@ export async function startFakeIndex({ page = 'json' }: { page?: 'json' | 'html'
     const files = projects.get(project ?? '');
     if (files !== undefined) return sendPage(files, response);
     const [, name = ''] = /^\/files\/(.+)$/.exec(path) ?? [];
-    const wheel = [...projects.values()].map((each) => each.get(name)).find((each) => each !== undefined);
+    const wheel =
+      jars.get(path) ?? [...projects.values()].map((each) => each.get(name)).find((each) => each !== undefined);
     if (wheel === undefined) return void response.writeHead(404).end();
     const { body } = rangeOf(wheel, request);
     const [next] = answers;
@@ -65,14 +67,18 @@ export async function startFakeIndex({ page = 'json' }: { page?: 'json' | 'html'
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
 
+  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/simple`,
+    url: `${origin}/simple`,
+    mavenUrl: `${origin}/maven2`,
     requests,
     wheelRequests: () => requests.filter(({ path }) => path.startsWith('/files/')),
     publish(project: string, version: string, wheel: Buffer): void {
       const files = projects.get(project) ?? new Map<string, Buffer>();
       projects.set(project, files.set(`${project.replaceAll('-', '_')}-${version}-py3-none-any.whl`, wheel));
     },
+    /** `path` as Maven lays out its repositories, such as `org/acme/weights/1.0.0/weights-1.0.0.jar`. */
+    publishJar: (path: string, jar: Buffer) => void jars.set(`/maven2/${path}`, jar),
     /** How the next request for at least so many bytes of a wheel is answered. */
     answerNext: (whenBytes: number, answer: WheelAnswer) => answers.push({ whenBytes, answer }),
     async close(): Promise<void> {

@@ -13,6 +13,7 @@ const { model, directory, home, registry } = JSON.parse(process.argv[2] ?? '{}')
 await using store = createWeightsStore({
   directory,
   hfEndpoint: 'http://127.0.0.1:1',
+  mavenRepository: 'http://127.0.0.1:1',
   bundledDirectory: home,
   pullOnUse: true,
   retryUnavailableSeconds: 60,

