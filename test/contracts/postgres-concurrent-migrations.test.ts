@@ -1,4 +1,6 @@
-import { Client } from 'pg';
+import { Kysely, PostgresDialect } from 'kysely';
+import { Migrator } from 'kysely/migration';
+import { Client, Pool } from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openPostgres } from '../../src/adapters/sql/postgres/database.ts';
 import { MIGRATION_LOCK } from '../../src/adapters/sql/postgres/migrate.ts';
@@ -32,6 +34,73 @@ describe.skipIf(postgresMissing !== undefined)('migrations of PostgreSQL that bu
     const migrations = Object.fromEntries(Object.entries(MIGRATIONS).filter(([name]) => name < before));
     await (await openPostgres({ url, migrations })).close();
   };
+
+  /** As earlier versions do: all in one transaction, alone by one lock. It is taken already. */
+  async function migrateAsBefore(url: string) {
+    const dialect = new PostgresDialect({ pool: new Pool({ connectionString: url, max: 1 }) });
+    await using db = new Kysely<unknown>({ dialect });
+    const migrations = Object.fromEntries(Object.entries(MIGRATIONS).filter(([name]) => name < '0018'));
+    const migrator = new Migrator({ db, provider: { getMigrations: async () => migrations } });
+    const { error } = await migrator.migrateToLatest();
+    if (error !== undefined) throw error;
+  }
+
+  describe.each([
+    ['an empty database', '0000'],
+    ['a database of an earlier version', '0011'],
+    ['a database whose next index is built concurrently', '0014'],
+  ])('%s', (_what, before) => {
+    async function prepared() {
+      const url = await server.createDatabase();
+      if (before !== '0000') await migrate(url, before);
+      return url;
+    }
+
+    async function expectMigrated(url: string) {
+      await using client = await connect(url);
+      const { rows } = await client.query('select name from kysely_migration order by name');
+      expect(rows.map(({ name }) => name)).toEqual(Object.keys(MIGRATIONS));
+      const fresh = await server.createDatabase();
+      await migrate(fresh);
+      await using clean = await connect(fresh);
+      expect((await client.query(INDEXES_SQL)).rows).toEqual((await clean.query(INDEXES_SQL)).rows);
+    }
+
+    it('is migrated once by servers that start at the same time', async () => {
+      const url = await prepared();
+      await Promise.all([migrate(url), migrate(url), migrate(url)]);
+      await expectMigrated(url);
+    });
+
+    it('is migrated further after an earlier version that was at it', async () => {
+      const url = await prepared();
+      await using earlier = await connect(url);
+      await earlier.query('select pg_advisory_lock($1)', [MIGRATION_LOCK]);
+      const migrated = migrate(url);
+      const waiting = "select 1 from pg_stat_activity where datname = current_database() and wait_event = 'advisory'";
+      await expect.poll(async () => (await earlier.query(waiting)).rowCount).toBe(1);
+      await migrateAsBefore(url);
+      await earlier.query('select pg_advisory_unlock($1)', [MIGRATION_LOCK]);
+      await migrated;
+      await expectMigrated(url);
+    });
+  });
+
+  it('go on after an earlier version has run them meanwhile', async () => {
+    const url = await server.createDatabase();
+    await migrate(url, '0014');
+    await using slow = await connect(url);
+    await using other = await connect(url);
+    await slow.query(`begin; insert into usage_quarters select 1, 1, 0, 1, 0, 0, 0, 0, 0`);
+    const migrated = migrate(url);
+    await expect.poll(async () => (await other.query(WAITING_SQL)).rowCount).toBe(1);
+    const row = ['0014-quarters-by-period', new Date().toISOString()];
+    await other.query('insert into kysely_migration (name, timestamp) values ($1, $2)', row);
+    await slow.query('commit');
+    await migrated;
+    const { rows } = await other.query('select name from kysely_migration order by name');
+    expect(rows.map(({ name }) => name)).toEqual(Object.keys(MIGRATIONS));
+  });
 
   it('let servers write meanwhile, and others start', async () => {
     const url = await server.createDatabase();

@@ -13,20 +13,11 @@ export interface SchemaMigration extends Migration {
 type Migrations = Readonly<Record<string, SchemaMigration>>;
 
 interface Step {
-  names: string[];
+  /** How many have run. */
+  done: number;
+  /** Those that have run, and those of this step. */
+  migrations: Migrations;
   concurrently: boolean;
-}
-
-/** Migrations beside each other that run in one transaction, or none. */
-function stepsOf(pending: readonly string[], migrations: Migrations): Step[] {
-  const steps: Step[] = [];
-  for (const name of pending) {
-    const concurrently = migrations[name]?.concurrently === true;
-    const last = steps.at(-1);
-    if (last?.concurrently === concurrently) last.names.push(name);
-    else steps.push({ names: [name], concurrently });
-  }
-  return steps;
 }
 
 /**
@@ -38,6 +29,19 @@ export async function migrate(
   migrations: Migrations,
   alone: <T>(work: () => Promise<T>) => Promise<T> = (work) => work(),
 ): Promise<void> {
+  while ((await nextStep(db, migrations)) !== undefined) {
+    // Planned again: another version may have migrated before this process was alone.
+    const step = await alone(async () => {
+      const planned = await nextStep(db, migrations);
+      if (planned?.concurrently === false) await runStep(db, planned);
+      return planned;
+    });
+    if (step?.concurrently) await runConcurrently(db, step);
+  }
+}
+
+/** The migrations beside each other that run next in one transaction, or without one. Undefined if all have run. */
+async function nextStep(db: Kysely<unknown>, migrations: Migrations): Promise<Step | undefined> {
   const done = await executedMigrations(db);
   const unknown = done.filter((name) => !(name in migrations));
   if (unknown.length > 0) {
@@ -49,18 +53,28 @@ export async function migrate(
   const pending = Object.keys(migrations)
     .filter((name) => !done.includes(name))
     .sort();
+  const [first] = pending;
+  if (first === undefined) return undefined;
   // No one writes to a new database, and one transaction takes less time.
-  const steps = done.length === 0 ? [{ names: pending, concurrently: false }] : stepsOf(pending, migrations);
-  const allowed = new Set(done);
-  for (const step of steps) {
-    for (const name of step.names) allowed.add(name);
-    const known = Object.fromEntries(Object.entries(migrations).filter(([name]) => allowed.has(name)));
-    const run = () => runStep(db, known, step.concurrently);
-    await (step.concurrently ? run() : alone(run));
+  const isNew = done.length === 0;
+  const isConcurrent = (name: string) => !isNew && migrations[name]?.concurrently === true;
+  const concurrently = isConcurrent(first);
+  const end = pending.findIndex((name) => isConcurrent(name) !== concurrently);
+  const names = new Set([...done, ...(end === -1 ? pending : pending.slice(0, end))]);
+  const known = Object.fromEntries(Object.entries(migrations).filter(([name]) => names.has(name)));
+  return { done: done.length, migrations: known, concurrently };
+}
+
+/** A server of an earlier version may run the same migrations meanwhile, and make this step fail. Then the rest is planned again. */
+async function runConcurrently(db: Kysely<unknown>, step: Step): Promise<void> {
+  try {
+    await runStep(db, step);
+  } catch (error) {
+    if ((await executedMigrations(db)).length === step.done) throw error;
   }
 }
 
-async function runStep(db: Kysely<unknown>, migrations: Migrations, concurrently: boolean): Promise<void> {
+async function runStep(db: Kysely<unknown>, { migrations, concurrently }: Step): Promise<void> {
   const migrator = new Migrator({ db, provider: { getMigrations: async () => ({ ...migrations }) } });
   const { error, results = [] } = await migrator.migrateToLatest({ disableTransactions: concurrently });
   if (error === undefined) return;
