@@ -1,5 +1,6 @@
 import { type AnswerHead, parseHead } from './answer-head.ts';
 import { type Connection, type ConnectionOptions, openConnection, type Receiver } from './connection.ts';
+import { KeepTime } from './keep-time.ts';
 
 export interface HttpRequest {
   method: 'GET' | 'POST';
@@ -25,21 +26,16 @@ interface IdleConnection {
   keepMs: number | undefined;
 }
 
-const LONGEST_KEEP_MS = 30_000;
-/**
- * Python servers close idle connections after 5 seconds without saying so, and a connection that closes just when it is used costs a
- * retry. Once the other side has closed an idle connection, none is kept for longer than this.
- */
-const CAUTIOUS_KEEP_MS = 4_000;
 const SWEEP_MS = 4_000;
 /** Closing a thousand at once would block the event loop for ten milliseconds and more. */
 const CLOSED_AT_ONCE = 50;
 
 export function createConnectionPool({ origin, connectTimeoutMs, lookup }: ConnectionPoolOptions): ConnectionPool {
-  const all = new Set<Connection>();
+  /** With the time for which each was idle before its last request. */
+  const all = new Map<Connection, number>();
   /** The most recently used connection is last. */
   const idle: IdleConnection[] = [];
-  let longestKeepMs = LONGEST_KEEP_MS;
+  const keepTime = new KeepTime();
   let sweeper: NodeJS.Timeout | undefined;
   let isClosed = false;
   const host = `host: ${origin.host}\r\nconnection: keep-alive\r\n`;
@@ -53,17 +49,20 @@ export function createConnectionPool({ origin, connectTimeoutMs, lookup }: Conne
       idle.push({ connection, since: performance.now(), keepMs });
       sweeper ??= setTimeout(sweep, SWEEP_MS).unref();
     },
-    onGone(connection) {
+    onGone(connection, isUnanswered) {
+      const now = performance.now();
+      const idleMs = all.get(connection) ?? 0;
       all.delete(connection);
       const place = idle.findIndex((each) => each.connection === connection);
-      if (place === -1) return;
-      idle.splice(place, 1);
-      longestKeepMs = CAUTIOUS_KEEP_MS;
+      const [closed] = place === -1 ? [] : idle.splice(place, 1);
+      if (closed !== undefined) keepTime.learn(now - closed.since, now);
+      // Used just when it was closed. A new connection that breaks tells nothing.
+      else if (isUnanswered && idleMs > 0) keepTime.learn(idleMs, now);
     },
   };
 
-  const isFresh = ({ since, keepMs = longestKeepMs }: IdleConnection, now: number): boolean =>
-    now < since + Math.min(keepMs, longestKeepMs);
+  const isFresh = ({ since, keepMs = Infinity }: IdleConnection, now: number): boolean =>
+    now < since + Math.min(keepMs, keepTime.longestMs(now));
 
   function sweep(): void {
     const now = performance.now();
@@ -79,12 +78,14 @@ export function createConnectionPool({ origin, connectTimeoutMs, lookup }: Conne
   /** The most recently used connection is the least likely to be closed. */
   function take(): Connection {
     const last = idle.at(-1);
-    if (last !== undefined && isFresh(last, performance.now())) {
+    const now = performance.now();
+    if (last !== undefined && isFresh(last, now)) {
       idle.pop();
+      all.set(last.connection, now - last.since);
       return last.connection;
     }
     const opened = openConnection(connectionOptions);
-    all.add(opened);
+    all.set(opened, 0);
     return opened;
   }
 
@@ -101,7 +102,7 @@ export function createConnectionPool({ origin, connectTimeoutMs, lookup }: Conne
     close() {
       isClosed = true;
       clearTimeout(sweeper);
-      for (const connection of [...all]) connection.destroy(new Error('the client is closed'));
+      for (const connection of [...all.keys()]) connection.destroy(new Error('the client is closed'));
     },
   };
 }

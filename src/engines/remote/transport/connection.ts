@@ -10,8 +10,8 @@ export interface ConnectionOptions {
   parseHead(text: string): AnswerHead;
   /** An answer is complete, and the connection can be used again within `keepMs`, if the other side says how long. */
   onIdle(connection: Connection, keepMs: number | undefined): void;
-  /** The connection is closed. Called once. */
-  onGone(connection: Connection): void;
+  /** The connection is closed. Called once. `isUnanswered`: by the other side, which has sent nothing since the last request. */
+  onGone(connection: Connection, isUnanswered: boolean): void;
 }
 
 /** Receives the answer of one request, or its failure. */
@@ -47,6 +47,7 @@ class SocketConnection implements Connection, AnswerSink {
   #connecting: NodeJS.Timeout | undefined;
   #receiver: Receiver | undefined;
   #keepMs: number | undefined;
+  #isUnanswered = false;
   #isGone = false;
 
   constructor(options: ConnectionOptions) {
@@ -58,7 +59,7 @@ class SocketConnection implements Connection, AnswerSink {
       options.connectTimeoutMs,
     );
     this.#socket.once(isSecure(options) ? 'secureConnect' : 'connect', () => this.#connected());
-    this.#socket.on('error', (error) => this.destroy(error));
+    this.#socket.on('error', (error) => this.#drop(error, this.#isUnanswered));
     this.#socket.on('end', () => {
       // This ends some answers. A request that is still being sent can no longer be read.
       this.#parser.end();
@@ -69,6 +70,7 @@ class SocketConnection implements Connection, AnswerSink {
 
   send(head: string, body: string | Buffer, receiver: Receiver): void {
     this.#receiver = receiver;
+    this.#isUnanswered = true;
     this.#parser.expect();
     if (typeof body === 'string' && body.length <= SMALL_BODY_LENGTH) {
       this.#socket.write(head + body);
@@ -89,11 +91,15 @@ class SocketConnection implements Connection, AnswerSink {
   }
 
   destroy(reason: Error): void {
+    this.#drop(reason, false);
+  }
+
+  #drop(reason: Error, isUnanswered: boolean): void {
     if (this.#isGone) return;
     this.#isGone = true;
     this.#connected();
     this.#socket.destroy();
-    this.#options.onGone(this);
+    this.#options.onGone(this, isUnanswered);
     const failed = this.#receiver;
     this.#receiver = undefined;
     failed?.onFailure(reason);
@@ -120,11 +126,12 @@ class SocketConnection implements Connection, AnswerSink {
   }
 
   #closed(): void {
-    this.destroy(coded('the other side closed the connection', 'ECONNRESET'));
+    this.#drop(coded('the other side closed the connection', 'ECONNRESET'), this.#isUnanswered);
   }
 
   #read(bytes: Buffer): void {
     const isBusy = this.#receiver !== undefined;
+    this.#isUnanswered = false;
     let hasRest: boolean;
     try {
       hasRest = this.#parser.push(bytes);

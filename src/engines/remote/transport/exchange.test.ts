@@ -173,6 +173,46 @@ describe('exchange', () => {
     await closed[1];
   });
 
+  it('keeps them for less time once the other side has closed one when it was used', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+    const { at, sockets } = await startBytes(
+      (socket) => socket.write(answer('one')),
+      (socket) => socket.resetAndDestroy(),
+      (socket) => socket.write(answer('two')),
+      (socket) => socket.write(answer('three')),
+      (socket) => socket.write(answer('four')),
+    );
+    await ask('/', { at }).answer;
+    vi.advanceTimersByTime(3_000);
+    await expect(ask('/', { at }).answer).rejects.toMatchObject({ code: 'ECONNRESET' });
+    expect((await ask('/', { at }).answer).text).toBe('two');
+    vi.advanceTimersByTime(1_900);
+    expect((await ask('/', { at }).answer).text).toBe('three');
+    expect(sockets).toHaveLength(2);
+    vi.advanceTimersByTime(2_100);
+    expect((await ask('/', { at }).answer).text).toBe('four');
+    expect(sockets).toHaveLength(3);
+  });
+
+  it('keeps them as long as before when a request breaks that was answered, or a new connection', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+    const { at, sockets } = await startBytes(
+      (socket) => socket.write(answer('one')),
+      (socket) => socket.end('HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf'),
+      (socket) => socket.resetAndDestroy(),
+      (socket) => socket.write(answer('two')),
+      (socket) => socket.write(answer('three')),
+    );
+    await ask('/', { at }).answer;
+    vi.advanceTimersByTime(3_000);
+    await expect(ask('/', { at }).answer).rejects.toMatchObject({ code: 'ECONNRESET' });
+    await expect(ask('/', { at }).answer).rejects.toMatchObject({ code: 'ECONNRESET' });
+    await ask('/', { at }).answer;
+    vi.advanceTimersByTime(25_000);
+    expect((await ask('/', { at }).answer).text).toBe('three');
+    expect(sockets).toHaveLength(3);
+  });
+
   it('closes many idle connections over several turns of the event loop', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
     const count = 120;
