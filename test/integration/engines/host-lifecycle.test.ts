@@ -137,7 +137,7 @@ describe('the memory budget', () => {
     const lease = await bed.registry.acquire(bed.model, callContext());
     await embed(lease.engine, ['x']);
     const [pid = 0] = await bed.pids();
-    await embed(lease.engine, ['hog:400']);
+    await embed(lease.engine, ['hog-once:400']);
     await until(() => !alive(pid));
     expect(await embed(lease.engine, ['back'])).toMatchObject({ tokens: [4] });
     lease.release();
@@ -166,11 +166,12 @@ describe('closing', () => {
     await using bed = engineBed();
     await bed.embed(['warm']);
     const pids = await bed.pids();
-    const running = bed.embed(['slow:300']);
+    const running = bed.embed(['wait-for:end']);
     await until(async () => (await bed.registry.list())[0]?.inFlight === 1);
     const closing = bed.registry.close(5_000);
     await expect(bed.embed(['late'])).rejects.toThrow('the service is stopping');
-    expect(await running).toMatchObject({ tokens: [8] });
+    bed.touch('end');
+    expect(await running).toMatchObject({ tokens: [12] });
     await closing;
     expect(pids.some(alive)).toBe(false);
   });
