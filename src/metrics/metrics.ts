@@ -1,6 +1,5 @@
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-
-const LATENCY_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
+import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import { createRequestMetrics } from './request-metrics.ts';
 
 export type Metrics = ReturnType<typeof createMetrics>;
 
@@ -30,30 +29,11 @@ export function createMetrics(worker?: WorkerMetrics) {
     registry,
     /** As Prometheus reads them. */
     text: () => (worker === undefined ? registry.metrics() : worker.allMetrics()),
-    requests: new Counter({
-      name: 'baobab_http_requests_total',
-      help: 'Requests by route, status and model',
-      labelNames: ['method', 'route', 'status', 'model'] as const,
-      registers,
-    }),
-    requestSeconds: new Histogram({
-      name: 'baobab_http_request_duration_seconds',
-      help: 'Time from the head of a request to the end of its answer',
-      labelNames: ['method', 'route'] as const,
-      buckets: LATENCY_BUCKETS,
-      registers,
-    }),
+    requests: createRequestMetrics(registry),
     errors: new Counter({
       name: 'baobab_http_errors_total',
       help: 'Requests that failed by error code, also streams that had begun with status 200',
       labelNames: ['route', 'code', 'model'] as const,
-      registers,
-    }),
-    firstTokenSeconds: new Histogram({
-      name: 'baobab_first_token_seconds',
-      help: 'Time until the first token of an answer',
-      labelNames: ['model'] as const,
-      buckets: LATENCY_BUCKETS,
       registers,
     }),
     refusedKeys: new Counter({

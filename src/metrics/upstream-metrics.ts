@@ -1,5 +1,6 @@
-import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import { Counter, Gauge, type Registry } from 'prom-client';
 import type { UpstreamMetrics } from '../engines/fleet.ts';
+import { LatencyHistogram } from './latency-histogram.ts';
 
 type Recorder = ReturnType<UpstreamMetrics['addUpstream']>;
 type Outcome = Parameters<Recorder['finished']>[0];
@@ -13,7 +14,6 @@ interface Upstream {
   retries: number;
 }
 
-const LATENCY_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
 const BREAKER_STATES = ['closed', 'half-open', 'open'] as const;
 /** Failures that are not the request's own fault. */
 const FAILURES: readonly Outcome[] = ['busy', 'reset', 'broken', 'timeout'];
@@ -30,12 +30,10 @@ export function createUpstreamMetrics(registry: Registry): UpstreamMetrics {
   const registers = [registry];
   const labelNames = ['model', 'upstream'] as const;
 
-  const seconds = new Histogram({
+  const seconds = new LatencyHistogram({
     name: 'baobab_upstream_request_duration_seconds',
     help: 'Time from sending a request to an upstream to the end of its answer',
-    labelNames,
-    buckets: LATENCY_BUCKETS,
-    registers,
+    registry,
   });
   new Counter({
     name: 'baobab_upstream_requests_total',
@@ -118,7 +116,7 @@ export function createUpstreamMetrics(registry: Registry): UpstreamMetrics {
     addUpstream(labels, health) {
       const upstream: Upstream = { labels, health, outcomes: new Map([['ok', 0]]), retries: 0 };
       upstreams.add(upstream);
-      const latency = seconds.labels(labels);
+      const latency = seconds.series({ ...labels });
       return {
         finished(outcome, elapsed) {
           upstream.outcomes.set(outcome, (upstream.outcomes.get(outcome) ?? 0) + 1);

@@ -52,14 +52,13 @@ export function observe(request: FastifyRequest, reply: FastifyReply, { metrics,
     const model = record.model ?? '';
     if (stopped !== undefined) record.errorCode = stopped.code;
     const code = isWhole ? record.errorCode : (stopped ?? CANCELLED).code;
-    metrics.requests.inc({ method, route: url, status: String(status), model });
-    metrics.requestSeconds.observe({ method, route: url }, seconds);
+    metrics.requests.ended({ method, route: url, status, model, seconds });
     if (code !== undefined) metrics.errors.inc({ route: url, code, model });
     const level = QUIET_ROUTES.has(url) ? 'debug' : 'info';
     const isLogged = writesLevel(request.log, level);
     const isListed = INFERENCE_SCOPES.some((scope) => scope === config?.scope) && record.principal !== undefined;
     const write = () => {
-      if (record.firstTokenMs !== null) metrics.firstTokenSeconds.observe({ model }, record.firstTokenMs / 1000);
+      if (record.firstTokenMs !== null) metrics.requests.firstToken(model, record.firstTokenMs / 1000);
       if (isListed) {
         const entry = entryOf(request, { endpoint: url, status, durationMs: seconds * 1000 });
         requests.record(entry, textOf(request, entry));
