@@ -81,7 +81,6 @@ export async function createServer(dependencies: ServerDependencies): Promise<Fa
   const server = Fastify({
     ...(secure === undefined ? { http: listener } : ({ https: secure } as object)),
     loggerInstance: withoutInfo(logger),
-    childLoggerFactory: (_quiet, bindings, options) => createRequestLogger(logger, bindings, options),
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: () => createId('req'),
     trustProxy: trustedProxies(settings),
@@ -100,6 +99,8 @@ export async function createServer(dependencies: ServerDependencies): Promise<Fa
       sendError(error, request, reply);
     },
   }).withTypeProvider<TypeBoxTypeProvider>();
+  // Not as `childLoggerFactory`: Fastify looks up every method of each logger that such a factory makes.
+  server.log.child = (bindings, options) => createRequestLogger(logger, bindings, options);
 
   const connections = watchConnections(server.server, settings);
   // With the host localhost, Fastify opens a second listener of its own.
