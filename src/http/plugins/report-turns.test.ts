@@ -8,15 +8,24 @@ import { createRecord } from '../request/request-record.ts';
 import { reportTurns } from './report-turns.ts';
 
 let release: (() => void)[];
+let arrived: number;
+let begun: number;
+/** Requests whose client has left. */
+let left: number;
 let get: (path: string, account?: string, method?: 'GET' | 'HEAD') => Promise<number>;
 let open: (path: string) => { destroy(): void };
 
 beforeEach(async () => {
   release = [];
+  [arrived, begun, left] = [0, 0, 0];
   const server = Fastify();
   onTestFinished(() => server.close());
   server.decorateRequest('record');
-  server.addHook('onRequest', async (request) => {
+  server.addHook('onRequest', async (request, reply) => {
+    arrived += 1;
+    reply.raw.once('close', () => {
+      if (!reply.raw.writableFinished) left += 1;
+    });
     request.record = createRecord(0);
     const id = String(request.headers.account);
     request.record.principal = { account: { id } as Principal['account'], key: {} as Principal['key'] };
@@ -25,6 +34,7 @@ beforeEach(async () => {
   await server.register(reportTurns);
   const held = () => new Promise<void>((resolve) => release.push(resolve));
   server.get('/list', async () => {
+    begun += 1;
     await held();
     return 'list';
   });
@@ -88,14 +98,33 @@ it('counts requests for the head of a list, which take as long', async () => {
   expect(new Set(await releaseAll(answers))).toEqual(new Set([200]));
 });
 
-it('goes on after errors and clients that have left, whether they waited or not', async () => {
+it('goes on after errors', async () => {
   expect(await Promise.all(Array.from({ length: 12 }, () => get('/broken')))).toEqual(Array(12).fill(500));
-  const clients = Array.from({ length: 8 }, () => open('/list'));
-  await expect.poll(() => release.length).toBe(4);
-  for (const client of clients) client.destroy();
+});
+
+it('does not begin the work of a client that has left while it waited', async () => {
   const answers = Array.from({ length: 4 }, () => get('/list'));
-  await expect.poll(() => release.length).toBeGreaterThanOrEqual(8);
-  expect(new Set(await releaseAll(answers))).toEqual(new Set([200]));
+  await expect.poll(() => begun).toBe(4);
+  const clients = Array.from({ length: 8 }, () => open('/list'));
+  await expect.poll(() => arrived).toBe(12);
+  for (const client of clients) client.destroy();
+  await expect.poll(() => left).toBe(8);
+  expect(await releaseAll([...answers, get('/list')])).toEqual(Array(5).fill(200));
+  expect(begun).toBe(5);
+});
+
+it('keeps the turn of a client that has left until its work has ended', async () => {
+  const clients = Array.from({ length: 4 }, () => open('/list'));
+  await expect.poll(() => begun).toBe(4);
+  for (const client of clients) client.destroy();
+  await expect.poll(() => left).toBe(4);
+  const answers = Array.from({ length: 4 }, () => get('/list'));
+  await expect.poll(() => arrived).toBe(8);
+  expect(await get('/one/1')).toBe(200);
+  expect(begun).toBe(4);
+  release.shift()?.();
+  await expect.poll(() => begun).toBe(5);
+  expect(await releaseAll(answers)).toEqual(Array(4).fill(200));
 });
 
 it('refuses more than a hundred that wait', async () => {

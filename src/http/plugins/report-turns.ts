@@ -1,4 +1,4 @@
-import type { FastifyReply, FastifyRequest, RouteOptions } from 'fastify';
+import type { FastifyReply, RouteOptions } from 'fastify';
 import plugin from 'fastify-plugin';
 import { errors } from '../../errors/errors.ts';
 import { principalOf } from '../request/request-record.ts';
@@ -21,75 +21,74 @@ function isListOrReport({ method, url, config }: RouteOptions): boolean {
   return !config?.documented?.answers?.includes('text/event-stream');
 }
 
-/**
- * Lists and reports have no rate limit, and a long one takes milliseconds of the event loop. Those of one account take turns, so that the
- * requests of others wait for a few of them at most.
- */
-export const reportTurns = plugin(async (server) => {
-  const accounts = new Map<string, Turns>();
+/** Turns of accounts, in order of arrival. */
+class AccountTurns {
+  readonly #accounts = new Map<string, Turns>();
 
-  function next(accountId: string, turns: Turns): void {
+  /** Resolves when it is the request's turn. Call `end` after that. Rejects when its client leaves or too many wait. */
+  async begin(accountId: string, { raw }: FastifyReply): Promise<void> {
+    // Its `close` has been emitted already, and it would wait although nobody reads the answer.
+    if (raw.destroyed) throw errors.clientCancelled();
+    const turns = this.#accounts.get(accountId) ?? { running: 0, waiting: new Set() };
+    if (turns.waiting.size >= MAX_WAITING) throw errors.tooManyReports();
+    this.#accounts.set(accountId, turns);
+    if (turns.running >= AT_ONCE) {
+      await waitIn(turns.waiting, raw);
+      return;
+    }
+    turns.running += 1;
+  }
+
+  end(accountId: string): void {
+    // Not at once: the answer is written first, and what has arrived from others meanwhile.
+    setImmediate(() => this.#next(accountId));
+  }
+
+  #next(accountId: string): void {
+    const turns = this.#accounts.get(accountId);
+    if (turns === undefined) return;
     const [begin] = turns.waiting;
-    if (begin === undefined) {
+    if (begin !== undefined) begin();
+    else {
       turns.running -= 1;
-      if (turns.running === 0) accounts.delete(accountId);
-      return;
+      if (turns.running === 0) this.#accounts.delete(accountId);
     }
-    turns.waiting.delete(begin);
-    begin();
-  }
-
-  function takeTurn(request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void {
-    const { id } = principalOf(request).account;
-    // Its `close` has been emitted already, and it would keep its turn forever.
-    if (reply.raw.destroyed) {
-      done(errors.clientCancelled());
-      return;
-    }
-    const turns = accounts.get(id) ?? { running: 0, waiting: new Set() };
-    if (turns.waiting.size >= MAX_WAITING) {
-      done(errors.tooManyReports());
-      return;
-    }
-    accounts.set(id, turns);
-    let isOver = false;
-    const begin = () => {
-      request.endTurn = () => {
-        if (isOver) return;
-        isOver = true;
-        // Not at once: what has arrived from others meanwhile goes first.
-        setImmediate(next, id, turns);
-      };
-      done();
-    };
-    reply.raw.once('close', () => {
-      turns.waiting.delete(begin);
-      request.endTurn?.();
-    });
-    if (turns.running < AT_ONCE) {
-      turns.running += 1;
-      begin();
-    } else turns.waiting.add(begin);
-  }
-
-  server.decorateRequest('endTurn');
-  server.addHook('onRoute', (route) => {
-    if (!isListOrReport(route)) return;
-    route.preHandler = [takeTurn, ...[route.preHandler ?? []].flat()];
-    // The answer is ready; its client may take long to read it.
-    route.onSend = [
-      ...[route.onSend ?? []].flat(),
-      (request: FastifyRequest, _reply: FastifyReply, _payload: unknown, done: () => void) => {
-        request.endTurn?.();
-        done();
-      },
-    ];
-  });
-});
-
-declare module 'fastify' {
-  interface FastifyRequest {
-    /** Ends the turn of a list or report. Only the first call counts. */
-    endTurn: (() => void) | undefined;
   }
 }
+
+function waitIn(waiting: Turns['waiting'], raw: FastifyReply['raw']): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const leave = () => {
+      waiting.delete(begin);
+      reject(errors.clientCancelled());
+    };
+    const begin = () => {
+      raw.off('close', leave);
+      waiting.delete(begin);
+      resolve();
+    };
+    raw.once('close', leave);
+    waiting.add(begin);
+  });
+}
+
+/**
+ * Lists and reports have no rate limit, and a long one takes milliseconds of the event loop. Those of one account take turns, so that the
+ * requests of others wait for a few of them at most. A turn lasts as long as the work: a client that leaves does not end it.
+ */
+export const reportTurns = plugin(async (server) => {
+  const turns = new AccountTurns();
+  server.addHook('onRoute', (route) => {
+    if (!isListOrReport(route)) return;
+    const { handler } = route;
+    route.handler = async function (request, reply) {
+      const { id } = principalOf(request).account;
+      await turns.begin(id, reply);
+      try {
+        return await handler.call(this, request, reply);
+      } finally {
+        turns.end(id);
+      }
+    };
+  });
+});
