@@ -177,10 +177,11 @@ function readPieces(request: FastifyRequest, payload: IncomingMessage, limits: L
       else if (chunks.length > MAX_CHUNKS) chunks = [Buffer.concat(chunks, bytes)];
     }
   }
-  function onError(error: Error): void {
+  /** The connection is gone. */
+  function onError(): void {
     finish();
     arrival?.end();
-    done(Object.assign(error, { statusCode: 400 }));
+    done(errors.clientCancelled());
   }
   function onEnd(): void {
     finish();
@@ -203,7 +204,7 @@ function readPieces(request: FastifyRequest, payload: IncomingMessage, limits: L
 /** For the answer that there is no such endpoint. It is sent when all has arrived: a client that is still sending does not read. */
 function skipBody(payload: IncomingMessage, done: Done): void {
   payload.on('end', () => done(null));
-  payload.on('error', (error) => done(Object.assign(error, { statusCode: 400 })));
+  payload.on('error', () => done(errors.clientCancelled()));
   payload.resume();
 }
 
