@@ -6,7 +6,7 @@ import { createDownloadLimit } from '../../request/download-limit.ts';
 import { forgettingRefusal } from '../../request/idempotent-run.ts';
 import { principalOf } from '../../request/request-record.ts';
 import { errorToWire } from '../messages/answer.ts';
-import { messageErrors } from '../messages/schema.ts';
+import { commonMessageErrors, messageErrors } from '../messages/schema.ts';
 import { messageBatchToWire, resultsToWire } from './answer.ts';
 import { readMessageRequests } from './request.ts';
 import {
@@ -21,8 +21,6 @@ import {
 
 const TAGS = ['Messages'];
 const config = { scope: 'batches' as const, errorBody: errorToWire };
-const { 400: badRequest, 401: unauthorized, 403: forbidden, 404: missing, 500: failed } = messageErrors;
-const commonErrors = { 400: badRequest, 401: unauthorized, 403: forbidden, 404: missing, 500: failed };
 
 export interface MessageBatchRouteDependencies {
   messageBatches: MessageBatchesService;
@@ -48,10 +46,9 @@ export const messageBatchRoutes: FastifyPluginAsyncTypebox<MessageBatchRouteDepe
           tags: TAGS,
           response: {
             200: MessageBatchObject,
-            ...commonErrors,
+            ...commonMessageErrors,
             413: messageErrors[413],
             422: messageErrors[422],
-            429: messageErrors[429],
           },
         },
       },
@@ -92,7 +89,7 @@ export const messageBatchRoutes: FastifyPluginAsyncTypebox<MessageBatchRouteDepe
         summary: 'List message batches, the newest first',
         tags: TAGS,
         querystring: MessageBatchQuery,
-        response: { 200: MessageBatchList, ...commonErrors },
+        response: { 200: MessageBatchList, ...commonMessageErrors },
       },
     },
     async (request) => {
@@ -114,7 +111,7 @@ export const messageBatchRoutes: FastifyPluginAsyncTypebox<MessageBatchRouteDepe
         summary: 'Retrieve a message batch',
         tags: TAGS,
         params: MessageBatchParams,
-        response: { 200: MessageBatchObject, ...commonErrors },
+        response: { 200: MessageBatchObject, ...commonMessageErrors },
       },
     },
     async (request) =>
@@ -129,7 +126,7 @@ export const messageBatchRoutes: FastifyPluginAsyncTypebox<MessageBatchRouteDepe
         summary: 'Cancel a message batch; finished requests keep their results',
         tags: TAGS,
         params: MessageBatchParams,
-        response: { 200: MessageBatchObject, ...commonErrors, 413: messageErrors[413], 422: messageErrors[422] },
+        response: { 200: MessageBatchObject, ...commonMessageErrors, 413: messageErrors[413], 422: messageErrors[422] },
       },
     },
     async (request) =>
@@ -144,7 +141,7 @@ export const messageBatchRoutes: FastifyPluginAsyncTypebox<MessageBatchRouteDepe
         summary: 'Delete a message batch that has ended, with its results',
         tags: TAGS,
         params: MessageBatchParams,
-        response: { 200: DeletedMessageBatch, ...commonErrors },
+        response: { 200: DeletedMessageBatch, ...commonMessageErrors },
       },
     },
     async (request) => {
@@ -164,7 +161,7 @@ export const messageBatchRoutes: FastifyPluginAsyncTypebox<MessageBatchRouteDepe
         summary: 'Download the results of a message batch, one line of JSON for each request',
         tags: TAGS,
         params: MessageBatchParams,
-        response: { 200: MessageBatchResults, ...commonErrors, 429: messageErrors[429] },
+        response: { 200: MessageBatchResults, ...commonMessageErrors },
       },
     },
     async (request, reply) => {

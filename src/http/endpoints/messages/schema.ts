@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox';
-import { inferenceErrors } from '../../answer/error-schema.ts';
+import { commonErrors, inferenceErrors } from '../../answer/error-schema.ts';
 import { optional } from '../../body/optional.ts';
 
 const Source = Type.Object({
@@ -126,7 +126,11 @@ const MessagesError = Type.Object(
   { description: 'The shape of every error of the Messages API' },
 );
 
-type ErrorSchemas = Record<keyof typeof inferenceErrors, typeof MessagesError>;
-export const messageErrors = Object.fromEntries(
-  Object.keys(inferenceErrors).map((status) => [status, MessagesError]),
-) as ErrorSchemas;
+const inThisShape = <Statuses extends object>(errors: Statuses) =>
+  Object.fromEntries(Object.keys(errors).map((status) => [status, MessagesError])) as Record<
+    keyof Statuses,
+    typeof MessagesError
+  >;
+
+export const commonMessageErrors = inThisShape(commonErrors);
+export const messageErrors = inThisShape(inferenceErrors);
