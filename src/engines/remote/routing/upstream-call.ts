@@ -6,6 +6,7 @@ import { failureFromAnswer } from '../failure/error-answer.ts';
 import { failureFromTransport, malformedAnswer, UpstreamFailure } from '../failure/failure.ts';
 import type { WholeAnswer } from '../transport/exchange.ts';
 import type { StreamedAnswer } from '../transport/stream.ts';
+import { NOT_WATCHED, type Timed } from './deadlines.ts';
 import type { Upstream } from './upstream.ts';
 
 export interface UpstreamRequest {
@@ -54,8 +55,6 @@ export interface UpstreamCallDependencies {
 const MAX_ERROR_BYTES = 64 * 1024;
 /** 2048 vectors of 4096 numbers in base64 are 45 MB. */
 const MAX_JSON_BYTES = 256 * 1024 * 1024;
-/** Node fires longer timers after one millisecond. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 const isGood = (status: number): boolean => status >= 200 && status < 300;
 
@@ -63,7 +62,8 @@ export const createUpstreamCall = (dependencies: UpstreamCallDependencies): Upst
   new RunningCall(dependencies);
 
 /** A class: every open stream has one, and with a closure for every method it would be several times as large. */
-class RunningCall implements UpstreamCall {
+class RunningCall implements UpstreamCall, Timed {
+  place = NOT_WATCHED;
   readonly upstream: Upstream;
   readonly #dependencies: UpstreamCallDependencies;
   readonly #totalDueAt: number;
@@ -72,8 +72,6 @@ class RunningCall implements UpstreamCall {
   #expired: 'first-byte' | 'total' | undefined;
   #isReleased = false;
   #running: { abort(reason: Error): void } | undefined;
-  // One timer for both timeouts: nearly every answer arrives before either, and timers cost time in small requests.
-  #timer: NodeJS.Timeout;
   readonly #onAbort = (): void => this.#giveUp();
 
   constructor(dependencies: UpstreamCallDependencies) {
@@ -81,7 +79,6 @@ class RunningCall implements UpstreamCall {
     this.upstream = upstream;
     this.#dependencies = dependencies;
     this.#totalDueAt = performance.now() + upstream.settings.totalTimeoutMs;
-    this.#timer = this.#startTimer();
     context.signal.addEventListener('abort', this.#onAbort, { once: true });
   }
 
@@ -153,10 +150,19 @@ class RunningCall implements UpstreamCall {
   release(failure?: UpstreamFailure): void {
     if (this.#isReleased) return;
     this.#isReleased = true;
-    clearTimeout(this.#timer);
+    this.upstream.deadlines.forget(this);
     const { context, onRelease } = this.#dependencies;
     context.signal.removeEventListener('abort', this.#onAbort);
     onRelease(failure);
+  }
+
+  get dueAt(): number {
+    return Math.min(this.#totalDueAt, this.#firstByteDueAt);
+  }
+
+  expire(): void {
+    this.#expired = this.#totalDueAt <= this.#firstByteDueAt ? 'total' : 'first-byte';
+    this.#giveUp();
   }
 
   // A consumer that is gone or stuck may never ask for the next event, so the slot is freed here.
@@ -166,22 +172,6 @@ class RunningCall implements UpstreamCall {
     this.release(failure);
   }
 
-  #startTimer(): NodeJS.Timeout {
-    const now = performance.now();
-    // A later request of this call may set a new first-byte deadline.
-    const firstByteAt = Math.min(this.#firstByteDueAt, now + this.upstream.settings.firstByteTimeoutMs);
-    const restMs = Math.min(this.#totalDueAt, firstByteAt) - now;
-    return setTimeout(() => this.#checkDeadlines(), Math.min(Math.max(1, Math.ceil(restMs)), LONGEST_TIMER_MS));
-  }
-
-  #checkDeadlines(): void {
-    const now = performance.now();
-    if (now >= this.#totalDueAt) this.#expired = 'total';
-    else if (now >= this.#firstByteDueAt) this.#expired = 'first-byte';
-    if (this.#expired === undefined) this.#timer = this.#startTimer();
-    else this.#giveUp();
-  }
-
   #prepare(request: UpstreamRequest) {
     const { base, route, body, contentType = 'application/json', accept, answersWhenComplete } = request;
     if (this.#isReleased) throw this.failureOf(undefined);
@@ -189,6 +179,7 @@ class RunningCall implements UpstreamCall {
     this.#firstByteDueAt = answersWhenComplete
       ? Number.POSITIVE_INFINITY
       : performance.now() + upstream.settings.firstByteTimeoutMs;
+    upstream.deadlines.watch(this);
     return {
       method: 'POST' as const,
       path: upstream.path(base, route),

@@ -3,6 +3,7 @@ import type { Clock } from '../../../ports/clock.ts';
 import { createSecretScrubber, type Scrub } from '../../../runtime/secret-scrubber.ts';
 import { createTransport, type Transport } from '../transport/transport.ts';
 import { type Breaker, createBreaker } from './breaker.ts';
+import { Deadlines } from './deadlines.ts';
 import { type Endpoint, fixedLookup } from './discovery.ts';
 import { createPrefixMemory, type PrefixMemory } from './prefix-memory.ts';
 import type { UpstreamHealth } from './upstream-health.ts';
@@ -47,6 +48,8 @@ export interface Upstream {
   /** `api`: under the configured base address. `root`: beside its `/v1`, where servers keep their own routes. */
   path(base: 'api' | 'root', route: string): string;
   readonly transport: Transport;
+  /** Of its running calls. */
+  readonly deadlines: Deadlines;
   readonly authorization: Record<string, string>;
   /** Hides all secrets in an error of the upstream. */
   readonly scrub: Scrub;
@@ -135,6 +138,7 @@ export function createUpstream(dependencies: UpstreamDependencies): Upstream {
     load: () => upstream.inFlight / weight,
     path: (where, route) => (where === 'api' ? apiPath : rootPath) + route,
     transport,
+    deadlines: new Deadlines(),
     authorization: settings.apiKey === undefined ? {} : { authorization: `Bearer ${settings.apiKey}` },
     scrub: (text) => dependencies.scrub(scrubOwn(text)),
     credentials,
@@ -157,6 +161,7 @@ export function createUpstream(dependencies: UpstreamDependencies): Upstream {
     close() {
       recorder.removed();
       transport.close();
+      upstream.deadlines.close();
     },
   };
   return upstream;
