@@ -110,6 +110,10 @@ export const errors = {
         retryAfterSeconds: 5,
       },
     ),
+  tooManyChanges: () =>
+    new ApiError('concurrency_exceeded', 'Too many changes of this account are waiting. Send fewer at a time.', {
+      retryAfterSeconds: 5,
+    }),
   tooManyFollowers: () =>
     new ApiError(
       'concurrency_exceeded',

@@ -59,8 +59,8 @@ import type { MetricsAccessSettings } from './endpoints/system/metrics-access.ts
 import { systemRoutes } from './endpoints/system/route.ts';
 import { transcriptionRoutes } from './endpoints/transcriptions/route.ts';
 import { usageRoutes } from './endpoints/usage/route.ts';
+import { accountTurns } from './plugins/account-turns.ts';
 import { authenticate } from './plugins/authenticate.ts';
-import { reportTurns } from './plugins/report-turns.ts';
 import { createKeyBackoff } from './request/key-backoff.ts';
 import { createSignInLimit } from './request/sign-in-limit.ts';
 
@@ -145,7 +145,7 @@ export async function registerRoutes(server: FastifyInstance, dependencies: Rout
   await server.register(
     async (api) => {
       await api.register(authenticate, authenticated);
-      await api.register(reportTurns);
+      await api.register(accountTurns);
       api.setNotFoundHandler(notFound);
       await api.register(sessionRoutes, { sessions, facts });
       await api.register(embeddingRoutes, { embeddings });

@@ -42,6 +42,15 @@ describe('idempotency keys over HTTP', () => {
     expect(await usage()).toBe(before + 1);
   });
 
+  it('runs one of thirty equal changes, although only four have a turn', async () => {
+    const body = { items: [{ type: 'message', role: 'user', content: 'Jambo' }] };
+    const create = () => send('/v1/conversations', body, { 'idempotency-key': 'turns' });
+    const answers = await Promise.all(Array.from({ length: 30 }, create));
+    const ids = await Promise.all(answers.map(async (answer) => ((await answer.json()) as { id: string }).id));
+    expect(new Set(ids).size).toBe(1);
+    expect(answers.filter((answer) => answer.headers.get('idempotent-replayed') === 'true')).toHaveLength(29);
+  });
+
   it('replays an answer only to keys that may use the model and the region', async () => {
     const body = { model: EMBEDDING, input: 'for keys with rights' };
     const keyWith = async (rights: object) => {

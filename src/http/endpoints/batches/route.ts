@@ -18,7 +18,7 @@ export const batchRoutes: FastifyPluginAsyncTypebox<{ batches: BatchesService }>
   server.post(
     '/batches',
     {
-      config: { scope: 'batches', fieldNames: BATCH_FIELDS },
+      config: { scope: 'batches', fieldNames: BATCH_FIELDS, isChange: true },
       schema: {
         summary: 'Create a batch: run each line of a file as a request',
         tags: TAGS,
@@ -78,7 +78,7 @@ export const batchRoutes: FastifyPluginAsyncTypebox<{ batches: BatchesService }>
   server.post(
     '/batches/:batch_id/cancel',
     {
-      config: { scope: 'batches' },
+      config: { scope: 'batches', isChange: true },
       schema: {
         summary: 'Cancel a batch; finished lines keep their results',
         tags: TAGS,

@@ -45,7 +45,7 @@ export const conversationRoutes: FastifyPluginAsyncTypebox<{ conversations: Conv
   server.post(
     '/conversations',
     {
-      config: { scope: 'chat' },
+      config: { scope: 'chat', isChange: true },
       schema: {
         summary: 'Create a conversation',
         tags: TAGS,
@@ -78,7 +78,7 @@ export const conversationRoutes: FastifyPluginAsyncTypebox<{ conversations: Conv
   server.post(
     '/conversations/:conversation_id',
     {
-      config: { scope: 'chat' },
+      config: { scope: 'chat', isChange: true },
       schema: {
         summary: 'Change the metadata of a conversation',
         tags: TAGS,
@@ -98,7 +98,7 @@ export const conversationRoutes: FastifyPluginAsyncTypebox<{ conversations: Conv
   server.delete(
     '/conversations/:conversation_id',
     {
-      config: { scope: 'chat' },
+      config: { scope: 'chat', isChange: true },
       schema: {
         summary: 'Delete a conversation and its items',
         tags: TAGS,
@@ -136,7 +136,7 @@ export const conversationRoutes: FastifyPluginAsyncTypebox<{ conversations: Conv
   server.post(
     '/conversations/:conversation_id/items',
     {
-      config: { scope: 'chat' },
+      config: { scope: 'chat', isChange: true },
       schema: {
         summary: 'Add items to a conversation',
         tags: TAGS,
@@ -172,7 +172,7 @@ export const conversationRoutes: FastifyPluginAsyncTypebox<{ conversations: Conv
   server.delete(
     '/conversations/:conversation_id/items/:item_id',
     {
-      config: { scope: 'chat' },
+      config: { scope: 'chat', isChange: true },
       schema: {
         summary: 'Delete an item of a conversation',
         tags: TAGS,

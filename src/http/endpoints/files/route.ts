@@ -108,7 +108,7 @@ export const fileRoutes: FastifyPluginAsyncTypebox<{ files: FilesService }> = as
   server.delete(
     '/files/:file_id',
     {
-      config: { scope: 'files' },
+      config: { scope: 'files', isChange: true },
       schema: {
         summary: 'Delete a file',
         tags: TAGS,

@@ -33,7 +33,9 @@ export const keyRoutes: FastifyPluginAsyncTypebox<KeysDependencies> = async (
   { accountKeys, authentication },
 ) => {
   const config = { scope: 'keys' as const, fieldNames: KEY_FIELDS };
-  const withSecret = { ...config, secretField: 'secret' };
+  /** A key is revoked at once, whatever else the account changes. */
+  const change = { ...config, isChange: true };
+  const withSecret = { ...change, secretField: 'secret' };
   const tags = ['Keys'];
   const params = KeyParams;
   const response = { 200: KeyShape, ...commonErrors };
@@ -75,7 +77,7 @@ export const keyRoutes: FastifyPluginAsyncTypebox<KeysDependencies> = async (
 
   server.post(
     '/keys/:id',
-    { config, schema: { summary: 'Change a key of the account', tags, params, body: KeyChanges, response } },
+    { config: change, schema: { summary: 'Change a key of the account', tags, params, body: KeyChanges, response } },
     async (request) => {
       const changes = requireChanges(rightsFromWire(request.body), KeyChanges);
       const key = await accountKeys.update(auditedCaller(request), request.params.id, changes);

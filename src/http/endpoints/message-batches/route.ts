@@ -121,7 +121,7 @@ export const messageBatchRoutes: FastifyPluginAsyncTypebox<MessageBatchRouteDepe
   server.post(
     '/messages/batches/:batch_id/cancel',
     {
-      config,
+      config: { ...config, isChange: true },
       schema: {
         summary: 'Cancel a message batch; finished requests keep their results',
         tags: TAGS,
@@ -136,7 +136,7 @@ export const messageBatchRoutes: FastifyPluginAsyncTypebox<MessageBatchRouteDepe
   server.delete(
     '/messages/batches/:batch_id',
     {
-      config,
+      config: { ...config, isChange: true },
       schema: {
         summary: 'Delete a message batch that has ended, with its results',
         tags: TAGS,

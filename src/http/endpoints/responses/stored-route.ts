@@ -45,7 +45,7 @@ export const storedResponseRoutes: FastifyPluginAsyncTypebox<StoredResponseRoute
   server.delete(
     '/responses/:response_id',
     {
-      config: { scope: 'chat' },
+      config: { scope: 'chat', isChange: true },
       schema: {
         summary: 'Delete a stored response',
         tags: TAGS,
@@ -63,7 +63,7 @@ export const storedResponseRoutes: FastifyPluginAsyncTypebox<StoredResponseRoute
   server.post(
     '/responses/:response_id/cancel',
     {
-      config: { scope: 'chat', fieldNames: { id: 'response_id' } },
+      config: { scope: 'chat', fieldNames: { id: 'response_id' }, isChange: true },
       schema: {
         summary: 'Cancel a background response',
         tags: TAGS,

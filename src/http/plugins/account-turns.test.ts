@@ -5,14 +5,14 @@ import { beforeEach, expect, it, onTestFinished } from 'vitest';
 import type { Principal } from '../../domain/principal.ts';
 import { ApiError } from '../../errors/api-error.ts';
 import { createRecord } from '../request/request-record.ts';
-import { reportTurns } from './report-turns.ts';
+import { accountTurns } from './account-turns.ts';
 
 let release: (() => void)[];
 let arrived: number;
 let begun: number;
 /** Requests whose client has left. */
 let left: number;
-let get: (path: string, account?: string, method?: 'GET' | 'HEAD') => Promise<number>;
+let get: (path: string, account?: string, method?: 'GET' | 'HEAD' | 'POST') => Promise<number>;
 let open: (path: string) => { destroy(): void };
 
 beforeEach(async () => {
@@ -31,7 +31,7 @@ beforeEach(async () => {
     request.record.principal = { account: { id } as Principal['account'], key: {} as Principal['key'] };
   });
   server.setErrorHandler((error, _request, reply) => reply.code(error instanceof ApiError ? error.status : 500).send());
-  await server.register(reportTurns);
+  await server.register(accountTurns);
   const held = () => new Promise<void>((resolve) => release.push(resolve));
   server.get('/list', async () => {
     begun += 1;
@@ -42,6 +42,11 @@ beforeEach(async () => {
     throw new Error('broken');
   });
   server.get('/one/:id', async () => 'one');
+  server.post('/things', { config: { isChange: true } }, async () => {
+    await held();
+    return 'changed';
+  });
+  server.post('/chats', async () => 'answer');
   await server.listen({ port: 0, host: '127.0.0.1' });
   const { port } = server.server.address() as AddressInfo;
   const options = (path: string, account: string) => ({
@@ -89,6 +94,20 @@ it('lets an account have four lists at a time, and others theirs', async () => {
   expect(new Set(await releaseAll(answers))).toEqual(new Set([200]));
 });
 
+it('lets an account make four changes at a time, beside its lists, and others theirs', async () => {
+  const changes = Array.from({ length: 10 }, () => get('/things', 'a', 'POST'));
+  await expect.poll(() => release.length).toBe(4);
+  changes.push(get('/list'));
+  await expect.poll(() => release.length).toBe(5);
+  changes.push(get('/things', 'b', 'POST'));
+  await expect.poll(() => release.length).toBe(6);
+  // What has limits of its own does not wait.
+  expect(await get('/chats', 'a', 'POST')).toBe(200);
+  release.shift()?.();
+  await expect.poll(() => release.length).toBe(6);
+  expect(new Set(await releaseAll(changes))).toEqual(new Set([200]));
+});
+
 it('counts requests for the head of a list, which take as long', async () => {
   const answers = Array.from({ length: 6 }, (_, index) => get('/list', 'a', index < 3 ? 'HEAD' : 'GET'));
   await expect.poll(() => release.length).toBe(4);
@@ -127,8 +146,11 @@ it('keeps the turn of a client that has left until its work has ended', async ()
   expect(await releaseAll(answers)).toEqual(Array(4).fill(200));
 });
 
-it('refuses more than a hundred that wait', async () => {
-  const answers = Array.from({ length: 105 }, () => get('/list'));
+it.each([
+  ['GET', '/list'],
+  ['POST', '/things'],
+] as const)('refuses more than a hundred that wait: %s', async (method, path) => {
+  const answers = Array.from({ length: 105 }, () => get(path, 'a', method));
   const [first] = await Promise.all([Promise.race(answers), expect.poll(() => release.length).toBe(4)]);
   expect(first).toBe(429);
   const statuses = await releaseAll(answers);

@@ -1,9 +1,10 @@
 import type { FastifyReply, RouteOptions } from 'fastify';
 import plugin from 'fastify-plugin';
+import type { ApiError } from '../../errors/api-error.ts';
 import { errors } from '../../errors/errors.ts';
 import { principalOf } from '../request/request-record.ts';
 
-/** Of one account. The console loads about as many at once. */
+/** Of one account and kind. The console loads about as many lists at once. */
 const AT_ONCE = 4;
 const MAX_WAITING = 100;
 
@@ -21,16 +22,21 @@ function isListOrReport({ method, url, config }: RouteOptions): boolean {
   return !config?.documented?.answers?.includes('text/event-stream');
 }
 
-/** Turns of accounts, in order of arrival. */
+/** Turns of accounts in requests of one kind, in order of arrival. */
 class AccountTurns {
   readonly #accounts = new Map<string, Turns>();
+  readonly #tooMany: () => ApiError;
+
+  constructor(tooMany: () => ApiError) {
+    this.#tooMany = tooMany;
+  }
 
   /** Resolves when it is the request's turn. Call `end` after that. Rejects when its client leaves or too many wait. */
   async begin(accountId: string, { raw }: FastifyReply): Promise<void> {
     // Its `close` has been emitted already, and it would wait although nobody reads the answer.
     if (raw.destroyed) throw errors.clientCancelled();
     const turns = this.#accounts.get(accountId) ?? { running: 0, waiting: new Set() };
-    if (turns.waiting.size >= MAX_WAITING) throw errors.tooManyReports();
+    if (turns.waiting.size >= MAX_WAITING) throw this.#tooMany();
     this.#accounts.set(accountId, turns);
     if (turns.running >= AT_ONCE) {
       await waitIn(turns.waiting, raw);
@@ -73,13 +79,17 @@ function waitIn(waiting: Turns['waiting'], raw: FastifyReply['raw']): Promise<vo
 }
 
 /**
- * Lists and reports have no rate limit, and a long one takes milliseconds of the event loop. Those of one account take turns, so that the
- * requests of others wait for a few of them at most. A turn lasts as long as the work: a client that leaves does not end it.
+ * Lists, reports and changes have no rate limit. A long list takes milliseconds of the event loop, and changes wait for each other in the
+ * store. Those of one account take turns, so that the requests of others wait for a few of them at most. A turn lasts as long as the work: a
+ * client that leaves does not end it.
  */
-export const reportTurns = plugin(async (server) => {
-  const turns = new AccountTurns();
+export const accountTurns = plugin(async (server) => {
+  const reports = new AccountTurns(errors.tooManyReports);
+  const changes = new AccountTurns(errors.tooManyChanges);
   server.addHook('onRoute', (route) => {
-    if (!isListOrReport(route)) return;
+    const isReport = isListOrReport(route);
+    if (!isReport && !route.config?.isChange) return;
+    const turns = isReport ? reports : changes;
     const { handler } = route;
     route.handler = async function (request, reply) {
       const { id } = principalOf(request).account;
@@ -92,3 +102,10 @@ export const reportTurns = plugin(async (server) => {
     };
   });
 });
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** It changes what is stored, and does nothing else that takes long: those of one account take turns. */
+    isChange?: boolean;
+  }
+}
