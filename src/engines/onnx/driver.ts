@@ -31,6 +31,9 @@ const pooling = Type.Optional(Type.Enum(['mean', 'cls', 'last']));
 const matchMiddle = Type.Optional(Type.Number({ minimum: 0, maximum: 1 }));
 /** How fast scores rise around the middle. */
 const matchSteepness = Type.Optional(Type.Number({ exclusiveMinimum: 0, maximum: 100 }));
+/** Shares of the match that come from the cosine of the pooled vectors, and from the query's tokens that the document has. */
+const matchText = Type.Optional(Type.Number({ minimum: 0, maximum: 0.5 }));
+const matchWords = Type.Optional(Type.Number({ minimum: 0, maximum: 0.5 }));
 
 const options = Type.Object({
   ...encoder,
@@ -38,6 +41,8 @@ const options = Type.Object({
   pooling,
   matchMiddle,
   matchSteepness,
+  matchText,
+  matchWords,
   decoder: Type.Optional(fileName),
 });
 export type OnnxOptions = Static<typeof options>;
@@ -152,7 +157,7 @@ export const onnx = {
   name: 'onnx',
   tasks: {
     embedding: { ...encoder, pooling, inputPrefix },
-    'late-interaction': { ...encoder, matchMiddle, matchSteepness },
+    'late-interaction': { ...encoder, pooling, matchMiddle, matchSteepness, matchText, matchWords },
     'cross-encoder': encoder,
     transcription: { model: fileName, decoder: fileName, tokenizer: fileName },
   },
