@@ -48,21 +48,25 @@ describe('rerank', () => {
   };
   const scoresOf = ({ results }: Answer) => new Map(results.map((each) => [each.index, each.relevance_score]));
 
-  it('keeps the scores of a pinned version beside those of the recommended one', async () => {
+  it('keeps the scores of pinned versions beside those of the recommended one', async () => {
     const model = 'baobab/rerank-multilingual';
-    const [pinned, current] = [
+    const [first, second, current] = [
       await answer({ model: `${model}@2026-11-15`, documents: DOCUMENTS }),
+      await answer({ model: `${model}@2026-11-17`, documents: DOCUMENTS }),
       await answer({ model, documents: DOCUMENTS }),
     ];
-    expect(current.results.map(({ index }) => index)).toEqual(pinned.results.map(({ index }) => index));
+    expect(second.results.map(({ index }) => index)).toEqual(first.results.map(({ index }) => index));
     // Both turn the same match into a score, each with the curve of its version in the catalog.
     const match = (score: number, middle: number, steepness: number) =>
       middle + Math.log(score / (1 - score)) / steepness;
-    for (const [index, { relevance_score: score }] of pinned.results.entries()) {
-      const other = current.results[index]?.relevance_score ?? Number.NaN;
+    for (const [index, { relevance_score: score }] of first.results.entries()) {
+      const other = second.results[index]?.relevance_score ?? Number.NaN;
       expect(other).not.toBe(score);
       expect(match(other, 0.511, 15.5)).toBeCloseTo(match(score, 0.45, 20), 4);
     }
+    expect(current.results[0]?.index).toBe(1);
+    expect(current.results).not.toEqual(second.results);
+    expect(current.results).toEqual((await answer({ model: `${model}@2026-11-20`, documents: DOCUMENTS })).results);
   });
 
   it('serves the client of Cohere', async () => {

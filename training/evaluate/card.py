@@ -41,7 +41,8 @@ EMBEDDERS = [
 ]
 RERANKERS = [
     ("baobab/rerank-small", "", "English", "MIT", ", shared with `baai/bge-small-en-v1.5`"),
-    ("baobab/rerank-multilingual", "", f"those of `{OURS}`; tried in 13 as a reranker", "Apache-2.0", f", shared with `{OURS}@2026-11-15`"),
+    ("baobab/rerank-multilingual@2026-11-20", ", recommended", f"those of `{OURS}`; tried in 13 as a reranker", "Apache-2.0", f", shared with `{OURS}@2026-11-20`"),
+    ("baobab/rerank-multilingual@2026-11-17", "", "the same", "Apache-2.0", f", shared with `{OURS}@2026-11-15`"),
 ]
 
 # What a version was to reach, in percent; STS-B as a correlation. The first version's goals and their history are text of the card.

@@ -1,6 +1,6 @@
 """nDCG@10 of late interaction over an encoder, on the 50 passages that every reranker orders:
 
-    python training/evaluate/late.py --data EVAL --model models/embed-multilingual/VERSION --name baobab/rerank-multilingual --json figures.json
+    python training/evaluate/late.py --data EVAL --model models/embed-multilingual/VERSION --text 0.25 --words 0.15 --name baobab/rerank-multilingual@VERSION --json figures.json
 
 It does what the service does, with the graph that the service makes of the file (one range of activations for each token; needs node), but
 encodes each passage once for all queries, not once for each. candidates.json has the passages of the English sets, the nearest by
@@ -48,14 +48,22 @@ class TokenEncoder(Direct):
         last_start = max(0, len(ids) - room)
         return [[first, *ids[s:s + room], last] for s in range(0, last_start + step, step)]
 
-    def vectors(self, text):
-        rows = [np.array([ids], np.int64) for ids in self.windows(text)]
-        feeds = [{"input_ids": row, "attention_mask": np.ones_like(row), "token_type_ids": np.zeros_like(row)} for row in rows]
-        return [unit(self.session.run(None, feed)[0][0]).astype(np.float16) for feed in feeds]
+    def read(self, ids):
+        """Ids without the first and last, unit vectors of all tokens, and that of the text."""
+        row = np.array([ids], np.int64)
+        vectors = self.session.run(None, {"input_ids": row, "attention_mask": np.ones_like(row), "token_type_ids": np.zeros_like(row)})[0][0]
+        whole = vectors[0] if self.pooling == "cls" else vectors.mean(0)
+        return row[0, 1:-1], unit(vectors).astype(np.float16), unit(whole)
+
+    def parts(self, text):
+        return [self.read(ids) for ids in self.windows(text)]
 
 
-def match(query, windows):
-    return max((query @ w.astype(np.float32).T).max(1).mean() for w in windows)
+def match(query, part, text=0, words=0):
+    """As late-interaction.ts: shares of it come from the cosine of both texts and from the words of the query that the part has."""
+    (asked, tokens, whole), (ids, others, other) = query, part
+    alike = (tokens.astype(np.float32) @ others.astype(np.float32).T).max(1).mean()
+    return (1 - text - words) * alike + text * float(whole @ other) + words * np.isin(asked, ids).sum() / max(1, len(asked))
 
 
 def by_scores(order, scores):
@@ -74,6 +82,9 @@ def main():
     args.add_argument("--candidates", default=str(Path(__file__).parent / "candidates.json"))
     args.add_argument("--sets", default="cranfield,scifact,nq")
     args.add_argument("--threads", type=int, default=1)
+    args.add_argument("--text", type=float, default=0, help="match_text of the catalog")
+    args.add_argument("--words", type=float, default=0, help="match_words of the catalog")
+    args.add_argument("--pooling", help="default: that of the model's config.json, or mean")
     args.add_argument("--name", default="baobab/rerank-multilingual")
     args.add_argument("--service")
     args.add_argument("--key")
@@ -82,7 +93,8 @@ def main():
     args.add_argument("--queries", type=int, default=0, help="to ask the service")
     args.add_argument("--json")
     args = args.parse_args()
-    encoder, candidates = TokenEncoder(rewritten(args.model, args.file), args.file, args.threads), json.loads(Path(args.candidates).read_text())
+    encoder = TokenEncoder(rewritten(args.model, args.file), args.file, args.threads, args.pooling)
+    candidates = json.loads(Path(args.candidates).read_text())
     for name in args.sets.split(","):
         queries, passages, wanted = sets.retrieval(args.data, name)
         if name in candidates:
@@ -91,11 +103,12 @@ def main():
             orders, by = nearest(Kept(Service(args.service, args.nearest, args.key), args.cache).embed, queries, passages), args.nearest
         known, found = {}, []
         for i, order in enumerate(orders):
-            query = encoder.vectors(queries[i])[0].astype(np.float32)
+            query = encoder.parts(queries[i])[0]
             for p in order:
                 if p not in known:
-                    known[p] = encoder.vectors(passages[p])
-            found.append(ndcg(by_scores(order, [match(query, known[p]) for p in order]), wanted[i]))
+                    known[p] = encoder.parts(passages[p])
+            scores = [max(match(query, part, args.text, args.words) for part in known[p]) for p in order]
+            found.append(ndcg(by_scores(order, scores), wanted[i]))
         before = np.mean([ndcg(order, wanted[i]) for i, order in enumerate(orders)])
         best = np.mean([ndcg(sorted(order, key=lambda p: -wanted[i].get(p, 0)), wanted[i]) for i, order in enumerate(orders)])
         print(f"{name}: {np.mean(found):.4f} over {len(found)} queries; by {by} {before:.4f}, best order {best:.4f}", flush=True)
