@@ -98,8 +98,8 @@ const MAY_IMPORT: Record<string, Arrows> = {
   },
   ...Object.fromEntries(driverRooms.map((room) => [room, DRIVER])),
   'engines/remote': {
-    code: ['errors', 'runtime', 'engines/queue', 'engines/interactive-load', 'engines/written-calls'],
-    types: ['config', 'domain', 'ports', 'engines/engine', 'engines/driver'],
+    code: ['domain', 'errors', 'runtime', 'engines/queue', 'engines/interactive-load', 'engines/written-calls'],
+    types: ['config', 'ports', 'engines/engine', 'engines/driver'],
   },
 };
 

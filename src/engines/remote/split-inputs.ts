@@ -1,7 +1,7 @@
+import { estimateTokens } from '../../domain/text-size.ts';
 import type { CallContext, EmbeddingInput } from '../engine.ts';
 import type { UpstreamFailure } from './failure/failure.ts';
 import type { Upstream } from './routing/upstream.ts';
-import { estimateTokens } from './token-estimate.ts';
 
 /** Consecutive inputs of one request that are sent in one call. */
 export interface InputSlice<T> {
@@ -95,10 +95,10 @@ export async function runSplit<T extends EmbeddingInput>(
 export function divideTokens<T extends EmbeddingInput>(
   total: number | undefined,
   { start, items }: InputSlice<T>,
-  tokens: number[],
+  { tokens, contextLength }: { tokens: number[]; contextLength: number },
 ): void {
   if (total === undefined) {
-    for (const [i, item] of items.entries()) tokens[start + i] = estimateOf(item);
+    for (const [i, item] of items.entries()) tokens[start + i] = Math.min(estimateOf(item), contextLength);
     return;
   }
   const whole = items.reduce((sum, item) => sum + charactersOf(item), 0) || 1;

@@ -1,7 +1,6 @@
+import { estimateTokens } from '../../domain/text-size.ts';
 import type { ChatMessage, ChatRequest } from '../engine.ts';
 
-/** English text has about four characters to a token. Used only where the upstream gives no count. */
-const CHARACTERS_PER_TOKEN = 4;
 /** What common chat templates add around each message. */
 const TOKENS_PER_MESSAGE = 4;
 
@@ -9,8 +8,7 @@ const TOKENS_PER_MESSAGE = 4;
 export const countOf = (value: unknown): number | undefined =>
   typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
 
-export const estimateTokens = (text: string): number => Math.ceil(text.length / CHARACTERS_PER_TOKEN);
-
+/** Used only where the upstream gives no count. Limits and budgets have assumed the same for the texts. */
 export function estimatePromptTokens({ prompt, tools }: ChatRequest): number {
   if ('tokens' in prompt) return prompt.tokens.length;
   if ('text' in prompt) return estimateTokens(prompt.text);

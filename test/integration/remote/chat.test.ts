@@ -104,6 +104,19 @@ describe('an answer that the client wants whole', () => {
     },
   );
 
+  it('is counted by its script, as limits do, but not beyond the context and `max_tokens`', async () => {
+    bench = await remoteBench({ upstreams: [{}] });
+    const ask = async (asked: string, answered: string, maxTokens?: number) => {
+      const message = { role: 'assistant', content: answered };
+      bench.upstreams[0]?.script.push(answerJson(200, { choices: [{ index: 0, message, finish_reason: 'stop' }] }));
+      const prompt = { messages: [{ role: 'user' as const, content: asked }] };
+      const end = (await collect(bench.chat({ prompt, wholeAnswer: true, maxTokens }))).at(-1);
+      return end?.type === 'end' ? [end.usage.promptTokens, end.usage.completionTokens] : [];
+    };
+    expect(await ask('你好', 'ሰላም')).toEqual([4 + 4, 9]);
+    expect(await ask('你'.repeat(1_000), 'ሰላም', 5)).toEqual([64, 5]);
+  });
+
   it('has tool calls and log probabilities', async () => {
     bench = await remoteBench({ upstreams: [{}] });
     const call = { id: 'call_1', type: 'function', function: { name: 'weather', arguments: '{}' } };
@@ -252,6 +265,12 @@ describe('the request to an upstream', () => {
 
   it("counts a text prompt with vLLM's own tokenizer to fill the context", async () => {
     expect(await bodyOf({ prompt: { text: 'one two three' } }, 'vllm')).toMatchObject({ max_tokens: 64 - 5 });
+  });
+
+  it('leaves room for twice the tokens of English text, or for those of another script, where nothing counts', async () => {
+    expect(await bodyOf({ prompt: { text: 'one two three' } })).toMatchObject({ max_tokens: 64 - 7 });
+    await bench.close();
+    expect(await bodyOf({ prompt: { text: '你好' } })).toMatchObject({ max_tokens: 64 - 4 });
   });
 
   it('switches to max_completion_tokens where max_tokens is refused, and remembers it', async () => {

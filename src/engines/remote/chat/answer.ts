@@ -1,6 +1,7 @@
+import { estimateTokens } from '../../../domain/text-size.ts';
 import { createInnerText, type InnerText } from '../../../runtime/inner-text.ts';
 import type { ChatEvent, TokenLogprob, TokenUsage } from '../../engine.ts';
-import { countOf, estimateTokens } from '../token-estimate.ts';
+import { countOf } from '../token-estimate.ts';
 import { ToolCalls, type WireToolCall } from './tool-calls.ts';
 
 type EndReason = Extract<ChatEvent, { type: 'end' }>['reason'];
@@ -62,7 +63,14 @@ export interface ChatChunks {
   readonly done: boolean;
 }
 
-export const createChatChunks = (estimatedPromptTokens: number): ChatChunks => new AnswerChunks(estimatedPromptTokens);
+/** Used until the upstream has counted. */
+interface Estimates {
+  promptTokens: number;
+  /** No answer has more. */
+  mostCompletionTokens: number;
+}
+
+export const createChatChunks = (estimates: Estimates): ChatChunks => new AnswerChunks(estimates);
 
 /**
  * Turns the chunks of one answer into events and counts tokens. Runs once for each token: it parses once and copies nothing. A class,
@@ -75,13 +83,15 @@ class AnswerChunks implements ChatChunks {
   reason: EndReason | undefined;
   stopSequence: string | undefined;
   done = false;
+  readonly #mostCompletionTokens: number;
   #completionIsCounted = false;
   #toolCalls: ToolCalls | undefined;
   /** Templates put line breaks between the thoughts and their tags. */
   #thoughts: InnerText | undefined;
 
-  constructor(estimatedPromptTokens: number) {
-    this.usage = { promptTokens: estimatedPromptTokens, completionTokens: 0, cachedTokens: 0 };
+  constructor({ promptTokens, mostCompletionTokens }: Estimates) {
+    this.usage = { promptTokens, completionTokens: 0, cachedTokens: 0 };
+    this.#mostCompletionTokens = mostCompletionTokens;
   }
 
   read(payload: string, out: ChatEvent[]): unknown {
@@ -96,7 +106,8 @@ class AnswerChunks implements ChatChunks {
     const before = out.length;
     const reported = this.#readChunk((answer ?? {}) as WireChunk, out);
     if (!this.#completionIsCounted) {
-      this.usage.completionTokens = Math.max(this.usage.completionTokens, estimateEvents(out.slice(before)));
+      const estimate = Math.min(estimateEvents(out.slice(before)), this.#mostCompletionTokens);
+      this.usage.completionTokens = Math.max(this.usage.completionTokens, estimate);
     }
     return reported;
   }

@@ -60,7 +60,7 @@ class RoutedGeneration implements RemoteGeneration {
     this.#route = route;
     this.#request = request;
     this.#context = context;
-    this.#estimatedPromptTokens = estimatePromptTokens(request);
+    this.#estimatedPromptTokens = Math.min(estimatePromptTokens(request), route.contextLength);
   }
 
   usageSoFar(): TokenUsage {
@@ -138,7 +138,10 @@ class RoutedGeneration implements RemoteGeneration {
   async #attempt(call: UpstreamCall): Promise<Opened> {
     const request = this.#request;
     const { accountId, signal } = this.#context;
-    const chunks = createChatChunks(this.#estimatedPromptTokens);
+    const chunks = createChatChunks({
+      promptTokens: this.#estimatedPromptTokens,
+      mostCompletionTokens: request.maxTokens ?? Infinity,
+    });
     const { learned, prefixes } = call.upstream;
     this.#estimateCached = learned.reportsCachedTokens ? prefixes?.estimator(accountId, request) : undefined;
     let reader: ChatReader | undefined;
@@ -214,9 +217,15 @@ async function handRest(taken: Promise<void>, rest: readonly ChatEvent[], take: 
 
 /** By default /completions stops after 16 tokens, so "as many as fit" has to be a number. */
 async function fillContext(route: Route, request: ChatRequest, call: UpstreamCall): Promise<ChatRequest> {
-  const promptTokens = await countPrompt(request, call, 2 * estimatePromptTokens(request));
+  const promptTokens = await countPrompt(request, call, mostPromptTokens(request));
   return { ...request, maxTokens: Math.max(1, route.contextLength - promptTokens) };
 }
+
+/** Twice the tokens of English text, or what a text in another script has. */
+const mostPromptTokens = (request: ChatRequest): number => {
+  const { prompt } = request;
+  return Math.max('text' in prompt ? Math.ceil(prompt.text.length / 2) : 0, estimatePromptTokens(request));
+};
 
 async function countPrompt(request: ChatRequest, call: UpstreamCall, estimate: number): Promise<number> {
   const { prompt } = request;

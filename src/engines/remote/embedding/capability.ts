@@ -59,7 +59,7 @@ export function createRemoteEmbedding(route: Route): RemoteEmbedding {
             throw malformedAnswer('a vector has parts that are not numbers', route.slug).apiError;
           }
         }
-        divideTokens(embedded.tokens, slice, tokens);
+        divideTokens(embedded.tokens, slice, { tokens, contextLength: route.contextLength });
       };
 
       await runSplit(inputs, route.maxInputsPerCall(), context, async (slice, sliceContext) => {
