@@ -25,7 +25,8 @@ LEVELS = [(85, "very good, 85 % or more"), (70, "good, 70 to 85 %"), (50, "fair,
           (0, "weak, below 50 %: try it on your own texts first")]
 SEARCH = {"nq": "NQ (1 355 questions, 1 343 passages)", "cranfield": "Cranfield (225, 1 400)", "scifact": "SciFact (300, 5 183)",
           "afriqa": "AfriQA (3 105, 2 924)", "afriqa-translated": "AfriQA, translated"}
-NOTES = {BM25: "BM25, no stemming", "baai/bge-small-en-v1.5": "`baai/bge-small-en-v1.5`, with its query instruction"}
+NOTES = {BM25: "BM25, no stemming", "baai/bge-small-en-v1.5": "`baai/bge-small-en-v1.5`, with its query instruction",
+         "intfloat/e5-small-v2": "`intfloat/e5-small-v2`, with its prefixes"}
 RERANKED = {"nq": "NQ", "cranfield": "Cranfield", "scifact": "SciFact", "afriqa": "AfriQA", "afriqa-translated": "AfriQA, translated"}
 
 # What the tables of speed and memory say beside the figures.
@@ -37,6 +38,7 @@ EMBEDDERS = [
     (f"{OURS}@2026-11-17", ", deprecated", "the same", "384, 256, 128, 64", "Apache-2.0"),
     (f"{OURS}@2026-11-15", ", deprecated", "the same", "384, 256, 128, 64", "Apache-2.0"),
     ("baai/bge-small-en-v1.5", "", "English", "384", "MIT"),
+    ("intfloat/e5-small-v2", "", "English", "384", "MIT"),
     ("thenlper/gte-small", " (32-bit)", "English", "384", "MIT"),
 ]
 RERANKERS = [

@@ -20,11 +20,11 @@ from sentences import STSB, bitext_table, flores_languages, sts_table
 from speed import TASKS, speed_table
 
 OURS = "baobab/embed-multilingual"
-# What the authors of a model put before a query.
-OTHERS = {
-    "sentence-transformers/all-minilm-l6-v2": "",
-    "baai/bge-small-en-v1.5": "Represent this sentence for searching relevant passages: ",
-    "thenlper/gte-small": "",
+OTHERS = ["sentence-transformers/all-minilm-l6-v2", "baai/bge-small-en-v1.5", "intfloat/e5-small-v2", "thenlper/gte-small"]
+# What the authors of a model put before a query, before a passage, and before both sentences of a pair.
+PREFIXES = {
+    "baai/bge-small-en-v1.5": ("Represent this sentence for searching relevant passages: ", "", ""),
+    "intfloat/e5-small-v2": ("query: ", "passage: ", "query: "),
 }
 
 
@@ -59,14 +59,15 @@ def main():
     try:
         for model in models:
             embed = None if model == BM25 else Kept(Service(args.service, model, args.key), args.cache, deadline).embed
+            query, passage, sentence = PREFIXES.get(model, ("", "", ""))
             of_model = report.setdefault(model, {})
             print(f"\n{model}", flush=True)
             if embed and "sts" in parts:
                 # The others know English only.
-                sts_table(embed, args.data, of_model, STSB if model.startswith(OURS) else ["en"])
+                sts_table(embed, args.data, of_model, STSB if model.startswith(OURS) else ["en"], sentence)
                 save()
             if "retrieval" in parts:
-                retrieval_table(embed, OTHERS.get(model, ""), args.data, args.sets.split(","), of_model, save)
+                retrieval_table(embed, query, passage, args.data, args.sets.split(","), of_model, save)
             if "flores" in parts and model.startswith(OURS):
                 corpus = sets.flores(args.data)
                 languages = args.languages.split(",") if args.languages else flores_languages(corpus)

@@ -41,8 +41,8 @@ def figures(scores, wanted):
     return np.array(each)
 
 
-def retrieval_table(embed, instruction, root, names, report, save=lambda: None):
-    """embed: of a model, or None for BM25; instruction: what to put before a query."""
+def retrieval_table(embed, query, passage, root, names, report, save=lambda: None):
+    """embed: of a model, or None for BM25; query, passage: what to put before them."""
     found, known = report.setdefault("retrieval", {}), {}
 
     def scores(queries, passages):
@@ -51,8 +51,8 @@ def retrieval_table(embed, instruction, root, names, report, save=lambda: None):
         # The two AfriQA sets have the same passages.
         at = hash(tuple(passages))
         if at not in known:
-            known[at] = embed(passages)
-        return embed([instruction + q for q in queries]) @ known[at].T
+            known[at] = embed([passage + p for p in passages])
+        return embed([query + q for q in queries]) @ known[at].T
 
     print("\nSearch: nDCG@10 and recall@100")
     for name in names:

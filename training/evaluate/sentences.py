@@ -37,11 +37,11 @@ def means(rows):
     return {name: found for name, members in groups.items() if len(found := [l for l in members if l in rows]) > 1}
 
 
-def sts_table(embed, root, report, languages=STSB):
+def sts_table(embed, root, report, languages=STSB, prefix=""):
     rows = report.setdefault("STS-B", {})
     print("\nSTS-B test, Spearman correlation")
     for language in languages:
         a, b, gold = sets.stsb(root, language)
-        x, y = embed(a), embed(b)
+        x, y = (embed([prefix + s for s in side]) for side in (a, b))
         rows[language] = {str(d): spearman((unit(x[:, :d]) * unit(y[:, :d])).sum(1), gold) for d in DIMENSIONS}
         print(f"{language:12}" + "".join(f"  {v:.3f}" for v in rows[language].values()), flush=True)
