@@ -73,7 +73,7 @@ export default function Accounts() {
               label: columns.name,
               sortBy: ({ name }) => name.toLowerCase(),
               cell: ({ id, name }) => (
-                <button type="button" class="row-button" title={id} onClick={() => changeSearch({ open: id })}>
+                <button type="button" class="row-button row-name" title={id} onClick={() => changeSearch({ open: id })}>
                   {name}
                 </button>
               ),

@@ -22,7 +22,12 @@ export function keyColumns({ spend, now, accountName, withStatus }: KeyColumnsOp
       label: texts.keys.columns.name,
       sortBy: ({ name }) => name.toLowerCase(),
       cell: (key) => (
-        <button type="button" class="row-button" title={key.name} onClick={() => changeSearch({ key: key.id })}>
+        <button
+          type="button"
+          class="row-button row-name"
+          title={key.name}
+          onClick={() => changeSearch({ key: key.id })}
+        >
           {key.name}
         </button>
       ),

@@ -73,6 +73,21 @@ describeInBrowser('keys', () => {
     await expect.poll(async () => (await ownKey(next)).status).not.toBe(200);
   });
 
+  it('fit on a phone, with long names', async () => {
+    const created = await fetch(`${account.address}/v1/admin/keys`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${account.adminKey}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ account: 'default', name: `notebook of the research team in Nairobi ${Date.now()}` }),
+    });
+    expect(created.status).toBe(200);
+    await using opened = await openPage(browser, { viewport: { width: 390, height: 844 } });
+    const { page } = opened;
+    await signIn(page, account.address, account.adminKey, '/keys');
+    await page.getByRole('button', { name: 'notebook of the research team' }).first().waitFor();
+    const table = page.locator('.table-wrap');
+    await expect.poll(() => table.evaluate(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)).toBe(0);
+  });
+
   it('say at the field what the server refuses', async () => {
     await using opened = await openPage(browser);
     const { page } = opened;
