@@ -83,84 +83,147 @@ export interface EngineRegistry {
   close(drainMs: number): Promise<void>;
 }
 
+type LocalRuntime = NonNullable<Driver['local']>;
+type ProcessSpec = Parameters<typeof startEngineProcess>[0]['spec'];
+
 /** For requests that run on a model while it is removed or unloaded. */
 const REMOVED_GRACE_MS = 30_000;
 /** Of the memory of GPUs: the driver and other programs take some. */
 const VIDEO_SHARE = 0.92;
 
-export function createEngineRegistry(dependencies: EngineRegistryDependencies): EngineRegistry {
-  const { settings, clock, logger, metrics } = dependencies;
-  const processor = dependencies.processor ?? readProcessor();
-  const runtimes = new Map(dependencies.drivers.map(({ name, local }) => [name, local]));
-  const hosts = new Map<string, ModelHost>();
-  const models = new Map<Model, ModelHost>();
-  const keptWarm = new Set<string>();
-  const budgetBytes = settings.memoryBudgetMb > 0 ? settings.memoryBudgetMb * 1024 * 1024 : machineBytes() * 0.75;
-  const memory = createMemoryBudget(budgetBytes, () => hosts.values());
+/** What the models of each driver run on. Found out when the first of them is loaded. */
+class DriverAccelerators {
+  readonly #opened = new Map<string, Promise<Accelerators>>();
+  readonly #open: (module: URL) => Promise<Accelerators>;
 
-  const preparations = new Map(
-    dependencies.drivers.flatMap(({ name, local }) =>
-      local?.preparation === undefined ? [] : [[name, lazyPreparation(local.preparation)] as const],
-    ),
-  );
+  constructor(open: (module: URL) => Promise<Accelerators>) {
+    this.#open = open;
+  }
 
-  const stopping = new AbortController();
-  const facts = createMachineFacts(dependencies.machineFile, logger);
-  const environment = childEnvironment(dependencies.environment);
-  const accelerators = new Map<string, Promise<Accelerators>>();
-
-  /** What the models of a driver run on. Found out when the first of them is loaded. */
-  async function acceleratorOf({ version }: Model): Promise<Accelerator> {
-    const { driver } = version.engine;
-    const module = runtimes.get(driver)?.accelerators;
+  async choose({ version }: Model, module: URL | undefined): Promise<Accelerator> {
     if (module === undefined) return PROCESSOR;
-    const opened =
-      accelerators.get(driver) ??
-      openDriverAccelerators(module, { settings: dependencies.driverSettings, facts, environment, logger });
-    accelerators.set(driver, opened);
+    const { driver } = version.engine;
+    const opened = this.#opened.get(driver) ?? this.#open(module);
+    this.#opened.set(driver, opened);
     return await (await opened).choose();
   }
+}
 
-  let videoMemory: MemoryBudget | undefined;
-  function videoMemoryOf({ memoryBytes }: Accelerator): MemoryBudget {
-    const limitBytes = (settings.vramBudgetMb ?? 0) * 1024 * 1024 || memoryBytes * VIDEO_SHARE;
-    videoMemory ??= createMemoryBudget(limitBytes, () => [...hosts.values()].map((host) => host.videoHolder));
-    return videoMemory;
+/** The hosts of all models that were requested, and what they share. */
+class ModelHosts {
+  readonly #dependencies: EngineRegistryDependencies;
+  readonly #runtimes: ReadonlyMap<string, Driver['local']>;
+  readonly #preparations: ReadonlyMap<string, ReturnType<typeof lazyPreparation>>;
+  readonly #processor: Processor;
+  readonly #accelerators: DriverAccelerators;
+  readonly #layouts: ReturnType<typeof createLayoutChoice>;
+  readonly #stopping = new AbortController();
+  readonly #byName = new Map<string, ModelHost>();
+  readonly #byModel = new Map<Model, ModelHost>();
+  readonly budgetBytes: number;
+  readonly memory: MemoryBudget;
+  #videoMemory: MemoryBudget | undefined;
+
+  constructor(dependencies: EngineRegistryDependencies) {
+    const { drivers, driverSettings, settings, logger } = dependencies;
+    this.#dependencies = dependencies;
+    this.#runtimes = new Map(drivers.map(({ name, local }) => [name, local]));
+    this.#preparations = new Map(
+      drivers.flatMap(({ name, local }) =>
+        local?.preparation === undefined ? [] : [[name, lazyPreparation(local.preparation)] as const],
+      ),
+    );
+    this.#processor = dependencies.processor ?? readProcessor();
+    this.budgetBytes = settings.memoryBudgetMb > 0 ? settings.memoryBudgetMb * 1024 * 1024 : machineBytes() * 0.75;
+    this.memory = createMemoryBudget(this.budgetBytes, () => this.#byName.values());
+    const facts = createMachineFacts(dependencies.machineFile, logger);
+    const environment = childEnvironment(dependencies.environment);
+    this.#accelerators = new DriverAccelerators((module) =>
+      openDriverAccelerators(module, { settings: driverSettings, facts, environment, logger }),
+    );
+    this.#layouts = createLayoutChoice({
+      facts,
+      processor: this.#processor,
+      runtimeOf: (model) => this.runtimeOf(model),
+      environment,
+      signal: this.#stopping.signal,
+      logger,
+    });
   }
 
-  const runtimeOf = ({ version }: Model) => runtimes.get(version.engine.driver);
-  const layouts = createLayoutChoice({ facts, processor, runtimeOf, environment, signal: stopping.signal, logger });
-  const machineOf = (shape: ModelShape): MachineShape => ({ ...processor, ...shape, memoryBytes: budgetBytes });
+  all(): ModelHost[] {
+    return [...this.#byName.values()];
+  }
+
+  get(name: string): ModelHost | undefined {
+    return this.#byName.get(name);
+  }
+
+  /** Undefined: the model does not run here. */
+  runtimeOf({ version }: Model): Driver['local'] {
+    return this.#runtimes.get(version.engine.driver);
+  }
+
+  /** The host of a model, which is made when it is first asked for. */
+  of(model: Model): ModelHost {
+    const name = modelName(model);
+    const known = this.#byName.get(name);
+    if (known !== undefined) return known;
+    const runtime = this.runtimeOf(model);
+    if (runtime === undefined) throw errors.modelUnavailable(model.entry.slug, 'no upstream is configured for it');
+    const host = this.#create(model, runtime);
+    this.#byName.set(name, host);
+    this.#byModel.set(model, host);
+    return host;
+  }
+
+  remove(removed: readonly ModelHost[]): void {
+    for (const host of removed) this.#byName.delete(host.name);
+    for (const [model, host] of this.#byModel) if (removed.includes(host)) this.#byModel.delete(model);
+  }
 
   /** Measures the layouts of idle models, and loads a model again that would be clearly faster in another one. */
-  async function improveLayouts(): Promise<void> {
-    for (const [model, host] of models) {
+  async improveLayouts(): Promise<void> {
+    for (const [model, host] of this.#byModel) {
       const placement = host.placement();
-      const runtime = runtimeOf(model);
+      const runtime = this.runtimeOf(model);
       if (placement === undefined || runtime?.trials === undefined) continue;
-      if ([...hosts.values()].some((each) => each.busy())) return;
+      if (this.all().some((each) => each.busy())) return;
       const { layout: current, shape } = placement;
-      const settings = dependencies.driverSettings;
-      const better = await layouts.improve(model, runtime, { machine: machineOf(shape), current, settings });
-      if (better === undefined || !host.idle() || stopping.signal.aborted) continue;
+      const settings = this.#dependencies.driverSettings;
+      const machine = this.#machineOf(shape);
+      const better = await this.#layouts.improve(model, runtime, { machine, current, settings });
+      if (better === undefined || !host.idle() || this.#stopping.signal.aborted) continue;
       await host.evict();
       await host.warm();
     }
   }
 
-  function hostOf(model: Model): ModelHost {
-    const name = modelName(model);
-    const known = hosts.get(name);
-    if (known !== undefined) return known;
+  async close(drainMs: number): Promise<void> {
+    this.#stopping.abort();
+    await Promise.all(this.all().map((host) => host.close(drainMs)));
+    await Promise.all([...this.#preparations.values()].map((preparation) => preparation.close()));
+  }
+
+  #machineOf(shape: ModelShape): MachineShape {
+    return { ...this.#processor, ...shape, memoryBytes: this.budgetBytes };
+  }
+
+  #videoMemoryOf({ memoryBytes }: Accelerator): MemoryBudget {
+    const limitBytes = (this.#dependencies.settings.vramBudgetMb ?? 0) * 1024 * 1024 || memoryBytes * VIDEO_SHARE;
+    this.#videoMemory ??= createMemoryBudget(limitBytes, () => this.all().map((host) => host.videoHolder));
+    return this.#videoMemory;
+  }
+
+  #create(model: Model, runtime: LocalRuntime): ModelHost {
+    const { settings, driverSettings, weights, restarts = RESTARTS, clock, logger, metrics } = this.#dependencies;
     const { engine } = model.version;
-    const runtime = runtimeOf(model);
-    if (runtime === undefined) throw errors.modelUnavailable(model.entry.slug, 'no upstream is configured for it');
-    const host = new ModelHost({
+    return new ModelHost({
       model,
-      accelerator: () => acceleratorOf(model),
+      accelerator: () => this.#accelerators.choose(model, runtime.accelerators),
       layout: async (shape) => {
-        const measured = await layouts.measured(model);
-        return runtime.layout(engine, dependencies.driverSettings, { ...machineOf(shape), measured });
+        const measured = await this.#layouts.measured(model);
+        return runtime.layout(engine, driverSettings, { ...this.#machineOf(shape), measured });
       },
       // More than the weights were made for would only take memory and give worse answers.
       contextLength: (directory) =>
@@ -174,68 +237,71 @@ export function createEngineRegistry(dependencies: EngineRegistryDependencies): 
       queueTimeoutMs: settings.queueTimeoutSeconds * 1000,
       loadTimeoutMs: settings.loadTimeoutSeconds * 1000,
       retryUnavailableMs: settings.retryUnavailableSeconds * 1000,
-      weights: dependencies.weights,
-      memory,
-      videoMemory: videoMemoryOf,
-      policy: createRestartPolicy(dependencies.restarts ?? RESTARTS),
-      startProcess: (spec) =>
-        startEngineProcess({
-          spec,
-          module: runtime.module,
-          rights: settings.permissionModel ? (runtime.rights?.(spec.directory) ?? {}) : undefined,
-          environment: dependencies.environment,
-          loadTimeoutMs: settings.loadTimeoutSeconds * 1000,
-          hangTimeoutMs: settings.hangTimeoutSeconds * 1000,
-          logger,
-        }),
-      preparation: preparations.get(engine.driver),
+      weights,
+      memory: this.memory,
+      videoMemory: (accelerator) => this.#videoMemoryOf(accelerator),
+      policy: createRestartPolicy(restarts),
+      startProcess: (spec) => this.#startProcess(spec, runtime),
+      preparation: this.#preparations.get(engine.driver),
       clock,
       logger,
       metrics,
     });
-    hosts.set(name, host);
-    models.set(model, host);
-    return host;
   }
 
+  #startProcess(spec: ProcessSpec, runtime: LocalRuntime) {
+    const { settings, environment, logger } = this.#dependencies;
+    return startEngineProcess({
+      spec,
+      module: runtime.module,
+      rights: settings.permissionModel ? (runtime.rights?.(spec.directory) ?? {}) : undefined,
+      environment,
+      loadTimeoutMs: settings.loadTimeoutSeconds * 1000,
+      hangTimeoutMs: settings.hangTimeoutSeconds * 1000,
+      logger,
+    });
+  }
+}
+
+export function createEngineRegistry(dependencies: EngineRegistryDependencies): EngineRegistry {
+  const { settings, clock, logger, metrics } = dependencies;
+  const hosts = new ModelHosts(dependencies);
+  const keptWarm = new Set<string>();
   const stopSweep = startHostSweep({
-    hosts: () => [...hosts.values()],
+    hosts: () => hosts.all(),
     keptWarm,
-    memory,
-    budgetBytes,
+    memory: hosts.memory,
+    budgetBytes: hosts.budgetBytes,
     idleUnloadSeconds: settings.idleUnloadSeconds,
-    improveLayouts,
+    improveLayouts: () => hosts.improveLayouts(),
     clock,
     logger,
     metrics,
   });
 
   return {
-    acquire: (model, context) => hostOf(model).acquire(context),
+    acquire: (model, context) => hosts.of(model).acquire(context),
     status: (name) => hosts.get(name)?.status() ?? { status: 'cold' },
-    list: () => Promise.all([...hosts.values()].map((host) => host.report())),
+    list: () => Promise.all(hosts.all().map((host) => host.report())),
     async warm(models) {
-      const local = models.filter((model) => runtimeOf(model) !== undefined);
+      const local = models.filter((model) => hosts.runtimeOf(model) !== undefined);
       for (const model of local) keptWarm.add(modelName(model));
-      await Promise.all(local.map((model) => hostOf(model).warm()));
+      await Promise.all(local.map((model) => hosts.of(model).warm()));
     },
     async load(model) {
-      if (runtimeOf(model) !== undefined) await hostOf(model).warm();
+      if (hosts.runtimeOf(model) !== undefined) await hosts.of(model).warm();
     },
     async unload(model) {
       await hosts.get(modelName(model))?.unload(REMOVED_GRACE_MS);
     },
     async keepOnly(names) {
-      const removed = [...hosts.values()].filter((host) => !names.has(host.name));
-      for (const host of removed) hosts.delete(host.name);
-      for (const [model, host] of models) if (removed.includes(host)) models.delete(model);
+      const removed = hosts.all().filter((host) => !names.has(host.name));
+      hosts.remove(removed);
       await Promise.all(removed.map((host) => host.close(REMOVED_GRACE_MS)));
     },
     async close(drainMs) {
       stopSweep();
-      stopping.abort();
-      await Promise.all([...hosts.values()].map((host) => host.close(drainMs)));
-      await Promise.all([...preparations.values()].map((preparation) => preparation.close()));
+      await hosts.close(drainMs);
     },
   };
 }
