@@ -42,6 +42,10 @@ beforeEach(async () => {
     throw new Error('broken');
   });
   server.get('/one/:id', async () => 'one');
+  server.get('/one/:id/items', async () => {
+    await held();
+    return 'items';
+  });
   server.post('/things', { config: { isChange: true } }, async () => {
     await held();
     return 'changed';
@@ -83,7 +87,7 @@ async function releaseAll(answers: Promise<number>[]): Promise<number[]> {
 }
 
 it('lets an account have four lists at a time, and others theirs', async () => {
-  const answers = Array.from({ length: 10 }, () => get('/list'));
+  const answers = Array.from({ length: 10 }, (_, index) => get(index % 2 === 0 ? '/list' : '/one/1/items'));
   await expect.poll(() => release.length).toBe(4);
   answers.push(get('/list', 'b'));
   await expect.poll(() => release.length).toBe(5);

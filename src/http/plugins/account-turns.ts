@@ -16,9 +16,10 @@ interface Turns {
 /** Fastify answers a HEAD with the work of the GET, and makes its route from the options before they were changed here. */
 const METHODS: readonly string[] = ['GET', 'HEAD'];
 
-/** A GET or HEAD without a parameter in its path, except for streams of events. */
+/** A GET or HEAD without a parameter in its path, or of the items of one object, except for streams of events. */
 function isListOrReport({ method, url, config }: RouteOptions): boolean {
-  if (![method].flat().some((each) => METHODS.includes(each)) || /[:*]/.test(url)) return false;
+  if (![method].flat().some((each) => METHODS.includes(each)) || (/[:*]/.test(url) && !url.endsWith('items')))
+    return false;
   return !config?.documented?.answers?.includes('text/event-stream');
 }
 
