@@ -295,8 +295,8 @@ describe('message batches', () => {
     await ended(id);
     const { batches } = clientOf(await member('stranger')).messages;
     expect((await batches.list()).data).toEqual([]);
-    for (const call of [batches.retrieve(id), batches.cancel(id), batches.delete(id), batches.results(id)]) {
-      const error = await call.catch((reason) => reason);
+    for (const method of ['retrieve', 'cancel', 'delete', 'results'] as const) {
+      const error = await batches[method](id).catch((reason) => reason);
       expect(error).toBeInstanceOf(Anthropic.NotFoundError);
       expect(error.error).toMatchObject({ type: 'error', error: { type: 'not_found_error' } });
     }
