@@ -47,7 +47,7 @@ export function tokenQuarters(text: string): number {
   return sum;
 }
 
-/** Limits and budgets use it until an engine has counted, and bills if it never does. English is right on average; for other scripts it is rather too much than too little. */
+/** Limits and budgets use it until an engine has counted. English is right on average; for other scripts it is rather too much than too little. */
 export const estimateTokens = (text: string): number => Math.ceil(tokenQuarters(text) / QUARTERS_PER_TOKEN);
 
 /**

@@ -1,7 +1,7 @@
-import { estimateTokens } from '../../domain/text-size.ts';
 import type { CallContext, EmbeddingInput } from '../engine.ts';
 import type { UpstreamFailure } from './failure/failure.ts';
 import type { Upstream } from './routing/upstream.ts';
+import { estimateTokens } from './token-estimate.ts';
 
 /** Consecutive inputs of one request that are sent in one call. */
 export interface InputSlice<T> {

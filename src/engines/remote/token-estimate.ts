@@ -1,4 +1,3 @@
-import { estimateTokens } from '../../domain/text-size.ts';
 import type { ChatMessage, ChatRequest } from '../engine.ts';
 
 /** What common chat templates add around each message. */
@@ -8,7 +7,14 @@ const TOKENS_PER_MESSAGE = 4;
 export const countOf = (value: unknown): number | undefined =>
   typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
 
-/** Used only where the upstream gives no count. Limits and budgets have assumed the same for the texts. */
+/**
+ * With the vocabularies of today's models, a token has about four bytes of UTF-8 in most scripts. For bills, and so rather too little than too
+ * much: limits and budgets reserve more (domain/text-size.ts).
+ */
+const BYTES_PER_TOKEN = 4;
+export const estimateTokens = (text: string): number => Math.ceil(Buffer.byteLength(text) / BYTES_PER_TOKEN);
+
+/** Used only where the upstream gives no count. */
 export function estimatePromptTokens({ prompt, tools }: ChatRequest): number {
   if ('tokens' in prompt) return prompt.tokens.length;
   if ('text' in prompt) return estimateTokens(prompt.text);

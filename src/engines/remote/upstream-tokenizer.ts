@@ -1,10 +1,9 @@
-import { estimateTokens } from '../../domain/text-size.ts';
 import type { FieldPath } from '../../errors/fields.ts';
 import type { CallContext, ChatMessage, ChatRequest } from '../engine.ts';
 import { wireMessage, wireTool } from './chat/request.ts';
 import type { Upstream, UpstreamKind } from './routing/upstream.ts';
 import { createUpstreamCall, type UpstreamCall } from './routing/upstream-call.ts';
-import { estimatePromptTokens } from './token-estimate.ts';
+import { estimatePromptTokens, estimateTokens } from './token-estimate.ts';
 
 const COUNT_TIMEOUT_MS = 2_000;
 

@@ -274,6 +274,6 @@ describe('token counts', () => {
     bench = await remoteBench({ upstreams: [{ kind: 'vllm' }] });
     await bench.upstreams[0]?.close();
     expect(await bench.model.countTokens('one two three')).toBe(4);
-    expect(await bench.model.countTokens('你好')).toBe(4);
+    expect(await bench.model.countTokens('你好')).toBe(2);
   });
 });

@@ -104,7 +104,7 @@ describe('an answer that the client wants whole', () => {
     },
   );
 
-  it('is counted by its script, as limits do, but not beyond the context and `max_tokens`', async () => {
+  it('is counted by its bytes, but not beyond the context and `max_tokens`', async () => {
     bench = await remoteBench({ upstreams: [{}] });
     const ask = async (asked: string, answered: string, maxTokens?: number) => {
       const message = { role: 'assistant', content: answered };
@@ -113,8 +113,8 @@ describe('an answer that the client wants whole', () => {
       const end = (await collect(bench.chat({ prompt, wholeAnswer: true, maxTokens }))).at(-1);
       return end?.type === 'end' ? [end.usage.promptTokens, end.usage.completionTokens] : [];
     };
-    expect(await ask('你好', 'ሰላም')).toEqual([4 + 4, 9]);
-    expect(await ask('你'.repeat(1_000), 'ሰላም', 5)).toEqual([64, 5]);
+    expect(await ask('你好', 'ሰላም')).toEqual([4 + 2, 3]);
+    expect(await ask('你'.repeat(1_000), 'ሰላም', 2)).toEqual([64, 2]);
   });
 
   it('has tool calls and log probabilities', async () => {

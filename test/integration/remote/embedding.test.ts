@@ -101,8 +101,8 @@ describe('embeddings', () => {
     const embedding = fakeVector('a', 8);
     const data = [0, 1].map((index) => ({ index, embedding }));
     bench.upstreams[0]?.script.push(answerJson(200, { data }));
-    // By script, and an input has at most the context.
-    expect((await embed({ inputs: ['你好', '你'.repeat(1_000)] })).tokens).toEqual([4, 64]);
+    // By its bytes, and an input has at most the context.
+    expect((await embed({ inputs: ['你好', '你'.repeat(1_000)] })).tokens).toEqual([2, 64]);
   });
 
   it.each([-1, 1.5, 1e300])('have estimated tokens when the upstream reports %s', async (prompt_tokens) => {

@@ -1,7 +1,6 @@
-import { estimateTokens } from '../../../domain/text-size.ts';
 import { createInnerText, type InnerText } from '../../../runtime/inner-text.ts';
 import type { ChatEvent, TokenLogprob, TokenUsage } from '../../engine.ts';
-import { countOf } from '../token-estimate.ts';
+import { countOf, estimateTokens } from '../token-estimate.ts';
 import { ToolCalls, type WireToolCall } from './tool-calls.ts';
 
 type EndReason = Extract<ChatEvent, { type: 'end' }>['reason'];

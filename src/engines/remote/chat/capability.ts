@@ -1,3 +1,4 @@
+import { estimateTokens } from '../../../domain/text-size.ts';
 import { errors } from '../../../errors/errors.ts';
 import type { FieldPath } from '../../../errors/fields.ts';
 import type {
@@ -9,7 +10,6 @@ import type {
   TakeEvent,
   TokenUsage,
 } from '../../engine.ts';
-
 import { UpstreamFailure } from '../failure/failure.ts';
 import { prefixKey } from '../routing/affinity.ts';
 import type { CachedTokensEstimate } from '../routing/prefix-memory.ts';
@@ -221,10 +221,11 @@ async function fillContext(route: Route, request: ChatRequest, call: UpstreamCal
   return { ...request, maxTokens: Math.max(1, route.contextLength - promptTokens) };
 }
 
-/** Twice the tokens of English text, or what a text in another script has. */
+/** Twice the tokens of English text, or the most that a text in another script has. */
 const mostPromptTokens = (request: ChatRequest): number => {
   const { prompt } = request;
-  return Math.max('text' in prompt ? Math.ceil(prompt.text.length / 2) : 0, estimatePromptTokens(request));
+  if (!('text' in prompt)) return estimatePromptTokens(request);
+  return Math.max(Math.ceil(prompt.text.length / 2), estimateTokens(prompt.text));
 };
 
 async function countPrompt(request: ChatRequest, call: UpstreamCall, estimate: number): Promise<number> {

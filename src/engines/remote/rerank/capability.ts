@@ -1,10 +1,10 @@
-import { estimateTokens } from '../../../domain/text-size.ts';
 import type { CallContext, RerankCapability, RerankRequest, RerankResult } from '../../engine.ts';
 import { UpstreamFailure } from '../failure/failure.ts';
 import type { Route } from '../routing/router.ts';
 import type { UpstreamCall } from '../routing/upstream-call.ts';
 import { callWithSlice } from '../slice-call.ts';
 import { halve, type InputSlice, runSplit } from '../split-inputs.ts';
+import { estimateTokens } from '../token-estimate.ts';
 import { type Ranked, readRanking } from './answer.ts';
 import { rerankRequest } from './request.ts';
 
