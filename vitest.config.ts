@@ -21,6 +21,8 @@ export default defineConfig({
     testTimeout: 300_000,
     hookTimeout: 300_000,
     expect: { poll: { timeout: 120_000 } },
+    // Some tests load onnxruntime themselves, which would report to Microsoft.
+    env: { ORT_DISABLE_TELEMETRY: '1' },
     // Engine processes are started by tests; more workers than cores would only make them wait for each other.
     maxWorkers: 2,
     reporters: ['default', './scripts/count-reporter.ts'],
