@@ -94,7 +94,7 @@ describe('an estimate', () => {
     const long = { messages: [{ role: 'user' as const, content: 'ሀ'.repeat(1_000) }] };
     await chat.generate(call, { model: entry.slug, choices: 1, request: { prompt: long, maxTokens: 40 } }, () => {});
     expect(estimates).toEqual([{ tokens: 2_058, used: { promptTokens: 2_048, completionTokens: 40 } }]);
-    // A client that asks for the count is told the whole estimate.
+    // The answer of count_tokens is not capped.
     expect(await chat.countTokens(call, { model: entry.slug, choices: 1, request: { prompt: long } })).toBe(3_004);
   });
 });

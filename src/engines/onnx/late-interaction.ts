@@ -7,7 +7,8 @@ import { windows } from './windows.ts';
 
 /**
  * Late interaction: the match is the mean, over the query's tokens, of the cosine with the nearest token of the document. Shares of it
- * may come from the cosine of both texts and from the tokens of the query that the document has, names above all. A logistic curve spreads it over 0–1. The catalog sets its middle and steepness, because they differ between encoders; the defaults are for
+ * may come from the cosine of both texts and from the tokens of the query that the document has, names above all. A logistic curve
+ * spreads it over 0–1. The catalog sets its middle and steepness, because they differ between encoders; the defaults are for
  * bge-small, where 16 questions matched their own answers by 0.61–0.82 and other answers by 0.23–0.56. The curve is fixed for a
  * model, so scores compare across calls.
  */

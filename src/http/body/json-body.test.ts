@@ -15,7 +15,7 @@ it.each([{ is404: false }, { is404: true }])(
     );
     payload.write('{"half":');
     payload.destroy(Object.assign(new Error('aborted'), { code: 'ECONNRESET' }));
-    // A 400 would be logged as an error that nobody expects, once for each of them.
+    // A 400 would be logged as an unexpected error, with a stack.
     expect(await failure).toMatchObject({ code: 'client_cancelled', status: 499 });
   },
 );

@@ -34,7 +34,7 @@ class AccountTurns {
 
   /** Resolves when it is the request's turn. Call `end` after that. Rejects when its client leaves or too many wait. */
   async begin(accountId: string, { raw }: FastifyReply): Promise<void> {
-    // Its `close` has been emitted already, and it would wait although nobody reads the answer.
+    // `close` will not be emitted again, so it would wait for a turn in vain.
     if (raw.destroyed) throw errors.clientCancelled();
     const turns = this.#accounts.get(accountId) ?? { running: 0, waiting: new Set() };
     if (turns.waiting.size >= MAX_WAITING) throw this.#tooMany();
