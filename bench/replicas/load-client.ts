@@ -47,7 +47,8 @@ const LAST = 'data: [DONE]';
 /** One stream on a connection of its own. Resolves to the time until its first word, from before the connection opened. */
 function stream(target: URL, request: Buffer): { firstWord: Promise<number>; ended: Promise<void> } {
   const [first, end] = [Promise.withResolvers<number>(), Promise.withResolvers<void>()];
-  end.promise.catch(() => {});
+  // Awaited when all streams have begun: prevents an unhandled rejection until then.
+  for (const { promise } of [first, end]) promise.catch(() => {});
   const startedAt = performance.now();
   const socket = connect({ host: target.hostname, port: Number(target.port), noDelay: true });
   let text = '';
@@ -81,6 +82,8 @@ function stream(target: URL, request: Buffer): { firstWord: Promise<number>; end
 function probe(url: URL): Promise<number> {
   const startedAt = performance.now();
   const { promise, resolve, reject } = Promise.withResolvers<number>();
+  // Awaited after the last stream.
+  promise.catch(() => {});
   const socket = connect({ host: url.hostname, port: Number(url.port), noDelay: true });
   socket.on('connect', () =>
     socket.write(`GET ${url.pathname} HTTP/1.1\r\nhost: ${url.host}\r\nconnection: close\r\n\r\n`),
@@ -92,6 +95,7 @@ function probe(url: URL): Promise<number> {
     socket.destroy();
   });
   socket.on('error', reject);
+  socket.on('close', () => reject(new Error('the server closed a health probe without an answer')));
   return promise;
 }
 
