@@ -1,5 +1,5 @@
 import type { Batch } from '../../domain/batch.ts';
-import { LINE_EXPIRED, succeeded } from '../../domain/batch-line.ts';
+import { type BatchRequest, LINE_EXPIRED, succeeded } from '../../domain/batch-line.ts';
 import type { StoredFile } from '../../domain/file.ts';
 import type { BatchSlice, BatchSliceRepository } from '../../ports/batch-slices.ts';
 import type { Clock } from '../../ports/clock.ts';
@@ -9,6 +9,7 @@ import { createId } from '../../runtime/ids.ts';
 import type { BatchShare } from './batch-share.ts';
 import type { LineFormat } from './line-format.ts';
 import type { LineRun, LineSignals } from './line-run.ts';
+import { LineWindow } from './line-window.ts';
 import { createPendingLines, type PendingLine, type PendingLinesDependencies } from './pending-lines.ts';
 import { createResultWriter, type ResultWriter, type ResultWriterDependencies } from './result-writer.ts';
 
@@ -45,7 +46,17 @@ const EXPIRED = {
     message: 'This request could not be executed before the completion window expired.',
   },
 };
-const MAX_OUTSTANDING_BYTES = 16_777_216;
+const MAX_WINDOW_BYTES = 16_777_216;
+/** More lines than slots: the batch with the fewest slots must have a line waiting when one becomes free. */
+const LINES_PER_SLOT = 2;
+/** Shares of a model that a batch with several may fill. */
+const MAX_SHARES = 16;
+
+/** As the client calls it: shares are apart even if two names mean one model. */
+function modelOf({ body }: BatchRequest): string {
+  const model = (body as { model?: unknown } | null)?.model;
+  return typeof model === 'string' ? model : '';
+}
 
 /** Works on the slices of a batch. Other processes may work on the same batch at the same time. */
 export function createSliceRun(dependencies: SliceRunDependencies): SliceRun {
@@ -80,8 +91,8 @@ export function createSliceRun(dependencies: SliceRunDependencies): SliceRun {
   async function run({ batch, input, share }: SliceJob, signals: LineSignals): Promise<void> {
     const owned = await lineRun.withOwner(batch);
     const results = writerOf(share);
-    const outstanding = new Set<Promise<void>>();
-    let outstandingBytes = 0;
+    const perModel = LINES_PER_SLOT * concurrency;
+    const window = new LineWindow({ perModel, maxLines: MAX_SHARES * perModel, maxBytes: MAX_WINDOW_BYTES });
     const failure = new AbortController();
     const stop = AbortSignal.any([signals.stop, failure.signal]);
 
@@ -95,11 +106,7 @@ export function createSliceRun(dependencies: SliceRunDependencies): SliceRun {
       return true;
     }
 
-    // More lines than slots: the batch with the fewest slots must have a line waiting when one becomes free.
-    const isFull = () =>
-      outstanding.size >= 2 * concurrency || (outstandingBytes > MAX_OUTSTANDING_BYTES && outstanding.size > 1);
-
-    /** Resolves when all lines of the slice have started. */
+    /** Resolves when all lines of the slice are in the window. */
     async function startLines(slice: BatchSlice): Promise<void> {
       let unfinished = 1;
       const lineEnded = (hasResult: boolean) => {
@@ -109,15 +116,12 @@ export function createSliceRun(dependencies: SliceRunDependencies): SliceRun {
       for await (const line of pendingLines(batch, input, slice)) {
         if (stop.aborted) return;
         unfinished += 1;
-        const work = runLine(line, slice)
-          .then(lineEnded, (error) => failure.abort(error))
-          .finally(() => {
-            outstanding.delete(work);
-            outstandingBytes -= line.bytes;
-          });
-        outstanding.add(work);
-        outstandingBytes += line.bytes;
-        while (isFull()) await Promise.race(outstanding);
+        window.add({ model: modelOf(line.request), bytes: line.bytes }, () =>
+          runLine(line, slice)
+            .then(lineEnded)
+            .catch((error) => failure.abort(error)),
+        );
+        await window.room();
       }
       lineEnded(true);
     }
@@ -132,7 +136,7 @@ export function createSliceRun(dependencies: SliceRunDependencies): SliceRun {
       failure.abort(error);
     }
     // Always wait: a line that still runs when its slice is claimed again would run twice at once.
-    await Promise.all(outstanding);
+    await window.ended();
     await results.flush();
     if (failure.signal.aborted) throw failure.signal.reason;
   }

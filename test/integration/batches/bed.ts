@@ -74,8 +74,8 @@ export function createExecutor() {
   };
 }
 
-export const request = (customId: string, input: string) =>
-  JSON.stringify({ custom_id: customId, method: 'POST', url: '/v1/embeddings', body: { model: 'm', input } });
+export const request = (customId: string, input: string, model = 'm') =>
+  JSON.stringify({ custom_id: customId, method: 'POST', url: '/v1/embeddings', body: { model, input } });
 export const requests = (count: number, input = 'text') =>
   Array.from({ length: count }, (_, index) => request(`${input}-${index}`, `${input} ${index}`));
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Batch } from '../../../src/domain/batch.ts';
 import { FREE_LANE } from '../../fixtures/file-bed.ts';
-import { createExecutor, requests, useBatchBed } from './bed.ts';
+import { createExecutor, request, requests, useBatchBed } from './bed.ts';
 
 /** Nothing in these tests takes this long. */
 const LONG_MS = 1_000_000_000;
@@ -158,6 +158,38 @@ describe('batches of several accounts and processes', () => {
     expect((await current(long)).status).toBe('in_progress');
     expect(await done(long)).toBeLessThan(300);
     await reached(long, 'completed');
+  });
+
+  it('does not make the lines of one model wait behind slow ones of another', async () => {
+    const lane = (body: unknown) => ({ ...FREE_LANE, name: (body as { model: string }).model });
+    const { order, hold, release, calls, atWork } = start({ concurrency: 4, lane });
+    hold();
+    const input = Array.from({ length: 200 }, (_, index) =>
+      index % 2 === 0 ? request(`${index}`, `held ${index}`, 'slow') : request(`${index}`, `text ${index}`, 'fast'),
+    );
+    const batch = await order(input);
+    await expect.poll(() => done(batch)).toBe(100);
+    expect(atWork()).toBe(4);
+    release();
+    const { counts, outputFileId } = await reached(batch, 'completed');
+    expect(counts).toEqual({ total: 200, completed: 200, failed: 0 });
+    expect(await customIds(outputFileId)).toEqual(input.map((_, index) => `${index}`));
+    expect(calls).toHaveLength(200);
+  });
+
+  it('gives back the lines that wait for a slow model when it stops', async () => {
+    const first = start({ concurrency: 2 });
+    first.hold();
+    const input = Array.from({ length: 60 }, (_, index) =>
+      request(`${index}`, `held ${index}`, index % 3 === 0 ? 'one' : 'other'),
+    );
+    const batch = await first.order(input);
+    await expect.poll(first.atWork).toBe(2);
+    await shared.bed.stopRunners();
+    expect(first.calls).toHaveLength(2);
+    const second = start({ concurrency: 2 });
+    expect((await reached(batch, 'completed')).counts).toEqual({ total: 60, completed: 60, failed: 0 });
+    expect(second.calls).toHaveLength(60);
   });
 
   it('does not let an account with a thousand waiting batches delay another', async () => {
