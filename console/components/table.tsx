@@ -18,6 +18,8 @@ export interface Column<T> {
   extra?: boolean;
   /** Only in the widest tables. */
   spare?: boolean;
+  /** On phones, rows of a table with a title are cards: title and badge, and below them the rest. */
+  card?: 'title' | 'badge';
   foot?: ComponentChildren;
 }
 
@@ -66,10 +68,17 @@ export function Table<T>(props: TableProps<T>) {
     const current = sort.id === column.id ? (sort.descending ? `-${sort.id}` : sort.id) : '';
     changeSearch({ [sortParameter]: current === first ? other : first }, { replace: true });
   };
-  const classOf = ({ number, wide, extra, spare }: Column<T>) =>
-    [number ? 'number' : '', wide ? 'wide-only' : '', extra ? 'wider-only' : '', spare ? 'widest-only' : '']
+  const classOf = ({ number, wide, extra, spare, card }: Column<T>) =>
+    [
+      number ? 'number' : '',
+      wide ? 'wide-only' : '',
+      extra ? 'wider-only' : '',
+      spare ? 'widest-only' : '',
+      card ? `card-${card}` : '',
+    ]
       .filter(Boolean)
       .join(' ') || undefined;
+  const hasCards = columns.some(({ card }) => card === 'title');
   const open = (event: MouseEvent, row: T) => {
     // Buttons and links in a row have their own meaning.
     if ((event.target as Element).closest('a,button,input,select')) return;
@@ -77,7 +86,7 @@ export function Table<T>(props: TableProps<T>) {
   };
   return (
     <section class="table-wrap" aria-label={label} {...{ tabIndex: 0 }}>
-      <table class="table">
+      <table class={hasCards ? 'table table-cards' : 'table'}>
         <thead>
           <tr>
             {columns.map((column) => (

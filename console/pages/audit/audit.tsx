@@ -30,10 +30,11 @@ function columnsFor(zone: string, several: boolean): Column<AuditEntry>[] {
         </button>
       ),
     },
-    { id: 'action', label: audit.columns.action, cell: ({ action }) => <Action action={action} /> },
+    { id: 'action', label: audit.columns.action, card: 'badge', cell: ({ action }) => <Action action={action} /> },
     {
       id: 'target',
       label: audit.columns.target,
+      card: 'title',
       cell: ({ target }) => (
         <Named name={target.name} account={several && target.type === 'key' ? target.account_name : null} />
       ),
@@ -41,7 +42,6 @@ function columnsFor(zone: string, several: boolean): Column<AuditEntry>[] {
     {
       id: 'actor',
       label: audit.columns.actor,
-      wide: true,
       cell: (entry) => <Named name={actorName(entry)} account={several ? entry.actor.account_name : null} />,
     },
     {

@@ -41,10 +41,11 @@ export function requestColumns(zone: string): Column<RequestEntry>[] {
         </button>
       ),
     },
-    { id: 'status', label: columns.status, cell: (entry) => <Status entry={entry} /> },
+    { id: 'status', label: columns.status, card: 'badge', cell: (entry) => <Status entry={entry} /> },
     {
       id: 'model',
       label: columns.model,
+      card: 'title',
       cell: ({ model, endpoint }) => (
         <span class="truncate narrow-slug" title={model ?? endpoint}>
           {model === null ? <span class="muted">{endpoint}</span> : <Slug slug={model} />}

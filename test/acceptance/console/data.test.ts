@@ -23,6 +23,24 @@ afterAll(() => browser.close());
 const line = (id: string, body: object) =>
   JSON.stringify({ custom_id: id, method: 'POST', url: '/v1/embeddings', body });
 
+describeInBrowser('requests', () => {
+  it('are cards on a phone, with everything in sight', async () => {
+    await using opened = await openPage(browser, { viewport: { width: 390, height: 844 } });
+    const { page } = opened;
+    await signIn(page, account.address, account.apiKey, '/requests');
+    const card = page.locator('tbody tr').filter({ hasText: MODEL }).first();
+    await card.waitFor();
+    const table = page.locator('.table-wrap');
+    expect(await table.evaluate(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)).toBe(0);
+    for (const text of ['200', 'embed-multilingual', /^\$0/, /^\d.* m?s$/]) {
+      expect(await card.getByText(text).first().isVisible()).toBe(true);
+    }
+    await expectAccessible(page);
+    await card.getByText('200').click();
+    await page.getByRole('dialog', { name: 'Request' }).waitFor();
+  });
+});
+
 describeInBrowser('usage', () => {
   it('shows the same numbers as the API and keeps the view in the address', async () => {
     await using opened = await openPage(browser);
