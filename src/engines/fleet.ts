@@ -91,8 +91,14 @@ export function createFleet({ region, entries, upstreams, registry, weights, rem
   const remotes = new Map<string, RemoteModel>();
   /** What each was created from: an unchanged one keeps its connections and its health. */
   const origins = new Map<string, string>();
+  /** By `slug@version`. */
+  const models = new Map<string, Model>();
 
   function configure(entries: readonly ModelEntry[], upstreams: readonly Upstream[]): RemoteModel[] {
+    models.clear();
+    for (const entry of entries) {
+      for (const version of entry.versions) models.set(`${entry.slug}@${version.version}`, { entry, version });
+    }
     const wanted = remoteOptions(entries, upstreams);
     const dropped: RemoteModel[] = [];
     for (const [name, model] of [...remotes]) {
@@ -165,6 +171,20 @@ export function createFleet({ region, entries, upstreams, registry, weights, rem
     return servable ? { regions: [region], status: 'cold' } : { regions: [], status: 'unavailable', reason, remedy };
   }
 
+  function serving(entry: ModelEntry, version: ModelVersion): FleetServing {
+    const own = local(entry, version);
+    const regions = remotes.get(nameOf(entry, version))?.regions() ?? [];
+    if (regions.length === 0) return own;
+    return { regions: [...new Set([...own.regions, ...regions])].sort(), status: 'ready' };
+  }
+
+  /** Of the engine here and the upstreams together, as `serving` says it. */
+  function withStatus(report: FleetReport): FleetReport {
+    const model = models.get(report.model);
+    if (model === undefined || report.status === 'loading') return report;
+    return { ...report, status: serving(model.entry, model.version).status };
+  }
+
   return {
     acquire(model, context, regionPin) {
       const { entry, version } = model;
@@ -191,19 +211,14 @@ export function createFleet({ region, entries, upstreams, registry, weights, rem
       if (elsewhere === undefined) return laneHere;
       return model?.version.source === undefined || elsewhere.isHealthy() ? elsewhere.batchLane : laneHere;
     },
-    serving(entry, version) {
-      const own = local(entry, version);
-      const regions = remotes.get(nameOf(entry, version))?.regions() ?? [];
-      if (regions.length === 0) return own;
-      return { regions: [...new Set([...own.regions, ...regions])].sort(), status: 'ready' };
-    },
+    serving,
     async list() {
       const local = await registry.list();
       const elsewhere = [...remotes].filter(([name]) => !local.some(({ model }) => model === name));
       return [
         ...local.map((report) => ({ ...report, upstreams: remotes.get(report.model)?.health() ?? [] })),
         ...elsewhere.map(([name, model]) => remoteReport(name, model)),
-      ];
+      ].map(withStatus);
     },
     load: registry.load,
     unload: registry.unload,

@@ -81,7 +81,11 @@ describe('weights store', () => {
 
   it('answers model_unavailable where weights are missing and may not be pulled', async () => {
     const store = scratch.store(registry.url, { pullOnUse: false });
-    expect(store.state(MODEL)).toMatchObject({ status: 'absent', servable: false });
+    expect(store.state(MODEL)).toMatchObject({
+      status: 'absent',
+      servable: false,
+      reason: 'its weights are not here, and models.pull_on_use is off',
+    });
     await expect(store.ensure(MODEL)).rejects.toMatchObject({
       name: 'ApiError',
       code: 'model_unavailable',

@@ -10,7 +10,7 @@ export interface WeightsState {
   servable: boolean;
   bytesOnDisk: number;
   totalBytes: number | null;
-  /** Why it is unreachable, for operators. May name hosts and paths. */
+  /** Why it cannot be served, for operators. May name hosts and paths. */
   reason?: string | undefined;
   /** The same for clients. */
   clientReason?: string | undefined;
@@ -27,6 +27,7 @@ export interface WeightsStatesDependencies {
 }
 
 const MAX_AGE_MS = 5_000;
+const NOT_FETCHED = 'its weights are not here, and models.pull_on_use is off';
 
 /** The state of weights that cannot be had. */
 export const unreachable = (failure: WeightsError, model: StoredModel) => ({
@@ -54,7 +55,8 @@ export function createWeightsStates({ inPlace, pullOnUse, clock }: WeightsStates
     if (condition !== 'absent') return { status: 'present', servable: true, bytesOnDisk: bytes, totalBytes: bytes };
     const catalogBytes = (model.source.files ?? []).reduce((sum, file) => sum + (file.bytes ?? Number.NaN), 0);
     const totalBytes = Number.isNaN(catalogBytes) ? null : catalogBytes;
-    return { status: 'absent', servable: pullOnUse, bytesOnDisk: 0, totalBytes };
+    const absent = { status: 'absent' as const, servable: pullOnUse, bytesOnDisk: 0, totalBytes };
+    return pullOnUse ? absent : { ...absent, reason: NOT_FETCHED };
   }
 
   return {

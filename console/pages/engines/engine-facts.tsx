@@ -7,33 +7,48 @@ import { ago, duration } from '../../format/times.ts';
 import { texts } from '../../texts/en.ts';
 import { WeightsState } from './weights.tsx';
 
-const TONES: Record<Engine['status'], BadgeTone> = {
+const TONES: Record<Exclude<Engine['status'], 'unavailable'>, BadgeTone> = {
   ready: 'good',
   loading: 'info',
   cold: 'plain',
-  unavailable: 'plain',
 };
+
+export const engineName = ({ model, version }: Engine): string => `${model}@${version}`;
 
 /**
  * Should work and does not. A catalog has models that this server is not set up to run, without an upstream or with weights that it
  * cannot fetch: they are unavailable, not broken.
  */
-export const engineName = ({ model, version }: Engine): string => `${model}@${version}`;
-
 export const isBroken = ({ status, upstreams, weights }: Engine): boolean =>
   (status === 'unavailable' && (upstreams.length > 0 || weights?.status === 'present')) ||
   upstreams.some(({ healthy }) => !healthy);
 
-export function EngineStatus({ engine }: { engine: Engine }) {
-  const { status, reason } = engine;
+export interface StatusProps {
+  status: Engine['status'];
+  /** Shown to people who point at it. */
+  about?: string | undefined;
+  broken?: boolean | undefined;
+}
+
+/** How a state looks wherever it is shown. */
+export function Status({ status, about, broken = false }: StatusProps) {
+  const text = texts.engines.statuses[status];
   return (
-    <span title={reason ?? undefined}>
-      <Badge tone={status === 'unavailable' && isBroken(engine) ? 'bad' : TONES[status]}>
-        {texts.engines.statuses[status]}
-      </Badge>
+    <span title={about}>
+      {status !== 'unavailable' ? (
+        <Badge tone={TONES[status]}>{text}</Badge>
+      ) : broken ? (
+        <Badge tone="bad">{text}</Badge>
+      ) : (
+        <span class="muted">{text}</span>
+      )}
     </span>
   );
 }
+
+export const EngineStatus = ({ engine }: { engine: Engine }) => (
+  <Status status={engine.status} about={engine.reason ?? undefined} broken={isBroken(engine)} />
+);
 
 export const speed = ({ tokens_per_second: rate }: Engine): string =>
   `${compact(rate.input)} / ${compact(rate.output)}`;
@@ -45,7 +60,7 @@ export function EngineFacts({ engine }: { engine: Engine }) {
   const rows: Detail[] = [
     [engines.columns.status, <EngineStatus key="status" engine={engine} />],
     [engines.columns.driver, engine.driver],
-    !!engine.reason && [engines.reason, engine.reason],
+    !!engine.reason && [engine.status === 'unavailable' ? engines.reason : engines.lastProblem, engine.reason],
     !!engine.weights && [engines.columns.weights, <WeightsState key="weights" weights={engine.weights} />],
     isLoaded && [engines.columns.memory, bytes(engine.memory_bytes)],
     isLoaded && [engines.processes, `${engine.processes} (${engine.process_ids.join(', ')})`],

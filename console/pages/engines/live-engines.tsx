@@ -15,8 +15,9 @@ export function LiveEngines() {
       const data = before ? list.data.map((each) => (same(each) ? engine : each)) : [...list.data, engine];
       queryClient.setQueryData<List<Engine>>(['engines'], { ...list, data });
     }
-    const settled = engine.status === 'ready' || engine.status === 'cold';
-    if (settled && shown(engine) !== shown(before)) void queryClient.invalidateQueries({ queryKey: ['models'] });
+    // A model that is being loaded is not loaded in their list.
+    if (engine.status !== 'loading' && shown(engine) !== shown(before))
+      void queryClient.invalidateQueries({ queryKey: ['models'] });
   });
   return null;
 }

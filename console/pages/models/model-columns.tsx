@@ -7,7 +7,9 @@ import { compact, full, money } from '../../format/numbers.ts';
 import { date } from '../../format/times.ts';
 import { texts } from '../../texts/en.ts';
 import { WeightsState } from '../engines/weights.tsx';
-import { MODEL_STATUSES, ModelStatus, price } from './model-parts.tsx';
+import { ModelStatus, price, statusOf } from './model-parts.tsx';
+
+const ORDER = ['ready', 'loading', 'cold', 'unavailable'];
 
 export interface ModelColumnsOptions {
   /** Undefined while engines load. */
@@ -49,8 +51,8 @@ export function modelColumns({ engineOf, forOperators }: ModelColumnsOptions): C
     {
       id: 'status',
       label: columns.status,
-      sortBy: (model) => MODEL_STATUSES.indexOf(model.status),
-      cell: (model) => <ModelStatus model={model} broken={isBroken(model, engineOf?.(model))} />,
+      sortBy: (model) => ORDER.indexOf(statusOf({ model, engine: engineOf?.(model) })),
+      cell: (model) => <ModelStatus model={model} engine={engineOf?.(model)} />,
     },
     ...operatorColumns,
     {
@@ -93,10 +95,6 @@ export function modelColumns({ engineOf, forOperators }: ModelColumnsOptions): C
     },
   ];
 }
-
-/** An upstream is configured, and none answers. */
-const isBroken = (model: Model, engine: Engine | undefined) =>
-  model.status === 'unavailable' && (engine?.upstreams.length ?? 0) > 0;
 
 function EngineCell({ engine }: { engine: Engine | undefined }) {
   if (!engine) return <span class="muted">–</span>;

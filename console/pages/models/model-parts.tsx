@@ -1,29 +1,33 @@
-import type { Model } from '../../api/types.ts';
-import { Badge } from '../../components/feedback.tsx';
+import type { Engine, Model } from '../../api/types.ts';
 import { money } from '../../format/numbers.ts';
 import { texts } from '../../texts/en.ts';
+import { isBroken, Status } from '../engines/engine-facts.tsx';
 
-/** In the order in which a list shows them. */
+/** Of the filter. The API calls a model that is being loaded cold. */
 export const MODEL_STATUSES = ['ready', 'cold', 'unavailable'];
 
-export interface ModelStatusProps {
+export interface ModelState {
   model: Model;
-  /** It should run and cannot. Most models that cannot run were never set up, which is not a failure. */
-  broken?: boolean;
+  /** Only operators see it. Newer than the model: it changes with events. */
+  engine: Engine | undefined;
 }
 
-export function ModelStatus({ model: { status, status_reason: reason }, broken = false }: ModelStatusProps) {
-  const text = texts.models.statuses[status];
-  return (
-    <span title={reason ?? texts.models.statusHints[status]}>
-      {status === 'unavailable' && !broken ? (
-        <span class="muted">{text}</span>
-      ) : (
-        <Badge tone={broken ? 'bad' : status === 'ready' ? 'good' : 'plain'}>{text}</Badge>
-      )}
-    </span>
-  );
+export const statusOf = ({ model, engine }: ModelState): Engine['status'] => engine?.status ?? model.status;
+
+/** What its status means. Operators read the reason of the engine with its facts. */
+export function statusText({ model, engine }: ModelState): string {
+  const status = statusOf({ model, engine });
+  const reason = status === 'unavailable' && !engine?.reason ? model.status_reason : undefined;
+  return reason ?? texts.models.statusHints[status] ?? '';
 }
+
+export const ModelStatus = ({ model, engine }: ModelState) => (
+  <Status
+    status={statusOf({ model, engine })}
+    about={engine?.reason ?? statusText({ model, engine })}
+    broken={engine && isBroken(engine)}
+  />
+);
 
 /** A cell with a price; models that do not have it show a dash. */
 export function price(field: 'prompt_per_million' | 'completion_per_million' | 'cache_read_per_million') {

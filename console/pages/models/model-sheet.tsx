@@ -12,7 +12,7 @@ import { texts } from '../../texts/en.ts';
 import { EngineActions } from '../engines/engine-actions.tsx';
 import { EngineFacts } from '../engines/engine-facts.tsx';
 import { Deprecate } from './deprecate.tsx';
-import { ModelStatus, price } from './model-parts.tsx';
+import { ModelStatus, price, statusOf, statusText } from './model-parts.tsx';
 
 export interface ModelSheetProps {
   model: Model;
@@ -59,7 +59,7 @@ export function ModelSheet({ model, engine, onClose }: ModelSheetProps) {
           <LinkButton href={href('/usage', { model: model.id, group: 'key' })} icon="usage">
             {texts.nav.usage}
           </LinkButton>
-          {model.status !== 'unavailable' && (
+          {statusOf({ model, engine }) !== 'unavailable' && (
             <LinkButton
               href={href('/playground', { model: model.id, mode: model.modality })}
               icon="playground"
@@ -74,11 +74,8 @@ export function ModelSheet({ model, engine, onClose }: ModelSheetProps) {
       <div class="stack">
         <p>{model.description}</p>
         <div class="row">
-          <ModelStatus model={model} />
-          {/* Operators read the reason with the facts of the engine. */}
-          <span class="small muted">
-            {(engine?.reason ? undefined : model.status_reason) ?? models.statusHints[model.status]}
-          </span>
+          <ModelStatus model={model} engine={engine} />
+          <span class="small muted">{statusText({ model, engine })}</span>
         </div>
         {model.deprecated_at !== null && (
           <p class="notice notice-warn">{models.deprecatedNotice(date(model.deprecated_at, 'UTC'))}</p>

@@ -34,7 +34,7 @@ export function createEngineControl(dependencies: EngineControlDependencies): En
       slug: entry.slug,
       version: version.version,
       driver: version.engine.driver,
-      status: running?.status === 'loading' ? 'loading' : serving.status,
+      status: running?.status ?? serving.status,
       reason: running?.reason ?? serving.reason ?? null,
       processIds: running?.pids ?? [],
       memoryBytes: running?.memoryBytes ?? 0,

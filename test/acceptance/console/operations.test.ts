@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startFakeHub } from '../../../src/models/testing/fake-hub.ts';
+import { baobabJson } from '../command.ts';
 import { openAccount } from '../shared-account.ts';
 import { type RunningServer, startServer } from '../start-server.ts';
 import { describeInBrowser, expectAccessible, openBrowser, openPage, signIn } from './browser.ts';
@@ -31,6 +32,22 @@ const ENTRY = [
   `    source: { kind: hf, repo: ${REPO}, revision: ${REVISION}, files: [${FILES.map((name) => `{ as: ${name}, path: ${name} }`)}] }`,
 ];
 
+/** Behind an upstream that does not answer. */
+const AWAY = [
+  'slug: acme/away',
+  'modality: chat',
+  'description: Chat model',
+  'languages: [en]',
+  'license: Apache-2.0',
+  'created: 2026-11-15',
+  'context_length: 512',
+  'max_output_tokens: 256',
+  'pricing: { prompt_per_million: 0.01, completion_per_million: 0.01 }',
+  'versions:',
+  '  - version: 2026-11-15',
+  '    engine: { driver: remote, task: chat }',
+];
+
 let browser: Browser;
 let hub: Awaited<ReturnType<typeof startFakeHub>>;
 let folder: string;
@@ -43,7 +60,12 @@ async function startOwnServer(): Promise<RunningServer> {
   folder = await mkdtemp(join(tmpdir(), 'baobab-operations-'));
   await mkdir(join(folder, 'catalog/acme'), { recursive: true });
   await writeFile(join(folder, 'catalog/acme/embed.yaml'), ENTRY.join('\n'));
-  const settings = [`catalog_dir: ${join(folder, 'catalog')}`, `models: { hf_endpoint: ${hub.url} }`];
+  await writeFile(join(folder, 'catalog/acme/away.yaml'), AWAY.join('\n'));
+  const settings = [
+    `catalog_dir: ${join(folder, 'catalog')}`,
+    `models: { hf_endpoint: ${hub.url} }`,
+    'upstreams: [{ model: acme/away, url: "http://127.0.0.1:9/v1", kind: openai }]',
+  ];
   await writeFile(join(folder, 'baobab.yaml'), settings.join('\n'));
   return startServer({
     args: ['--config', join(folder, 'baobab.yaml')],
@@ -86,6 +108,26 @@ describeInBrowser('operations', () => {
     await page.getByText(`${REPO} is unloaded`).waitFor();
     await sheet.getByRole('button', { name: 'Load', exact: true }).waitFor();
     expect(await modelStatus()).toBe('cold');
+  });
+
+  it('show the state of a model in the same way everywhere', async () => {
+    await using opened = await openPage(browser);
+    const { page } = opened;
+    await signIn(page, server.address, server.apiKey, '/models');
+    const broken = page.locator('.badge-bad', { hasText: 'Unavailable' });
+    const row = page.getByRole('row').filter({ hasText: 'acme/away' });
+    await row.locator(broken).waitFor();
+    await row.getByRole('button').click();
+    const sheet = page.getByRole('dialog', { name: 'acme/away' });
+    // Of the model, and of its engine.
+    await expect.poll(() => sheet.locator(broken).count()).toBe(2);
+    expect(await sheet.getByText('Unavailable').count()).toBe(2);
+    await sheet.getByText('Cannot run now.').waitFor();
+    await page.goto(`${server.address}/console/engines`);
+    await row.locator(broken).waitFor();
+    const args = ['models', 'list', '--config', join(folder, 'baobab.yaml')];
+    const listed = await baobabJson<{ id: string; status: string }[]>(server.dataDir, args);
+    expect(listed.find(({ id }) => id === 'acme/away')?.status).toBe('unavailable');
   });
 
   it('deprecate a model with the notice of 90 days', async () => {
