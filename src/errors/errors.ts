@@ -114,6 +114,10 @@ export const errors = {
     new ApiError('concurrency_exceeded', 'Too many changes of this account are waiting. Send fewer at a time.', {
       retryAfterSeconds: 5,
     }),
+  tooManyCounts: () =>
+    new ApiError('concurrency_exceeded', 'Too many token counts of this account are waiting. Send fewer at a time.', {
+      retryAfterSeconds: 5,
+    }),
   tooManyFollowers: () =>
     new ApiError(
       'concurrency_exceeded',

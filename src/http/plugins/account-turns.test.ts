@@ -50,6 +50,10 @@ beforeEach(async () => {
     await held();
     return 'changed';
   });
+  server.post('/counts', { config: { isCount: true } }, async () => {
+    await held();
+    return 'counted';
+  });
   server.post('/chats', async () => 'answer');
   await server.listen({ port: 0, host: '127.0.0.1' });
   const { port } = server.server.address() as AddressInfo;
@@ -112,6 +116,16 @@ it('lets an account make four changes at a time, beside its lists, and others th
   expect(new Set(await releaseAll(changes))).toEqual(new Set([200]));
 });
 
+it('lets an account count tokens four times at a time, beside its changes, and others too', async () => {
+  const counts = Array.from({ length: 10 }, () => get('/counts', 'a', 'POST'));
+  await expect.poll(() => release.length).toBe(4);
+  counts.push(get('/things', 'a', 'POST'), get('/counts', 'b', 'POST'));
+  await expect.poll(() => release.length).toBe(6);
+  release.shift()?.();
+  await expect.poll(() => release.length).toBe(6);
+  expect(new Set(await releaseAll(counts))).toEqual(new Set([200]));
+});
+
 it('counts requests for the head of a list, which take as long', async () => {
   const answers = Array.from({ length: 6 }, (_, index) => get('/list', 'a', index < 3 ? 'HEAD' : 'GET'));
   await expect.poll(() => release.length).toBe(4);
@@ -153,6 +167,7 @@ it('keeps the turn of a client that has left until its work has ended', async ()
 it.each([
   ['GET', '/list'],
   ['POST', '/things'],
+  ['POST', '/counts'],
 ] as const)('refuses more than a hundred that wait: %s', async (method, path) => {
   const answers = Array.from({ length: 105 }, () => get(path, 'a', method));
   const [first] = await Promise.all([Promise.race(answers), expect.poll(() => release.length).toBe(4)]);

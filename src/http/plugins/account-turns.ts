@@ -80,17 +80,22 @@ function waitIn(waiting: Turns['waiting'], raw: FastifyReply['raw']): Promise<vo
 }
 
 /**
- * Lists, reports and changes have no rate limit. A long list takes milliseconds of the event loop, and changes wait for each other in the
- * store. Those of one account take turns, so that the requests of others wait for a few of them at most. A turn lasts as long as the work: a
- * client that leaves does not end it.
+ * Lists, reports and changes have no rate limit, and counts of tokens only one of requests. A long list or prompt takes milliseconds of
+ * the event loop, and changes wait for each other in the store. Those of one account take turns, so that the requests of others wait for a
+ * few of them at most. A turn lasts as long as the work: a client that leaves does not end it.
  */
 export const accountTurns = plugin(async (server) => {
   const reports = new AccountTurns(errors.tooManyReports);
   const changes = new AccountTurns(errors.tooManyChanges);
+  const counts = new AccountTurns(errors.tooManyCounts);
+  const turnsOf = (route: RouteOptions): AccountTurns | undefined => {
+    if (isListOrReport(route)) return reports;
+    if (route.config?.isChange) return changes;
+    return route.config?.isCount ? counts : undefined;
+  };
   server.addHook('onRoute', (route) => {
-    const isReport = isListOrReport(route);
-    if (!isReport && !route.config?.isChange) return;
-    const turns = isReport ? reports : changes;
+    const turns = turnsOf(route);
+    if (turns === undefined) return;
     const { handler } = route;
     route.handler = async function (request, reply) {
       const { id } = principalOf(request).account;
@@ -108,5 +113,7 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** It changes what is stored, and does nothing else that takes long: those of one account take turns. */
     isChange?: boolean;
+    /** It counts the tokens of a prompt, which is free: those of one account take turns. */
+    isCount?: boolean;
   }
 }

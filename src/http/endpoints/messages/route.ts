@@ -70,7 +70,7 @@ export const messageRoutes: FastifyPluginAsyncTypebox<MessageRouteDependencies> 
   server.post(
     '/messages/count_tokens',
     {
-      config,
+      config: { ...config, isCount: true },
       schema: {
         summary: 'Count the tokens of a message with the tokenizer and template of the model',
         tags: TAGS,

@@ -44,7 +44,7 @@ export const responseRoutes: FastifyPluginAsyncTypebox<ResponseRouteDependencies
   server.post(
     '/responses/input_tokens',
     {
-      config: { scope: 'chat', fieldNames: RESPONSE_FIELDS },
+      config: { scope: 'chat', fieldNames: RESPONSE_FIELDS, isCount: true },
       schema: {
         summary: 'Count the tokens of the input of a response',
         tags: TAGS,
