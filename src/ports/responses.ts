@@ -82,8 +82,8 @@ export interface ResponseEventLog {
   record(response: OwnedResponse, events: RecordedEvents): Promise<boolean>;
   /** The recorded events of a response after this sequence number, in order, and a few before it if they were recorded together. */
   events(id: string, after: number): Promise<RecordedEvents[]>;
-  /** The sequence number of the last recorded event; undefined when none is. */
-  lastEvent(id: string): Promise<number | undefined>;
+  /** The sequence number of the last recorded event of each of these responses that has one. */
+  lastEvents(ids: readonly string[]): Promise<Map<string, number>>;
 }
 
 /** Every change is one transaction: what a crash leaves is a whole response or none. */

@@ -145,10 +145,13 @@ export function responsesContract(name: string, open: () => Promise<ResponsesUnd
       await responses.claim(claimOf({ leaseUntil: 10_000 }));
       const own = { id: queued.id, ownerId: 'process-1' };
       const next = { first: 2, last: 5, content: '["ü"]' };
-      expect(await responses.lastEvent(queued.id)).toBe(1);
+      expect(await responses.lastEvents([queued.id])).toEqual(new Map([[queued.id, 1]]));
       expect(await responses.record({ ...own, ownerId: 'process-2' }, next)).toBe(false);
       expect(await responses.record(own, next)).toBe(true);
-      expect(await responses.lastEvent(queued.id)).toBe(5);
+      const silent = response('e2', { accountId, status: 'queued', background: true });
+      await responses.create(silent, { quota: NO_LIMIT, request: '{}' });
+      expect(await responses.lastEvents([queued.id, silent.id, 'resp_none'])).toEqual(new Map([[queued.id, 5]]));
+      await responses.delete(accountId, silent.id);
       expect(await responses.events(queued.id, -1)).toEqual([begin, next]);
       expect(await responses.events(queued.id, 1)).toEqual([next]);
       expect(await responses.events(queued.id, 4)).toEqual([next]);
@@ -158,7 +161,7 @@ export function responsesContract(name: string, open: () => Promise<ResponsesUnd
       expect(await responses.stored(accountId)).toEqual({ items: 1, bytes: 4 + 5 + 6 });
       expect(await responses.delete(accountId, queued.id)).toBe(true);
       expect(await responses.events(queued.id, -1)).toEqual([]);
-      expect(await responses.lastEvent(queued.id)).toBeUndefined();
+      expect(await responses.lastEvents([queued.id])).toEqual(new Map());
       expect(await responses.stored(accountId)).toEqual({ items: 0, bytes: 0 });
     });
 

@@ -1,6 +1,6 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import type { RecordedEvents } from '../../domain/response.ts';
 import type { OwnedResponse, ResponseRepository } from '../../ports/responses.ts';
+import { untilAborted } from '../../runtime/abort.ts';
 
 /** Events of background responses. They are stored, so that every server can follow a response that another one works on. */
 export interface ResponseEventLog {
@@ -9,26 +9,54 @@ export interface ResponseEventLog {
   /** What was recorded after this sequence number. `ended`: nothing will follow. */
   read(id: string, after: number): Promise<{ ended: boolean; events: RecordedEvents[] }>;
   lastEvent(id: string): Promise<number | undefined>;
-  /** Resolves when there may be news: at once for those of this process, after a short time for others. Rejects when aborted. */
-  news(id: string, signal: AbortSignal): Promise<void>;
+  /** Resolves when more may be recorded, or the response has ended: at once in this process, after a short time in others. */
+  news(id: string, after: number, signal: AbortSignal): Promise<void>;
   /** Call it when a response has ended in this process. */
   changed(id: string): void;
 }
 
 export interface ResponseEventLogDependencies {
-  responses: Pick<ResponseRepository, 'record' | 'events' | 'lastEvent' | 'active'>;
+  responses: Pick<ResponseRepository, 'record' | 'events' | 'lastEvents' | 'active'>;
 }
 
-/** Events of other processes are seen after this time at most. */
-const POLL_MS = 250;
+/** Events of other processes are seen after this time, and that of a look into the store. */
+const LOOK_MS = 250;
+
+/** A response that is followed here. */
+interface Followed extends PromiseWithResolvers<void> {
+  followers: number;
+  /** All of them have the events up to this number. */
+  after: number;
+}
 
 export function createResponseEventLog({ responses }: ResponseEventLogDependencies): ResponseEventLog {
-  /** One waiting promise for each response that is followed here. */
-  const followed = new Map<string, { promise: Promise<void>; resolve(): void; count: number }>();
+  const followed = new Map<string, Followed>();
+  let isDue = false;
 
   function changed(id: string): void {
     followed.get(id)?.resolve();
     followed.delete(id);
+  }
+
+  /** One look for all followers, however many there are. */
+  async function look(): Promise<void> {
+    const ids = [...followed.keys()];
+    try {
+      const [active, last] = await Promise.all([responses.active(ids), responses.lastEvents(ids)]);
+      const hasNews = (id: string) => !active.has(id) || (last.get(id) ?? -1) > (followed.get(id)?.after ?? -1);
+      for (const id of ids.filter(hasNews)) changed(id);
+    } catch {
+      // They fail when they read, and tell their clients.
+      for (const id of ids) changed(id);
+    }
+    isDue = false;
+    lookLater();
+  }
+
+  function lookLater(): void {
+    if (isDue || followed.size === 0) return;
+    isDue = true;
+    setTimeout(look, LOOK_MS);
   }
 
   return {
@@ -44,20 +72,19 @@ export function createResponseEventLog({ responses }: ResponseEventLogDependenci
       return { ended, events: await responses.events(id, after) };
     },
 
-    lastEvent: (id) => responses.lastEvent(id),
+    lastEvent: async (id) => (await responses.lastEvents([id])).get(id),
 
-    async news(id, signal) {
-      const waiting = followed.get(id) ?? { ...Promise.withResolvers<void>(), count: 0 };
+    async news(id, after, signal) {
+      const waiting = followed.get(id) ?? { ...Promise.withResolvers<void>(), followers: 0, after };
       followed.set(id, waiting);
-      waiting.count += 1;
-      const timeout = new AbortController();
+      waiting.followers += 1;
+      waiting.after = Math.min(waiting.after, after);
+      lookLater();
       try {
-        const timed = pause(POLL_MS, undefined, { signal: AbortSignal.any([signal, timeout.signal]) });
-        await Promise.race([timed, waiting.promise.then(() => signal.throwIfAborted())]);
+        await untilAborted(waiting.promise, signal);
       } finally {
-        timeout.abort();
-        waiting.count -= 1;
-        if (waiting.count === 0 && followed.get(id) === waiting) followed.delete(id);
+        waiting.followers -= 1;
+        if (waiting.followers === 0 && followed.get(id) === waiting) followed.delete(id);
       }
     },
 

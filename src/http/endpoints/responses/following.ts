@@ -8,7 +8,7 @@ import { disconnectSignal, principalOf } from '../../request/request-record.ts';
 import { errorEvent, eventsText, eventText, STREAM_END } from './answer.ts';
 import { followResponse } from './replay.ts';
 
-/** Streams of stored responses of one account. Each looks for news in the store four times a second. */
+/** Streams of stored responses of one account. Each reads what is new from the store by itself. */
 const MAX_FOLLOWERS = 128;
 
 export interface FollowerDependencies {

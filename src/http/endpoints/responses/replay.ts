@@ -111,7 +111,7 @@ export async function followResponse(first: StoredResponse, options: FollowOptio
     if (ended) break;
     if (logged === -1) await send(firstEvents(first));
     try {
-      await eventLog.news(id, signal);
+      await eventLog.news(id, logged, signal);
     } catch {
       throw cancellation(signal);
     }

@@ -25,15 +25,24 @@ export function sqlResponseEvents({ read, writeIf }: SqlDatabase): ResponseEvent
       return rows.map((row) => ({ first: row.first_sequence, last: row.last_sequence, content: row.content }));
     },
 
-    async lastEvent(id) {
-      const row = await read
-        .selectFrom('response_events')
-        .select('last_sequence')
-        .where('response_id', '=', id)
-        .orderBy('first_sequence', 'desc')
-        .limit(1)
-        .executeTakeFirst();
-      return row?.last_sequence;
+    async lastEvents(ids) {
+      if (ids.length === 0) return new Map();
+      const rows = await read
+        .selectFrom('responses')
+        // Not the largest of each group: that would read all events.
+        .select((of) => [
+          'id',
+          of
+            .selectFrom('response_events')
+            .select('last_sequence')
+            .whereRef('response_id', '=', 'responses.id')
+            .orderBy('first_sequence', 'desc')
+            .limit(1)
+            .as('last'),
+        ])
+        .where('id', 'in', ids)
+        .execute();
+      return new Map(rows.flatMap(({ id, last }) => (last === null ? [] : [[id, last] as const])));
     },
   };
 }
