@@ -28,7 +28,7 @@ export function BatchStatus({ batch: { status } }: { batch: Batch }) {
   return <Badge tone={TONES[status] ?? 'plain'}>{texts.batches.statuses[status] ?? status}</Badge>;
 }
 
-/** `withFailed`: where no column beside it has them. */
+/** `withFailed`: where no column beside it has them. On phones there is none. */
 export function BatchProgress({ batch, withFailed = false }: { batch: Batch; withFailed?: boolean }) {
   const { total, completed, failed } = batch.request_counts;
   const done = completed + failed;
@@ -37,7 +37,9 @@ export function BatchProgress({ batch, withFailed = false }: { batch: Batch; wit
     <div class="weights">
       <span class="small numbers">
         {texts.batches.counts(full(done), full(total))}
-        {withFailed && failed > 0 && <span class="bad">{texts.batches.ofThemFailed(full(failed))}</span>}
+        {failed > 0 && (
+          <span class={withFailed ? 'bad' : 'bad narrow-only'}>{texts.batches.ofThemFailed(full(failed))}</span>
+        )}
       </span>
       <Meter
         progress

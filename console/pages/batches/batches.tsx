@@ -70,6 +70,7 @@ export default function Batches() {
             {
               id: 'id',
               label: columns.id,
+              card: 'title',
               cell: ({ id }) => (
                 <button type="button" class="row-button mono" onClick={() => changeSearch({ batch: id })}>
                   {id}
@@ -79,6 +80,7 @@ export default function Batches() {
             {
               id: 'status',
               label: columns.status,
+              card: 'badge',
               sortBy: ({ status }) => status,
               cell: (batch) => <BatchStatus batch={batch} />,
             },
@@ -103,7 +105,6 @@ export default function Batches() {
             {
               id: 'created',
               label: columns.created,
-              wide: true,
               sortBy: ({ created_at }) => created_at,
               cell: ({ created_at: at }) => {
                 const iso = new Date(at * 1000).toISOString();

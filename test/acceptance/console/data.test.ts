@@ -167,6 +167,12 @@ describeInBrowser('files and batches', () => {
     await row('requests.jsonl').getByRole('link', { name: 'Run as a batch' }).waitFor();
     await row('_output.jsonl').getByText('Batch result').waitFor();
     expect(await row('_output.jsonl').getByRole('link', { name: 'Run as a batch' }).count()).toBe(0);
+    // The column with the failed lines has no room on a phone.
+    await page.setViewportSize({ width: 390, height: 844 });
+    await page.goto(`${account.address}/console/batches`);
+    await row('batch_').getByText('1 failed').waitFor();
+    const table = page.locator('.table-wrap');
+    expect(await table.evaluate(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)).toBe(0);
   });
 
   it('uploads a file that is dropped, and deletes it after a question', async () => {
