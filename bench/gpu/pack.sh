@@ -4,7 +4,8 @@
 # writes <name>-pack.tar.xz for each of them, all five by default. They unpack into one folder.
 # node: Node, and the programs that run the benchmarks. source: this source and the packages that the server needs.
 # llama: the source of llama.cpp that builds with CUDA, and the head (metadata and vocabulary) of a GGUF file, from which
-# bench/gpu/random-model.ts makes models on the machine. onnx: onnxruntime. models: the bundled models.
+# bench/gpu/random-model.ts makes models on the machine. onnx: onnxruntime. models: the newest bundled embedding model, or the
+# folders in $MODELS, such as MODELS='models/embed-multilingual/2026-11-15 models/embed-multilingual/2026-11-20'.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 out=$(mkdir -p "$1" && cd "$1" && pwd)
@@ -69,7 +70,11 @@ pack_onnx() {
 
 pack_models() {
   mkdir baobab
-  (cd "$root" && git archive HEAD -- models) | tar x -C baobab
+  local newest
+  newest=$(cd "$root" && printf '%s\n' models/embed-multilingual/*/ | sort | tail -n 1)
+  # Several folders are several words.
+  # shellcheck disable=SC2086
+  (cd "$root" && git archive HEAD -- ${MODELS:-$newest}) | tar x -C baobab
 }
 
 for pack in $packs; do
