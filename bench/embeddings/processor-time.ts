@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { cpus } from 'node:os';
+import { cpus, setPriority } from 'node:os';
 
 /** In milliseconds since each process started. */
 export interface ProcessorTimes {
@@ -21,16 +21,26 @@ interface Sought {
 
 /** Sums of all threads: time on a core, and time waiting for one. */
 function timesOf(pid: string): { ran: number; waited: number } {
-  let ran = 0;
-  let waited = 0;
-  for (const thread of readdirSync(`/proc/${pid}/task`)) {
-    const [onCore = 0, queued = 0] = readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8')
-      .split(' ')
-      .map(Number);
-    ran += onCore / 1e6;
-    waited += queued / 1e6;
+  const sum = { ran: 0, waited: 0 };
+  for (const thread of threadsOf(pid)) {
+    try {
+      const file = readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8');
+      const [onCore = 0, queued = 0] = file.split(' ').map(Number);
+      sum.ran += onCore / 1e6;
+      sum.waited += queued / 1e6;
+    } catch {
+      // It ended meanwhile.
+    }
   }
-  return { ran, waited };
+  return sum;
+}
+
+function threadsOf(pid: string): string[] {
+  try {
+    return readdirSync(`/proc/${pid}/task`);
+  } catch {
+    return [];
+  }
 }
 
 const idleMs = () => cpus().reduce((sum, { times }) => sum + times.idle, 0);
@@ -41,23 +51,35 @@ export function timeOnCores(pids: readonly (number | undefined)[]): number | und
   return pids.reduce((sum: number, pid) => sum + timesOf(String(pid)).ran, 0);
 }
 
+/** The engine processes of this server whose title contains the text. Linux only. */
+function enginesOf({ server, engines }: Pick<Sought, 'server' | 'engines'>): string[] {
+  const isSought = (pid: string) => {
+    try {
+      const title = readFileSync(`/proc/${pid}/cmdline`, 'utf8');
+      const parent = /^PPid:\s+(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
+      return parent === String(server) && title.includes('baobab-engine') && title.includes(engines);
+    } catch {
+      return false;
+    }
+  };
+  return readdirSync('/proc').filter((name) => /^\d+$/.test(name) && isSought(name));
+}
+
+/** Of all threads of the engine processes. Raising a priority takes the rights of root. Linux only. */
+export function setEnginePriority(sought: Pick<Sought, 'server' | 'engines'>, niceness: number): void {
+  for (const thread of enginesOf(sought).flatMap(threadsOf)) setPriority(Number(thread), niceness);
+}
+
 /** Undefined where the system does not tell. */
 export function cpuTimes({ server, clients, engines }: Sought): ProcessorTimes | undefined {
   if (process.platform !== 'linux') return undefined;
   const sum: ProcessorTimes = { server: 0, clients: 0, engines: 0, enginesWaited: 0, idle: idleMs() };
-  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
-    try {
-      const title = readFileSync(`/proc/${pid}/cmdline`, 'utf8');
-      if (pid === String(server)) sum.server += timesOf(pid).ran;
-      else if (pid === String(clients)) sum.clients += timesOf(pid).ran;
-      else if (title.includes(engines) && title.includes('baobab-engine')) {
-        const { ran, waited } = timesOf(pid);
-        sum.engines += ran;
-        sum.enginesWaited += waited;
-      }
-    } catch {
-      // It ended meanwhile.
-    }
+  sum.server = timesOf(String(server)).ran;
+  sum.clients = timesOf(String(clients)).ran;
+  for (const pid of enginesOf({ server, engines })) {
+    const { ran, waited } = timesOf(pid);
+    sum.engines += ran;
+    sum.enginesWaited += waited;
   }
   return sum;
 }
