@@ -13,15 +13,19 @@ afterEach(() => {
   for (const each of opened.splice(0)) each.close();
 });
 
-/** Answers with the way the body was read, and the body. `late`: reads it only after all of it arrived. */
-async function start({ late = false } = {}) {
+/** Answers with the way the body was read, and the body. `late`: reads it only after all of it arrived. `slow`: answers later. */
+async function start({ late = false, slow = false } = {}) {
   const begun: WholeBodyMessage[] = [];
   const server = createServer({ IncomingMessage: WholeBodyMessage }, async (request, response: ServerResponse) => {
     begun.push(request);
     while (late && !request.complete) await new Promise((resolve) => setImmediate(resolve));
     request.readBody({
       bytes: Number(request.headers['content-length']),
-      take: (body) => response.end(`whole ${body}`),
+      take(body) {
+        const answer = () => response.end(`whole ${body}`);
+        if (slow) setImmediate(answer);
+        else answer();
+      },
       stream: () => void text(request).then((body) => response.end(`stream ${body}`)),
     });
   });
@@ -82,6 +86,19 @@ describe('WholeBodyMessage', () => {
     await last;
     expect(begun).toHaveLength(6);
     expect(begun.every(({ complete, aborted }) => complete && !aborted)).toBe(true);
+  });
+
+  it.each([
+    ['hello', true],
+    ['hello', false],
+    ['', false],
+  ])('is not kept by a connection that waits for the next request: %j, answered later: %s', async (body, slow) => {
+    const { socket, server } = await start({ slow });
+    const accepted = once(server, 'connection');
+    socket.write(head(body) + body);
+    const [connection] = await accepted;
+    await answered(socket, ` ${body}`);
+    await expect.poll(() => connection.parser.incoming, { timeout: 4_000 }).toBeNull();
   });
 
   it('ends when the client disconnects before the body has arrived', async () => {

@@ -18,13 +18,26 @@ export class WholeBodyMessage extends IncomingMessage {
   #hasBegun = false;
   #isTaken = false;
 
+  static {
+    // Node keeps the last request of an idle connection, with the key in its head, until its body has been read. Types call this a property.
+    Object.defineProperty(WholeBodyMessage.prototype, 'readableEnded', {
+      get(this: WholeBodyMessage): boolean {
+        return (this.#isTaken && this.complete) || Reflect.get(IncomingMessage.prototype, 'readableEnded', this);
+      },
+    });
+  }
+
   readBody(reader: BodyReader): void {
     if (this.#hasBegun) reader.stream();
     else this.#reader = reader;
   }
 
   override push(piece: Buffer | null, encoding?: BufferEncoding): boolean {
-    if (this.#isTaken) return true;
+    if (this.#isTaken) {
+      // For Node, if the answer was sent before the end of the message.
+      if (piece === null) this.emit('end');
+      return true;
+    }
     this.#hasBegun = true;
     const reader = this.#reader;
     if (reader === undefined) return super.push(piece, encoding);
