@@ -47,6 +47,14 @@ describe('context errors of the upstreams', () => {
       },
     ],
     [
+      'Ollama, with the answer of its llama-server as a text',
+      400,
+      {
+        error:
+          '{"error":{"code":400,"message":"request (5000 tokens) exceeds the available context size (4096 tokens), try increasing it","type":"exceed_context_size_error","n_prompt_tokens":5000,"n_ctx":4096}}',
+      },
+    ],
+    [
       'TEI',
       413,
       {
@@ -140,6 +148,17 @@ describe('context errors of the upstreams', () => {
 });
 
 describe('other answers', () => {
+  it.each([
+    { error: '{"error":{"code":400,"message":"Failed to parse grammar","type":"invalid_request_error"}}' },
+    { error: { message: '{"error":{"code":400,"message":"Failed to parse grammar"}}', type: 'api_error' } },
+  ])('passes on the message inside the text of an error of Ollama: %j', (body) => {
+    expect(failed(400, body).apiError.message).toBe('The model refused the request: Failed to parse grammar');
+  });
+
+  it('passes on a text that only looks like an error answer', () => {
+    expect(failed(400, { error: '{"error": broken' }).apiError.message).toContain('{"error": broken');
+  });
+
   it('passes on a validation message without addresses, paths and the inner name', () => {
     const { kind, apiError } = failed(400, {
       error: {

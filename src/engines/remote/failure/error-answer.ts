@@ -37,14 +37,27 @@ function readError(body: unknown): UpstreamError {
   const inner = isRecord(outer.error) ? outer.error : outer;
   const detail =
     typeof outer.detail === 'string' ? outer.detail : outer.detail === undefined ? '' : JSON.stringify(outer.detail);
+  const message = text(inner.message) || text(outer.error) || detail || (typeof body === 'string' ? body : '');
+  const answer = errorAnswerIn(message);
+  if (answer !== undefined) return readError(answer);
   return {
-    message: text(inner.message) || text(outer.error) || detail || (typeof body === 'string' ? body : ''),
+    message,
     type: text(inner.type) || text(outer.error_type),
     code: text(inner.code),
     param: typeof inner.param === 'string' && /^[\w.[\]]{1,64}$/.test(inner.param) ? inner.param : undefined,
     tokens: count(inner.n_prompt_tokens),
     limit: count(inner.n_ctx),
   };
+}
+
+/** Ollama makes the whole error answer of its llama-server the message of its own. */
+function errorAnswerIn(message: string): unknown {
+  if (!message.startsWith('{"error":')) return undefined;
+  try {
+    return JSON.parse(message);
+  } catch {
+    return undefined;
+  }
 }
 
 const CONTEXT_ERROR =
