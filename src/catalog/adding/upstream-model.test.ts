@@ -85,6 +85,14 @@ describe('an upstream', () => {
     });
   });
 
+  it('of Ollama may be named without the tag `latest`', async () => {
+    const url = await serve(listed({ id: 'qwen3:8b' }, { id: 'qwen3:latest' }));
+    const draft = (name: string) => draftUpstreamModel(url, { name }, { fetch });
+    expect((await draft('qwen3')).upstream?.name).toBe('qwen3:latest');
+    expect((await draft('qwen3:8b')).upstream?.name).toBe('qwen3:8b');
+    await expect(draft('qwen')).rejects.toThrow("has no model 'qwen'; it has: qwen3:8b, qwen3:latest");
+  });
+
   it('that cannot be reached is named', async () => {
     await expect(draftUpstreamModel('http://127.0.0.1:9/v1', {}, { fetch })).rejects.toThrow('http://127.0.0.1:9/v1');
   });

@@ -170,7 +170,10 @@ async function vectorLength(url: string, name: string, { call }: Client): Promis
 
 function choose(models: readonly ListedModel[], url: string, name: string | undefined): ListedModel {
   if (models.length === 0) throw new AddError(`${url}/models lists no models`);
-  const found = name === undefined && models.length === 1 ? models[0] : models.find(({ id }) => id === name);
+  const only = models.length === 1 ? models[0] : undefined;
+  // Ollama lists the tag `latest`, which its users leave out.
+  const byName = (tag = '') => models.find(({ id }) => id === `${name}${tag}`);
+  const found = name === undefined ? only : (byName() ?? byName(':latest'));
   if (found !== undefined) return found;
   // Another Baobab lists its whole catalog.
   const served = models.filter(({ status }) => status !== 'unavailable');
