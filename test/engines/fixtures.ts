@@ -41,14 +41,14 @@ export function writeRecording(recording: Recording): void {
   writeFileSync(join(folder, fileName(recording.feature)), text);
 }
 
-/** Recordings by engine, task and whether they are about images: the features of one model share a service. */
+/** Recordings by engine and model: the features of one model share a service. */
 export function readRecordings(): Map<string, Recording[]> {
   const groups = new Map<string, Recording[]>();
   for (const path of globSync('*/*.json', { cwd: ROOT }).toSorted()) {
     const recording: Recording = JSON.parse(readFileSync(join(ROOT, path), 'utf8'));
-    const { task, vision } = recording.model;
-    const name = `${basename(dirname(path))}, ${task}${vision ? ' with images' : ''}`;
-    groups.set(name, [...(groups.get(name) ?? []), recording]);
+    const { task, vision, name } = recording.model;
+    const group = `${basename(dirname(path))}, ${task}${vision ? ' with images' : ''} of ${name}`;
+    groups.set(group, [...(groups.get(group) ?? []), recording]);
   }
   return groups;
 }

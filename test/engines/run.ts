@@ -32,6 +32,7 @@ async function checkModel(engine: EngineUnderTest, version: string, model: Serve
     const context = (requests: Parameters<typeof writeRecording>[0]['requests']): FeatureContext => ({
       service,
       model,
+      kind: engine.kind,
       engineAddress,
       async ask(path, body) {
         const answer = await service.post(path, body);

