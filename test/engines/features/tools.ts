@@ -64,10 +64,14 @@ export const toolFeatures: readonly Feature[] = [
     if (call === undefined) throw new NotSupported('no call');
     return checkLoosely(call, model);
   }),
-  tools('strict', async ({ ask }) => {
+  tools('strict', async ({ ask, model }) => {
     const body = chatBody({ ...weather, tools: [tool('get_weather', { strict: true })], tool_choice: 'required' });
-    const [call] = choiceOf(jsonOf(await ask(CHAT, body))).message.tool_calls ?? [];
+    const choice = choiceOf(jsonOf(await ask(CHAT, body)));
+    const [call] = choice.message.tool_calls ?? [];
     if (call === undefined) throw new NotSupported('no call');
+    // Random weights may write white space up to the limit.
+    if (!model.hasSense && choice.finish_reason === 'length' && call.function.arguments.trim() === '{')
+      return 'constrained';
     const given = argumentsOf(call.function.arguments);
     must(typeof given.city === 'string' && Object.keys(given).length === 1, `arguments ${call.function.arguments}`);
     return undefined;
