@@ -35,7 +35,7 @@ GROUP_WEIGHT = {"african": 3.0, "af": 1.0, "afmin": 0.4, "major": 1.0, "other": 
 # The measured languages with little data weigh at least as much as one with this sum of source weights.
 AFRICAN_FLOOR = 10000
 # Fewer words are no lexicon. A measured language whose dictionaries have fewer gets one induced from its sentences.
-LEXICON_WORDS = 800
+LEXICONWORD_OR_GAPS = 800
 # Word-for-word sentences make up at most this share of a language; more where hardly any running text is to be had.
 DICTIONARY_SHARE, DICTIONARY_SHARE_BARE, BARE = 0.35, 0.6, 2000
 # Languages spoken across borders and used as a second language on the continent, and those people test first.
@@ -176,7 +176,7 @@ def add_stsb_translations(data, texts):
             data.add(index, first + k, "E", text)
 
 
-_WORD = re.compile(r"[A-Za-z']+|[^A-Za-z']+")
+WORD_OR_GAP = re.compile(r"[A-Za-z']+|[^A-Za-z']+")
 
 
 def _stems(word):
@@ -211,16 +211,8 @@ def running_text(data, sources="SVHYZBTPXQ"):
     return count
 
 
-def add_dictionary_sentences(data, more=(), most=25000, usual=6000, seed=1):
-    """Word-for-word sentences (letter D) for African languages that have a lexicon, given or induced.
-
-    English running text, and the sentences in `more`, are rewritten with the lexicon; words it lacks stay English, and so
-    does a share that differs from sentence to sentence. Word order and grammar are wrong, the words and what they stand
-    beside are right, which is what these languages lack most. Returns how many were made."""
-    rng = random.Random(seed)
-    ids = sorted({e for e, s in zip(data.eid, data.source) if s in "SVHYZET" and 40 < len(data.english[e]) < 220})
-    have = set(data.english)
-    pool = [(e, _WORD.findall(data.english[e])) for e in ids] + [(None, _WORD.findall(s)) for s in more if s not in have]
+def lexicons(data):
+    """{language: {English word: [translations]}} of the languages with enough words, given or induced."""
     lexicon, defined = defaultdict(lambda: defaultdict(list)), defaultdict(set)
     for eid, lang, source, text in zip(data.eid, data.lang, data.source, data.text):
         if data.group.get(data.langs[lang]) == "af" and (source in "GNI" or (source == "V" and len(text) < 30)):
@@ -233,35 +225,52 @@ def add_dictionary_sentences(data, more=(), most=25000, usual=6000, seed=1):
                 if source in "GI":
                     defined[lang].add(english)
     for lang in (data.langs.index(l) for l in AFRICAN if l in data.langs):
-        if len(defined[lang]) < LEXICON_WORDS:
+        if len(defined[lang]) < LEXICONWORD_OR_GAPS:
             for english, translations in induced(data, lang).items():
                 lexicon[lang][english] += translations
+    return {lang: words for lang, words in lexicon.items() if len(words) >= LEXICONWORD_OR_GAPS}
+
+
+def rewrite(parts, words, entry, rng):
+    """The words and what is between them with most words replaced, how many were, and how many words there are. `entry` keeps what was looked up."""
+    share = rng.uniform(0.6, 1)
+    out, hits, total = [], 0, 0
+    for part in parts:
+        if part[0].isalpha():
+            total += 1
+            if part not in entry:
+                entry[part] = next((words[s] for s in _stems(part.casefold()) if s in words), None)
+            if entry[part] and rng.random() < share:
+                hits += 1
+                part = rng.choice(entry[part])
+        out.append(part)
+    return "".join(out), hits, total
+
+
+def add_dictionary_sentences(data, more=(), most=25000, usual=6000, seed=1):
+    """Word-for-word sentences (letter D) for African languages that have a lexicon, given or induced.
+
+    English running text, and the sentences in `more`, are rewritten with the lexicon; words it lacks stay English, and so
+    does a share that differs from sentence to sentence. Word order and grammar are wrong, the words and what they stand
+    beside are right, which is what these languages lack most. Returns how many were made."""
+    rng = random.Random(seed)
+    ids = sorted({e for e, s in zip(data.eid, data.source) if s in "SVHYZET" and 40 < len(data.english[e]) < 220})
+    have = set(data.english)
+    pool = [(e, WORD_OR_GAP.findall(data.english[e])) for e in ids] + [(None, WORD_OR_GAP.findall(s)) for s in more if s not in have]
     modern, new, made = running_text(data, "SVHYZTXQ"), {}, 0
-    for lang, words in lexicon.items():
-        if len(words) < LEXICON_WORDS:
-            continue
+    for lang, words in lexicons(data).items():
         # A Bible alone lacks the words of today.
         count = most if modern[lang] < 12000 and data.langs[lang] in AFRICAN else usual
         entry = {}
         for at in rng.sample(range(len(pool)), len(pool)):
-            eid, pieces = pool[at]
-            share = rng.uniform(0.6, 1)
-            out, hits, total = [], 0, 0
-            for piece in pieces:
-                if piece[0].isalpha():
-                    total += 1
-                    if piece not in entry:
-                        entry[piece] = next((words[s] for s in _stems(piece.casefold()) if s in words), None)
-                    if entry[piece] and rng.random() < share:
-                        hits += 1
-                        piece = rng.choice(entry[piece])
-                out.append(piece)
+            eid, parts = pool[at]
+            text, hits, total = rewrite(parts, words, entry, rng)
             if hits >= 4 and hits / total > 0.4:
                 if eid is None:
                     eid = new.setdefault(at, len(data.english))
                     if eid == len(data.english):
-                        data.english.append("".join(pieces))
-                data.add(lang, eid, "D", "".join(out))
+                        data.english.append("".join(parts))
+                data.add(lang, eid, "D", text)
                 made += 1
                 count -= 1
                 if not count:

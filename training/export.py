@@ -1,7 +1,7 @@
 """From trained weights to the shipped files: a float32 ONNX graph, its int8 form, tokenizer and config.
 
     python export.py embedder --weights student.pt --tokenizer tokenizer.json --out DIR
-    python export.py reranker --weights reranker.pt --tokenizer tokenizer.json --out DIR
+    python export.py reranker --weights reranker.pt --tokenizer tokenizer.json --out DIR --middle MIDDLE --steepness STEEPNESS
 
 It fails if the int8 vectors differ from those of the float weights by more than quantisation should. The lines it prints at the end are
 those of the catalog. --float also leaves the float32 graph in DIR."""
@@ -13,6 +13,7 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
+from types import MethodType
 
 import numpy as np
 import onnx
@@ -27,33 +28,38 @@ from model import Bert, mean_pool
 from pair_model import PairScorer
 
 
-class Embedder(nn.Module):
-    """What Bert computes in fewer steps: the scale of attention is part of the query's weights, shapes are written once."""
+def plain(layer, x, bias):
+    """What a layer computes, in fewer steps: the scale of attention is part of the query's weights, shapes are written once."""
+    heads = lambda t: t.view(*x.shape[:2], layer.heads, -1)
+    q, k, v = heads(layer.q(x)).transpose(1, 2), heads(layer.k(x)).permute(0, 2, 3, 1), heads(layer.v(x)).transpose(1, 2)
+    mixed = torch.softmax(q @ k + bias, -1) @ v
+    x = layer.ln1(x + layer.o(mixed.transpose(1, 2).reshape(x.shape)))
+    return layer.ln2(x + layer.f2(torch.nn.functional.gelu(layer.f1(x))))
 
+
+def simplify(layers):
+    for layer in layers:
+        scale = (layer.q.out_features // layer.heads) ** -0.5
+        layer.q.weight.data *= scale
+        layer.q.bias.data *= scale
+        layer.forward = MethodType(plain, layer)
+
+
+class Embedder(nn.Module):
     def __init__(self, bert):
         super().__init__()
         self.bert = bert
-        for layer in bert.layers:
-            scale = (layer.q.out_features // layer.heads) ** -0.5
-            layer.q.weight.data *= scale
-            layer.q.bias.data *= scale
+        simplify(bert.layers)
 
     def forward(self, input_ids, attention_mask, token_type_ids):
-        x = self.bert.embed(input_ids, token_type_ids)
-        bias = (1.0 - attention_mask[:, None, None, :].to(x.dtype)) * -10000.0
-        for layer in self.bert.layers:
-            heads = lambda t: t.view(*input_ids.shape, layer.heads, -1)
-            q, k, v = heads(layer.q(x)).transpose(1, 2), heads(layer.k(x)).permute(0, 2, 3, 1), heads(layer.v(x)).transpose(1, 2)
-            mixed = torch.softmax(q @ k + bias, -1) @ v
-            x = layer.ln1(x + layer.o(mixed.transpose(1, 2).reshape(x.shape)))
-            x = layer.ln2(x + layer.f2(torch.nn.functional.gelu(layer.f1(x))))
-        return x if self.bert.head is None else self.bert.head(x)
+        return self.bert(input_ids, attention_mask, token_type_ids)
 
 
 class Reranker(nn.Module):
     def __init__(self, scorer):
         super().__init__()
         self.scorer = scorer
+        simplify([*scorer.bert.layers, *scorer.cross])
 
     def forward(self, input_ids, attention_mask, token_type_ids):
         return self.scorer(input_ids, attention_mask, token_type_ids)
@@ -73,14 +79,14 @@ def config(vocab, layers, width=384, inner=1536, **more):
 
 def quantise(source, target):
     """Matrix products become int8 with one scale per output channel and ranges of activations taken at run time; the
-    word table becomes int8 with one scale per word, which one scale for all words would round too coarsely."""
+    tables of words and positions become int8 with one scale per row, which one scale for all would round too coarsely."""
     model = onnx.load(str(source))
     graph = model.graph
     table = {t.name: t for t in graph.initializer}
     nodes, words = [], set()
     for node in graph.node:
         name = node.input[0] if node.op_type == "Gather" else None
-        if name not in table or len(table[name].dims) != 2 or table[name].dims[0] < 10_000 or table[name].dims[1] < 2:
+        if name not in table or len(table[name].dims) != 2 or table[name].dims[0] < 500 or table[name].dims[1] < 2:
             nodes.append(node)
             continue
         if name not in words:
@@ -130,13 +136,17 @@ def embedder(state):
     return bert, Embedder(copy.deepcopy(bert)), "last_hidden_state", {0: "batch", 1: "sequence"}, settings
 
 
-def reranker(state):
+def reranker(state, middle, steepness):
+    """The score curve (see fit_rerank_curve.py) becomes part of the weights."""
     vocab, layers, cross = state["bert.word.weight"].shape[0], layers_in(state, "bert.layers."), layers_in(state, "cross.")
     scorer = PairScorer(vocab, layers, cross)
     scorer.load_state_dict(state)
+    for part in (scorer.mix, scorer.read[2].weight, scorer.read[2].bias):
+        part.data *= steepness
+    scorer.bias.data = (scorer.bias.data - middle) * steepness
     settings = config(vocab, layers + cross, architectures=["BertForSequenceClassification"], num_labels=1, output="logits",
-                      activation="sigmoid", do_lower_case=True, strip_accents=True)
-    return scorer, Reranker(scorer), "logits", {0: "batch"}, settings
+                      activation="sigmoid", do_lower_case=True, strip_accents=False)
+    return scorer, Reranker(copy.deepcopy(scorer)), "logits", {0: "batch"}, settings
 
 
 def check(trained, file, vocab, kind):
@@ -166,11 +176,13 @@ def main():
     args.add_argument("--tokenizer", required=True)
     args.add_argument("--out", required=True)
     args.add_argument("--float", action="store_true")
+    args.add_argument("--middle", type=float, default=0, help="of the score curve of a reranker")
+    args.add_argument("--steepness", type=float, default=1)
     args = args.parse_args()
     out = Path(args.out)
     out.mkdir(parents=True, exist_ok=True)
     state = {k: v.float() for k, v in torch.load(args.weights, map_location="cpu").items()}
-    trained, model, output, axes, settings = (embedder if args.kind == "embedder" else reranker)(state)
+    trained, model, output, axes, settings = embedder(state) if args.kind == "embedder" else reranker(state, args.middle, args.steepness)
     vocab, pieces = settings["vocab_size"], Tokenizer.from_file(args.tokenizer).get_vocab_size()
     if pieces > vocab:
         sys.exit(f"The tokenizer has {pieces} pieces, the weights have {vocab}.")

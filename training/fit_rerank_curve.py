@@ -1,7 +1,10 @@
-"""Fit the score curve of a late-interaction reranker: python fit_rerank_curve.py --data DATA --service URL --key KEY
+"""Fit the score curve of a reranker:
 
-The curve turns a match (mean best cosine of the query's tokens) into a score: 1 / (1 + exp(-steepness * (match - middle))). This fits
-both numbers by logistic regression on query-passage rows of DATA/ranking, never on the held-out sets. Every query counts as much
+    python fit_rerank_curve.py --data DATA --service URL --key KEY      late interaction, as it is served
+    python fit_rerank_curve.py --data DATA --direct FOLDER              a cross-encoder, from its files
+
+The curve turns a match (the mean best cosine of the query's tokens, or the number that a cross-encoder gives) into a score:
+1 / (1 + exp(-steepness * (match - middle))). This fits both numbers by logistic regression on query-passage rows of DATA/ranking, never on the held-out sets. Every query counts as much
 for its answer as for all its other passages together, and every source counts the same. The other passages are those of the same
 group (one page or one article) and of other groups."""
 import argparse
@@ -14,7 +17,8 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent / "evaluate"))
-from backends import Service
+from backends import Direct, Service
+from late import rewritten
 
 ROOT = Path(__file__).parents[1]
 # Languages of the queries. AfriQA has English and French passages for all its queries.
@@ -49,6 +53,19 @@ def matches(scores, middle, steepness):
     return middle + np.log(s / (1 - s)) / steepness
 
 
+def served(args):
+    # The recommended version is the first in the file.
+    entry = (ROOT / "catalog" / f"{args.model}.yaml").read_text()
+    curve = {k: float(re.search(rf"match_{k}: ([\d.]+)", entry).group(1)) for k in ("middle", "steepness")}
+    service = Service(args.service, args.model, args.key)
+    return lambda query, passages: matches(service.rerank(query, passages), **curve)
+
+
+def direct(folder):
+    file = "model_quantized.onnx"
+    return Direct(rewritten(folder, file), file, 1).rerank
+
+
 def fit(match, wanted, weight):
     """Weighted logistic regression by Newton's method: (middle, steepness)."""
     x = np.stack([match, np.ones_like(match)], 1)
@@ -65,16 +82,14 @@ def fit(match, wanted, weight):
 def main():
     args = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     args.add_argument("--data", required=True)
-    args.add_argument("--service", required=True)
+    args.add_argument("--service")
     args.add_argument("--key")
     args.add_argument("--model", default="baobab/rerank-multilingual")
+    args.add_argument("--direct")
     args.add_argument("--queries", type=int, default=40, help="of each source and language")
     args.add_argument("--others", type=int, default=4, help="other passages for each query")
     args = args.parse_args()
-    # The recommended version is the first in the file.
-    entry = (ROOT / "catalog" / f"{args.model}.yaml").read_text()
-    served = {k: float(re.search(rf"match_{k}: ([\d.]+)", entry).group(1)) for k in ("middle", "steepness")}
-    service, rng, found = Service(args.service, args.model, args.key), random.Random(0), []
+    match, rng, found = direct(args.direct) if args.direct else served(args), random.Random(0), []
     for name, languages in SOURCES.items():
         for language in languages:
             rows, by_group = rows_of(args.data, name, language), {}
@@ -82,8 +97,7 @@ def main():
                 by_group.setdefault(r["group"], []).append(r)
             own = []
             for row in rng.sample(rows, min(len(rows), args.queries)):
-                m = matches(service.rerank(row["query"], passages_for(row, rows, by_group, rng, args.others)), **served)
-                own.append(m)
+                own.append(match(row["query"], passages_for(row, rows, by_group, rng, args.others)))
             own = np.stack(own)
             found.append((name, language, own))
             print(f"{name:12} {language:8} {len(own)} queries, answers {np.median(own[:, 0]):.3f} (tenth {np.quantile(own[:, 0], 0.1):.3f}), "

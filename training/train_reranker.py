@@ -1,288 +1,301 @@
-"""Train the reranker on query-passage rows with mined hard negatives and scores distilled from bi-encoders.
+"""Train rerankers of several sizes on the same lists of passages, with scores distilled from encoders.
 
-    python train_reranker.py --rows rows.jsonl --teachers TEACHERS --out OUT --seconds 300 [--eval EVAL --candidates candidates.json]
+    python train_reranker.py --prepared PREPARED --teachers TEACHERS --out OUT --sizes 2+2,5+3 --seconds 700 [--eval EVAL --candidates candidates.json]
 
-Negatives are the passages of the same collection that three bi-encoders together rank near the top. The target for
-each list is a mix of the label and of what the bi-encoders and the overlap of weighted words say."""
+TEACHERS has gte.npz, bge.npz and their tokenizer.json, and multilingual.npz with multilingual.json, from which the rerankers start. The
+passages of a list are those of one collection that the teachers rank near the top. Its target is a mix of the label, of late interaction
+and cosine by the English teachers for the English of the query, and of what baobab/rerank-multilingual would say."""
 import argparse
-import copy
 import json
-import math
-import os
-import time
+import multiprocessing
+import sys
 from pathlib import Path
 
 import numpy as np
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-from tokenizers import Tokenizer
 
-from model import Bert, Flat, cls_pool, embed_all, load_bert, mean_pool, read_weights
-from pair_model import PairScorer
+import loop
+from loop import log
+from model import Bert, cls_pool, load_bert, mean_pool, read_weights
+from pair_model import Pairs, PairScorer
+from tokens import encode_on, gathered
 
-T0 = time.time()
-Q_TOKENS, P_TOKENS, LIST, MINED = 64, 192, 8, 48
-VALIDATION_PER_FILE = 150
+Q_TOKENS, P_TOKENS, LIST, LISTS, MINED = 64, 192, 10, 64, 48
+# Collections that are searched together.
+POOLS = {"selqa": "afriqa"}
+SHARES = {"afriqa": 0.25, "rewritten": 0.13, "sentence": 0.22, "other": 0.06, "english": 0.34}
+HELD_QUERIES, HELD_PASSAGES = 150, 30
 
 
-def log(*a):
-    print(f"[{time.time() - T0:7.1f}]", *a, flush=True)
+class Encoded:
+    """A collection read by one encoder: unit vectors of all tokens one after the other, and of the texts."""
+
+    def __init__(self, model, ids, lengths, pool, device, batch=1024):
+        self.n, self.at = torch.from_numpy(lengths).to(device), torch.from_numpy(np.cumsum(lengths) - lengths).to(device)
+        self.ids = torch.from_numpy(ids).to(device)
+        self.tokens = torch.empty(len(ids), 384, dtype=torch.half, device=device)
+        self.texts = torch.empty(len(lengths), 384, device=device)
+        order = torch.argsort(self.n)
+        for i in range(0, len(lengths), batch):
+            j = order[i:i + batch]
+            at, mask = self.places(j)
+            with torch.no_grad(), torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+                x = model(torch.where(mask, self.ids[at], 0).long(), mask).float()
+            self.texts[j] = F.normalize(pool(x, mask), dim=-1)
+            self.tokens[at[mask]] = F.normalize(x, dim=-1)[mask].half()
+
+    def places(self, texts):
+        a = torch.arange(int(self.n[texts].max()), device=self.n.device)[None]
+        return (self.at[texts][:, None] + a).clamp(max=len(self.ids) - 1), a < self.n[texts][:, None]
+
+
+def matches(queries, passages, q, p, weight):
+    """Of query q[b] with passages p[b, n]: late interaction, cosine, and the share of the weight of its words that a passage has."""
+    at, mask = queries.places(q)
+    other, there = passages.places(p.reshape(-1))
+    wide = lambda x: x.view(*p.shape, *x.shape[1:])
+    alike = torch.einsum("bqd,bnpd->bnqp", queries.tokens[at], wide(passages.tokens[other])).float()
+    best = alike.masked_fill(~wide(there)[:, :, None], -2).amax(3)
+    late = (best * mask[:, None]).sum(2) / mask.sum(1)[:, None]
+    cosine = torch.einsum("bd,bnd->bn", queries.texts[q], passages.texts[p])
+    ids, others = queries.ids[at], wide(torch.where(there, passages.ids[other], -1))
+    inner = mask & (torch.arange(at.shape[1], device=at.device) > 0) & (torch.arange(at.shape[1], device=at.device) < mask.sum(1, keepdim=True) - 1)
+    found = (ids[:, None, :, None] == others[:, :, None]).any(3)
+    w = weight[ids.long()] * inner
+    return late, cosine, (found * w[:, None]).sum(2) / w.sum(1).clamp(min=1e-6)[:, None]
+
+
+def standard(s):
+    return (s - s.mean(1, keepdim=True)) / s.std(1, keepdim=True).clamp(min=1e-4)
 
 
 def main():
-    args = argparse.ArgumentParser()
-    args.add_argument("--rows", required=True)
+    args = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    args.add_argument("--prepared", required=True)
     args.add_argument("--teachers", required=True)
     args.add_argument("--out", required=True)
     args.add_argument("--eval")
-    args.add_argument("--candidates")
-    args.add_argument("--seconds", type=float, default=300)
-    args.add_argument("--batch", type=int, default=64, help="queries per step")
-    args.add_argument("--lr", type=float, default=2e-5)
-    args.add_argument("--top-lr", type=float, default=2e-4)
-    args.add_argument("--start", default="bge", help="the bi-encoder whose weights the reranker starts from")
-    args.add_argument("--limit", type=int, default=0)
+    args.add_argument("--candidates", help="of the English sets, from evaluate/baseline.py")
+    args.add_argument("--sizes", default="2+2,5+3", help="layers of each part, and across")
+    args.add_argument("--seconds", type=float, default=700)
+    args.add_argument("--steps", type=int, default=0, help="instead of a time")
+    args.add_argument("--lr", type=float, default=2e-4)
+    args.add_argument("--limit", type=int, default=0, help="rows, for a trial")
     args = args.parse_args()
-    out = Path(args.out)
+    out, teachers = Path(args.out), Path(args.teachers)
     out.mkdir(parents=True, exist_ok=True)
-    torch.manual_seed(0)
-    np.random.seed(0)
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    cast = lambda: torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda")
+    device = loop.start()
+    torch.backends.cudnn.allow_tf32 = True
 
-    rows = [json.loads(l) for l in open(args.rows, encoding="utf8")]
+    rows = [json.loads(l) for l in open(Path(args.prepared) / "rows.jsonl", encoding="utf8")]
+    passages = json.loads((Path(args.prepared) / "passages.json").read_text(encoding="utf8"))
     if args.limit:
         rows = rows[:: max(1, len(rows) // args.limit)]
-    texts, place = [], {}
+        kept = {p: i for i, p in enumerate(sorted({r["passage"] for r in rows}))}
+        passages = [passages[p] for p in kept]
+        for r in rows:
+            r["passage"] = kept[r["passage"]]
+    english, queries = {}, {}
     for r in rows:
-        for t in [r["pos"]] + r.get("neg", []):
-            if t not in place:
-                place[t] = len(texts)
-                texts.append(t)
-    pos = torch.tensor([place[r["pos"]] for r in rows], device=device)
-    files = sorted({r["file"] for r in rows})
-    file_of = torch.tensor([files.index(r["file"]) for r in rows], device=device)
-    home = torch.full((len(texts),), -1, device=device)
-    home[pos] = file_of
-    for r, f in zip(rows, file_of.tolist()):
-        for t in r.get("neg", []):
-            home[place[t]] = f
-    tok = Tokenizer.from_file(str(Path(args.teachers) / "tokenizer.json"))
-    tok.no_padding()
-    tok.enable_truncation(Q_TOKENS)
-    fq = Flat.encode(tok, [r["query"] for r in rows], device)
-    tok.enable_truncation(P_TOKENS)
-    fp = Flat.encode(tok, texts, device)
-    log("rows", len(rows), "passages", len(texts), "files", files)
+        r["q"] = queries.setdefault(r["query"], len(queries))
+        r["e"] = english.setdefault(r["english"], len(english)) if r["english"] else -1
+    tests = test_sets(args) if args.eval else {}
 
-    # ---- how much a word tells: inverse document frequency over the passages
-    owner = torch.repeat_interleave(torch.arange(len(fp), device=device), fp.n)
-    seen = torch.unique(owner * 30522 + fp.ids.long())
-    df = torch.bincount(seen % 30522, minlength=30522).float()
-    idf = torch.log((len(fp) + 1) / (df + 1)).clamp(min=0.05)
+    specs = {"english": (teachers / "tokenizer.json").read_text(), "ours": (teachers / "multilingual.json").read_text()}
+    with multiprocessing.Pool() as pool:
+        ask = lambda name, limit, texts: encode_on(pool, name, specs[name], limit, texts)
+        pending = {"p ours": ask("ours", P_TOKENS, passages), "q ours": ask("ours", Q_TOKENS, list(queries)),
+                   "p english": ask("english", P_TOKENS, passages), "q english": ask("english", Q_TOKENS, list(english))}
+        for name, (asked, texts, *_) in tests.items():
+            pending[f"test q {name}"], pending[f"test p {name}"] = ask("ours", 128, asked), ask("ours", 380, texts)
+        ids = {name: gathered(p) for name, p in pending.items()}
+    log("rows", len(rows), "passages", len(passages), "English texts", len(english), "tokens", {n: len(i[0]) for n, i in ids.items()})
 
-    # ---- what the bi-encoders say
-    qv, pv = [], []
-    for name, layers, pool in (("minilm", 6, mean_pool), ("gte", 12, mean_pool), ("bge", 12, cls_pool)):
-        weights = read_weights(Path(args.teachers) / f"{name}.npz")
-        teacher = load_bert(Bert(30522, layers), weights).to(device).eval()
-        big = 1024 if device.type == "cuda" else 32
-        p = embed_all(teacher, fp, pool, big)
-        centre = p.mean(0)
-        qv.append(F.normalize(embed_all(teacher, fq, pool, big) - centre, dim=-1).half())
-        pv.append(F.normalize(p - centre, dim=-1).half())
-        if name == args.start:
-            start = weights
-        log("scored by", name)
-    if device.type == "cpu":
-        qv, pv = [x.float() for x in qv], [x.float() for x in pv]
+    weights = read_weights(teachers / "multilingual.npz")
+    vocab = len(weights["embeddings.word_embeddings.weight"])
 
+    def encoder(name, layers):
+        if name != "ours":
+            return load_bert(Bert(30522, layers), read_weights(teachers / f"{name}.npz")).to(device).eval()
+        whole = load_bert(Bert(vocab, layers, head=True), weights)
+        whole.head.weight.data.copy_(weights["head.weight"])
+        return whole.to(device).eval()
+
+    def frequencies(name, size):
+        token, n = ids[f"p {name}"]
+        seen = np.unique(np.repeat(np.arange(len(n)), n).astype(np.int64) * size + token) % size
+        return torch.from_numpy(np.log((len(n) + 1) / (np.bincount(seen, minlength=size) + 1))).float().clamp(min=0.05).to(device)
+
+    idf, idf_ours, even = frequencies("english", 30522), frequencies("ours", vocab), torch.ones(vocab, device=device)
+    known = {}
+    for name, layers, pool, side in (("gte", 12, mean_pool, "english"), ("bge", 12, cls_pool, "english"), ("ours", 10, mean_pool, "ours")):
+        model = encoder(name, layers)
+        known[name] = [Encoded(model, *ids[f"{k} {side}"], pool, device) for k in "qp"]
+        log("read by", name)
+    tokens = torch.cat([known["ours"][0].ids, known["ours"][1].ids])
+    targets = lambda source: torch.where((source < len(ids["q ours"][0]))[:, None], *(
+        known["ours"][k].tokens[(source - k * len(ids["q ours"][0])).clamp(0, len(known["ours"][k].tokens) - 1)] for k in (0, 1)))
+    parts = [(np.cumsum(n) - n + first, n) for n, first in ((ids["q ours"][1], 0), (ids["p ours"][1], len(ids["q ours"][0])))]
+
+    column = lambda f: torch.tensor([f(r) for r in rows], device=device)
+    q_of, e_of, pos = column(lambda r: r["q"]), column(lambda r: r["e"]), column(lambda r: r["passage"])
+
+    def said(r, p):
+        """By each teacher, standardised over a list: the English ones together (0 without an English query), and ours."""
+        late, cosine, words = matches(*known["ours"], q_of[r], p, even)
+        ours = standard(0.6 * late + 0.25 * cosine + 0.15 * words)
+        total = torch.zeros_like(ours)
+        has = e_of[r] >= 0
+        for name in ("gte", "bge"):
+            late, cosine, words = matches(*known[name], e_of[r].clamp(min=0), p, idf)
+            total += standard(10 * cosine + 30 * late + 2 * words) / 2
+        return torch.where(has[:, None], total, 0), ours, has
+
+    # ---- the passages of each list
+    pool_of = [POOLS.get(r["kind"], r["kind"]) for r in rows]
     mined = torch.zeros(len(rows), MINED, dtype=torch.long, device=device)
-    for f in range(len(files)):
-        members = torch.nonzero(file_of == f)[:, 0]
-        docs = torch.nonzero(home == f)[:, 0]
-        for i in range(0, len(members), 2048):
-            m = members[i:i + 2048]
-            s = sum(q[m] @ p[docs].T for q, p in zip(qv, pv)).float()
-            k = min(MINED + 1, len(docs))
-            top = docs[s.topk(k, 1).indices]
-            keep = top != pos[m][:, None]
-            # the positive is dropped; the rest keep their order
-            order = torch.argsort((~keep).int(), dim=1, stable=True)
-            top = top.gather(1, order)[:, :k - 1]
-            mined[m] = top[:, torch.arange(MINED, device=device) % (k - 1)]
-    log("negatives mined")
+    for name in sorted(set(pool_of)):
+        members = torch.tensor([i for i, k in enumerate(pool_of) if k == name], device=device)
+        docs = torch.unique(pos[members])
+        for i in range(0, len(members), 1024):
+            m = members[i:i + 1024]
+            s = standard(known["ours"][0].texts[q_of[m]] @ known["ours"][1].texts[docs].T)
+            for teacher in ("gte", "bge"):
+                q, p = known[teacher]
+                s = s + torch.where(e_of[m][:, None] >= 0, standard(q.texts[e_of[m].clamp(min=0)] @ p.texts[docs].T), 0)
+            s[docs[None] == pos[m][:, None]] = -1e4
+            top = docs[s.topk(min(MINED, len(docs) - 1), 1).indices]
+            mined[m] = top[:, torch.arange(MINED, device=device) % top.shape[1]]
+    log("passages mined")
 
-    def teacher_scores(r, p):
-        """r: [b] rows, p: [b, n] passages -> mean of standardised scores [b, n]."""
-        total = 0
-        for q, v in zip(qv, pv):
-            s = (q[r][:, None].float() * v[p].float()).sum(-1)
-            total = total + (s - s.mean(1, keepdim=True)) / s.std(1, keepdim=True).clamp(min=1e-4)
-        a, am = fq.batch(r)
-        b, bm = fp.batch(p.reshape(-1))
-        w = idf[a] * (a > 999) * am
-        hit = torch.stack([((a[i][None, :, None] == b.view(*p.shape, -1)[i][:, None]).any(2)) for i in range(len(r))])
-        s = (hit * w[:, None]).sum(2) / w.sum(1, keepdim=True).clamp(min=1e-6)
-        lexical = (s - s.mean(1, keepdim=True)) / s.std(1, keepdim=True).clamp(min=1e-4)
-        return total / len(qv), lexical
+    held = column(lambda r: r["validation"])
+    group = lambda r: ("sentence" if r["kind"] == "sentence" else "english" if r["lang"] == "en" else "afriqa" if r["kind"] == "afriqa"
+                       else "rewritten" if r["english"] else "other")
+    groups, kinds = [group(r) for r in rows], [r["kind"] for r in rows]
+    count, inside = {}, {}
+    for g, k, v in zip(groups, kinds, held.tolist()):
+        if not v:
+            count[g, k] = count.get((g, k), 0) + 1
+    for (g, k), n in count.items():
+        inside[g] = inside.get(g, 0) + n ** 0.5
+    share = np.array([0 if v else SHARES[g] * count[g, k] ** -0.5 / inside[g] for g, k, v in zip(groups, kinds, held.tolist())])
+    draw = loop.Draw(share, np.random.default_rng(0))
+    is_sentence = torch.tensor([k == "sentence" for k in kinds], device=device)
 
-    def pairs(r, p, q_src=None, p_src=None):
-        """[CLS] query [SEP] passage [SEP] for every (row, passage) pair, gathered on the device."""
-        qs, ps = q_src or fq, p_src or fp
-        nq, np_ = qs.n[r], ps.n[p] - 1
-        n = nq + np_
-        a = torch.arange(int((int(n.max()) + 7) // 8 * 8), device=device)[None]
-        src_q = qs.ids[(qs.off[r][:, None] + a).clamp(max=qs.ids.numel() - 1)].long()
-        src_p = ps.ids[(ps.off[p][:, None] + a - nq[:, None] + 1).clamp(0, ps.ids.numel() - 1)].long()
-        mask, types = a < n[:, None], a >= nq[:, None]
-        ids = torch.where(types, src_p, src_q) * mask
-        return ids, mask.long(), (types & mask).long()
+    models = nn.ModuleList(PairScorer(vocab, *map(int, size.split("+"))).start(weights, idf_ours.cpu()) for size in args.sizes.split(",")).to(device)
+    names = args.sizes.split(",")
+    log("parameters", [sum(p.numel() for p in m.parameters()) for m in models])
 
-    model = PairScorer().start(start, torch.log(torch.expm1(idf.cpu().clamp(min=0.05)))).to(device)
-    anchor = copy.deepcopy(model).eval()  # what the model says before training is one of the teachers
-    log("parameters", sum(x.numel() for x in model.parameters()))
-
-    # ---- validation: whole groups of rows held back, every file
-    groups, rng = {}, np.random.default_rng(0)
-    for i, r in enumerate(rows):
-        groups.setdefault((r["file"], r.get("group", "")), []).append(i)
-    held, count = set(), {}
-    keys = list(groups)
-    for g in rng.permutation(len(keys)):
-        members = groups[keys[g]]
-        if count.get(keys[g][0], 0) < (VALIDATION_PER_FILE if not args.limit else 4) and len(members) <= 60:
-            held.update(members)
-            count[keys[g][0]] = count.get(keys[g][0], 0) + len(members)
-    held_rows = torch.tensor(sorted(held), device=device)
-    train_rows = torch.tensor([i for i in range(len(rows)) if i not in held], device=device)
-    per_file = torch.bincount(file_of[train_rows], minlength=len(files)).float()
-    prob = (per_file.clamp(min=1) ** -0.5)[file_of[train_rows]]
-    prob = prob / prob.sum()
-    log("train", len(train_rows), "validation", len(held_rows), count)
+    def pairs(q, p):
+        return Pairs(tokens, (parts[0][0][q], parts[0][1][q]), (parts[1][0][p], parts[1][1][p]))
 
     @torch.no_grad()
-    def score(r, p, q_src=None, p_src=None, batch=512):
+    def scores(model, make, q, p, batch=512):
+        """Of query q[i] with passage p[i]; `make` turns numbers into pairs."""
         model.eval()
-        s = torch.empty(len(r), device=device)
-        qs, ps = q_src or fq, p_src or fp
-        order = torch.argsort(qs.n[r] + ps.n[p])
-        for i in range(0, len(r), batch):
-            j = order[i:i + batch]
-            with cast():
-                s[j] = model(*pairs(r[j], p[j], q_src, p_src))[:, 0].float()
+        s = np.concatenate([model.packed(make(q[i:i + batch], p[i:i + batch]))[0].float().cpu().numpy() for i in range(0, len(q), batch)])
         model.train()
         return s
 
-    def validate():
-        n = 20
-        p = torch.cat([pos[held_rows][:, None], mined[held_rows][:, :n - 1]], 1)
-        s = score(held_rows.repeat_interleave(n), p.reshape(-1)).view(-1, n)
-        b = sum((q[held_rows][:, None].float() * v[p].float()).sum(-1) for q, v in zip(qv, pv))
-        mrr = lambda x: (1 / ((x > x[:, :1]).sum(1) + 1).float())
-        f = file_of[held_rows]
-        ours, theirs = mrr(s), mrr(b)
-        mean = lambda x: round(float(np.mean([float(x[f == i].mean()) for i in range(len(files)) if (f == i).any()])), 4)
-        log("validation MRR", mean(ours), "bi-encoders together", mean(theirs), {files[i]: round(float(ours[f == i].mean()), 3) for i in range(len(files)) if (f == i).any()},
-            "mix", [round(x, 2) for x in model.mix.tolist()])
-        return mean(ours)
+    kind_of = lambda r: r["kind"] if r["kind"] != "afriqa" else "afriqa " + (r["lang"] if r["lang"] in ("en", "fr") else "African")
+    checked = {}
+    for i in np.random.default_rng(1).permutation(len(rows)):
+        if rows[i]["validation"]:
+            some = checked.setdefault(kind_of(rows[i]), [])
+            if len(some) < (HELD_QUERIES if "African" not in kind_of(rows[i]) else 10000):
+                some.append(int(i))
 
-    tests = {}
+    def ndcg_first(s):
+        return 1 / np.log2(2 + (s > s[:, :1]).sum(1) + ((s == s[:, :1]).sum(1) - 1) / 2)
 
-    def load_tests():
-        import sys
-        sys.path.insert(0, str(Path(__file__).parent / "evaluate"))
-        import sets
+    def validate(done=0, step=0):
+        table = {}
+        for kind, some in sorted(checked.items()):
+            r = torch.tensor(some, device=device)
+            p = torch.cat([pos[r][:, None], mined[r][:, :HELD_PASSAGES - 1]], 1)
+            if done == 0:
+                e, ours, _ = (torch.cat(x) for x in zip(*(said(r[i:i + 64], p[i:i + 64]) for i in range(0, len(r), 64))))
+                table[kind] = [len(r)] + [round(float(ndcg_first(x.cpu().numpy()).mean()), 3) for x in (e, ours)]
+                continue
+            q, flat = q_of[r].repeat_interleave(p.shape[1]).cpu().numpy(), p.reshape(-1).cpu().numpy()
+            table[kind] = [round(float(ndcg_first(scores(m, pairs, q, flat).reshape(p.shape)).mean()), 3) for m in models]
+        log("validation", "rows, English teachers, ours" if done == 0 else names, table, "mix", [[round(x, 1) for x in m.mix.tolist()] for m in models])
+        if done:
+            for name, m in zip(names, models):
+                loop.save(m, out / f"{name}.pt")
 
-        for name, entry in json.loads(Path(args.candidates).read_text()).items():
-            queries, passages, wanted = sets.retrieval(args.eval, name)
-            tok.enable_truncation(128)
-            a = Flat.encode(tok, queries, device)
-            tok.enable_truncation(380)
-            tests[name] = a, Flat.encode(tok, passages, device), wanted, torch.tensor(entry["candidates"], device=device)
-
-    def test(tag):
-        """Held-out figures, for the report only: nothing is chosen by them."""
-        from metrics import ndcg
-
-        found = {}
-        for name, (a, b, wanted, cand) in tests.items():
-            r = torch.arange(len(cand), device=device).repeat_interleave(cand.shape[1])
-            s = score(r, cand.reshape(-1), a, b, 256).view(cand.shape)
-            order = cand.gather(1, torch.argsort(-s, dim=1, stable=True)).cpu().numpy()
-            found[name] = round(float(np.mean([ndcg(o, w) for o, w in zip(order, wanted)])), 4)
-        log(tag, "nDCG@10", found)
-        return found
-
-    top = [p for n, p in model.named_parameters() if n.startswith(("cross", "read"))]
-    scalars = [model.mix, model.bias, model.idf.weight]
-    base = [p for n, p in model.named_parameters() if n.startswith("bert")]
-    opt = torch.optim.AdamW([{"params": base, "peak": args.lr, "weight_decay": 0.01}, {"params": top, "peak": args.top_lr, "weight_decay": 0.01},
-                             {"params": scalars, "peak": 1e-2, "weight_decay": 0.0}], lr=1e-5, betas=(0.9, 0.98), fused=device.type == "cuda")
-    history = [{"step": 0, "mrr": validate()}]
-    model.train()
-    began, step, mean_loss, checks = time.time(), 0, None, [0.35, 0.7]
-    best, save = history[0]["mrr"], lambda: torch.save({k: v.half() for k, v in model.state_dict().items()}, out / "reranker.pt")
-    save()
-    while (done := (time.time() - began) / args.seconds) < 1:
-        rate = min(1.0, (step + 1) / 100) * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * done)))
-        for g in opt.param_groups:
-            g["lr"] = g["peak"] * rate
-        r = train_rows[torch.multinomial(prob, args.batch, True)]
-        picks = torch.rand(args.batch, MINED, device=device).argsort(1)[:, : LIST - 1]
-        picks = torch.where(torch.rand(picks.shape, device=device) < 0.5, picks % 12, picks)  # half from the hardest
+    def loss_of():
+        r = torch.from_numpy(draw(LISTS)).to(device)
+        picks = torch.rand(LISTS, MINED, device=device).argsort(1)[:, :LIST - 1]
+        picks = torch.where(torch.rand(picks.shape, device=device) < 0.5, picks % 12, picks)  # half of them from the hardest
         p = torch.cat([pos[r][:, None], mined[r].gather(1, picks)], 1)
         with torch.no_grad():
-            dense, lexical = teacher_scores(r, p)
-            inputs = pairs(r.repeat_interleave(LIST), p.reshape(-1))
-            with cast():
-                own = anchor(*inputs).float().view(-1, LIST)
-            own = (own - own.mean(1, keepdim=True)) / own.std(1, keepdim=True).clamp(min=1e-4)
-            goal = dense + own + 0.3 * lexical
-            goal[:, 0] += 2.0
+            e, ours, has = said(r, p)
+            both = torch.where(has[:, None], 0.75 * e + 0.25 * ours, ours)
+            goal = 2 * both
+            goal[:, 0] += torch.where(is_sentence[r], 0.5, 2.0)
             goal = F.softmax(goal, 1)
-            # a "negative" that all teachers put clearly above the labelled passage is left out of the label loss
-            doubt = dense > dense[:, :1] + 0.3
+            # A passage that the teachers put above the labelled one may be right as well.
+            doubt = both > both[:, :1] + torch.where(is_sentence[r], -0.3, 0.3)[:, None]
             twin = p == p[:, :1]
             twin[:, 0] = doubt[:, 0] = False
-        with cast():
-            s = model(*inputs)
-        s = s.float().view(-1, LIST)
-        loss = F.kl_div(F.log_softmax(s.masked_fill(twin, -30), 1), goal, reduction="batchmean")
-        loss = loss + 0.3 * F.cross_entropy(s.masked_fill(doubt | twin, -30), torch.zeros(len(r), dtype=torch.long, device=device))
-        opt.zero_grad(set_to_none=True)
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        opt.step()
-        step += 1
-        mean_loss = loss.detach() if mean_loss is None else mean_loss * 0.98 + loss.detach() * 0.02
-        if step % 200 == 0:
-            log("step", step, "loss", round(float(mean_loss), 4), "done", round(done, 3))
-        if checks and done > checks[0]:
-            checks.pop(0)
-            history.append({"step": step, "mrr": validate()})
-            if history[-1]["mrr"] > best:
-                best = history[-1]["mrr"]
-                save()
-    history.append({"step": step, "mrr": validate()})
-    if history[-1]["mrr"] >= best:
-        save()
-    (out / "history.json").write_text(json.dumps({"history": history, "steps": step, "seconds": args.seconds}, indent=1))
-    model.load_state_dict({k: v.float() for k, v in torch.load(out / "reranker.pt").items()})
-    if not (args.eval and args.candidates):
-        return log("done")
-    for _ in range(300):  # the candidates may still be being made
-        if Path(args.candidates).exists():
-            break
-        time.sleep(1)
-    load_tests()
-    figures = test("trained")
-    plain = PairScorer().start(start, torch.log(torch.expm1(idf.cpu().clamp(min=0.05)))).to(device)
-    model.load_state_dict(plain.state_dict())
-    figures = {"trained": figures, "before training": test("before training")}
+        these = pairs(q_of[r].repeat_interleave(LIST).cpu().numpy(), p.reshape(-1).cpu().numpy())
+        wanted = targets(these.source).float()
+        label = torch.zeros(LISTS, dtype=torch.long, device=device)
+        right = F.one_hot(label, LIST).float()
+        total = 0
+        for model in models:
+            s, u = model.packed(these)
+            s = s.view(LISTS, LIST)
+            total = total + F.kl_div(F.log_softmax(s.masked_fill(twin, -30), 1), goal, reduction="batchmean")
+            total = total + 0.3 * F.cross_entropy(s.masked_fill(doubt | twin, -30), label)
+            # Where the best score lies is for the loss above; that right ones are above zero, for this.
+            total = total + 0.05 * F.binary_cross_entropy_with_logits(s, right, weight=(~(doubt | twin)).float())
+            total = total + (1 - F.cosine_similarity(u, wanted, dim=-1)).mean()
+        return total
+
+    opt = torch.optim.AdamW([
+        {"params": [p for n, p in models.named_parameters() if p.ndim >= 2 and "idf" not in n], "peak": args.lr, "weight_decay": 0.01},
+        {"params": [p for n, p in models.named_parameters() if p.ndim < 2 and "mix" not in n], "peak": args.lr, "weight_decay": 0.0},
+        {"params": [p for n, p in models.named_parameters() if "mix" in n or "idf" in n], "peak": 5e-3, "weight_decay": 0.0},
+    ], lr=1e-5, betas=(0.9, 0.98), fused=device.type == "cuda")
+    validate()
+    step = loop.train(models, opt, loss_of, args.seconds, 200, args.steps, (0.15, 0.4, 0.7), validate)
+    validate(1, step)
+    log("steps", step)
+
+    figures = {}
+    for name, (asked, texts, wanted, order) in tests.items():
+        from metrics import ndcg
+
+        (q_ids, q_n), (p_ids, p_n) = ids[f"test q {name}"], ids[f"test p {name}"]
+        q, p = (Encoded(model, *ids[f"test {k} {name}"], mean_pool, device) for k in "qp")  # the last teacher: ours
+        if order is None:
+            order = torch.cat([(q.texts[i:i + 256] @ p.texts.T).topk(50, 1).indices for i in range(0, len(q.texts), 256)]).cpu().numpy()
+        ours = np.concatenate([(lambda l, c, w: 0.6 * l + 0.25 * c + 0.15 * w)(*matches(q, p, torch.arange(i, min(i + 16, len(order)), device=device),
+                               torch.from_numpy(order[i:i + 16]).to(device), even)).cpu().numpy() for i in range(0, len(order), 16)])
+        both = torch.cat([q.ids, p.ids])
+        q_at, p_at = np.cumsum(q_n) - q_n, np.cumsum(p_n) - p_n + len(q_ids)
+        make = lambda a, b: Pairs(both, (q_at[a], q_n[a]), (p_at[b], p_n[b]))
+        by = lambda s: round(float(np.mean([ndcg(o[np.argsort(-x, kind="stable")], w) for o, x, w in zip(order, s, wanted)])), 4)
+        figures[name] = {"as found": round(float(np.mean([ndcg(o, w) for o, w in zip(order, wanted)])), 4), "rerank-multilingual": by(ours)}
+        for size, m in zip(names, models):
+            figures[name][size] = by(scores(m, make, np.repeat(np.arange(len(order)), order.shape[1]), order.reshape(-1), 256).reshape(order.shape))
+        log(name, "nDCG@10", figures[name])
     (out / "figures.json").write_text(json.dumps(figures, indent=1))
     log("done")
+
+
+def test_sets(args):
+    """Read for the report only: nothing is chosen by them. AfriQA has the passages that are nearest by our encoder."""
+    sys.path.insert(0, str(Path(__file__).parent / "evaluate"))
+    import sets
+
+    known = json.loads(Path(args.candidates).read_text())
+    return {name: (*sets.retrieval(args.eval, name), np.array(known[name]["candidates"]) if name in known else None)
+            for name in ("afriqa", "afriqa-translated", *known)}
 
 
 if __name__ == "__main__":
