@@ -50,11 +50,11 @@ function spearman(left: readonly number[], right: readonly number[]): number {
   return covariance(a, b) / Math.sqrt(covariance(a, a) * covariance(b, b));
 }
 
-/** It ships with the service, so that reranking works without a network too. Its score curve was not fitted to these samples. */
-describe('baobab/rerank-multilingual', () => {
+/** They ship with the service, so that reranking works without a network too. Their score curves were not fitted to these samples. */
+describe.each(['baobab/rerank-multilingual', 'baobab/rerank-mini'])('%s', (slug) => {
   let model: EngineModel;
   beforeAll(async () => {
-    model = await load(await weights('baobab/rerank-multilingual'));
+    model = await load(await weights(slug));
   });
   afterAll(() => model[Symbol.asyncDispose]());
 

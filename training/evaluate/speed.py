@@ -17,7 +17,7 @@ PASSAGES = [f"{i}. {PASSAGE}" for i in range(64)]
 TASKS = {
     "embedding": ["sentence-transformers/all-minilm-l6-v2", "baobab/embed-multilingual", "baai/bge-small-en-v1.5", "intfloat/e5-small-v2",
                   "thenlper/gte-small"],
-    "rerank": ["baobab/rerank-small", "baobab/rerank-multilingual"],
+    "rerank": ["baobab/rerank-small", "baobab/rerank-multilingual", "baobab/rerank-mini"],
     "audio": ["openai/whisper-tiny", "openai/whisper-base", "openai/whisper-small"],
     "chat": ["baobab/chat-mini", "tinyllama/tinyllama-1.1b-chat", "qwen/qwen2.5-coder-1.5b-instruct"],
 }
