@@ -1,10 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { setPriority } from 'node:os';
 import { Readable, type Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { fileURLToPath } from 'node:url';
 import { cancellation } from '../errors/cancellation.ts';
 import { withoutNewPrivileges } from '../runtime/no-new-privileges.ts';
-import { lowerPriority, withProcessLimits } from '../runtime/process-limits.ts';
+import { withProcessLimits } from '../runtime/process-limits.ts';
 import { resourcesOf } from '../runtime/process-resources.ts';
 import { sandboxedNode } from '../runtime/sandboxed-node.ts';
 import { type ProcessExit, SandboxedProcess } from '../runtime/sandboxed-process.ts';
@@ -109,7 +110,11 @@ function start(entry: string, args: ReaderArguments, limits: PdfLimits): ChildPr
   });
   const [program, programArguments] = withoutNewPrivileges(...limited);
   const child = spawn(program, programArguments, { stdio: ['pipe', 'pipe', 'ignore', 'pipe'], env: {} });
-  lowerPriority(child.pid, NICENESS);
+  try {
+    if (child.pid !== undefined) setPriority(child.pid, NICENESS);
+  } catch {
+    // It has ended already, or this system does not allow it.
+  }
   return child;
 }
 

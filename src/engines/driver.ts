@@ -44,8 +44,6 @@ export interface LocalRuntime<Options = Values, Settings = Values> {
   videoBytes?(engine: EngineSpec<Options>, model: MemoryFacts): Promise<number>;
   /** What its engine process may do beyond reading code, packages and the model's directory. */
   rights?(directory: string): EngineRights;
-  /** How many steps of niceness the priority of its processes is below that of the server. 0 by default. */
-  readonly niceness?: number;
   /**
    * A module with the exports of `PreparationModule`: work on chat requests that must not block an engine process, because
    * clients decide how much of it there is.

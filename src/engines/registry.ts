@@ -255,7 +255,6 @@ class ModelHosts {
       spec,
       module: runtime.module,
       rights: settings.permissionModel ? (runtime.rights?.(spec.directory) ?? {}) : undefined,
-      niceness: runtime.niceness ?? 0,
       environment,
       loadTimeoutMs: settings.loadTimeoutSeconds * 1000,
       hangTimeoutMs: settings.hangTimeoutSeconds * 1000,

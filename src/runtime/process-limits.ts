@@ -1,5 +1,4 @@
 import { existsSync } from 'node:fs';
-import { constants, getPriority, setPriority } from 'node:os';
 
 const SHELL = '/bin/sh';
 
@@ -24,17 +23,4 @@ export function withProcessLimits(
   if (process.platform === 'win32' || !existsSync(SHELL)) return [command, [...args]];
   const kilobytes = Math.ceil(memoryBytes / 1024);
   return [SHELL, ['-c', SCRIPT, 'sh', String(kilobytes), String(Math.ceil(cpuSeconds)), command, ...args]];
-}
-
-/**
- * Lets the system run a child process, and the threads that it starts from now on, after this process. `steps`: of niceness; with 5, a
- * core that both want gives the child a quarter of its time, with 10 a tenth.
- */
-export function lowerPriority(pid: number | undefined, steps: number): void {
-  if (pid === undefined) return;
-  try {
-    setPriority(pid, Math.min(constants.priority.PRIORITY_LOW, getPriority() + steps));
-  } catch {
-    // It has ended already, or this system does not allow it.
-  }
 }

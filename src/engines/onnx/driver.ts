@@ -80,9 +80,6 @@ const ATTENTIONS = 2;
 /** Of the keys and values of a window: the runtime's own buffers, and copies when a window leaves the batch. */
 const CACHES = 2.3;
 
-/** The server feeds all processes, so it must not wait for a core that one of them holds. */
-const NICENESS = 5;
-
 const positive = (value: unknown): number | undefined =>
   typeof value === 'number' && Number.isInteger(value) && value > 0 ? value : undefined;
 
@@ -167,7 +164,6 @@ export const onnx = {
   settings,
   local: {
     module: new URL('./load.ts', import.meta.url),
-    niceness: NICENESS,
     recognise(fileNames) {
       const find = (names: readonly string[]) =>
         [...names, ...names.map((name) => `onnx/${name}`)].find((name) => fileNames.includes(name));

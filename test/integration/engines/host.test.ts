@@ -1,7 +1,5 @@
-import { getPriority } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import { vectorOf } from '../../fixtures/drivers/scripted.ts';
-import { scripted } from '../../fixtures/drivers/scripted-driver.ts';
 import { CHAT, callContext, capability, embed, engineBed, testModel, until, use } from '../../fixtures/engine-bed.ts';
 
 describe('calls through an engine process', () => {
@@ -78,16 +76,6 @@ describe('calls through an engine process', () => {
     expect(pairs).toContain('ORT_DISABLE_TELEMETRY=1');
     for (const pair of pairs)
       expect(pair).toMatch(/^(ORT_DISABLE_TELEMETRY=1|(PATH|HOME|LANG|LC_.*|TZ|TMPDIR|LD_LIBRARY_PATH|CUDA_.*)=.*|)$/s);
-  });
-
-  it('have the priority that their driver asks for', async () => {
-    const lower = { ...scripted, local: { ...scripted.local, niceness: 5 } };
-    for (const [driver, steps] of [[scripted, 0] as const, [lower, 5] as const]) {
-      await using bed = engineBed({ driver });
-      await bed.embed(['a']);
-      const own = getPriority();
-      expect((await bed.pids()).map((pid) => getPriority(pid))).toEqual([own + steps, own + steps]);
-    }
   });
 });
 

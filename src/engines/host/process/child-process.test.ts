@@ -1,6 +1,5 @@
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
-import { getPriority } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
@@ -8,10 +7,9 @@ import { noNewPrivileges } from '../../../runtime/no-new-privileges.ts';
 import { spawnChild } from './child-process.ts';
 
 const logger = { debug() {}, info() {}, warn() {}, error() {} };
-const options = { flags: [], restricted: false, niceness: 0, environment: {}, logger, model: 'acme/model@1' };
 
 it('starts engine processes that can never gain rights, where the system offers that', async () => {
-  const { child } = spawnChild({ ...options, restricted: true });
+  const { child } = spawnChild({ flags: [], restricted: true, environment: {}, logger, model: 'acme/model@1' });
   const facts = async (file: string) => readFile(`/proc/${child.pid}/${file}`, 'utf8').catch(() => '');
   const [setpriv] = noNewPrivileges();
   if (setpriv !== undefined) {
@@ -20,13 +18,6 @@ it('starts engine processes that can never gain rights, where the system offers 
     expect(await facts('status')).toMatch(/NoNewPrivs:\s+1/);
   }
   child.kill('SIGKILL');
-});
-
-it('starts engine processes with a lower priority than the server, where the driver asks for it', () => {
-  const [equal, lower] = [0, 5].map((niceness) => spawnChild({ ...options, niceness }).child);
-  expect(getPriority(equal?.pid)).toBe(getPriority());
-  expect(getPriority(lower?.pid)).toBe(Math.min(19, getPriority() + 5));
-  for (const child of [equal, lower]) child?.kill('SIGKILL');
 });
 
 it.runIf(process.platform === 'linux')(

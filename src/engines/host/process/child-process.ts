@@ -3,7 +3,6 @@ import { Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import type { Logger } from '../../../ports/logger.ts';
 import { withoutNewPrivileges } from '../../../runtime/no-new-privileges.ts';
-import { lowerPriority } from '../../../runtime/process-limits.ts';
 import { childEnvironment } from './child-environment.ts';
 import { forEachLine } from './output-lines.ts';
 
@@ -12,8 +11,6 @@ export interface ChildOptions {
   flags: readonly string[];
   /** It can never gain rights, where the system has a way to say so. */
   restricted: boolean;
-  /** How many steps of niceness its priority is below that of the server. */
-  niceness: number;
   /** Variables of the server. */
   environment: Readonly<Record<string, string | undefined>>;
   logger: Logger;
@@ -24,7 +21,7 @@ export interface ChildOptions {
 const ENTRY = fileURLToPath(new URL('../child/main.ts', import.meta.url));
 
 /** Starts Node with `child/main.ts` and a pipe to it. Its output goes to the log. */
-export function spawnChild({ flags, restricted, niceness, environment, logger, model }: ChildOptions): {
+export function spawnChild({ flags, restricted, environment, logger, model }: ChildOptions): {
   child: ChildProcess;
   pipe: Socket;
 } {
@@ -36,7 +33,6 @@ export function spawnChild({ flags, restricted, niceness, environment, logger, m
     stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
     env: childEnvironment(environment),
   });
-  if (niceness > 0) lowerPriority(child.pid, niceness);
   const facts = { model, pid: child.pid };
   const pipe = child.stdio?.[3];
   if (!(pipe instanceof Socket)) {

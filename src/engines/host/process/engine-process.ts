@@ -17,8 +17,6 @@ export interface EngineProcessOptions {
   module: URL;
   /** Of the JavaScript in it; undefined: unrestricted. */
   rights: EngineRights | undefined;
-  /** How many steps of niceness its priority is below that of the server. */
-  niceness: number;
   /** Variables of the server; only harmless ones are passed on. */
   environment: Readonly<Record<string, string | undefined>>;
   loadTimeoutMs: number;
@@ -63,11 +61,11 @@ export function startEngineProcess(options: EngineProcessOptions): EngineProcess
   let hung = false;
   let graceTimer: NodeJS.Timeout | undefined;
 
-  const { module, rights, niceness, environment } = options;
+  const { module, rights, environment } = options;
   const libraryPath = environment.LD_LIBRARY_PATH;
   const { directory } = spec;
   const flags = rights === undefined ? [] : permissionFlags({ module, directory, rights, libraryPath });
-  const { child, pipe } = spawnChild({ flags, restricted: flags.length > 0, niceness, environment, logger, model });
+  const { child, pipe } = spawnChild({ flags, restricted: flags.length > 0, environment, logger, model });
   const facts = { model, pid: child.pid };
   const channel = createFrameChannel<ToEngine, FromEngine>(pipe, {
     placeBody: (message) => (message.type === 'result' ? calls.get(message.id)?.place?.(message.value) : undefined),

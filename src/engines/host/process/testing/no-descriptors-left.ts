@@ -10,7 +10,7 @@ try {
 } catch {}
 let outcome = 'it was started';
 try {
-  spawnChild({ flags: [], restricted: false, niceness: 0, environment: {}, logger, model: 'test' });
+  spawnChild({ flags: [], restricted: false, environment: {}, logger, model: 'test' });
 } catch (error) {
   outcome = String(error);
 }
