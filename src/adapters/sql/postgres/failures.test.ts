@@ -33,6 +33,10 @@ it('leaves errors of our own code as they are', () => {
   expect(toStoreError(error)).toBe(error);
 });
 
+it('says that other transactions were first, not that the server is away', () => {
+  expect(toStoreError(failure('40001'))).toMatchObject({ message: expect.stringMatching(/^PostgreSQL is too busy: /) });
+});
+
 it('tries again only after conflicts with other transactions', () => {
   expect(['40001', '40P01', '23505', '53100'].map((code) => isConflict(failure(code)))).toEqual([
     true,

@@ -18,7 +18,7 @@ const AWAY = [
   '25P', // it waited too long inside a transaction
   '28', // the password or the rights were changed
   UNKNOWN_DATABASE,
-  '40', // other transactions were first for as long as we tried
+  '40', // undone by the server; conflicts have a message of their own
   '53', // no memory, or no connection left
   '55P03', // a lock was not to be had in time
   '57', // stopped or cancelled by the operator, or not started yet
@@ -42,6 +42,10 @@ export function toStoreError(error: unknown): unknown {
   const code = codeOf(error);
   if (code === UNIQUE_VIOLATION) return new DuplicateError(message, { cause: error });
   if (code === DISK_FULL) return new StorageFullError(`The database cannot be written: ${message}.`, { cause: error });
+  if (isConflict(error)) {
+    const text = `PostgreSQL is too busy: other transactions were first for as long as we tried (${message}).`;
+    return new StoreUnavailableError(text, { cause: error });
+  }
   const isAway = AWAY.some((start) => code.startsWith(start));
   return isAway ? new StoreUnavailableError(`PostgreSQL does not answer: ${message}.`, { cause: error }) : error;
 }
