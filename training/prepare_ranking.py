@@ -9,7 +9,7 @@ from pathlib import Path
 
 import data as D
 import heldout
-from prepare import flat, hold_back, query_rows
+from prepare import hold_back, query_rows
 
 # English rows of each file; question answering and science count most, word lists and command help least.
 ROWS = {
@@ -74,7 +74,7 @@ def main():
     rewritten = Rewriter(data, rng)
     unseen = {heldout.normalise(queries[r[2]]) for r in away} | {heldout.normalise(passages[r[3]]) for r in away}
 
-    texts, place, made = [], {}, []
+    place, made = {}, []
 
     def passage(text):
         return place.setdefault(text, len(place))
