@@ -5,7 +5,7 @@
  *
  *   node bench/embedding-layouts.ts [--quick] [--rounds 3] [--seconds 4] [--warm-up 2] [--words 113] [--layouts 16x1,8x2]
  *     [--loads 64x4,64x16,1x64,1x256] [--data-dir dir] [--encoding float] [--processes 15] [--ranges batch,token] [--niceness 0,5]
- *     [--version 2026-11-15] [--raw-variable NAME=value]
+ *     [--version 2026-11-15] [--raw-variable NAME=value] [--budgets 256]
  *
  * Clients ask for base64 unless told otherwise, as the official SDKs do. What is answered in `seconds` after the warm-up counts. With
  * `--niceness`, the engine processes get these priorities in turns. On Linux it also prints where the processor time went.
@@ -41,6 +41,8 @@ const { values } = parseArgs({
     /** Of the service, with one thread each. Its own choice otherwise. */
     processes: { type: 'string' },
     ranges: { type: 'string', default: 'batch,token' },
+    /** Tokens of one run of onnxruntime alone: one, two and four inputs of the usual length. */
+    budgets: { type: 'string', default: '128,256,512' },
     niceness: { type: 'string' },
     /** Such as GLIBC_TUNABLES=glibc.malloc.hugetlb=1: runs onnxruntime alone also with these. */
     'raw-variable': { type: 'string', multiple: true },
@@ -65,8 +67,7 @@ const DIRECTORY = join(
 const MODEL = 'model_quantized.onnx';
 type Ranges = 'batch' | 'token';
 const RANGES = values.ranges.split(',') as Ranges[];
-/** Tokens of one run: one, two and four inputs of the usual length. */
-const TOKEN_BUDGETS = [128, 256, 512];
+const TOKEN_BUDGETS = values.budgets.split(',').map(Number);
 const LOADS = values.loads
   .split(',')
   .map((each) => each.split('x').map(Number))

@@ -19,10 +19,14 @@ export async function startProgram(
   const address = await new Promise<string>((resolve, reject) => {
     if (knownAddress !== undefined) resolve(knownAddress);
     let output = '';
+    let isListening = knownAddress !== undefined;
     child.stdout.on('data', (chunk: Buffer) => {
+      if (isListening) return;
       output += chunk;
       const found = /(http:\/\/127\.0\.0\.1:\d+)/.exec(output)?.[1];
-      if (found !== undefined) resolve(found);
+      if (found === undefined) return;
+      isListening = true;
+      resolve(found);
     });
     exited.then(() => reject(new Error(`${command.join(' ')} did not start:\n${output}`)));
   });

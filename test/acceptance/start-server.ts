@@ -50,23 +50,27 @@ export async function startServer(options: StartOptions = {}): Promise<RunningSe
     },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  let output = '';
+  const printed: string[] = [];
+  const output = () => printed.join('');
   const exited = once(child, 'exit');
   const address = await new Promise<string>((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error(`the server did not start:\n${output}`)), START_TIMEOUT_MS);
+    const timer = setTimeout(() => reject(new Error(`the server did not start:\n${output()}`)), START_TIMEOUT_MS);
+    let isListening = false;
     const read = (chunk: Buffer) => {
-      output += chunk.toString();
-      const found = /Baobab serves on (http:\/\/\S+)/.exec(output)?.[1];
-      if (found !== undefined) {
-        clearTimeout(timer);
-        resolve(found);
-      }
+      printed.push(chunk.toString());
+      // Searching all of a long log for every new line would take the cores that a benchmark measures.
+      if (isListening) return;
+      const found = /Baobab serves on (http:\/\/\S+)/.exec(output())?.[1];
+      if (found === undefined) return;
+      isListening = true;
+      clearTimeout(timer);
+      resolve(found);
     };
     child.stdout.on('data', read);
     child.stderr.on('data', read);
     child.once('exit', (code) => {
       clearTimeout(timer);
-      reject(new Error(`the server ended with ${code} before it listened:\n${output}`));
+      reject(new Error(`the server ended with ${code} before it listened:\n${output()}`));
     });
   });
 
@@ -79,7 +83,7 @@ export async function startServer(options: StartOptions = {}): Promise<RunningSe
     apiKey: options.env?.BAOBAB_API_KEY ?? API_KEY,
     dataDir,
     process: child,
-    output: () => output,
+    output,
     stop: () => end('SIGTERM'),
     kill: () => end('SIGKILL'),
     async [Symbol.asyncDispose]() {
