@@ -165,6 +165,32 @@ export function batchSlicesContract(name: string, open: () => Promise<BatchesUnd
       expect(await joinable()).toEqual([]);
     });
 
+    it('never gives a slice to one process and the whole batch to another at once', async () => {
+      for (let round = 0; round < 20; round += 1) {
+        const id = await begin(`whole_${round}`, newSlices(2));
+        const [first, whole, second] = await Promise.all([
+          firstLine(id, 'p1'),
+          batches.claimWhole(owned(id, 'p2'), LEASE),
+          firstLine(id, 'p3'),
+        ]);
+        expect([first, second].filter((line) => line !== undefined)).toHaveLength(whole ? 0 : 2);
+      }
+    });
+
+    it('gives a slice whose lease is over to its owner, who renews it, or to another process, never to both', async () => {
+      const count = 20;
+      const id = await begin('a', newSlices(count));
+      for (let line = 1; line <= count; line += 1) await firstLine(id, 'p1');
+      for (let line = 1; line <= count; line += 1) {
+        const others = newSlices(count).map((each) => each.firstLine);
+        const [renewed, taken] = await Promise.all([
+          slices.renew(owned(id, 'p1'), [line], 1_000),
+          firstLine(id, 'p2', { now: 100, until: 1_000, holding: others.filter((other) => other !== line) }),
+        ]);
+        expect(renewed.has(line)).toBe(taken === undefined);
+      }
+    });
+
     it('cuts a batch that was begun without slices', async () => {
       const id = await begin('a', []);
       expect(await joinable()).toEqual([]);

@@ -47,13 +47,15 @@ export async function openPostgres({ url, migrations }: PostgresOptions): Promis
       return rows.map((row) => left.delete(row[place]));
     });
 
+  const run = async (statements: readonly Compilable[], { guards = 0, byRowLocks = false }) =>
+    (await runTransaction(writes, compile(statements), { guards, byRowLocks }))?.map(toWritten);
+
   return {
     read: over<Tables>(reads),
     report: over<Tables>(reports),
     byIndex: (table) => sql<never>`${sql.table(table)}`.as(table),
-    write: async (statements) => (await runTransaction(writes, compile(statements), 0))?.map(toWritten) as never,
-    writeIf: async (statements, { guards = 1 } = {}) =>
-      (await runTransaction(writes, compile(statements), guards))?.map(toWritten) as never,
+    write: (statements, { byRowLocks } = {}) => run(statements, { guards: 0, byRowLocks }) as never,
+    writeIf: (statements, { guards = 1, byRowLocks } = {}) => run(statements, { guards, byRowLocks }) as never,
     insertNew,
     collect(target) {
       const rows: (readonly PlainValue[])[] = [];

@@ -7,7 +7,9 @@ export interface Statement {
   values: unknown[];
 }
 
-const BEGIN = 'begin isolation level serializable';
+const SERIALIZABLE = 'begin isolation level serializable';
+/** A statement waits for the transaction that has locked its row, then looks at the row again. */
+const READ_COMMITTED = 'begin isolation level read committed';
 
 /** As long as SQLite waits for its lock. */
 const GIVE_UP_AFTER_MS = 10_000;
@@ -39,20 +41,22 @@ function resultOf(outcome: Outcome): QueryResult {
 
 const rollBack = (client: PoolClient) => client.query('rollback');
 
-/** One attempt. Undefined: a guard changed no row, and nothing was written. */
-async function attempt(
+/** Undefined: a guard changed no row, and nothing was written. */
+type Attempt = (
   client: PoolClient,
   statements: readonly Statement[],
   guards: number,
-): Promise<QueryResult[] | undefined> {
+) => Promise<QueryResult[] | undefined>;
+
+const attemptAlone: Attempt = async (client, statements, guards) => {
   if (guards === 0) {
     // A failed statement makes the commit a rollback.
-    const outcomes = await send(client, [BEGIN, ...statements, 'commit']);
+    const outcomes = await send(client, [SERIALIZABLE, ...statements, 'commit']);
     return outcomes.map(resultOf).slice(1, -1);
   }
   const results: QueryResult[] = [];
   try {
-    const [begun, ...guarded] = await send(client, [BEGIN, ...statements.slice(0, guards)]);
+    const [begun, ...guarded] = await send(client, [SERIALIZABLE, ...statements.slice(0, guards)]);
     resultOf(begun as Outcome);
     for (const outcome of guarded) {
       const result = resultOf(outcome);
@@ -67,18 +71,43 @@ async function attempt(
   }
   const rest = await send(client, [...statements.slice(guards), 'commit']);
   return [...results, ...rest.map(resultOf).slice(0, -1)];
+};
+
+const NO_ROW = 'a guard has changed no row';
+
+/** Fails if the guard changes no row. It must have no `returning` of its own. */
+const failing = ({ text, values }: Statement): Statement => ({
+  text: `with guard as (${text} returning 1) select coalesce(nullif(count(*), 0)::text, '${NO_ROW}')::int as changes from guard`,
+  values,
+});
+
+/** Everything in one round trip, so that locks are never held while this process is slow or cut off. */
+const attemptByRowLocks: Attempt = async (client, statements, guards) => {
+  const sent = statements.map((statement, index) => (index < guards ? failing(statement) : statement));
+  const outcomes = await send(client, [READ_COMMITTED, ...sent, 'commit']);
+  const failure = outcomes.find((outcome) => outcome.status === 'rejected')?.reason;
+  if (failure instanceof DatabaseError && failure.message.includes(NO_ROW)) return undefined;
+  const results = outcomes.map(resultOf).slice(1, -1);
+  return results.map((result, index) => (index < guards ? { ...result, rowCount: result.rows[0].changes } : result));
+};
+
+export interface TransactionOptions {
+  /** The first statements, each of which must change a row. */
+  guards: number;
+  /** Otherwise as if no other transaction ran beside it. */
+  byRowLocks: boolean;
 }
 
-/** Runs the statements as if no other transaction ran beside them. The pool must be one that pipelines. */
+/** Undefined: a guard changed no row, and nothing was written. The pool must be one that pipelines. */
 export const runTransaction = (
   pool: Pool,
   statements: readonly Statement[],
-  guards: number,
+  { guards, byRowLocks }: TransactionOptions,
 ): Promise<QueryResult[] | undefined> =>
   withRetries(async () => {
     const client = await pool.connect();
     try {
-      const results = await attempt(client, statements, guards);
+      const results = await (byRowLocks ? attemptByRowLocks : attemptAlone)(client, statements, guards);
       client.release();
       return results;
     } catch (error) {

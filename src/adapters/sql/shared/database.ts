@@ -19,6 +19,15 @@ export interface WriteOptions {
   urgent?: boolean;
 }
 
+export interface IsolationOptions {
+  /**
+   * Locks of rows are enough: each statement decides by the rows that it changes, or by rows that others change only while they hold a
+   * lock that an earlier statement has taken. Take them in one order. Transactions then wait for each other, where PostgreSQL would
+   * otherwise let one of them start over.
+   */
+  byRowLocks?: boolean;
+}
+
 /** Values that are the same after a trip through JSON. */
 export type PlainValue = string | number | null;
 
@@ -46,7 +55,8 @@ export interface RowGroup {
  *
  * - Integers come back as numbers. Sums that may be larger than a number can hold are cast to text by the query.
  * - A broken unique rule rejects with a DuplicateError, a full disk with a StorageFullError.
- * - Transactions behave as if they ran one after the other. SQLite has one writer; another dialect asks for that isolation.
+ * - Transactions behave as if they ran one after the other, unless they are `byRowLocks`. SQLite has one writer; another dialect asks
+ *   for that isolation.
  */
 export interface SqlDatabase {
   /** Sees everything that was committed before the call. */
@@ -56,11 +66,14 @@ export interface SqlDatabase {
   /** A table to select from by one of its indexes. SQLite would choose by statistics that may be old; PostgreSQL keeps its own up to date. */
   byIndex<Name extends keyof Tables>(table: Name, index: string): AliasedRawBuilder<Tables[Name], Name>;
   /** All statements in one transaction and one round trip; durable when it resolves. */
-  write<const Statements extends readonly Compilable[]>(statements: Statements): Promise<WriteResults<Statements>>;
+  write<const Statements extends readonly Compilable[]>(
+    statements: Statements,
+    options?: IsolationOptions,
+  ): Promise<WriteResults<Statements>>;
   /** The same, but only if each guard changes a row; undefined otherwise, and nothing is written. */
   writeIf<const Statements extends readonly Compilable[]>(
     statements: Statements,
-    options?: WriteOptions,
+    options?: WriteOptions & IsolationOptions,
   ): Promise<WriteResults<Statements> | undefined>;
   /** Adds rows in one transaction, values in the order of the target's columns. Returns for each whether it was new. */
   insertNew<Name extends keyof Tables>(

@@ -53,19 +53,23 @@ export function createSeriesIds({ read, write }: SqlDatabase): SeriesIds {
 
   async function learn(series: Series): Promise<number> {
     const { accountId, keyId, model, region } = series;
-    const [, found] = await write([
-      read
-        .insertInto('ledger_series')
-        .values({ account_id: accountId, key_id: keyId, model, region })
-        .onConflict((conflict) => conflict.columns(['account_id', 'key_id', 'model', 'region']).doNothing()),
-      read
-        .selectFrom('ledger_series')
-        .select('id')
-        .where('account_id', '=', accountId)
-        .where('key_id', '=', keyId)
-        .where('model', '=', model)
-        .where('region', '=', region),
-    ]);
+    const [, found] = await write(
+      [
+        read
+          .insertInto('ledger_series')
+          .values({ account_id: accountId, key_id: keyId, model, region })
+          .onConflict((conflict) => conflict.columns(['account_id', 'key_id', 'model', 'region']).doNothing()),
+        read
+          .selectFrom('ledger_series')
+          .select('id')
+          .where('account_id', '=', accountId)
+          .where('key_id', '=', keyId)
+          .where('model', '=', model)
+          .where('region', '=', region),
+      ],
+      // A series never changes.
+      { byRowLocks: true },
+    );
     const [row] = found.rows;
     if (row === undefined) throw new Error('the ledger series that was just written is missing');
     return row.id;

@@ -8,16 +8,31 @@ import { lineStatements, toBatch, toSlice } from './batch-rows.ts';
 
 /** SQL has no empty list. */
 const NO_LINE = 0;
+const byNumber = (one: number, other: number): number => one - other;
 const NO_OWNER = { owner_id: null, lease_until_ms: LEASE_OVER };
 
-/** `batches.owner_id` is null while processes work on slices. It is set by the process that ends the batch, which stops all others. */
+const BY_ROW_LOCKS = { byRowLocks: true };
+
+/**
+ * `batches.owner_id` is null while processes work on slices. It is set by the process that ends the batch, which stops all others.
+ *
+ * Slices are claimed and deleted under the lock of their batch's row, which is taken first. Then slices are locked in the order of their
+ * lines.
+ */
 export function sqlBatchSlices({ read, write, writeIf }: SqlDatabase): BatchSliceRepository {
   const lineOf = lineStatements(read);
   // One that ended has no owner either, and an earlier version ends a batch without deleting its slices.
   const sharedBatch = (id: string) =>
     read.updateTable('batches').where('id', '=', id).where('owner_id', 'is', null).where('ended_at_ms', 'is', null);
+  /** Changes nothing. A lock alone would not stop an isolated transaction that has seen the batch and its slices before. */
+  const lock = (id: string) =>
+    read
+      .updateTable('batches')
+      .where('id', '=', id)
+      .set((of) => ({ status: of.ref('status') }));
   const update = ({ id, ownerId }: OwnedBatch) =>
     read.updateTable('batch_slices').where('batch_id', '=', id).where('owner_id', '=', ownerId);
+  const slice = (batch: OwnedBatch, firstLine: number) => update(batch).where('first_line', '=', firstLine);
   const remove = ({ id, ownerId }: OwnedBatch, firstLine: number) =>
     read
       .deleteFrom('batch_slices')
@@ -70,45 +85,48 @@ export function sqlBatchSlices({ read, write, writeIf }: SqlDatabase): BatchSlic
     },
 
     async claim({ id, ownerId }, { now, until, holding }) {
-      const [{ rows }] = await write([
-        read
-          .updateTable('batch_slices')
-          .set({ owner_id: ownerId, lease_until_ms: until })
-          .where('batch_id', '=', id)
-          .where('first_line', '=', (of) =>
-            of
-              .selectFrom('batch_slices as open')
-              .select('first_line')
-              .where('batch_id', '=', id)
-              .where('lease_until_ms', '<=', now)
-              .where('first_line', 'not in', holding.length === 0 ? [NO_LINE] : holding)
-              .orderBy('first_line')
-              .limit(1),
-          )
-          .where(({ exists, selectFrom }) =>
-            exists(
-              selectFrom('batches')
-                .select('batches.id')
-                .where('batches.id', '=', id)
-                .where('batches.status', '=', 'in_progress')
-                .where('batches.owner_id', 'is', null),
-            ),
-          )
-          .returningAll(),
-      ]);
+      const open = read
+        .updateTable('batch_slices')
+        .set({ owner_id: ownerId, lease_until_ms: until })
+        .where('batch_id', '=', id)
+        .where('first_line', '=', (of) =>
+          of
+            .selectFrom('batch_slices as open')
+            .select('first_line')
+            .where('batch_id', '=', id)
+            .where('lease_until_ms', '<=', now)
+            .where('first_line', 'not in', holding.length === 0 ? [NO_LINE] : holding)
+            .orderBy('first_line')
+            .limit(1),
+        )
+        // Its owner may renew it at this moment, without the lock of the batch.
+        .where('lease_until_ms', '<=', now)
+        .where(({ exists, selectFrom }) =>
+          exists(
+            selectFrom('batches')
+              .select('batches.id')
+              .where('batches.id', '=', id)
+              .where('batches.status', '=', 'in_progress')
+              .where('batches.owner_id', 'is', null),
+          ),
+        );
+      const [, { rows }] = await write([lock(id), open.returningAll()], BY_ROW_LOCKS);
       return rows[0] && toSlice(rows[0]);
     },
 
     async renew(batch, firstLines, leaseUntil) {
       if (firstLines.length === 0) return new Set();
-      const [{ rows }] = await write([
-        update(batch).set({ lease_until_ms: leaseUntil }).where('first_line', 'in', firstLines).returning('first_line'),
-      ]);
-      return new Set(rows.map((row) => row.first_line));
+      const renewed = await write(
+        firstLines
+          .toSorted(byNumber)
+          .map((firstLine) => slice(batch, firstLine).set({ lease_until_ms: leaseUntil }).returning('first_line')),
+        BY_ROW_LOCKS,
+      );
+      return new Set(renewed.flatMap(({ rows }) => rows.map((row) => row.first_line)));
     },
 
     async release(batch) {
-      await write([update(batch).set(NO_OWNER)]);
+      await write([update(batch).set(NO_OWNER)], BY_ROW_LOCKS);
     },
 
     async releaseOthers(ownerId) {
@@ -117,11 +135,15 @@ export function sqlBatchSlices({ read, write, writeIf }: SqlDatabase): BatchSlic
 
     async record(batch, { lines, slices, finished, now }) {
       const { id, ownerId } = batch;
-      const unfinished = slices.filter((firstLine) => !finished.includes(firstLine));
       const guards = [
         sharedBatch(id).set(lineOf.counts(lines)),
-        ...unfinished.map((firstLine) => update(batch).set({ owner_id: ownerId }).where('first_line', '=', firstLine)),
-        ...finished.map((firstLine) => remove(batch, firstLine)),
+        ...[...new Set([...slices, ...finished])]
+          .sort(byNumber)
+          .map((firstLine) =>
+            finished.includes(firstLine)
+              ? remove(batch, firstLine)
+              : slice(batch, firstLine).set({ owner_id: ownerId }),
+          ),
       ];
       const finalize = sharedBatch(id)
         .set({ status: 'finalizing', finalizing_at_ms: now, lease_until_ms: LEASE_OVER })
@@ -131,7 +153,7 @@ export function sqlBatchSlices({ read, write, writeIf }: SqlDatabase): BatchSlic
         );
       const written = await writeIf(
         [...guards, ...lines.map((line) => lineOf.insert(id, line)), ...(finished.length > 0 ? [finalize] : [])],
-        { guards: guards.length },
+        { guards: guards.length, ...BY_ROW_LOCKS },
       );
       if (written === undefined) throw new LeaseLostError(`${ownerId} has lost slices of the batch ${id}`);
     },
