@@ -47,9 +47,9 @@ export async function openLink({ host, target }: LinkOptions): Promise<Link> {
     return { pause: () => from.pause(), resume: () => from.resume() };
   }
 
-  const server = createServer({ allowHalfOpen: true }, (near) => {
+  const server = createServer({ allowHalfOpen: true, noDelay: true }, (near) => {
     near.on('error', () => {});
-    const far = connect({ ...target, allowHalfOpen: true });
+    const far = connect({ ...target, allowHalfOpen: true, noDelay: true });
     far.on('error', () => near.destroy());
     const [up, down] = [forward(near, far), forward(far, near)];
     const pipe = {
