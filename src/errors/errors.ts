@@ -221,6 +221,14 @@ export const errors = {
         `GET /v1/models?modality=${needed} lists them.`,
       { field: MODEL },
     ),
+  /** The catalog says that the model can do this, but the engine behind it was started for something else. */
+  unfitEngine: (slug: string, needed: string, reason: string) =>
+    new ApiError(
+      'wrong_modality',
+      `The engine that runs the model '${slug}' refuses requests of modality '${needed}': ${reason}. ` +
+        `Use another model of GET /v1/models?modality=${needed}, or ask the operator to start the engine for it.`,
+      { field: MODEL },
+    ),
   validationFailed: (field: Field | undefined, message: string | FieldText) =>
     new ApiError('validation_failed', message, { field }),
   capacityExceeded: (retryAfterSeconds: number, detail: string) =>

@@ -16,7 +16,7 @@ interface Upstream {
 
 const BREAKER_STATES = ['closed', 'half-open', 'open'] as const;
 /** Failures that are not the request's own fault. */
-const FAILURES: readonly Outcome[] = ['busy', 'reset', 'broken', 'timeout'];
+const FAILURES: readonly Outcome[] = ['unfit', 'busy', 'reset', 'broken', 'timeout'];
 
 function outcomeLabel(outcome: Outcome): 'ok' | 'rejected' | 'failed' | 'cancelled' {
   if (outcome === 'ok' || outcome === 'cancelled') return outcome;
@@ -49,7 +49,7 @@ export function createUpstreamMetrics(registry: Registry): UpstreamMetrics {
   });
   new Counter({
     name: 'baobab_upstream_failures_total',
-    help: 'Failed requests to upstreams by kind: busy, reset, broken, timeout',
+    help: 'Failed requests to upstreams by kind: unfit, busy, reset, broken, timeout',
     labelNames: [...labelNames, 'kind'] as const,
     registers,
     collect() {

@@ -48,8 +48,11 @@ async function checkModel(engine: EngineUnderTest, version: string, model: Serve
       },
     });
     for (const feature of allFeatures.filter(
-      ({ task, needsTools, aboutImages }) =>
-        task === model.task && (model.tools !== 'only' || needsTools) && (!model.vision || aboutImages),
+      ({ task, needsTools, aboutImages, aboutUnfit }) =>
+        task === model.task &&
+        (model.tools !== 'only' || needsTools) &&
+        (!model.vision || aboutImages) &&
+        Boolean(model.unfit) === Boolean(aboutUnfit),
     )) {
       await recorder.take();
       const requests: Parameters<typeof writeRecording>[0]['requests'] = [];

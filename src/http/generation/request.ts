@@ -51,6 +51,7 @@ const GENERATION_FIELDS: FieldNames = {
   maxTokens: 'max_tokens',
   logitBias: 'logit_bias',
   toolChoice: 'tool_choice',
+  reasoningEffort: 'reasoning_effort',
   format: 'response_format',
   'format.schema': 'response_format.json_schema.schema',
   'tools.*.parameters': 'tools.*.function.parameters',

@@ -21,6 +21,8 @@ export interface Feature {
   task: Task;
   needsTools?: boolean;
   aboutImages?: boolean;
+  /** For a model that is not made for its task. */
+  aboutUnfit?: boolean;
   /** Throws if the engine does not do it. Returns a note for the table where more is to be said than "yes". */
   check(context: FeatureContext): Promise<string | undefined>;
 }

@@ -50,6 +50,13 @@ export const vectorFeatures: readonly Feature[] = [
     refused(answer, 422, 'context_length_exceeded', 'input[1]');
     return '422 with index';
   }),
+  {
+    ...embedding('embeddings of a chat model', async ({ ask }) => {
+      refused(await ask(EMBEDDINGS, { model: MODEL, input: inputs }), 422, 'wrong_modality', 'model');
+      return '422';
+    }),
+    aboutUnfit: true,
+  },
   rerank('rerank, usage', async ({ ask, model }) => {
     const body = { model: MODEL, query: 'What is the capital of France?', documents };
     const { results } = jsonOf(await ask(RERANK, body));

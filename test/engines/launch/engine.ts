@@ -14,6 +14,8 @@ export interface ServedModel {
   dimensions?: number;
   /** Takes images. Nothing else is tried with it. */
   vision?: boolean;
+  /** Not made for its task: the engine has to refuse. Nothing else is tried with it. */
+  unfit?: boolean;
   /** Whether its chat template knows tools. `only`: nothing but tools is tried with it. */
   tools: 'yes' | 'no' | 'only';
   /** Real weights, whose answers mean something. */

@@ -40,7 +40,8 @@ export const llamaServer: EngineUnderTest = {
         startProgram(
           python,
           [
-            ...[join(SCRIPTS, 'llama_server.py'), join(directory, 'model.gguf'), `${port}`, task, `${CONTEXT}`],
+            ...[join(SCRIPTS, 'llama_server.py'), join(directory, 'model.gguf'), `${port}`],
+            ...[given.unfit ? 'chat' : task, `${CONTEXT}`],
             ...(given.vision ? [IMAGE_ENCODER] : []),
           ],
           join(CACHE, `llama-${task}.log`),
@@ -53,6 +54,7 @@ export const llamaServer: EngineUnderTest = {
         model('chat', small?.directory),
         model('chat', coder?.directory, { tools: 'only' }),
         model('embedding', small?.directory, { contextLength: CONTEXT, dimensions: WIDTH }),
+        model('embedding', small?.directory, { name: 'unfit', dimensions: WIDTH, unfit: true }),
         model('chat', small?.directory, { name: 'vision', vision: true, hasSense: false }),
       ],
     };

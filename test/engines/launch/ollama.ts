@@ -81,6 +81,8 @@ export const ollama: EngineUnderTest = {
         model('chat', 'smollm2'),
         model('chat', 'coder', { tools: 'only' }),
         model('embedding', 'smollm2-embedding', { dimensions: 576 }),
+        // The tag gives it a name of its own here.
+        model('embedding', 'smollm2:latest', { dimensions: 576, unfit: true }),
       ],
     };
   },

@@ -136,6 +136,33 @@ describe('embeddings', () => {
   });
 });
 
+describe('an upstream that was not started for embeddings', () => {
+  const refusal = answerJson(501, { error: 'This server does not support embeddings. Start it with `--embeddings`' });
+
+  it('answers 422 each time, and operators see why', async () => {
+    await start([{ kind: 'ollama' }]);
+    bench.upstreams[0]?.script.push(...Array.from({ length: 8 }, () => refusal));
+    for (let i = 0; i < 8; i++) {
+      await expect(embed({ inputs: ['a', 'b'] })).rejects.toMatchObject({ status: 422, code: 'wrong_modality' });
+    }
+    const problem = 'status 501: This server does not support embeddings. Start it with `--embeddings`';
+    expect(bench.model.health()).toMatchObject([{ healthy: true, problem }]);
+    expect(bench.log).toEqual([
+      { fields: expect.objectContaining({ problem }), message: 'upstream was not started for requests of this model' },
+    ]);
+    // It was started again.
+    await embed({ inputs: ['a'] });
+    expect(bench.model.health()).toMatchObject([{ healthy: true, problem: undefined }]);
+  });
+
+  it('leaves the request to another one', async () => {
+    await start([{ kind: 'llama-server' }, { kind: 'llama-server' }]);
+    bench.upstreams[0]?.script.push(refusal);
+    expectVectors(await embed({ inputs: ['a'] }), ['a']);
+    expect(bench.upstreams.map(({ requests }) => requests.length)).toEqual([1, 1]);
+  });
+});
+
 describe('TEI', () => {
   it('is called with 32 inputs at a time, never truncating', async () => {
     await start([{ kind: 'tei' }]);

@@ -245,6 +245,56 @@ describe('other answers', () => {
   });
 
   it.each([
+    ['Ollama', 501, { error: 'This server does not support embeddings. Start it with `--embeddings`' }, ['inputs']],
+    [
+      'llama-server',
+      501,
+      {
+        error: {
+          code: 501,
+          message: 'This server does not support reranking. Start it with `--reranking`',
+          type: 'not_supported_error',
+        },
+      },
+      ['documents', 3],
+    ],
+    ['TEI', 424, { error: 'model is not a re-ranker model', error_type: 'Backend' }, ['documents']],
+    ['Ollama with an embedding model', 400, { error: '"embedder" does not support chat' }, ['messages']],
+    ['older vLLM', 400, { object: 'error', message: 'The model does not support Embeddings API' }, ['inputs', 0]],
+    [
+      'Baobab',
+      422,
+      { error: { message: "The model 'x' is of modality 'chat'.", code: 'wrong_modality', param: 'model' } },
+      ['inputs'],
+    ],
+  ] as const)('%s was not started for the request: 422 with a remedy', (_name, status, body, field) => {
+    const { kind, apiError } = failureFromAnswer(status, body, { ...request, field });
+    expect([kind, apiError.status, apiError.code, apiError.param]).toEqual(['unfit', 422, 'wrong_modality', 'model']);
+    const modality = { inputs: 'embedding', documents: 'rerank', messages: 'chat' }[field[0]];
+    expect(apiError.message).toMatch(
+      /^The engine that runs the model 'acme\/model' refuses .*: \S.*[^.]\. Use another/,
+    );
+    expect(apiError.message).toContain(`GET /v1/models?modality=${modality}`);
+  });
+
+  it.each([
+    ['messages', 500, 'image input is not supported - hint: you may need to provide the mmproj', 'takes no images'],
+    ['messages', 400, 'Multimodal data provided, but model does not support multimodal requests.', 'takes no images'],
+    ['tools', 400, 'registry.ollama.ai/library/small:latest does not support tools', 'cannot call tools'],
+    ['tools', 400, '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser', 'cannot call tools'],
+    ['reasoningEffort', 400, '"small" does not support thinking', 'does not reason'],
+  ])("names '%s' when the engine cannot do what the catalog says: %i %s", (param, status, message, meaning) => {
+    const { kind, apiError } = failed(status, { error: { message, code: status } });
+    expect([kind, apiError.status, apiError.code, apiError.param]).toEqual([
+      'rejected',
+      422,
+      'unsupported_parameter',
+      param,
+    ]);
+    expect(apiError.message).toContain(`The model 'acme/model' ${meaning}: `);
+  });
+
+  it.each([
     [500, false],
     [502, false],
     [504, false],

@@ -1,3 +1,4 @@
+import type { Modality } from '../../../domain/model.ts';
 import { ApiError } from '../../../errors/api-error.ts';
 import { errors } from '../../../errors/errors.ts';
 import { type FieldPath, fieldName, fieldText } from '../../../errors/fields.ts';
@@ -75,6 +76,30 @@ const BATCH_LIMIT = /batch size \d+ > maximum allowed batch size/;
 const TOO_MUCH_OUTPUT = /^'?max_(completion_)?tokens\b.* (too large|cannot be greater than)/i;
 /** llama-server, when the answer does not follow the format of the model's template. */
 const UNPARSED_OUTPUT = /does not match the expected .*format|failed to parse (?:input|output) at pos/i;
+/** llama-server and the Ollama above it answer 501; TEI 424; Ollama 400 to a chat with an embedding model; older vLLM 400. */
+const UNFIT = /^model is not an? [\w-]+ model|^"[^"]+" does not support (?:chat|generate)\b|does not support .+ API$/i;
+const UNFIT_STATUSES = new Set([400, 424]);
+const NEEDED_MODALITIES: Readonly<Record<string, Modality>> = {
+  inputs: 'embedding',
+  documents: 'rerank',
+  messages: 'chat',
+  prompt: 'chat',
+};
+
+/** The catalog says that the model can do more than its engine can. llama-server answers 500 to these. */
+const UNSUPPORTED: readonly { said: RegExp; field?: FieldPath; meaning: string }[] = [
+  {
+    said: /image input is not supported|does not support multimodal|not a multimodal model/i,
+    meaning: 'takes no images',
+  },
+  {
+    said: /does not support tools|tool choice requires --|tools param requires --/i,
+    field: ['tools'],
+    meaning: 'cannot call tools',
+  },
+  { said: /does not support thinking/i, field: ['reasoningEffort'], meaning: 'does not reason' },
+];
+const UNSUPPORTED_STATUSES = new Set([400, 422, 500]);
 
 const SETUP_STATUSES = new Set([401, 402, 403, 404, 405]);
 /** A request may cause these too: a filter in front of the upstream refuses its text, or a gateway does not know a name in it. */
@@ -127,6 +152,9 @@ export function sanitize(
   clean = clean.replace(/\s+/g, ' ').trim();
   return clean.length > MAX_MESSAGE_LENGTH ? `${clean.slice(0, MAX_MESSAGE_LENGTH - 1)}…` : clean;
 }
+
+const reasonOf = (error: UpstreamError, request: RefusedRequest): string =>
+  sanitize(error.message, request).replace(/\.$/, '') || 'it gave no reason';
 
 /** Another Baobab has the same codes, and OpenAI some of them. Only codes about the request itself are passed on. */
 const REQUEST_CODES: readonly ErrorCode[] = [
@@ -188,6 +216,17 @@ export function failureFromAnswer(
       detail,
     );
   }
+  const isUnfit = error.code === 'wrong_modality' || (UNFIT_STATUSES.has(status) && UNFIT.test(error.message));
+  if (status === 501 || isUnfit) {
+    const needed = NEEDED_MODALITIES[request.field[0] ?? ''] ?? 'audio';
+    return new UpstreamFailure('unfit', errors.unfitEngine(request.slug, needed, reasonOf(error, request)), detail);
+  }
+  const unsupported = UNSUPPORTED_STATUSES.has(status) && UNSUPPORTED.find(({ said }) => said.test(error.message));
+  if (unsupported) {
+    const { field = request.field, meaning } = unsupported;
+    const message = `The model '${request.slug}' ${meaning}: ${reasonOf(error, request)}.`;
+    return new UpstreamFailure('rejected', errors.unsupportedParameter(field, message), detail);
+  }
   // TEI answers 424 when its backend failed.
   if (status >= 500 || status === 424) {
     return new UpstreamFailure('broken', unavailable('its upstream failed'), detail);
@@ -201,8 +240,7 @@ export function failureFromAnswer(
     return new UpstreamFailure('rejected', ownRefusal(own, error, request), detail);
   }
   if (status >= 400) {
-    const reason = sanitize(error.message, request) || 'it gave no reason';
-    const message = `The model refused the request: ${reason}`;
+    const message = `The model refused the request: ${sanitize(error.message, request) || 'it gave no reason'}`;
     return new UpstreamFailure('rejected', errors.invalidParameter(error.param, message), detail);
   }
   return new UpstreamFailure('broken', unavailable('its upstream gave an unexpected answer'), detail);

@@ -44,7 +44,7 @@ const MAX_ATTEMPTS = 3;
 const MOST_INPUTS = 256;
 /** When the queue is full. */
 const RETRY_AFTER_SECONDS = 1;
-const RETRIED = new Set<UpstreamFailure['kind']>(['busy', 'reset', 'broken', 'timeout']);
+const RETRIED = new Set<UpstreamFailure['kind']>(['unfit', 'busy', 'reset', 'broken', 'timeout']);
 /** After these the upstream may be out of order; after the others it works. */
 const BREAKER_FAILURES = new Set<UpstreamFailure['kind']>(['reset', 'broken', 'timeout']);
 
@@ -205,6 +205,8 @@ export class Router {
     { accountId, requestId }: CallContext,
     history: RequestHistory,
   ): void {
+    if (failure === undefined) upstream.unfitness = undefined;
+    else if (failure.kind === 'unfit') this.#noteUnfit(upstream, failure);
     if (failure === undefined || !BREAKER_FAILURES.has(failure.kind)) {
       if (failure?.kind === 'cancelled') upstream.breaker.undecided(accountId);
       else upstream.breaker.succeeded(accountId);
@@ -221,5 +223,12 @@ export class Router {
       { model: this.#slug, upstream: upstream.address, requestId, kind, detail },
       'a call to an upstream failed',
     );
+  }
+  #noteUnfit(upstream: Upstream, { detail }: UpstreamFailure): void {
+    if (upstream.unfitness === undefined) {
+      const facts = { model: this.#slug, upstream: upstream.address, problem: detail };
+      this.#logger.warn(facts, 'upstream was not started for requests of this model');
+    }
+    upstream.unfitness = detail;
   }
 }

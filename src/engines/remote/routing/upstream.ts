@@ -62,6 +62,8 @@ export interface Upstream {
   alive: boolean;
   /** Set if its list of models does not contain ours. */
   nameProblem: string | undefined;
+  /** Set if it refused the last request because it was not started for such requests. */
+  unfitness: string | undefined;
   health(): UpstreamHealth;
   close(): void;
 }
@@ -107,7 +109,7 @@ export function createUpstream(dependencies: UpstreamDependencies): Upstream {
   const problem = (): string | undefined => {
     if (!upstream.available()) return lastError;
     const paused = breaker.pausedAccounts();
-    if (paused === 0) return upstream.nameProblem;
+    if (paused === 0) return upstream.nameProblem ?? upstream.unfitness;
     return `requests of ${paused === 1 ? 'one account' : `${paused} accounts`} fail: ${lastError}`;
   };
 
@@ -118,6 +120,7 @@ export function createUpstream(dependencies: UpstreamDependencies): Upstream {
     address,
     recorder,
     nameProblem: undefined,
+    unfitness: undefined,
     model: settings.name ?? slug,
     region: settings.region ?? ownRegion,
     breaker,

@@ -11,6 +11,7 @@ export const MESSAGE_FIELDS: FieldNames = {
   maxTokens: 'max_tokens',
   'messages.*': 'messages',
   toolChoice: 'tool_choice',
+  reasoningEffort: 'thinking',
   format: 'output_config.format',
   'format.schema': 'output_config.format.schema',
   'tools.*.parameters': 'tools.*.input_schema',

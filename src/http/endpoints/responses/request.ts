@@ -15,6 +15,7 @@ export const RESPONSE_FIELDS: FieldNames = {
   previousResponseId: 'previous_response_id',
   'messages.*': 'input',
   toolChoice: 'tool_choice',
+  reasoningEffort: 'reasoning.effort',
   format: 'text.format',
   'format.schema': 'text.format.schema',
 };
