@@ -174,7 +174,13 @@ export type ReasoningEffort = 'none' | 'minimal' | 'low' | 'medium' | 'high' | '
 export type OutputFormat =
   | { type: 'text' }
   | { type: 'json_object' }
-  | { type: 'json_schema'; name?: string | undefined; schema: Record<string, unknown> };
+  /** `strict: false`: an upstream may keep to the schema as well as it can. */
+  | {
+      type: 'json_schema';
+      name?: string | undefined;
+      schema: Record<string, unknown>;
+      strict?: boolean | undefined;
+    };
 
 export interface SamplingOptions {
   /** Undefined: as many as fit into the context (or the model's own cap). */

@@ -136,12 +136,14 @@ describe('POST /v1/messages', () => {
   });
 
   it('maps the choice of tools and leaves out tools that a server runs', async () => {
-    const tools = [WEATHER, { type: 'web_search_20250305', name: 'web_search' }] as Anthropic.Messages.ToolUnion[];
+    const weather = { ...WEATHER, strict: true };
+    const tools = [weather, { type: 'web_search_20250305', name: 'web_search' }] as Anthropic.Messages.ToolUnion[];
     await anthropic.messages.create({
       ...ask,
       tools,
       tool_choice: { type: 'tool', name: 'get_weather', disable_parallel_tool_use: true },
     });
+    expect(sent().tools).toMatchObject([{ function: { name: 'get_weather', strict: true } }]);
     expect(sent().tools).toHaveLength(1);
     expect(sent().tool_choice).toEqual({ type: 'function', function: { name: 'get_weather' } });
     expect(sent().parallel_tool_calls).toBe(false);

@@ -162,6 +162,7 @@ describe('POST /v1/responses', () => {
       },
       { role: 'tool', content: 'sun', tool_call_id: 'call_a' },
     ]);
+    expect(sent().tools).toMatchObject([{ function: { name: 'get_weather', strict: true } }]);
   });
 
   it('gives a custom tool its free text and ignores hosted tools', async () => {
@@ -238,6 +239,9 @@ describe('POST /v1/responses', () => {
     });
     expect(response.text).toMatchObject({ format: { type: 'json_schema', name: 'answer' } });
     expect(sent().response_format).toMatchObject({ type: 'json_schema', json_schema: { name: 'answer', schema } });
+    const loose = { type: 'json_schema', name: 'answer', schema, strict: false };
+    await bed.post('/v1/responses', { model: CHAT, input: 'JSON', text: { format: loose } });
+    expect(sent(1).response_format).toMatchObject({ json_schema: { strict: false } });
   });
 
   it('ends a stream that breaks with response.failed', async () => {

@@ -129,6 +129,6 @@ function wireFormat(format: ChatRequest['format'], kind: UpstreamKind): unknown 
   }
   return {
     type: 'json_schema',
-    json_schema: { name: format.name ?? 'response', schema: format.schema, strict: true },
+    json_schema: { name: format.name ?? 'response', schema: format.schema, strict: format.strict ?? true },
   };
 }

@@ -86,6 +86,7 @@ describe('a chat request', () => {
       name: 'x',
       schema,
     });
+    expect(format({ type: 'json_schema', json_schema: { schema, strict: false } })).toMatchObject({ strict: false });
     expect(format({ type: 'text' })).toBeUndefined();
   });
 

@@ -67,9 +67,9 @@ function formatOf(format: ChatCompletionBody['response_format']): OutputFormat |
     // Some clients send the schema here.
     return format.schema ? { type: 'json_schema', schema: format.schema } : { type: 'json_object' };
   }
-  const { name, schema } = format.json_schema;
+  const { name, schema, strict } = format.json_schema;
   if (!schema) throw errors.missingParameter('response_format.json_schema.schema');
-  return { type: 'json_schema', name: name ?? undefined, schema };
+  return { type: 'json_schema', name: name ?? undefined, schema, strict: strict ?? undefined };
 }
 
 function toolChoiceOf(body: ChatCompletionBody): ToolChoice | undefined {

@@ -82,10 +82,11 @@ function messagesOf({ role, content }: MessageBody, index: number): DraftMessage
 function toolsOf({ tools }: CountTokensBody): ToolDefinition[] {
   return (tools ?? [])
     .filter(({ type }) => !type || type === 'custom')
-    .map(({ name, description, input_schema: parameters }) => ({
+    .map(({ name, description, input_schema: parameters, strict }) => ({
       name,
       description: description ?? undefined,
       parameters: parameters ?? undefined,
+      extra: typeof strict === 'boolean' ? { strict } : undefined,
     }));
 }
 

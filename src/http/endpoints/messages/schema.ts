@@ -41,6 +41,7 @@ const Tool = Type.Object({
   name: Type.String({ minLength: 1, maxLength: 128 }),
   description: optional(Type.String()),
   input_schema: optional(JsonSchema, 'JSON schema of the input'),
+  strict: optional(Type.Boolean(), 'Inputs always fit on models that run here'),
 });
 
 const namedWithTool = {

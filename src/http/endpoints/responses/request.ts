@@ -27,7 +27,9 @@ export const inputItems = ({ input }: CreateResponseBody): InputItemBody[] =>
 function formatOf(text: CreateResponseBody['text']): OutputFormat | undefined {
   const format = text?.format;
   if (!format || format.type === 'text') return undefined;
-  return format.type === 'json_object' ? format : { type: 'json_schema', name: format.name, schema: format.schema };
+  if (format.type === 'json_object') return format;
+  const { type, name, schema, strict } = format;
+  return { type, name, schema, strict: strict ?? undefined };
 }
 
 /** `before`: the items of the conversation so far. */

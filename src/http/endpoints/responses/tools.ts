@@ -49,7 +49,7 @@ function definitionOf(tool: ToolBody, index: number): ToolDefinition | undefined
     name: tool.name,
     description: tool.description ?? undefined,
     parameters: tool.parameters ?? undefined,
-    extra: tool.strict ? { strict: true } : undefined,
+    extra: typeof tool.strict === 'boolean' ? { strict: tool.strict } : undefined,
   };
 }
 
