@@ -259,6 +259,26 @@ describe('the request to an upstream', () => {
     expect(all).toMatchObject({ tools: [{}, {}], tool_choice: 'required' });
   });
 
+  it('offers Ollama, which does not read the choice, only the tools that may be called', async () => {
+    const tools = [{ name: 'weather' }, { name: 'time' }];
+    const named = await bodyOf({ ...hello, tools, toolChoice: { name: 'time' } }, 'ollama');
+    expect((named as { tools: unknown[] }).tools).toMatchObject([{ function: { name: 'time' } }]);
+    await bench.close();
+    expect(await bodyOf({ ...hello, tools, toolChoice: 'none' }, 'ollama')).not.toHaveProperty('tools');
+    await bench.close();
+    expect(await bodyOf({ ...hello, tools, toolChoice: 'none' }, 'vllm')).toMatchObject({
+      tools: [{}, {}],
+      tool_choice: 'none',
+    });
+  });
+
+  it.each([
+    ['ollama', { reasoning_effort: 'none' }],
+    ['vllm', { chat_template_kwargs: { enable_thinking: false } }],
+  ] as const)('tells %s not to reason', async (kind, fields) => {
+    expect(await bodyOf({ ...hello, reasoningEffort: 'none' }, kind)).toMatchObject(fields);
+  });
+
   it('takes token ids as a prompt and fills the context when there is no limit', async () => {
     expect(await bodyOf({ prompt: { tokens: [1, 2, 3] } })).toMatchObject({ prompt: [1, 2, 3], max_tokens: 61 });
   });

@@ -1,7 +1,7 @@
 import type { FieldPath } from '../../../errors/fields.ts';
 import type { ChatMessage, ChatRequest } from '../../engine.ts';
 import type { UpstreamCall } from '../routing/upstream-call.ts';
-import { wireTool } from './request.ts';
+import { offeredTools, wireTool } from './request.ts';
 
 /** The smallest context that Ollama chooses by itself. The catalog may believe in a larger one than the model was started with. */
 const DEFAULT_CONTEXT = 4_096;
@@ -20,13 +20,14 @@ export async function refuseWhatOllamaCuts(
   call: UpstreamCall,
   { contextLength, field }: { contextLength: number; field: FieldPath },
 ): Promise<void> {
-  const { prompt, tools = [] } = request;
+  const { prompt } = request;
   if ('tokens' in prompt) return;
+  const tools = offeredTools(request, 'ollama');
   const isChat = 'messages' in prompt;
   const content = isChat
     ? { messages: prompt.messages.map(ownMessage), ...(tools.length > 0 && { tools: tools.map(wireTool) }) }
     : { prompt: prompt.text };
-  if (mostTokens(request) <= Math.min(contextLength, DEFAULT_CONTEXT) * (1 - TEMPLATE_SHARE)) return;
+  if (mostTokens({ ...request, tools }) <= Math.min(contextLength, DEFAULT_CONTEXT) * (1 - TEMPLATE_SHARE)) return;
   await call.fetchJson({
     base: 'root',
     route: isChat ? '/api/chat' : '/api/generate',

@@ -58,7 +58,7 @@ const runsTemplates = (kind: UpstreamKind): boolean => kind === 'vllm' || kind =
 function thinkingFields({ reasoningEffort }: ChatRequest, kind: UpstreamKind): object {
   if (reasoningEffort === undefined) return {};
   if (kind === 'openai' || kind === 'baobab') return { reasoning_effort: reasoningEffort };
-  if (reasoningEffort === 'none') return { chat_template_kwargs: { enable_thinking: false } };
+  if (reasoningEffort === 'none' && runsTemplates(kind)) return { chat_template_kwargs: { enable_thinking: false } };
   // Other servers refuse the levels that they do not know.
   const levels = { minimal: 'low', xhigh: 'high', max: 'high' } as Record<string, string>;
   return { reasoning_effort: levels[reasoningEffort] ?? reasoningEffort };
@@ -99,13 +99,24 @@ function wireContent({ content, images = [] }: ChatMessage): unknown {
 
 export const wireImage = ({ url, detail }: ImageInput): object => ({ type: 'image_url', image_url: { url, detail } });
 
-/** llama-server knows the choices 'none', 'auto' and 'required' only: to force one tool, it gets that one alone. */
-function toolFields({ tools = [], toolChoice, parallelToolCalls }: ChatRequest, kind: UpstreamKind): object {
+/**
+ * llama-server knows the choices 'none', 'auto' and 'required' only: to force one tool, it gets that one alone. Ollama knows none of them: it
+ * gets a named tool alone too, and no tools if none may be called.
+ */
+export function offeredTools({ tools = [], toolChoice }: ChatRequest, kind: UpstreamKind): readonly ToolDefinition[] {
+  if (kind !== 'llama-server' && kind !== 'ollama') return tools;
+  if (toolChoice === 'none' && kind === 'ollama') return [];
+  return typeof toolChoice === 'object' ? tools.filter(({ name }) => name === toolChoice.name) : tools;
+}
+
+function toolFields(request: ChatRequest, kind: UpstreamKind): object {
+  const { toolChoice, parallelToolCalls } = request;
+  const tools = offeredTools(request, kind);
   if (tools.length === 0) return {};
-  const forced = kind === 'llama-server' && typeof toolChoice === 'object' ? toolChoice.name : undefined;
+  const isForced = kind === 'llama-server' && typeof toolChoice === 'object';
   return {
-    tools: tools.filter(({ name }) => forced === undefined || name === forced).map(wireTool),
-    tool_choice: forced === undefined ? wireToolChoice(toolChoice) : 'required',
+    tools: tools.map(wireTool),
+    tool_choice: isForced ? 'required' : wireToolChoice(toolChoice),
     parallel_tool_calls: parallelToolCalls,
   };
 }
