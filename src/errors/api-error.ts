@@ -9,8 +9,12 @@ export interface ErrorDetails {
   retryAfterSeconds?: number | undefined;
   /** False: the same request fails until an operator changes something. */
   shouldRetry?: boolean | undefined;
+  /** What the model wrote. The message ends with it; logs leave it out. */
+  quote?: string | undefined;
   cause?: unknown;
 }
+
+const MAX_QUOTE_LENGTH = 2_000;
 
 /** The wire shape of every error. */
 export interface ErrorBody {
@@ -26,12 +30,18 @@ export class ApiError extends Error {
   readonly text: string | FieldText;
   readonly retryAfterSeconds: number | undefined;
   readonly shouldRetry: boolean;
+  readonly quote: string | undefined;
 
   constructor(code: ErrorCode, message: string | FieldText, details: ErrorDetails = {}) {
-    super(textOf(message), details.cause === undefined ? undefined : { cause: details.cause });
+    const quote = details.quote?.slice(0, MAX_QUOTE_LENGTH);
+    super(
+      textOf(message) + (quote ? ` It wrote: ${quote}` : ''),
+      details.cause === undefined ? undefined : { cause: details.cause },
+    );
     this.code = code;
     this.text = message;
     this.field = details.field;
+    this.quote = quote;
     this.shouldRetry = details.shouldRetry ?? true;
     this.retryAfterSeconds =
       details.retryAfterSeconds === undefined ? undefined : Math.max(1, Math.ceil(details.retryAfterSeconds));
@@ -45,13 +55,18 @@ export class ApiError extends Error {
     return KINDS[this.code].type;
   }
 
+  /** The message without what the model wrote. */
+  get summary(): string {
+    return textOf(this.text);
+  }
+
   get param(): string | null {
     return this.field === undefined ? null : fieldName(this.field);
   }
 
   /** The same error with every field path in it replaced; names that the client knows already stay. */
   mapFields(map: (path: FieldPath) => Field): ApiError {
-    const { code, field, text, retryAfterSeconds, shouldRetry, cause } = this;
+    const { code, field, text, retryAfterSeconds, shouldRetry, quote, cause } = this;
     if (typeof field !== 'object' && typeof text === 'string') return this;
     const mapped = (path: FieldPath): string | FieldPath => {
       const result = map(path);
@@ -60,19 +75,25 @@ export class ApiError extends Error {
     return new ApiError(
       code,
       typeof text === 'string' ? text : text.map((part) => (typeof part === 'string' ? part : mapped(part))),
-      { field: typeof field === 'object' ? map(field) : field, retryAfterSeconds, shouldRetry, cause },
+      { field: typeof field === 'object' ? map(field) : field, retryAfterSeconds, shouldRetry, quote, cause },
     );
   }
 
   /** The same error, with the time after which a client that may retry should do so. */
   withRetryAfter(seconds: number): ApiError {
-    const { code, text, field, shouldRetry, cause } = this;
+    const { code, text, field, shouldRetry, quote, cause } = this;
     return new ApiError(code, text, {
       field,
       shouldRetry,
+      quote,
       retryAfterSeconds: shouldRetry ? seconds : undefined,
       cause,
     });
+  }
+
+  withQuote(quote: string): ApiError {
+    const { code, text, field, retryAfterSeconds, shouldRetry, cause } = this;
+    return new ApiError(code, text, { field, retryAfterSeconds, shouldRetry, quote, cause });
   }
 
   toBody(): ErrorBody {

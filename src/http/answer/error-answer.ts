@@ -76,7 +76,7 @@ export function logFailure(request: FastifyRequest, answer: ApiError, text: stri
   else if (status === 500) request.log.error({ err: cause ?? answer }, text);
   else if (status > 500) {
     // Without a stack: it says nothing, and there may be thousands of these in a second.
-    request.log.warn({ code, reason: reasonOf(cause) }, answer.message);
+    request.log.warn({ code, reason: reasonOf(cause) }, answer.summary);
     if (cause !== undefined) request.log.debug({ err: cause }, 'stack of the failure');
   }
 }

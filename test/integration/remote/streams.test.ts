@@ -82,6 +82,29 @@ describe('an error event of the upstream in the same read as text', () => {
   });
 });
 
+describe('an answer that the engine cannot parse', () => {
+  const chunk = (content: string) => `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content } }] })}\n\n`;
+  const message = 'The model produced output that does not match the expected peg-native format';
+  const error = `data: ${JSON.stringify({ error: { code: 500, message, type: 'server_error' } })}\n\n`;
+  const told = `The model 'acme/model' wrote an answer that its engine cannot parse: ${message}.`;
+
+  it.each([
+    [false, told],
+    [true, `${told} It wrote: <call>{oh`],
+  ])('is told as such, with its text unless the client has it (wanted whole: %s)', async (wholeAnswer, expected) => {
+    await start({
+      upstreams: [{ kind: 'llama-server', behaviour: { rawPieces: [chunk('<call>'), chunk('{oh'), error] } }],
+    });
+    const given: ChatEvent[] = [];
+    const run = async (): Promise<void> => {
+      for await (const event of bench.chat({ ...hello, wholeAnswer })) given.push(event);
+    };
+    await expect(run()).rejects.toMatchObject({ code: 'model_unavailable', message: expected, summary: told });
+    expect(textOf(given)).toBe('<call>{oh');
+    expect(bench.model.health()).toMatchObject([{ healthy: true, problem: undefined }]);
+  });
+});
+
 describe('before the first text', () => {
   it('a failure uses no tokens', async () => {
     await start({ upstreams: [{ kind: 'vllm', behaviour: { cutAfterChunks: 1 } }] });

@@ -90,8 +90,10 @@ class RoutedGeneration implements RemoteGeneration {
     const { credentials } = call.upstream;
     const scrubber = credentials.length > 0 ? createEventScrubber(credentials) : undefined;
     const written = createWrittenCall(request);
+    let wholeText = '';
     const hand = (events: readonly ChatEvent[]): boolean | Promise<boolean> => {
       const seen = scrubber?.push(events) ?? events;
+      if (request.wholeAnswer) wholeText += textOf(seen);
       const handed = handEach(written?.push(seen) ?? seen, take);
       return handed instanceof Promise ? handed.then(() => !written?.isIdle) : !written?.isIdle;
     };
@@ -125,9 +127,11 @@ class RoutedGeneration implements RemoteGeneration {
     } catch (error) {
       if (!(error instanceof UpstreamFailure)) throw error;
       failure = error;
-      throw error.kind === 'reset' || error.kind === 'broken'
-        ? errors.modelUnavailable(this.#route.slug, 'its answer broke off', error)
-        : error.apiError;
+      if (error.kind === 'reset' || error.kind === 'broken') {
+        throw errors.modelUnavailable(this.#route.slug, 'its answer broke off', error);
+      }
+      // A client that streams has the text already.
+      throw error.kind === 'unparsed' ? error.apiError.withQuote(wholeText) : error.apiError;
     } finally {
       reader.close();
       call.release(failure);
@@ -199,6 +203,9 @@ class RoutedGeneration implements RemoteGeneration {
     this.#region = call.upstream.region;
   }
 }
+
+const textOf = (events: readonly ChatEvent[]): string =>
+  events.map((event) => (event.type === 'text-delta' ? event.text : '')).join('');
 
 const fieldOf = ({ prompt }: ChatRequest): FieldPath => ['messages' in prompt ? 'messages' : 'prompt'];
 

@@ -124,10 +124,13 @@ class StreamReader implements ChatReader {
     return out;
   }
 
-  /** Throws at once if no events came before the failure, or if they are the first and another upstream can write the whole answer. */
+  /**
+   * Throws at once if no events came before the failure, or if they are the first and another upstream can write the whole answer. What
+   * cannot be parsed is not asked for again.
+   */
   #failAfter(out: readonly ChatEvent[], error: unknown): void {
     const failure = this.#call.failureOf(error);
-    if (out.length === 0 || !this.#hasBegun) throw failure;
+    if (out.length === 0 || (!this.#hasBegun && failure.kind !== 'unparsed')) throw failure;
     this.#failure = failure;
   }
 

@@ -239,9 +239,9 @@ describe('other answers', () => {
     'Failed to parse input at pos 12: <tool_call>{"name": weather}',
   ])('says that the answer could not be parsed: %s', (message) => {
     const { kind, apiError } = failed(500, { error: { code: 500, message, type: 'server_error' } });
-    expect([kind, apiError.status, apiError.code]).toEqual(['rejected', 503, 'model_unavailable']);
+    expect([kind, apiError.status, apiError.code]).toEqual(['unparsed', 503, 'model_unavailable']);
     expect(apiError.retryAfterSeconds).toBe(1);
-    expect(apiError.message).toBe(`The model 'acme/model' wrote an answer that its engine cannot parse: ${message}`);
+    expect(apiError.message).toBe(`The model 'acme/model' wrote an answer that its engine cannot parse: ${message}.`);
   });
 
   it.each([

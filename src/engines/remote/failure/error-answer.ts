@@ -209,9 +209,9 @@ export function failureFromAnswer(
     return new UpstreamFailure('timeout', errors.upstreamTimeout('the upstream timed out'), detail);
   }
   if (status === 500 && UNPARSED_OUTPUT.test(error.message)) {
-    const message = `The model '${request.slug}' wrote an answer that its engine cannot parse: ${sanitize(error.message, request)}`;
+    const message = `The model '${request.slug}' wrote an answer that its engine cannot parse: ${reasonOf(error, request)}.`;
     return new UpstreamFailure(
-      'rejected',
+      'unparsed',
       new ApiError('model_unavailable', message, { field: ['model'], retryAfterSeconds: 1 }),
       detail,
     );
