@@ -5,8 +5,9 @@ import { lossesBetween, readAlonePeriods } from './checks/alone.ts';
 import { checkFailures } from './checks/failures.ts';
 import { checkAccount, checkUsage, readLedger, sumOf } from './checks/ledger.ts';
 import { checkBudgets, checkConcurrency, checkRate } from './checks/limits.ts';
+import { whileProgressing } from './checks/progress.ts';
 import { describeRecovery } from './checks/recovery.ts';
-import { checkBatches, checkFiles, checkInputs, checkKeys, unfinishedBatches } from './checks/stored.ts';
+import { batchProgress, checkBatches, checkFiles, checkInputs, checkKeys } from './checks/stored.ts';
 import { type Cluster, startCluster } from './cluster/cluster.ts';
 import { hasNamespaces } from './cluster/network.ts';
 import { createFaults, type FaultKind, planFaults } from './faults.ts';
@@ -37,6 +38,9 @@ const REPLICAS = 3;
 /** An engine that takes longer would hide what runs at the same time. */
 const WORD_MS = 15;
 const QUIET_TIMEOUT_MS = 180_000;
+/** Lines may take as long as the machine needs. A server that has died holds its lines for 15 s, one whose results were refused for 5 s. */
+const BATCH_LIMITS = { everyMs: 1_000, stallMs: 60_000, totalMs: 1_200_000 };
+const NO_LIMITS = { ...BATCH_LIMITS, stallMs: Number.POSITIVE_INFINITY, totalMs: Number.POSITIVE_INFINITY };
 /** Leases end 15 s after their owner. */
 const LEASE_MS = 16_000;
 
@@ -94,10 +98,19 @@ async function experimentOn(cluster: Cluster, options: ExperimentOptions): Promi
     await (options.anyMachine === true ? quiet : Promise.race([quiet, sleep(QUIET_TIMEOUT_MS)]));
     return true;
   });
-  await until(
-    'all batches have ended',
-    async () => (await unfinishedBatches(address, load.accounts.batches, load.batches)) === 0,
+  const {
+    problem,
+    seconds,
+    longestPauseSeconds: pause,
+  } = await whileProgressing(
+    () => batchProgress(address, load.accounts.batches, load.batches),
+    options.anyMachine === true ? NO_LIMITS : BATCH_LIMITS,
   );
+  if (problem !== undefined) findings.push(`batches have not ended: ${problem}`);
+  else
+    timeline.note(
+      `all batches have ended, after ${seconds.toFixed(0)} s, ${pause.toFixed(1)} s of them at most without a result`,
+    );
   await sleep(LEASE_MS);
   findings.push(...(await load.useAllPlaces()));
 
@@ -159,7 +172,7 @@ async function experimentOn(cluster: Cluster, options: ExperimentOptions): Promi
       ...limits.map(({ text }) => text),
       `Redis was stopped ${losses.restarts} times; replicas were without it on their own ${losses.alone} times, ${timeline.events.filter(({ kind }) => kind === 'cut-redis').length} of them were cut off`,
       `files: ${load.files.length} sent, ${load.files.filter(({ id }) => id !== undefined).length} acknowledged`,
-      `batches: ${load.batches.length} with ${load.batches.reduce((sum, { lines }) => sum + lines, 0)} lines`,
+      `batches: ${load.batches.length} with ${load.batches.reduce((sum, { lines }) => sum + lines, 0)} lines, which ran ${callsOf(accounts.batches).length} times`,
       `idempotency keys: ${load.keys.length}, ${load.keys.reduce((sum, { answers }) => sum + answers, 0)} answers`,
       ...failures.lines.map((line) => `  ${line}`),
       ...describeRecovery(attempts.all, timeline.events),

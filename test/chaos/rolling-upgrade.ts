@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { checkAccount, checkUsage, readLedger } from './checks/ledger.ts';
-import { checkBatches, unfinishedBatches } from './checks/stored.ts';
+import { batchProgress, checkBatches } from './checks/stored.ts';
 import { type Cluster, startCluster } from './cluster/cluster.ts';
 import { openAccount } from './load/accounts.ts';
 import { createAttempts } from './load/attempts.ts';
@@ -82,7 +82,7 @@ async function upgrade(cluster: Cluster, { rounds, print }: RollingUpgradeOption
   }
   isStopped = true;
   await Promise.all(clients);
-  while ((await unfinishedBatches(address, batched, batches)) > 0) await sleep(500);
+  while (!(await batchProgress(address, batched, batches)).isOver) await sleep(500);
 
   const rows = await readLedger(cluster.store);
   const failed = attempts.all.filter(({ outcome }) => outcome !== 'acknowledged');

@@ -7,6 +7,7 @@
  * `--keep` keeps the logs of the servers and the list of requests also when all checks pass.
  */
 import { parseArgs } from 'node:util';
+import { describeFindings } from './checks/findings.ts';
 import { clusterMissing } from './cluster/cluster.ts';
 import { runExperiment } from './experiment.ts';
 import { FAULTS, type FaultKind } from './faults.ts';
@@ -36,6 +37,6 @@ const { findings, summary } = await runExperiment({
   load: Number(values.load),
 });
 for (const line of summary) console.log(line);
-for (const finding of findings.slice(0, 40)) console.log(`FINDING ${finding}`);
+for (const line of describeFindings(findings)) console.log(line);
 console.log(findings.length === 0 ? 'PASSED' : `FAILED: ${findings.length} findings`);
 process.exit(findings.length === 0 ? 0 : 1);

@@ -4,20 +4,24 @@ import { sha256, type UploadedFile } from '../load/file-lanes.ts';
 import type { RepeatedKey } from '../load/repeated-keys.ts';
 import type { LedgerRow } from './ledger.ts';
 import { patientGet } from './patient-get.ts';
+import type { Progress } from './progress.ts';
 
-interface Page {
-  data: { id: string; filename: string; bytes: number }[];
+interface Page<Item> {
+  data: Item[];
   has_more: boolean;
 }
 
-async function listFiles(address: string, account: Account): Promise<Page['data']> {
-  const files: Page['data'] = [];
-  for (let after = ''; ; after = `&after=${files.at(-1)?.id}`) {
-    const page = (await (await patientGet(address, account, `/v1/files?limit=100${after}`)).json()) as Page;
-    files.push(...page.data);
-    if (!page.has_more) return files;
+async function listAll<Item extends { id: string }>(address: string, account: Account, path: string): Promise<Item[]> {
+  const all: Item[] = [];
+  for (let after = ''; ; after = `&after=${all.at(-1)?.id}`) {
+    const page = (await (await patientGet(address, account, `${path}?limit=100${after}`)).json()) as Page<Item>;
+    all.push(...page.data);
+    if (!page.has_more) return all;
   }
 }
+
+const listFiles = (address: string, account: Account) =>
+  listAll<{ id: string; filename: string; bytes: number }>(address, account, '/v1/files');
 
 /** Acknowledged files are whole, deleted ones gone, and those whose upload failed are whole or not there. */
 export async function checkFiles(address: string, account: Account, files: readonly UploadedFile[]): Promise<string[]> {
@@ -63,15 +67,14 @@ interface BatchState {
 
 const ENDED = ['completed', 'failed', 'expired', 'cancelled'];
 
-export async function unfinishedBatches(
-  address: string,
-  account: Account,
-  sent: readonly SentBatch[],
-): Promise<number> {
-  const states = await Promise.all(
-    sent.map(async ({ id }) => (await patientGet(address, account, `/v1/batches/${id}`)).json()),
-  );
-  return (states as BatchState[]).filter(({ status }) => !ENDED.includes(status)).length;
+/** Lines with a result and batches that have ended. */
+export async function batchProgress(address: string, account: Account, sent: readonly SentBatch[]): Promise<Progress> {
+  // One request for many batches: on a slow machine, one for each would take what the lines need.
+  const ids = new Set(sent.map(({ id }) => id));
+  const states = (await listAll<BatchState>(address, account, '/v1/batches')).filter(({ id }) => ids.has(id));
+  const lines = states.reduce((sum, { request_counts: counts }) => sum + counts.completed + counts.failed, 0);
+  const ended = states.filter(({ status }) => ENDED.includes(status)).length;
+  return { done: lines + ended, isOver: ended === sent.length };
 }
 
 /** Every line is once in the output and once in the ledger. */
