@@ -45,10 +45,10 @@ export function sqlFiles({ read, write, writeIf }: SqlDatabase): FileRepository 
     async create(file, quota) {
       const amount = { items: 1, bytes: file.bytes };
       if (!fitsAlone(amount, quota)) return false;
-      const written = await writeIf([
-        amounts.add(file.accountId, amount, quota),
-        read.insertInto('files').values(toFileRow(file)),
-      ]);
+      const written = await writeIf(
+        [amounts.add(file.accountId, amount, quota), read.insertInto('files').values(toFileRow(file))],
+        { byRowLocks: true },
+      );
       return written !== undefined;
     },
 
@@ -78,10 +78,13 @@ export function sqlFiles({ read, write, writeIf }: SqlDatabase): FileRepository 
     },
 
     async discard(accountId, id, now) {
-      const written = await writeIf([
-        discarding(id, now).where('account_id', '=', accountId),
-        amounts.subtract(accountId, (of) => of.selectFrom('files').select('bytes').where('id', '=', id).$asScalar()),
-      ]);
+      const written = await writeIf(
+        [
+          discarding(id, now).where('account_id', '=', accountId),
+          amounts.subtract(accountId, (of) => of.selectFrom('files').select('bytes').where('id', '=', id).$asScalar()),
+        ],
+        { byRowLocks: true },
+      );
       return written !== undefined;
     },
 

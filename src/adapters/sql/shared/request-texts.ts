@@ -42,10 +42,13 @@ export function sqlRequestTexts({ read, write, writeIf }: SqlDatabase): RequestT
       const { requestId, accountId, time, prompt, answer, truncated } = text;
       const row = { request_id: requestId, account_id: accountId, time_ms: time, prompt, answer, bytes };
       try {
-        const written = await writeIf([
-          amounts.add(accountId, amount, quota),
-          read.insertInto('request_texts').values({ ...row, truncated: truncated ? 1 : 0 }),
-        ]);
+        const written = await writeIf(
+          [
+            amounts.add(accountId, amount, quota),
+            read.insertInto('request_texts').values({ ...row, truncated: truncated ? 1 : 0 }),
+          ],
+          { byRowLocks: true },
+        );
         return written !== undefined;
       } catch (error) {
         if (error instanceof DuplicateError) return false;

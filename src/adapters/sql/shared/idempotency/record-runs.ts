@@ -1,4 +1,4 @@
-import type { ClaimResult, IdempotencyRepository } from '../../../../ports/idempotency.ts';
+import type { ClaimResult, IdempotencyRepository, Ownership } from '../../../../ports/idempotency.ts';
 import type { SqlDatabase } from '../database.ts';
 import { fitsAlone, storedAmounts } from '../stored-amounts.ts';
 import { isExpired, isOwned, JSON_HEADERS, ownedRecord, removeRecords, toRecord } from './record-rows.ts';
@@ -11,6 +11,19 @@ export type RecordRuns = Pick<IdempotencyRepository, 'claim' | 'complete' | 'sto
 export function sqlRecordRuns(database: SqlDatabase): RecordRuns {
   const { read, write, writeIf } = database;
   const amounts = storedAmounts(read, 'idempotency');
+
+  /** False: another process has the run, or it has ended. */
+  async function removeOwned(ownership: Ownership): Promise<boolean> {
+    const removed = await writeIf(
+      [
+        read.deleteFrom('idempotency').where(isOwned(ownership)).where('account_id', '=', ownership.accountId),
+        // Without an answer it has no bytes.
+        amounts.subtract(ownership.accountId, (of) => of.val(0)),
+      ],
+      { byRowLocks: true },
+    );
+    return removed !== undefined;
+  }
 
   return {
     async claim({ now, ...claim }, quota) {
@@ -38,20 +51,23 @@ export function sqlRecordRuns(database: SqlDatabase): RecordRuns {
               .onConflict((conflict) => conflict.column('id').doNothing()),
             amounts.add(accountId, ONE_RECORD, { items: quota.items, bytes: 0 }),
           ],
-          { guards: 2 },
+          { guards: 2, byRowLocks: true },
         );
         if (created) return { claimed: true, record: { ...claim, answer: null }, replacedRunId };
-        const [taken, found] = await write([
-          read
-            .updateTable('idempotency')
-            .set({ owner_id: ownerId, lease_until_ms: leaseUntil })
-            .where('id', '=', id)
-            .where('body_hash', '=', bodyHash)
-            .where('status', 'is', null)
-            .where('expires_at_ms', '>', now)
-            .where((of) => of.or([of('lease_until_ms', '<=', now), of('owner_id', '=', ownerId)])),
-          read.selectFrom('idempotency').selectAll().where('id', '=', id),
-        ]);
+        const [taken, found] = await write(
+          [
+            read
+              .updateTable('idempotency')
+              .set({ owner_id: ownerId, lease_until_ms: leaseUntil })
+              .where('id', '=', id)
+              .where('body_hash', '=', bodyHash)
+              .where('status', 'is', null)
+              .where('expires_at_ms', '>', now)
+              .where((of) => of.or([of('lease_until_ms', '<=', now), of('owner_id', '=', ownerId)])),
+            read.selectFrom('idempotency').selectAll().where('id', '=', id),
+          ],
+          { byRowLocks: true },
+        );
         const [row] = found.rows;
         if (row !== undefined && row.expires_at_ms > now) {
           return { claimed: taken.changes > 0, record: toRecord(row), replacedRunId } satisfies ClaimResult;
@@ -74,17 +90,16 @@ export function sqlRecordRuns(database: SqlDatabase): RecordRuns {
             ownedRecord(database, ownership).set(changes).where('account_id', '=', ownership.accountId),
             amounts.add(ownership.accountId, amount, limit),
           ],
-          { guards: 2 },
+          { guards: 2, byRowLocks: true },
         ));
       if (stored) return 'stored';
-      const removed = await removeRecords(database, isOwned(ownership));
-      return removed.length > 0 ? 'over quota' : 'lost';
+      return (await removeOwned(ownership)) ? 'over quota' : 'lost';
     },
 
     stored: amounts.get,
 
     async abandon(ownership) {
-      await removeRecords(database, isOwned(ownership));
+      await removeOwned(ownership);
     },
   };
 }

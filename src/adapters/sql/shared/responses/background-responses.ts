@@ -33,7 +33,7 @@ export function sqlBackgroundResponses({ read, write, writeIf }: SqlDatabase): B
       read.updateTable('responses').set({ bytes }).where('id', '=', id),
       ...added.statements,
     ];
-    return (await writeIf(statements)) !== undefined;
+    return (await writeIf(statements, { byRowLocks: true })) !== undefined;
   }
 
   return {

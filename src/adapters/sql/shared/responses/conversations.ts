@@ -124,11 +124,12 @@ export function sqlConversations({ read, write, writeIf }: SqlDatabase): Convers
       if (!fitsAlone(amount, quota)) return false;
       const written = await writeIf(
         [
-          own(accountId, items.conversationId).set((of) => ({ bytes: of.ref('bytes') })),
+          // In the order in which a new response locks them.
           amounts.add(accountId, amount, quota),
+          own(accountId, items.conversationId).set((of) => ({ bytes: of.ref('bytes') })),
           ...statements,
         ],
-        { guards: 2 },
+        { guards: 2, byRowLocks: true },
       );
       return written !== undefined;
     },

@@ -26,18 +26,21 @@ export function sqlResponseRecords(database: SqlDatabase): ResponseRecords {
       );
 
   const deleteOne = async (accountId: string, id: string): Promise<boolean> => {
-    const written = await writeIf([
-      read
-        .updateTable('responses')
-        .set((of) => ({ bytes: of.ref('bytes') }))
-        .where('id', '=', id)
-        .where('account_id', '=', accountId),
-      amounts.subtract(accountId, (of) =>
-        of.selectFrom('responses').select('responses.bytes').where('id', '=', id).$asScalar(),
-      ),
-      read.deleteFrom('response_events').where('response_id', '=', id),
-      read.deleteFrom('responses').where('id', '=', id),
-    ]);
+    const written = await writeIf(
+      [
+        read
+          .updateTable('responses')
+          .set((of) => ({ bytes: of.ref('bytes') }))
+          .where('id', '=', id)
+          .where('account_id', '=', accountId),
+        amounts.subtract(accountId, (of) =>
+          of.selectFrom('responses').select('responses.bytes').where('id', '=', id).$asScalar(),
+        ),
+        read.deleteFrom('response_events').where('response_id', '=', id),
+        read.deleteFrom('responses').where('id', '=', id),
+      ],
+      { byRowLocks: true },
+    );
     return written !== undefined;
   };
 
@@ -65,7 +68,7 @@ export function sqlResponseRecords(database: SqlDatabase): ResponseRecords {
             .where('expires_at_ms', '<', response.expiresAt),
         );
       }
-      return (await writeIf(statements, { guards: isLimited ? 2 : 1 })) !== undefined;
+      return (await writeIf(statements, { guards: isLimited ? 2 : 1, byRowLocks: true })) !== undefined;
     },
 
     stored: amounts.get,
