@@ -54,6 +54,8 @@ export const llamaServer: EngineUnderTest = {
         model('chat', small?.directory),
         model('chat', coder?.directory, { tools: 'only' }),
         model('embedding', small?.directory, { contextLength: CONTEXT, dimensions: WIDTH }),
+        // Its scores mean nothing: it is no reranker.
+        model('rerank', small?.directory, { name: 'rerank', contextLength: CONTEXT }),
         model('embedding', small?.directory, { name: 'unfit', dimensions: WIDTH, unfit: true }),
         model('chat', small?.directory, { name: 'vision', vision: true, hasSense: false }),
       ],

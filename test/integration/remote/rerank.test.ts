@@ -81,16 +81,29 @@ describe('a rerank', () => {
     });
   });
 
-  it.each(['vllm', 'tei'] as const)('names the document among several that is too long (%s)', async (kind) => {
-    await start([{ kind, behaviour: { teiRefusalStatus: 422 } }]);
-    const long = [...Array.from({ length: 5 }, (_, i) => `short ${i}`), 'word '.repeat(100), 'short'];
-    await expect(rerank(query, long)).rejects.toMatchObject({
+  it.each(['vllm', 'tei', 'llama-server'] as const)(
+    'names the document among several that is too long (%s)',
+    async (kind) => {
+      await start([{ kind, behaviour: { teiRefusalStatus: 422 } }]);
+      const long = [...Array.from({ length: 5 }, (_, i) => `short ${i}`), 'word '.repeat(100), 'short'];
+      await expect(rerank(query, long)).rejects.toMatchObject({
+        code: 'context_length_exceeded',
+        status: 422,
+        param: 'documents[5]',
+        message: expect.stringMatching(kind === 'vllm' ? /longer than the 64 tokens/ : /has 102 tokens/),
+      });
+      expect(bench.upstreams[0]?.requests).toHaveLength(2);
+    },
+  );
+
+  it('names a document that has more tokens than a longer one', async () => {
+    await start([{ kind: 'tei', behaviour: { teiRefusalStatus: 422 } }]);
+    const unlike = ['x'.repeat(300), 'short', 'short', 'w '.repeat(100), 'short'];
+    await expect(rerank(query, unlike)).rejects.toMatchObject({
       code: 'context_length_exceeded',
-      status: 422,
-      param: 'documents[5]',
-      message: expect.stringMatching(kind === 'vllm' ? /longer than the 64 tokens/ : /has 102 tokens/),
+      param: 'documents[3]',
+      message: expect.stringMatching(/has 102 tokens/),
     });
-    expect(bench.upstreams[0]?.requests).toHaveLength(2);
   });
 
   it('keeps the name that another Baobab gives a document', async () => {

@@ -32,18 +32,18 @@ export function createRemoteRerank(route: Route): RemoteRerank {
     });
   };
 
-  /** Sends the longest document alone: its error names it. */
+  /** Sends the longest document alone: its error names it. If it fits, another one has more tokens, and smaller calls show which. */
   const errorOfLongest = async (
     query: string,
     { start, items }: InputSlice<string>,
     call: UpstreamCall,
     failure: UpstreamFailure,
-  ): Promise<Error> => {
+  ): Promise<Error | undefined> => {
     const longest = items.reduce((best, item, i) => (item.length > (items[best]?.length ?? 0) ? i : best), 0);
     const alone = { start: start + longest, items: items.slice(longest, longest + 1) };
     try {
       await rankSlice(query, alone, call);
-      return failure;
+      return undefined;
     } catch (error) {
       return error instanceof UpstreamFailure && error.kind === 'rejected' ? error : failure;
     }
