@@ -61,6 +61,17 @@ describe('a call that an upstream passes on as text', () => {
     expect(textOf(await answer(text, request))).toBe(text);
   });
 
+  it('stays text when the answer breaks off, and is delivered before the error', async () => {
+    const payloads = ['{"name": ', '"get_time", ', '"argu'].map((text) => delta(text));
+    bench = await remoteBench({ upstreams: [{ behaviour: { payloads, cutAfterChunks: 3 } }] });
+    const given: ChatEvent[] = [];
+    const run = async (): Promise<void> => {
+      for await (const event of bench.chat(asking)) given.push(event);
+    };
+    await expect(run()).rejects.toMatchObject({ code: 'model_unavailable' });
+    expect(textOf(given)).toBe('{"name": "get_time", "argu');
+  });
+
   it('holds back no more text than can become a call', async () => {
     const events = await answer('{"name" is a field.', asking, 1);
     expect(events.slice(1, 11).map((event) => event.type === 'text-delta' && event.text)).toEqual([...'{"name" is']);

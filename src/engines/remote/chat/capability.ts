@@ -127,6 +127,7 @@ class RoutedGeneration implements RemoteGeneration {
     } catch (error) {
       if (!(error instanceof UpstreamFailure)) throw error;
       failure = error;
+      if (written !== undefined && error.kind !== 'cancelled') await handEach(written.release(), take);
       if (error.kind === 'reset' || error.kind === 'broken') {
         throw errors.modelUnavailable(this.#route.slug, 'its answer broke off', error);
       }

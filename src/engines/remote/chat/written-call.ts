@@ -8,6 +8,8 @@ export interface WrittenCall {
   push(events: readonly ChatEvent[]): ChatEvent[];
   /** The held text, or the call that it is. */
   end(): ChatEvent[];
+  /** The held text, for an answer that broke off. */
+  release(): ChatEvent[];
   readonly isCall: boolean;
   /**
    * A call has to be made, it is complete, and only white space follows. llama-server keeps some models from ending such an answer, so
@@ -62,6 +64,7 @@ export function createWrittenCall({ prompt, tools = [], toolChoice, format }: Ch
         { type: 'tool-call-delta', index: 0, argumentsDelta: call.arguments },
       ];
     },
+    release,
     get isCall() {
       return isCall;
     },
