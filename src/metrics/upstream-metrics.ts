@@ -80,6 +80,16 @@ export function createUpstreamMetrics(registry: Registry): UpstreamMetrics {
     },
   });
   new Gauge({
+    name: 'baobab_upstream_misconfigured',
+    help: '1 if an upstream does not list the model under the configured name, or was not started for its requests',
+    labelNames,
+    registers,
+    collect() {
+      this.reset();
+      for (const { labels, health } of upstreams) this.set(labels, health().misconfigured ? 1 : 0);
+    },
+  });
+  new Gauge({
     name: 'baobab_upstream_breaker_state',
     help: '1 for the current state of the circuit breaker: closed, half-open or open',
     labelNames: [...labelNames, 'state'] as const,

@@ -146,7 +146,7 @@ describe('an upstream that was not started for embeddings', () => {
       await expect(embed({ inputs: ['a', 'b'] })).rejects.toMatchObject({ status: 422, code: 'wrong_modality' });
     }
     const problem = 'status 501: This server does not support embeddings. Start it with `--embeddings`';
-    expect(bench.model.health()).toMatchObject([{ healthy: true, problem }]);
+    expect(bench.model.health()).toMatchObject([{ healthy: true, misconfigured: true, problem }]);
     expect(bench.log).toEqual([
       { fields: expect.objectContaining({ problem }), message: 'upstream was not started for requests of this model' },
     ]);

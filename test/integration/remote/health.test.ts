@@ -92,13 +92,17 @@ describe('a misnamed upstream', () => {
     ['ollama', 'upstream-model:latest', undefined],
     ['tei', 'other-model', undefined],
   ] as const)('%s with the model %s: %s', async (kind, id, problem) => {
+    const registry = new Registry();
     const bench = await remoteBench({
       upstreams: [{ kind, behaviour: { models: [id] } }],
-      model: { healthIntervalMs: 10 },
+      model: { healthIntervalMs: 10, metrics: createUpstreamMetrics(registry) },
     });
     const checked = bench.upstreams[0]?.until(() => (bench.upstreams[0]?.healthChecks() ?? 0) > 4);
     await checked;
-    expect(bench.model.health()).toMatchObject([{ healthy: true, problem }]);
+    const misconfigured = problem !== undefined;
+    expect(bench.model.health()).toMatchObject([{ healthy: true, misconfigured, problem }]);
+    const gauge = await registry.getSingleMetric('baobab_upstream_misconfigured')?.get();
+    expect(gauge?.values.map(({ value }) => value)).toEqual([misconfigured ? 1 : 0]);
     await bench.close();
   });
 });

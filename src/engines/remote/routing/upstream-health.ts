@@ -11,6 +11,8 @@ export interface UpstreamHealth {
   region: string;
   /** It takes requests. */
   healthy: boolean;
+  /** It does not list the model, or was not started for its requests. It may take requests all the same. */
+  misconfigured: boolean;
   breaker: BreakerState;
   inFlight: number;
   maxConcurrency: number;

@@ -155,6 +155,7 @@ export function createUpstream(dependencies: UpstreamDependencies): Upstream {
       kind: settings.kind,
       region: upstream.region,
       healthy: upstream.available(),
+      misconfigured: (upstream.nameProblem ?? upstream.unfitness) !== undefined,
       breaker: breaker.state(),
       inFlight: upstream.inFlight,
       maxConcurrency: settings.maxConcurrency,
