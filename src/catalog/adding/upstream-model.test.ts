@@ -66,6 +66,22 @@ describe('an upstream', () => {
     expect(draft.notes).toHaveLength(notes);
   });
 
+  it('of a chat model that makes no embeddings is not added for them', async () => {
+    const answers = {
+      ...listed({ id: 'smollm2:latest', owned_by: 'library' }),
+      '/api/version': { version: '0.34.4' },
+      '/api/show': { capabilities: ['completion'], model_info: { 'llama.embedding_length': 576 } },
+    };
+    const options = { name: 'smollm2', modality: 'embedding' as const };
+    await expect(draftUpstreamModel(await serve(answers), options, { fetch })).rejects.toThrow(
+      /runs 'smollm2:latest' as a chat model and makes no embeddings/,
+    );
+    // Older versions do.
+    const able = { ...answers, '/v1/embeddings': { data: [{ embedding: [0, 0, 0] }] } };
+    const { entry } = await draftUpstreamModel(await serve(able), options, { fetch });
+    expect(entry).toMatchObject({ modality: 'embedding', dimensions: 3 });
+  });
+
   it('tei is recognised, with the length of its vectors', async () => {
     const url = await serve({
       '/info': { model_id: 'BAAI/bge-m3', model_type: { embedding: { pooling: 'cls' } }, max_input_length: 8192 },

@@ -203,6 +203,12 @@ export async function draftUpstreamModel(
   const modality = mayEmbed && found !== undefined ? 'embedding' : named;
   const slug = options.slug ?? slugOf(model.id);
   const dimensions = modality === 'embedding' ? (options.dimensions ?? found ?? facts.dimensions) : undefined;
+  // Ollama lists the width of every model as the length of its vectors.
+  if (modality === 'embedding' && found === undefined && facts.modality === 'chat') {
+    throw new AddError(
+      `${url} runs '${model.id}' as a chat model and makes no embeddings with it; add one made for them`,
+    );
+  }
   if (modality === 'embedding' && dimensions === undefined) {
     throw new AddError(`${url} does not say how long its vectors are; add --dimensions 768 with the right number`);
   }
