@@ -106,6 +106,22 @@ describe('a rerank', () => {
     });
   });
 
+  it('names the query if it does not even fit with the shortest document', async () => {
+    await start([{ kind: 'tei' }]);
+    const refusal = (tokens: number) =>
+      answerJson(422, {
+        error: `Input validation error: \`inputs\` must have less than 64 tokens. Given: ${tokens}`,
+        error_type: 'Validation',
+      });
+    bench.upstreams[0]?.script.push(refusal(90), refusal(90), refusal(84));
+    await expect(rerank('word '.repeat(80), documents)).rejects.toMatchObject({
+      code: 'context_length_exceeded',
+      param: 'query',
+      message: expect.stringMatching(/has 84 tokens/),
+    });
+    expect(bench.upstreams[0]?.requests.at(-1)?.body).toMatchObject({ texts: ['.'] });
+  });
+
   it('keeps the name that another Baobab gives a document', async () => {
     await start([{ kind: 'baobab' }]);
     const message = "'documents[2]' has 102 tokens, but this model takes at most 64. Shorten it or split it.";

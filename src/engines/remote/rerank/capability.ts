@@ -1,3 +1,4 @@
+import type { FieldPath } from '../../../errors/fields.ts';
 import type { CallContext, RerankCapability, RerankRequest, RerankResult } from '../../engine.ts';
 import { UpstreamFailure } from '../failure/failure.ts';
 import type { Route } from '../routing/router.ts';
@@ -15,19 +16,40 @@ export interface RemoteRerank extends RerankCapability {
   rerank(request: RerankRequest, context: CallContext): Promise<RemoteRerankResult>;
 }
 
+/** The shortest document. */
+const FULL_STOP = '.';
+
+const isTooLong = (error: unknown): boolean =>
+  error instanceof UpstreamFailure && error.apiError.code === 'context_length_exceeded';
+
 export function createRemoteRerank(route: Route): RemoteRerank {
+  const rank = async (request: RerankRequest, call: UpstreamCall, field: FieldPath): Promise<Ranked> => {
+    const answer = await call.fetchJson({ ...rerankRequest(request, call.upstream), field });
+    const ranked = readRanking(answer, request.documents.length, call.upstream.learned);
+    if (ranked === undefined) throw call.malformed('the answer lacks the scores that were asked for');
+    return ranked;
+  };
+
+  /** A query is read together with each document. If it does not even fit with the shortest one, the error names the query. */
+  const rankOne = async (request: RerankRequest, call: UpstreamCall, field: FieldPath): Promise<Ranked> => {
+    try {
+      return await rank(request, call, field);
+    } catch (error) {
+      // A token is one byte at least.
+      const mayBeQuery = Buffer.byteLength(request.query) >= route.contextLength / 2;
+      if (mayBeQuery && isTooLong(error)) await rank({ ...request, documents: [FULL_STOP] }, call, ['query']);
+      throw error;
+    }
+  };
+
   const rankSlice = (query: string, slice: InputSlice<string>, call: UpstreamCall): Promise<Ranked | undefined> => {
     const { start, items } = slice;
-    const field = items.length === 1 ? ['documents', start] : ['documents'];
+    const request = { query, documents: items };
     return callWithSlice({
       slice,
       call,
-      async send() {
-        const answer = await call.fetchJson({ ...rerankRequest({ query, documents: items }, call.upstream), field });
-        const ranked = readRanking(answer, items.length, call.upstream.learned);
-        if (ranked === undefined) throw call.malformed('the answer lacks the scores that were asked for');
-        return ranked;
-      },
+      send: () =>
+        items.length === 1 ? rankOne(request, call, ['documents', start]) : rank(request, call, ['documents']),
       findTooLong: (failure) => errorOfLongest(query, slice, call, failure),
     });
   };
