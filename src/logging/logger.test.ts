@@ -1,13 +1,18 @@
-import { PassThrough } from 'node:stream';
+import { Writable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { createSecretScrubber } from '../runtime/secret-scrubber.ts';
 import { createLogger, prettyLine } from './logger.ts';
 
 function capture(format: 'auto' | 'json' | 'pretty', isTTY = false) {
-  const out = Object.assign(new PassThrough(), { isTTY });
+  let text = '';
+  const write = (line: Buffer, _: string, done: () => void) => {
+    text += line;
+    done();
+  };
+  const out = Object.assign(new Writable({ write }), { isTTY });
   return {
     logger: createLogger({ level: 'info', format, scrub: createSecretScrubber(['sk-"configured']) }, out),
-    read: () => String(out.read() ?? ''),
+    read: () => text,
   };
 }
 
