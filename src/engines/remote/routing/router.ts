@@ -224,6 +224,7 @@ export class Router {
       'a call to an upstream failed',
     );
   }
+
   #noteUnfit(upstream: Upstream, { detail }: UpstreamFailure): void {
     if (upstream.unfitness === undefined) {
       const facts = { model: this.#slug, upstream: upstream.address, problem: detail };
