@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type Batch, type BatchEndpoint, ENDPOINT_SCOPES } from '../../domain/batch.ts';
 import type { BatchRequest, LineResult } from '../../domain/batch-line.ts';
 import type { Account, Principal } from '../../domain/principal.ts';
@@ -11,6 +10,7 @@ import type { Logger } from '../../ports/logger.ts';
 import type { RequestSink } from '../../ports/request-log.ts';
 import { createId } from '../../runtime/ids.ts';
 import type { InferenceCall } from '../inference/inference.ts';
+import { OUTAGE_WAIT_MS, waited } from '../outage-patience.ts';
 import type { KeyAuthority } from './key-authority.ts';
 import type { LineLanes } from './line-lanes.ts';
 import { createLineTrace } from './line-trace.ts';
@@ -29,8 +29,6 @@ const MAX_WAIT_MS = 30_000;
 const SERVER_ERROR_WAITS_MS = [1_000, 5_000];
 /** Lines of a suspended account wait until it is resumed or the batch expires. */
 const SUSPENDED_WAIT_MS = 2_000;
-/** Lines wait until the store or an upstream is back, or the batch expires: an outage is not their result. */
-const OUTAGE_WAIT_MS = 1_000;
 
 export interface LineRunDependencies {
   executor: LineExecutor;
@@ -70,17 +68,9 @@ export interface LineRun {
   ): Promise<LineResult | undefined>;
 }
 
+/** Lines wait until the store or an upstream is back, or the batch expires: an outage is not their result. */
 const isOutage = ({ cause }: ApiError): boolean =>
   cause instanceof StoreUnavailableError || cause instanceof UpstreamsAwayError;
-
-async function waited(ms: number, signal: AbortSignal): Promise<boolean> {
-  try {
-    await sleep(ms, undefined, { signal });
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 export function createLineRun(dependencies: LineRunDependencies): LineRun {
   const { executor, authority, lanes, laneOf, discountPercent, clock, steadyClock, logger, requests } = dependencies;

@@ -41,13 +41,16 @@ export interface ResultWriterDependencies {
   blobs: BlobStore;
   record(group: ResultGroup): Promise<void>;
   clock: Clock;
+  /** Tries again where that helps. Once by default. */
+  persistently?: (<T>(attempt: () => Promise<T>) => Promise<T>) | undefined;
 }
 
 /**
  * Stores results in groups: one blob, then one record of where each line is in it. A line counts only when both are durable. A crash
  * between the two leaves a blob that no record names, and lines that run again.
  */
-export function createResultWriter({ batchId, blobs, record, clock }: ResultWriterDependencies): ResultWriter {
+export function createResultWriter(dependencies: ResultWriterDependencies): ResultWriter {
+  const { batchId, blobs, record, clock, persistently = (attempt) => attempt() } = dependencies;
   let lines: Omit<RecordedLine, 'blobKey'>[] = [];
   let parts: Buffer[] = [];
   let bytes = 0;
@@ -62,12 +65,13 @@ export function createResultWriter({ batchId, blobs, record, clock }: ResultWrit
     const group = { lines, parts, slices: [...slices], finished };
     [lines, parts, bytes, slices, finished] = [[], [], 0, new Set(), []];
     const blobKey = `${BATCH_BLOBS}${batchId}/${createId('part', clock.now())}`;
-    if (group.lines.length > 0) await blobs.put(blobKey, Readable.from(group.parts));
-    await record({
+    const recorded = {
       lines: group.lines.map((line) => ({ ...line, blobKey })),
       slices: group.slices,
       finished: group.finished,
-    });
+    };
+    if (group.lines.length > 0) await persistently(() => blobs.put(blobKey, Readable.from(group.parts)));
+    await persistently(() => record(recorded));
   }
 
   function store(): Promise<void> {

@@ -6,6 +6,8 @@ import type { Clock } from '../../ports/clock.ts';
 import type { Logger } from '../../ports/logger.ts';
 import type { ProcessIdentity } from '../../ports/process-identity.ts';
 import { createId } from '../../runtime/ids.ts';
+import { createRepeatedFailure } from '../../runtime/repeated-failure.ts';
+import { createOutagePatience } from '../outage-patience.ts';
 import type { BatchShare } from './batch-share.ts';
 import type { LineFormat } from './line-format.ts';
 import type { LineRun, LineSignals } from './line-run.ts';
@@ -23,7 +25,7 @@ export interface SliceRunDependencies
   format: LineFormat;
   identity: Pick<ProcessIdentity, 'leaseMs'>;
   clock: Clock;
-  logger: Pick<Logger, 'error'>;
+  logger: Pick<Logger, 'info' | 'error'>;
 }
 
 /** A batch in progress and what this process holds of it. */
@@ -62,6 +64,9 @@ function modelOf({ body }: BatchRequest): string {
 export function createSliceRun(dependencies: SliceRunDependencies): SliceRun {
   const { batchSlices, lineRun, concurrency, format, blobs, identity, clock, logger } = dependencies;
   const pendingLines = createPendingLines(dependencies);
+  const text = 'failed to use the store for a batch, trying again until it is back';
+  const patience = (batch: string, stop: AbortSignal) =>
+    createOutagePatience(stop, createRepeatedFailure({ logger, clock, text, facts: { batch } }));
 
   async function claim({ owned, running, storing }: BatchShare): Promise<BatchSlice | undefined> {
     const now = clock.now();
@@ -71,11 +76,13 @@ export function createSliceRun(dependencies: SliceRunDependencies): SliceRun {
     return slice;
   }
 
-  const writerOf = ({ owned, storing }: BatchShare): ResultWriter =>
+  /** Results of lines that have run wait until the store is back: otherwise they would run again. */
+  const writerOf = ({ owned, storing }: BatchShare, stop: AbortSignal): ResultWriter =>
     createResultWriter({
       batchId: owned.id,
       blobs,
       clock,
+      persistently: patience(owned.id, stop),
       async record(group) {
         await batchSlices.record(owned, { ...group, now: clock.now() });
         for (const slice of group.finished) storing.delete(slice);
@@ -90,11 +97,12 @@ export function createSliceRun(dependencies: SliceRunDependencies): SliceRun {
 
   async function run({ batch, input, share }: SliceJob, signals: LineSignals): Promise<void> {
     const owned = await lineRun.withOwner(batch);
-    const results = writerOf(share);
+    const results = writerOf(share, signals.stop);
     const perModel = LINES_PER_SLOT * concurrency;
     const window = new LineWindow({ perModel, maxLines: MAX_SHARES * perModel, maxBytes: MAX_WINDOW_BYTES });
     const failure = new AbortController();
     const stop = AbortSignal.any([signals.stop, failure.signal]);
+    const claimPersistently = patience(batch.id, stop);
 
     /** False: it was stopped and has no result. */
     async function runLine(line: PendingLine, { firstLine }: BatchSlice): Promise<boolean> {
@@ -128,7 +136,7 @@ export function createSliceRun(dependencies: SliceRunDependencies): SliceRun {
 
     try {
       while (!stop.aborted) {
-        const slice = await claim(share);
+        const slice = await claimPersistently(() => claim(share));
         if (slice === undefined) break;
         await startLines(slice);
       }
@@ -142,7 +150,7 @@ export function createSliceRun(dependencies: SliceRunDependencies): SliceRun {
   }
 
   async function expire({ batch, input, share }: SliceJob, stop: AbortSignal): Promise<void> {
-    const results = writerOf(share);
+    const results = writerOf(share, stop);
     for (let slice = await claim(share); slice !== undefined; slice = await claim(share)) {
       const lines = pendingLines(batch, input, slice);
       const next = () =>
