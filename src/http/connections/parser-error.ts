@@ -23,7 +23,9 @@ export function answerParserError(
   socket: Socket,
   { headerLimitBytes, logger }: ParserErrorDependencies,
 ): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
+  // Browsers open connections in advance. An answer that nobody asked for would be taken for that to the first request.
+  const isUnused = error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && socket.bytesRead === 0;
+  if (error.code === 'ECONNRESET' || isUnused || !socket.writable) {
     socket.destroy();
     return;
   }

@@ -320,6 +320,10 @@ describe('slow connections', () => {
   ])('are answered if their %s takes too long', async (_, bytes) => {
     expect(expectError(await slow.raw(bytes), 'invalid_parameter')).toContain('within the time');
   });
+
+  it('are closed without an answer if nothing was sent', async () => {
+    await expect(slow.raw('')).rejects.toThrow('the connection closed without an answer: ""');
+  });
 });
 
 it('gives every answer a new id, also if the client sent one', async () => {
