@@ -115,6 +115,7 @@ const ONLY_IN: Record<string, RegExp> = {
   pg: /^adapters\//,
   '@aws-sdk/': /^adapters\/blobs\//,
   '@redis/client': /^adapters\/counters\/redis\//,
+  sharp: /^engines\/onnx\/image\//,
   'onnxruntime-node': /^engines\/onnx\//,
   'node-llama-cpp': /^engines\/llama\//,
   'prom-client': /^metrics\//,
