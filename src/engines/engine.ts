@@ -35,6 +35,8 @@ export interface EngineModel extends AsyncDisposable {
   readonly rerank?: RerankCapability;
   readonly chat?: ChatCapability;
   readonly transcription?: TranscriptionCapability;
+  /** Its embeddings take images. */
+  readonly images?: true;
   /** Absent: on the processor. */
   readonly device?: ComputeDevice;
 }

@@ -1,5 +1,6 @@
 import type { CallContext, ChatGeneration, EngineModel, Priority } from '../../engine.ts';
 import type { FrameChannel } from '../wire/frames.ts';
+import { joinImages } from '../wire/image-urls.ts';
 import { joinPrompt } from '../wire/long-texts.ts';
 import {
   bytesOf,
@@ -48,7 +49,8 @@ export function createEngineCalls(model: EngineModel, channel: FrameChannel<From
   async function unary(call: Exclude<CallBody, { method: 'generate' }>, body: Uint8Array, context: CallContext) {
     switch (call.method) {
       case 'embed': {
-        const inputs = call.inputs ?? unpackTexts(call.byteLengths, body);
+        const { inputs: sent, byteLengths } = call;
+        const inputs = sent === null ? unpackTexts(byteLengths, body) : joinImages({ inputs: sent, byteLengths, body });
         const result = await supported(model.embedding).embed({ inputs, dimensions: call.dimensions }, context);
         return { value: { dimensions: result.dimensions, tokens: result.tokens }, body: bytesOf(result.vectors) };
       }

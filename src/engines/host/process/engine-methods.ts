@@ -6,10 +6,10 @@ import type {
   EmbeddingResult,
   RerankRequest,
   RerankResult,
-  TextInput,
   TranscriptionRequest,
   TranscriptionResult,
 } from '../../engine.ts';
+import { splitImages } from '../wire/image-urls.ts';
 import { splitPrompt } from '../wire/long-texts.ts';
 import { bytesOf, type CallBody, floatsOf, packTexts } from '../wire/messages.ts';
 import { createGenerationStream, STREAM_CREDIT } from './generation-stream.ts';
@@ -20,7 +20,7 @@ export type VectorPlace = (dimensions: number) => Float32Array;
 
 /** What an engine process can be asked. */
 export interface EngineMethods {
-  embed(request: EmbeddingRequest<TextInput>, context: CallContext, place?: VectorPlace): Promise<EmbeddingResult>;
+  embed(request: EmbeddingRequest, context: CallContext, place?: VectorPlace): Promise<EmbeddingResult>;
   rerank(request: RerankRequest, context: CallContext): Promise<RerankResult>;
   generate(request: ChatRequest, context: CallContext): ChatGeneration;
   transcribe(request: TranscriptionRequest, context: CallContext): Promise<TranscriptionResult>;
@@ -32,13 +32,12 @@ export interface EngineMethods {
 export function createEngineMethods(calls: PendingCalls): EngineMethods {
   return {
     async embed({ inputs, dimensions }, context, place) {
-      const texts = inputs.every((input) => typeof input === 'string') ? packTexts(inputs) : undefined;
-      const call: CallBody =
-        texts === undefined
-          ? { method: 'embed', inputs, byteLengths: [], dimensions }
-          : { method: 'embed', inputs: null, byteLengths: texts.byteLengths, dimensions };
+      const sent = inputs.every((input) => typeof input === 'string')
+        ? { inputs: null, ...packTexts(inputs) }
+        : await splitImages(inputs);
+      const call: CallBody = { method: 'embed', inputs: sent.inputs, byteLengths: sent.byteLengths, dimensions };
       const { value, body } = await calls.request(call, context, {
-        ...(texts === undefined ? {} : { payload: texts.body }),
+        payload: sent.body,
         place: place && ((header) => bytesOf(place((header as EmbeddingResult).dimensions))),
       });
       return { ...(value as Omit<EmbeddingResult, 'vectors'>), vectors: floatsOf(body) };

@@ -16,6 +16,13 @@ describe('chunks', () => {
     expect(shape(Array(32).fill('short'), 8)).toEqual([8, 8, 8, 8]);
   });
 
+  it('give every process some of the images', () => {
+    const image = { url: `data:image/png;base64,${'A'.repeat(1_000_000)}`, tokens: 256 };
+    expect(splitInputs(['a', image], 8)).toHaveLength(1);
+    expect(splitInputs(Array(16).fill(image), 2).map(({ start, end }) => end - start)).toEqual([8, 8]);
+    expect(splitInputs(Array(16).fill(image), 32)).toHaveLength(16);
+  });
+
   it('are more when the inputs are long, down to about 500 tokens each', () => {
     expect(shape(Array(64).fill('x'.repeat(500)), 16)).toHaveLength(15);
     expect(shape(Array(3).fill('x'.repeat(20_000)), 16)).toEqual([1, 1, 1]);

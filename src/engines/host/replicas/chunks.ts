@@ -1,4 +1,5 @@
 import { ApiError } from '../../../errors/api-error.ts';
+import type { EmbeddingInput } from '../../engine.ts';
 
 /**
  * Cuts a large request into chunks of neighbouring inputs: all processes can work on it, a crash costs one chunk, and small
@@ -19,13 +20,18 @@ const CHUNK_CHARS = 65_536;
 const MIN_WEIGHT = 1 / 32;
 /** Average length of a token. */
 const CHARS_PER_TOKEN = 4;
+/** To decode an image and to run it takes about as long as 500 tokens. */
+const IMAGE_WEIGHT = 1 / 32;
+/** Of the data URLs in a chunk, which is sent as one frame. */
+const CHUNK_URL_CHARS = 67_108_864;
 
-function weightOf(input: string | readonly number[]): number {
+function weightOf(input: EmbeddingInput): number {
+  if (typeof input === 'object' && 'url' in input) return Math.max(IMAGE_WEIGHT, input.url.length / CHUNK_URL_CHARS);
   const chars = typeof input === 'string' ? input.length : input.length * CHARS_PER_TOKEN;
   return Math.max(1 / CHUNK_INPUTS, chars / CHUNK_CHARS);
 }
 
-export function splitInputs(inputs: readonly (string | readonly number[])[], processes: number): Chunk[] {
+export function splitInputs(inputs: readonly EmbeddingInput[], processes: number): Chunk[] {
   const total = inputs.reduce((sum, input) => sum + weightOf(input), 0);
   const parts = Math.max(1, Math.ceil(total), Math.min(processes, inputs.length, Math.floor(total / MIN_WEIGHT)));
   const share = total / parts;

@@ -1,5 +1,5 @@
 import { errors } from '../../../errors/errors.ts';
-import type { CallContext, ChatEvent, TextInput } from '../../engine.ts';
+import type { CallContext, ChatEvent, EmbeddingInput } from '../../engine.ts';
 import { EngineCrash } from '../process/engine-crash.ts';
 import type { EngineProcess } from '../process/engine-process.ts';
 import { splitInputs, withRequestIndex } from './chunks.ts';
@@ -59,7 +59,7 @@ export class Dispatcher {
   }
 
   /** Runs the chunks of one request; the first failure stops the others. */
-  async runChunks<T>(inputs: readonly TextInput[], context: CallContext, call: ChunkCall<T>): Promise<T[]> {
+  async runChunks<T>(inputs: readonly EmbeddingInput[], context: CallContext, call: ChunkCall<T>): Promise<T[]> {
     const { processes, onChunk } = this.#dependencies;
     const chunks = splitInputs(inputs, processes);
     const [only, ...more] = chunks;

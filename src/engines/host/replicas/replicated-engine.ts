@@ -6,8 +6,8 @@ import type {
   EngineModel,
   RerankCapability,
 } from '../../engine.ts';
+import { checkInputs, refuseImages } from '../image-inputs.ts';
 import type { EngineMetrics } from '../metrics.ts';
-import { refuseImages, textInputs } from '../text-only.ts';
 import type { CapabilityName } from '../wire/messages.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { EXCLUSIVE_WEIGHT, LIGHT_WEIGHT } from './placement.ts';
@@ -52,10 +52,12 @@ export function createReplicatedEngine(options: ReplicatedEngineOptions): Engine
   };
 }
 
-function createEmbedding({ name, dispatcher, metrics }: ReplicatedEngineOptions): EmbeddingCapability {
+function createEmbedding({ name, dispatcher, metrics, capabilities }: ReplicatedEngineOptions): EmbeddingCapability {
+  const images = capabilities.includes('images');
   return {
     async embed(request, context) {
-      const inputs = textInputs(request.inputs);
+      const { inputs } = request;
+      checkInputs(inputs, { images });
       const total = inputs.length;
       let vectors: Float32Array | undefined;
       const parts = await dispatcher.runChunks(inputs, context, (process, { start, end }, own) =>

@@ -2,12 +2,13 @@ import { ApiError } from '../../../errors/api-error.ts';
 import type { Field, FieldText } from '../../../errors/fields.ts';
 import type { ErrorCode } from '../../../errors/kinds.ts';
 import type { LoadSpec } from '../../driver.ts';
-import type { CallContext, ChatEvent, ChatRequest, ComputeDevice, TokenUsage } from '../../engine.ts';
+import type { CallContext, ChatEvent, ChatRequest, ComputeDevice, TextInput, TokenUsage } from '../../engine.ts';
+import type { WireImage } from './image-urls.ts';
 import type { LongText } from './long-texts.ts';
 
 /** Messages between the server and an engine process. Both ends are of one build, so there is no version. */
 
-export const CAPABILITIES = ['embedding', 'rerank', 'chat', 'transcription'] as const;
+export const CAPABILITIES = ['embedding', 'rerank', 'chat', 'transcription', 'images'] as const;
 export type CapabilityName = (typeof CAPABILITIES)[number];
 
 export type WireContext = Omit<CallContext, 'signal'>;
@@ -16,10 +17,13 @@ export type WireContext = Omit<CallContext, 'signal'>;
 export type WireChatRequest = Omit<ChatRequest, 'logitBias'> & { logitBias?: readonly (readonly [number, number])[] };
 
 export type CallBody =
-  /** Texts are the body, cut by their byte lengths; a request with token ids travels in the header. */
+  /**
+   * Texts are the body, cut by their byte lengths. A request with token ids or images travels in the header, but for the data URLs of its
+   * images, which are the body then.
+   */
   | {
       method: 'embed';
-      inputs: readonly (string | readonly number[])[] | null;
+      inputs: readonly (TextInput | WireImage)[] | null;
       byteLengths: readonly number[];
       dimensions?: number | undefined;
     }

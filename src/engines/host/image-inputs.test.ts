@@ -1,12 +1,19 @@
 import { expect, it } from 'vitest';
-import { refuseImages, textInputs } from './text-only.ts';
+import { checkInputs, refuseImages } from './image-inputs.ts';
 
 const image = { url: 'data:image/png;base64,', tokens: 256 };
 
-it('models that run here refuse images and name the input', () => {
-  expect(textInputs(['a', [1, 2]])).toEqual(['a', [1, 2]]);
-  expect(() => textInputs(['a', image])).toThrow(
+it('models that run here refuse images without an encoder for them, and name the input', () => {
+  expect(() => checkInputs(['a', [1, 2]], { images: false })).not.toThrow();
+  expect(() => checkInputs(['a', image], { images: false })).toThrow(
     expect.objectContaining({ code: 'unsupported_parameter', field: ['inputs', 1] }),
+  );
+});
+
+it('models that run here take images with the request only', () => {
+  expect(() => checkInputs(['a', image], { images: true })).not.toThrow();
+  expect(() => checkInputs([{ ...image, url: 'https://images.test/cat.png' }], { images: true })).toThrow(
+    expect.objectContaining({ code: 'unsupported_parameter', field: ['inputs', 0, 'image'] }),
   );
 });
 
