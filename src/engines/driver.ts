@@ -173,6 +173,8 @@ export interface WeightFacts {
   contextLength?: number | undefined;
   /** Of its vectors. */
   dimensions?: number | undefined;
+  /** It takes images beside texts. */
+  images?: boolean | undefined;
   /** What the model was made for. */
   task?: EngineTask | undefined;
 }

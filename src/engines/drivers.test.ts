@@ -22,6 +22,7 @@ const onnxModel = (task: EngineTask) => ({
   options: { model: 'model.onnx', tokenizer: 'tokenizer.json' },
 });
 const embedding = onnxModel('embedding');
+const clip = { ...embedding, options: { ...embedding.options, imageModel: 'vision_model.onnx' } };
 const chat = { driver: 'llama', task: 'chat', options: { model: 'model.gguf' } } as const;
 
 describe('the layout of a model', () => {
@@ -55,6 +56,7 @@ describe('the layout of a model', () => {
     const twoThreadsPerCore = { ...onCores(8), physicalCores: 4 };
     expect(candidates(embedding, automatic, twoThreadsPerCore)).toContainEqual({ processes: 4, threads: 1 });
     expect(candidates(embedding, automatic, onCores(2))).toEqual([]);
+    expect(candidates(clip, automatic, onCores(16))).toEqual([]);
     expect(candidates(onnxModel('transcription'), automatic, onCores(16))).toEqual([]);
     expect(candidates(embedding, { ...automatic, onnxThreads: 1 }, onCores(16))).toEqual([]);
   });
@@ -115,5 +117,18 @@ describe('the memory planned for Whisper', () => {
     await rm(directory, { recursive: true });
     expect(planned / measured).toBeGreaterThan(0.95);
     expect(planned / measured).toBeLessThan(1.1);
+  });
+});
+
+describe('the memory planned for CLIP', () => {
+  it('is what was measured with the largest images', async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'baobab-clip-'));
+    await writeFile(join(directory, 'model.onnx'), new Uint8Array(86.4e6));
+    await writeFile(join(directory, 'vision_model.onnx'), new Uint8Array(95.4e6));
+    const layout = { processes: 1, threads: 1, parallelSequences: 1, places: 64 };
+    const planned = await onnx.local.memoryBytes(clip, { directory, layout, contextLength: 77, videoShare: 0 });
+    await rm(directory, { recursive: true });
+    expect(planned / 749e6).toBeGreaterThan(0.95);
+    expect(planned / 749e6).toBeLessThan(1.1);
   });
 });

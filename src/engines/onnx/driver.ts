@@ -27,6 +27,8 @@ const encoder = {
 /** Put before every input and counted as tokens, as some encoders were trained with. */
 const inputPrefix = Type.Optional(Type.String());
 const pooling = Type.Optional(Type.Enum(['mean', 'cls', 'last']));
+/** Encodes images into the space of the texts, as in CLIP models. */
+const imageModel = Type.Optional(fileName);
 /** The match that scores one half: between that of answers and that of other texts. */
 const matchMiddle = Type.Optional(Type.Number({ minimum: 0, maximum: 1 }));
 /** How fast scores rise around the middle. */
@@ -39,6 +41,7 @@ const options = Type.Object({
   ...encoder,
   inputPrefix,
   pooling,
+  imageModel,
   matchMiddle,
   matchSteepness,
   matchText,
@@ -80,6 +83,12 @@ const ATTENTIONS = 2;
 /** Of the keys and values of a window: the runtime's own buffers, and copies when a window leaves the batch. */
 const CACHES = 2.3;
 
+/**
+ * To decode the largest images, one at a time. Measured in all, with transparent WebPs of 16 and progressive JPEGs of 64 million pixels: 749
+ * MB for CLIP ViT-B/32 in int8, planned 763.
+ */
+const IMAGE_BYTES = 320 * 1024 * 1024;
+
 const positive = (value: unknown): number | undefined =>
   typeof value === 'number' && Number.isInteger(value) && value > 0 ? value : undefined;
 
@@ -114,6 +123,8 @@ function whisperBytes(config: Config): number {
 
 /** As exported by the usual tools, the fastest first; in the folder itself or in `onnx/`. */
 const MODEL_FILES = ['model_quantized.onnx', 'model.onnx'];
+const TEXT_ENCODERS = ['text_model_quantized.onnx', 'text_model.onnx'];
+const IMAGE_ENCODERS = ['vision_model_quantized.onnx', 'vision_model.onnx'];
 const WHISPER_ENCODERS = ['encoder_model_quantized.onnx', 'encoder_model.onnx', 'encoder.onnx'];
 const WHISPER_DECODERS = ['decoder_model_merged_quantized.onnx', 'decoder_model_merged.onnx', 'decoder.onnx'];
 
@@ -124,8 +135,20 @@ function taskOf({ architectures, model_type: type }: Config): EngineTask {
   return ranks ? 'cross-encoder' : 'embedding';
 }
 
+/** Newer exports of CLIP leave out what is as in the original model. */
+const CLIP_POSITIONS = 77;
+
 function factsOf(config: Config | undefined): WeightFacts {
   if (config === undefined) return {};
+  if (config.vision_config !== undefined && config.projection_dim !== undefined) {
+    const text = (config.text_config ?? {}) as Config;
+    const usual = config.model_type === 'clip' ? CLIP_POSITIONS : undefined;
+    return {
+      contextLength: positions(text.max_position_embeddings) ?? usual,
+      dimensions: positive(config.projection_dim),
+      task: 'embedding',
+    };
+  }
   return {
     // Whisper's limit is that of its answer.
     contextLength: positions(config.max_position_embeddings ?? config.max_target_positions),
@@ -134,11 +157,17 @@ function factsOf(config: Config | undefined): WeightFacts {
   };
 }
 
-const processBytes = ({ model }: OnnxOptions, directory: string): number => {
-  const sizes = [model, `${model}_data`].map(
+/** Large weights may be in a file beside the model. */
+const weightFiles = ({ model, imageModel, decoder }: OnnxOptions): string[] =>
+  [model, imageModel, decoder].flatMap((file) => (file === undefined ? [] : [file, `${file}_data`]));
+
+const imageBytes = ({ imageModel }: OnnxOptions): number => (imageModel === undefined ? 0 : IMAGE_BYTES);
+
+const processBytes = (options: OnnxOptions, directory: string): number => {
+  const sizes = weightFiles(options).map(
     (file) => statSync(join(directory, file), { throwIfNoEntry: false })?.size ?? 0,
   );
-  return PROCESS_BYTES + sizes.reduce((sum, size) => sum + size, 0) * WEIGHTS_FACTOR;
+  return PROCESS_BYTES + sizes.reduce((sum, size) => sum + size, 0) * WEIGHTS_FACTOR + imageBytes(options);
 };
 
 /** Layouts that use the whole processor, those with the most processes first: 16 cores as 16 × 1, 8 × 2 and 4 × 4. */
@@ -156,7 +185,7 @@ function guess(options: OnnxOptions, machine: MachineShape): LayoutShape {
 export const onnx = {
   name: 'onnx',
   tasks: {
-    embedding: { ...encoder, pooling, inputPrefix },
+    embedding: { ...encoder, pooling, inputPrefix, imageModel },
     'late-interaction': { ...encoder, pooling, matchMiddle, matchSteepness, matchText, matchWords },
     'cross-encoder': encoder,
     transcription: { model: fileName, decoder: fileName, tokenizer: fileName },
@@ -168,15 +197,20 @@ export const onnx = {
       const find = (names: readonly string[]) =>
         [...names, ...names.map((name) => `onnx/${name}`)].find((name) => fileNames.includes(name));
       const tokenizer = 'tokenizer.json';
+      // Folders of such pairs often have both encoders in one file too, which cannot run on its own kind of input.
+      const [text, imageModel] = [find(TEXT_ENCODERS), find(IMAGE_ENCODERS)];
+      if (text !== undefined && imageModel !== undefined) return { model: text, imageModel, tokenizer };
       const model = find(MODEL_FILES);
       if (model !== undefined) return { model, tokenizer };
       const [encoder, decoder] = [find(WHISPER_ENCODERS), find(WHISPER_DECODERS)];
       return encoder === undefined || decoder === undefined ? undefined : { model: encoder, decoder, tokenizer };
     },
-    files: ({ task, options: { model, decoder, tokenizer } }) =>
-      task === 'transcription' && decoder !== undefined
-        ? [model, decoder, tokenizer, 'config.json', 'generation_config.json']
-        : [model, tokenizer],
+    files({ task, options: { model, imageModel, decoder, tokenizer } }) {
+      if (task === 'transcription' && decoder !== undefined) {
+        return [model, decoder, tokenizer, 'config.json', 'generation_config.json'];
+      }
+      return imageModel === undefined ? [model, tokenizer] : [model, imageModel, tokenizer, 'preprocessor_config.json'];
+    },
     layout({ task, options }, { onnxProcesses, onnxThreads }, machine) {
       if (task === 'transcription') {
         const processes = onnxProcesses || 1;
@@ -193,17 +227,20 @@ export const onnx = {
       module: new URL('./layout/trials.ts', import.meta.url),
       candidates({ task, options }, { onnxProcesses, onnxThreads }, machine) {
         if (task === 'transcription' || onnxProcesses !== 0 || onnxThreads !== 0) return [];
-        if (machine.cores < MIN_TRIAL_CORES) return [];
+        const { imageModel } = options as OnnxOptions;
+        // The texts of a trial are longer than those that CLIP takes.
+        if (machine.cores < MIN_TRIAL_CORES || imageModel !== undefined) return [];
         return layouts(options as OnnxOptions, machine);
       },
     },
-    facts: ({ options: { model } }, directory) =>
-      factsOf(readConfig(directory) ?? readConfig(join(directory, dirname(model)))),
+    facts: ({ options: { model, imageModel } }, directory) => ({
+      ...factsOf(readConfig(directory) ?? readConfig(join(directory, dirname(model)))),
+      ...(imageModel !== undefined && { images: true }),
+    }),
     previewFacts: ({ config }) => factsOf(config),
-    async memoryBytes({ task, options: { model, decoder } }, { directory, layout }) {
-      const files = [model, `${model}_data`, ...(decoder === undefined ? [] : [decoder])];
-      const weightsBytes = await totalFileBytes(directory, files);
-      const moreBytes = task === 'transcription' ? whisperBytes(readConfig(directory) ?? {}) : 0;
+    async memoryBytes({ task, options }, { directory, layout }) {
+      const weightsBytes = await totalFileBytes(directory, weightFiles(options));
+      const moreBytes = task === 'transcription' ? whisperBytes(readConfig(directory) ?? {}) : imageBytes(options);
       return layout.processes * (PROCESS_BYTES + weightsBytes * WEIGHTS_FACTOR + moreBytes);
     },
   },

@@ -1,15 +1,22 @@
 import { errors } from '../../errors/errors.ts';
 import { type FieldPath, fieldText } from '../../errors/fields.ts';
-import type { EmbeddingCapability, EmbeddingRequest, TextInput } from '../engine.ts';
+import type { EmbeddingCapability, EmbeddingInput, ImageInput, TextInput } from '../engine.ts';
 import { type Encoder, joined, mapInSlices } from './encoder.ts';
-import { pool } from './pooling.ts';
+import type { ImageEncoder } from './image/image-encoder.ts';
+import { pool, unitVector } from './pooling.ts';
 
-export function createEmbedding({ spec, tokenizer, batcher }: Encoder): EmbeddingCapability {
+const isImage = (input: EmbeddingInput): input is ImageInput => typeof input === 'object' && 'url' in input;
+
+/** The server sends images only to models with an encoder for them. */
+export function createEmbedding(
+  { spec, tokenizer, batcher }: Encoder,
+  imageEncoder?: ImageEncoder,
+): EmbeddingCapability {
   const { single } = tokenizer.template;
   const { inputPrefix: prefix = '', pooling = 'mean' } = spec.engine.options;
   const prefixIds = tokenizer.encode(prefix);
 
-  const idsOf = (input: string | readonly number[], index: number) => {
+  const idsOf = (input: TextInput, index: number) => {
     const field = ['inputs', index];
     if (typeof input !== 'string') checkIds(input, field, tokenizer.vocabularySize);
     const ids =
@@ -21,16 +28,47 @@ export function createEmbedding({ spec, tokenizer, batcher }: Encoder): Embeddin
   };
 
   return {
-    async embed({ inputs, dimensions = spec.dimensions ?? 0 }: EmbeddingRequest<TextInput>, { signal, priority }) {
-      const sequences = await mapInSlices(inputs, signal, idsOf);
-      const vectors = new Float32Array(inputs.length * dimensions);
-      await batcher.submit({
-        sequences,
-        signal,
-        priority,
-        onRow: (index, row) => pool(row, pooling, vectors.subarray(index * dimensions, (index + 1) * dimensions)),
+    async embed({ inputs, dimensions = spec.dimensions ?? 0 }, { signal, priority }) {
+      const texts: { input: TextInput; index: number }[] = [];
+      const images: { input: ImageInput; index: number }[] = [];
+      inputs.forEach((input, index) => {
+        if (isImage(input)) images.push({ input, index });
+        else texts.push({ input, index });
       });
-      return { vectors, dimensions, tokens: sequences.map(({ ids }) => ids.length) };
+      const sequences = await mapInSlices(texts, signal, ({ input, index }) => idsOf(input, index));
+      const vectors = new Float32Array(inputs.length * dimensions);
+      const placeOf = (index: number) => vectors.subarray(index * dimensions, (index + 1) * dimensions);
+      const indexOf = (at: number) => texts[at]?.index ?? 0;
+      const failure = new AbortController();
+      const ownSignal = images.length === 0 ? signal : AbortSignal.any([signal, failure.signal]);
+      try {
+        await Promise.all([
+          batcher.submit({
+            sequences,
+            signal: ownSignal,
+            priority,
+            onRow: (at, row) => pool(row, pooling, placeOf(indexOf(at))),
+          }),
+          imageEncoder?.embed(
+            images.map(({ input: { url }, index }) => ({ url, field: ['inputs', index, 'image'] })),
+            {
+              signal: ownSignal,
+              priority,
+              onVector: (at, vector) => unitVector(vector, placeOf(images[at]?.index ?? 0)),
+            },
+          ),
+        ]);
+      } catch (error) {
+        // The others would run for nobody.
+        failure.abort();
+        throw error;
+      }
+      const tokens: number[] = new Array(inputs.length);
+      for (const { input, index } of images) tokens[index] = input.tokens;
+      sequences.forEach(({ ids }, at) => {
+        tokens[indexOf(at)] = ids.length;
+      });
+      return { vectors, dimensions, tokens };
     },
   };
 }

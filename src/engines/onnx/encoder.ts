@@ -25,7 +25,11 @@ const MAX_PENDING_TOKENS = 1 << 24;
 /** Tokenizing yields to other requests after this time. */
 const TOKENIZE_SLICE_MS = 10;
 
-export async function loadEncoder(spec: LoadSpec<OnnxOptions>, outputs: readonly string[]): Promise<Encoder> {
+export async function loadEncoder(
+  spec: LoadSpec<OnnxOptions>,
+  outputs: readonly string[],
+  { exactOutput = false } = {},
+): Promise<Encoder> {
   const { options } = spec.engine;
   const tokenizer = await loadTokenizer(join(spec.directory, options.tokenizer));
   const session = await openSession({
@@ -34,6 +38,7 @@ export async function loadEncoder(spec: LoadSpec<OnnxOptions>, outputs: readonly
     padId: tokenizer.padId,
     rowWiseRanges: options.activationRanges === 'token',
     outputs,
+    exactOutput,
   });
   const batcher = createBatcher(session, {
     tokenBudget: TOKEN_BUDGET,

@@ -7,11 +7,15 @@ import { type Encoder, loadEncoder } from './encoder.ts';
 import { createLateInteraction } from './late-interaction.ts';
 
 const TOKEN_VECTORS = ['last_hidden_state', 'token_embeddings'];
+/** Of a CLIP model: projected into the space of its images. */
+const TEXT_VECTORS = ['text_embeds'];
 
 export async function load(spec: LoadSpec<OnnxOptions>): Promise<EngineModel> {
   const { task } = spec.engine;
   switch (task) {
     case 'embedding': {
+      const { imageModel } = spec.engine.options;
+      if (imageModel !== undefined) return loadPair(spec, imageModel);
       const encoder = await loadEncoder(spec, TOKEN_VECTORS);
       return { ...common(encoder), embedding: createEmbedding(encoder) };
     }
@@ -36,6 +40,20 @@ export async function load(spec: LoadSpec<OnnxOptions>): Promise<EngineModel> {
     default:
       throw new Error(`the onnx driver has no task '${task}'`);
   }
+}
+
+/** A text encoder and an image encoder with vectors in one space. */
+async function loadPair(spec: LoadSpec<OnnxOptions>, imageModel: string): Promise<EngineModel> {
+  const encoder = await loadEncoder(spec, TEXT_VECTORS, { exactOutput: true });
+  const images = await (await import('./image/image-encoder.ts')).loadImageEncoder(spec, imageModel);
+  return {
+    ...common(encoder),
+    embedding: createEmbedding(encoder, images),
+    images: true,
+    async [Symbol.asyncDispose]() {
+      await Promise.all([encoder.session, images].map((part) => part[Symbol.asyncDispose]()));
+    },
+  };
 }
 
 function common({ session, tokenizer }: Encoder) {

@@ -26,6 +26,13 @@ describe('pooling', () => {
     expect(pooled(1, 2, 'mean', 1)).toEqual([1]);
   });
 
+  it('takes a vector that the model has pooled as it is', () => {
+    const target = new Float32Array(2);
+    const alreadyPooled = { data: Float32Array.of(9, 9, 9, 3, 4, 12), dims: [2, 3] };
+    pool({ output: alreadyPooled, row: 1, tokens: 7 }, 'mean', target);
+    expect([...target].map((value) => Math.round(value * 1e4) / 1e4)).toEqual([0.6, 0.8]);
+  });
+
   it('leaves a vector of zeros as it is', () => {
     const target = new Float32Array(2);
     pool({ output: { data: new Float32Array(2), dims: [1, 1, 2] }, row: 0, tokens: 1 }, 'cls', target);

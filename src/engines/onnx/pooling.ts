@@ -10,9 +10,16 @@ export interface Row {
   tokens: number;
 }
 
-/** Pools one row into `target`, which may be shorter than the model's vectors, and gives it unit length. */
+/**
+ * Pools one row into `target`, which may be shorter than the model's vectors, and gives it unit length. A row that is one vector was pooled
+ * by the model.
+ */
 export function pool({ output, row, tokens }: Row, pooling: Pooling, target: Float32Array): void {
-  const [, columns = 0, width = 0] = output.dims;
+  const [, columns = 0, width] = output.dims;
+  if (width === undefined) {
+    unitVector(output.data.subarray(row * columns), target);
+    return;
+  }
   const { data } = output;
   const start = row * columns * width;
   const size = target.length;
@@ -26,6 +33,12 @@ export function pool({ output, row, tokens }: Row, pooling: Pooling, target: Flo
     const at = pooling === 'cls' ? start : start + (tokens - 1) * width;
     for (let i = 0; i < size; i++) target[i] = data[at + i] as number;
   }
+  normalize(target);
+}
+
+/** The leading numbers of a vector, with unit length. */
+export function unitVector(vector: Float32Array, target: Float32Array): void {
+  target.set(vector.subarray(0, target.length));
   normalize(target);
 }
 

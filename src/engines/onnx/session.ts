@@ -33,15 +33,21 @@ export interface SessionOptions {
   padId: number;
   /** Rewrite dynamic quantisation so that sequences of one batch do not affect each other. */
   rowWiseRanges: boolean;
-  /** Names of the wanted output, the first that the model has. */
+  /** Names of the wanted output, the first that the model has; or its first output. */
   outputs: readonly string[];
+  /** It must have one of them. */
+  exactOutput?: boolean;
 }
 
 /** 4 MB. Longer outputs are rare, and take far longer to compute than to allocate. */
 const MAX_KEPT_FLOATS = 1 << 20;
 
-export async function openSession(options: SessionOptions): Promise<EncoderSession> {
-  const { model, threads, padId, outputs } = options;
+/** The runtime with a model that it has loaded. */
+export async function createRuntimeSession({
+  model,
+  threads,
+  rowWiseRanges,
+}: Pick<SessionOptions, 'model' | 'threads' | 'rowWiseRanges'>) {
   const runtime = await import('onnxruntime-node');
   const settings: InferenceSession.SessionOptions = {
     graphOptimizationLevel: 'all',
@@ -50,10 +56,23 @@ export async function openSession(options: SessionOptions): Promise<EncoderSessi
     interOpNumThreads: 1,
     logSeverityLevel: 3,
   };
-  const session = await (options.rowWiseRanges
+  const session = await (rowWiseRanges
     ? runtime.InferenceSession.create(withRowWiseRanges(await readFile(model)), settings)
     : runtime.InferenceSession.create(model, settings));
-  const output = outputs.find((name) => session.outputNames.includes(name)) ?? session.outputNames[0] ?? noOutput();
+  return { runtime, session };
+}
+
+/** The first of the names that the model has. */
+export function outputOf({ outputNames }: InferenceSession, wanted: readonly string[]): string {
+  const found = wanted.find((name) => outputNames.includes(name));
+  if (found !== undefined) return found;
+  throw new Error(`the model has no output ${wanted.join(' or ')}; it has: ${outputNames.join(', ')}`);
+}
+
+export async function openSession(options: SessionOptions): Promise<EncoderSession> {
+  const { padId, outputs, exactOutput = false } = options;
+  const { runtime, session } = await createRuntimeSession(options);
+  const output = outputOf(session, exactOutput ? outputs : [...outputs, ...session.outputNames]);
   const tensor = (data: BigInt64Array, batch: EncoderBatch) =>
     new runtime.Tensor('int64', data, [batch.sequences.length, batch.length]);
   /** Floats for each token, known after the first run; 0 for outputs that are not made of tokens. */
@@ -79,10 +98,6 @@ export async function openSession(options: SessionOptions): Promise<EncoderSessi
     },
     [Symbol.asyncDispose]: () => session.release(),
   };
-}
-
-function noOutput(): never {
-  throw new Error('the model has no output');
 }
 
 /** One input tensor. Written as 32-bit words: converting every id to a BigInt is many times slower. */
