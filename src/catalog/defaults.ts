@@ -50,7 +50,10 @@ export function withDefaults(value: unknown, drivers: readonly Driver[]): Comple
     contextLength: value.contextLength ?? facts.contextLength ?? CONTEXT_LENGTHS[modality],
     maxOutputTokens: value.maxOutputTokens ?? null,
     dimensions: value.dimensions ?? (modality === 'embedding' ? (facts.dimensions ?? null) : null),
-    capabilities: merged(isChat ? CHAT_CAPABILITIES : NO_CAPABILITIES, value.capabilities),
+    capabilities: merged(
+      isChat ? CHAT_CAPABILITIES : { ...NO_CAPABILITIES, vision: facts.images === true },
+      value.capabilities,
+    ),
     pricing: merged(NOT_BILLED, value.pricing),
     recommended: value.recommended ?? (isFields(only) && more.length === 0 ? only.version : undefined),
     versions,

@@ -29,7 +29,7 @@ export interface ModelDraft {
 
 /** Of an ONNX model that is not complete. */
 export const ONNX_FILES =
-  "model.onnx or model_quantized.onnx, or Whisper's encoder_model.onnx and decoder_model_merged.onnx, in it or in its folder onnx";
+  "model.onnx or model_quantized.onnx, CLIP's text_model.onnx and vision_model.onnx, or Whisper's encoder_model.onnx and decoder_model_merged.onnx, in it or in its folder onnx";
 
 export const modalityOfTask = (task: string | undefined): Modality | undefined =>
   (Object.keys(TASKS_OF_MODALITY) as Modality[]).find((each) =>

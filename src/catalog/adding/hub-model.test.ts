@@ -133,6 +133,29 @@ describe('an ONNX model of the hub', () => {
     expect(files.map(({ as }) => as)).toEqual(names);
   });
 
+  it('of CLIP gets both encoders and takes images', async () => {
+    const names = [
+      'config.json',
+      'onnx/text_model_quantized.onnx',
+      'onnx/vision_model_quantized.onnx',
+      'preprocessor_config.json',
+      'tokenizer.json',
+    ];
+    const config = { model_type: 'clip', projection_dim: 512, text_config: {}, vision_config: {} };
+    const siblings = [...names, 'onnx/model_quantized.onnx', 'onnx/vision_model.onnx'].map(sibling);
+    const { draft } = await hub('acme/clip', { siblings }, { 'config.json': config });
+    const { entry, notes } = await draft('hf:acme/clip');
+    expect(entry).toMatchObject({
+      modality: 'embedding',
+      dimensions: 512,
+      context_length: 77,
+      capabilities: { vision: true },
+    });
+    expect(notes).toBeUndefined();
+    const { files } = entry.source as { files: { as: string }[] };
+    expect(files.map(({ as }) => as)).toEqual(names);
+  });
+
   it('that is neither is refused', async () => {
     const { draft } = await hub('acme/torch', { siblings: [sibling('pytorch_model.bin')] });
     await expect(draft('hf:acme/torch')).rejects.toThrow('neither GGUF files nor an ONNX model');

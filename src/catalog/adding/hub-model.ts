@@ -96,7 +96,7 @@ export async function draftHubModel(
   const has = (file: string) => siblings.some(({ rfilename }) => rfilename === file);
 
   const ggufs = siblings.filter(({ rfilename }) => isGguf(rfilename));
-  const { files, preview } =
+  const { files, preview, images } =
     ggufs.length > 0
       ? await chooseGguf(ggufs, location, { drivers, read: (file) => beginningOf(hub, at(file)) })
       : await chooseOnnx(siblings, { repo, drivers, read: (file) => ask(hub, at(file)) });
@@ -110,7 +110,7 @@ export async function draftHubModel(
     throw new AddError('the hub does not say how long its vectors are; add --dimensions 768 with the right number');
   }
   const pooling =
-    isEmbedding && ggufs.length === 0
+    isEmbedding && ggufs.length === 0 && images !== true
       ? choosePooling(repo, options.pooling, has(POOLING_FILE) ? await ask(hub, at(POOLING_FILE)) : undefined)
       : undefined;
   const [provider = '', name = ''] = repo.split('/');
@@ -124,6 +124,7 @@ export async function draftHubModel(
       languages: languages.length > 0 ? languages : undefined,
       context_length: options.contextLength ?? facts?.contextLength ?? model.gguf?.context_length,
       dimensions,
+      capabilities: isEmbedding && images === true ? { vision: true } : undefined,
       engine: pooling?.engine,
       source: { kind: 'hf', repo, revision: sha, files: files.map(fileEntry) },
     }),
@@ -147,6 +148,8 @@ const isGguf = (name: string): boolean => name.endsWith('.gguf') && !/(^|\/)mmpr
 
 interface Choice {
   files: HubFile[];
+  /** It has an encoder for them. */
+  images?: boolean;
   preview: WeightsPreview;
 }
 
@@ -193,10 +196,11 @@ async function chooseOnnx(
       `${repo} has neither GGUF files nor an ONNX model with tokenizer.json. Serve it with vLLM and add that address`,
     );
   }
-  const weights = [engine.model, engine.decoder].filter((name) => typeof name === 'string');
+  const weights = [engine.model, engine.imageModel, engine.decoder].filter((name) => typeof name === 'string');
   const wanted = [...weights, ...weights.map((name) => `${name}_data`), 'tokenizer.json', ...BESIDE];
   return {
     files: files.filter(({ rfilename }) => wanted.includes(rfilename)),
+    images: engine.imageModel !== undefined,
     preview: { config: names.includes('config.json') ? await read('config.json') : undefined },
   };
 }

@@ -135,6 +135,39 @@ describe('a folder with an ONNX model', () => {
     expect(notes?.[0]).toContain('mean is assumed');
   });
 
+  it('of CLIP takes texts and images', async () => {
+    const path = folder();
+    mkdirSync(join(path, 'onnx'));
+    const weights = ['model.onnx', 'text_model_quantized.onnx', 'text_model.onnx', 'vision_model_quantized.onnx'];
+    for (const file of weights) writeFileSync(join(path, 'onnx', file), 'weights');
+    writeFileSync(join(path, 'tokenizer.json'), '{}');
+    writeFileSync(join(path, 'preprocessor_config.json'), '{}');
+    // As newer tools write it, without what is as usual.
+    const config = { model_type: 'clip', projection_dim: 512, text_config: {}, vision_config: {} };
+    writeFileSync(join(path, 'config.json'), JSON.stringify(config));
+    const { entry, notes } = draftLocalModel(path, { slug: 'acme/clip' }, drivers);
+    expect(notes).toBeUndefined();
+    expect(entry).toMatchObject({
+      modality: 'embedding',
+      context_length: 77,
+      dimensions: 512,
+      capabilities: { vision: true },
+    });
+    const folders = addedFolders(folder());
+    await writeDraft(folders, { entry }, { known: false, beforeChange: async () => {} });
+    const [written] = loadCatalog([folders.catalog]);
+    expect(written?.capabilities).toMatchObject({ vision: true, tools: false });
+    expect(written?.versions[0]?.engine).toEqual({
+      driver: 'onnx',
+      task: 'embedding',
+      options: {
+        model: 'onnx/text_model_quantized.onnx',
+        imageModel: 'onnx/vision_model_quantized.onnx',
+        tokenizer: 'tokenizer.json',
+      },
+    });
+  });
+
   it.each([
     ['encoder.onnx', 'decoder.onnx'],
     ['onnx/encoder_model_quantized.onnx', 'onnx/decoder_model_merged_quantized.onnx'],

@@ -60,7 +60,7 @@ function draftOnnx(path: string, options: AddOptions, drivers: readonly Driver[]
   checkModality(options.modality, task);
   const name = basename(path) || basename(dirname(path));
   const entry = entryOf({ slug: slugFrom('local', name), name, facts: { ...facts, task }, options }, source);
-  if (entry.modality !== 'embedding') return { entry };
+  if (entry.modality !== 'embedding' || facts.images === true) return { entry };
   const { engine: pooling, notes } = choosePooling(name, options.pooling, readJson(`${path}/${POOLING_FILE}`));
   return { entry: withoutUndefined({ ...entry, engine: pooling }), notes };
 }
@@ -92,6 +92,7 @@ function entryOf({ slug, name, facts, options }: Found, source: object): ModelDr
     description: `${name}, added with models add`,
     context_length: options.contextLength ?? facts.contextLength,
     dimensions,
+    capabilities: facts.images === true && modality === 'embedding' ? { vision: true } : undefined,
     source,
   });
 }
