@@ -131,6 +131,14 @@ describe('an image that cannot be decoded', () => {
     });
   });
 
+  it.each(['png', 'jpeg', 'webp', 'gif'] as const)('may be half of a %s', async (format) => {
+    const bytes = await sized(photo)[format]().toBuffer();
+    await expect(embed([image(bytes.subarray(0, bytes.length / 2))])).rejects.toMatchObject({
+      code: 'validation_failed',
+      field: ['inputs', 0, 'image'],
+    });
+  });
+
   it('may have too many pixels', async () => {
     const background = '#336699';
     const png = await sharp({ create: { width: 4_001, height: 4_000, channels: 3, background } })
