@@ -5,6 +5,7 @@ import { someEntry } from '../fixtures/audit-entries.ts';
 import { type PostgresServer, postgresMissing, startPostgres } from '../fixtures/postgres-server.ts';
 import { storedFile } from './files.ts';
 import { account } from './key-fixtures.ts';
+import { storedResponse } from './responses.ts';
 
 const ACCOUNT = 'acct_1';
 const COUNT = 60;
@@ -28,22 +29,9 @@ const KINDS: Record<'idempotency' | 'files' | 'responses', (store: Store, number
     if (number % 3 === 0) expect(await files.discard(ACCOUNT, id, 2)).toBe(true);
   },
   async responses({ responses }, number) {
-    const id = `resp_${number}`;
-    const response = {
-      id,
-      accountId: ACCOUNT,
-      keyId: 'key_1',
-      previousId: null,
-      conversationId: null,
-      status: 'completed',
-      background: false,
-      createdAt: 1,
-      expiresAt: 1_000,
-      input: '[]',
-      content: '1',
-    } as const;
+    const response = storedResponse(`${number}`, { content: '1' });
     expect(await responses.create(response, { quota: NO_LIMIT })).toBe(true);
-    if (number % 3 === 0) expect(await responses.delete(ACCOUNT, id)).toBe(true);
+    if (number % 3 === 0) expect(await responses.delete(ACCOUNT, response.id)).toBe(true);
   },
 };
 

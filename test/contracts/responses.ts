@@ -16,7 +16,7 @@ export interface ResponsesUnderTest {
 const NO_LIMIT = { items: 0, bytes: 0 };
 const WHOLE_CHAIN = { responses: 10, bytes: 10_000 };
 const ALL_ITEMS: ConversationItemQuery = { order: 'asc', limit: 10, maxBytes: 10_000 };
-const response = (id: string, changes: Partial<StoredResponse> = {}): StoredResponse => ({
+export const storedResponse = (id: string, changes: Partial<StoredResponse> = {}): StoredResponse => ({
   id: `resp_${id}`,
   accountId: 'acct_1',
   keyId: 'key_1',
@@ -63,7 +63,7 @@ export function responsesContract(name: string, open: () => Promise<ResponsesUnd
 
     it('keeps responses of accounts apart', async () => {
       const [one, other] = [await newAccount(), await newAccount()];
-      const kept = response('a', { accountId: one });
+      const kept = storedResponse('a', { accountId: one });
       expect(await responses.create(kept, { quota: NO_LIMIT })).toBe(true);
       expect(await responses.get(one, kept.id)).toEqual(kept);
       expect(await responses.get(other, kept.id)).toBeUndefined();
@@ -78,22 +78,24 @@ export function responsesContract(name: string, open: () => Promise<ResponsesUnd
     it('counts what an account stores and refuses more than its quota', async () => {
       const accountId = await newAccount();
       const quota = { items: 2, bytes: 0 };
-      expect(await responses.create(response('q1', { accountId }), { quota })).toBe(true);
-      expect(await responses.create(response('q2', { accountId }), { quota })).toBe(true);
-      expect(await responses.create(response('q3', { accountId }), { quota })).toBe(false);
+      expect(await responses.create(storedResponse('q1', { accountId }), { quota })).toBe(true);
+      expect(await responses.create(storedResponse('q2', { accountId }), { quota })).toBe(true);
+      expect(await responses.create(storedResponse('q3', { accountId }), { quota })).toBe(false);
       expect(await responses.get(accountId, 'resp_q3')).toBeUndefined();
-      expect(await responses.create(response('q4', { accountId }), { quota: { items: 0, bytes: BYTES } })).toBe(false);
+      expect(await responses.create(storedResponse('q4', { accountId }), { quota: { items: 0, bytes: BYTES } })).toBe(
+        false,
+      );
       expect(await responses.stored(accountId)).toEqual({ items: 2, bytes: 2 * BYTES });
     });
 
     it('reads a chain oldest first and keeps it as long as its newest', async () => {
       const accountId = await newAccount();
-      await responses.create(response('c1', { accountId, expiresAt: 10 }), { quota: NO_LIMIT });
-      await responses.create(response('c2', { accountId, expiresAt: 20, previousId: 'resp_c1' }), {
+      await responses.create(storedResponse('c1', { accountId, expiresAt: 10 }), { quota: NO_LIMIT });
+      await responses.create(storedResponse('c2', { accountId, expiresAt: 20, previousId: 'resp_c1' }), {
         quota: NO_LIMIT,
         ancestors: ['resp_c1'],
       });
-      await responses.create(response('c3', { accountId, expiresAt: 30, previousId: 'resp_c2' }), {
+      await responses.create(storedResponse('c3', { accountId, expiresAt: 30, previousId: 'resp_c2' }), {
         quota: NO_LIMIT,
         ancestors: ['resp_c1', 'resp_c2'],
       });
@@ -115,7 +117,7 @@ export function responsesContract(name: string, open: () => Promise<ResponsesUnd
 
     it('gives a background response to one owner, and to another when its lease is over', async () => {
       const accountId = await newAccount();
-      const queued = response('b1', { accountId, status: 'queued', background: true });
+      const queued = storedResponse('b1', { accountId, status: 'queued', background: true });
       await responses.create(queued, { quota: NO_LIMIT, request: '{"r":1}' });
       expect(await responses.countActive(accountId)).toBe(1);
       const [claimed] = await responses.claim(claimOf());
@@ -139,7 +141,7 @@ export function responsesContract(name: string, open: () => Promise<ResponsesUnd
 
     it('records the events of a response for its owner only, and removes them with it', async () => {
       const accountId = await newAccount();
-      const queued = response('e1', { accountId, status: 'queued', background: true });
+      const queued = storedResponse('e1', { accountId, status: 'queued', background: true });
       const begin = { first: 0, last: 1, content: '[0,1]' };
       await responses.create(queued, { quota: NO_LIMIT, request: '{}', events: begin });
       await responses.claim(claimOf({ leaseUntil: 10_000 }));
@@ -148,7 +150,7 @@ export function responsesContract(name: string, open: () => Promise<ResponsesUnd
       expect(await responses.lastEvents([queued.id])).toEqual(new Map([[queued.id, 1]]));
       expect(await responses.record({ ...own, ownerId: 'process-2' }, next)).toBe(false);
       expect(await responses.record(own, next)).toBe(true);
-      const silent = response('e2', { accountId, status: 'queued', background: true });
+      const silent = storedResponse('e2', { accountId, status: 'queued', background: true });
       await responses.create(silent, { quota: NO_LIMIT, request: '{}' });
       expect(await responses.lastEvents([queued.id, silent.id, 'resp_none'])).toEqual(new Map([[queued.id, 5]]));
       await responses.delete(accountId, silent.id);
@@ -167,7 +169,7 @@ export function responsesContract(name: string, open: () => Promise<ResponsesUnd
 
     it('gives a response back, and all of those whose owners have ended', async () => {
       const accountId = await newAccount();
-      await responses.create(response('g1', { accountId, status: 'queued', background: true }), {
+      await responses.create(storedResponse('g1', { accountId, status: 'queued', background: true }), {
         quota: NO_LIMIT,
         request: '{}',
       });
@@ -185,7 +187,7 @@ export function responsesContract(name: string, open: () => Promise<ResponsesUnd
     it('lets accounts take turns, and leaves places to others', async () => {
       const [many, few] = [await newAccount(), await newAccount()];
       const add = (id: string, accountId: string) =>
-        responses.create(response(id, { accountId, status: 'queued', background: true }), {
+        responses.create(storedResponse(id, { accountId, status: 'queued', background: true }), {
           quota: NO_LIMIT,
           request: '{}',
         });
@@ -203,7 +205,7 @@ export function responsesContract(name: string, open: () => Promise<ResponsesUnd
 
     it('cancels a response once, and its owner cannot end it any more', async () => {
       const accountId = await newAccount();
-      await responses.create(response('x1', { accountId, status: 'queued', background: true }), {
+      await responses.create(storedResponse('x1', { accountId, status: 'queued', background: true }), {
         quota: NO_LIMIT,
         request: '{}',
       });
@@ -227,7 +229,7 @@ export function responsesContract(name: string, open: () => Promise<ResponsesUnd
         now: 7,
         expiresAt: 70,
       };
-      await responses.create(response('i1', { accountId, conversationId: 'conv_1' }), { quota: NO_LIMIT, items });
+      await responses.create(storedResponse('i1', { accountId, conversationId: 'conv_1' }), { quota: NO_LIMIT, items });
       const second = items.items[0];
       const list = (query: Partial<ConversationItemQuery>) => conversations.items('conv_1', { ...ALL_ITEMS, ...query });
       expect(await list({})).toEqual({ items: [first, second], hasMore: false });
@@ -241,10 +243,10 @@ export function responsesContract(name: string, open: () => Promise<ResponsesUnd
       // A conversation that is gone takes nothing with it.
       const gone = { ...items, conversationId: 'conv_gone' };
       const before = await responses.stored(accountId);
-      expect(await responses.create(response('i2', { accountId }), { quota: NO_LIMIT, items: gone })).toBe(true);
+      expect(await responses.create(storedResponse('i2', { accountId }), { quota: NO_LIMIT, items: gone })).toBe(true);
       expect(await responses.stored(accountId)).toEqual({ items: before.items + 1, bytes: before.bytes + BYTES });
       expect(await conversations.append(accountId, gone, NO_LIMIT)).toBe(false);
-      const running = response('i3', { accountId, status: 'queued', background: true });
+      const running = storedResponse('i3', { accountId, status: 'queued', background: true });
       await responses.create(running, { quota: NO_LIMIT, request: '{}' });
       await responses.claim(claimOf());
       const end = { status: 'completed' as const, content: running.content, items: gone };
@@ -257,13 +259,13 @@ export function responsesContract(name: string, open: () => Promise<ResponsesUnd
       const creation = { quota: NO_LIMIT, request: '{}', maxActive: 3 };
       const made = await Promise.all(
         Array.from({ length: 8 }, (_, index) =>
-          responses.create(response(`n${index}`, { accountId, status: 'queued', background: true }), creation),
+          responses.create(storedResponse(`n${index}`, { accountId, status: 'queued', background: true }), creation),
         ),
       );
       expect(made.filter(Boolean)).toHaveLength(3);
       expect(await responses.countActive(accountId)).toBe(3);
       expect(await responses.stored(accountId)).toMatchObject({ items: 3 });
-      expect(await responses.create(response('n8', { accountId }), { quota: NO_LIMIT, maxActive: 3 })).toBe(true);
+      expect(await responses.create(storedResponse('n8', { accountId }), { quota: NO_LIMIT, maxActive: 3 })).toBe(true);
       await responses.deleteOfAccount(accountId, 10);
     });
 
@@ -292,7 +294,7 @@ export function responsesContract(name: string, open: () => Promise<ResponsesUnd
 
     it('removes everything of an account', async () => {
       const accountId = await newAccount();
-      await responses.create(response('d1', { accountId }), { quota: NO_LIMIT });
+      await responses.create(storedResponse('d1', { accountId }), { quota: NO_LIMIT });
       await conversations.create({ id: 'conv_3', accountId, metadata: {}, createdAt: 5, expiresAt: 50 }, [], NO_LIMIT);
       expect(await responses.deleteOfAccount(accountId, 10)).toBe(2);
       expect(await responses.deleteOfAccount(accountId, 10)).toBe(0);
