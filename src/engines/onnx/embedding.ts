@@ -59,7 +59,7 @@ export function createEmbedding(
           ),
         ]);
       } catch (error) {
-        // The others would run for nobody.
+        // The request has failed: nobody would get the other vectors.
         failure.abort();
         throw error;
       }

@@ -23,7 +23,7 @@ export function answerParserError(
   socket: Socket,
   { headerLimitBytes, logger }: ParserErrorDependencies,
 ): void {
-  // Browsers open connections in advance. An answer that nobody asked for would be taken for that to the first request.
+  // Browsers open connections before they need them, and would read this as the answer to their first request.
   const isUnused = error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && socket.bytesRead === 0;
   if (error.code === 'ECONNRESET' || isUnused || !socket.writable) {
     socket.destroy();

@@ -91,18 +91,21 @@ describe('an answer that the engine cannot parse', () => {
   it.each([
     [false, told],
     [true, `${told} It wrote: <call>{oh`],
-  ])('is told as such, with its text unless the client has it (wanted whole: %s)', async (wholeAnswer, expected) => {
-    await start({
-      upstreams: [{ kind: 'llama-server', behaviour: { rawPieces: [chunk('<call>'), chunk('{oh'), error] } }],
-    });
-    const given: ChatEvent[] = [];
-    const run = async (): Promise<void> => {
-      for await (const event of bench.chat({ ...hello, wholeAnswer })) given.push(event);
-    };
-    await expect(run()).rejects.toMatchObject({ code: 'model_unavailable', message: expected, summary: told });
-    expect(textOf(given)).toBe('<call>{oh');
-    expect(bench.model.health()).toMatchObject([{ healthy: true, problem: undefined }]);
-  });
+  ])(
+    'names the cause and quotes the text, unless the client has it already (whole answer: %s)',
+    async (wholeAnswer, expected) => {
+      await start({
+        upstreams: [{ kind: 'llama-server', behaviour: { rawPieces: [chunk('<call>'), chunk('{oh'), error] } }],
+      });
+      const given: ChatEvent[] = [];
+      const run = async (): Promise<void> => {
+        for await (const event of bench.chat({ ...hello, wholeAnswer })) given.push(event);
+      };
+      await expect(run()).rejects.toMatchObject({ code: 'model_unavailable', message: expected, summary: told });
+      expect(textOf(given)).toBe('<call>{oh');
+      expect(bench.model.health()).toMatchObject([{ healthy: true, problem: undefined }]);
+    },
+  );
 });
 
 describe('before the first text', () => {
