@@ -91,7 +91,10 @@ export function createMetering(dependencies: MeteringDependencies): Metering {
     atOnce: FRESH_COMMITS,
     eager: true,
     expected: runningRequests,
-    commit: (group) => commit(group, ledger.appendFresh),
+    commit: (group) => {
+      const isAlone = runningRequests !== undefined && runningRequests() <= 1;
+      return commit(group, (rows) => ledger.appendFresh(rows, { isAlone }));
+    },
   });
   const repeatable = createGroupCommit<Waiting>({
     most: commitRows,

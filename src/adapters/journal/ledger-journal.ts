@@ -1,6 +1,7 @@
 import type { Ledger, LedgerRow } from '../../ports/ledger.ts';
 import type { UsageReader } from '../../ports/usage.ts';
 import { encodeRecord, openSegment, readRecords, type Segment } from './segment.ts';
+import { createWriteThreadChoice } from './write-thread.ts';
 
 /** Room for several seconds of rows at thousands a second, in case the ledger stalls. */
 const SEGMENT_BYTES = 4_194_304;
@@ -97,6 +98,7 @@ export async function openLedgerJournal(options: LedgerJournalOptions): Promise<
   });
   const [first, second] = segmentPaths(path);
   let [written, applied] = await Promise.all([openPage(first), openPage(second)]);
+  const loneWrites = createWriteThreadChoice();
   let isClosing = false;
   let timer: NodeJS.Timeout | undefined;
   let isApplying = false;
@@ -159,7 +161,15 @@ export async function openLedgerJournal(options: LedgerJournalOptions): Promise<
     void applyRound();
   }
 
-  async function appendFresh(rows: readonly LedgerRow[]): Promise<void> {
+  /** Others would wait for the disk too, so only a row without company may be written on this thread. */
+  async function writeLone(segment: Segment, record: Uint8Array): Promise<void> {
+    const thread = loneWrites.next();
+    const beganAt = performance.now();
+    await segment.write(record, thread);
+    loneWrites.note(thread, performance.now() - beganAt);
+  }
+
+  async function appendFresh(rows: readonly LedgerRow[], { isAlone = false } = {}): Promise<void> {
     const record = encodeRecord(JSON.stringify(rows));
     if (record.length > segmentBytes) {
       await ledger.append(rows);
@@ -170,7 +180,7 @@ export async function openLedgerJournal(options: LedgerJournalOptions): Promise<
     const page = written;
     page.writes += 1;
     try {
-      await page.segment.write(record);
+      await (isAlone ? writeLone(page.segment, record) : page.segment.write(record));
       page.rows.push(...rows);
     } finally {
       page.writes -= 1;

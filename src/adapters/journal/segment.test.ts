@@ -34,6 +34,44 @@ describe('segment', () => {
     await segment.close(KEEP);
   });
 
+  it.each([true, false])('writes on this thread if it is asked to, synced: %s', async (synced) => {
+    const path = freshPath();
+    const segment = await openFresh(path, synced);
+    const written = segment.write(encodeRecord('1'), 'this');
+    expect(fs.readFileSync(path, 'utf8')).toContain('1\n');
+    await written;
+    await Promise.all([segment.write(encodeRecord('2')), segment.write(encodeRecord('3'), 'this')]);
+    expect(await readRecords(path)).toEqual(['1', '2', '3']);
+    await segment.close(KEEP);
+  });
+
+  it.each([
+    [
+      'fails',
+      () => {
+        throw new Error('EIO');
+      },
+    ],
+    ['stops short', () => 1],
+  ])('does not read a record whose write on this thread %s', async (_, fail) => {
+    const path = freshPath();
+    const segment = await openFresh(path);
+    const { writeSync } = fs;
+    const failing = vi.spyOn(fs, 'writeSync').mockImplementationOnce(((...args: Parameters<typeof writeSync>) => {
+      writeSync(...args);
+      return fail();
+    }) as typeof writeSync);
+    syncBuiltinESMExports();
+    onTestFinished(() => {
+      failing.mockRestore();
+      syncBuiltinESMExports();
+    });
+    await expect(segment.write(encodeRecord('1'), 'this')).rejects.toThrow(/EIO|only 1 of/);
+    await segment.write(encodeRecord('2'), 'this');
+    expect(await readRecords(path)).toEqual(['2']);
+    await segment.close(KEEP);
+  });
+
   it('allocates its space at once, readable by its owner only, and reports when it is full', async () => {
     const path = freshPath();
     const segment = await openFresh(path);
