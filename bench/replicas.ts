@@ -1,7 +1,7 @@
 /**
  * Measures one and several servers beside other gateways, all in front of the same upstream with a fixed small chat answer, in turns in
  * one run, each gateway on one core. Baobab checks keys and limits and makes a ledger row durable for each request; the others run without
- * accounting, as fast as they can.
+ * accounting, as fast as they can, and Bifrost also with its own.
  *
  *   node bench/replicas.ts [--quick] [--parts peers,streams,stores,scale,batches] [--rounds 7] [--seconds 3] [--workers 1,2,4] [--before <checkout>]
  *
@@ -90,15 +90,25 @@ async function warmUp(sides: readonly Side[], connections = CONNECTIONS): Promis
   }
 }
 
+/** With keys, limits, budgets and its log in SQLite. */
+const BIFROST_ACCOUNTING = 'Bifrost, accounting';
+
 /** Gateways on one core each, without shared storage. */
-async function startPeers(withLiteLlm: boolean): Promise<{ sides: Side[]; stop: AsyncDisposableStack }> {
+async function startPeers({
+  withLiteLlm = false,
+  withAccounting = false,
+} = {}): Promise<{ sides: Side[]; stop: AsyncDisposableStack }> {
   const stop = new AsyncDisposableStack();
   const sides = [stop.use(await startBaobab({ ...common, name: 'Baobab' }))];
   if (values.before !== undefined) {
     sides.push(stop.use(await startBaobab({ ...common, name: 'before', root: values.before })));
   }
   const bifrost = findPeer('Bifrost', values.bifrost, '--bifrost or BENCH_BIFROST');
-  if (bifrost !== undefined) sides.push(stop.use(await startBifrost(bifrost, common)));
+  if (bifrost !== undefined) {
+    sides.push(stop.use(await startBifrost(bifrost, { ...common, name: 'Bifrost' })));
+    const accounting = { ...common, name: BIFROST_ACCOUNTING, accounting: true };
+    if (withAccounting) sides.push(stop.use(await startBifrost(bifrost, accounting)));
+  }
   if (withLiteLlm) {
     const litellm = findPeer('LiteLLM', values.litellm, '--litellm or BENCH_LITELLM');
     if (litellm !== undefined) sides.push(stop.use(await startLiteLlm(litellm, common)));
@@ -112,7 +122,7 @@ const MEMORY_DISK = '/dev/shm';
 const WITHOUT_DISK = 'Baobab without a disk';
 
 async function measurePeers(): Promise<void> {
-  const { sides, stop } = await startPeers(true);
+  const { sides, stop } = await startPeers({ withLiteLlm: true, withAccounting: true });
   await using _ = stop;
   if (existsSync(MEMORY_DISK)) {
     const memory = stop.use(await mkdtempDisposable(join(MEMORY_DISK, 'baobab-bench-')));
@@ -128,7 +138,7 @@ async function measurePeers(): Promise<void> {
     const value = one.ratio('p99', WITHOUT_DISK, 'Bifrost');
     report.add({ name: 'p99 with one connection, without a disk / Bifrost', value });
   }
-  for (const peer of ['Bifrost', 'LiteLLM', 'before']) {
+  for (const peer of ['Bifrost', BIFROST_ACCOUNTING, 'LiteLLM', 'before']) {
     if (!many.has(peer)) continue;
     const goal = peer === 'Bifrost' ? { atLeast: 2 } : {};
     const latencyGoal = peer === 'Bifrost' ? { atMost: 1 } : {};
@@ -141,7 +151,7 @@ async function measurePeers(): Promise<void> {
 
 /** 1 000 streams that start within a second, and health probes meanwhile. */
 async function measureStreams(): Promise<void> {
-  const { sides, stop } = await startPeers(false);
+  const { sides, stop } = await startPeers();
   await using _ = stop;
   const figures = [
     'first word, median',

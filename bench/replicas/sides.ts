@@ -107,11 +107,43 @@ export async function startBaobab({
 }
 
 /** Bifrost with what it needs to answer: no plugins, no log of requests. */
+/** Long enough to be taken for a key of Bifrost's. */
+const BIFROST_KEY = 'sk-bf-bench-0123456789';
+const NO_LIMIT = 1_000_000_000;
+
+/** What Baobab does for each request as well: a key, its limits and budget, a row for what it cost. Bifrost writes it after the answer. */
+const bifrostAccounting = (home: string) => ({
+  config_store: { enabled: true, type: 'sqlite', config: { path: join(home, 'config.db') } },
+  logs_store: { enabled: true, type: 'sqlite', config: { path: join(home, 'logs.db') } },
+  governance: {
+    virtual_keys: [
+      {
+        id: 'bench',
+        name: 'bench',
+        value: BIFROST_KEY,
+        rate_limit_id: 'bench',
+        provider_configs: [{ provider: 'openai', allowed_models: ['*'], key_ids: ['*'], weight: 1 }],
+      },
+    ],
+    rate_limits: [
+      {
+        id: 'bench',
+        token_max_limit: NO_LIMIT,
+        token_reset_duration: '1m',
+        request_max_limit: NO_LIMIT,
+        request_reset_duration: '1m',
+      },
+    ],
+    budgets: [{ id: 'bench', max_limit: NO_LIMIT, reset_duration: '1M', virtual_key_id: 'bench' }],
+  },
+});
+
 export async function startBifrost(
   program: string,
-  options: { directory: string; upstream: string; layout: Layout },
+  options: { directory: string; upstream: string; layout: Layout; name: string; accounting?: boolean },
 ): Promise<Side> {
-  const home = join(options.directory, 'bifrost');
+  const { accounting = false, name } = options;
+  const home = join(options.directory, accounting ? 'bifrost-accounting' : 'bifrost');
   await mkdir(home, { recursive: true });
   const prices = join(home, 'prices.json');
   const price = { input_cost_per_token: 1e-6, output_cost_per_token: 2e-6, provider: 'openai', mode: 'chat' };
@@ -126,14 +158,14 @@ export async function startBifrost(
     join(home, 'config.json'),
     JSON.stringify({
       client: {
-        enable_logging: false,
+        enable_logging: accounting,
+        enforce_auth_on_inference: accounting,
         initial_pool_size: 1000,
         drop_excess_requests: false,
         disable_db_pings_in_health: true,
       },
       framework: { pricing },
-      config_store: { enabled: false },
-      logs_store: { enabled: false },
+      ...(accounting ? bifrostAccounting(home) : { config_store: { enabled: false }, logs_store: { enabled: false } }),
       providers: {
         openai: {
           keys: [key],
@@ -147,7 +179,8 @@ export async function startBifrost(
   const command = [program, '-app-dir', home, '-port', `${port}`, '-host', '127.0.0.1', '-log-level', 'error'];
   const address = `http://127.0.0.1:${port}`;
   const running = await started(pinned(options.layout.servers(1), command), { address, health: '/health' });
-  return toSide('Bifrost', running, { health: '/health', model: 'openai/bench' });
+  const side = toSide(name, running, { health: '/health', model: 'openai/bench' });
+  return accounting ? { ...side, headers: { ...side.headers, 'x-bf-vk': BIFROST_KEY } } : side;
 }
 
 /** LiteLLM without a database, one worker. `venv` contains `litellm[proxy]`. */
