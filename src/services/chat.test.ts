@@ -153,6 +153,13 @@ describe('an engine that fails', () => {
     expect(settled).toEqual([]);
   });
 
+  it('is not billed for a stream of which the client saw nothing', async () => {
+    const { chat, settled } = setUp(undefined, fail);
+    const command = { model: 'acme/chat', choices: 1, request: { prompt } };
+    await expect(chat.generate(call, command, () => 'withheld')).rejects.toBeInstanceOf(ApiError);
+    expect(settled).toEqual([]);
+  });
+
   it('is billed when the client left', async () => {
     const client = new AbortController();
     const { chat, settled } = setUp(undefined, () => {

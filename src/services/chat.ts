@@ -41,8 +41,8 @@ export interface PlacedReference extends ImageReference {
 /** Keeps one request from taking all slots of a small engine. */
 const CHOICES_AT_ONCE = 2;
 
-/** Gets the events of each choice in order. A choice waits for the returned promise. */
-export type ChatSink = (choice: number, event: ChatEvent) => void | Promise<void>;
+/** Gets the events of each choice in order. A choice waits for the returned promise. `withheld`: the client gets nothing of the event. */
+export type ChatSink = (choice: number, event: ChatEvent) => void | 'withheld' | Promise<void>;
 
 export interface ChatService {
   /** Throws what `generate` would throw at once, whatever else is running. Does not read files and ignores outages. */
@@ -218,9 +218,10 @@ class ChatRun {
 
   #take(choice: number, { wholeAnswer }: ChatRequest, event: ChatEvent): void | Promise<void> {
     const { session, sink } = this.#options;
-    if (event.type === 'start') return sink(choice, event);
-    this.#firstTokenMs ??= session.elapsedMs();
+    if (event.type !== 'start') this.#firstTokenMs ??= session.elapsedMs();
     const sent = sink(choice, event);
+    if (sent === 'withheld') return;
+    if (event.type === 'start') return sent;
     if (sent instanceof Promise) return sent.then(() => this.#delivered(wholeAnswer));
     this.#delivered(wholeAnswer);
   }

@@ -1,7 +1,7 @@
 import Anthropic from '@anthropic-ai/sdk';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { answerJson } from '../fixtures/fake-upstream.ts';
-import { answering } from '../fixtures/scripted-model.ts';
+import { answering, turnChunks } from '../fixtures/scripted-model.ts';
 import { CHAT, EMBEDDING, type HttpBed, KEY, startHttpBed } from './http/bed.ts';
 
 let bed: HttpBed;
@@ -109,6 +109,26 @@ describe('POST /v1/messages', () => {
     bed.chat.script.push(answering({ reasoning: 'Hm.', text: 'Hello' }));
     const message = await anthropic.messages.create(ask);
     expect(message.content).toEqual([{ type: 'text', text: 'Hello' }]);
+  });
+
+  it.each([
+    ['not billed', 'left out', {}, 0],
+    ['billed', 'shown', { thinking: { type: 'enabled' as const, budget_tokens: 1_024 } }, 2],
+  ])('is %s when it breaks off in thinking that is %s', async (_billed, _shown, thinking, tokens) => {
+    const completionTokens = async (): Promise<number> => {
+      const report = await bed.fetch('/v1/usage?start=2026-01-01');
+      return ((await report.json()) as { totals: { completion_tokens: number } }).totals.completion_tokens;
+    };
+    const before = await completionTokens();
+    bed.chat.script.push((_request, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      const [role, first, second] = turnChunks({ reasoning: 'Hm. Well.' });
+      const chunks = [role, first, second].map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`);
+      response.write(chunks.join(''), () => response.destroy());
+    });
+    const stream = anthropic.messages.stream({ ...ask, max_tokens: 2_000, ...thinking });
+    await expect(stream.finalMessage()).rejects.toThrow(Anthropic.APIError);
+    expect((await completionTokens()) - before).toBe(tokens);
   });
 
   it('leaves out the line that changes with every request', async () => {

@@ -42,7 +42,7 @@ export function streamGeneration(
   return streamedAnswer(request, reply, (events) => {
     const write = (choice: number, event: ChatEvent) => {
       const text = chunks.event(choice, event);
-      return text === '' ? undefined : events.write(text);
+      return text === '' ? 'withheld' : events.write(text);
     };
     return chat.generate(call, command, write).then(last);
   });

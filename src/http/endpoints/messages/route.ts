@@ -57,7 +57,7 @@ export const messageRoutes: FastifyPluginAsyncTypebox<MessageRouteDependencies> 
         async (events) => {
           const usage = await chat.generate(call, command, (_choice, event) => {
             const text = writer.take(event);
-            return text === '' ? undefined : events.write(text);
+            return text === '' ? 'withheld' : events.write(text);
           });
           return writer.end(usage);
         },
