@@ -106,7 +106,6 @@ export async function startBaobab({
   return side;
 }
 
-/** Bifrost with what it needs to answer: no plugins, no log of requests. */
 /** Long enough to be taken for a key of Bifrost's. */
 const BIFROST_KEY = 'sk-bf-bench-0123456789';
 const NO_LIMIT = 1_000_000_000;
@@ -138,6 +137,7 @@ const bifrostAccounting = (home: string) => ({
   },
 });
 
+/** Bifrost with what it needs to answer, or with its own accounting. */
 export async function startBifrost(
   program: string,
   options: { directory: string; upstream: string; layout: Layout; name: string; accounting?: boolean },
