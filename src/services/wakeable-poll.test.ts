@@ -23,7 +23,7 @@ it('polls when it starts, and once more after calls during a poll', async () => 
   polling.wake();
   expect(poll).toHaveBeenCalledTimes(1);
   endNext();
-  await vi.waitFor(() => expect(poll).toHaveBeenCalledTimes(2));
+  await expect.poll(() => poll.mock.calls.length).toBe(2);
   const stopped = polling.stop();
   polling.wake();
   endNext();
@@ -35,7 +35,7 @@ it('logs a failure and goes on', async () => {
   const poll = vi.fn(async () => {}).mockRejectedValueOnce(new Error('away'));
   const polling = createWakeablePoll({ poll, everyMs: 1, failure: 'failed to look', clock, logger });
   polling.start();
-  await vi.waitFor(() => expect(poll.mock.calls.length).toBeGreaterThan(1));
+  await expect.poll(() => poll.mock.calls.length).toBeGreaterThan(1);
   await polling.stop();
   expect(logger.error).toHaveBeenCalledTimes(1);
   expect(logger.error.mock.calls[0]?.[1]).toContain('failed to look');

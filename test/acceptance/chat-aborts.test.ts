@@ -66,8 +66,8 @@ describe('clients that disconnect during an answer', () => {
     expect(after.requests).toBeGreaterThan(1);
     expect(after.requests).toBeLessThanOrEqual(1 + STREAMS);
     expect(after.completion_tokens - paid.completion_tokens).toBeGreaterThanOrEqual(3);
-    // Generation stopped: none of them could have got more than a few tokens.
-    expect(after.completion_tokens - paid.completion_tokens).toBeLessThan(3 * STREAMS);
+    // Generation stopped. The answers would have had thousands of tokens; how many came before the end depends on the machine.
+    expect(after.completion_tokens - paid.completion_tokens).toBeLessThan(100 * STREAMS);
     expect(after.prompt_tokens % (plain.usage?.prompt_tokens ?? 1)).toBe(0);
 
     const again = await client.chat.completions.create(short);

@@ -53,6 +53,8 @@ export async function startServer(options: StartOptions = {}): Promise<RunningSe
   const printed: string[] = [];
   const output = () => printed.join('');
   const exited = once(child, 'exit');
+  /** Later than the exit: everything that it printed has been read. */
+  const closed = once(child, 'close');
   const address = await new Promise<string>((resolve, reject) => {
     const timer = setTimeout(() => reject(new Error(`the server did not start:\n${output()}`)), START_TIMEOUT_MS);
     let isListening = false;
@@ -68,15 +70,18 @@ export async function startServer(options: StartOptions = {}): Promise<RunningSe
     };
     child.stdout.on('data', read);
     child.stderr.on('data', read);
-    child.once('exit', (code) => {
+    child.once('close', (code) => {
       clearTimeout(timer);
       reject(new Error(`the server ended with ${code} before it listened:\n${output()}`));
     });
   });
 
-  const end = async (signal: NodeJS.Signals) => {
-    if (child.exitCode === null && child.signalCode === null) child.kill(signal);
-    await exited;
+  const signal = (name: NodeJS.Signals) => {
+    if (child.exitCode === null && child.signalCode === null) child.kill(name);
+  };
+  const stop = async () => {
+    signal('SIGTERM');
+    await closed;
   };
   return {
     address,
@@ -84,10 +89,13 @@ export async function startServer(options: StartOptions = {}): Promise<RunningSe
     dataDir,
     process: child,
     output,
-    stop: () => end('SIGTERM'),
-    kill: () => end('SIGKILL'),
+    stop,
+    async kill() {
+      signal('SIGKILL');
+      await exited;
+    },
     async [Symbol.asyncDispose]() {
-      await end('SIGTERM');
+      await stop();
       if (options.dataDir === undefined) await rm(dataDir, { recursive: true, force: true });
     },
   };

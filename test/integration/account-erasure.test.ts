@@ -159,7 +159,7 @@ describe('a deleted account', () => {
     expect(await found()).toBe(true);
     await accounts.delete(gone.principal.account, BY);
     erasure().start();
-    await expect.poll(found, { timeout: 10_000 }).toBe(false);
+    await expect.poll(found).toBe(false);
   });
 
   it('has its running batches cancelled and then erased', async () => {
@@ -171,7 +171,7 @@ describe('a deleted account', () => {
     const active = async () => (await bed.store.batches.list({ accountId: gone.principal.account.id, limit: 9 }))[0];
     await expect.poll(async () => (await active())?.cancellingAt ?? null).not.toBeNull();
     for (const release of held.splice(0)) release();
-    await expect.poll(() => stored(gone), { timeout: 20_000 }).toEqual(nothing);
+    await expect.poll(() => stored(gone)).toEqual(nothing);
   });
 
   it('is erased by the server whose turn it is, or on which it was deleted', async () => {
@@ -203,7 +203,7 @@ describe('a deleted account', () => {
     expect(await erasedAt()).toBeNull();
     bed.advance(HOUR_MS);
     erasure().start();
-    await expect.poll(erasedAt, { timeout: 20_000 }).toBeGreaterThanOrEqual((deleted.deletedAt ?? 0) + HOUR_MS);
+    await expect.poll(erasedAt).toBeGreaterThanOrEqual((deleted.deletedAt ?? 0) + HOUR_MS);
     expect(await stored(gone)).toEqual(nothing);
   });
 

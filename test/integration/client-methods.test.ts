@@ -47,7 +47,7 @@ async function newMessageBatch() {
 async function endedMessageBatch() {
   const id = await newMessageBatch();
   const status = async () => (await anthropic.messages.batches.retrieve(id)).processing_status;
-  await expect.poll(status, { timeout: 30_000 }).toBe('ended');
+  await expect.poll(status).toBe('ended');
   return id;
 }
 

@@ -316,11 +316,11 @@ describe('files over HTTP', () => {
       return stream;
     });
     const running = Array.from({ length: 64 }, () => call('GET', `/files/${own}/content`));
-    await expect.poll(() => unread.length, { timeout: 10_000 }).toBe(64);
+    await expect.poll(() => unread.length).toBe(64);
     const refused = await call('GET', `/files/${own}/content`);
     expect([refused.statusCode, refused.json().error.code]).toEqual([429, 'concurrency_exceeded']);
     running.push(call('GET', `/files/${theirs}/content`, {}, other));
-    await expect.poll(() => unread.length, { timeout: 10_000 }).toBe(65);
+    await expect.poll(() => unread.length).toBe(65);
     opened.mockRestore();
     for (const stream of unread) stream.end('hello');
     for (const answer of await Promise.all(running)) expect(answer.body).toBe('hello');

@@ -25,7 +25,7 @@ const requests = (...ids: string[]) => ids.map((custom_id) => ({ custom_id, para
 
 async function ended(id: string, client = anthropic): Promise<MessageBatch> {
   const status = async () => (await client.messages.batches.retrieve(id)).processing_status;
-  await expect.poll(status, { timeout: 30_000 }).toBe('ended');
+  await expect.poll(status).toBe('ended');
   return client.messages.batches.retrieve(id);
 }
 

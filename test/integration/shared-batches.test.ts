@@ -166,6 +166,10 @@ describe.skipIf(missing !== undefined)('a batch on several servers', () => {
     victim.behaviour.hold = async () => {
       if (victim.requests.length > LINES_BEFORE_THE_KILL) await killed;
     };
+    // The others leave it enough lines.
+    for (const other of upstreams.slice(1)) {
+      other.behaviour.hold = () => victim.until(() => victim.requests.length > LINES_BEFORE_THE_KILL);
+    }
     const id = await order();
     await victim.until(() => victim.requests.length > LINES_BEFORE_THE_KILL);
     await server(0).kill();

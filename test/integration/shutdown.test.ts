@@ -9,7 +9,7 @@ import { startFakeUpstream } from '../fixtures/fake-upstream.ts';
 
 const CHAT = 'qwen/qwen2.5-0.5b-instruct';
 const LINES = 3;
-const DRAIN_MS = 4_000;
+const DRAIN_MS = 10_000;
 const authorization = `Bearer ${API_KEY}`;
 const question = { model: CHAT, messages: [{ role: 'user', content: 'hi' }] };
 

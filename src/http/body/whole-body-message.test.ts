@@ -98,7 +98,7 @@ describe('WholeBodyMessage', () => {
     socket.write(head(body) + body);
     const [connection] = await accepted;
     await answered(socket, ` ${body}`);
-    await expect.poll(() => connection.parser.incoming, { timeout: 4_000 }).toBeNull();
+    await expect.poll(() => connection.parser.incoming).toBeNull();
   });
 
   it('ends when the client disconnects before the body has arrived', async () => {

@@ -71,7 +71,7 @@ describe('a connection', () => {
     const reading = setInterval(() => {
       received += (client.read() as Buffer | null)?.length ?? 0;
     }, 50);
-    await expect.poll(() => received, { timeout: 20_000 }).toBeGreaterThan(bytes);
+    await expect.poll(() => received).toBeGreaterThan(bytes);
     clearInterval(reading);
     client.destroy();
   });

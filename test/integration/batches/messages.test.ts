@@ -36,7 +36,7 @@ async function order(service: MessageBatchesService, inputs: readonly string[]):
 }
 
 const reached = (id: string, status: BatchStatus) =>
-  expect.poll(async () => (await bed.store.batches.get(id))?.status, { timeout: 20_000 }).toBe(status);
+  expect.poll(async () => (await bed.store.batches.get(id))?.status).toBe(status);
 
 async function results(service: MessageBatchesService, id: string): Promise<Record<string, string>> {
   const kinds: Record<string, string> = {};

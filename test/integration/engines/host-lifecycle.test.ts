@@ -33,7 +33,7 @@ describe('a cold model', () => {
   it('whose weights cannot be had is unavailable for a while, then tried again', async () => {
     let reachable = false;
     const bed = engineBed({
-      settings: { retryUnavailableSeconds: 0.3 },
+      settings: { retryUnavailableSeconds: 3 },
       weights: {
         async ensure() {
           if (!reachable) throw errors.modelUnavailable('test/echo', 'its weights cannot be fetched');
@@ -55,7 +55,7 @@ describe('a cold model', () => {
   });
 
   it('that its driver refuses is unavailable: briefly for clients, with reason and remedy for operators', async () => {
-    await using bed = engineBed();
+    await using bed = engineBed({ settings: { retryUnavailableSeconds: 3 } });
     bed.touch('refuse-load');
     const failure = await bed.embed(['x']).catch((error: Error) => error);
     expect(failure).toMatchObject({ code: 'model_unavailable' });
@@ -78,10 +78,18 @@ describe('a cold model', () => {
 });
 
 describe('an idle model', () => {
+  /** Its engine process, which cannot be unloaded before this returns. */
+  async function pidAfterUse(bed: ReturnType<typeof engineBed>): Promise<number> {
+    using lease = await bed.registry.acquire(bed.model, callContext());
+    await embed(lease.engine, ['x']);
+    const [pid = 0] = await bed.pids();
+    expect(pid).toBeGreaterThan(0);
+    return pid;
+  }
+
   it('is unloaded after its time and loaded again by the next request', async () => {
     await using bed = engineBed({ processes: 1, settings: { idleUnloadSeconds: 0.3 } });
-    await bed.embed(['x']);
-    const [pid = 0] = await bed.pids();
+    const pid = await pidAfterUse(bed);
     await until(() => !alive(pid));
     await until(() => bed.registry.status('test/echo@2026-01-01').status === 'cold');
     expect(await bed.embed(['again'])).toMatchObject({ tokens: [5] });
@@ -91,8 +99,7 @@ describe('an idle model', () => {
   it('is loaded again for a request that comes while it is unloaded', async () => {
     await using bed = engineBed({ processes: 1, settings: { idleUnloadSeconds: 0.3 } });
     bed.touch('slow-dispose');
-    await bed.embed(['x']);
-    const [pid = 0] = await bed.pids();
+    const pid = await pidAfterUse(bed);
     await until(() => bed.registry.status('test/echo@2026-01-01').status === 'cold');
     expect(alive(pid)).toBe(true);
     expect(await bed.embed(['next'])).toMatchObject({ tokens: [4] });

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CHAT, EMBEDDING, type HttpBed, KEY, startHttpBed } from './bed.ts';
 
 const LOCAL = 'baobab/rerank-small';
@@ -38,7 +38,7 @@ describe('engines', () => {
   it('can be pulled; a source that cannot be reached says why', async () => {
     const answer = await send('pull', CHAT);
     expect(answer.status).toBe(200);
-    await vi.waitFor(async () => expect((await engine(CHAT))?.weights?.status).toBe('unreachable'), 10_000);
+    await expect.poll(async () => (await engine(CHAT))?.weights?.status).toBe('unreachable');
     expect((await engine(CHAT))?.weights?.reason).toBeTypeOf('string');
   });
 

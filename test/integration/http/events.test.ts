@@ -73,9 +73,9 @@ describe('GET /v1/events', () => {
   });
 
   it('ends at the next check after the key expired', async () => {
-    const member = await createMember('expired', { expires_at: new Date(Date.now() + 60_000).toISOString() });
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'Date'] });
     try {
+      const member = await createMember('expired', { expires_at: new Date(Date.now() + 60_000).toISOString() });
       const answer = await bed.fetch('/v1/events', { key: member.secret });
       let ended = false;
       const reading = readUntil(answer, () => false).then(() => {

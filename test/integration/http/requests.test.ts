@@ -106,7 +106,7 @@ describe('GET /v1/requests', () => {
     const { id } = (await (await bed.post('/v1/batches', request, member.secret)).json()) as { id: string };
     const statusOf = async () =>
       ((await (await bed.fetch(`/v1/batches/${id}`, { key: member.secret })).json()) as { status: string }).status;
-    await expect.poll(statusOf, { timeout: 20_000 }).toBe('completed');
+    await expect.poll(statusOf).toBe('completed');
     const { data } = await list('', member.secret);
     expect(data.map(({ status, code }) => [status, code]).sort()).toEqual([
       [200, null],

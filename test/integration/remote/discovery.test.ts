@@ -88,7 +88,7 @@ const SETTINGS = {
   kind: 'openai' as const,
   name: 'upstream-model',
   maxConcurrency: 64,
-  connectTimeoutMs: 2_000,
-  firstByteTimeoutMs: 5_000,
-  totalTimeoutMs: 20_000,
+  connectTimeoutMs: 60_000,
+  firstByteTimeoutMs: 60_000,
+  totalTimeoutMs: 120_000,
 };

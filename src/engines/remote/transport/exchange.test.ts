@@ -29,7 +29,7 @@ beforeAll(async () => {
     opened += 1;
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  pool = createConnectionPool({ origin: addressOf(server), connectTimeoutMs: 1_000 });
+  pool = createConnectionPool({ origin: addressOf(server), connectTimeoutMs: 60_000 });
 });
 afterEach(() => void vi.useRealTimers());
 afterAll(async () => {
@@ -67,7 +67,7 @@ async function startBytes(...answers: ((socket: Socket) => void)[]) {
     socket.on('data', () => answers.shift()?.(socket));
   });
   await new Promise<void>((resolve) => bytes.listen(0, '127.0.0.1', resolve));
-  const own = createConnectionPool({ origin: addressOf(bytes), connectTimeoutMs: 1_000 });
+  const own = createConnectionPool({ origin: addressOf(bytes), connectTimeoutMs: 60_000 });
   onTestFinished(async () => {
     own.close();
     for (const socket of sockets) socket.destroy();
@@ -121,7 +121,7 @@ describe('exchange', () => {
   });
 
   it('reuses one connection for sequential requests, and opens one for each concurrent request', async () => {
-    const own = createConnectionPool({ origin: addressOf(server), connectTimeoutMs: 1_000 });
+    const own = createConnectionPool({ origin: addressOf(server), connectTimeoutMs: 60_000 });
     const before = opened;
     for (let round = 0; round < 5; round += 1) await ask('/', { at: own }).answer;
     expect(opened - before).toBe(1);
@@ -253,7 +253,7 @@ describe('exchange', () => {
   it('fails on bytes that are not HTTP, and when the connection is refused', async () => {
     const { at } = await startBytes((socket) => socket.write('220 smtp\r\n\r\n'));
     await expect(ask('/', { at }).answer).rejects.toMatchObject({ code: 'ERR_MALFORMED_ANSWER' });
-    const unreachable = createConnectionPool({ origin: new URL('http://127.0.0.1:1'), connectTimeoutMs: 1_000 });
+    const unreachable = createConnectionPool({ origin: new URL('http://127.0.0.1:1'), connectTimeoutMs: 60_000 });
     await expect(ask('/', { at: unreachable }).answer).rejects.toMatchObject({ code: 'ECONNREFUSED' });
     unreachable.close();
   });
@@ -282,7 +282,7 @@ describe('exchange', () => {
   });
 
   it('fails running requests when it is closed, and starts no new ones', async () => {
-    const own = createConnectionPool({ origin: addressOf(server), connectTimeoutMs: 1_000 });
+    const own = createConnectionPool({ origin: addressOf(server), connectTimeoutMs: 60_000 });
     const running = ask('/silent', { at: own });
     own.close();
     await expect(running.answer).rejects.toThrow('closed');

@@ -19,7 +19,7 @@ async function startServer(...answers: ((socket: Socket) => void)[]) {
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
-  const pool = createConnectionPool({ origin: new URL(`http://127.0.0.1:${port}`), connectTimeoutMs: 1_000 });
+  const pool = createConnectionPool({ origin: new URL(`http://127.0.0.1:${port}`), connectTimeoutMs: 60_000 });
   onTestFinished(async () => {
     vi.useRealTimers();
     pool.close();
