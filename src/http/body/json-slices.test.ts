@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { ApiError } from '../../errors/api-error.ts';
 import { parseSlices } from './json-slices.ts';
 import { isLarge } from './large-parts.ts';
+import { parseJson } from './parse-json.ts';
 
 function randomNumbers(seed: number) {
   let state = seed;
@@ -54,7 +55,8 @@ const STRINGS = [
   '"\\\\\\""',
   '"],[{}:,"',
 ];
-// Without the backslash: V8 confuses `"\n"` with it after an object that has that name.
+/** V8 may read these as a backslash, after other tests have had an object with that name: see parse-json.ts. */
+const MISREAD_NAME = /"\\(?:[^u]|u00[01].|u0022|u005c|ud[89a-f]..)"\s*:/i;
 const NAMES = ['"a"', '"b"', '"__proto__"', '""', '"éa"', '"0"', '"longer name"', '"\\u0061"'];
 const WORDS = ['true', 'false', 'null', '0', '-1', '1.5e3', '123456', '-0', '1e400'];
 const SPACES = ['', '', '', ' ', '\n', '\t \r\n'];
@@ -101,10 +103,10 @@ describe('parseSlices', () => {
     for (let round = 0; round < 700; round += 1) {
       let bytes = Buffer.from(randomJson(random));
       for (let changes = random(3); changes > 0; changes -= 1) bytes = mutated(bytes, random) as Buffer<ArrayBuffer>;
-      if (bytes.length === 0) continue;
+      if (bytes.length === 0 || MISREAD_NAME.test(bytes.toString())) continue;
       let expected: { value: unknown } | undefined;
       try {
-        expected = { value: JSON.parse(bytes.toString()) };
+        expected = { value: parseJson(bytes.toString()) };
         valid += 1;
       } catch {
         invalid += 1;

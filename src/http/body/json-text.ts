@@ -1,4 +1,5 @@
 import { errors } from '../../errors/errors.ts';
+import { parseJson } from './parse-json.ts';
 
 export const QUOTE = 34;
 export const COMMA = 44;
@@ -105,7 +106,7 @@ export function createJsonText() {
     /** Parses the text from `start` to `stop` between two other bytes, such as brackets. */
     parse(start: number, stop: number, opening: number, closing: number): unknown {
       try {
-        return JSON.parse(decode(start, stop, opening, closing));
+        return parseJson(decode(start, stop, opening, closing));
       } catch {
         throw refusal(start, stop, opening);
       }

@@ -2,6 +2,7 @@ import { errors } from '../../errors/errors.ts';
 import { createTimeSlice } from '../../runtime/time-slices.ts';
 import { MAX_NESTING, tooDeep } from './json-containers.ts';
 import { parseSlices } from './json-slices.ts';
+import { parseJson } from './parse-json.ts';
 
 /** Texts up to this length are parsed at once. */
 export const SMALL_BYTES = 262_144;
@@ -24,7 +25,7 @@ export function parseSmallJson(text: string): unknown {
   if (text === '') throw errors.invalidJson('it is empty');
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = parseJson(text);
   } catch (error) {
     throw errors.invalidJson((error as Error).message.slice(0, 200));
   }
