@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { turnsDuring } from '../../../../test/fixtures/turns-during.ts';
 import type { EmbeddingInput } from '../../engine.ts';
 import { joinImages, splitImages } from './image-urls.ts';
 
@@ -16,14 +17,5 @@ it('data URLs leave the header and come back to their places', async () => {
 });
 
 it('others work while long data URLs are written', async () => {
-  let turns = 0;
-  let isWriting = true;
-  const count = () => {
-    turns += 1;
-    if (isWriting) setImmediate(count);
-  };
-  setImmediate(count);
-  await splitImages([image(8_000_004, 256)]);
-  isWriting = false;
-  expect(turns).toBeGreaterThan(5);
+  expect(await turnsDuring(() => splitImages([image(8_000_004, 256)]))).toBeGreaterThan(5);
 });

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { turnsDuring } from '../../../../test/fixtures/turns-during.ts';
 import type { ChatRequest } from '../../engine.ts';
 import { joinPrompt, splitPrompt } from './long-texts.ts';
 
@@ -35,16 +36,7 @@ describe('long texts of a prompt', () => {
   });
 
   it('let others work while they are written', async () => {
-    let turns = 0;
-    let isWriting = true;
-    const count = () => {
-      turns += 1;
-      if (isWriting) setImmediate(count);
-    };
-    setImmediate(count);
-    await splitPrompt({ text: 'word '.repeat(1_600_000) });
-    isWriting = false;
-    expect(turns).toBeGreaterThan(5);
+    expect(await turnsDuring(() => splitPrompt({ text: 'word '.repeat(1_600_000) }))).toBeGreaterThan(5);
   });
 
   it('stay where they are when they are short, or nothing that UTF-8 can hold', async () => {
