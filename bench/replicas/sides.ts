@@ -106,11 +106,11 @@ export async function startBaobab({
   return side;
 }
 
-/** Long enough to be taken for a key of Bifrost's. */
+/** Bifrost's keys start with `sk-bf-`. */
 const BIFROST_KEY = 'sk-bf-bench-0123456789';
 const NO_LIMIT = 1_000_000_000;
 
-/** What Baobab does for each request as well: a key, its limits and budget, a row for what it cost. Bifrost writes it after the answer. */
+/** As Baobab does: a key with limits and a budget, and a log of what each request cost. Bifrost writes the log after the answer. */
 const bifrostAccounting = (home: string) => ({
   config_store: { enabled: true, type: 'sqlite', config: { path: join(home, 'config.db') } },
   logs_store: { enabled: true, type: 'sqlite', config: { path: join(home, 'logs.db') } },

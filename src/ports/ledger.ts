@@ -28,8 +28,8 @@ export interface Ledger {
   /** Appends all rows or none. Resolves when they are durable, with whether each row is new. */
   append(rows: readonly LedgerRow[]): Promise<readonly boolean[]>;
   /**
-   * For rows whose billing ids cannot have been used before: no lookup is needed, so it may be faster. `isAlone`: no other request runs,
-   * so a short wait on this thread delays nobody.
+   * For rows whose billing ids cannot have been used before: no lookup is needed, so it may be faster. `isAlone`: no other request is
+   * running, so this thread may be blocked for a moment.
    */
   appendFresh(rows: readonly LedgerRow[], options?: { isAlone: boolean }): Promise<void>;
 }

@@ -92,7 +92,7 @@ export function createMetering(dependencies: MeteringDependencies): Metering {
     eager: true,
     expected: runningRequests,
     commit: (group) => {
-      const isAlone = runningRequests !== undefined && runningRequests() <= 1;
+      const isAlone = group.length === 1 && runningRequests !== undefined && runningRequests() <= 1;
       return commit(group, (rows) => ledger.appendFresh(rows, { isAlone }));
     },
   });

@@ -161,7 +161,7 @@ export async function openLedgerJournal(options: LedgerJournalOptions): Promise<
     void applyRound();
   }
 
-  /** Others would wait for the disk too, so only a row without company may be written on this thread. */
+  /** May block this thread, which is why it is only for the row of the only running request. */
   async function writeLone(segment: Segment, record: Uint8Array): Promise<void> {
     const thread = loneWrites.next();
     const beganAt = performance.now();

@@ -59,7 +59,7 @@ export function createEmbedding(
           ),
         ]);
       } catch (error) {
-        // The request has failed: nobody would get the other vectors.
+        // Stop the other half: a failed request returns no vectors.
         failure.abort();
         throw error;
       }

@@ -7,9 +7,9 @@ function writtenOut(name: string, hex: string): string {
 }
 
 /**
- * `JSON.parse` without a fault of V8 (https://github.com/nodejs/node/issues/63785): after an object with the name `\`, whoever sent it, a
- * name that is one escape may be read as `\` too. Clients that write ASCII only send the name `é` so. Names that cannot be written
- * without an escape, such as a line break, are left to V8.
+ * `JSON.parse` with a workaround for a bug in V8 (https://github.com/nodejs/node/issues/63785): once anyone has sent an object with the
+ * property `\`, V8 may read other names that consist of a single escape as `\` too. Clients that send ASCII only escape names like `é`.
+ * Names that need their escape, such as a line break, are not covered.
  */
 export const parseJson = (text: string): unknown =>
   JSON.parse(text.includes('"\\u') ? text.replace(NAME_OF_ONE_ESCAPE, writtenOut) : text);
