@@ -2,7 +2,7 @@ import { bucketToWire, sumsToWire } from '../compose/wire-shapes.ts';
 import { usdText } from '../domain/money.ts';
 import { offsetAt } from '../domain/time/time-zone.ts';
 import { parseTimeZoneField, type UsageWindow } from '../domain/usage-window.ts';
-import type { UsageBucket, UsageSums } from '../services/usage.ts';
+import type { UsageBucket, UsageSums } from '../services/usage/usage.ts';
 import { snake } from '../validation/names.ts';
 import { type Command, CommandFailed, OptionError, UsageError } from './command.ts';
 import { parseOptions } from './options.ts';

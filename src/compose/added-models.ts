@@ -12,8 +12,8 @@ import { drivers } from '../engines/drivers.ts';
 import { errors } from '../errors/errors.ts';
 import { createProxyFetch } from '../models/sources/proxy-fetch.ts';
 import { systemClock as clock } from '../runtime/clock.ts';
-import type { AddedModelsService } from '../services/added-models.ts';
 import { auditEntry } from '../services/audit/entries.ts';
+import type { AddedModelsService } from '../services/catalog/added-models.ts';
 import { catalogEntries } from './storage.ts';
 import type { Environment } from './weights.ts';
 

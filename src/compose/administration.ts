@@ -10,8 +10,8 @@ import { type AuditService, createAudit } from '../services/audit/audit.ts';
 import { auditEntry } from '../services/audit/entries.ts';
 import { operatorOrigin } from '../services/audit/origins.ts';
 import { type CatalogService, createCatalog } from '../services/catalog/catalog.ts';
-import { createSpending, type Spending } from '../services/spending.ts';
-import { createUsage, type UsageService } from '../services/usage.ts';
+import { createSpending, type Spending } from '../services/usage/spending.ts';
+import { createUsage, type UsageService } from '../services/usage/usage.ts';
 import { catalogEntries, hasStore, openConfiguredStore } from './storage.ts';
 
 export { hasStore } from './storage.ts';

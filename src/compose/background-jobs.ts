@@ -10,7 +10,7 @@ import type { BatchRunner } from '../services/batches/runner.ts';
 import type { CatalogService } from '../services/catalog/catalog.ts';
 import type { FileRetentionSchedule } from '../services/files/file-retention-schedule.ts';
 import type { Idempotency } from '../services/idempotency/idempotency.ts';
-import { type ProcessLeases, requireSameTime } from '../services/process-leases.ts';
+import { type ProcessLeases, requireSameTime } from '../services/processes/process-leases.ts';
 import type { RequestRecorder } from '../services/requests/request-recorder.ts';
 import type { RequestRetention } from '../services/requests/request-retention.ts';
 import type { RequestTextsService } from '../services/requests/request-texts.ts';

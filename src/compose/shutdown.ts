@@ -2,10 +2,10 @@ import type { ControlServer } from '../control/server.ts';
 import type { Fleet } from '../engines/fleet.ts';
 import { errors } from '../errors/errors.ts';
 import type { createServer } from '../http/server.ts';
+import type { InferenceService } from '../inference/pipeline.ts';
 import type { Logger } from '../ports/logger.ts';
 import { steadyClock as clock } from '../runtime/clock.ts';
 import type { BatchRunner } from '../services/batches/runner.ts';
-import type { InferenceService } from '../services/inference/inference.ts';
 import type { ResponseRunner } from '../services/responses/runner.ts';
 import type { BackgroundJobs } from './background-jobs.ts';
 

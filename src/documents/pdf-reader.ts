@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { Places } from '../engines/places.ts';
+import type { PdfContent, PdfReader } from '../inference/inputs/documents.ts';
 import type { Clock } from '../ports/clock.ts';
 import { yieldToEventLoop } from '../runtime/time-slices.ts';
-import type { PdfContent, PdfReader } from '../services/documents/documents.ts';
 import { type PdfLimits, readPdfText } from './pdf-text.ts';
 import { createTextCache } from './text-cache.ts';
 

@@ -4,12 +4,12 @@ import { Readable, type Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { fileURLToPath } from 'node:url';
 import { cancellation } from '../errors/cancellation.ts';
+import type { PdfContent, PdfFailure, PdfText } from '../inference/inputs/documents.ts';
 import { withoutNewPrivileges } from '../runtime/no-new-privileges.ts';
 import { withProcessLimits } from '../runtime/process-limits.ts';
 import { resourcesOf } from '../runtime/process-resources.ts';
 import { sandboxedNode } from '../runtime/sandboxed-node.ts';
 import { type ProcessExit, SandboxedProcess } from '../runtime/sandboxed-process.ts';
-import type { PdfContent, PdfFailure, PdfText } from '../services/documents/documents.ts';
 import type { ReaderArguments, ReadFailure } from './protocol.ts';
 
 export interface PdfLimits {

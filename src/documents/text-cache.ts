@@ -1,6 +1,6 @@
+import type { PdfText } from '../inference/inputs/documents.ts';
 import type { Clock } from '../ports/clock.ts';
 import { AccountCache } from '../runtime/account-cache.ts';
-import type { PdfText } from '../services/documents/documents.ts';
 
 interface Entry {
   found: PdfText;

@@ -114,3 +114,13 @@ export interface ModelEntry {
   /** Part of `baobab models pull --all-starter`. */
   starter: boolean;
 }
+
+/** What a request asks for. */
+export interface ResolvedModel {
+  /** As the client sent it. */
+  reference: string;
+  entry: ModelEntry;
+  version: ModelVersion;
+  /** Sent by the caller, or chosen from the regions of its key. Undefined: any region. */
+  regionPin: string | undefined;
+}

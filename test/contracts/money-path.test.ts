@@ -8,9 +8,9 @@ import { createMemoryCounters } from '../../src/adapters/counters/memory.ts';
 import { openStore, type Store } from '../../src/adapters/store.ts';
 import { usdNumber } from '../../src/domain/money.ts';
 import { type Consumption, costNanoUsd } from '../../src/domain/pricing.ts';
-import { createLimits } from '../../src/services/limits.ts';
-import { createMetering } from '../../src/services/metering.ts';
-import { createUsage } from '../../src/services/usage.ts';
+import { createLimits } from '../../src/inference/limits/limits.ts';
+import { createMetering } from '../../src/metering/metering.ts';
+import { createUsage } from '../../src/services/usage/usage.ts';
 import { account, apiKey } from './key-fixtures.ts';
 
 const START = Date.UTC(2026, 1, 27);

@@ -5,7 +5,7 @@ import { decodeAudio } from '../../src/audio/decode.ts';
 import { cutWindows } from '../../src/audio/windows.ts';
 import type { CallContext, EngineModel, TranscriptionRequest, TranscriptionResult } from '../../src/engines/engine.ts';
 import { load } from '../../src/engines/onnx/load.ts';
-import { createWindowedTranscription } from '../../src/services/transcriptions/windowed-transcription.ts';
+import { createWindowedTranscription } from '../../src/inference/windowed-transcription.ts';
 import { weights } from './weights.ts';
 
 const CLIPS = join(import.meta.dirname, '../fixtures/audio');

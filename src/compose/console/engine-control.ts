@@ -5,7 +5,7 @@ import type { TokenRates } from '../../metrics/token-rates.ts';
 import type { WeightsStore } from '../../models/store.ts';
 import type { Logger } from '../../ports/logger.ts';
 import type { CatalogService } from '../../services/catalog/catalog.ts';
-import type { EngineControl, EngineReport, WeightsReport } from '../../services/engine-control.ts';
+import type { EngineControl, EngineReport, WeightsReport } from '../../services/operators/engine-control.ts';
 import { storedModel } from '../weights.ts';
 
 export interface EngineControlDependencies {

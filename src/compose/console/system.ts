@@ -2,7 +2,7 @@ import { availableParallelism, freemem, totalmem } from 'node:os';
 import type { ResolvedConfig } from '../../config/load.ts';
 import { maskedConfig } from '../../config/masked.ts';
 import type { DiskSpace } from '../../ports/disk-space.ts';
-import type { SystemService } from '../../services/system.ts';
+import type { SystemService } from '../../services/operators/system.ts';
 import { VERSION } from '../storage.ts';
 
 export interface SystemDependencies {

@@ -3,7 +3,7 @@ import { createServer } from '../../http/server.ts';
 import { systemClock as clock, steadyClock } from '../../runtime/clock.ts';
 import { createRepeatedFailure } from '../../runtime/repeated-failure.ts';
 import { createLiveFeed } from '../../services/live/live-feed.ts';
-import { createUsage } from '../../services/usage.ts';
+import { createUsage } from '../../services/usage/usage.ts';
 import { createAddedModels } from '../added-models.ts';
 import { createConsoleBundle } from '../console/bundle.ts';
 import { createSystem } from '../console/system.ts';

@@ -4,7 +4,7 @@ import { createAccountErasure } from '../../services/access/account-erasure.ts';
 import { serverOrigin } from '../../services/audit/origins.ts';
 import type { BatchRunner } from '../../services/batches/runner.ts';
 import { createIdempotency } from '../../services/idempotency/idempotency.ts';
-import { createProcessLeases } from '../../services/process-leases.ts';
+import { createProcessLeases } from '../../services/processes/process-leases.ts';
 import { createBackgroundJobs } from '../background-jobs.ts';
 import type { AccessParts } from './access.ts';
 import type { Foundation } from './foundation.ts';

@@ -1,8 +1,8 @@
 import type { ChatEvent, TokenLogprob, TokenUsage } from '../../engines/engine.ts';
+import type { ChatCommand, ChatService } from '../../inference/chat.ts';
+import type { InferenceCall } from '../../inference/pipeline.ts';
 import type { Clock } from '../../ports/clock.ts';
 import { createId } from '../../runtime/ids.ts';
-import type { ChatCommand, ChatService } from '../../services/chat.ts';
-import type { InferenceCall } from '../../services/inference/inference.ts';
 
 export interface AnswerHead {
   id: string;

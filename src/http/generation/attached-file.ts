@@ -1,7 +1,7 @@
 import { framedText } from '../../domain/document.ts';
 import { errors } from '../../errors/errors.ts';
-import type { DocumentReference } from '../../services/documents/documents.ts';
-import type { ImageReference } from '../../services/images.ts';
+import type { DocumentReference } from '../../inference/inputs/documents.ts';
+import type { ImageReference } from '../../inference/inputs/images.ts';
 
 /** A file in a prompt as the APIs of OpenAI describe it. */
 export interface AttachedFile {

@@ -1,9 +1,9 @@
 import type { ChatMessage } from '../../engines/engine.ts';
 import { errors } from '../../errors/errors.ts';
-import type { PlacedReference } from '../../services/chat.ts';
-import type { DocumentReference } from '../../services/documents/documents.ts';
-import type { PlacedDocument } from '../../services/documents/placement.ts';
-import type { ImageReference } from '../../services/images.ts';
+import type { PlacedReference } from '../../inference/chat.ts';
+import type { DocumentReference } from '../../inference/inputs/documents.ts';
+import type { ImageReference } from '../../inference/inputs/images.ts';
+import type { PlacedDocument } from '../../inference/inputs/placement.ts';
 import type { FileContent } from './attached-file.ts';
 
 /** A text with images and documents at their places in it. */

@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { ChatEvent, TokenUsage } from '../../engines/engine.ts';
-import type { ChatCommand, ChatService } from '../../services/chat.ts';
+import type { ChatCommand, ChatService } from '../../inference/chat.ts';
 import { streamedAnswer } from '../answer/streamed-answer.ts';
 import { inferenceCall } from '../request/inference-call.ts';
 import { type ChunkWriter, collectChoices } from './answer.ts';

@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { isoTime } from '../../domain/time/dates.ts';
-import type { AdmissionFacts, InferenceCall, InferenceService } from '../../services/inference/inference.ts';
-import type { LimitStatus } from '../../services/limits.ts';
+import type { LimitStatus } from '../../inference/limits/limits.ts';
+import type { AdmissionFacts, InferenceCall, InferenceService } from '../../inference/pipeline.ts';
 import { goDuration } from './go-duration.ts';
 import { disconnectSignal, principalOf } from './request-record.ts';
 

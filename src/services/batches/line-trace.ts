@@ -2,8 +2,8 @@ import type { Batch } from '../../domain/batch.ts';
 import { type Consumption, NOTHING_USED } from '../../domain/pricing.ts';
 import type { Principal } from '../../domain/principal.ts';
 import type { UpstreamAttempt } from '../../domain/upstream-attempt.ts';
+import type { InferenceCall } from '../../inference/pipeline.ts';
 import type { RequestEntry } from '../../ports/request-log.ts';
-import type { InferenceCall } from '../inference/inference.ts';
 
 const MAX_ATTEMPTS = 16;
 

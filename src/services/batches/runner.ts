@@ -5,7 +5,7 @@ import type { Logger } from '../../ports/logger.ts';
 import type { ProcessIdentity } from '../../ports/process-identity.ts';
 import type { RequestSink } from '../../ports/request-log.ts';
 import { LeaseLostError } from '../../ports/store-errors.ts';
-import { createWakeablePoll } from '../wakeable-poll.ts';
+import { createWakeablePoll } from '../processes/wakeable-poll.ts';
 import { type BatchJobDependencies, createBatchJob } from './batch-job.ts';
 import { type BatchShare, createBatchShare } from './batch-share.ts';
 import { createKeyAuthority, type KeyAuthorityDependencies } from './key-authority.ts';

@@ -7,7 +7,7 @@ import type { Logger } from '../../ports/logger.ts';
 import type { ProcessIdentity } from '../../ports/process-identity.ts';
 import { createId } from '../../runtime/ids.ts';
 import { createRepeatedFailure } from '../../runtime/repeated-failure.ts';
-import { createOutagePatience } from '../outage-patience.ts';
+import { createOutagePatience } from '../processes/outage-patience.ts';
 import type { BatchShare } from './batch-share.ts';
 import type { LineFormat } from './line-format.ts';
 import type { LineRun, LineSignals } from './line-run.ts';

@@ -1,5 +1,5 @@
 import type { ChangeOrigin } from '../../domain/audit/entry.ts';
-import type { Modality, ModelAlias, ModelEntry, ModelVersion } from '../../domain/model.ts';
+import type { Modality, ModelAlias, ModelEntry, ModelVersion, ResolvedModel } from '../../domain/model.ts';
 import type { Principal } from '../../domain/principal.ts';
 import type { ComputeDevice } from '../../engines/engine.ts';
 import { errors } from '../../errors/errors.ts';
@@ -29,15 +29,6 @@ export interface CatalogModel {
   serving: Serving;
   /** Other names of the model; an alias of a pin is not one of them. */
   aliases: readonly string[];
-}
-
-export interface ResolvedModel {
-  /** As the client sent it. */
-  reference: string;
-  entry: ModelEntry;
-  version: ModelVersion;
-  /** Sent by the caller, or chosen from the regions of its key. Undefined: any region. */
-  regionPin: string | undefined;
 }
 
 export interface CatalogFilter {

@@ -2,7 +2,7 @@ import type { Batch } from '../../domain/batch.ts';
 import type { BatchRepository } from '../../ports/batches.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { RequestEntry } from '../../ports/request-log.ts';
-import type { EngineControl, EngineReport } from '../engine-control.ts';
+import type { EngineControl, EngineReport } from '../operators/engine-control.ts';
 import type { RequestRecorder } from '../requests/request-recorder.ts';
 import type { NamedRequest, RequestsService } from '../requests/requests.ts';
 import { createRecentSums, type RecentSums } from './recent-sums.ts';

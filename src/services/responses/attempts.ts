@@ -3,13 +3,13 @@ import type { PendingResponse, RecordedEvents, ResponseOutcome } from '../../dom
 import type { ApiError } from '../../errors/api-error.ts';
 import { errors } from '../../errors/errors.ts';
 import { StoreUnavailableError, toClientError } from '../../errors/store-unavailable.ts';
+import type { InferenceCall } from '../../inference/pipeline.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { NewConversationItems } from '../../ports/conversations.ts';
 import type { Logger } from '../../ports/logger.ts';
 import type { ResponseRepository } from '../../ports/responses.ts';
 import { createId } from '../../runtime/ids.ts';
 import type { KeyAuthority } from '../batches/key-authority.ts';
-import type { InferenceCall } from '../inference/inference.ts';
 import type { ResponseEventLog } from './event-log.ts';
 
 /** A response that ran to its end. */

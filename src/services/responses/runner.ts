@@ -6,7 +6,7 @@ import type { Logger } from '../../ports/logger.ts';
 import type { ProcessIdentity } from '../../ports/process-identity.ts';
 import type { ResponseRepository } from '../../ports/responses.ts';
 import type { KeyAuthority } from '../batches/key-authority.ts';
-import { createWakeablePoll } from '../wakeable-poll.ts';
+import { createWakeablePoll } from '../processes/wakeable-poll.ts';
 import { ResponseAttempts, type ResponseExecutor } from './attempts.ts';
 import type { ResponseEventLog } from './event-log.ts';
 

@@ -4,8 +4,8 @@ import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 import type { Batch } from '../../../src/domain/batch.ts';
 import { errors } from '../../../src/errors/errors.ts';
 import { StoreUnavailableError } from '../../../src/errors/store-unavailable.ts';
+import type { InferenceCall } from '../../../src/inference/pipeline.ts';
 import type { LineExecutor } from '../../../src/services/batches/line-run.ts';
-import type { InferenceCall } from '../../../src/services/inference/inference.ts';
 import { type Caller, createFileBed, type FileBed } from '../../fixtures/file-bed.ts';
 
 interface Line {

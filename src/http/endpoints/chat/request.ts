@@ -1,7 +1,7 @@
 import type { ChatMessage, ChatRequest, OutputFormat, ToolChoice } from '../../../engines/engine.ts';
 import { errors } from '../../../errors/errors.ts';
-import type { ChatCommand, PlacedReference } from '../../../services/chat.ts';
-import type { PlacedDocument } from '../../../services/documents/placement.ts';
+import type { ChatCommand, PlacedReference } from '../../../inference/chat.ts';
+import type { PlacedDocument } from '../../../inference/inputs/placement.ts';
 import { type FileContent, fileContent } from '../../generation/attached-file.ts';
 import { addFile, type DraftContent, emptyContent } from '../../generation/draft-messages.ts';
 import { refuseOversized, samplingOf } from '../../generation/request.ts';

@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import type { ChatService } from '../../../inference/chat.ts';
 import type { Clock } from '../../../ports/clock.ts';
-import type { ChatService } from '../../../services/chat.ts';
 import { inferenceErrors } from '../../answer/error-schema.ts';
 import { answerHead } from '../../generation/answer.ts';
 import { generationFieldNames } from '../../generation/request.ts';

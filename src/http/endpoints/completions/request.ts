@@ -1,6 +1,6 @@
 import type { ChatRequest } from '../../../engines/engine.ts';
 import { errors } from '../../../errors/errors.ts';
-import type { ChatCommand } from '../../../services/chat.ts';
+import type { ChatCommand } from '../../../inference/chat.ts';
 import { refuseOversized, samplingOf } from '../../generation/request.ts';
 import type { CompletionBody } from './schema.ts';
 

@@ -1,6 +1,6 @@
 import type { Static } from 'typebox';
-import type { EmbeddingsService } from '../../../services/embeddings.ts';
-import type { InferenceCall } from '../../../services/inference/inference.ts';
+import type { EmbeddingsService } from '../../../inference/embeddings.ts';
+import type { InferenceCall } from '../../../inference/pipeline.ts';
 import { embeddingCommand } from './request.ts';
 import type { EmbeddingRequest } from './schema.ts';
 import { writeEmbeddings } from './vector-json.ts';

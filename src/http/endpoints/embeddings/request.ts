@@ -1,5 +1,5 @@
 import type { Static } from 'typebox';
-import type { EmbeddingCommand } from '../../../services/embeddings.ts';
+import type { EmbeddingCommand } from '../../../inference/embeddings.ts';
 import type { FieldNames } from '../../answer/field-names.ts';
 import type { EmbeddingRequest } from './schema.ts';
 

@@ -1,5 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
-import type { EmbeddingsService } from '../../../services/embeddings.ts';
+import type { EmbeddingsService } from '../../../inference/embeddings.ts';
 import { inferenceErrors } from '../../answer/error-schema.ts';
 import { inferenceCall } from '../../request/inference-call.ts';
 import { answerEmbeddings } from './answer.ts';

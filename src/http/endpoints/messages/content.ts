@@ -2,7 +2,7 @@ import type { Static } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { framedText } from '../../../domain/document.ts';
 import { errors } from '../../../errors/errors.ts';
-import type { ImageReference } from '../../../services/images.ts';
+import type { ImageReference } from '../../../inference/inputs/images.ts';
 import type { FileContent } from '../../generation/attached-file.ts';
 import { addFile, type DraftContent, emptyContent } from '../../generation/draft-messages.ts';
 import { InnerBlock } from './schema.ts';

@@ -1,6 +1,6 @@
 import type { ChatRequest, OutputFormat, ToolCall, ToolChoice, ToolDefinition } from '../../../engines/engine.ts';
 import { errors } from '../../../errors/errors.ts';
-import type { ChatCommand } from '../../../services/chat.ts';
+import type { ChatCommand } from '../../../inference/chat.ts';
 import type { FieldNames } from '../../answer/field-names.ts';
 import { type DraftMessage, finishMessages, refuseDocuments } from '../../generation/draft-messages.ts';
 import { refuseOversized } from '../../generation/request.ts';

@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import type { ChatService } from '../../../inference/chat.ts';
 import type { Clock } from '../../../ports/clock.ts';
 import { createId } from '../../../runtime/ids.ts';
-import type { ChatService } from '../../../services/chat.ts';
 import { streamedAnswer } from '../../answer/streamed-answer.ts';
 import { inferenceCall } from '../../request/inference-call.ts';
 import { type MessageBatchRouteDependencies, messageBatchRoutes } from '../message-batches/route.ts';

@@ -1,7 +1,7 @@
 import type { Static } from 'typebox';
+import type { InferenceCall } from '../../../inference/pipeline.ts';
+import type { RerankService } from '../../../inference/rerank.ts';
 import { createId } from '../../../runtime/ids.ts';
-import type { InferenceCall } from '../../../services/inference/inference.ts';
-import type { RerankService } from '../../../services/rerank.ts';
 import { rerankCommand } from './request.ts';
 import type { RerankRequest } from './schema.ts';
 

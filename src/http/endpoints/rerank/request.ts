@@ -1,5 +1,5 @@
 import type { Static } from 'typebox';
-import type { RerankCommand } from '../../../services/rerank.ts';
+import type { RerankCommand } from '../../../inference/rerank.ts';
 import type { RerankRequest } from './schema.ts';
 
 export const rerankCommand = (body: Static<typeof RerankRequest>): RerankCommand => ({

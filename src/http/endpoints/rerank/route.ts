@@ -1,5 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
-import type { RerankService } from '../../../services/rerank.ts';
+import type { RerankService } from '../../../inference/rerank.ts';
 import { inferenceErrors } from '../../answer/error-schema.ts';
 import { inferenceCall } from '../../request/inference-call.ts';
 import { answerRerank } from './answer.ts';

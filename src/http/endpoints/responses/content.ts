@@ -1,5 +1,5 @@
 import { errors } from '../../../errors/errors.ts';
-import type { ImageReference } from '../../../services/images.ts';
+import type { ImageReference } from '../../../inference/inputs/images.ts';
 import { fileContent } from '../../generation/attached-file.ts';
 import { addFile, type DraftContent, emptyContent } from '../../generation/draft-messages.ts';
 import type { ContentBody, InputItemBody } from './schema.ts';

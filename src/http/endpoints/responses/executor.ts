@@ -1,6 +1,6 @@
 import type { PendingResponse } from '../../../domain/response.ts';
 import { errors } from '../../../errors/errors.ts';
-import type { InferenceCall } from '../../../services/inference/inference.ts';
+import type { InferenceCall } from '../../../inference/pipeline.ts';
 import type { ResponseEventLog } from '../../../services/responses/event-log.ts';
 import type { ResponseExecutor } from '../../../services/responses/runner.ts';
 import { emptyResponse, responseError, type WireResponse } from './answer.ts';

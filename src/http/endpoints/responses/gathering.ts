@@ -1,5 +1,5 @@
 import type { ChatEvent } from '../../../engines/engine.ts';
-import type { ChatSink } from '../../../services/chat.ts';
+import type { ChatSink } from '../../../inference/chat.ts';
 
 /** Two deltas as one; undefined when they are of different items. */
 function joined(one: ChatEvent | undefined, next: ChatEvent): ChatEvent | undefined {

@@ -1,9 +1,9 @@
 import type { Principal } from '../../../domain/principal.ts';
 import { errors } from '../../../errors/errors.ts';
+import type { ChatService } from '../../../inference/chat.ts';
 import type { Clock } from '../../../ports/clock.ts';
 import { createId, deriveId } from '../../../runtime/ids.ts';
 import { createTimeSlice } from '../../../runtime/time-slices.ts';
-import type { ChatService } from '../../../services/chat.ts';
 import type { ConversationsService } from '../../../services/responses/conversations.ts';
 import type { NewResponse, ResponsesService, SaveOptions } from '../../../services/responses/responses.ts';
 import type { ResponseHead, WireResponse } from './answer.ts';

@@ -1,7 +1,7 @@
 import { checkMetadata } from '../../../domain/metadata.ts';
 import type { ChatRequest, OutputFormat } from '../../../engines/engine.ts';
 import { errors } from '../../../errors/errors.ts';
-import type { ChatCommand } from '../../../services/chat.ts';
+import type { ChatCommand } from '../../../inference/chat.ts';
 import type { FieldNames } from '../../answer/field-names.ts';
 import { type DraftMessage, finishMessages } from '../../generation/draft-messages.ts';
 import { refuseOversized } from '../../generation/request.ts';

@@ -1,7 +1,7 @@
 import type { TokenUsage } from '../../../engines/engine.ts';
 import { ApiError } from '../../../errors/api-error.ts';
-import type { ChatCommand, ChatSink } from '../../../services/chat.ts';
-import type { InferenceCall } from '../../../services/inference/inference.ts';
+import type { ChatCommand, ChatSink } from '../../../inference/chat.ts';
+import type { InferenceCall } from '../../../inference/pipeline.ts';
 import { createResponseWriter, type ResponseWriter, type StreamEvent } from './answer.ts';
 import { gatherDeltas } from './gathering.ts';
 import type { PlannedResponse, ResponseDependencies } from './plan.ts';

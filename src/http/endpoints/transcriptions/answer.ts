@@ -1,4 +1,4 @@
-import type { TranscriptionDone } from '../../../services/transcriptions/transcriptions.ts';
+import type { TranscriptionDone } from '../../../inference/transcriptions.ts';
 import type { TranscriptionBody } from './schema.ts';
 import { hundredths, toSrt, toVtt } from './subtitles.ts';
 

@@ -1,6 +1,6 @@
 import { usdText } from '../../../domain/money.ts';
 import type { Grouping } from '../../../domain/usage-window.ts';
-import type { UsageBucket, UsageReport } from '../../../services/usage.ts';
+import type { UsageBucket, UsageReport } from '../../../services/usage/usage.ts';
 
 export const isCsvWanted = (format: 'json' | 'csv' | undefined, accept = ''): boolean =>
   format === undefined ? accept.startsWith('text/csv') : format === 'csv';

@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyReply } from 'fastify';
 import type { AccountsService } from '../../../services/access/accounts.ts';
-import type { UsageService } from '../../../services/usage.ts';
+import type { UsageService } from '../../../services/usage/usage.ts';
 import { commonErrors, ErrorResponse } from '../../answer/error-schema.ts';
 import { chosenAccount } from '../../request/account-choice.ts';
 import { isCsvWanted, usageToCsv } from './csv.ts';

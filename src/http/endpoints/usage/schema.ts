@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox';
 import { usdNumber } from '../../../domain/money.ts';
 import { BUCKETS, GROUPINGS } from '../../../domain/usage-window.ts';
-import type { UsageBucket, UsageReport, UsageSums } from '../../../services/usage.ts';
+import type { UsageBucket, UsageReport, UsageSums } from '../../../services/usage/usage.ts';
 
 const time = { anyOf: [{ format: 'date-time' }, { format: 'date' }] };
 const group = `(${GROUPINGS.join('|')})`;

@@ -1,6 +1,6 @@
 import type { Static } from 'typebox';
 import { isoTimeOrNull } from '../../../../domain/time/dates.ts';
-import type { EngineReport } from '../../../../services/engine-control.ts';
+import type { EngineReport } from '../../../../services/operators/engine-control.ts';
 import type { EngineShape } from './schema.ts';
 
 export const engineToWire = (report: EngineReport): Static<typeof EngineShape> => ({

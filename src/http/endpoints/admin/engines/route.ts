@@ -1,5 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
-import type { EngineControl } from '../../../../services/engine-control.ts';
+import type { EngineControl } from '../../../../services/operators/engine-control.ts';
 import { commonErrors } from '../../../answer/error-schema.ts';
 import { config, tags } from '../admin-routes.ts';
 import { engineToWire } from './answer.ts';

@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
 import { MODALITIES } from '../../../../domain/model.ts';
-import type { AddedModelsService } from '../../../../services/added-models.ts';
+import type { AddedModelsService } from '../../../../services/catalog/added-models.ts';
 import type { CatalogService } from '../../../../services/catalog/catalog.ts';
 import { commonErrors } from '../../../answer/error-schema.ts';
 import { CLOSED } from '../../../body/changes.ts';

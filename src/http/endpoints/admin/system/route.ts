@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { isoTime } from '../../../../domain/time/dates.ts';
-import type { SystemService } from '../../../../services/system.ts';
+import type { SystemService } from '../../../../services/operators/system.ts';
 import { commonErrors } from '../../../answer/error-schema.ts';
 import { config, tags } from '../admin-routes.ts';
 import { SystemShape } from './schema.ts';
