@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { globSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { loadCatalog } from '../src/catalog/load.ts';
@@ -100,5 +100,25 @@ describe('docs/models.md', () => {
       if (figure === undefined) expect(rows('translation').get(model)?.[column]).toBe('not measured');
       else expect(shown('translation', model)[column]).toBeCloseTo(figure, ONE_DIGIT);
     }
+  });
+});
+
+describe('the weights in the checkout', () => {
+  // A clone has to stay small: a better model replaces one instead of joining it.
+  it('take less than 235 MB together', () => {
+    const files = globSync('models/**/*.{onnx,gguf,json}', { cwd: ROOT });
+    const bytes = files.reduce((sum, file) => sum + statSync(join(ROOT, file)).size, 0);
+    expect(bytes).toBeGreaterThan(100e6);
+    expect(bytes).toBeLessThan(235e6);
+  });
+
+  it('are those that the catalog names', () => {
+    const named = loadCatalog([join(ROOT, 'catalog')]).flatMap(({ versions }) =>
+      versions.flatMap(({ source }) =>
+        source?.kind === 'file' ? (source.files ?? []).map(({ as }) => join(source.path, as)) : [],
+      ),
+    );
+    const inCheckout = globSync('models/*/*/*', { cwd: ROOT });
+    expect([...new Set(named)].toSorted()).toEqual(inCheckout.toSorted());
   });
 });

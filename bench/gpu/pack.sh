@@ -5,7 +5,7 @@
 # node: Node, and the programs that run the benchmarks. source: this source and the packages that the server needs.
 # llama: the source of llama.cpp that builds with CUDA, and the head (metadata and vocabulary) of a GGUF file, from which
 # bench/gpu/random-model.ts makes models on the machine. onnx: onnxruntime. models: the newest bundled embedding model, or the
-# folders in $MODELS, such as MODELS='models/embed-multilingual/2026-11-15 models/embed-multilingual/2026-11-20'.
+# folders in $MODELS, such as MODELS='models/embed-multilingual/2026-11-19 models/embed-multilingual/2026-11-20'.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 out=$(mkdir -p "$1" && cd "$1" && pwd)

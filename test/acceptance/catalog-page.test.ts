@@ -32,7 +32,7 @@ describe('the page about the catalog', async () => {
         content
           .replaceAll('/etc/baobab', directory)
           .replaceAll('http://127.0.0.1:8000/v1', upstream.url)
-          .replaceAll('/srv/models/acme-embed', join(ROOT, 'models/embed-multilingual/2026-11-15')),
+          .replaceAll('/srv/models/acme-embed', join(ROOT, 'models/embed-multilingual/2026-11-20')),
       );
     }
   });

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { loadCatalog } from '../../src/catalog/load.ts';
 import type { EngineModel } from '../../src/engines/engine.ts';
+import type { OnnxOptions } from '../../src/engines/onnx/driver.ts';
 import { load } from '../../src/engines/onnx/load.ts';
 import { weights } from './weights.ts';
 
@@ -79,6 +80,25 @@ describe.each(['baobab/rerank-multilingual', 'baobab/rerank-mini'])('%s', (slug)
     const found = await Promise.all((sample.flores.swh ?? []).slice(0, 20).map((query) => best(query, english)));
     expect(found.filter(({ index }, row) => index === row).length).toBeGreaterThanOrEqual(19);
   });
+});
+
+it('a version turns the same match into a score by its own curve', async () => {
+  const found = await weights<OnnxOptions>('baobab/rerank-multilingual');
+  const { query, passages } = sample.rerank[0] ?? { query: '', passages: [] };
+  const matches = async (matchMiddle: number, matchSteepness: number) => {
+    const options = { ...found.engine.options, matchMiddle, matchSteepness };
+    await using model = await load({ ...found, engine: { ...found.engine, options } });
+    const result = await model.rerank?.rerank({ query, documents: passages }, context);
+    const scores = [...(result?.scores ?? [])];
+    return { scores, matches: scores.map((score) => matchMiddle + Math.log(score / (1 - score)) / matchSteepness) };
+  };
+  const [one, other] = [await matches(0.511, 15.5), await matches(0.45, 20)];
+  expect(one.scores).toHaveLength(passages.length);
+  expect(passages.length).toBeGreaterThan(1);
+  for (const [index, match] of one.matches.entries()) {
+    expect(other.scores[index]).not.toBe(one.scores[index]);
+    expect(other.matches[index]).toBeCloseTo(match, 4);
+  }
 });
 
 const inCatalog = loadCatalog([join(import.meta.dirname, '../../catalog')]).find(({ slug }) => slug === expected.model);

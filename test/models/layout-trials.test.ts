@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { fingerprint, measure } from '../../src/engines/onnx/layout/trials.ts';
 
-const directory = join(import.meta.dirname, '../../models/embed-multilingual/2026-11-15');
+const directory = join(import.meta.dirname, '../../models/embed-multilingual/2026-11-20');
 const { signal } = new AbortController();
 const candidates = [
   { processes: 2, threads: 1 },

@@ -34,9 +34,6 @@ EMBEDDERS = [
     ("sentence-transformers/all-minilm-l6-v2", "", "English", "384", "Apache-2.0"),
     (f"{OURS}@2026-11-20", ", recommended", "English, 69 measured, [each with its figure](../models/embed-multilingual/README.md)", "384, 256, 128, 64", "Apache-2.0"),
     (f"{OURS}@2026-11-19", ", deprecated", "the same", "384, 256, 128, 64", "Apache-2.0"),
-    (f"{OURS}@2026-11-18", ", deprecated", "the same", "384, 256, 128, 64", "Apache-2.0"),
-    (f"{OURS}@2026-11-17", ", deprecated", "the same", "384, 256, 128, 64", "Apache-2.0"),
-    (f"{OURS}@2026-11-15", ", deprecated", "the same", "384, 256, 128, 64", "Apache-2.0"),
     ("baai/bge-small-en-v1.5", "", "English", "384", "MIT"),
     ("intfloat/e5-small-v2", "", "English", "384", "MIT"),
     ("thenlper/gte-small", " (32-bit)", "English", "384", "MIT"),
@@ -44,7 +41,6 @@ EMBEDDERS = [
 RERANKERS = [
     ("baobab/rerank-small", "", "English", "MIT", ", shared with `baai/bge-small-en-v1.5`"),
     ("baobab/rerank-multilingual@2026-11-20", ", recommended", f"those of `{OURS}`; tried in 13 as a reranker", "Apache-2.0", f", shared with `{OURS}@2026-11-20`"),
-    ("baobab/rerank-multilingual@2026-11-17", "", "the same", "Apache-2.0", f", shared with `{OURS}@2026-11-15`"),
     ("baobab/rerank-mini@2026-11-20", "", "English and nine African languages measured", "Apache-2.0", ""),
 ]
 

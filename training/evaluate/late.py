@@ -88,7 +88,7 @@ def main():
     args.add_argument("--name", default="baobab/rerank-multilingual")
     args.add_argument("--service")
     args.add_argument("--key")
-    args.add_argument("--nearest", default="baobab/embed-multilingual@2026-11-17")
+    args.add_argument("--nearest", default="baobab/embed-multilingual@2026-11-20")
     args.add_argument("--cache")
     args.add_argument("--queries", type=int, default=0, help="to ask the service")
     args.add_argument("--json")

@@ -28,7 +28,7 @@ def main():
     args.add_argument("--every", type=int, default=1)
     args.add_argument("--threads", type=int, default=1)
     args.add_argument("--name", default="baobab/rerank-mini")
-    args.add_argument("--nearest", default=str(MODELS / "embed-multilingual/2026-11-17"))
+    args.add_argument("--nearest", default=str(MODELS / "embed-multilingual/2026-11-20"))
     args.add_argument("--late", help="the folder of an encoder")
     args.add_argument("--service")
     args.add_argument("--key")

@@ -10,7 +10,7 @@ import { type RunningServer, startServer } from '../start-server.ts';
 import { describeInBrowser, expectAccessible, openBrowser, openPage, signIn } from './browser.ts';
 
 const CHAT = 'huggingfacetb/smollm2-135m-instruct';
-const SHIPPED = join(import.meta.dirname, '../../../models/embed-multilingual/2026-11-15');
+const SHIPPED = join(import.meta.dirname, '../../../models/embed-multilingual/2026-11-20');
 const REVISION = '0123456789abcdef0123456789abcdef01234567';
 const REPO = 'acme/embed';
 const FILES = ['model_quantized.onnx', 'tokenizer.json', 'config.json'];
