@@ -208,12 +208,6 @@ describe('the rooms of src', () => {
     expect(wrong).toEqual([]);
   });
 
-  it('hold at most 22 source files in one folder', () => {
-    const counts = Map.groupBy(files, (path) => dirname(path));
-    const crowded = [...counts].filter(([, inFolder]) => inFolder.length > 22).map(([folder]) => folder);
-    expect(crowded).toEqual([]);
-  });
-
   it('keep clocks, timers and randomness out of domain', () => {
     const impure =
       /\bDate\.now\b|\bnew Date\(\)|\bMath\.random\b|\bperformance\.|\bcrypto\b|\bset(?:Timeout|Interval|Immediate)\b|'node:/;

@@ -1,24 +1,10 @@
 import { errors } from '../errors/errors.ts';
 import { fieldText } from '../errors/fields.ts';
-import type { Scope } from './scopes.ts';
+import { BATCH_OPERATIONS } from './operations.ts';
 import { HOUR_MS } from './time/durations.ts';
 
-export const BATCH_ENDPOINTS = [
-  '/v1/chat/completions',
-  '/v1/responses',
-  '/v1/messages',
-  '/v1/embeddings',
-  '/v1/rerank',
-] as const;
-export type BatchEndpoint = (typeof BATCH_ENDPOINTS)[number];
-
-export const ENDPOINT_SCOPES: Readonly<Record<BatchEndpoint, Scope>> = {
-  '/v1/chat/completions': 'chat',
-  '/v1/responses': 'chat',
-  '/v1/messages': 'chat',
-  '/v1/embeddings': 'embeddings',
-  '/v1/rerank': 'rerank',
-};
+export type BatchEndpoint = keyof typeof BATCH_OPERATIONS;
+export const BATCH_ENDPOINTS = Object.keys(BATCH_OPERATIONS) as BatchEndpoint[];
 
 export const BATCH_STATUSES = [
   'validating',

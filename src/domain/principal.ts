@@ -1,5 +1,6 @@
 import { errors } from '../errors/errors.ts';
 import type { ModelAlias } from './model.ts';
+import { missingScope, type Operation } from './operations.ts';
 import type { Scope } from './scopes.ts';
 
 export interface Account {
@@ -93,6 +94,16 @@ export function checkUsable({ account, key }: Principal, now: number): void {
   if (key.expiresAt !== null && key.expiresAt <= now) throw errors.expiredApiKey(key.expiresAt);
   if (account.suspendedAt !== null) throw errors.accountSuspended();
 }
+
+/** Throws 403 when the key of the caller lacks the scope of the operation. */
+export function requireRight({ key }: Principal, operation: Operation): void {
+  const missing = missingScope(key, operation);
+  if (missing !== undefined) throw errors.insufficientScope(missing);
+}
+
+/** Reads the prompts and answers of the account, which only some accounts store. */
+export const mayReadPrompts = ({ account, key }: Principal): boolean =>
+  account.storePrompts && key.scopes.includes('prompts');
 
 /** New values of some fields. Undefined ones stay as they are. */
 export type Changes<T> = { [Field in keyof T]?: T[Field] | undefined };

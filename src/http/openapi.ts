@@ -1,7 +1,7 @@
 import type { FastifyDynamicSwaggerOptions } from '@fastify/swagger';
 import type { FastifySchema, RouteOptions } from 'fastify';
 import type { TSchema } from 'typebox';
-import { INFERENCE_SCOPES } from '../domain/scopes.ts';
+import { isInference, OPERATIONS } from '../domain/operations.ts';
 import { ErrorResponse } from './answer/error-schema.ts';
 
 declare module 'fastify' {
@@ -89,15 +89,14 @@ const SERVICE_REGION = {
   'X-Service-Region': { type: 'string', description: 'Serve in this region only; 409 if the model is not there' },
 };
 
-const isInference = ({ config }: Documented): boolean => INFERENCE_SCOPES.some((scope) => scope === config?.scope);
 const isPost = ({ method }: Documented): boolean => method === 'POST';
 
 function headersOf(status: string, route: Documented): HeaderName[] {
   return [
     'X-Request-ID',
     ...(isPost(route) && REPLAYED.has(status) ? (['Idempotent-Replayed'] as const) : []),
-    ...(isInference(route) && (status === '200' || status === '429') ? RATE_HEADERS : []),
-    ...(isInference(route) && status === '200'
+    ...(isInference(route.config?.operation) && (status === '200' || status === '429') ? RATE_HEADERS : []),
+    ...(isInference(route.config?.operation) && status === '200'
       ? (['X-Served-Model', 'Service-Deprecated', 'x-budget-warning'] as const)
       : []),
     ...(status === '429' || status === '503' ? (['Retry-After'] as const) : []),
@@ -125,14 +124,21 @@ function answerOf(status: string, schema: object, route: Documented): object {
 /** Adds what the schema of a route does not have, because all routes share it or the route reads it by itself. */
 function complete(schema: FastifySchema, route: Documented): FastifySchema {
   const { body, headers } = route.config?.documented ?? {};
-  const sent = { ...headers, ...(isPost(route) && IDEMPOTENCY_KEY), ...(isInference(route) && SERVICE_REGION) };
+  const sent = {
+    ...headers,
+    ...(isPost(route) && IDEMPOTENCY_KEY),
+    ...(isInference(route.config?.operation) && SERVICE_REGION),
+  };
   const answers = {
     // For a body that is too large, and for an idempotency key that was used with another request.
     ...(isPost(route) && { 413: ErrorResponse, 422: ErrorResponse }),
     ...(schema.response as Record<string, object>),
   };
+  const operation = route.config?.operation;
+  const scope = operation === undefined ? null : OPERATIONS[operation];
   return {
     ...schema,
+    ...(scope !== null && { security: [{ key: [scope] }, { session: [scope] }] }),
     ...(body !== undefined && { body: { content: byType(body) } }),
     ...(Object.keys(sent).length > 0 && { headers: { type: 'object', properties: sent } }),
     response: Object.fromEntries(

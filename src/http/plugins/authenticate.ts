@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import plugin from 'fastify-plugin';
-import type { Principal } from '../../domain/principal.ts';
-import type { Scope } from '../../domain/scopes.ts';
+import type { Operation } from '../../domain/operations.ts';
+import { type Principal, requireRight } from '../../domain/principal.ts';
 import { ApiError } from '../../errors/api-error.ts';
 import type { Metrics } from '../../metrics/metrics.ts';
 import type { Clock } from '../../ports/clock.ts';
@@ -12,8 +12,8 @@ import { checkSameOrigin, sessionSecret, setSessionCookie } from '../request/ses
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** The scope that a key needs for this route. */
-    scope?: Scope;
+    /** What the route does. `domain/operations.ts` has the scope that a key needs for it. */
+    operation?: Operation;
   }
 }
 
@@ -50,8 +50,8 @@ export const authenticate = plugin<AuthenticateOptions>(async (server, options) 
     const { record } = request;
     record.principal = principal;
     if (principal.key.allowedAddresses.length > 0) authentication.requireAddress(principal, request.ip);
-    const { scope } = record.config;
-    if (scope !== undefined) authentication.requireScope(principal, scope);
+    const { operation } = record.config;
+    if (operation !== undefined) requireRight(principal, operation);
   };
   const bySession = async (request: FastifyRequest, reply: FastifyReply, secret: string): Promise<Principal> => {
     const { session, principal, renewed } = await sessions.authenticate(secret);
@@ -66,6 +66,9 @@ export const authenticate = plugin<AuthenticateOptions>(async (server, options) 
     const secret = authorization === undefined && cookie !== undefined ? sessionSecret(request) : undefined;
     return secret === undefined ? authentication.authenticate(authorization) : bySession(request, reply, secret);
   };
+  server.addHook('onRoute', ({ url, config }) => {
+    if (config?.operation === undefined) throw new Error(`the route ${url} names no operation`);
+  });
   // A known key is found synchronously: a hook with a callback then saves every request a promise.
   server.addHook('onRequest', (request, reply, done) => {
     try {

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import plugin from 'fastify-plugin';
-import { INFERENCE_SCOPES } from '../../domain/scopes.ts';
+import { isInference } from '../../domain/operations.ts';
 import type { InferenceService } from '../../inference/pipeline.ts';
 import type { Idempotency } from '../../services/idempotency/idempotency.ts';
 import type { Run } from '../../services/idempotency/run.ts';
@@ -64,9 +64,8 @@ function instead(error: unknown, request: FastifyRequest, reply: FastifyReply): 
 
 /** The model of a JSON body on inference routes. */
 function modelOf({ body, routeOptions: { config } }: FastifyRequest): { model?: string } {
-  const isInference = INFERENCE_SCOPES.some((scope) => scope === config.scope);
   const model = typeof body === 'object' && body !== null && 'model' in body ? body.model : undefined;
-  return isInference && typeof model === 'string' ? { model } : {};
+  return isInference(config.operation) && typeof model === 'string' ? { model } : {};
 }
 
 export interface IdempotencyOptions {

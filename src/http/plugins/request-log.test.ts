@@ -21,7 +21,7 @@ function setUp() {
   };
   const request = {
     ...{ id: 'req_1', ip: '127.0.0.1', method: 'POST', url: '/v1/chat/completions', headers: {} },
-    ...{ routeOptions: { url: '/v1/chat/completions', config: { scope: 'chat' } }, server, log },
+    ...{ routeOptions: { url: '/v1/chat/completions', config: { operation: 'chat.completions.create' } }, server, log },
   } as unknown as FastifyRequest;
   const reply = { raw, request, statusCode: 200, header: () => reply } as unknown as FastifyReply;
   const metrics = createMetrics();

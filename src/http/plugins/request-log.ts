@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import plugin from 'fastify-plugin';
-import { INFERENCE_SCOPES } from '../../domain/scopes.ts';
+import { isInference } from '../../domain/operations.ts';
 import { ApiError } from '../../errors/api-error.ts';
 import { errors } from '../../errors/errors.ts';
 import type { Metrics } from '../../metrics/metrics.ts';
@@ -56,7 +56,7 @@ export function observe(request: FastifyRequest, reply: FastifyReply, { metrics,
     if (code !== undefined) metrics.errors.inc({ route: url, code, model });
     const level = QUIET_ROUTES.has(url) ? 'debug' : 'info';
     const isLogged = writesLevel(request.log, level);
-    const isListed = INFERENCE_SCOPES.some((scope) => scope === config?.scope) && record.principal !== undefined;
+    const isListed = isInference(config?.operation) && record.principal !== undefined;
     const write = () => {
       if (record.firstTokenMs !== null) metrics.requests.firstToken(model, record.firstTokenMs / 1000);
       if (isListed) {

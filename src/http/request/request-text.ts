@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify';
-import { INFERENCE_SCOPES } from '../../domain/scopes.ts';
+import { isInference } from '../../domain/operations.ts';
 import type { RequestEntry } from '../../ports/request-log.ts';
 import type { RequestText } from '../../ports/request-texts.ts';
 import { answerText } from './answer-text.ts';
@@ -20,7 +20,8 @@ export interface AnswerBody {
 export function keepsText({ record }: FastifyRequest): boolean {
   return (
     record.principal?.account.storePrompts === true &&
-    INFERENCE_SCOPES.some((scope) => scope === record.config.scope && scope !== 'embeddings')
+    isInference(record.config.operation) &&
+    record.config.operation !== 'embeddings.create'
   );
 }
 

@@ -1,4 +1,5 @@
 import type { ChangeOrigin } from '../../domain/audit/entry.ts';
+import { isOperator } from '../../domain/operations.ts';
 import type { ApiKey, Changes, KeyRights, Principal } from '../../domain/principal.ts';
 import { DEFAULT_SCOPES } from '../../domain/scopes.ts';
 import { matchesPattern } from '../../domain/slug.ts';
@@ -38,7 +39,7 @@ const isSame = (one: string, other: string): boolean => one === other;
 /** The field in which rights exceed those of the caller's key. */
 function excess(rights: Rights, { key }: Principal): FieldPath | undefined {
   // An operator can do more than any key.
-  if (key.scopes.includes('admin')) return undefined;
+  if (isOperator(key)) return undefined;
   if (!rights.scopes.every((scope) => key.scopes.includes(scope))) return ['scopes'];
   // A pattern such as a* is covered by the same pattern, and by one that matches it as a text.
   if (!within(rights.allowedModels, key.allowedModels, matchesPattern)) return ['allowedModels'];
@@ -57,7 +58,7 @@ function checkWithin(rights: Rights, caller: Principal): void {
 
 /** Keys share no limits: many keys could use more than this one may. */
 function checkUnlimited({ key }: Principal): void {
-  if (key.scopes.includes('admin') || LIMITS.every((limit) => key[limit] === null)) return;
+  if (isOperator(key) || LIMITS.every((limit) => key[limit] === null)) return;
   throw errors.keyHasLimits();
 }
 
@@ -75,12 +76,12 @@ export interface AccountKeysDependencies {
 
 export function createAccountKeys({ keys, audit, clock }: AccountKeysDependencies): AccountKeysService {
   async function checkNumber({ account, key }: Principal): Promise<void> {
-    if (key.scopes.includes('admin')) return;
+    if (isOperator(key)) return;
     if ((await keys.countKeys(account.id)) >= MAX_KEYS) throw errors.tooManyKeys(MAX_KEYS);
   }
 
   async function checkChanges({ account, key }: Principal): Promise<void> {
-    if (key.scopes.includes('admin')) return;
+    if (isOperator(key)) return;
     const start = clock.now() - DAY_MS;
     const { id } = account;
     const made = await audit.count({ accountId: id, actorAccountId: id, action: 'key.changed', start });
@@ -148,7 +149,7 @@ export function createAccountKeys({ keys, audit, clock }: AccountKeysDependencie
       if (key.id !== caller.key.id) checkUnlimited(caller);
       await checkNumber(caller);
       // Otherwise a key could make itself last forever.
-      const expiresBy = caller.key.scopes.includes('admin') ? null : caller.key.expiresAt;
+      const expiresBy = isOperator(caller.key) ? null : caller.key.expiresAt;
       return changed(await keys.rotateKey(id, { graceMs, expiresBy }, caller.by), id);
     },
   };

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { BY } from '../../../test/fixtures/audit-entries.ts';
 import { type MemoryRepositories, memoryRepositories } from '../../../test/fixtures/memory-repositories.ts';
-import type { Account } from '../../domain/principal.ts';
+import { type Account, requireRight } from '../../domain/principal.ts';
 import type { ApiError } from '../../errors/api-error.ts';
 import { type AccountsService, createAccounts } from './accounts.ts';
 import { type AuthenticationService, createAuthentication } from './authentication.ts';
@@ -256,8 +256,8 @@ describe('expiry and scopes', () => {
 
   it('names the missing scope', async () => {
     const principal = await authentication.authenticate(bearer(issued.secret));
-    expect(() => authentication.requireScope(principal, 'chat')).not.toThrow();
-    expect(() => authentication.requireScope(principal, 'admin')).toThrow(
+    expect(() => requireRight(principal, 'chat.completions.create')).not.toThrow();
+    expect(() => requireRight(principal, 'admin.system.get')).toThrow(
       /lacks the scope 'admin' .* Use a key that has it/,
     );
   });

@@ -1,6 +1,5 @@
 import { timingSafeEqual } from 'node:crypto';
 import { type ApiKey, checkUsable, type Principal } from '../../domain/principal.ts';
-import type { Scope } from '../../domain/scopes.ts';
 import { MINUTE_MS } from '../../domain/time/durations.ts';
 import { errors } from '../../errors/errors.ts';
 import type { Clock } from '../../ports/clock.ts';
@@ -16,7 +15,6 @@ export interface AuthenticationService {
   authenticate(authorization: string | undefined): Principal | Promise<Principal>;
   /** Finds the caller of a session by the id of its key. Throws like `authenticate`. */
   authenticateKey(keyId: string): Principal | Promise<Principal>;
-  requireScope(principal: Principal, scope: Scope): void;
   /** Throws 403 when the key may not be used from the address. Undefined: not known, and only allowed without a list. */
   requireAddress(principal: Principal, address: string | undefined): void;
   /** Forgets the keys that have changed in the store. Call it a few times a second. */
@@ -99,11 +97,6 @@ export function createAuthentication(dependencies: AuthenticationDependencies): 
     authenticateKey(keyId) {
       const cached = cache.get(keyId);
       return cached === undefined ? cache.read(keyId, () => findById(keyId)).then(accept) : accept(cached);
-    },
-    requireScope({ key }, scope) {
-      // Operators manage all keys.
-      if (scope === 'keys' && key.scopes.includes('admin')) return;
-      if (!key.scopes.includes(scope)) throw errors.insufficientScope(scope);
     },
     requireAddress({ key }, address) {
       if (key.allowedAddresses.length === 0) return;

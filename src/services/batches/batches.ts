@@ -1,6 +1,7 @@
-import { type Batch, type BatchEndpoint, ENDPOINT_SCOPES, isActive, parseWindow } from '../../domain/batch.ts';
+import { type Batch, type BatchEndpoint, isActive, parseWindow } from '../../domain/batch.ts';
 import { checkMetadata } from '../../domain/metadata.ts';
-import type { Principal } from '../../domain/principal.ts';
+import { BATCH_OPERATIONS } from '../../domain/operations.ts';
+import { type Principal, requireRight } from '../../domain/principal.ts';
 import { errors } from '../../errors/errors.ts';
 import type { BatchRepository } from '../../ports/batches.ts';
 import type { Clock } from '../../ports/clock.ts';
@@ -44,9 +45,8 @@ export interface BatchesDependencies {
 export function createBatches({ batches, files, settings, clock, onChange }: BatchesDependencies): BatchesService {
   const service: BatchesService = {
     async create(principal, { inputFileId, endpoint, completionWindow, metadata, resultLifetimeMs, run }) {
-      const { account, key } = principal;
-      const scope = ENDPOINT_SCOPES[endpoint];
-      if (!key.scopes.includes(scope)) throw errors.insufficientScope(scope);
+      const { account } = principal;
+      requireRight(principal, BATCH_OPERATIONS[endpoint]);
       const windowMs = parseWindow(completionWindow);
       if (metadata !== null) checkMetadata(metadata);
       const now = clock.now();

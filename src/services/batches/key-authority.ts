@@ -1,5 +1,5 @@
-import { checkUsable, type Principal } from '../../domain/principal.ts';
-import type { Scope } from '../../domain/scopes.ts';
+import type { Operation } from '../../domain/operations.ts';
+import { checkUsable, type Principal, requireRight } from '../../domain/principal.ts';
 import { errors } from '../../errors/errors.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { AccountRepository, KeyRepository } from '../../ports/repositories.ts';
@@ -7,7 +7,7 @@ import type { AccountRepository, KeyRepository } from '../../ports/repositories.
 /** Reads the current rights of a key. */
 export interface KeyAuthority {
   /** Throws the error that a request with this key would get. Models are checked by the endpoint. */
-  principal(keyId: string, scopes: readonly Scope[]): Promise<Principal>;
+  principal(keyId: string, operations: readonly Operation[]): Promise<Principal>;
 }
 
 /** A change to a key is seen after this time at most. */
@@ -45,10 +45,9 @@ export function createKeyAuthority({ keys, accounts, clock, steadyClock }: KeyAu
   }
 
   return {
-    async principal(keyId, scopes) {
+    async principal(keyId, operations) {
       const principal = await current(keyId);
-      const missing = scopes.find((scope) => !principal.key.scopes.includes(scope));
-      if (missing !== undefined) throw errors.insufficientScope(missing);
+      for (const operation of operations) requireRight(principal, operation);
       return principal;
     },
   };

@@ -1,5 +1,6 @@
-import { type Batch, type BatchEndpoint, ENDPOINT_SCOPES } from '../../domain/batch.ts';
+import type { Batch, BatchEndpoint } from '../../domain/batch.ts';
 import type { BatchRequest, LineResult } from '../../domain/batch-line.ts';
+import { BATCH_OPERATIONS } from '../../domain/operations.ts';
 import type { Account, Principal } from '../../domain/principal.ts';
 import type { BatchLane } from '../../engines/engine.ts';
 import type { ApiError } from '../../errors/api-error.ts';
@@ -106,7 +107,7 @@ export function createLineRun(dependencies: LineRunDependencies): LineRun {
             if (principal !== undefined) requests?.record(trace.entry(batch, principal, end));
           };
           try {
-            principal = await authority.principal(batch.keyId, ['batches', ENDPOINT_SCOPES[batch.endpoint]]);
+            principal = await authority.principal(batch.keyId, ['batches.create', BATCH_OPERATIONS[batch.endpoint]]);
             const body = await executor.execute(batch.endpoint, request.body, {
               requestId,
               principal,

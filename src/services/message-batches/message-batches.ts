@@ -1,6 +1,6 @@
-import { type Batch, ENDPOINT_SCOPES, isActive } from '../../domain/batch.ts';
+import { type Batch, isActive } from '../../domain/batch.ts';
 import { MESSAGE_BATCH, type StoredFile } from '../../domain/file.ts';
-import type { Account, Principal } from '../../domain/principal.ts';
+import { type Account, type Principal, requireRight } from '../../domain/principal.ts';
 import { DAY_MS } from '../../domain/time/durations.ts';
 import { ApiError } from '../../errors/api-error.ts';
 import { errors } from '../../errors/errors.ts';
@@ -128,10 +128,9 @@ export function createMessageBatches(dependencies: MessageBatchesDependencies): 
   }
 
   return {
-    async receive({ account, key }, upload) {
-      const scope = ENDPOINT_SCOPES[ENDPOINT];
-      if (!key.scopes.includes(scope)) throw errors.insufficientScope(scope);
-      return files.receive(account.id, { ...upload, filename: 'input.jsonl', purpose: () => MESSAGE_BATCH });
+    async receive(principal, upload) {
+      requireRight(principal, 'messages.create');
+      return files.receive(principal.account.id, { ...upload, filename: 'input.jsonl', purpose: () => MESSAGE_BATCH });
     },
 
     async create(principal, received, { requests, run }) {

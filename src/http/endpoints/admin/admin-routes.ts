@@ -1,9 +1,8 @@
 import { errors } from '../../../errors/errors.ts';
 import { KEY_FIELDS } from '../keys/schema.ts';
 
-/** For keys with the scope `admin`; the command line does the same directly on the store. */
+/** Of routes for operators; the command line does the same directly on the store. */
 export const config = {
-  scope: 'admin' as const,
   fieldNames: {
     ...KEY_FIELDS,
     removalDate: 'on',

@@ -18,7 +18,7 @@ export const batchRoutes: FastifyPluginAsyncTypebox<{ batches: BatchesService }>
   server.post(
     '/batches',
     {
-      config: { scope: 'batches', fieldNames: BATCH_FIELDS, isChange: true },
+      config: { operation: 'batches.create', fieldNames: BATCH_FIELDS, isChange: true },
       schema: {
         summary: 'Create a batch: run each line of a file as a request',
         tags: TAGS,
@@ -39,7 +39,7 @@ export const batchRoutes: FastifyPluginAsyncTypebox<{ batches: BatchesService }>
   server.get(
     '/batches',
     {
-      config: { scope: 'batches' },
+      config: { operation: 'batches.list' },
       schema: {
         summary: 'List batches, the newest first',
         tags: TAGS,
@@ -64,7 +64,7 @@ export const batchRoutes: FastifyPluginAsyncTypebox<{ batches: BatchesService }>
   server.get(
     '/batches/:batch_id',
     {
-      config: { scope: 'batches' },
+      config: { operation: 'batches.get' },
       schema: {
         summary: 'Retrieve a batch',
         tags: TAGS,
@@ -78,7 +78,7 @@ export const batchRoutes: FastifyPluginAsyncTypebox<{ batches: BatchesService }>
   server.post(
     '/batches/:batch_id/cancel',
     {
-      config: { scope: 'batches', isChange: true },
+      config: { operation: 'batches.cancel', isChange: true },
       schema: {
         summary: 'Cancel a batch; finished lines keep their results',
         tags: TAGS,

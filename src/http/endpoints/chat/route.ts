@@ -19,7 +19,7 @@ export const chatRoutes: FastifyPluginAsyncTypebox<ChatRouteDependencies> = asyn
     '/chat/completions',
     {
       config: {
-        scope: 'chat',
+        operation: 'chat.completions.create',
         fieldNames: generationFieldNames,
         documented: { answers: ['text/event-stream'] },
       },

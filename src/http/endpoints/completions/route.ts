@@ -22,7 +22,7 @@ export const completionRoutes: FastifyPluginAsyncTypebox<CompletionRouteDependen
     '/completions',
     {
       config: {
-        scope: 'chat',
+        operation: 'completions.create',
         fieldNames: generationFieldNames,
         documented: { answers: ['text/event-stream'] },
       },

@@ -45,7 +45,7 @@ export const conversationRoutes: FastifyPluginAsyncTypebox<{ conversations: Conv
   server.post(
     '/conversations',
     {
-      config: { scope: 'chat', isChange: true },
+      config: { operation: 'conversations.create', isChange: true },
       schema: {
         summary: 'Create a conversation',
         tags: TAGS,
@@ -64,7 +64,7 @@ export const conversationRoutes: FastifyPluginAsyncTypebox<{ conversations: Conv
   server.get(
     '/conversations/:conversation_id',
     {
-      config: { scope: 'chat' },
+      config: { operation: 'conversations.get' },
       schema: {
         summary: 'Retrieve a conversation',
         tags: TAGS,
@@ -78,7 +78,7 @@ export const conversationRoutes: FastifyPluginAsyncTypebox<{ conversations: Conv
   server.post(
     '/conversations/:conversation_id',
     {
-      config: { scope: 'chat', isChange: true },
+      config: { operation: 'conversations.update', isChange: true },
       schema: {
         summary: 'Change the metadata of a conversation',
         tags: TAGS,
@@ -98,7 +98,7 @@ export const conversationRoutes: FastifyPluginAsyncTypebox<{ conversations: Conv
   server.delete(
     '/conversations/:conversation_id',
     {
-      config: { scope: 'chat', isChange: true },
+      config: { operation: 'conversations.delete', isChange: true },
       schema: {
         summary: 'Delete a conversation and its items',
         tags: TAGS,
@@ -116,7 +116,7 @@ export const conversationRoutes: FastifyPluginAsyncTypebox<{ conversations: Conv
   server.get(
     '/conversations/:conversation_id/items',
     {
-      config: { scope: 'chat' },
+      config: { operation: 'conversations.items.list' },
       schema: {
         summary: 'List the items of a conversation',
         tags: TAGS,
@@ -136,7 +136,7 @@ export const conversationRoutes: FastifyPluginAsyncTypebox<{ conversations: Conv
   server.post(
     '/conversations/:conversation_id/items',
     {
-      config: { scope: 'chat', isChange: true },
+      config: { operation: 'conversations.items.create', isChange: true },
       schema: {
         summary: 'Add items to a conversation',
         tags: TAGS,
@@ -155,7 +155,7 @@ export const conversationRoutes: FastifyPluginAsyncTypebox<{ conversations: Conv
   server.get(
     '/conversations/:conversation_id/items/:item_id',
     {
-      config: { scope: 'chat' },
+      config: { operation: 'conversations.items.get' },
       schema: {
         summary: 'Retrieve an item of a conversation',
         tags: TAGS,
@@ -172,7 +172,7 @@ export const conversationRoutes: FastifyPluginAsyncTypebox<{ conversations: Conv
   server.delete(
     '/conversations/:conversation_id/items/:item_id',
     {
-      config: { scope: 'chat', isChange: true },
+      config: { operation: 'conversations.items.delete', isChange: true },
       schema: {
         summary: 'Delete an item of a conversation',
         tags: TAGS,

@@ -14,7 +14,7 @@ export const embeddingRoutes: FastifyPluginAsyncTypebox<{ embeddings: Embeddings
   server.post(
     '/embeddings',
     {
-      config: { scope: 'embeddings', fieldNames: embeddingFieldNames },
+      config: { operation: 'embeddings.create', fieldNames: embeddingFieldNames },
       schema: {
         summary: 'Create embeddings',
         tags: ['Inference'],

@@ -1,5 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
+import { isOperator } from '../../../domain/operations.ts';
 import type { Principal } from '../../../domain/principal.ts';
 import { errors } from '../../../errors/errors.ts';
 import type { AccountsService } from '../../../services/access/accounts.ts';
@@ -7,7 +8,7 @@ import type { AuthenticationService } from '../../../services/access/authenticat
 import type { LiveFeed } from '../../../services/live/live-feed.ts';
 import { commonErrors } from '../../answer/error-schema.ts';
 import { streamedAnswer } from '../../answer/streamed-answer.ts';
-import { chosenAccount } from '../../request/account-choice.ts';
+import { AccountChoice, chosenAccount } from '../../request/account-choice.ts';
 import { disconnectSignal, principalOf, type RequestRecord } from '../../request/request-record.ts';
 import { eventText } from './answer.ts';
 import { EVENTS } from './schema.ts';
@@ -48,19 +49,14 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventsDependencies> = async 
   server.get(
     '/events',
     {
-      config: { scope: 'usage', documented: { answers: ['text/event-stream'] } },
+      config: { operation: 'events.stream', documented: { answers: ['text/event-stream'] } },
       schema: {
         summary: 'Stream counters, requests and batches live; for operators also engines',
         description:
           'Server-sent events: `event` is `counters`, `requests`, `batch` or `engine`, and `data` is JSON with the field of the same name below.',
         tags: ['Usage'],
         querystring: Type.Object({
-          account: Type.Optional(
-            Type.String({
-              minLength: 1,
-              description: 'Id or name of another account, `*` for all; only for keys with the scope `admin`',
-            }),
-          ),
+          account: AccountChoice,
         }),
         response: { 200: Type.Object(EVENTS), ...commonErrors },
       },
@@ -93,7 +89,7 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventsDependencies> = async 
       await streamedAnswer(request, reply, async (events) => {
         const leave = feed.subscribe({
           accountId,
-          withEngines: key.scopes.includes('admin'),
+          withEngines: isOperator(key),
           send(event) {
             if (signal.aborted) return;
             if (reply.raw.writableLength > MAX_UNREAD_BYTES) reply.raw.destroy();

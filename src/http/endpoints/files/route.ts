@@ -31,7 +31,7 @@ export const fileRoutes: FastifyPluginAsyncTypebox<{ files: FilesService }> = as
   server.post(
     '/files',
     {
-      config: { scope: 'files', documented: { body: { 'multipart/form-data': FileFormFields } } },
+      config: { operation: 'files.create', documented: { body: { 'multipart/form-data': FileFormFields } } },
       schema: {
         summary: 'Upload a file: multipart form with the parts `file` and `purpose`',
         tags: TAGS,
@@ -44,7 +44,7 @@ export const fileRoutes: FastifyPluginAsyncTypebox<{ files: FilesService }> = as
   server.get(
     '/files',
     {
-      config: { scope: 'files' },
+      config: { operation: 'files.list' },
       schema: {
         summary: 'List files',
         tags: TAGS,
@@ -67,7 +67,7 @@ export const fileRoutes: FastifyPluginAsyncTypebox<{ files: FilesService }> = as
   server.get(
     '/files/:file_id',
     {
-      config: { scope: 'files' },
+      config: { operation: 'files.get' },
       schema: {
         summary: 'Retrieve a file record',
         tags: TAGS,
@@ -82,7 +82,7 @@ export const fileRoutes: FastifyPluginAsyncTypebox<{ files: FilesService }> = as
   server.route({
     method: ['GET', 'HEAD'],
     url: '/files/:file_id/content',
-    config: { scope: 'files', documented: { headers: RANGE_HEADERS } },
+    config: { operation: 'files.content', documented: { headers: RANGE_HEADERS } },
     schema: {
       summary: 'Download the content of a file, or one range of it',
       tags: TAGS,
@@ -108,7 +108,7 @@ export const fileRoutes: FastifyPluginAsyncTypebox<{ files: FilesService }> = as
   server.delete(
     '/files/:file_id',
     {
-      config: { scope: 'files', isChange: true },
+      config: { operation: 'files.delete', isChange: true },
       schema: {
         summary: 'Delete a file',
         tags: TAGS,

@@ -27,12 +27,12 @@ export interface KeysDependencies {
   authentication: Pick<AuthenticationService, 'forget'>;
 }
 
-/** Keys of the caller's own account, for keys with the scope `keys`. */
+/** Keys of the caller's own account. */
 export const keyRoutes: FastifyPluginAsyncTypebox<KeysDependencies> = async (
   server,
   { accountKeys, authentication },
 ) => {
-  const config = { scope: 'keys' as const, fieldNames: KEY_FIELDS };
+  const config = { fieldNames: KEY_FIELDS };
   /** A key is revoked at once, whatever else the account changes. */
   const change = { ...config, isChange: true };
   const withSecret = { ...change, secretField: 'secret' };
@@ -44,7 +44,7 @@ export const keyRoutes: FastifyPluginAsyncTypebox<KeysDependencies> = async (
   server.get(
     '/keys',
     {
-      config,
+      config: { ...config, operation: 'keys.list' },
       schema: {
         summary: 'List the keys of the account, oldest first',
         tags,
@@ -58,7 +58,7 @@ export const keyRoutes: FastifyPluginAsyncTypebox<KeysDependencies> = async (
   server.post(
     '/keys',
     {
-      config: withSecret,
+      config: { ...withSecret, operation: 'keys.create' },
       schema: {
         summary: 'Create a key of the account, with at most the rights of the calling key',
         description:
@@ -77,7 +77,10 @@ export const keyRoutes: FastifyPluginAsyncTypebox<KeysDependencies> = async (
 
   server.post(
     '/keys/:id',
-    { config: change, schema: { summary: 'Change a key of the account', tags, params, body: KeyChanges, response } },
+    {
+      config: { ...change, operation: 'keys.update' },
+      schema: { summary: 'Change a key of the account', tags, params, body: KeyChanges, response },
+    },
     async (request) => {
       const changes = requireChanges(rightsFromWire(request.body), KeyChanges);
       const key = await accountKeys.update(auditedCaller(request), request.params.id, changes);
@@ -88,7 +91,10 @@ export const keyRoutes: FastifyPluginAsyncTypebox<KeysDependencies> = async (
 
   server.post(
     '/keys/:id/revoke',
-    { config, schema: { summary: 'Revoke a key of the account at once', tags, params, response } },
+    {
+      config: { ...config, operation: 'keys.revoke' },
+      schema: { summary: 'Revoke a key of the account at once', tags, params, response },
+    },
     async (request) => {
       const key = await accountKeys.revoke(auditedCaller(request), request.params.id);
       authentication.forget({ keyId: request.params.id });
@@ -99,7 +105,7 @@ export const keyRoutes: FastifyPluginAsyncTypebox<KeysDependencies> = async (
   server.post(
     '/keys/:id/rotate',
     {
-      config: withSecret,
+      config: { ...withSecret, operation: 'keys.rotate' },
       schema: {
         summary: 'Rotate a key: issue a new one with the same rights; the old one stays valid for a while',
         tags,

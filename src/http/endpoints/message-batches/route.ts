@@ -20,7 +20,7 @@ import {
 } from './schema.ts';
 
 const TAGS = ['Messages'];
-const config = { scope: 'batches' as const, errorBody: errorToWire };
+const config = { errorBody: errorToWire };
 
 export interface MessageBatchRouteDependencies {
   messageBatches: MessageBatchesService;
@@ -40,7 +40,12 @@ export const messageBatchRoutes: FastifyPluginAsyncTypebox<MessageBatchRouteDepe
     scope.post(
       '/messages/batches',
       {
-        config: { ...config, readsBody: true, documented: { body: { 'application/json': CreateMessageBatch } } },
+        config: {
+          ...config,
+          operation: 'messages.batches.create',
+          readsBody: true,
+          documented: { body: { 'application/json': CreateMessageBatch } },
+        },
         schema: {
           summary: 'Create a message batch',
           tags: TAGS,
@@ -84,7 +89,7 @@ export const messageBatchRoutes: FastifyPluginAsyncTypebox<MessageBatchRouteDepe
   server.get(
     '/messages/batches',
     {
-      config,
+      config: { ...config, operation: 'messages.batches.list' },
       schema: {
         summary: 'List message batches, the newest first',
         tags: TAGS,
@@ -106,7 +111,7 @@ export const messageBatchRoutes: FastifyPluginAsyncTypebox<MessageBatchRouteDepe
   server.get(
     '/messages/batches/:batch_id',
     {
-      config,
+      config: { ...config, operation: 'messages.batches.get' },
       schema: {
         summary: 'Retrieve a message batch',
         tags: TAGS,
@@ -121,7 +126,7 @@ export const messageBatchRoutes: FastifyPluginAsyncTypebox<MessageBatchRouteDepe
   server.post(
     '/messages/batches/:batch_id/cancel',
     {
-      config: { ...config, isChange: true },
+      config: { ...config, operation: 'messages.batches.cancel', isChange: true },
       schema: {
         summary: 'Cancel a message batch; finished requests keep their results',
         tags: TAGS,
@@ -136,7 +141,7 @@ export const messageBatchRoutes: FastifyPluginAsyncTypebox<MessageBatchRouteDepe
   server.delete(
     '/messages/batches/:batch_id',
     {
-      config: { ...config, isChange: true },
+      config: { ...config, operation: 'messages.batches.delete', isChange: true },
       schema: {
         summary: 'Delete a message batch that has ended, with its results',
         tags: TAGS,
@@ -154,7 +159,7 @@ export const messageBatchRoutes: FastifyPluginAsyncTypebox<MessageBatchRouteDepe
   server.get(
     '/messages/batches/:batch_id/results',
     {
-      config,
+      config: { ...config, operation: 'messages.batches.results' },
       // A HEAD request would read all results.
       exposeHeadRoute: false,
       schema: {

@@ -11,7 +11,7 @@ import { CountTokensRequest, CreateMessage, MessageObject, messageErrors, TokenC
 
 const TAGS = ['Messages'];
 
-const config = { scope: 'chat' as const, fieldNames: MESSAGE_FIELDS, errorBody: errorToWire };
+const config = { fieldNames: MESSAGE_FIELDS, errorBody: errorToWire };
 
 export interface MessageRouteDependencies extends MessageBatchRouteDependencies {
   chat: ChatService;
@@ -33,7 +33,7 @@ export const messageRoutes: FastifyPluginAsyncTypebox<MessageRouteDependencies> 
   server.post(
     '/messages',
     {
-      config: { ...config, documented: { answers: ['text/event-stream'] } },
+      config: { ...config, operation: 'messages.create', documented: { answers: ['text/event-stream'] } },
       schema: {
         summary: 'Create a message',
         tags: TAGS,
@@ -70,7 +70,7 @@ export const messageRoutes: FastifyPluginAsyncTypebox<MessageRouteDependencies> 
   server.post(
     '/messages/count_tokens',
     {
-      config: { ...config, isCount: true },
+      config: { ...config, operation: 'messages.countTokens', isCount: true },
       schema: {
         summary: 'Count the tokens of a message with the tokenizer and template of the model',
         tags: TAGS,

@@ -1,5 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
+import { isOperator } from '../../../domain/operations.ts';
 import type { CatalogService } from '../../../services/catalog/catalog.ts';
 import { commonErrors } from '../../answer/error-schema.ts';
 import { principalOf } from '../../request/request-record.ts';
@@ -9,7 +10,7 @@ export const modelRoutes: FastifyPluginAsyncTypebox<{ catalog: CatalogService }>
   server.get(
     '/models',
     {
-      config: { scope: 'models' },
+      config: { operation: 'models.list' },
       schema: {
         summary: 'List the models that the key may use',
         tags: ['Models'],
@@ -20,7 +21,7 @@ export const modelRoutes: FastifyPluginAsyncTypebox<{ catalog: CatalogService }>
     async (request) => {
       const { key, account } = principalOf(request);
       const models = catalog.list({ ...request.query, allowedModels: key.allowedModels }, account);
-      const forOperators = key.scopes.includes('admin');
+      const forOperators = isOperator(key);
       return {
         object: 'list' as const,
         data: models.map((model) => toWire(model, { forOperators })),
@@ -34,7 +35,7 @@ export const modelRoutes: FastifyPluginAsyncTypebox<{ catalog: CatalogService }>
   server.get(
     '/models/*',
     {
-      config: { scope: 'models' },
+      config: { operation: 'models.get' },
       schema: {
         summary: 'Retrieve a model by slug with an optional pin, or by alias',
         tags: ['Models'],
@@ -48,7 +49,7 @@ export const modelRoutes: FastifyPluginAsyncTypebox<{ catalog: CatalogService }>
       const reference = request.params['*'];
       const { key, account } = principalOf(request);
       const model = catalog.get(reference, account, key.allowedModels);
-      const wire = toWire(model, { forOperators: key.scopes.includes('admin') });
+      const wire = toWire(model, { forOperators: isOperator(key) });
       return { ...wire, id: reference };
     },
   );

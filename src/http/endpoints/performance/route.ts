@@ -30,7 +30,7 @@ export const performanceRoutes: FastifyPluginAsyncTypebox<PerformanceDependencie
   server.get(
     '/performance',
     {
-      config: { scope: 'usage', fieldNames: { timeZone: 'time_zone' } },
+      config: { operation: 'reports.performance', fieldNames: { timeZone: 'time_zone' } },
       schema: {
         summary: 'Report requests, errors, latency and time to first token over time',
         description:

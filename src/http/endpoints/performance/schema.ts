@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import { PERFORMANCE_BUCKETS } from '../../../domain/time/zoned-bucket.ts';
+import { AccountChoice } from '../../request/account-choice.ts';
 
 const time = { anyOf: [{ format: 'date-time' }, { format: 'date' }] };
 
@@ -13,12 +14,7 @@ export const PerformanceQuery = Type.Object(
     time_zone: Type.Optional(Type.String({ description: 'IANA name; UTC by default' })),
     model: Type.Optional(Type.String({ minLength: 1, description: 'Only this slug' })),
     key: Type.Optional(Type.String({ minLength: 1, description: 'Only this key, by id' })),
-    account: Type.Optional(
-      Type.String({
-        minLength: 1,
-        description: 'Id or name of another account, `*` for all; only for keys with the scope `admin`',
-      }),
-    ),
+    account: AccountChoice,
   },
   { documented: { required: ['start'] } },
 );

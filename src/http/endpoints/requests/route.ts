@@ -1,10 +1,12 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
+import { isOperator } from '../../../domain/operations.ts';
+import { mayReadPrompts } from '../../../domain/principal.ts';
 import type { AccountsService } from '../../../services/access/accounts.ts';
 import type { RequestTextsService } from '../../../services/requests/request-texts.ts';
 import type { RequestsService } from '../../../services/requests/requests.ts';
 import { commonErrors } from '../../answer/error-schema.ts';
-import { chosenAccount } from '../../request/account-choice.ts';
+import { chosenAccount, visibleAccount } from '../../request/account-choice.ts';
 import { principalOf } from '../../request/request-record.ts';
 import { requestDetailToWire, requestToWire } from './answer.ts';
 import { cursorOf, filterOf, positionOf } from './request.ts';
@@ -22,13 +24,12 @@ export const requestRoutes: FastifyPluginAsyncTypebox<RequestsDependencies> = as
   server,
   { requests, texts, accounts },
 ) => {
-  const config = { scope: 'usage' as const };
   const tags = ['Usage'];
 
   server.get(
     '/requests',
     {
-      config,
+      config: { operation: 'requests.list' },
       schema: {
         summary: 'List requests that ran models or were refused, newest first',
         description:
@@ -54,7 +55,7 @@ export const requestRoutes: FastifyPluginAsyncTypebox<RequestsDependencies> = as
   server.get(
     '/requests/:id',
     {
-      config,
+      config: { operation: 'requests.get' },
       schema: {
         summary: 'Retrieve a request with the upstreams that were tried, and its text if the account stores it',
         tags,
@@ -63,12 +64,10 @@ export const requestRoutes: FastifyPluginAsyncTypebox<RequestsDependencies> = as
       },
     },
     async (request) => {
-      const { account, key } = principalOf(request);
-      const forOperators = key.scopes.includes('admin');
-      const entry = await requests.get(request.params.id, forOperators ? undefined : account.id);
-      const mayRead = key.scopes.includes('prompts') && account.storePrompts;
-      const text = mayRead ? await texts.get(entry.id, account.id) : undefined;
-      return requestDetailToWire(entry, { forOperators, text });
+      const principal = principalOf(request);
+      const entry = await requests.get(request.params.id, visibleAccount(request));
+      const text = mayReadPrompts(principal) ? await texts.get(entry.id, principal.account.id) : undefined;
+      return requestDetailToWire(entry, { forOperators: isOperator(principal.key), text });
     },
   );
 };

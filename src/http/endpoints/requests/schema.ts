@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import { AccountChoice } from '../../request/account-choice.ts';
 
 const nullableText = Type.Union([Type.String(), Type.Null()]);
 const time = { anyOf: [{ format: 'date-time' }, { format: 'date' }] };
@@ -19,12 +20,7 @@ export const RequestsQuery = Type.Object({
     }),
   ),
   request_id: Type.Optional(Type.String({ minLength: 1, description: 'Value of `X-Request-ID`' })),
-  account: Type.Optional(
-    Type.String({
-      minLength: 1,
-      description: 'Id or name of another account, `*` for all; only for keys with the scope `admin`',
-    }),
-  ),
+  account: AccountChoice,
 });
 
 const fields = {

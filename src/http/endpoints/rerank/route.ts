@@ -12,7 +12,7 @@ export const rerankRoutes: FastifyPluginAsyncTypebox<{ rerank: RerankService }> 
   server.post(
     '/rerank',
     {
-      config: { scope: 'rerank' },
+      config: { operation: 'rerank.create' },
       schema: {
         summary: server.prefix === '/v2' ? "Rerank documents, at the path of Cohere's API" : SUMMARY,
         tags: ['Inference'],

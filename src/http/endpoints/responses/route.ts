@@ -30,7 +30,11 @@ export const responseRoutes: FastifyPluginAsyncTypebox<ResponseRouteDependencies
   server.post(
     '/responses',
     {
-      config: { scope: 'chat', fieldNames: RESPONSE_FIELDS, documented: { answers: ['text/event-stream'] } },
+      config: {
+        operation: 'responses.create',
+        fieldNames: RESPONSE_FIELDS,
+        documented: { answers: ['text/event-stream'] },
+      },
       schema: {
         summary: 'Create a response',
         tags: TAGS,
@@ -44,7 +48,7 @@ export const responseRoutes: FastifyPluginAsyncTypebox<ResponseRouteDependencies
   server.post(
     '/responses/input_tokens',
     {
-      config: { scope: 'chat', fieldNames: RESPONSE_FIELDS, isCount: true },
+      config: { operation: 'responses.countTokens', fieldNames: RESPONSE_FIELDS, isCount: true },
       schema: {
         summary: 'Count the tokens of the input of a response',
         tags: TAGS,
@@ -65,7 +69,7 @@ export const responseRoutes: FastifyPluginAsyncTypebox<ResponseRouteDependencies
   server.post(
     '/responses/compact',
     {
-      config: { scope: 'chat', fieldNames: RESPONSE_FIELDS },
+      config: { operation: 'responses.compact', fieldNames: RESPONSE_FIELDS },
       schema: {
         summary: 'Compact a long conversation into a summary written by the model',
         tags: TAGS,

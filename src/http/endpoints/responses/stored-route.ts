@@ -22,7 +22,7 @@ export const storedResponseRoutes: FastifyPluginAsyncTypebox<StoredResponseRoute
   server.get(
     '/responses/:response_id',
     {
-      config: { scope: 'chat', documented: { answers: ['text/event-stream'] } },
+      config: { operation: 'responses.get', documented: { answers: ['text/event-stream'] } },
       schema: {
         summary: 'Retrieve a stored response, or stream it',
         tags: TAGS,
@@ -45,7 +45,7 @@ export const storedResponseRoutes: FastifyPluginAsyncTypebox<StoredResponseRoute
   server.delete(
     '/responses/:response_id',
     {
-      config: { scope: 'chat', isChange: true },
+      config: { operation: 'responses.delete', isChange: true },
       schema: {
         summary: 'Delete a stored response',
         tags: TAGS,
@@ -63,7 +63,7 @@ export const storedResponseRoutes: FastifyPluginAsyncTypebox<StoredResponseRoute
   server.post(
     '/responses/:response_id/cancel',
     {
-      config: { scope: 'chat', fieldNames: { id: 'response_id' }, isChange: true },
+      config: { operation: 'responses.cancel', fieldNames: { id: 'response_id' }, isChange: true },
       schema: {
         summary: 'Cancel a background response',
         tags: TAGS,
@@ -84,7 +84,7 @@ export const storedResponseRoutes: FastifyPluginAsyncTypebox<StoredResponseRoute
   server.get(
     '/responses/:response_id/input_items',
     {
-      config: { scope: 'chat' },
+      config: { operation: 'responses.inputItems.list' },
       schema: {
         summary: 'List the input items of a stored response',
         tags: TAGS,

@@ -73,11 +73,12 @@ export interface SessionDependencies {
   facts: ServerFacts;
 }
 
-/** The caller's own session. Without a scope: every key may see it. */
+/** The caller's own session. */
 export const sessionRoutes: FastifyPluginAsyncTypebox<SessionDependencies> = async (server, { sessions, facts }) => {
   server.get(
     '/sessions/current',
     {
+      config: { operation: 'sessions.get' },
       schema: {
         summary: 'Retrieve the current session: its key, rights and expiry',
         tags,
@@ -95,7 +96,10 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<SessionDependencies> = asy
 
   server.delete(
     '/sessions/current',
-    { schema: { summary: 'Sign out', tags, response: { 200: EndedSession, ...commonErrors } } },
+    {
+      config: { operation: 'sessions.end' },
+      schema: { summary: 'Sign out', tags, response: { 200: EndedSession, ...commonErrors } },
+    },
     async (request, reply) => {
       const secret = sessionSecret(request);
       if (request.record.session !== undefined && secret !== undefined) await sessions.end(secret);

@@ -108,7 +108,7 @@ export const transcriptionRoutes: FastifyPluginAsyncTypebox<TranscriptionRouteOp
     '/audio/transcriptions',
     {
       config: {
-        scope: 'audio',
+        operation: 'transcriptions.create',
         documented: {
           body: { 'multipart/form-data': TranscriptionFormFields, 'application/json': TranscriptionRequest },
           answers: ['text/plain', 'text/vtt', 'text/event-stream'],

@@ -17,7 +17,7 @@ export const usageRoutes: FastifyPluginAsyncTypebox<UsageDependencies> = async (
     '/usage',
     {
       config: {
-        scope: 'usage',
+        operation: 'reports.usage',
         fieldNames: { groupBy: 'group_by', timeZone: 'time_zone' },
         documented: { answers: ['text/csv'] },
       },

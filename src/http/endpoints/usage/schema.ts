@@ -2,6 +2,7 @@ import { type Static, Type } from 'typebox';
 import { usdNumber } from '../../../domain/money.ts';
 import { BUCKETS, GROUPINGS } from '../../../domain/usage-window.ts';
 import type { UsageBucket, UsageReport, UsageSums } from '../../../services/usage/usage.ts';
+import { AccountChoice } from '../../request/account-choice.ts';
 
 const time = { anyOf: [{ format: 'date-time' }, { format: 'date' }] };
 const group = `(${GROUPINGS.join('|')})`;
@@ -31,12 +32,7 @@ export const UsageQuery = Type.Object(
     model: Type.Optional(Type.String({ minLength: 1, description: 'Only this slug' })),
     region: Type.Optional(Type.String({ minLength: 1, description: 'Only this region' })),
     key: Type.Optional(Type.String({ minLength: 1, description: 'Only this key, by id' })),
-    account: Type.Optional(
-      Type.String({
-        minLength: 1,
-        description: 'Id or name of another account, `*` for all; only for keys with the scope `admin`',
-      }),
-    ),
+    account: AccountChoice,
     format: Type.Optional(Type.Enum(['json', 'csv'], { description: 'Or send `Accept: text/csv`', default: 'json' })),
   },
   { documented: { required: ['start'] } },

@@ -41,7 +41,7 @@ export const adminAccountRoutes: FastifyPluginAsyncTypebox<AdminAccountsDependen
   server.get(
     '/admin/accounts',
     {
-      config,
+      config: { ...config, operation: 'admin.accounts.list' },
       schema: {
         summary: 'List accounts, oldest first',
         tags,
@@ -54,7 +54,10 @@ export const adminAccountRoutes: FastifyPluginAsyncTypebox<AdminAccountsDependen
 
   server.post(
     '/admin/accounts',
-    { config, schema: { summary: 'Create an account', tags, body: NewAccount, response } },
+    {
+      config: { ...config, operation: 'admin.accounts.create' },
+      schema: { summary: 'Create an account', tags, body: NewAccount, response },
+    },
     async (request) => {
       const { body } = request;
       return accountToWire(await accounts.create(body.name, settingsFromWire(body), originOf(request)));
@@ -64,7 +67,7 @@ export const adminAccountRoutes: FastifyPluginAsyncTypebox<AdminAccountsDependen
   server.post(
     '/admin/accounts/:id',
     {
-      config,
+      config: { ...config, operation: 'admin.accounts.update' },
       schema: {
         summary: 'Change the limits and the retention of an account',
         tags,
@@ -84,7 +87,10 @@ export const adminAccountRoutes: FastifyPluginAsyncTypebox<AdminAccountsDependen
 
   server.post(
     '/admin/accounts/:id/suspend',
-    { config, schema: { summary: 'Refuse all keys of an account until it is resumed', tags, params, response } },
+    {
+      config: { ...config, operation: 'admin.accounts.suspend' },
+      schema: { summary: 'Refuse all keys of an account until it is resumed', tags, params, response },
+    },
     async (request) => {
       const account = await find(request.params.id);
       refuseOwn(account, principalOf(request).account, 'suspend');
@@ -97,7 +103,7 @@ export const adminAccountRoutes: FastifyPluginAsyncTypebox<AdminAccountsDependen
   server.delete(
     '/admin/accounts/:id',
     {
-      config,
+      config: { ...config, operation: 'admin.accounts.delete' },
       schema: {
         summary: 'Delete an account: refuse its keys for good and erase its files, batches and stored answers',
         tags,
@@ -117,7 +123,10 @@ export const adminAccountRoutes: FastifyPluginAsyncTypebox<AdminAccountsDependen
 
   server.post(
     '/admin/accounts/:id/resume',
-    { config, schema: { summary: 'Accept the keys of a suspended account again', tags, params, response } },
+    {
+      config: { ...config, operation: 'admin.accounts.resume' },
+      schema: { summary: 'Accept the keys of a suspended account again', tags, params, response },
+    },
     async (request) => {
       const resumed = await accounts.resume(await find(request.params.id), originOf(request));
       authentication.forget({ accountId: resumed.id });

@@ -35,7 +35,7 @@ export const auditRoutes: FastifyPluginAsyncTypebox<AuditRouteDependencies> = as
   server.get(
     '/admin/audit',
     {
-      config,
+      config: { ...config, operation: 'admin.audit.list' },
       schema: {
         summary: 'List who changed accounts, keys and models, newest first',
         tags,
@@ -55,7 +55,7 @@ export const auditRoutes: FastifyPluginAsyncTypebox<AuditRouteDependencies> = as
   server.get(
     '/audit',
     {
-      config: { scope: 'keys' as const },
+      config: { operation: 'audit.list' },
       schema: {
         summary: 'List who changed the account and its keys, newest first',
         description: 'Operators are shown without their names.',

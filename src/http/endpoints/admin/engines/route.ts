@@ -9,7 +9,7 @@ export const adminEngineRoutes: FastifyPluginAsyncTypebox<{ engines: EngineContr
   server.get(
     '/admin/engines',
     {
-      config,
+      config: { ...config, operation: 'admin.engines.list' },
       schema: {
         summary: 'List every model with its engine processes, weights and upstreams on this server',
         tags,
@@ -23,17 +23,26 @@ export const adminEngineRoutes: FastifyPluginAsyncTypebox<{ engines: EngineContr
 
   server.post(
     '/admin/models/pull',
-    { config, schema: { ...schema, summary: 'Fetch the weights of a model; GET /v1/events reports the progress' } },
+    {
+      config: { ...config, operation: 'admin.engines.pull' },
+      schema: { ...schema, summary: 'Fetch the weights of a model; GET /v1/events reports the progress' },
+    },
     async ({ body }) => engineToWire(await engines.pull(body.model)),
   );
   server.post(
     '/admin/models/load',
-    { config, schema: { ...schema, summary: 'Load a model before its first request; returns at once' } },
+    {
+      config: { ...config, operation: 'admin.engines.load' },
+      schema: { ...schema, summary: 'Load a model before its first request; returns at once' },
+    },
     async ({ body }) => engineToWire(await engines.load(body.model)),
   );
   server.post(
     '/admin/models/unload',
-    { config, schema: { ...schema, summary: 'Unload a model after its running requests have finished' } },
+    {
+      config: { ...config, operation: 'admin.engines.unload' },
+      schema: { ...schema, summary: 'Unload a model after its running requests have finished' },
+    },
     async ({ body }) => engineToWire(await engines.unload(body.model)),
   );
 };

@@ -36,7 +36,7 @@ export const adminKeyRoutes: FastifyPluginAsyncTypebox<AdminKeysDependencies> = 
   server.get(
     '/admin/keys',
     {
-      config,
+      config: { ...config, operation: 'admin.keys.list' },
       schema: {
         summary: 'List keys, oldest first',
         tags,
@@ -57,7 +57,7 @@ export const adminKeyRoutes: FastifyPluginAsyncTypebox<AdminKeysDependencies> = 
   server.post(
     '/admin/keys',
     {
-      config: withSecret,
+      config: { ...withSecret, operation: 'admin.keys.create' },
       schema: {
         summary: 'Create a key',
         tags,
@@ -77,7 +77,7 @@ export const adminKeyRoutes: FastifyPluginAsyncTypebox<AdminKeysDependencies> = 
   server.post(
     '/admin/keys/:id',
     {
-      config,
+      config: { ...config, operation: 'admin.keys.update' },
       schema: {
         summary: 'Change the name, rights or limits of a key',
         tags,
@@ -98,7 +98,7 @@ export const adminKeyRoutes: FastifyPluginAsyncTypebox<AdminKeysDependencies> = 
   server.post(
     '/admin/keys/:id/revoke',
     {
-      config,
+      config: { ...config, operation: 'admin.keys.revoke' },
       schema: {
         summary: 'Revoke a key at once',
         tags,
@@ -118,7 +118,7 @@ export const adminKeyRoutes: FastifyPluginAsyncTypebox<AdminKeysDependencies> = 
   server.post(
     '/admin/keys/:id/rotate',
     {
-      config: withSecret,
+      config: { ...withSecret, operation: 'admin.keys.rotate' },
       schema: {
         summary: 'Rotate a key: issue a new one with the same rights; the old one stays valid for a while',
         tags,

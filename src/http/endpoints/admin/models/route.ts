@@ -43,7 +43,7 @@ export const adminModelRoutes: FastifyPluginAsyncTypebox<AdminModelsDependencies
   server.post(
     '/admin/models',
     {
-      config,
+      config: { ...config, operation: 'admin.models.add' },
       schema: {
         summary: 'Add a model to the catalog and serve it at once',
         tags,
@@ -62,7 +62,7 @@ export const adminModelRoutes: FastifyPluginAsyncTypebox<AdminModelsDependencies
   server.delete(
     '/admin/models/*',
     {
-      config,
+      config: { ...config, operation: 'admin.models.remove' },
       schema: {
         summary: 'Remove a model that was added',
         tags,
@@ -82,7 +82,7 @@ export const adminModelRoutes: FastifyPluginAsyncTypebox<AdminModelsDependencies
   server.post(
     '/admin/models/deprecate',
     {
-      config,
+      config: { ...config, operation: 'admin.models.deprecate' },
       schema: {
         summary: 'Announce the removal of a model or a version, at least 90 days ahead',
         tags,
@@ -105,7 +105,7 @@ export const adminModelRoutes: FastifyPluginAsyncTypebox<AdminModelsDependencies
   server.post(
     '/admin/models/retire',
     {
-      config,
+      config: { ...config, operation: 'admin.models.retire' },
       schema: {
         summary: 'Retire a deprecated model or version, on its date or later',
         tags,

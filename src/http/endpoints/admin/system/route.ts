@@ -9,7 +9,7 @@ export const adminSystemRoutes: FastifyPluginAsyncTypebox<{ system: SystemServic
   server.get(
     '/admin/system',
     {
-      config,
+      config: { ...config, operation: 'admin.system.get' },
       schema: {
         summary: 'Retrieve the version, health, machine and settings of this server',
         tags,

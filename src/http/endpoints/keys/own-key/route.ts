@@ -5,10 +5,10 @@ import { principalOf } from '../../../request/request-record.ts';
 import { OwnKeyShape, ownKeyToWire } from './schema.ts';
 
 export const ownKeyRoutes: FastifyPluginAsyncTypebox<{ ownKey: OwnKeyService }> = async (server, { ownKey }) => {
-  // Without a scope: every key may see its own limits.
   server.get(
     '/keys/me',
     {
+      config: { operation: 'keys.own' },
       schema: {
         summary: 'Retrieve the limits, budget and spend of the calling key',
         tags: ['Usage'],
