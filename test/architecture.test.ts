@@ -261,8 +261,15 @@ describe('every file', () => {
   it('names the fields of a request by inner paths, except in http', () => {
     const wireName =
       /errors\.(invalid|missing|unsupported)Parameter\(\s*['`]|errors\.(context\w*TooLong|tooManyInputs|validationFailed)\(\s*['`]|\bfield: ['`]/;
-    const wrong = files.filter((path) => !path.startsWith('http/') && wireName.test(text.get(path) ?? ''));
-    expect(wrong).toEqual([]);
+    // A variable is a path too: a plain string would stay as it is, whatever the client calls the field.
+    const plainString =
+      /errors\.(invalid|missing|unsupported)Parameter\(\s*[\w.]*param\b|errors\.(context\w*TooLong|tooManyInputs|validationFailed)\(\s*[\w.]*param\b|^\s*(const )?field\??: (string|'|`)/m;
+    // The fields of upstreams are their own.
+    const own = ['engines/remote/failure/error-answer.ts', 'domain/audit/entry.ts'];
+    const wrong = files
+      .filter((path) => !path.startsWith('http/'))
+      .filter((path) => wireName.test(text.get(path) ?? '') || plainString.test(text.get(path) ?? ''));
+    expect(wrong.filter((path) => !own.includes(path))).toEqual([]);
   });
 
   it('obeys the compiler and the linter without exceptions', () => {

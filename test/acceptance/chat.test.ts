@@ -155,6 +155,8 @@ describe('chat with the openai package', () => {
       const error = await refusal({ messages: [{ role: 'user', content: 'word '.repeat(8200) }] });
       expect(error).toMatchObject({ status: 422, code: 'context_length_exceeded', param: 'messages' });
       expect(error.message).toMatch(/82\d\d tokens.*8191/);
+      const create = client.responses.create({ model: MODEL, input: 'word '.repeat(8200) });
+      await expect(create).rejects.toMatchObject({ status: 422, code: 'context_length_exceeded', param: 'input' });
     });
 
     it('more tokens than fit, with the numbers', async () => {

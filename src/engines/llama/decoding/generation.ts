@@ -1,5 +1,6 @@
 import type { LlamaModel, Token } from 'node-llama-cpp';
 import { errors } from '../../../errors/errors.ts';
+import { type FieldPath, fieldText } from '../../../errors/fields.ts';
 import type { CallContext, ChatEvent, ChatGeneration, ChatRequest, TokenUsage } from '../../engine.ts';
 import { compileGrammars, type RequestGrammars } from '../compile/request-grammars.ts';
 import { jsonObjectGrammar } from '../grammar/json-grammar.ts';
@@ -129,8 +130,8 @@ type PromptSource = Pick<Production, 'dependencies' | 'request' | 'signal'>;
 async function readPrompt({ dependencies, request, signal }: PromptSource, maxTokens: number) {
   const { vocabulary } = dependencies;
   const { calls: plan, format } = grammarsOf(request);
-  const param: 'messages' | 'prompt' = 'messages' in request.prompt ? 'messages' : 'prompt';
-  const limit = { param, tokens: maxTokens, signal };
+  const field: FieldPath = ['messages' in request.prompt ? 'messages' : 'prompt'];
+  const limit = { field, tokens: maxTokens, signal };
   const rendered = renderPrompt(dependencies, { ...request, tools: plan && request.tools }, plan, limit);
   const syntax = rendered?.syntax ?? GENERIC_SYNTAX;
   const forms = plan && callForms(plan.tools, syntax);
@@ -146,7 +147,7 @@ async function readPrompt({ dependencies, request, signal }: PromptSource, maxTo
     newCallId: dependencies.newCallId,
   });
   const tokens = await promptTokens(dependencies, request.prompt, { rendered, lead: output.lead }, limit);
-  return { tokens, param, output, format, calls, syntax, rendered };
+  return { tokens, field, output, format, calls, syntax, rendered };
 }
 
 /** Counts also prompts that are too long, up to this many times the context. */
@@ -161,10 +162,11 @@ async function prepare({ dependencies, request, signal }: Production): Promise<G
   const { vocabulary, grammars, contextLength } = dependencies;
   checkBias(request.logitBias, vocabulary.size);
   const prompt = await readPrompt({ dependencies, request, signal }, contextLength - 1);
-  const { tokens, param, output, format, calls, syntax, rendered } = prompt;
-  if (tokens.length === 0) throw errors.invalidParameter(param, `'${param}' is empty; send at least one character.`);
+  const { tokens, field, output, format, calls, syntax, rendered } = prompt;
+  if (tokens.length === 0)
+    throw errors.invalidParameter(field, fieldText`${field} is empty; send at least one character.`);
   const maxTokens = outputBudget({
-    param,
+    field,
     promptTokens: tokens.length,
     contextLength,
     maxOutputTokens: dependencies.maxOutputTokens,
@@ -261,7 +263,7 @@ function renderPrompt(
 ): RenderedPrompt | undefined {
   if (!('messages' in prompt)) return undefined;
   // Every message has at least one token, and rendering many messages takes long.
-  if (prompt.messages.length > limit.tokens) throw errors.contextFarTooLong(limit.param, limit.tokens);
+  if (prompt.messages.length > limit.tokens) throw errors.contextFarTooLong(limit.field, limit.tokens);
   return template.render({
     messages: prompt.messages,
     tools,

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { outputBudget } from './limits.ts';
 
 const budget = {
-  param: 'messages',
+  field: ['messages'],
   promptTokens: 100,
   contextLength: 2048,
   maxOutputTokens: null,

@@ -6,7 +6,7 @@ const MAX_TOKENS: FieldPath = ['maxTokens'];
 
 export interface TokenBudget {
   /** The field of the prompt, for the error message. */
-  param: 'messages' | 'prompt';
+  field: FieldPath;
   promptTokens: number;
   contextLength: number;
   maxOutputTokens: number | null;
@@ -14,9 +14,9 @@ export interface TokenBudget {
 }
 
 /** How many tokens may be generated. Throws if they cannot fit into the context. */
-export function outputBudget({ param, promptTokens, contextLength, maxOutputTokens, maxTokens }: TokenBudget): number {
+export function outputBudget({ field, promptTokens, contextLength, maxOutputTokens, maxTokens }: TokenBudget): number {
   const room = contextLength - promptTokens;
-  if (room < 1) throw errors.contextTooLong([param], promptTokens, contextLength - 1);
+  if (room < 1) throw errors.contextTooLong(field, promptTokens, contextLength - 1);
   const most = Math.min(room, maxOutputTokens ?? room);
   if (maxTokens === undefined) return most;
   if (maxTokens > room) {

@@ -1,5 +1,6 @@
 import type { Token } from 'node-llama-cpp';
 import { describe, expect, it } from 'vitest';
+import type { ApiError } from '../../../errors/api-error.ts';
 import { createPromptTokenizer } from './prompt.ts';
 
 /** One token for every word; remembers how much it was given at once. */
@@ -21,7 +22,7 @@ function wordTokenizer() {
   return { tokenizer, sizes };
 }
 
-const limit = (tokens: number, signal = new AbortController().signal) => ({ param: 'messages', tokens, signal });
+const limit = (tokens: number, signal = new AbortController().signal) => ({ field: ['messages'], tokens, signal });
 const refused = { code: 'context_length_exceeded', status: 422, param: 'messages' };
 
 describe('a prompt', () => {
@@ -40,8 +41,11 @@ describe('a prompt', () => {
       ...refused,
       message: expect.stringContaining('more than 2047 tokens'),
     });
+    // Clients of other APIs know the field by another name.
+    const error = await tokenizer.text(text, limit(2047)).catch((thrown: ApiError) => thrown.mapFields(() => 'input'));
+    expect(error).toMatchObject({ param: 'input', message: expect.stringContaining("'input' has more than") });
     expect(Math.max(...sizes)).toBeLessThan(20_000);
-    expect(sizes.length).toBeLessThan(10);
+    expect(sizes.length).toBeLessThan(15);
   });
 
   it('of very many parts is refused', async () => {

@@ -1,5 +1,6 @@
 import type { LlamaModel, Token } from 'node-llama-cpp';
 import { errors } from '../../../errors/errors.ts';
+import type { FieldPath } from '../../../errors/fields.ts';
 import type { PromptPart } from './chat-template.ts';
 import { createTokenizerSlice } from './tokenizer-slice.ts';
 
@@ -21,7 +22,7 @@ export interface PromptTokenizer {
 
 export interface PromptLimit {
   /** The field of the prompt, for the error message. */
-  param: string;
+  field: FieldPath;
   tokens: number;
   signal: AbortSignal;
 }
@@ -40,14 +41,14 @@ export function createPromptTokenizer(model: TokenizerModel, vocabularySize: num
    * Counts the tokens of a long prompt in slices, so that other requests can proceed, and stops at the limit. Only a prompt that
    * fits, or nearly, is then tokenized as a whole: slices would give different ids.
    */
-  async function refuseTooLong(parts: readonly PromptPart[], { param, tokens: limit, signal }: PromptLimit) {
-    if (parts.length > limit) throw errors.contextFarTooLong(param, limit);
+  async function refuseTooLong(parts: readonly PromptPart[], { field, tokens: limit, signal }: PromptLimit) {
+    if (parts.length > limit) throw errors.contextFarTooLong(field, limit);
     const slice = createTokenizerSlice(signal);
     let least = 0;
     for (const { text, literal } of parts) {
       for (let at = 0; at < text.length && text.length > SLICE_CHARACTERS; at += SLICE_CHARACTERS) {
         least += model.tokenize(text.slice(at, at + SLICE_CHARACTERS), !literal).length - TOKENS_OF_A_CUT;
-        if (least > limit) throw errors.contextFarTooLong(param, limit);
+        if (least > limit) throw errors.contextFarTooLong(field, limit);
         if (slice.isOver()) await slice.next();
       }
     }
@@ -62,7 +63,7 @@ export function createPromptTokenizer(model: TokenizerModel, vocabularySize: num
         const own = index === 0 ? model.tokenize(text, !literal) : continuing({ text, literal });
         for (const token of own) tokens.push(token);
         if (tokens.length > limit.tokens && index < parts.length - 1) {
-          throw errors.contextFarTooLong(limit.param, limit.tokens);
+          throw errors.contextFarTooLong(limit.field, limit.tokens);
         }
         if (slice.isOver()) await slice.next();
       }
