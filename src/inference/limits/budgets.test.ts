@@ -44,7 +44,7 @@ describe('budgets', () => {
   });
 
   it.each([
-    ['chat', 'a lower max_tokens'],
+    ['chat', "a lower 'maxTokens'"],
     ['embedding', 'fewer or shorter inputs'],
     ['rerank', 'fewer or shorter documents'],
     ['audio', 'a shorter recording'],

@@ -1,6 +1,7 @@
 import type { Modality } from '../../domain/model.ts';
 import { usdText } from '../../domain/money.ts';
 import { ApiError } from '../../errors/api-error.ts';
+import type { FieldText } from '../../errors/fields.ts';
 import type { ErrorCode } from '../../errors/kinds.ts';
 import type { AdmissionAnswer, BudgetLevel } from '../../ports/counters.ts';
 import type { Budget } from './budgets.ts';
@@ -10,14 +11,14 @@ import type { LimitOwner, Series } from './series.ts';
 interface Obstacle {
   code: ErrorCode;
   waitMs: number;
-  message: string;
+  message: string | FieldText;
 }
 
-const SMALLER: Readonly<Record<Modality, string>> = {
-  chat: 'a lower max_tokens',
-  embedding: 'fewer or shorter inputs',
-  rerank: 'fewer or shorter documents',
-  audio: 'a shorter recording',
+const SMALLER: Readonly<Record<Modality, FieldText>> = {
+  chat: ['a lower ', ['maxTokens']],
+  embedding: ['fewer or shorter inputs'],
+  rerank: ['fewer or shorter documents'],
+  audio: ['a shorter recording'],
 };
 
 export interface Ceilings {
@@ -103,9 +104,12 @@ function obstacles(answer: Refused, ceilings: Ceilings): Obstacle[] {
       message:
         spentNanoUsd >= limitNanoUsd
           ? `The monthly budget of ${usdText(limitNanoUsd)} USD of this ${owner} is spent; it ${reset}.`
-          : `This request may cost ${usdText(reserveNanoUsd)} USD, but this ${owner} has ${usdText(leftNanoUsd)} USD of its ` +
-            `monthly budget of ${usdText(limitNanoUsd)} USD left${reservedText(level)}. ` +
-            `Ask for less, such as ${SMALLER[modality]}; the budget ${reset}.`,
+          : [
+              `This request may cost ${usdText(reserveNanoUsd)} USD, but this ${owner} has ${usdText(leftNanoUsd)} USD of its ` +
+                `monthly budget of ${usdText(limitNanoUsd)} USD left${reservedText(level)}. Ask for less, such as `,
+              ...SMALLER[modality],
+              `; the budget ${reset}.`,
+            ],
     });
   }
   return found;

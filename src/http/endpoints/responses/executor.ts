@@ -3,6 +3,7 @@ import { errors } from '../../../errors/errors.ts';
 import type { InferenceCall } from '../../../inference/pipeline.ts';
 import type { ResponseEventLog } from '../../../services/responses/event-log.ts';
 import type { ResponseExecutor } from '../../../services/responses/runner.ts';
+import { nameFields } from '../../answer/field-names.ts';
 import { emptyResponse, responseError, type WireResponse } from './answer.ts';
 import {
   conversationOf,
@@ -13,6 +14,7 @@ import {
   toRecord,
 } from './plan.ts';
 import { canContinue, GATHER_MS, toRecordedEvents } from './recording.ts';
+import { RESPONSE_FIELDS } from './request.ts';
 import { createResponseRun, type RunOptions } from './run.ts';
 import type { CreateResponseBody } from './schema.ts';
 
@@ -60,7 +62,10 @@ export function createResponseExecutor(
 
     failed(pending, error) {
       const { body } = requestOf(pending);
-      const response = { ...emptyResponse(headOf(pending, body), body, 'failed'), error: responseError(error) };
+      const response = {
+        ...emptyResponse(headOf(pending, body), body, 'failed'),
+        error: responseError(nameFields(error, RESPONSE_FIELDS, body)),
+      };
       return { status: 'failed', content: JSON.stringify(response) };
     },
   };
