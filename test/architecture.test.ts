@@ -97,8 +97,8 @@ const MAY_IMPORT: Record<string, Arrows> = {
     types: ['ports', 'engines/engine'],
   },
   'engines/host': {
-    code: ['errors', 'runtime', 'engines/places'],
-    types: ['domain', 'ports', 'engines/engine', 'engines/driver'],
+    code: ['domain', 'errors', 'runtime', 'engines/places'],
+    types: ['ports', 'engines/engine', 'engines/driver'],
   },
   ...Object.fromEntries(driverRooms.map((room) => [room, DRIVER])),
   'engines/remote': {

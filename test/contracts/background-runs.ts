@@ -97,7 +97,7 @@ export function backgroundRunsContract(name: string, open: () => Promise<Store>)
         identity: { ownerId, leaseMs: LEASE_MS, alone: false, startedAt: 0 },
         clock,
         logger: { info() {}, warn() {}, error() {} },
-        storePause: async () => {},
+        storeWaitMs: 0,
       });
       runner.start();
       return { runner, bills };

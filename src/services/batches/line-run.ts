@@ -1,17 +1,17 @@
+import { repeatWork } from '../../domain/attempts.ts';
 import type { Batch, BatchEndpoint } from '../../domain/batch.ts';
 import type { BatchRequest, LineResult } from '../../domain/batch-line.ts';
 import { BATCH_OPERATIONS } from '../../domain/operations.ts';
 import type { Account, Principal } from '../../domain/principal.ts';
 import type { BatchLane } from '../../engines/engine.ts';
 import type { ApiError } from '../../errors/api-error.ts';
-import { StoreUnavailableError, toClientError } from '../../errors/store-unavailable.ts';
-import { UpstreamsAwayError } from '../../errors/upstreams-away.ts';
+import { toClientError } from '../../errors/store-unavailable.ts';
 import type { InferenceCall } from '../../inference/pipeline.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { Logger } from '../../ports/logger.ts';
 import type { RequestSink } from '../../ports/request-log.ts';
 import { createId } from '../../runtime/ids.ts';
-import { OUTAGE_WAIT_MS, waited } from '../processes/outage-patience.ts';
+import { waited } from '../processes/outage-patience.ts';
 import type { KeyAuthority } from './key-authority.ts';
 import type { LineLanes } from './line-lanes.ts';
 import { createLineTrace } from './line-trace.ts';
@@ -23,13 +23,6 @@ export interface LineExecutor {
   /** The JSON of an error, in the shape of the endpoint. */
   errorBody(endpoint: BatchEndpoint, error: ApiError, requestId: string): Uint8Array;
 }
-
-/** Longest pause before retrying a line that limits or a full queue refused. Such lines are retried until the batch expires. */
-const MAX_WAIT_MS = 30_000;
-/** Pauses before retrying a line that failed with a server error. */
-const SERVER_ERROR_WAITS_MS = [1_000, 5_000];
-/** Lines of a suspended account wait until it is resumed or the batch expires. */
-const SUSPENDED_WAIT_MS = 2_000;
 
 export interface LineRunDependencies {
   executor: LineExecutor;
@@ -69,20 +62,8 @@ export interface LineRun {
   ): Promise<LineResult | undefined>;
 }
 
-/** Lines wait until the store or an upstream is back, or the batch expires: an outage is not their result. */
-const isOutage = ({ cause }: ApiError): boolean =>
-  cause instanceof StoreUnavailableError || cause instanceof UpstreamsAwayError;
-
 export function createLineRun(dependencies: LineRunDependencies): LineRun {
   const { executor, authority, lanes, laneOf, discountPercent, clock, steadyClock, logger, requests } = dependencies;
-
-  /** The pause before the next attempt. Undefined: the failure is the result. */
-  function retryAfterMs(failure: ApiError, serverErrors: number): number | undefined {
-    if (failure.type === 'rate_limit_error') return Math.min(MAX_WAIT_MS, (failure.retryAfterSeconds ?? 1) * 1000);
-    if (failure.code === 'account_suspended') return SUSPENDED_WAIT_MS;
-    if (isOutage(failure)) return OUTAGE_WAIT_MS;
-    return failure.status >= 500 ? SERVER_ERROR_WAITS_MS[serverErrors] : undefined;
-  }
 
   return {
     async withOwner(batch) {
@@ -95,7 +76,7 @@ export function createLineRun(dependencies: LineRunDependencies): LineRun {
         lanes.take(laneOf(request.body, owner), { accountId: batch.accountId, batchId: batch.id }, stop);
       let slot = await takeSlot();
       if (slot === undefined) return undefined;
-      let serverErrors = 0;
+      let counted = 0;
       try {
         while (true) {
           const requestId = createId('req', clock.now());
@@ -126,8 +107,8 @@ export function createLineRun(dependencies: LineRunDependencies): LineRun {
           } catch (error) {
             if (abort.aborted) return undefined;
             const failure = toClientError(error);
-            const waitMs = retryAfterMs(failure, serverErrors);
-            if (waitMs === undefined) {
+            const next = repeatWork({ failure, counted, hasDeadline: true });
+            if (next === undefined) {
               if (failure.status >= 500) {
                 logger.error(
                   { err: failure.cause ?? failure, batch: batch.id, line: number },
@@ -138,9 +119,9 @@ export function createLineRun(dependencies: LineRunDependencies): LineRun {
               const body = executor.errorBody(batch.endpoint, failure, requestId);
               return { status: failure.status, requestId, body };
             }
-            if (failure.status >= 500 && !isOutage(failure)) serverErrors += 1;
+            if (next.counts) counted += 1;
             slot.release();
-            if (!(await waited(waitMs, stop))) return undefined;
+            if (!(await waited(next.waitMs, stop))) return undefined;
             slot = await takeSlot();
             if (slot === undefined) return undefined;
           }

@@ -66,7 +66,7 @@ export function createSliceRun(dependencies: SliceRunDependencies): SliceRun {
   const pendingLines = createPendingLines(dependencies);
   const text = 'failed to use the store for a batch, trying again until it is back';
   const patience = (batch: string, stop: AbortSignal) =>
-    createOutagePatience(stop, createRepeatedFailure({ logger, clock, text, facts: { batch } }));
+    createOutagePatience({ stop, failure: createRepeatedFailure({ logger, clock, text, facts: { batch } }) });
 
   async function claim({ owned, running, storing }: BatchShare): Promise<BatchSlice | undefined> {
     const now = clock.now();

@@ -1,9 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { OUTAGE_WAIT_MS } from '../../domain/attempts.ts';
 import { StorageFullError, StoreUnavailableError } from '../../errors/store-unavailable.ts';
 import type { RepeatedFailure } from '../../runtime/repeated-failure.ts';
-
-/** Before the next attempt while the store or an upstream is away. */
-export const OUTAGE_WAIT_MS = 1_000;
 
 /** False: the signal has fired. */
 export async function waited(ms: number, signal: AbortSignal): Promise<boolean> {
@@ -15,8 +13,21 @@ export async function waited(ms: number, signal: AbortSignal): Promise<boolean> 
   }
 }
 
-/** Repeats what fails because the store does not answer, until the signal fires. A full disk is no outage. */
-export function createOutagePatience(stop: AbortSignal, failure: RepeatedFailure) {
+export interface OutagePatienceOptions {
+  stop: AbortSignal;
+  failure: RepeatedFailure;
+  /** Whether a full disk is waited for, too. */
+  waitsForSpace?: boolean;
+  waitMs?: number | undefined;
+}
+
+/** Repeats what fails because the store does not answer, until the signal fires. */
+export function createOutagePatience({
+  stop,
+  failure,
+  waitsForSpace = false,
+  waitMs = OUTAGE_WAIT_MS,
+}: OutagePatienceOptions) {
   return async <T>(attempt: () => Promise<T>): Promise<T> => {
     for (;;) {
       try {
@@ -24,10 +35,11 @@ export function createOutagePatience(stop: AbortSignal, failure: RepeatedFailure
         failure.succeeded();
         return result;
       } catch (error) {
-        const isOutage = error instanceof StoreUnavailableError && !(error instanceof StorageFullError);
+        const isOutage =
+          error instanceof StoreUnavailableError && (waitsForSpace || !(error instanceof StorageFullError));
         if (!isOutage || stop.aborted) throw error;
         failure.failed(error);
-        if (!(await waited(OUTAGE_WAIT_MS, stop))) throw error;
+        if (!(await waited(waitMs, stop))) throw error;
       }
     }
   };

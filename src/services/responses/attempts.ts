@@ -1,15 +1,17 @@
-import { setTimeout as pause } from 'node:timers/promises';
+import { MOST_COUNTED_ATTEMPTS, repeatWork } from '../../domain/attempts.ts';
 import type { PendingResponse, RecordedEvents, ResponseOutcome } from '../../domain/response.ts';
 import type { ApiError } from '../../errors/api-error.ts';
 import { errors } from '../../errors/errors.ts';
-import { StoreUnavailableError, toClientError } from '../../errors/store-unavailable.ts';
+import { toClientError } from '../../errors/store-unavailable.ts';
 import type { InferenceCall } from '../../inference/pipeline.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { NewConversationItems } from '../../ports/conversations.ts';
 import type { Logger } from '../../ports/logger.ts';
 import type { ResponseRepository } from '../../ports/responses.ts';
 import { createId } from '../../runtime/ids.ts';
+import { createRepeatedFailure } from '../../runtime/repeated-failure.ts';
 import type { KeyAuthority } from '../batches/key-authority.ts';
+import { createOutagePatience } from '../processes/outage-patience.ts';
 import type { ResponseEventLog } from './event-log.ts';
 
 /** A response that ran to its end. */
@@ -37,20 +39,12 @@ export interface ResponseAttemptsDependencies {
   eventLog: Pick<ResponseEventLog, 'record' | 'changed'>;
   authority: KeyAuthority;
   ownerId: string;
-  isStopping(): boolean;
+  stop: AbortSignal;
   clock: Clock;
-  logger: Pick<Logger, 'error'>;
+  logger: Pick<Logger, 'info' | 'error'>;
   /** For tests. */
-  storePause?: ((ms: number) => Promise<unknown>) | undefined;
+  storeWaitMs?: number | undefined;
 }
-
-/** Before retrying a response that limits or a full queue refused. */
-const MAX_WAIT_MS = 30_000;
-/** A response fails for good after this many crashes or server errors. */
-const MAX_ATTEMPTS = 3;
-const SERVER_ERROR_WAIT_MS = 2_000;
-/** Before retrying the store. Its outages do not count as attempts of a response. */
-const STORE_WAIT_MS = 1_000;
 
 /** Attempts to run background responses that this process owns. */
 export class ResponseAttempts {
@@ -68,13 +62,8 @@ export class ResponseAttempts {
       // Cancelled, or taken over by another process: then it is not ours to change, and this changes nothing.
       if (signal.aborted) return this.giveBack(response, 0, false);
       const failure = toClientError(error);
-      if (failure.cause instanceof StoreUnavailableError) return this.giveBack(response, STORE_WAIT_MS, false);
-      if (failure.type === 'rate_limit_error') {
-        return this.giveBack(response, Math.min(MAX_WAIT_MS, (failure.retryAfterSeconds ?? 1) * 1000), false);
-      }
-      if (failure.status >= 500 && response.attempts < MAX_ATTEMPTS) {
-        return this.giveBack(response, SERVER_ERROR_WAIT_MS, true);
-      }
+      const next = repeatWork({ failure, counted: response.attempts - 1, hasDeadline: false });
+      if (next !== undefined) return this.giveBack(response, next.waitMs, next.counts);
       if (failure.status >= 500) {
         logger.error({ err: failure.cause ?? failure, response: response.id }, 'a background response failed');
       }
@@ -84,14 +73,14 @@ export class ResponseAttempts {
 
   giveBack(response: PendingResponse, waitMs: number, counts: boolean): Promise<void> {
     const { responses, ownerId, clock } = this.#dependencies;
-    return this.#whenStoreIsBack(() =>
+    return this.#persistently(response, () =>
       responses.release({ id: response.id, ownerId }, { claimableAt: clock.now() + waitMs, counts }),
     );
   }
 
   async #execute(response: PendingResponse, signal: AbortSignal): Promise<FinishedResponse> {
     const { authority, executor, eventLog, ownerId, clock } = this.#dependencies;
-    if (response.attempts > MAX_ATTEMPTS) throw errors.interruptedTooOften();
+    if (response.attempts > MOST_COUNTED_ATTEMPTS) throw errors.interruptedTooOften();
     const principal = await authority.principal(response.keyId, ['responses.create']);
     const call: InferenceCall = {
       requestId: createId('req', clock.now()),
@@ -113,19 +102,17 @@ export class ResponseAttempts {
     const { conversationId, expiresAt } = response;
     const added: NewConversationItems | undefined =
       conversationId !== null && items ? { conversationId, items, now: clock.now(), expiresAt } : undefined;
-    await this.#whenStoreIsBack(() => responses.end({ id: response.id, ownerId }, { status, content, items: added }));
+    await this.#persistently(response, () =>
+      responses.end({ id: response.id, ownerId }, { status, content, items: added }),
+    );
     eventLog.changed(response.id);
   }
 
   /** Retries a change that does nothing when it was made already, or when another process owns the response. */
-  async #whenStoreIsBack<T>(change: () => Promise<T>): Promise<T> {
-    for (;;) {
-      try {
-        return await change();
-      } catch (error) {
-        if (!(error instanceof StoreUnavailableError) || this.#dependencies.isStopping()) throw error;
-        await (this.#dependencies.storePause ?? pause)(STORE_WAIT_MS);
-      }
-    }
+  #persistently<T>({ id }: PendingResponse, change: () => Promise<T>): Promise<T> {
+    const { stop, storeWaitMs, logger, clock } = this.#dependencies;
+    const text = 'failed to use the store for a background response, trying again until it is back';
+    const failure = createRepeatedFailure({ logger, clock, text, facts: { response: id } });
+    return createOutagePatience({ stop, failure, waitsForSpace: true, waitMs: storeWaitMs })(change);
   }
 }

@@ -33,7 +33,7 @@ export interface ResponseRunnerDependencies {
   clock: Clock;
   logger: Pick<Logger, 'info' | 'warn' | 'error'>;
   /** For tests. */
-  storePause?(ms: number): Promise<unknown>;
+  storeWaitMs?: number;
 }
 
 /** New responses and cancellations of other processes are seen after this time at most. */
@@ -48,8 +48,8 @@ export function createResponseRunner(dependencies: ResponseRunnerDependencies): 
   const { responses, settings, identity, clock, logger } = dependencies;
   const { ownerId } = identity;
   const running = new Map<string, Running>();
-  let stopping = false;
-  const attempts = new ResponseAttempts({ ...dependencies, ownerId, isStopping: () => stopping });
+  const stopping = new AbortController();
+  const attempts = new ResponseAttempts({ ...dependencies, ownerId, stop: stopping.signal });
 
   function begin(response: PendingResponse): void {
     const abort = new AbortController();
@@ -83,7 +83,7 @@ export function createResponseRunner(dependencies: ResponseRunnerDependencies): 
   async function poll(): Promise<void> {
     await abortCancelled([...running.keys()]);
     const room = settings.backgroundConcurrency - running.size;
-    if (stopping || room <= 0) return;
+    if (stopping.signal.aborted || room <= 0) return;
     const now = clock.now();
     const claimed = await responses.claim({
       ownerId,
@@ -94,7 +94,7 @@ export function createResponseRunner(dependencies: ResponseRunnerDependencies): 
       holding: [...running.keys()],
     });
     for (const response of claimed) {
-      if (stopping) await attempts.giveBack(response, 0, false);
+      if (stopping.signal.aborted) await attempts.giveBack(response, 0, false);
       else begin(response);
     }
   }
@@ -120,7 +120,7 @@ export function createResponseRunner(dependencies: ResponseRunnerDependencies): 
     },
     releaseOthers: () => responses.releaseOthers(ownerId),
     async stop(graceMs) {
-      stopping = true;
+      stopping.abort();
       await polling.stop();
       const deadline = setTimeout(stopAll, graceMs);
       await Promise.all([...running.values()].map(({ done }) => done));

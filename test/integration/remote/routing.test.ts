@@ -260,4 +260,13 @@ describe('retries', () => {
     expect(sent).toBeGreaterThan(requests);
     expect(sent).toBeLessThanOrEqual(requests + 20 + requests * 0.2);
   });
+
+  it('take nothing from that share after the last attempt', async () => {
+    await start({ upstreams: [{}, {}, {}] });
+    const failure = answerJson(429, { error: 'Model is overloaded', error_type: 'Overloaded' });
+    for (const fake of bench.upstreams) fake.script.push(...Array.from({ length: 50 }, () => failure));
+    const requests = 10;
+    for (let i = 0; i < requests; i++) await collect(bench.chat(hello)).catch(() => {});
+    expect(served().reduce((sum, count) => sum + count, 0)).toBe(requests * 3);
+  });
 });

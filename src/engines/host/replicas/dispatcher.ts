@@ -1,3 +1,4 @@
+import { mayRepeatCall } from '../../../domain/attempts.ts';
 import { errors } from '../../../errors/errors.ts';
 import type { CallContext, ChatEvent, EmbeddingInput } from '../../engine.ts';
 import { EngineCrash } from '../process/engine-crash.ts';
@@ -16,9 +17,6 @@ export interface DispatcherDependencies {
 
 type Call<T> = (process: EngineProcess) => Promise<T>;
 type ChunkCall<T> = (process: EngineProcess, chunk: { start: number; end: number }, context: CallContext) => Promise<T>;
-
-/** How often a call is tried. A crash takes down every call of its process, and most of them did not cause it. */
-const MAX_ATTEMPTS = 2;
 
 /** Gives calls to the processes of one model, and calls of a crashed process to another one. */
 export class Dispatcher {
@@ -104,7 +102,7 @@ export class Dispatcher {
         this.#dependencies.supervisor.answered(process);
         return;
       } catch (error) {
-        this.#rethrowUnlessRetried(error, sent ? MAX_ATTEMPTS : attempt);
+        this.#rethrowUnlessRetried(error, sent ? Number.POSITIVE_INFINITY : attempt);
       } finally {
         release();
         onEnd();
@@ -112,11 +110,10 @@ export class Dispatcher {
     }
   }
 
-  /** A call that its process may have hung on is not tried again: it could cost another process as long. */
   #rethrowUnlessRetried(error: unknown, attempt: number): void {
     if (!(error instanceof EngineCrash)) throw error;
     const { slug, supervisor } = this.#dependencies;
-    if (attempt < MAX_ATTEMPTS && !error.suspect && !supervisor.stopped) return;
+    if (mayRepeatCall(error.suspect ? 'hang' : 'crash', attempt) && !supervisor.stopped) return;
     throw errors.modelUnavailable(slug, 'its engine stopped while it worked on this request', error);
   }
 }

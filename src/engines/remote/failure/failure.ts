@@ -1,38 +1,18 @@
+import type { UpstreamFailureKind } from '../../../domain/attempts.ts';
 import type { ApiError } from '../../../errors/api-error.ts';
 import { errors } from '../../../errors/errors.ts';
-
-/**
- * - `rejected`: the upstream works and refuses this request; another one would refuse it too.
- * - `too-many`: more inputs or bytes than this upstream takes in one call (413).
- * - `unparsed`: the upstream cannot parse what its model wrote.
- * - `unfit`: the upstream works, but was not started for such requests; another one may be.
- * - `busy`: it works, but is full (429).
- * - `reset`: the connection broke before any answer, as a kept-alive one may at any time.
- * - `broken`, `timeout`: it does not work now.
- * - `cancelled`: the caller gave up.
- */
-export type FailureKind =
-  | 'rejected'
-  | 'too-many'
-  | 'unparsed'
-  | 'unfit'
-  | 'busy'
-  | 'reset'
-  | 'broken'
-  | 'timeout'
-  | 'cancelled';
 
 /** Why one call to one upstream failed, with the error for the client if no other upstream succeeds. */
 export class UpstreamFailure extends Error {
   override readonly name = 'UpstreamFailure';
-  readonly kind: FailureKind;
+  readonly kind: UpstreamFailureKind;
   readonly apiError: ApiError;
   /** The upstream's own text. For the log only. */
   readonly detail: string;
   /** The request cannot be the cause, for example because it never arrived. */
   readonly isUpstreamFault: boolean;
 
-  constructor(kind: FailureKind, apiError: ApiError, detail: string, isUpstreamFault = false) {
+  constructor(kind: UpstreamFailureKind, apiError: ApiError, detail: string, isUpstreamFault = false) {
     super(detail);
     this.kind = kind;
     this.apiError = apiError;

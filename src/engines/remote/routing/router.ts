@@ -1,3 +1,4 @@
+import { mayRepeatAtSame, mayRepeatCall, RetryBudget } from '../../../domain/attempts.ts';
 import { cancellation } from '../../../errors/cancellation.ts';
 import type { Clock } from '../../../ports/clock.ts';
 import type { Logger } from '../../../ports/logger.ts';
@@ -5,7 +6,6 @@ import type { CallContext } from '../../engine.ts';
 import { createFairQueue, type FairQueue } from '../../queue.ts';
 import { UpstreamFailure } from '../failure/failure.ts';
 import { createFairShares, type FairShares } from './fair-shares.ts';
-import { createRetryBudget } from './retry-budget.ts';
 import type { Upstream } from './upstream.ts';
 import { createUpstreamCall, type UpstreamCall } from './upstream-call.ts';
 import { type RequestHistory, UpstreamChoice } from './upstream-choice.ts';
@@ -39,12 +39,10 @@ export interface Route {
   maxInputsPerCall(): number;
 }
 
-const MAX_ATTEMPTS = 3;
 /** While no upstream is known. */
 const MOST_INPUTS = 256;
 /** When the queue is full. */
 const RETRY_AFTER_SECONDS = 1;
-const RETRIED = new Set<UpstreamFailure['kind']>(['unfit', 'busy', 'reset', 'broken', 'timeout']);
 /** After these the upstream may be out of order; after the others it works. */
 const BREAKER_FAILURES = new Set<UpstreamFailure['kind']>(['reset', 'broken', 'timeout']);
 
@@ -56,7 +54,7 @@ export class Router {
   readonly #logger: RouterDependencies['logger'];
   readonly #clock: Clock;
   readonly #waiting: FairQueue<UpstreamCall>;
-  readonly #retries = createRetryBudget();
+  readonly #retries = new RetryBudget();
   readonly #shares: FairShares;
   readonly #choice: UpstreamChoice;
   #lastRefusedAt = Number.NEGATIVE_INFINITY;
@@ -129,7 +127,7 @@ export class Router {
     };
     let resets = 0;
     let last: UpstreamFailure | undefined;
-    for (let attempts = 0; attempts < MAX_ATTEMPTS; attempts++) {
+    for (let attempts = 1; ; attempts += 1) {
       if (context.signal.aborted) throw cancellation(context.signal);
       let call: UpstreamCall;
       try {
@@ -139,7 +137,7 @@ export class Router {
         // No upstream is left: the last failure says more.
         throw last?.apiError ?? error;
       }
-      if (attempts > 0) call.upstream.recorder.retried();
+      if (attempts > 1) call.upstream.recorder.retried();
       try {
         const value = await attempt(call);
         // The first bytes of a stream prove that the upstream works; its end may be far away.
@@ -151,14 +149,12 @@ export class Router {
           throw error;
         }
         call.release(error);
-        if (!RETRIED.has(error.kind)) throw error.apiError;
+        if (!mayRepeatCall(error.kind, attempts) || !this.#retries.take()) throw error.apiError;
         last = error;
-        if (!this.#retries.take()) break;
-        // The other side may have closed a kept-alive connection just then: the same upstream gets a second try.
-        if (error.kind !== 'reset' || ++resets > 1) history.tried.add(call.upstream);
+        if (!mayRepeatAtSame(error.kind, resets)) history.tried.add(call.upstream);
+        if (error.kind === 'reset') resets += 1;
       }
     }
-    throw last?.apiError ?? this.#choice.noneAvailable(region);
   }
 
   /** Undefined: the request has to wait. */

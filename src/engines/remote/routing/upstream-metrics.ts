@@ -1,4 +1,4 @@
-import type { FailureKind } from '../failure/failure.ts';
+import type { UpstreamFailureKind } from '../../../domain/attempts.ts';
 import type { UpstreamHealth } from './upstream-health.ts';
 
 export interface UpstreamLabels {
@@ -11,7 +11,7 @@ export interface UpstreamLabels {
 /** Counts what happens at one upstream. */
 export interface UpstreamRecorder {
   /** A call has ended. */
-  finished(outcome: 'ok' | FailureKind, seconds: number): void;
+  finished(outcome: 'ok' | UpstreamFailureKind, seconds: number): void;
   /** This upstream was called because an earlier attempt had failed. */
   retried(): void;
   /** The upstream is no longer used. */
