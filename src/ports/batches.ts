@@ -110,8 +110,6 @@ export interface BatchProgress {
   restart(batch: OwnedBatch): Promise<void>;
   /** Ends the validation and the ownership. The batch is in progress from now on, unless it was cancelled meanwhile. */
   begin(batch: OwnedBatch, validated: ValidatedBatch): Promise<void>;
-  /** Ends the ownership of a batch in progress that has no slices yet, because an earlier version began it, or needs new ones. */
-  cut(batch: OwnedBatch, slices: readonly BatchSlice[]): Promise<void>;
   /** Records lines that the validation found bad, and counts them, all or none. Rejects when one of them is recorded already. */
   record(batch: OwnedBatch, lines: readonly RecordedLine[]): Promise<void>;
   /** Numbers of recorded lines above `after`, up to `last`, in order. */

@@ -95,7 +95,7 @@ export interface RevisionRepository {
   current(): Promise<Record<RevisionTopic, number>>;
   /**
    * What changed after one revision of the keys and up to another one. Undefined when the store does not know all of it: it remembers
-   * the last thousand changes, and none that a server of an earlier version made.
+   * the last thousand changes.
    */
   keyChanges(after: number, upTo: number): Promise<KeyChange[] | undefined>;
 }

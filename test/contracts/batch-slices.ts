@@ -191,28 +191,6 @@ export function batchSlicesContract(name: string, open: () => Promise<BatchesUnd
       }
     });
 
-    it('cuts a batch that was begun without slices', async () => {
-      const id = await begin('a', []);
-      expect(await joinable()).toEqual([]);
-      expect(await batches.claimWhole(owned(id, 'p1'), LEASE)).toBe(true);
-      await batches.cut(owned(id, 'p1'), newSlices(1));
-      expect(await joinable()).toEqual([id]);
-      expect(await firstLine(id, 'p2')).toBe(1);
-    });
-
-    it('cuts a batch again whose owner gave it back, instead of the slices it had', async () => {
-      const id = await begin('a', newSlices(3));
-      expect(await batches.claimWhole(owned(id, 'p1'), LEASE)).toBe(true);
-      await batches.release(owned(id, 'p1'));
-      expect(await claimIds(batches, { ownerId: 'p1' })).toEqual([id]);
-      await batches.cut(owned(id, 'p1'), newSlices(2));
-      expect([await firstLine(id, 'p2'), await firstLine(id, 'p2'), await firstLine(id, 'p2')]).toEqual([
-        1,
-        2,
-        undefined,
-      ]);
-    });
-
     it('finds batches to join: those of accounts with the fewest processes first', async () => {
       const [first, second] = [await begin('a1', newSlices(3)), await begin('a2', newSlices(3))];
       const other = await begin('b1', newSlices(3), 'acct_2');

@@ -361,7 +361,6 @@ export function batchesContract(name: string, open: () => Promise<BatchesUnderTe
       const changes = [
         batches.restart(lost),
         batches.begin(lost, { total: 9, problems: [PROBLEM], slices, now: 2 }),
-        batches.cut(lost, slices),
         batches.record(lost, [recordedLine(1)]),
         batches.end(lost, { outcome: 'completed', output: storedFile('out'), now: 4 }),
       ];

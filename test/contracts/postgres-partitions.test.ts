@@ -1,10 +1,7 @@
 import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openPostgres } from '../../src/adapters/sql/postgres/database.ts';
-import { MIGRATIONS } from '../../src/adapters/sql/postgres/migrations/index.ts';
-import { createSqlRepositories } from '../../src/adapters/sql/shared/repositories.ts';
 import { openStore } from '../../src/adapters/store.ts';
-import { BUCKETS, bucketBounds, bucketIndex } from '../../src/domain/usage-window.ts';
+import { bucketBounds, bucketIndex } from '../../src/domain/usage-window.ts';
 import { createId } from '../../src/runtime/ids.ts';
 import { type PostgresServer, postgresMissing, startPostgres } from '../fixtures/postgres-server.ts';
 import { ledgerRow } from './ledger.ts';
@@ -99,32 +96,6 @@ describe.skipIf(postgresMissing !== undefined)('the ledger of PostgreSQL', () =>
     const checks = "select count(*)::int as checks from pg_constraint where conname like '%_is_elsewhere'";
     expect(await query(url, checks)).toEqual([{ checks: 0 }]);
     await Promise.all([store.close(), other.close()]);
-  });
-
-  it('takes over the table of an earlier version, whose servers go on adding rows and reading reports', async () => {
-    const url = await server.createDatabase();
-    const earlier = Object.entries(MIGRATIONS).filter(([name]) => name < '0009');
-    const database = await openPostgres({ url, migrations: Object.fromEntries(earlier) });
-    const old = createSqlRepositories(database);
-    const [first, second, third] = [0, 1, 2].map(() => ledgerRow({ billingId: createId('req'), time: Date.now() }));
-    if (first === undefined || second === undefined || third === undefined) throw new Error('no rows');
-    await old.ledger.append([first]);
-    const store = await open(url);
-    expect(await old.ledger.append([first, second])).toEqual([false, true]);
-    expect(await store.ledger.append([second, third])).toEqual([false, true]);
-    expect(await old.ledger.append([third])).toEqual([false]);
-    for (const bucket of BUCKETS) {
-      const window = { start: Date.now() - 86_400_000, end: Date.now() + 1, bucket, groupBy: [], limit: 10 };
-      const found = await store.usage.query(window);
-      expect(found.reduce((sum, { requests }) => sum + requests, 0)).toBe(3);
-    }
-    expect(
-      await query(url, 'select count(*)::int as rows, count(distinct billing_id)::int as ids from ledger'),
-    ).toEqual([{ rows: 3, ids: 3 }]);
-    expect(await placesOf(url)).toEqual([{ place: 'ledger_rest', rows: 3 }]);
-    const month = bucketIndex('month', Date.now());
-    expect(await partitions(url)).toEqual(namesOf([month + 1, month + 2]));
-    await Promise.all([database.close(), store.close()]);
   });
 
   it('does not read the default partition under a lock when it creates others', async () => {

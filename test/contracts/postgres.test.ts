@@ -7,7 +7,9 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { createPool } from '../../src/adapters/sql/postgres/connections.ts';
 import { openPostgres } from '../../src/adapters/sql/postgres/database.ts';
 import { MIGRATIONS } from '../../src/adapters/sql/postgres/migrations/index.ts';
+import { addMeasure } from '../../src/adapters/sql/postgres/usage-sums.ts';
 import { auditListQuery } from '../../src/adapters/sql/shared/audit/audit-log.ts';
+import { INITIAL_MEASURES, runAll } from '../../src/adapters/sql/shared/initial-tables.ts';
 import { openStore } from '../../src/adapters/store.ts';
 import { StoreUnavailableError } from '../../src/errors/store-unavailable.ts';
 import { DuplicateError } from '../../src/ports/store-errors.ts';
@@ -169,6 +171,40 @@ describe.skipIf(postgresMissing !== undefined)('postgres', () => {
     await (await openAt(url)).close();
     await query(url, "insert into kysely_migration (name, timestamp) values ('9999-future', '2030-01-01')");
     await expect(openAt(url)).rejects.toThrow(/newer version of Baobab \(it has '9999-future'\)/);
+  });
+
+  it('refuses a database from before the first release, and leaves it as it was', async () => {
+    const url = await server.createDatabase();
+    await query(url, 'create table kysely_migration (name varchar(255) primary key, timestamp varchar(255) not null)');
+    await query(
+      url,
+      "insert into kysely_migration values ('0001-initial', '2026-10-01'), ('0002-sessions', '2026-10-02')",
+    );
+    await expect(openAt(url)).rejects.toThrow(/development version of Baobab from before its first release/);
+    expect(await query(url, "select relname from pg_class where relname = 'accounts'")).toEqual([]);
+  });
+
+  it('takes a new measure by one line of a migration, and adds it up', async () => {
+    const url = await server.createDatabase({ template: await migrated() });
+    const store = await openAt(url);
+    const [first, second] = [ledgerRow({ time: 3_600_000 }), ledgerRow({ time: 3_600_001 })];
+    await store.ledger.append([first]);
+    const added = {
+      up: (db: import('kysely').Kysely<unknown>) => runAll(db, addMeasure(INITIAL_MEASURES, 'characters')),
+    };
+    await (await openPostgres({ url, migrations: { ...MIGRATIONS, '9999-characters': added } })).close();
+    // As a server of the version before it.
+    await store.ledger.append([second]);
+    await store.close();
+    await query(
+      url,
+      `insert into ledger select (jsonb_populate_record(ledger, '{"billing_id": "bill_3", "characters": 70}')).* from ledger
+       where billing_id = '${first.billingId}'`,
+    );
+    for (const table of ['usage_days', 'usage_hours', 'usage_quarters']) {
+      const sums = `select sum(requests)::int as requests, sum(characters)::int as characters from ${table}`;
+      expect(await query(url, sums)).toEqual([{ requests: 3, characters: 70 }]);
+    }
   });
 
   it('rolls back a failed migration', async () => {

@@ -4,8 +4,6 @@ import type { FileRepository } from '../../ports/files.ts';
 import type { FilesService } from '../files/files.ts';
 import { type BatchEndDependencies, createBatchEnd } from './batch-end.ts';
 import type { BatchShare } from './batch-share.ts';
-import { createInputCutter } from './input-cutter.ts';
-import { readLines } from './line-reader.ts';
 import type { LineSignals } from './line-run.ts';
 import { createResultWriter } from './result-writer.ts';
 import { createSliceRun, type SliceRunDependencies } from './slice-run.ts';
@@ -82,14 +80,6 @@ export function createBatchJob(dependencies: BatchJobDependencies) {
     return false;
   }
 
-  /** An earlier version began this batch. */
-  async function cut({ share, input }: Job): Promise<void> {
-    const cutter = createInputCutter();
-    for await (const line of readLines(await files.open(input))) cutter.add(line);
-    share.whole = false;
-    await batches.cut(share.owned, cutter.slices());
-  }
-
   async function finish({ share, input }: Job): Promise<void> {
     const batch = await current(share.owned.id);
     const ending = { batch, input, ownerId: share.owned.ownerId };
@@ -127,7 +117,9 @@ export function createBatchJob(dependencies: BatchJobDependencies) {
     const { id, ownerId } = share.owned;
     let batch = await current(id);
     const input = await fileRecords.attached(id);
-    if (input === undefined || (await blobs.stat(input.blobKey)) === undefined) {
+    // A batch in progress is owned only by a process that found its input gone, and that was then interrupted.
+    const wasGone = share.whole && batch.status === 'in_progress';
+    if (input === undefined || wasGone || (await blobs.stat(input.blobKey)) === undefined) {
       if (!(await claimWhole(share))) throw new Error(`the input of the batch ${id} is gone`);
       batch = await current(id);
       return end.withResults({ batch, ownerId, outcome: 'failed', problems: [INPUT_GONE] });
@@ -136,7 +128,7 @@ export function createBatchJob(dependencies: BatchJobDependencies) {
 
     if (share.whole && batch.status === 'validating' && !isExpired(batch)) {
       if (!(await validate(batch, job)) || signals.pause.aborted) return;
-    } else if (share.whole && batch.status === 'in_progress') await cut(job);
+    }
     if (!share.whole && !(await runSlices(batch, job))) return;
     if (!signals.pause.aborted) await finish(job);
   };

@@ -50,29 +50,6 @@ describe('batches that are interrupted', () => {
     expect((await reached(batch, 'completed')).counts).toEqual({ total: 3, completed: 2, failed: 1 });
   });
 
-  it('continues a batch that an earlier version began, which knew no slices', async () => {
-    const { id: inputFileId } = await upload(requests(20));
-    const idle = shared.bed.runner(createExecutor().executor);
-    const command = { inputFileId, endpoint: '/v1/embeddings', completionWindow: '24h', metadata: null } as const;
-    const batch = await shared.bed.batches(idle).create(shared.caller.principal, command);
-    const { batches } = shared.bed.store;
-    const owned = { id: batch.id, ownerId: 'earlier' };
-    const lease = { now: shared.bed.now(), until: shared.bed.now() + 1_000 };
-    expect(await batches.claimWhole(owned, lease)).toBe(true);
-    await batches.begin(owned, { total: 20, problems: [], slices: [], now: shared.bed.now() });
-    expect(await batches.claimWhole(owned, lease)).toBe(true);
-    const blobKey = `batches/${batch.id}/part`;
-    await shared.bed.blobs.put(blobKey, Readable.from([Buffer.from('{"custom_id":"text-1"}\n')]));
-    await batches.record(owned, [{ line: 2, failed: false, blobKey, offset: 0, bytes: 23 }]);
-    await batches.release(owned);
-    expect((await batches.get(batch.id))?.status).toBe('in_progress');
-    const { calls } = start();
-    const { counts, outputFileId } = await reached(batch, 'completed');
-    expect(counts).toEqual({ total: 20, completed: 20, failed: 0 });
-    expect(await customIds(outputFileId)).toEqual(Array.from({ length: 20 }, (_, index) => `text-${index}`));
-    expect(calls).toHaveLength(19);
-  });
-
   it('waits for running lines when reading its input fails, and runs none of them twice', async () => {
     let opened = 0;
     const open: FileBed['files']['open'] = async (file, range) => {
@@ -148,6 +125,22 @@ describe('batches that are interrupted', () => {
     await first.runner.stop(0);
     const input = await shared.bed.files.get(shared.caller.principal.account.id, batch.inputFileId);
     await shared.bed.blobs.delete(input.blobKey);
+    start();
+    const ended = await reached(batch, 'failed');
+    expect(ended.problems.map(({ code }) => code)).toEqual(['input_file_gone']);
+    expect(await customIds(ended.outputFileId)).toHaveLength(5);
+  });
+
+  it('ends a batch whose input another process found gone, also when that process was interrupted', async () => {
+    const first = start();
+    first.hold();
+    const batch = await first.order([...requests(5), ...requests(3, 'held')]);
+    await expect.poll(() => done(batch)).toBe(5);
+    await first.runner.stop(0);
+    const other = { id: batch.id, ownerId: 'other' };
+    const { batches } = shared.bed.store;
+    expect(await batches.claimWhole(other, { now: Date.now(), until: Date.now() + 60_000 })).toBe(true);
+    await batches.release(other);
     start();
     const ended = await reached(batch, 'failed');
     expect(ended.problems.map(({ code }) => code)).toEqual(['input_file_gone']);

@@ -9,9 +9,8 @@ import { forReading } from './read-pool.ts';
 
 const POOL = { max: 1 };
 
-/** Any numbers that no other program uses for its advisory locks in this database. */
-export const MIGRATION_LOCK = 7_402_617_801;
-const TURN_LOCK = 7_402_617_804;
+/** Any number that no other program uses for its advisory locks in this database. */
+export const MIGRATION_LOCK = 7_402_617_804;
 const TURN_POLL_MS = 200;
 
 /**
@@ -20,7 +19,7 @@ const TURN_POLL_MS = 200;
  */
 async function takeTurn(client: Client): Promise<void> {
   for (;;) {
-    const { rows } = await client.query('select pg_try_advisory_lock($1) as taken', [TURN_LOCK]);
+    const { rows } = await client.query('select pg_try_advisory_lock($1) as taken', [MIGRATION_LOCK]);
     if (rows[0]?.taken === true) return;
     await delay(TURN_POLL_MS);
   }
@@ -33,18 +32,11 @@ export async function migrateDatabase(
 ): Promise<void> {
   const client = await connectChecked(url);
   const pool = createPool(url, POOL);
-  /** Servers of earlier versions wait for this lock, and not in turns: it is not held while an index is built concurrently. */
-  async function alone<T>(work: () => Promise<T>): Promise<T> {
-    await withStoreErrors(client.query('select pg_advisory_lock($1)', [MIGRATION_LOCK]));
-    const result = await work();
-    await withStoreErrors(client.query('select pg_advisory_unlock($1)', [MIGRATION_LOCK]));
-    return result;
-  }
   try {
     if (check !== undefined) await withStoreErrors(check(client));
     await withStoreErrors(takeTurn(client));
     const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool: forReading(pool) }) });
-    await migrate(db, migrations, alone);
+    await migrate(db, migrations);
     await withStoreErrors(createPartitions(client, Date.now()));
   } finally {
     await pool.end();

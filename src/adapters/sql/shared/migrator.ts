@@ -13,43 +13,27 @@ export interface SchemaMigration extends Migration {
 type Migrations = Readonly<Record<string, SchemaMigration>>;
 
 interface Step {
-  /** How many have run. */
-  done: number;
   /** Those that have run, and those of this step. */
   migrations: Migrations;
   concurrently: boolean;
 }
 
-/**
- * Migrates the database to this version, or throws an error that tells the operator what to do. `alone` runs what must not run in two
- * processes at once.
- */
-export async function migrate(
-  db: Kysely<unknown>,
-  migrations: Migrations,
-  alone: <T>(work: () => Promise<T>) => Promise<T> = (work) => work(),
-): Promise<void> {
-  while ((await nextStep(db, migrations)) !== undefined) {
-    // Planned again: another version may have migrated before this process was alone.
-    const step = await alone(async () => {
-      const planned = await nextStep(db, migrations);
-      if (planned?.concurrently === false) await runStep(db, planned);
-      return planned;
-    });
-    if (step?.concurrently) await runConcurrently(db, step);
+/** The first migrations of stores from before the first release, one for each dialect. Later migrations must not have these names. */
+const BEFORE_FIRST_RELEASE = ['0001-identity', '0002-sessions'];
+
+/** Migrates the database to this version, or throws an error that tells the operator what to do. */
+export async function migrate(db: Kysely<unknown>, migrations: Migrations): Promise<void> {
+  for (;;) {
+    const step = await nextStep(db, migrations);
+    if (step === undefined) return;
+    await runStep(db, step);
   }
 }
 
 /** The migrations beside each other that run next in one transaction, or without one. Undefined if all have run. */
 async function nextStep(db: Kysely<unknown>, migrations: Migrations): Promise<Step | undefined> {
   const done = await executedMigrations(db);
-  const unknown = done.filter((name) => !(name in migrations));
-  if (unknown.length > 0) {
-    throw new StoreUnavailableError(
-      `The database was written by a newer version of Baobab (it has '${unknown.join("', '")}'). ` +
-        'Start that version or a later one, or restore a backup.',
-    );
-  }
+  refuseOthers(done.filter((name) => !(name in migrations)));
   const pending = Object.keys(migrations)
     .filter((name) => !done.includes(name))
     .sort();
@@ -62,15 +46,21 @@ async function nextStep(db: Kysely<unknown>, migrations: Migrations): Promise<St
   const end = pending.findIndex((name) => isConcurrent(name) !== concurrently);
   const names = new Set([...done, ...(end === -1 ? pending : pending.slice(0, end))]);
   const known = Object.fromEntries(Object.entries(migrations).filter(([name]) => names.has(name)));
-  return { done: done.length, migrations: known, concurrently };
+  return { migrations: known, concurrently };
 }
 
-/** A server of an earlier version may run the same migrations meanwhile, and make this step fail. Then the rest is planned again. */
-async function runConcurrently(db: Kysely<unknown>, step: Step): Promise<void> {
-  try {
-    await runStep(db, step);
-  } catch (error) {
-    if ((await executedMigrations(db)).length === step.done) throw error;
+function refuseOthers(unknown: readonly string[]): void {
+  if (unknown.some((name) => BEFORE_FIRST_RELEASE.includes(name))) {
+    throw new StoreUnavailableError(
+      'The database was written by a development version of Baobab from before its first release, and cannot be migrated. ' +
+        'Name an empty data_dir or database.',
+    );
+  }
+  if (unknown.length > 0) {
+    throw new StoreUnavailableError(
+      `The database was written by a newer version of Baobab (it has '${unknown.join("', '")}'). ` +
+        'Start that version or a later one, or restore a backup.',
+    );
   }
 }
 

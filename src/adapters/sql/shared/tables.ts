@@ -142,7 +142,6 @@ export interface FileAttachmentsTable {
 
 export interface IdempotencyTable {
   id: string;
-  /** Empty for records from before they were counted. */
   account_id: string;
   body_hash: string;
   run_id: string;

@@ -33,10 +33,8 @@ export async function receiveUpload(files: FilesService, request: FastifyRequest
   const { filename, purpose: decided, sha256 } = received.file;
   let isReplay = true;
   try {
-    // Forms with the same file differ in their bytes, so their content is compared. Without a lifetime it is compared as in earlier
-    // versions, whose answers may still be stored.
-    const lifetime = lifetimeMs();
-    const meaning = [filename, decided, sha256, ...(lifetime === undefined ? [] : [lifetime])];
+    // Forms with the same file differ in their bytes, so their content is compared.
+    const meaning = [filename, decided, sha256, lifetimeMs()];
     isReplay = await request.server.replayed(request, reply, { hash: hashBody(JSON.stringify(meaning)) });
   } finally {
     // Also if the key was used with another file before.

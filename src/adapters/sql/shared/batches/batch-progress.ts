@@ -1,6 +1,5 @@
 import type { Compilable } from 'kysely';
 import { ACTIVE_STATUSES } from '../../../../domain/batch.ts';
-import type { BatchSlice } from '../../../../ports/batch-slices.ts';
 import type { BatchProgress, OwnedBatch } from '../../../../ports/batches.ts';
 import { LeaseLostError } from '../../../../ports/store-errors.ts';
 import type { SqlDatabase } from '../database.ts';
@@ -8,8 +7,6 @@ import { toFileRow } from '../files.ts';
 import { LEASE_OVER } from '../leases.ts';
 import { storedAmounts } from '../stored-amounts.ts';
 import { batchStatements, lineStatements, SHARED, toLine, toSliceRow } from './batch-rows.ts';
-
-const TO_BE_SHARED = { owner_id: null, lease_until_ms: SHARED };
 
 export function sqlBatchProgress({ read, writeIf }: SqlDatabase): BatchProgress {
   const { update, owned } = batchStatements(read);
@@ -21,8 +18,6 @@ export function sqlBatchProgress({ read, writeIf }: SqlDatabase): BatchProgress 
   };
   const deleteLines = (id: string) => read.deleteFrom('batch_lines').where('batch_id', '=', id);
   const deleteSlices = (id: string) => read.deleteFrom('batch_slices').where('batch_id', '=', id);
-  const insertSlices = (id: string, slices: readonly BatchSlice[]) =>
-    slices.map((slice) => read.insertInto('batch_slices').values(toSliceRow(id, slice)));
 
   return {
     async restart(batch) {
@@ -31,17 +26,15 @@ export function sqlBatchProgress({ read, writeIf }: SqlDatabase): BatchProgress 
 
     async begin(batch, { total, problems, slices, now }) {
       await writeOwned(batch, [
-        owned(batch).set({ total, problems: JSON.stringify(problems), in_progress_at_ms: now, ...TO_BE_SHARED }),
+        owned(batch).set({
+          total,
+          problems: JSON.stringify(problems),
+          in_progress_at_ms: now,
+          owner_id: null,
+          lease_until_ms: SHARED,
+        }),
         update(batch.id).set({ status: 'in_progress' }).where('status', '=', 'validating'),
-        ...insertSlices(batch.id, slices),
-      ]);
-    },
-
-    async cut(batch, slices) {
-      await writeOwned(batch, [
-        owned(batch).set(TO_BE_SHARED),
-        deleteSlices(batch.id),
-        ...insertSlices(batch.id, slices),
+        ...slices.map((slice) => read.insertInto('batch_slices').values(toSliceRow(batch.id, slice))),
       ]);
     },
 

@@ -86,12 +86,7 @@ export function sqlBatchRecords({ read, write, writeIf }: SqlDatabase): BatchRec
 
     async forget(ids) {
       if (ids.length === 0) return;
-      const ended = read.selectFrom('batches').select('id').where('id', 'in', ids).where('ended_at_ms', 'is not', null);
-      await write([
-        // Earlier versions end a batch without its slices.
-        read.deleteFrom('batch_slices').where('batch_id', 'in', ended),
-        read.deleteFrom('batches').where('id', 'in', ended),
-      ]);
+      await write([read.deleteFrom('batches').where('id', 'in', ids).where('ended_at_ms', 'is not', null)]);
     },
   };
 }

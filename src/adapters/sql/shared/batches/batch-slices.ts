@@ -21,7 +21,7 @@ const BY_ROW_LOCKS = { byRowLocks: true };
  */
 export function sqlBatchSlices({ read, write, writeIf }: SqlDatabase): BatchSliceRepository {
   const lineOf = lineStatements(read);
-  // One that ended has no owner either, and an earlier version ends a batch without deleting its slices.
+  // One that ended has no owner either.
   const sharedBatch = (id: string) =>
     read.updateTable('batches').where('id', '=', id).where('owner_id', 'is', null).where('ended_at_ms', 'is', null);
   /** Changes nothing. A lock alone would not stop an isolated transaction that has seen the batch and its slices before. */
