@@ -2,20 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { CallContext } from '../engines/engine.ts';
 import type { Places } from '../engines/places.ts';
+import type { AudioReader } from '../ports/file-readers.ts';
 import { type DecodeLimits, decodeAudio } from './decode.ts';
-import { type AudioWindow, cutWindows } from './windows.ts';
-
-/** A file on disk, or a stream. */
-export type AudioSource = { path: string } | { stream: Readable };
-
-export interface AudioReader {
-  /** Waits for a free decoder. Yields windows as decoding proceeds, and returns the length of the audio. */
-  read(source: AudioSource, context: CallContext): AsyncGenerator<AudioWindow, { durationSeconds: number }>;
-}
+import { cutWindows } from './windows.ts';
 
 export interface AudioReaderDependencies {
   /** Streams are stored here while they are decoded, because an m4a may have its table of contents at the end. */

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import type { AudioWindow } from '../ports/file-readers.ts';
 import { SAMPLE_RATE } from './protocol.ts';
-import { type AudioWindow, cutWindows } from './windows.ts';
+import { cutWindows } from './windows.ts';
 
 const tone = (seconds: number, amplitude = 0.3) =>
   Float32Array.from({ length: Math.round(seconds * SAMPLE_RATE) }, (_, i) => amplitude * Math.sin(i * 0.2));

@@ -1,3 +1,4 @@
+import type { AudioWindow } from '../ports/file-readers.ts';
 import { SAMPLE_RATE } from './protocol.ts';
 
 /** The model takes windows of 30 s. Each is cut somewhere in its last part. */
@@ -10,13 +11,6 @@ const PAUSE_FRAMES = 15;
 const SILENCE_ENERGY = 10 ** (-55 / 10);
 /** Kept before the first sound of a window, so that a soft start is not lost. */
 const LEAD_IN_FRAMES = 10;
-
-export interface AudioWindow {
-  /** Start of the window in the whole audio. */
-  startSeconds: number;
-  /** At most 30 s of mono 16 kHz samples. */
-  samples: Float32Array<ArrayBuffer>;
-}
 
 /**
  * Cuts a stream of samples into windows of at most 30 s, each at the quietest point of its last 12 s. Silence before the first

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createPlaces } from '../engines/places.ts';
-import type { PdfReadContext, PdfText } from '../inference/inputs/documents.ts';
+import type { PdfReadContext, PdfText } from '../ports/file-readers.ts';
 import { createPdfReader } from './pdf-reader.ts';
 
 const contextOf = (accountId: string, keeps = true): PdfReadContext => ({

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Places } from '../engines/places.ts';
-import type { PdfContent, PdfReader } from '../inference/inputs/documents.ts';
 import type { Clock } from '../ports/clock.ts';
+import type { PdfContent, PdfReader } from '../ports/file-readers.ts';
 import { yieldToEventLoop } from '../runtime/time-slices.ts';
 import { type PdfLimits, readPdfText } from './pdf-text.ts';
 import { createTextCache } from './text-cache.ts';

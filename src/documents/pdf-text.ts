@@ -4,7 +4,7 @@ import { Readable, type Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { fileURLToPath } from 'node:url';
 import { cancellation } from '../errors/cancellation.ts';
-import type { PdfContent, PdfFailure, PdfText } from '../inference/inputs/documents.ts';
+import type { PdfContent, PdfFailure, PdfText } from '../ports/file-readers.ts';
 import { withoutNewPrivileges } from '../runtime/no-new-privileges.ts';
 import { withProcessLimits } from '../runtime/process-limits.ts';
 import { resourcesOf } from '../runtime/process-resources.ts';

@@ -1,5 +1,5 @@
-import type { PdfText } from '../inference/inputs/documents.ts';
 import type { Clock } from '../ports/clock.ts';
+import type { PdfText } from '../ports/file-readers.ts';
 import { AccountCache } from '../runtime/account-cache.ts';
 
 interface Entry {

@@ -1,5 +1,4 @@
 import type { FastifyInstance } from 'fastify';
-import type { AudioSource } from '../audio/reader.ts';
 import type { ChatService } from '../inference/chat.ts';
 import type { EmbeddingsService } from '../inference/embeddings.ts';
 import type { RerankService } from '../inference/rerank.ts';
@@ -7,6 +6,7 @@ import type { TranscriptionsService } from '../inference/transcriptions.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ConsoleBundle } from '../ports/console-bundle.ts';
+import type { AudioSource } from '../ports/file-readers.ts';
 import type { AccountErasure } from '../services/access/account-erasure.ts';
 import type { AccountKeysService } from '../services/access/account-keys.ts';
 import type { AccountsService } from '../services/access/accounts.ts';

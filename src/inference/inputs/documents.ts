@@ -1,8 +1,8 @@
 import { type DocumentFrame, framedText } from '../../domain/document.ts';
 import type { StoredFile } from '../../domain/file.ts';
-import type { CallContext } from '../../engines/engine.ts';
 import { errors } from '../../errors/errors.ts';
 import type { Field } from '../../errors/fields.ts';
+import type { PdfContent, PdfFailure, PdfReadContext, PdfReader } from '../../ports/file-readers.ts';
 import { createAccountTurns } from '../../runtime/account-turns.ts';
 import type { InferenceCall } from '../pipeline.ts';
 import { type AttachmentLimits, checkAttachments, type InputFiles, readFileStart } from './attachments.ts';
@@ -15,28 +15,6 @@ export interface DocumentReference {
   /** Of an uploaded file: its own name by default. */
   name?: string | undefined;
   field: Field;
-}
-
-export type PdfContent =
-  | { base64: string }
-  /** `open` is called when a reader is free. */
-  | { sha256: string; open(): Promise<AsyncIterable<Uint8Array>> };
-
-export type PdfFailure =
-  | { reason: 'damaged' | 'encrypted' | 'no-text' | 'memory' | 'time' }
-  | { reason: 'too-many-pages'; pages: number; limit: number }
-  | { reason: 'too-long'; limit: number };
-
-export type PdfText = { text: string } | { failure: PdfFailure };
-
-export interface PdfReadContext extends Pick<CallContext, 'accountId' | 'keyId' | 'priority' | 'signal'> {
-  /** Keep the text in memory for the next request with the same file. */
-  keeps: boolean;
-}
-
-export interface PdfReader {
-  /** Waits for its turn. Throws only what is not the fault of the file. */
-  read(content: PdfContent, context: PdfReadContext): Promise<PdfText>;
 }
 
 export interface DocumentsService {

@@ -1,9 +1,9 @@
 import multipart from '@fastify/multipart';
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { AudioSource } from '../../../audio/reader.ts';
 import { errors } from '../../../errors/errors.ts';
 import type { TranscriptionCommand, TranscriptionsService } from '../../../inference/transcriptions.ts';
+import type { AudioSource } from '../../../ports/file-readers.ts';
 import { createBoundedAmounts } from '../../../runtime/bounded-amounts.ts';
 import type { FilesService } from '../../../services/files/files.ts';
 import { inferenceErrors } from '../../answer/error-schema.ts';
