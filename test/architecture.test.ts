@@ -16,7 +16,7 @@ const driverRooms = globSync('engines/*/driver.ts', { cwd: SRC })
   .map((path) => dirname(path))
   .filter((room) => room !== 'engines/remote');
 const DRIVER: Arrows = {
-  code: ['errors', 'runtime', 'engines/driver', 'engines/queue', 'engines/written-calls'],
+  code: ['admission', 'errors', 'runtime', 'engines/driver', 'engines/written-calls'],
   types: ['domain', 'engines/engine'],
 };
 
@@ -27,6 +27,7 @@ const MAY_IMPORT: Record<string, Arrows> = {
     code: [
       ...[
         'adapters',
+        'admission',
         'audio',
         'catalog',
         'config',
@@ -41,7 +42,7 @@ const MAY_IMPORT: Record<string, Arrows> = {
         'metrics',
         'models',
       ],
-      ...['ports', 'runtime', 'services', 'engines/places', 'engines/drivers', 'engines/fleet', 'engines/registry'],
+      ...['ports', 'runtime', 'services', 'engines/drivers', 'engines/fleet', 'engines/registry'],
     ],
   },
   cli: {
@@ -61,12 +62,13 @@ const MAY_IMPORT: Record<string, Arrows> = {
     types: ['services'],
   },
   http: {
-    code: ['domain', 'errors', 'runtime', 'validation'],
+    code: ['admission', 'domain', 'errors', 'runtime', 'validation'],
     types: ['inference', 'services', 'ports', 'engines/engine', 'metrics'],
   },
-  services: { code: ['domain', 'errors', 'ports', 'runtime'], types: ['inference', 'engines/engine'] },
-  inference: { code: ['domain', 'errors', 'ports', 'runtime'], types: ['metering', 'engines/engine'] },
+  services: { code: ['admission', 'domain', 'errors', 'ports', 'runtime'], types: ['inference', 'engines/engine'] },
+  inference: { code: ['admission', 'domain', 'errors', 'ports', 'runtime'], types: ['metering', 'engines/engine'] },
   metering: { code: ['domain'], types: ['ports'] },
+  admission: { code: ['errors'], types: ['ports', 'engines/engine'] },
   ports: { code: [], types: ['domain', 'engines/engine'] },
   domain: { code: ['errors'] },
   errors: { code: [] },
@@ -76,20 +78,17 @@ const MAY_IMPORT: Record<string, Arrows> = {
   catalog: { code: ['domain', 'validation', 'runtime', 'engines/driver', 'engines/drivers'] },
   adapters: { code: ['ports', 'domain', 'errors', 'runtime'] },
   models: { code: ['errors', 'runtime'], types: ['domain', 'ports'] },
-  audio: { code: ['errors', 'runtime'], types: ['ports', 'engines/places', 'engines/engine'] },
-  documents: { code: ['errors', 'runtime'], types: ['ports', 'engines/places'] },
+  audio: { code: ['errors', 'runtime'], types: ['admission', 'ports', 'engines/engine'] },
+  documents: { code: ['errors', 'runtime'], types: ['admission', 'ports'] },
   control: { code: ['runtime'] },
   logging: { code: ['domain', 'errors', 'runtime'] },
   metrics: { code: ['runtime'], types: ['engines/fleet', 'engines/registry', 'services'] },
   'engines/engine': { code: [], types: ['domain'] },
   'engines/written-calls': { code: [] },
-  'engines/queue': { code: ['errors'], types: ['engines/engine'] },
-  'engines/places': { code: ['engines/queue'], types: ['ports', 'engines/engine'] },
-  'engines/interactive-load': { code: [], types: ['ports', 'engines/engine'] },
   'engines/driver': { code: [], types: ['domain', 'engines/engine'] },
   'engines/drivers': { code: ['engines/remote', ...driverRooms], types: ['engines/driver'] },
   'engines/fleet': {
-    code: ['errors', 'runtime', 'engines/interactive-load', 'engines/remote'],
+    code: ['admission', 'errors', 'runtime', 'engines/remote'],
     types: ['domain', 'engines/engine', 'engines/registry'],
   },
   'engines/registry': {
@@ -97,12 +96,12 @@ const MAY_IMPORT: Record<string, Arrows> = {
     types: ['ports', 'engines/engine'],
   },
   'engines/host': {
-    code: ['domain', 'errors', 'runtime', 'engines/places'],
+    code: ['admission', 'domain', 'errors', 'runtime'],
     types: ['ports', 'engines/engine', 'engines/driver'],
   },
   ...Object.fromEntries(driverRooms.map((room) => [room, DRIVER])),
   'engines/remote': {
-    code: ['domain', 'errors', 'runtime', 'engines/queue', 'engines/interactive-load', 'engines/written-calls'],
+    code: ['admission', 'domain', 'errors', 'runtime', 'engines/written-calls'],
     types: ['config', 'ports', 'engines/engine', 'engines/driver'],
   },
 };

@@ -3,8 +3,8 @@ import { mkdtempDisposable, readdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { createSlots } from '../admission/slots.ts';
 import type { CallContext } from '../engines/engine.ts';
-import { createPlaces } from '../engines/places.ts';
 import { systemClock } from '../runtime/clock.ts';
 import { createAudioReader } from './reader.ts';
 
@@ -20,7 +20,7 @@ const context = (accountId: string, signal = new AbortController().signal): Call
 });
 
 function buildReader() {
-  const decoders = createPlaces({
+  const decoders = createSlots({
     queueLength: 16,
     queueTimeoutMs: 60_000,
     maxPerAccount: PER_ACCOUNT,

@@ -3,8 +3,8 @@ import { createWriteStream } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
+import type { Slots } from '../admission/slots.ts';
 import type { CallContext } from '../engines/engine.ts';
-import type { Places } from '../engines/places.ts';
 import type { AudioReader } from '../ports/file-readers.ts';
 import { type DecodeLimits, decodeAudio } from './decode.ts';
 import { cutWindows } from './windows.ts';
@@ -14,7 +14,7 @@ export interface AudioReaderDependencies {
   temporaryDirectory: string;
   limits?: Partial<DecodeLimits> | undefined;
   /** Bounds the decoder processes of all requests; each takes about 100 MB. */
-  decoders: Pick<Places, 'enter'>;
+  decoders: Pick<Slots, 'enter'>;
   decode?: typeof decodeAudio;
 }
 

@@ -71,7 +71,7 @@ export function composeEngines(options: EngineOptions): { fleet: Fleet; warm(): 
       clock,
       metrics: options.upstreamMetrics,
       scrub: options.scrub,
-      queue: { places: config.engines.queueLength, timeoutMs: config.engines.queueTimeoutSeconds * 1000 },
+      queue: { length: config.engines.queueLength, timeoutMs: config.engines.queueTimeoutSeconds * 1000 },
     },
   });
   return { fleet, warm: () => registry.warm(warmModels(options)) };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createPlaces } from '../engines/places.ts';
+import { createSlots } from '../admission/slots.ts';
 import type { PdfReadContext, PdfText } from '../ports/file-readers.ts';
 import { createPdfReader } from './pdf-reader.ts';
 
@@ -16,7 +16,7 @@ function setUp() {
   const started: string[] = [];
   const ends: ((found: PdfText) => void)[] = [];
   const clock = { now: () => now };
-  const readers = createPlaces({ queueLength: 10, queueTimeoutMs: 60_000, maxPerAccount: 1, clock });
+  const readers = createSlots({ queueLength: 10, queueTimeoutMs: 60_000, maxPerAccount: 1, clock });
   readers.setCapacity(2);
   const reader = createPdfReader({
     readers,
@@ -39,7 +39,7 @@ function setUp() {
 }
 
 describe('the reader of PDF files', () => {
-  it('leaves a place to other accounts', async () => {
+  it('leaves a slot to other accounts', async () => {
     const { reader, started, turn, end } = setUp();
     const all = ['a1', 'a2', 'b1'].map((base64) => reader.read({ base64 }, contextOf(base64.slice(0, 1), false)));
     await turn();

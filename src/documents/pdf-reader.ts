@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Places } from '../engines/places.ts';
+import type { Slots } from '../admission/slots.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { PdfContent, PdfReader } from '../ports/file-readers.ts';
 import { yieldToEventLoop } from '../runtime/time-slices.ts';
@@ -8,7 +8,7 @@ import { createTextCache } from './text-cache.ts';
 
 export interface PdfReaderDependencies {
   /** Bounds the reader processes of all requests; each takes about 100 MB. */
-  readers: Pick<Places, 'enter'>;
+  readers: Pick<Slots, 'enter'>;
   limits?: Partial<PdfLimits> | undefined;
   clock: Clock;
   readText?: typeof readPdfText;

@@ -1,8 +1,8 @@
+import { createInteractiveLoad } from '../admission/interactive-load.ts';
 import type { ModelEntry, ModelVersion } from '../domain/model.ts';
 import { ApiError } from '../errors/api-error.ts';
 import { errors } from '../errors/errors.ts';
 import type { BatchLane, CallContext, ComputeDevice, EngineLease } from './engine.ts';
-import { createInteractiveLoad } from './interactive-load.ts';
 import type { EngineRegistry, Model, ModelLease, ModelReport } from './registry.ts';
 import { createRemoteModel, type RemoteModel, type RemoteModelOptions } from './remote/remote-model.ts';
 import type { UpstreamHealth } from './remote/routing/upstream-health.ts';

@@ -6,6 +6,8 @@ import { UpstreamsAwayError } from './upstreams-away.ts';
 const RESTART_SECONDS = 5;
 /** Failed engines and upstreams are retried within this time. */
 const RECOVERY_SECONDS = 5;
+/** Something else of the same client has probably ended by then. */
+const FREED_SECONDS = 5;
 const SHOWN_LENGTH = 200;
 /** A value that a client sent, shortened for a message. */
 const shown = (text: string): string => (text.length <= SHOWN_LENGTH ? text : `${text.slice(0, SHOWN_LENGTH)}…`);
@@ -70,60 +72,9 @@ export const errors = {
       'key_not_allowed',
       `Keys of the account were changed ${most} times in the last 24 hours, the most that is allowed. Try again later.`,
     ),
-  tooManyStreams: () =>
-    new ApiError(
-      'concurrency_exceeded',
-      'Too many event streams of this key or account are open. Close some of them.',
-      {
-        retryAfterSeconds: 5,
-      },
-    ),
-  tooManyUploads: () =>
-    new ApiError('concurrency_exceeded', 'Too many uploads of this account are running. Wait until some have ended.', {
-      retryAfterSeconds: 5,
-    }),
-  tooManyImages: () =>
-    new ApiError(
-      'concurrency_exceeded',
-      'The images of the running requests of this account are too large together. Wait until some have ended.',
-      { retryAfterSeconds: 5 },
-    ),
-  tooManyBodies: () =>
-    new ApiError(
-      'concurrency_exceeded',
-      'Too many requests of this account are being received. Send fewer at a time, and each without pauses.',
-      { retryAfterSeconds: 5 },
-    ),
-  tooManyDownloads: () =>
-    new ApiError(
-      'concurrency_exceeded',
-      'Too many downloads of this account are running. Wait until some have ended.',
-      {
-        retryAfterSeconds: 5,
-      },
-    ),
-  tooManyReports: () =>
-    new ApiError(
-      'concurrency_exceeded',
-      'Too many lists and reports of this account are waiting. Ask for fewer at a time.',
-      {
-        retryAfterSeconds: 5,
-      },
-    ),
-  tooManyChanges: () =>
-    new ApiError('concurrency_exceeded', 'Too many changes of this account are waiting. Send fewer at a time.', {
-      retryAfterSeconds: 5,
-    }),
-  tooManyCounts: () =>
-    new ApiError('concurrency_exceeded', 'Too many token counts of this account are waiting. Send fewer at a time.', {
-      retryAfterSeconds: 5,
-    }),
-  tooManyFollowers: () =>
-    new ApiError(
-      'concurrency_exceeded',
-      'Too many streams of stored responses of this account are open. Wait until some have ended.',
-      { retryAfterSeconds: 5 },
-    ),
+  /** `what`: of what there are too many, such as 'uploads of this account are running'. */
+  tooManyAtOnce: (what: string, advice = 'Wait until some have ended.') =>
+    new ApiError('concurrency_exceeded', `Too many ${what}. ${advice}`, { retryAfterSeconds: FREED_SECONDS }),
   modelNotAllowed: (slug: string) =>
     new ApiError(
       'model_not_allowed',

@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify';
+import { createKeyBackoff, createSignInLimit } from '../admission/failures-by-address.ts';
 import type { ChatService } from '../inference/chat.ts';
 import type { EmbeddingsService } from '../inference/embeddings.ts';
 import type { RerankService } from '../inference/rerank.ts';
@@ -61,8 +62,6 @@ import { transcriptionRoutes } from './endpoints/transcriptions/route.ts';
 import { usageRoutes } from './endpoints/usage/route.ts';
 import { accountTurns } from './plugins/account-turns.ts';
 import { authenticate } from './plugins/authenticate.ts';
-import { createKeyBackoff } from './request/key-backoff.ts';
-import { createSignInLimit } from './request/sign-in-limit.ts';
 
 export interface RouteDependencies {
   settings: MetricsAccessSettings;

@@ -1,10 +1,10 @@
 import type { Store } from '../../adapters/store.ts';
+import { createAccountTurns } from '../../admission/account-turns.ts';
+import { allButAQuarter, createSlots, type Slots } from '../../admission/slots.ts';
 import { createAudioReader } from '../../audio/reader.ts';
 import type { ResolvedConfig } from '../../config/load.ts';
 import { createPdfReader } from '../../documents/pdf-reader.ts';
-import { maxPerAccount } from '../../domain/account-share.ts';
 import type { Fleet } from '../../engines/fleet.ts';
-import { createPlaces, type Places } from '../../engines/places.ts';
 import { createResponseExecutor } from '../../http/endpoints/responses/executor.ts';
 import type { ChatService } from '../../inference/chat.ts';
 import { createChat } from '../../inference/chat.ts';
@@ -22,7 +22,6 @@ import type { Metrics } from '../../metrics/metrics.ts';
 import type { Counters } from '../../ports/counters.ts';
 import type { Logger } from '../../ports/logger.ts';
 import type { ProcessIdentity } from '../../ports/process-identity.ts';
-import { createAccountTurns } from '../../runtime/account-turns.ts';
 import { systemClock as clock, steadyClock } from '../../runtime/clock.ts';
 import { createKeyAuthority } from '../../services/batches/key-authority.ts';
 import type { CatalogService } from '../../services/catalog/catalog.ts';
@@ -42,11 +41,11 @@ const HISTORY_BODIES = 2;
 const HISTORIES_AT_ONCE = 4;
 
 /** One queue for all processes that read files of one kind. */
-function composeReaders({ engines }: ResolvedConfig, count: number): Places {
-  const readers = createPlaces({
+function composeReaders({ engines }: ResolvedConfig, count: number): Slots {
+  const readers = createSlots({
     queueLength: engines.queueLength,
     queueTimeoutMs: engines.queueTimeoutSeconds * 1000,
-    maxPerAccount: maxPerAccount(count),
+    maxPerAccount: allButAQuarter(count),
     clock: steadyClock,
   });
   readers.setCapacity(count);
@@ -137,7 +136,7 @@ export function composeResponses(options: {
 }): ResponseParts {
   const { config, store, identity, chat, logger } = options;
   const settings = { ...config.responses, maxHistoryBytes: HISTORY_BODIES * config.http.bodyLimitBytes };
-  const reads = createAccountTurns(HISTORIES_AT_ONCE);
+  const reads = createAccountTurns({ atOnce: HISTORIES_AT_ONCE });
   const conversations = createConversations({ conversations: store.conversations, settings, reads, clock });
   const eventLog = createResponseEventLog({ responses: store.responses });
   const responses = createResponses({

@@ -1,8 +1,8 @@
+import { createSlots, type Permit, type Slots } from '../../admission/slots.ts';
 import type { ApiError } from '../../errors/api-error.ts';
 import { errors } from '../../errors/errors.ts';
 import type { Layout } from '../driver.ts';
 import type { CallContext, ComputeDevice, EngineModel } from '../engine.ts';
-import { createPlaces, type Permit, type Places } from '../places.ts';
 import { describeFailure } from './load-failure.ts';
 import type { MemoryHolder } from './memory-budget.ts';
 import { type ModelReport, type ModelStatus, modelName } from './model.ts';
@@ -51,7 +51,7 @@ export class ModelHost implements MemoryHolder {
   readonly name: string;
   readonly slug: string;
   readonly #options: ModelHostOptions;
-  readonly #places: Places;
+  readonly #slots: Slots;
   #state: State = { phase: 'cold' };
   #lastUsedAt: number;
   #setAsideBytes = 0;
@@ -65,7 +65,7 @@ export class ModelHost implements MemoryHolder {
     this.name = modelName(model);
     this.slug = model.entry.slug;
     this.#lastUsedAt = clock.now();
-    this.#places = createPlaces({
+    this.#slots = createSlots({
       queueLength: options.queueLength,
       queueTimeoutMs: options.queueTimeoutMs,
       clock,
@@ -76,14 +76,14 @@ export class ModelHost implements MemoryHolder {
   // --- requests ---
 
   acquire(context: CallContext): ModelLease | Promise<ModelLease> {
-    const permit = this.#state.phase === 'ready' && !this.#closed ? this.#places.enterNow(context) : undefined;
+    const permit = this.#state.phase === 'ready' && !this.#closed ? this.#slots.enterNow(context) : undefined;
     return (permit && this.#lease(permit, context)) ?? this.#acquireLater(context);
   }
 
   async #acquireLater(context: CallContext): Promise<ModelLease> {
     while (true) {
       this.#wake();
-      const lease = this.#lease(await this.#places.enter(context), context);
+      const lease = this.#lease(await this.#slots.enter(context), context);
       if (lease !== undefined) return lease;
     }
   }
@@ -99,7 +99,7 @@ export class ModelHost implements MemoryHolder {
     const release = () => {
       this.#lastUsedAt = clock.now();
       permit.release();
-      if (this.#places.inUse() === 0) {
+      if (this.#slots.inUse() === 0) {
         this.#onUnused();
         memory.changed();
       }
@@ -162,7 +162,7 @@ export class ModelHost implements MemoryHolder {
     const { device = ON_PROCESSOR } = loaded;
     this.#state = { phase: 'ready', ...loaded, device, loadedAt: this.#lastUsedAt };
     metrics.device(this.name, device);
-    this.#places.setCapacity(loaded.layout.places);
+    this.#slots.setCapacity(loaded.layout.places);
   }
 
   #loadFailed(error: unknown): void {
@@ -176,8 +176,8 @@ export class ModelHost implements MemoryHolder {
   #becomeUnavailable(error: ApiError, { forMs, reason = error.message }: { forMs: number; reason?: string }): void {
     const { clock } = this.#options;
     this.#state = { phase: 'unavailable', error, reason, until: clock.now() + forMs };
-    this.#places.setCapacity(0);
-    this.#places.rejectAll(error);
+    this.#slots.setCapacity(0);
+    this.#slots.rejectAll(error);
     this.#memoryFreed();
   }
 
@@ -199,14 +199,14 @@ export class ModelHost implements MemoryHolder {
     if (this.#state.phase === 'unloading') return await this.#state.done;
     if (this.#state.phase !== 'ready') return;
     const { set } = this.#state;
-    this.#places.setCapacity(0);
+    this.#slots.setCapacity(0);
     const done = this.#drainAndClose(set, drainMs);
     this.#state = { phase: 'unloading', set, done };
     await done;
   }
 
   async #drainAndClose(set: ReplicaSet, drainMs: number): Promise<void> {
-    if (this.#places.inUse() > 0) {
+    if (this.#slots.inUse() > 0) {
       const unused = Promise.withResolvers<void>();
       this.#onUnused = unused.resolve;
       const timer = setTimeout(unused.resolve, drainMs);
@@ -217,13 +217,13 @@ export class ModelHost implements MemoryHolder {
     this.#state = { phase: 'cold' };
     this.#options.logger.info({ model: this.name }, 'model unloaded');
     this.#memoryFreed();
-    if (this.#places.waiting() > 0 && !this.#closed) void this.#startLoading();
+    if (this.#slots.waiting() > 0 && !this.#closed) void this.#startLoading();
   }
 
   /** Unloads for good. */
   async close(drainMs: number): Promise<void> {
     this.#closed = true;
-    this.#places.rejectAll(errors.modelUnavailable(this.slug, 'the service is stopping'));
+    this.#slots.rejectAll(errors.modelUnavailable(this.slug, 'the service is stopping'));
     await this.unload(drainMs);
   }
 
@@ -268,11 +268,11 @@ export class ModelHost implements MemoryHolder {
   /** Requests use it or wait for it, or it is on its way in or out. */
   busy(): boolean {
     const { phase } = this.#state;
-    return phase === 'loading' || phase === 'unloading' || this.#places.inUse() > 0 || this.#places.waiting() > 0;
+    return phase === 'loading' || phase === 'unloading' || this.#slots.inUse() > 0 || this.#slots.waiting() > 0;
   }
 
   idle(): boolean {
-    return this.#state.phase === 'ready' && this.#places.inUse() === 0 && this.#places.waiting() === 0;
+    return this.#state.phase === 'ready' && this.#slots.inUse() === 0 && this.#slots.waiting() === 0;
   }
 
   evict(): Promise<void> {
@@ -315,8 +315,8 @@ export class ModelHost implements MemoryHolder {
       device: state.phase === 'ready' ? state.device : null,
       loadedAt: state.phase === 'ready' ? state.loadedAt : null,
       loadMs: state.phase === 'ready' ? state.loadMs : null,
-      inFlight: this.#places.inUse(),
-      queueDepth: this.#places.waiting(),
+      inFlight: this.#slots.inUse(),
+      queueDepth: this.#slots.waiting(),
     };
   }
 }

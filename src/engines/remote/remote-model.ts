@@ -1,10 +1,10 @@
+import { createInteractiveLoad, type InteractiveLoad } from '../../admission/interactive-load.ts';
 import type { EngineTask } from '../../domain/model.ts';
 import { errors } from '../../errors/errors.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { Logger } from '../../ports/logger.ts';
 import type { Scrub } from '../../runtime/secret-scrubber.ts';
 import type { BatchLane, ChatRequest, EngineModel } from '../engine.ts';
-import { createInteractiveLoad, type InteractiveLoad } from '../interactive-load.ts';
 import { createRemoteChat, type RemoteChat } from './chat/capability.ts';
 import { createRemoteEmbedding, type RemoteEmbedding } from './embedding/capability.ts';
 import { createRemoteRerank, type RemoteRerank } from './rerank/capability.ts';
@@ -56,7 +56,7 @@ export interface RemoteModelOptions {
   clock: Clock;
   random?: () => number;
   /** How many requests may wait while all upstreams are full, and for how long. */
-  queue?: { places: number; timeoutMs: number };
+  queue?: { length: number; timeoutMs: number };
   healthIntervalMs?: number;
   /** For upstreams that DNS names. */
   resolver?: Resolver;
@@ -81,7 +81,7 @@ export function createRemoteModel(options: RemoteModelOptions): RemoteModel {
     members: () => pool.members(),
     logger,
     clock,
-    queue: options.queue ?? { places: 256, timeoutMs: 120_000 },
+    queue: options.queue ?? { length: 256, timeoutMs: 120_000 },
   });
   metrics.addQueue(modelName, () => router.waiting());
   const checks = createHealthChecks({

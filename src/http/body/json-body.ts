@@ -1,8 +1,8 @@
 import { createHash, type Hash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { FastifyRequest } from 'fastify';
+import { type AccountAmounts, createAccountAmounts } from '../../admission/account-amounts.ts';
 import { errors } from '../../errors/errors.ts';
-import { type BoundedAmounts, createBoundedAmounts } from '../../runtime/bounded-amounts.ts';
 import { collectYoungGarbage } from '../../runtime/garbage-collection.ts';
 import { createTimeSlice } from '../../runtime/time-slices.ts';
 import { hashBody } from '../request/idempotent-run.ts';
@@ -78,6 +78,8 @@ function createArrival(payload: IncomingMessage) {
 
 type Arrival = ReturnType<typeof createArrival>;
 
+const SEND_FEWER = 'Send fewer at a time, and each without pauses.';
+
 /** Parses a large body in slices while it arrives, until the client disconnects. */
 async function parseArriving(arrival: Arrival, signal: AbortSignal): Promise<unknown> {
   const slice = createTimeSlice({ signal, background: true });
@@ -112,7 +114,7 @@ const MAX_CHUNKS = 256;
 
 interface Limits {
   bytes: number;
-  received: BoundedAmounts;
+  received: AccountAmounts;
 }
 
 /** Reads a body from the stream. */
@@ -169,7 +171,7 @@ function readPieces(request: FastifyRequest, payload: IncomingMessage, limits: L
   function onData(chunk: Buffer): void {
     bytes += chunk.length;
     if (bytes > limits.bytes) refuse(errors.bodyTooLarge(limits.bytes));
-    else if (!count()) refuse(errors.tooManyBodies());
+    else if (!count()) refuse(errors.tooManyAtOnce('requests of this account are being received', SEND_FEWER));
     else if (arrival !== undefined) addLarge(chunk, arrival);
     else {
       chunks.push(chunk);
@@ -210,7 +212,7 @@ function skipBody(payload: IncomingMessage, done: Done): void {
 
 /** Parses JSON bodies as Fastify does, but without blocking the event loop for long. */
 export const jsonBodyReader =
-  (limitBytes: number, received = createBoundedAmounts(LARGEST_AT_ONCE * limitBytes)) =>
+  (limitBytes: number, received = createAccountAmounts(LARGEST_AT_ONCE * limitBytes)) =>
   (request: FastifyRequest, payload: IncomingMessage, done: Done): void => {
     if (request.is404) {
       skipBody(payload, done);

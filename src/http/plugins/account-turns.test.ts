@@ -4,7 +4,9 @@ import Fastify from 'fastify';
 import { beforeEach, expect, it, onTestFinished } from 'vitest';
 import type { Principal } from '../../domain/principal.ts';
 import { ApiError } from '../../errors/api-error.ts';
+import { errors } from '../../errors/errors.ts';
 import { createRecord } from '../request/request-record.ts';
+import { createRunningRequests } from '../request/running-requests.ts';
 import { accountTurns } from './account-turns.ts';
 
 let release: (() => void)[];
@@ -21,10 +23,14 @@ beforeEach(async () => {
   const server = Fastify();
   onTestFinished(() => server.close());
   server.decorateRequest('record');
+  server.decorate('running', createRunningRequests());
   server.addHook('onRequest', async (request, reply) => {
     arrived += 1;
     reply.raw.once('close', () => {
-      if (!reply.raw.writableFinished) left += 1;
+      if (reply.raw.writableFinished) return;
+      left += 1;
+      // As the request log does.
+      request.record.disconnect?.abort(errors.clientCancelled());
     });
     request.record = createRecord(0);
     const id = String(request.headers.account);

@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import plugin from 'fastify-plugin';
+import type { KeyBackoff } from '../../admission/failures-by-address.ts';
 import type { Operation } from '../../domain/operations.ts';
 import { type Principal, requireRight } from '../../domain/principal.ts';
 import { ApiError } from '../../errors/api-error.ts';
@@ -7,7 +8,6 @@ import type { Metrics } from '../../metrics/metrics.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { AuthenticationService } from '../../services/access/authentication.ts';
 import type { SessionsService } from '../../services/access/sessions.ts';
-import type { KeyBackoff } from '../request/key-backoff.ts';
 import { checkSameOrigin, sessionSecret, setSessionCookie } from '../request/session-cookie.ts';
 
 declare module 'fastify' {

@@ -6,7 +6,7 @@ import type { InferenceService } from '../../inference/pipeline.ts';
 import type { Idempotency } from '../../services/idempotency/idempotency.ts';
 import type { Run } from '../../services/idempotency/run.ts';
 import { writeError } from '../answer/error-answer.ts';
-import { createDownloadLimit } from '../request/download-limit.ts';
+import { createDownloadLimit } from '../request/answer-limit.ts';
 import { hashBody, type IdempotentRun, keptHeaders } from '../request/idempotent-run.ts';
 import { callerOf, showLimitStatus } from '../request/inference-call.ts';
 import { disconnectSignal } from '../request/request-record.ts';

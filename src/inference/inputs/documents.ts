@@ -1,9 +1,9 @@
+import { createAccountTurns } from '../../admission/account-turns.ts';
 import { type DocumentFrame, framedText } from '../../domain/document.ts';
 import type { StoredFile } from '../../domain/file.ts';
 import { errors } from '../../errors/errors.ts';
 import type { Field } from '../../errors/fields.ts';
 import type { PdfContent, PdfFailure, PdfReadContext, PdfReader } from '../../ports/file-readers.ts';
-import { createAccountTurns } from '../../runtime/account-turns.ts';
 import type { InferenceCall } from '../pipeline.ts';
 import { type AttachmentLimits, checkAttachments, type InputFiles, readFileStart } from './attachments.ts';
 import type { ImageReference } from './images.ts';
@@ -75,7 +75,7 @@ const tooLong = (field: Field, limit: number) =>
 
 export function createDocuments({ files, reader, settings }: DocumentsDependencies): DocumentsService {
   const { maxCharacters } = settings;
-  const textReads = createAccountTurns(TEXTS_AT_ONCE);
+  const textReads = createAccountTurns({ atOnce: TEXTS_AT_ONCE });
 
   async function plainText(file: StoredFile, field: Field): Promise<string> {
     if (file.bytes > MAX_CHARACTER_BYTES * maxCharacters) throw tooLong(field, maxCharacters);

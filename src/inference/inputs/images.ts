@@ -1,3 +1,4 @@
+import { createAccountAmounts } from '../../admission/account-amounts.ts';
 import {
   estimateImageTokens,
   IMAGE_HEAD_BYTES,
@@ -8,7 +9,6 @@ import {
 import type { ImageDetail, ImageInput } from '../../engines/engine.ts';
 import { errors } from '../../errors/errors.ts';
 import type { Field } from '../../errors/fields.ts';
-import { createBoundedAmounts } from '../../runtime/bounded-amounts.ts';
 import { type AttachmentLimits, checkAttachments, type InputFiles, readFileStart } from './attachments.ts';
 
 /** An image as the client named it. */
@@ -52,7 +52,7 @@ const ACCEPTED = 'PNG, JPEG, GIF and WebP images are accepted';
 const LARGEST_AT_ONCE = 8;
 
 export function createImages({ files, settings }: ImagesDependencies): ImagesService {
-  const held = createBoundedAmounts(LARGEST_AT_ONCE * settings.maxBytes);
+  const held = createAccountAmounts(LARGEST_AT_ONCE * settings.maxBytes);
   const allowedHosts = new Set(settings.allowedHosts.map((host) => host.toLowerCase()));
 
   function checkHead(head: Uint8Array, field: Field): ImageHead {
@@ -134,7 +134,8 @@ export function createImages({ files, settings }: ImagesDependencies): ImagesSer
 
     async hold(accountId, images, request) {
       const bytes = images.reduce((sum, image) => sum + image.bytes, 0);
-      if (!held.add(accountId, bytes)) throw errors.tooManyImages();
+      if (!held.add(accountId, bytes))
+        throw errors.tooManyAtOnce('bytes of images are in the running requests of this account');
       try {
         return await request();
       } finally {

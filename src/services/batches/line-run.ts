@@ -1,3 +1,4 @@
+import type { LineLanes } from '../../admission/line-lanes.ts';
 import { repeatWork } from '../../domain/attempts.ts';
 import type { Batch, BatchEndpoint } from '../../domain/batch.ts';
 import type { BatchRequest, LineResult } from '../../domain/batch-line.ts';
@@ -13,7 +14,6 @@ import type { RequestSink } from '../../ports/request-log.ts';
 import { createId } from '../../runtime/ids.ts';
 import { waited } from '../processes/outage-patience.ts';
 import type { KeyAuthority } from './key-authority.ts';
-import type { LineLanes } from './line-lanes.ts';
 import { createLineTrace } from './line-trace.ts';
 
 /** Runs the body of one line as the endpoint would run the body of a request. */

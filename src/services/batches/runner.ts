@@ -1,3 +1,4 @@
+import { createLineLanes } from '../../admission/line-lanes.ts';
 import type { Batch } from '../../domain/batch.ts';
 import type { JoinQuery } from '../../ports/batch-slices.ts';
 import type { DiskSpace } from '../../ports/disk-space.ts';
@@ -9,7 +10,6 @@ import { createWakeablePoll } from '../processes/wakeable-poll.ts';
 import { type BatchJobDependencies, createBatchJob } from './batch-job.ts';
 import { type BatchShare, createBatchShare } from './batch-share.ts';
 import { createKeyAuthority, type KeyAuthorityDependencies } from './key-authority.ts';
-import { createLineLanes } from './line-lanes.ts';
 import { createLineRun, type LineRunDependencies } from './line-run.ts';
 
 export interface BatchRunner {

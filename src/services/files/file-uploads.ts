@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { createAccountAmounts } from '../../admission/account-amounts.ts';
 import { cleanFilename, FILE_BLOBS, type FilePurpose, type StoredFile } from '../../domain/file.ts';
 import { DAY_MS } from '../../domain/time/durations.ts';
 import { errors } from '../../errors/errors.ts';
@@ -7,7 +8,6 @@ import type { BlobStore } from '../../ports/blobs.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { FileRepository } from '../../ports/files.ts';
 import type { AccountRepository } from '../../ports/repositories.ts';
-import { createBoundedAmounts } from '../../runtime/bounded-amounts.ts';
 import { createId } from '../../runtime/ids.ts';
 import { createReceivedFile, createRefusedFile, type ReceivedFile } from './received-file.ts';
 import { type CountedUpload, createUploadQuota } from './upload-quota.ts';
@@ -89,7 +89,7 @@ const FORM_OVERHEAD_BYTES = 65_536;
 
 export function createFileUploads(dependencies: FileUploadsDependencies): FileUploads {
   const { files, accounts, blobs, settings, clock } = dependencies;
-  const running = createBoundedAmounts(MAX_UPLOADS);
+  const running = createAccountAmounts(MAX_UPLOADS);
   const quota = { items: settings.quotaFiles, bytes: settings.quotaBytes };
   const uploadQuota = createUploadQuota(files, quota);
 
@@ -174,7 +174,7 @@ export function createFileUploads(dependencies: FileUploadsDependencies): FileUp
   }
 
   async function receive(accountId: string, upload: Upload): Promise<ReceivedFile> {
-    if (!running.add(accountId, 1)) throw errors.tooManyUploads();
+    if (!running.add(accountId, 1)) throw errors.tooManyAtOnce('uploads of this account are running');
     try {
       return await receiveOne(accountId, upload);
     } finally {

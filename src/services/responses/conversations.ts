@@ -1,10 +1,10 @@
+import type { AccountTurns } from '../../admission/account-turns.ts';
 import type { Account } from '../../domain/principal.ts';
 import type { Conversation, ConversationItem } from '../../domain/response.ts';
 import { DAY_MS } from '../../domain/time/durations.ts';
 import { errors } from '../../errors/errors.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { ConversationItemPage, ConversationItemQuery, ConversationRepository } from '../../ports/conversations.ts';
-import type { AccountTurns } from '../../runtime/account-turns.ts';
 import { createId } from '../../runtime/ids.ts';
 
 export interface ConversationsService {

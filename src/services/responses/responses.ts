@@ -1,3 +1,4 @@
+import type { AccountTurns } from '../../admission/account-turns.ts';
 import type { Account, Principal } from '../../domain/principal.ts';
 import { isActiveResponse, type RecordedEvents, type StoredResponse } from '../../domain/response.ts';
 import { ApiError } from '../../errors/api-error.ts';
@@ -5,7 +6,6 @@ import { errors } from '../../errors/errors.ts';
 import { StorageFullError } from '../../errors/store-unavailable.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { ResponseRepository } from '../../ports/responses.ts';
-import type { AccountTurns } from '../../runtime/account-turns.ts';
 import type { ConversationsService } from './conversations.ts';
 
 export interface ResponsesSettings {

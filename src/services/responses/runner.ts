@@ -1,4 +1,4 @@
-import { maxPerAccount } from '../../domain/account-share.ts';
+import { allButAQuarter } from '../../admission/slots.ts';
 import type { PendingResponse } from '../../domain/response.ts';
 import { errors } from '../../errors/errors.ts';
 import type { Clock } from '../../ports/clock.ts';
@@ -90,7 +90,7 @@ export function createResponseRunner(dependencies: ResponseRunnerDependencies): 
       now,
       leaseUntil: now + identity.leaseMs,
       limit: room,
-      maxPerAccount: maxPerAccount(settings.backgroundConcurrency),
+      maxPerAccount: allButAQuarter(settings.backgroundConcurrency),
       holding: [...running.keys()],
     });
     for (const response of claimed) {

@@ -34,7 +34,7 @@ it('random failures and cancellations leave no slot taken, no connection open an
   const settings = { maxConcurrency: 8, firstByteTimeoutMs: 1_000 };
   bench = await remoteBench({
     upstreams: [{ settings }, { settings }, { settings }],
-    model: { queue: { places: 500, timeoutMs: 60_000 } },
+    model: { queue: { length: 500, timeoutMs: 60_000 } },
   });
   for (const upstream of bench.upstreams) {
     for (let i = 0; i < 60; i++) {

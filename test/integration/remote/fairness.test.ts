@@ -7,7 +7,7 @@ afterEach(() => bench.close());
 it('one key that fills the queue of an upstream does not get other accounts a 429', async () => {
   bench = await remoteBench({
     upstreams: [{ settings: { maxConcurrency: 2 }, behaviour: { stallAfterChunks: 1 } }],
-    model: { queue: { places: 8, timeoutMs: 60_000 } },
+    model: { queue: { length: 8, timeoutMs: 60_000 } },
   });
   const stop = new AbortController();
   const ask = (accountId: string, signal: AbortSignal) =>

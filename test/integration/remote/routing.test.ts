@@ -140,7 +140,7 @@ describe('slots', () => {
   it('are waited for, and a full queue answers 429', async () => {
     await start({
       upstreams: [{ settings: { maxConcurrency: 1 }, behaviour: { stallAfterChunks: 3 } }],
-      model: { queue: { places: 1, timeoutMs: 60_000 } },
+      model: { queue: { length: 1, timeoutMs: 60_000 } },
     });
     const first = await untilText(bench.chat(hello));
     const waiting = untilText(bench.chat(hello));
@@ -155,7 +155,7 @@ describe('slots', () => {
   it('are waited for until the timeout', async () => {
     await start({
       upstreams: [{ settings: { maxConcurrency: 1 }, behaviour: { stallAfterChunks: 3 } }],
-      model: { queue: { places: 5, timeoutMs: 30 } },
+      model: { queue: { length: 5, timeoutMs: 30 } },
     });
     const first = await untilText(bench.chat(hello));
     await expect(collect(bench.chat(hello))).rejects.toMatchObject({ code: 'upstream_timeout' });

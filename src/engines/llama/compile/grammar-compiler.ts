@@ -1,8 +1,8 @@
+import { createFairQueue, type QueueContext } from '../../../admission/fair-queue.ts';
 import { ApiError } from '../../../errors/api-error.ts';
 import { errors } from '../../../errors/errors.ts';
 import { type FieldPath, fieldText } from '../../../errors/fields.ts';
 import { AccountCache } from '../../../runtime/account-cache.ts';
-import { createFairQueue, type QueueContext } from '../../queue.ts';
 import { isLargerThan } from '../grammar/schema-document.ts';
 import type { CompileOutcome } from './compiler-protocol.ts';
 import { type CompilerWorker, startCompilerWorker } from './compiler-worker.ts';
@@ -44,10 +44,8 @@ export function createGrammarCompiler({
   // Each account has its own, so that how long an answer takes says nothing of the schemas of others.
   const results = new AccountCache<RequestGrammars>(KEPT_CHARACTERS);
   const queue = createFairQueue<CompilerWorker>({
-    length: QUEUE_LENGTH,
-    timeoutMs: QUEUE_TIMEOUT_MS,
+    bound: { length: QUEUE_LENGTH, timeoutMs: QUEUE_TIMEOUT_MS, retryAfterSeconds: () => 1 },
     uniform: true,
-    retryAfterSeconds: () => 1,
   });
 
   const take = (): CompilerWorker | undefined => {

@@ -1,6 +1,6 @@
+import type { InteractiveLoad } from '../../../admission/interactive-load.ts';
 import type { Clock } from '../../../ports/clock.ts';
 import type { BatchLane } from '../../engine.ts';
-import type { InteractiveLoad } from '../../interactive-load.ts';
 import type { Router } from './router.ts';
 import type { Upstream } from './upstream.ts';
 
@@ -20,7 +20,7 @@ const REFUSED_MS = 100;
 
 /**
  * Batches at the upstreams of one model. Only its own interactive requests matter to them: those of other models run elsewhere. While there
- * are some, lines take a quarter of the places. They make more room when an interactive request has to wait or an upstream is busy.
+ * are some, lines take a quarter of the slots. They make more room when an interactive request has to wait or an upstream is busy.
  */
 export function createRemoteBatchLane({
   name,
@@ -29,7 +29,7 @@ export function createRemoteBatchLane({
   interactive,
   clock,
 }: RemoteBatchLaneOptions): BatchLane {
-  function places(of: (upstream: Upstream) => number): number {
+  function slots(of: (upstream: Upstream) => number): number {
     let sum = 0;
     for (const upstream of members()) if (upstream.available()) sum += of(upstream);
     return sum;
@@ -39,7 +39,7 @@ export function createRemoteBatchLane({
     recoveryMs: RECOVERY_MS,
     most(wanted) {
       const isQuiet = !interactive.isPresent();
-      const all = places(({ batchPlaces, settings }) => (isQuiet ? batchPlaces : settings.maxConcurrency));
+      const all = slots(({ batchSlots, settings }) => (isQuiet ? batchSlots : settings.maxConcurrency));
       return Math.max(1, Math.floor(Math.min(wanted, all) / (isQuiet ? 1 : 4)));
     },
     mustYield: () => router.interactiveWaits() || clock.now() - router.lastRefusedAt() < REFUSED_MS,

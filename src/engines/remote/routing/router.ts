@@ -1,11 +1,12 @@
+import { createFairQueue, type FairQueue } from '../../../admission/fair-queue.ts';
+import { createFairShares, type FairShares } from '../../../admission/fair-shares.ts';
 import { mayRepeatAtSame, mayRepeatCall, RetryBudget } from '../../../domain/attempts.ts';
 import { cancellation } from '../../../errors/cancellation.ts';
 import type { Clock } from '../../../ports/clock.ts';
 import type { Logger } from '../../../ports/logger.ts';
 import type { CallContext } from '../../engine.ts';
-import { createFairQueue, type FairQueue } from '../../queue.ts';
 import { UpstreamFailure } from '../failure/failure.ts';
-import { createFairShares, type FairShares } from './fair-shares.ts';
+
 import type { Upstream } from './upstream.ts';
 import { createUpstreamCall, type UpstreamCall } from './upstream-call.ts';
 import { type RequestHistory, UpstreamChoice } from './upstream-choice.ts';
@@ -16,7 +17,7 @@ export interface RouterDependencies {
   members(): readonly Upstream[];
   logger: Pick<Logger, 'warn'>;
   clock: Clock;
-  queue: { places: number; timeoutMs: number };
+  queue: { length: number; timeoutMs: number };
 }
 
 type Attempt<T> = (call: UpstreamCall) => Promise<T>;
@@ -66,9 +67,7 @@ export class Router {
     this.#logger = logger;
     this.#clock = clock;
     this.#waiting = createFairQueue<UpstreamCall>({
-      length: queue.places,
-      timeoutMs: queue.timeoutMs,
-      retryAfterSeconds: () => RETRY_AFTER_SECONDS,
+      bound: { ...queue, retryAfterSeconds: () => RETRY_AFTER_SECONDS },
     });
     this.#shares = createFairShares(clock);
     this.#choice = new UpstreamChoice({ slug, members, shares: this.#shares });

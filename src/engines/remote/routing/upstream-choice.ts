@@ -1,8 +1,8 @@
+import type { FairShares } from '../../../admission/fair-shares.ts';
 import type { ApiError } from '../../../errors/api-error.ts';
 import { errors } from '../../../errors/errors.ts';
 import type { CallContext } from '../../engine.ts';
 import { chooseByPrefix } from './affinity.ts';
-import type { FairShares } from './fair-shares.ts';
 import type { Upstream } from './upstream.ts';
 
 /** What has happened to one request so far. */
@@ -72,7 +72,7 @@ export class UpstreamChoice {
   }
 }
 
-const hasRoomForBatches = ({ batchInFlight, batchPlaces }: Upstream): boolean => batchInFlight < batchPlaces;
+const hasRoomForBatches = ({ batchInFlight, batchSlots }: Upstream): boolean => batchInFlight < batchSlots;
 
 /** Of those with room. */
 function leastLoaded(candidates: readonly Upstream[]): Upstream | undefined {

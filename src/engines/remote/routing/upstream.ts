@@ -1,3 +1,4 @@
+import { allButAQuarter } from '../../../admission/slots.ts';
 import type { UpstreamConfig } from '../../../config/schema.ts';
 import type { Clock } from '../../../ports/clock.ts';
 import { createSecretScrubber, type Scrub } from '../../../runtime/secret-scrubber.ts';
@@ -40,7 +41,7 @@ export interface Upstream {
   inFlight: number;
   batchInFlight: number;
   /** How many requests of batches run at a time. They leave a quarter free, so that interactive ones need not wait for long lines. */
-  readonly batchPlaces: number;
+  readonly batchSlots: number;
   /** Takes requests: of this account, or of accounts in general. */
   available(accountId?: string): boolean;
   hasRoom(): boolean;
@@ -134,7 +135,7 @@ export function createUpstream(dependencies: UpstreamDependencies): Upstream {
     weight,
     inFlight: 0,
     batchInFlight: 0,
-    batchPlaces: settings.maxConcurrency - Math.ceil((settings.maxConcurrency - 1) / 4),
+    batchSlots: allButAQuarter(settings.maxConcurrency),
     alive: true,
     available: (accountId) => upstream.alive && breaker.allows(accountId),
     hasRoom: () => upstream.inFlight < settings.maxConcurrency,

@@ -68,7 +68,8 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventsDependencies> = async 
       const ofAccount = [...streams].filter((stream) => stream.principal.account.id === account.id);
       const ofKey = ofAccount.filter((stream) => stream.principal.key.id === key.id);
       const isFull = ofAccount.length >= MAX_PER_ACCOUNT || streams.size >= MAX_STREAMS;
-      if (ofKey.length >= MAX_PER_KEY || isFull) throw errors.tooManyStreams();
+      if (ofKey.length >= MAX_PER_KEY || isFull)
+        throw errors.tooManyAtOnce('event streams of this key or account are open', 'Close some of them.');
 
       const { promise: ended, resolve: end } = Promise.withResolvers<void>();
       const signal = disconnectSignal(reply);

@@ -4,7 +4,7 @@ import { parsePurpose } from '../../../domain/file.ts';
 import type { FilesService } from '../../../services/files/files.ts';
 import { commonErrors, ErrorResponse } from '../../answer/error-schema.ts';
 import { pageToWire } from '../../answer/page.ts';
-import { createDownloadLimit } from '../../request/download-limit.ts';
+import { createDownloadLimit } from '../../request/answer-limit.ts';
 import { principalOf } from '../../request/request-record.ts';
 import { sendContent } from './download.ts';
 import {

@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { MAX_BATCH_BYTES } from '../../../domain/batch-line.ts';
 import { errors } from '../../../errors/errors.ts';
 import type { MessageBatchesService } from '../../../services/message-batches/message-batches.ts';
-import { createDownloadLimit } from '../../request/download-limit.ts';
+import { createDownloadLimit } from '../../request/answer-limit.ts';
 import { forgettingRefusal } from '../../request/idempotent-run.ts';
 import { principalOf } from '../../request/request-record.ts';
 import { errorToWire } from '../messages/answer.ts';

@@ -1,9 +1,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { errors } from '../../../errors/errors.ts';
 import type { ResponseEventLog } from '../../../services/responses/event-log.ts';
 import type { ResponsesService } from '../../../services/responses/responses.ts';
 import { streamedAnswer } from '../../answer/streamed-answer.ts';
-import { createAccountLimit } from '../../request/account-limit.ts';
+import { createAnswerLimit } from '../../request/answer-limit.ts';
 import { disconnectSignal, principalOf } from '../../request/request-record.ts';
 import { errorEvent, eventsText, eventText, STREAM_END } from './answer.ts';
 import { followResponse } from './replay.ts';
@@ -19,7 +18,7 @@ export interface FollowerDependencies {
 export function createFollower({ responses, eventLog }: FollowerDependencies) {
   return {
     /** Throws 429 when the account follows too many responses. Call it before `follow`. */
-    limit: createAccountLimit(MAX_FOLLOWERS, errors.tooManyFollowers),
+    limit: createAnswerLimit(MAX_FOLLOWERS, 'streams of stored responses of this account are open'),
 
     /** Streams a stored response to its end. */
     async follow(request: FastifyRequest, reply: FastifyReply, id: string, after = -1) {

@@ -1,4 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import type { KeyBackoff, SignInLimit } from '../../../admission/failures-by-address.ts';
 import { ApiError } from '../../../errors/api-error.ts';
 import { errors } from '../../../errors/errors.ts';
 import type { Clock } from '../../../ports/clock.ts';
@@ -6,10 +7,8 @@ import type { AuthenticationService } from '../../../services/access/authenticat
 import type { AuthenticationMethod, SessionsService } from '../../../services/access/sessions.ts';
 import { commonErrors, ErrorResponse } from '../../answer/error-schema.ts';
 import { fillAbsentBody, MAY_BE_ABSENT } from '../../body/optional-body.ts';
-import type { KeyBackoff } from '../../request/key-backoff.ts';
 import { principalOf } from '../../request/request-record.ts';
 import { sessionSecret, setSessionCookie } from '../../request/session-cookie.ts';
-import type { SignInLimit } from '../../request/sign-in-limit.ts';
 import { type ServerFacts, sessionToWire } from './answer.ts';
 import { EndedSession, SessionShape, SignIn } from './schema.ts';
 

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import type { FastifyRequest } from 'fastify';
 import { Compile } from 'typebox/compile';
+import type { AccountAmounts } from '../../../admission/account-amounts.ts';
 import { errors } from '../../../errors/errors.ts';
-import type { BoundedAmounts } from '../../../runtime/bounded-amounts.ts';
 import { formError } from '../../body/upload-form.ts';
 import { explainInvalid } from '../../body/validation.ts';
 import { principalOf } from '../../request/request-record.ts';
@@ -61,7 +61,7 @@ export interface TranscriptionFormOptions {
   /** Of one file. */
   maxBytes: number;
   /** Bounds the files of each account that are on the disk at a time. */
-  received: BoundedAmounts;
+  received: AccountAmounts;
 }
 
 /** Reads the whole form in bounded memory: writes the file to disk and hashes it. */
@@ -81,7 +81,7 @@ export async function readTranscriptionForm(
   };
   async function* counted(file: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
     for await (const chunk of file) {
-      if (!received.add(accountId, chunk.length)) throw errors.tooManyUploads();
+      if (!received.add(accountId, chunk.length)) throw errors.tooManyAtOnce('uploads of this account are running');
       hash.update(chunk);
       bytes += chunk.length;
       yield chunk;

@@ -1,10 +1,10 @@
 import multipart from '@fastify/multipart';
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { createAccountAmounts } from '../../../admission/account-amounts.ts';
 import { errors } from '../../../errors/errors.ts';
 import type { TranscriptionCommand, TranscriptionsService } from '../../../inference/transcriptions.ts';
 import type { AudioSource } from '../../../ports/file-readers.ts';
-import { createBoundedAmounts } from '../../../runtime/bounded-amounts.ts';
 import type { FilesService } from '../../../services/files/files.ts';
 import { inferenceErrors } from '../../answer/error-schema.ts';
 import { streamedAnswer } from '../../answer/streamed-answer.ts';
@@ -49,7 +49,7 @@ function check(body: TranscriptionBody): void {
 
 export const transcriptionRoutes: FastifyPluginAsyncTypebox<TranscriptionRouteOptions> = async (server, options) => {
   const { transcriptions, files, temporaryDirectory, maxInlineBytes } = options;
-  const received = createBoundedAmounts(LARGEST_AT_ONCE * maxInlineBytes);
+  const received = createAccountAmounts(LARGEST_AT_ONCE * maxInlineBytes);
   await server.register(multipart);
 
   async function answer(

@@ -1,15 +1,18 @@
 import type { Clock } from '../ports/clock.ts';
-import { createFairQueue, type FairQueue, type QueueContext } from './queue.ts';
+import { createFairQueue, type FairQueue, type QueueContext } from './fair-queue.ts';
 
 /** Lets a bounded number of requests work at once. The others wait in a fair queue. */
-export interface PlacesOptions {
+export interface SlotsOptions {
   queueLength: number;
   queueTimeoutMs: number;
-  /** How many places one account may hold; all of them by default. */
+  /** How many slots one account may hold; all of them by default. */
   maxPerAccount?: number;
   clock: Clock;
   onDepth?(waiting: number): void;
 }
+
+/** How many of these slots one account, or batches, may hold: a quarter stays free for others, but a single one may be taken. */
+export const allButAQuarter = (slots: number): number => slots - Math.ceil((slots - 1) / 4);
 
 export interface Permit {
   waitedMs: number;
@@ -17,12 +20,12 @@ export interface Permit {
   release(): void;
 }
 
-export interface Places {
-  /** Undefined when there is no free place, or others wait for it already. */
+export interface Slots {
+  /** Undefined when there is no free slot, or others wait for it already. */
   enterNow(context: QueueContext): Permit | undefined;
   enter(context: QueueContext): Promise<Permit>;
   /** How many requests may work at once; none before the first call. */
-  setCapacity(places: number): void;
+  setCapacity(slots: number): void;
   rejectAll(error: Error): void;
   waiting(): number;
   inUse(): number;
@@ -30,28 +33,30 @@ export interface Places {
 
 const MAX_RETRY_AFTER_SECONDS = 60;
 
-export function createPlaces(options: PlacesOptions): Places {
+export function createSlots(options: SlotsOptions): Slots {
   const { queueLength, queueTimeoutMs, maxPerAccount, clock, onDepth } = options;
-  /** Places by account, where that matters. */
+  /** Slots by account, where that matters. */
   const held = maxPerAccount === undefined ? undefined : new Map<string, number>();
   let capacity = 0;
   let inUse = 0;
   let batchInUse = 0;
-  /** Smoothed time a place is held, for Retry-After. */
+  /** Smoothed time a slot is held, for Retry-After. */
   let heldMs = 1_000;
 
   const queue: FairQueue<Permit> = createFairQueue({
-    length: queueLength,
-    timeoutMs: queueTimeoutMs,
-    uniform: maxPerAccount === undefined,
-    retryAfterSeconds(): number {
-      const seconds = (heldMs * (queue.waiting() + 1)) / Math.max(1, capacity) / 1000;
-      return Math.min(seconds, MAX_RETRY_AFTER_SECONDS);
+    bound: {
+      length: queueLength,
+      timeoutMs: queueTimeoutMs,
+      retryAfterSeconds() {
+        const seconds = (heldMs * (queue.waiting() + 1)) / Math.max(1, capacity) / 1000;
+        return Math.min(seconds, MAX_RETRY_AFTER_SECONDS);
+      },
     },
+    uniform: maxPerAccount === undefined,
     ...(onDepth && { onDepth }),
   });
 
-  /** Where there are several places, batches leave one free, so that an interactive request never waits for a long batch line. */
+  /** Where there are several slots, batches leave one free, so that an interactive request never waits for a long batch line. */
   const mayRun = ({ priority, accountId }: QueueContext) =>
     inUse < capacity &&
     (priority === 'interactive' || batchInUse < Math.max(1, capacity - 1)) &&
@@ -84,7 +89,7 @@ export function createPlaces(options: PlacesOptions): Places {
   }
 
   function enterNow(context: QueueContext): Permit | undefined {
-    // With a bound for each account, a place that is free while others wait is one that they may not take.
+    // With a bound for each account, a slot that is free while others wait is one that they may not take.
     const free = mayRun(context) && (held !== undefined || !queue.isBehindOthers(context.priority));
     return free && !context.signal.aborted ? take(context, 0) : undefined;
   }
@@ -97,8 +102,8 @@ export function createPlaces(options: PlacesOptions): Places {
       const since = clock.now();
       return await queue.wait(context, () => (mayRun(context) ? take(context, clock.now() - since) : undefined));
     },
-    setCapacity(places) {
-      capacity = places;
+    setCapacity(slots) {
+      capacity = slots;
       queue.wake();
     },
     rejectAll: queue.rejectAll,

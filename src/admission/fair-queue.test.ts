@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { createFairQueue, type FairQueue, type QueueContext } from './queue.ts';
+import { createFairQueue, type FairQueue, type QueueContext } from './fair-queue.ts';
 
 const queues: FairQueue<string>[] = [];
 // Timers of requests that still wait would fire during other tests.
@@ -15,14 +15,12 @@ const context = (given: Partial<QueueContext> = {}): QueueContext => ({
   ...given,
 });
 
-/** A queue in front of places that `free` opens. */
-function queueWithPlaces({ timeoutMs = 60_000, length = 8, uniform = false } = {}) {
+/** A queue in front of slots that `free` opens. */
+function queueWithSlots({ timeoutMs = 60_000, length = 8, uniform = false } = {}) {
   const depths: number[] = [];
   const queue = createFairQueue<string>({
-    length,
-    timeoutMs,
+    bound: { length, timeoutMs, retryAfterSeconds: () => 1 },
     uniform,
-    retryAfterSeconds: () => 1,
     onDepth: (waiting) => depths.push(waiting),
   });
   queues.push(queue);
@@ -49,8 +47,30 @@ function queueWithPlaces({ timeoutMs = 60_000, length = 8, uniform = false } = {
 const full = { code: 'capacity_exceeded', retryAfterSeconds: 1 };
 
 describe('the order of a fair queue', () => {
+  it('is fewest first where it matters what each has', () => {
+    const held = new Map([['a', 2]]);
+    const queue = createFairQueue<string>({ held: (name) => held.get(name) ?? 0 });
+    const served: string[] = [];
+    let open = 0;
+    for (const name of ['a1', 'b1', 'b2', 'b3', 'c1']) {
+      const accountId = name.slice(0, 1);
+      void queue.wait(context({ accountId, keyId: `key of ${accountId}` }), () => {
+        if (open === 0) return undefined;
+        open -= 1;
+        held.set(accountId, (held.get(accountId) ?? 0) + 1);
+        served.push(name);
+        return name;
+      });
+    }
+    for (let n = 0; n < 5; n += 1) {
+      open += 1;
+      queue.wake();
+    }
+    expect(served).toEqual(['b1', 'c1', 'b2', 'a1', 'b3']);
+  });
+
   it('is interactive before batch, and keys in turn', () => {
-    const { served, enter, free } = queueWithPlaces();
+    const { served, enter, free } = queueWithSlots();
     for (const name of ['a1', 'a2', 'a3']) void enter(name, { keyId: 'a' });
     void enter('batch', { keyId: 'b', priority: 'batch' });
     void enter('c1', { keyId: 'c' });
@@ -60,7 +80,7 @@ describe('the order of a fair queue', () => {
   });
 
   it('is accounts in turn, however many keys an account has', () => {
-    const { served, enter, free } = queueWithPlaces();
+    const { served, enter, free } = queueWithSlots();
     for (const keyId of ['1', '2', '3', '4']) void enter(`a${keyId}`, { accountId: 'a', keyId });
     for (const name of ['b1', 'b2']) void enter(name, { accountId: 'b' });
     free(6);
@@ -68,7 +88,7 @@ describe('the order of a fair queue', () => {
   });
 
   it('lets a request proceed that asks for something else than those before it', () => {
-    const { queue } = queueWithPlaces();
+    const { queue } = queueWithSlots();
     const served: string[] = [];
     const ask = (name: string, possible: boolean) =>
       void queue
@@ -86,7 +106,7 @@ describe('the order of a fair queue', () => {
   });
 
   it('stops at the first request that cannot proceed where all need the same', () => {
-    const { enter, free, asked } = queueWithPlaces({ uniform: true });
+    const { enter, free, asked } = queueWithSlots({ uniform: true });
     for (let n = 0; n < 8; n += 1) void enter(`${n}`, { accountId: `${n}` });
     free(2);
     expect(asked()).toBe(3);
@@ -95,7 +115,7 @@ describe('the order of a fair queue', () => {
 
 describe('a full queue', () => {
   it('refuses the next request of the account that filled it', async () => {
-    const { enter, queue } = queueWithPlaces({ length: 2 });
+    const { enter, queue } = queueWithSlots({ length: 2 });
     void enter('a');
     void enter('b');
     expect(await enter('c')).toMatchObject(full);
@@ -103,7 +123,7 @@ describe('a full queue', () => {
   });
 
   it('refuses the newest request of the account with the most waiting, not the newcomer', async () => {
-    const { enter, free, served } = queueWithPlaces({ length: 4 });
+    const { enter, free, served } = queueWithSlots({ length: 4 });
     const greedy = ['1', '2', '3'].map((keyId) => enter(`a${keyId}`, { accountId: 'a', keyId }));
     void enter('b1', { accountId: 'b' });
     void enter('c1', { accountId: 'c' });
@@ -115,7 +135,7 @@ describe('a full queue', () => {
   });
 
   it('shares what one account has among its keys in the same way', async () => {
-    const { enter, free, served } = queueWithPlaces({ length: 3 });
+    const { enter, free, served } = queueWithSlots({ length: 3 });
     const greedy = ['a1', 'a2', 'a3'].map((name) => enter(name, { keyId: 'a' }));
     void enter('b1', { keyId: 'b' });
     expect(await greedy[2]).toMatchObject(full);
@@ -124,14 +144,14 @@ describe('a full queue', () => {
   });
 
   it('refuses a newcomer when no account has more waiting than it would have', async () => {
-    const { enter } = queueWithPlaces({ length: 2 });
+    const { enter } = queueWithSlots({ length: 2 });
     void enter('a', { accountId: 'a' });
     void enter('b', { accountId: 'b' });
     expect(await enter('c', { accountId: 'c' })).toMatchObject(full);
   });
 
   it('makes a batch give way to an interactive request, and never the other way round', async () => {
-    const { enter, free, served } = queueWithPlaces({ length: 2 });
+    const { enter, free, served } = queueWithSlots({ length: 2 });
     const batch = enter('batch', { accountId: 'a', priority: 'batch' });
     void enter('person 1', { accountId: 'b' });
     void enter('person 2', { accountId: 'b' });
@@ -144,7 +164,7 @@ describe('a full queue', () => {
 
 describe('a waiting request', () => {
   it('leaves when it is cancelled and when it has waited too long', async () => {
-    const { enter, queue, free, served, depths } = queueWithPlaces({ timeoutMs: 20 });
+    const { enter, queue, free, served, depths } = queueWithSlots({ timeoutMs: 20 });
     const client = new AbortController();
     const cancelled = enter('a', { signal: client.signal });
     const late = enter('b');
@@ -158,13 +178,13 @@ describe('a waiting request', () => {
   });
 
   it('does not enter when it is cancelled already', async () => {
-    const { enter, depths } = queueWithPlaces();
+    const { enter, depths } = queueWithSlots();
     expect(await enter('a', { signal: AbortSignal.abort() })).toMatchObject({ code: 'client_cancelled' });
     expect(depths).toEqual([]);
   });
 
   it('fails with what its attempt throws', async () => {
-    const { queue } = queueWithPlaces();
+    const { queue } = queueWithSlots();
     let broken = false;
     const waiting = queue.wait(context(), () => {
       if (broken) throw new Error('all gone');
@@ -176,7 +196,7 @@ describe('a waiting request', () => {
   });
 
   it('fails when everyone is rejected', async () => {
-    const { enter, queue } = queueWithPlaces();
+    const { enter, queue } = queueWithSlots();
     const all = [enter('a'), enter('b', { priority: 'batch' })];
     queue.rejectAll(new Error('closing'));
     expect(await Promise.all(all)).toEqual([new Error('closing'), new Error('closing')]);

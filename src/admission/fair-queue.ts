@@ -1,20 +1,25 @@
+import type { CallContext, Priority } from '../engines/engine.ts';
 import { cancellation } from '../errors/cancellation.ts';
 import { errors } from '../errors/errors.ts';
-import type { CallContext, Priority } from './engine.ts';
 
 /**
- * The fair queue in front of everything that runs requests: engine processes, upstreams and audio decoders. Interactive requests
- * go before batches, accounts take turns, and so do the keys of one account. When the queue is full, the account with the most
+ * The fair queue in front of everything that runs requests: engine processes, upstreams, readers of files and batches. Interactive
+ * requests go before batches, accounts take turns, and so do the keys of one account. When the queue is full, the account with the most
  * waiting requests loses its newest one, so one busy client cannot shut out the others.
  */
 export interface FairQueueOptions {
-  /** How many requests may wait. */
-  length: number;
-  timeoutMs: number;
-  /** For the 429 of a full queue. */
-  retryAfterSeconds(): number;
+  /** By default any number may wait, for as long as their signals allow. */
+  bound?: {
+    /** How many requests may wait. */
+    length: number;
+    timeoutMs: number;
+    /** For the 429 of a full queue. */
+    retryAfterSeconds(): number;
+  };
   /** Every request needs the same thing: when one cannot proceed, those behind it cannot either, and are not asked. */
   uniform?: boolean;
+  /** How much an account or key has already: those with the fewest go first, and take turns when they have as many. The queue is uniform then. */
+  held?(name: string): number;
   onDepth?(waiting: number): void;
 }
 
@@ -37,7 +42,7 @@ interface Waiter {
   refuse(error: Error): void;
 }
 
-/** Maps keep the order of turns: an account or key that was served moves to the end. */
+/** Maps keep the order of turns: an account or key that was served moves to the end, and is visited again. */
 interface AccountLine {
   keys: Map<string, Waiter[]>;
   waiting: number;
@@ -45,8 +50,13 @@ interface AccountLine {
 
 type Line = Map<string, AccountLine>;
 
+function fewest<V>(map: Map<string, V>, held: (name: string) => number): [string, V] {
+  return [...map].reduce((one, other) => (held(other[0]) < held(one[0]) ? other : one));
+}
+
 export function createFairQueue<T>(options: FairQueueOptions): FairQueue<T> {
-  const { timeoutMs, uniform = false } = options;
+  const { bound, held } = options;
+  const uniform = options.uniform ?? held !== undefined;
   const lines: Record<Priority, Line> = { interactive: new Map(), batch: new Map() };
   let waiting = 0;
 
@@ -78,9 +88,14 @@ export function createFairQueue<T>(options: FairQueueOptions): FairQueue<T> {
     changeDepth(-1);
   }
 
+  function* inTurn<V>(map: Map<string, V>): Generator<[string, V]> {
+    if (held === undefined) yield* map;
+    else while (map.size > 0) yield fewest(map, held);
+  }
+
   /** Lets one request of the account proceed. */
   function serveAccount({ keys }: AccountLine): boolean {
-    for (const [keyId, waiters] of keys) {
+    for (const [keyId, waiters] of inTurn(keys)) {
       // Not only the first: a later one may ask for something that is free.
       const served = uniform ? waiters[0]?.proceed() : waiters.some((waiter) => waiter.proceed());
       if (served) {
@@ -93,8 +108,7 @@ export function createFairQueue<T>(options: FairQueueOptions): FairQueue<T> {
   }
 
   function serveLine(line: Line): void {
-    // An account that moved to the end is visited again by this loop.
-    for (const [accountId, account] of line) {
+    for (const [accountId, account] of inTurn(line)) {
       if (serveAccount(account)) {
         if (line.delete(accountId) && account.waiting > 0) line.set(accountId, account);
       } else if (uniform) {
@@ -115,7 +129,7 @@ export function createFairQueue<T>(options: FairQueueOptions): FairQueue<T> {
     return largest;
   }
 
-  /** The request that loses its place to a new one when the queue is full. */
+  /** The request that gives way to a new one when the queue is full. */
   function victimOf({ accountId, keyId, priority }: QueueContext): Waiter | undefined {
     const largestBatch = largestOf(lines.batch);
     if (priority === 'interactive' && largestBatch !== undefined) return longestOf(largestBatch.keys).at(-1);
@@ -127,7 +141,8 @@ export function createFairQueue<T>(options: FairQueueOptions): FairQueue<T> {
     return longest.length > (own.keys.get(keyId)?.length ?? 0) + 1 ? longest.at(-1) : undefined;
   }
 
-  const full = () => errors.capacityExceeded(options.retryAfterSeconds(), `${waiting} requests are waiting`);
+  const full = (retryAfterSeconds: number) =>
+    errors.capacityExceeded(retryAfterSeconds, `${waiting} requests are waiting`);
 
   function enqueue(context: QueueContext, attempt: () => T | undefined): Promise<T> {
     const { signal } = context;
@@ -156,10 +171,12 @@ export function createFairQueue<T>(options: FairQueueOptions): FairQueue<T> {
         },
       };
       const onAbort = () => waiter.refuse(cancellation(signal));
-      const timer = setTimeout(
-        () => waiter.refuse(errors.upstreamTimeout(`it waited ${timeoutMs / 1000} s for its turn`)),
-        timeoutMs,
-      );
+      const timer =
+        bound &&
+        setTimeout(
+          () => waiter.refuse(errors.upstreamTimeout(`it waited ${bound.timeoutMs / 1000} s for its turn`)),
+          bound.timeoutMs,
+        );
       signal.addEventListener('abort', onAbort, { once: true });
       add(context, waiter);
     });
@@ -168,10 +185,11 @@ export function createFairQueue<T>(options: FairQueueOptions): FairQueue<T> {
   return {
     async wait(context, attempt) {
       if (context.signal.aborted) throw cancellation(context.signal);
-      if (waiting >= options.length) {
+      if (bound !== undefined && waiting >= bound.length) {
         const victim = victimOf(context);
-        if (victim === undefined) throw full();
-        victim.refuse(full());
+        const error = full(bound.retryAfterSeconds());
+        if (victim === undefined) throw error;
+        victim.refuse(error);
       }
       return await enqueue(context, attempt);
     },

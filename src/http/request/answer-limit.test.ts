@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import Fastify from 'fastify';
 import { expect, it, onTestFinished } from 'vitest';
 import type { Principal } from '../../domain/principal.ts';
-import { createDownloadLimit } from './download-limit.ts';
+import { createDownloadLimit } from './answer-limit.ts';
 import { createRecord } from './request-record.ts';
 
 it('does not count downloads of clients that have left before', async () => {

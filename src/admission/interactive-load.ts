@@ -1,5 +1,5 @@
+import type { CallContext } from '../engines/engine.ts';
 import type { Clock } from '../ports/clock.ts';
-import type { CallContext } from './engine.ts';
 
 /** Counts interactive requests that wait for an engine or run in one. */
 export interface InteractiveLoad {

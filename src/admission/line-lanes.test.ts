@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest';
-import type { BatchLane } from '../../engines/engine.ts';
-import { createConcurrencyControl } from './concurrency-control.ts';
-import { createLineLanes } from './line-lanes.ts';
+import type { BatchLane } from '../engines/engine.ts';
+import { createConcurrencyControl, createLineLanes } from './line-lanes.ts';
 
 const never = new AbortController().signal;
 /** Lets all promises resolve that can. */
@@ -62,7 +61,7 @@ it('gives each lane slots of its own', async () => {
   expect(taken.filter((name) => name === 'local')).toHaveLength(4);
 });
 
-it('leaves places in a lane to the lines of an account that finds all slots taken', async () => {
+it('leaves slots in a lane to the lines of an account that finds all slots taken', async () => {
   const { state, lane } = fakeLane('acme/one@1');
   state.most = 12;
   const lanes = createLineLanes({ concurrency: 32, isOverloaded: () => false, adjustMs: 50 });

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { createKeyBackoff, networkOf } from './key-backoff.ts';
+import { createKeyBackoff, networkOf } from './failures-by-address.ts';
 
 beforeEach(() => vi.useFakeTimers());
 afterEach(() => vi.useRealTimers());

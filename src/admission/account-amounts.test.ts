@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
-import { createBoundedAmounts } from './bounded-amounts.ts';
+import { createAccountAmounts } from './account-amounts.ts';
 
 it('bounds the amount of each name', () => {
-  const amounts = createBoundedAmounts(10);
+  const amounts = createAccountAmounts(10);
   expect([amounts.add('a', 6), amounts.add('a', 5), amounts.add('a', 4), amounts.add('b', 10)]).toEqual([
     true,
     false,

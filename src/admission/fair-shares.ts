@@ -1,6 +1,6 @@
-import type { Clock } from '../../../ports/clock.ts';
+import type { Clock } from '../ports/clock.ts';
 
-/** How long places stay reserved for an account that used them. */
+/** How long slots stay reserved for an account that used them. */
 const WINDOW_MS = 1_000;
 
 interface Account {
@@ -11,7 +11,7 @@ interface Account {
 }
 
 /**
- * Keeps one account from taking every place of a model. An account above its equal share leaves free what the others used within the
+ * Keeps one account from taking every slot of a model. An account above its equal share leaves free what the others used within the
  * last second or two. Otherwise their next requests would wait until one of its own ends, which may take long.
  */
 export interface FairShares {
