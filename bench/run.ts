@@ -7,17 +7,13 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { MODELS_DIR } from '../test/acceptance/start-server.ts';
 
 interface Benchmark {
   about: string;
   node?: string[];
-  args?: string[];
   quick: string[];
 }
 
-const MINILM = 'sentence-transformers/all-minilm-l6-v2';
-const TINYLLAMA = 'tinyllama/tinyllama-1.1b-chat';
 const BENCHMARKS: Record<string, Benchmark> = {
   embeddings: { about: 'embeddings over HTTP against the raw runtime and transformers.js', quick: ['--quick'] },
   chat: { about: 'chat over HTTP against node-llama-cpp', quick: ['--quick'] },
@@ -33,17 +29,8 @@ const BENCHMARKS: Record<string, Benchmark> = {
   'noisy-neighbour': { about: 'two tenants while a third attacks', quick: ['--quick'] },
   usage: { about: 'the usage report over a million requests', quick: ['200000'] },
   console: { about: 'the usage page of the console over a million ledger rows', quick: ['50000'] },
-  counters: { about: 'what counters in Redis add to a request', quick: ['--rounds', '3', '--requests', '300'] },
   batches: { about: 'batch lines against single requests', quick: ['--lines', '2000', '--turns', '1'] },
   transcription: { about: 'whisper against transformers.js', quick: ['--models', 'tiny', '--rounds', '1'] },
-  engines: {
-    about: 'engine processes against the runtimes in one process',
-    args: ['--models-dir', MODELS_DIR],
-    quick: ['--rounds', '2', '--seconds', '1', '--tokens', '8'],
-  },
-  bodies: { about: 'hand-written body reading and writing against the platform', quick: [] },
-  'onnx-raw': { about: 'the onnx driver against onnxruntime', quick: [MINILM, '2'] },
-  'chat-raw': { about: 'the llama driver against node-llama-cpp', quick: [TINYLLAMA, '1', '8'] },
 };
 
 const { values, positionals } = parseArgs({
@@ -57,11 +44,11 @@ if (values.help || unknown.length > 0) {
   process.exit(values.help ? 0 : 2);
 }
 
-for (const [name, { node = [], args = [], quick }] of Object.entries(BENCHMARKS)) {
+for (const [name, { node = [], quick }] of Object.entries(BENCHMARKS)) {
   if (positionals.length > 0 && !positionals.includes(name)) continue;
   console.log(`\n== ${name} ==`);
   const script = join(import.meta.dirname, `${name}.ts`);
-  const child = spawn(process.execPath, [...node, script, ...args, ...(values.quick ? quick : [])], {
+  const child = spawn(process.execPath, [...node, script, ...(values.quick ? quick : [])], {
     stdio: 'inherit',
   });
   const [code] = await once(child, 'exit');
