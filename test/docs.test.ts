@@ -1,6 +1,8 @@
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { drawPlots, PLOTS, readResults } from '../bench/plots.ts';
+import { settingsPage } from '../scripts/settings.ts';
 import { KINDS } from '../src/errors/kinds.ts';
 
 const ROOT = join(import.meta.dirname, '..');
@@ -15,6 +17,33 @@ describe('the documentation', () => {
     );
     const known = Object.entries(KINDS).map(([code, { status }]) => [code, status] as const);
     expect(listed.toSorted()).toEqual(known.toSorted());
+  });
+
+  it('lists every setting, written by scripts/settings.ts', () => {
+    expect(read('docs/settings.md')).toBe(settingsPage());
+  });
+
+  it('shows plots of the results, written by bench/plots.ts, with no figure that the page does not state', () => {
+    const results = readResults();
+    for (const [name, svg] of Object.entries(drawPlots(results))) {
+      expect(readFileSync(join(PLOTS, name), 'utf8'), name).toBe(svg);
+      expect(read('docs/performance.md')).toContain(`](plots/${name})`);
+    }
+    const stated =
+      read('docs/performance.md')
+        .split('## Run the benchmarks')[0]
+        ?.match(/\d[\d ]*(\.\d+)?/g) ?? [];
+    const figures = new Set(stated.map((text) => Number(text.replaceAll(' ', ''))));
+    const drawn = Object.values(results).flatMap(({ rows }) => rows.map(({ value }) => value));
+    expect(drawn.filter((value) => !figures.has(value))).toEqual([]);
+  });
+
+  it('lists every benchmark', () => {
+    const listed = read('docs/performance.md').split('| benchmark |')[1] ?? '';
+    const table = read('bench/run.ts').split('const BENCHMARKS')[1]?.split('\n};')[0] ?? '';
+    const scripts = [...table.matchAll(/^ {2}'?([a-z-]+)'?: \{/gm)].map(([, name = '']) => name);
+    expect(scripts.length).toBeGreaterThan(5);
+    expect(scripts.filter((name) => !listed.includes(`\`${name}\``))).toEqual([]);
   });
 
   it('has an index of every page, once, which the README links to', () => {

@@ -1,0 +1,27 @@
+/** Writes docs/settings.md from the schema of the configuration: `node scripts/settings.ts`. */
+import { writeFile } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { isSecret } from '../src/config/secret-files.ts';
+import { SETTINGS } from '../src/config/settings.ts';
+
+const cell = (text: string) => text.replaceAll('|', '\\|').replaceAll(homedir(), '~');
+
+export function settingsPage(): string {
+  const rows = SETTINGS.map(({ key, schema }) => {
+    const { description = '', default: fallback } = schema as { description?: string; default?: unknown };
+    const shown = fallback === undefined ? '' : `\`${cell(JSON.stringify(fallback))}\``;
+    return `| \`${key}\` | ${shown} | ${cell(description)}${isSecret(schema) ? ' (secret)' : ''} |`;
+  });
+  return `# Settings
+
+Every setting of \`baobab.yaml\`, as \`npx baobab config --settings\` prints them. A key \`files.max_bytes\` is also the variable \`BAOBAB_FILES_MAX_BYTES\` and the flag
+\`--files-max-bytes\`; secrets cannot be flags. [operating.md](operating.md#settings) explains the ones most people need. Written by \`node scripts/settings.ts\`.
+
+| key | default | |
+|---|---|---|
+${rows.join('\n')}
+`;
+}
+
+if (import.meta.main) await writeFile(join(import.meta.dirname, '../docs/settings.md'), settingsPage());
