@@ -91,7 +91,7 @@ async function measure(): Promise<void> {
   });
   const readThroughEngine = async (): Promise<number[]> => {
     const delays: number[] = [];
-    const generation = model.chat?.generate(
+    await model.chat?.generate(
       { prompt: { messages: [{ role: 'user', content: 'Hi' }] } },
       {
         requestId: 'bench',
@@ -100,9 +100,13 @@ async function measure(): Promise<void> {
         priority: 'interactive',
         signal: new AbortController().signal,
       },
+      {
+        deliver(event) {
+          if (event.type === 'text-delta') delays.push(now() - Number(event.text));
+        },
+        used() {},
+      },
     );
-    for await (const event of generation ?? [])
-      if (event.type === 'text-delta') delays.push(now() - Number(event.text));
     return delays;
   };
   const round = async (read: () => Promise<number[]>): Promise<number[]> =>

@@ -94,7 +94,9 @@ async function stream(round: number): Promise<{ costMs: number; tokenMs: number 
     keyId: 'bench',
     priority: 'interactive',
   };
-  const events = model.chat?.generate(
+  let began: { at: number; usage: NodeJS.CpuUsage } | undefined;
+  let tokens = 1;
+  await model.chat?.generate(
     {
       prompt: { messages: [{ role: 'user', content: 'Trees stand by the river. Tell their story.' }] },
       maxTokens: Number(values.tokens),
@@ -102,13 +104,15 @@ async function stream(round: number): Promise<{ costMs: number; tokenMs: number 
       ...(values['top-p'] !== undefined && { topP: Number(values['top-p']) }),
     },
     call,
+    {
+      deliver(event) {
+        if (event.type === 'text-delta') began ??= { at: performance.now(), usage: process.cpuUsage() };
+      },
+      used(usage) {
+        tokens = usage.completionTokens;
+      },
+    },
   );
-  let began: { at: number; usage: NodeJS.CpuUsage } | undefined;
-  let tokens = 1;
-  for await (const event of events ?? []) {
-    if (event.type === 'text-delta') began ??= { at: performance.now(), usage: process.cpuUsage() };
-    if (event.type === 'end') tokens = event.usage.completionTokens;
-  }
   if (began === undefined || tokens < 2) throw new Error('the model wrote fewer than two tokens');
   const { user, system } = process.cpuUsage(began.usage);
   return { costMs: (user + system) / 1000 / (tokens - 1), tokenMs: (performance.now() - began.at) / (tokens - 1) };

@@ -228,22 +228,23 @@ export type ChatEvent =
   /** `stopSequence`: the one of the request that ended the answer, where the engine says so. */
   | { type: 'end'; reason: 'stop' | 'length' | 'tool_calls'; usage: TokenUsage; stopSequence?: string };
 
-/**
- * One choice per call: `n` choices are n calls. When the signal fires or the consumer returns early, generation stops within
- * one token; `usageSoFar` then returns what was really used.
- */
-export interface ChatGeneration extends AsyncIterable<ChatEvent> {
-  usageSoFar(): TokenUsage;
-  servedRegion?(): string | undefined;
-  /** Instead of iterating: hands over each event as soon as it is there, without a promise for each. */
-  deliver?(take: TakeEvent): Promise<void>;
+/** Takes the answer of one generation. */
+export interface GenerationSink {
+  /** The next event waits for the returned promise. What it throws stops the generation. */
+  deliver(event: ChatEvent): void | Promise<void>;
+  /**
+   * What was used so far. The last report before `generate` settles counts, also when it fails; without one, nothing was used.
+   * `servedRegion`: set by engines that run in another region than the service.
+   */
+  used(usage: TokenUsage, servedRegion?: string): void;
 }
 
-/** The next event waits for the returned promise. What it throws stops the generation. */
-export type TakeEvent = (event: ChatEvent) => void | Promise<void>;
-
 export interface ChatCapability {
-  generate(request: ChatRequest, context: CallContext): ChatGeneration;
+  /**
+   * One choice per call: `n` choices are n calls. Resolves when the sink has taken the `end`. When the signal fires or the sink throws,
+   * generation stops within one token, and the promise rejects when nothing more will be delivered or used.
+   */
+  generate(request: ChatRequest, context: CallContext, sink: GenerationSink): Promise<void>;
   /** The tokens of the prompt as the model would read it, with its template and tools. Undefined: this engine cannot tell. */
   countTokens?(request: ChatRequest, context: CallContext): Promise<number>;
 }

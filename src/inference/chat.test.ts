@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { testModel } from '../../test/fixtures/engine-bed.ts';
 import type { ChatEvent, ChatRequest, TokenUsage } from '../engines/engine.ts';
+import { scriptedChat } from '../engines/testing/pulled-generation.ts';
 import { ApiError } from '../errors/api-error.ts';
 import { createChat } from './chat.ts';
 import type { DocumentsService } from './inputs/documents.ts';
@@ -56,9 +57,7 @@ function setUp(answer: (request: ChatRequest) => void = () => {}, afterText = ()
       return work({
         engine: {
           countTokens: async () => 0,
-          chat: {
-            generate: (request) => ({ usageSoFar: () => usage, [Symbol.asyncIterator]: () => events(request) }),
-          },
+          chat: scriptedChat(events, usage),
           [Symbol.asyncDispose]: async () => {},
         },
         context: { requestId: 'req', accountId: 'a', keyId: 'k', priority: 'interactive', signal: call.signal },

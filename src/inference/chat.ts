@@ -3,9 +3,8 @@ import type {
   CallContext,
   ChatCapability,
   ChatEvent,
-  ChatGeneration,
   ChatRequest,
-  TakeEvent,
+  GenerationSink,
   TokenUsage,
 } from '../engines/engine.ts';
 import { ApiError } from '../errors/api-error.ts';
@@ -128,6 +127,8 @@ function checkCapabilities({ entry }: ResolvedModel, { request, images = [] }: C
   }
 }
 
+const NO_USAGE: TokenUsage = { promptTokens: 0, completionTokens: 0, cachedTokens: 0 };
+
 /** The prompt is billed once for all choices. */
 function addUp(usages: readonly TokenUsage[]): TokenUsage {
   return {
@@ -151,11 +152,26 @@ interface RunOptions {
   sink: ChatSink;
 }
 
+class Choice implements GenerationSink {
+  readonly deliver: GenerationSink['deliver'];
+  usage: TokenUsage = NO_USAGE;
+  servedRegion: string | undefined;
+
+  constructor(deliver: GenerationSink['deliver']) {
+    this.deliver = deliver;
+  }
+
+  used(usage: TokenUsage, servedRegion?: string): void {
+    this.usage = usage;
+    this.servedRegion = servedRegion;
+  }
+}
+
 /** All choices of one admitted request. A class: thousands of streams may be open. */
 class ChatRun {
   readonly #chat: ChatCapability;
   readonly #options: RunOptions;
-  readonly #generations: ChatGeneration[] = [];
+  readonly #choices: Choice[] = [];
   #firstTokenMs: number | undefined;
   #isDelivered = false;
 
@@ -170,7 +186,7 @@ class ChatRun {
       await (choices === 1 ? this.#pump(0, request, session.context) : this.#pumpAll());
     } catch (error) {
       // Usage is final only now, and no more events are written.
-      const used = addUp(this.#generations.map((each) => each.usageSoFar()));
+      const used = addUp(this.#choices.map(({ usage }) => usage));
       const cancelled = call.signal.aborted ? cancellation(call.signal) : undefined;
       // A client that leaves pays for what it caused, one that gets an error only for what came before it.
       const isBilled = cancelled?.code === 'client_cancelled' ? used.promptTokens > 0 : this.#isDelivered;
@@ -180,7 +196,7 @@ class ChatRun {
       }
       throw cancelled ?? error;
     }
-    const usage = addUp(this.#generations.map((each) => each.usageSoFar()));
+    const usage = addUp(this.#choices.map(({ usage }) => usage));
     await session.settle(consumption(usage), this.#details());
     return usage;
   }
@@ -210,10 +226,9 @@ class ChatRun {
   }
 
   #pump(choice: number, request: ChatRequest, context: CallContext): Promise<void> {
-    const generation = this.#chat.generate(request, context);
-    this.#generations.push(generation);
-    const take = (event: ChatEvent) => this.#take(choice, request, event);
-    return generation.deliver === undefined ? pull(generation, take) : generation.deliver(take);
+    const own = new Choice((event) => this.#take(choice, request, event));
+    this.#choices.push(own);
+    return this.#chat.generate(request, context, own);
   }
 
   #take(choice: number, { wholeAnswer }: ChatRequest, event: ChatEvent): void | Promise<void> {
@@ -231,15 +246,8 @@ class ChatRun {
   }
 
   #details(status?: number) {
-    const region = this.#generations.map((each) => each.servedRegion?.()).find((each) => each !== undefined);
+    const region = this.#choices.find(({ servedRegion }) => servedRegion !== undefined)?.servedRegion;
     return { status, region, firstTokenMs: this.#firstTokenMs };
-  }
-}
-
-async function pull(generation: ChatGeneration, take: TakeEvent): Promise<void> {
-  for await (const event of generation) {
-    const taken = take(event);
-    if (taken instanceof Promise) await taken;
   }
 }
 

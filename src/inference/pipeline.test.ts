@@ -3,7 +3,8 @@ import { account, apiKey } from '../../test/contracts/key-fixtures.ts';
 import { createMemoryCounters } from '../adapters/counters/memory.ts';
 import type { ModelEntry } from '../domain/model.ts';
 import type { ApiKey } from '../domain/principal.ts';
-import type { ChatGeneration, EngineModel } from '../engines/engine.ts';
+import type { EngineModel } from '../engines/engine.ts';
+import { scriptedChat } from '../engines/testing/pulled-generation.ts';
 import { errors } from '../errors/errors.ts';
 import { createMetering } from '../metering/metering.ts';
 import type { LedgerRow } from '../ports/ledger.ts';
@@ -174,21 +175,21 @@ describe('estimates', () => {
   it('reserve all of max_tokens in a budget, at the price of completions', async () => {
     const started = Promise.withResolvers<void>();
     const end = Promise.withResolvers<void>();
-    const generate = (): ChatGeneration => ({
-      usageSoFar: () => ({ promptTokens: 1, completionTokens: 100, cachedTokens: 0 }),
-      async *[Symbol.asyncIterator]() {
+    const chat = scriptedChat(
+      async function* () {
         started.resolve();
         await end.promise;
         yield* [];
       },
-    });
+      { promptTokens: 1, completionTokens: 100, cachedTokens: 0 },
+    );
     const { call, inference, rows } = setUp({
       key: { monthlyBudgetNanoUsd: 250_000 },
-      engine: { chat: { generate } as unknown as NonNullable<EngineModel['chat']> },
+      engine: { chat },
     });
-    const chat = createChat({ inference, images: noImages, documents: { read: async () => [] } });
+    const service = createChat({ inference, images: noImages, documents: { read: async () => [] } });
     const ask = (maxTokens: number) =>
-      chat.generate(
+      service.generate(
         call(),
         { model: 'acme/one', choices: 1, request: { prompt: { text: 'hi' }, maxTokens } as never },
         () => {},
@@ -204,22 +205,22 @@ describe('estimates', () => {
 
   it('count the arguments of tool calls, so that many requests at once keep within a budget', async () => {
     const held = Promise.withResolvers<void>();
-    const generate = () => ({
-      usageSoFar: () => ({ promptTokens: 25_000, completionTokens: 0, cachedTokens: 0 }),
-      async *[Symbol.asyncIterator]() {
+    const chat = scriptedChat(
+      async function* () {
         await held.promise;
         yield { type: 'text-delta', text: '' };
       },
-    });
+      { promptTokens: 25_000, completionTokens: 0, cachedTokens: 0 },
+    );
     const { call, inference, rows } = setUp({
       key: { monthlyBudgetNanoUsd: 60_000 },
-      engine: { chat: { generate: generate as never } },
+      engine: { chat },
     });
-    const chat = createChat({ inference, images: noImages, documents: { read: async () => [] } });
+    const service = createChat({ inference, images: noImages, documents: { read: async () => [] } });
     const toolCalls = [{ id: 'call', name: 'look', arguments: 'x'.repeat(100_000) }];
     const prompt = { messages: [{ role: 'assistant' as const, content: '', toolCalls }] };
     const ask = () =>
-      chat.generate(call(), { model: 'acme/one', choices: 1, request: { prompt, maxTokens: 1 } }, () => {});
+      service.generate(call(), { model: 'acme/one', choices: 1, request: { prompt, maxTokens: 1 } }, () => {});
     const requests = Array.from({ length: 40 }, ask);
     held.resolve();
     const ended = await Promise.allSettled(requests);

@@ -6,6 +6,7 @@ import type {
   EngineModel,
   TranscriptionRequest,
 } from '../../src/engines/engine.ts';
+import { pulled } from '../../src/engines/testing/pulled-generation.ts';
 
 /** One engine under test, and requests that it understands. Capabilities without requests are not tested. */
 export interface EngineSubject {
@@ -175,9 +176,7 @@ function rerankContract(engine: () => EngineModel, subject: NonNullable<EngineSu
 
 function chatContract(engine: () => EngineModel, subject: NonNullable<EngineSubject['chat']>): void {
   const generate = (request: ChatRequest, signal?: AbortSignal) => {
-    const { chat } = engine();
-    if (chat === undefined) throw new Error('the model cannot chat');
-    return chat.generate(request, context(signal));
+    return pulled(engine().chat, request, context(signal));
   };
   const textOf = (events: readonly ChatEvent[]) =>
     events.map((event) => (event.type === 'text-delta' ? event.text : '')).join('');

@@ -2,8 +2,9 @@ import { expect, it } from 'vitest';
 import type { EngineSpec } from '../../src/domain/model.ts';
 import { drivers } from '../../src/engines/drivers.ts';
 import { createEngineRegistry, noMetrics } from '../../src/engines/registry.ts';
+import { pulled } from '../../src/engines/testing/pulled-generation.ts';
 import { systemClock } from '../../src/runtime/clock.ts';
-import { callContext, capability, testModel, use } from '../fixtures/engine-bed.ts';
+import { callContext, testModel, use } from '../fixtures/engine-bed.ts';
 import { weights } from './weights.ts';
 
 it('is never longer than that of the weights, whatever the catalog says', async () => {
@@ -33,7 +34,7 @@ it('is never longer than that of the weights, whatever the catalog says', async 
   });
   try {
     const answer = use(registry, { model }, async (loaded) =>
-      Array.fromAsync(capability(loaded.chat).generate({ prompt: { text: 'word '.repeat(8_200) } }, callContext())),
+      Array.fromAsync(pulled(loaded.chat, { prompt: { text: 'word '.repeat(8_200) } }, callContext())),
     );
     await expect(answer).rejects.toThrow('this model takes at most 8191');
     expect(warnings).toEqual(['the catalog has a longer context than the weights']);

@@ -3,6 +3,7 @@ import type { EngineSpec } from '../../src/domain/model.ts';
 import { drivers } from '../../src/engines/drivers.ts';
 import type { ChatRequest } from '../../src/engines/engine.ts';
 import { createEngineRegistry, noMetrics } from '../../src/engines/registry.ts';
+import { pulled } from '../../src/engines/testing/pulled-generation.ts';
 import { systemClock } from '../../src/runtime/clock.ts';
 import { callContext, testModel } from '../fixtures/engine-bed.ts';
 import { weights } from './weights.ts';
@@ -83,9 +84,9 @@ it('hostile schemas neither stop nor slow the engine', async () => {
       seed: 1,
       ...more,
     };
-    const generation = lease.engine.chat?.generate(request, context);
-    for await (const _ of generation ?? []);
-    return generation?.usageSoFar().completionTokens ?? 0;
+    const generation = pulled(lease.engine.chat, request, context);
+    for await (const _ of generation);
+    return generation.usageSoFar().completionTokens;
   };
   try {
     expect(await chat({})).toBeGreaterThan(0);

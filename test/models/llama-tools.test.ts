@@ -15,6 +15,7 @@ import {
   MISTRAL_MARKS,
   QWEN_CODER,
 } from '../../src/engines/llama/tools/testing/tool-templates.ts';
+import { pulled } from '../../src/engines/testing/pulled-generation.ts';
 import { weights } from './weights.ts';
 
 /** A control token of SmolLM2 that ends nothing. */
@@ -54,7 +55,7 @@ function speaking(chatTemplate: string): Promise<ChatCapability> {
 }
 
 async function run(chat: ChatCapability, request: ChatRequest) {
-  const generation = chat.generate(request, {
+  const generation = pulled(chat, request, {
     requestId: 'req_test',
     signal: new AbortController().signal,
     accountId: 'account',

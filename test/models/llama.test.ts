@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { CallContext, ChatCapability, ChatEvent, ChatRequest, EngineModel } from '../../src/engines/engine.ts';
 import { randomSchema } from '../../src/engines/llama/grammar/testing/random-schema.ts';
 import { load } from '../../src/engines/llama/load.ts';
+import { pulled } from '../../src/engines/testing/pulled-generation.ts';
 import { weights } from './weights.ts';
 
 const SLOTS = 2;
@@ -37,7 +38,7 @@ const ask = (content: string): ChatRequest => ({ prompt: { messages: [{ role: 'u
 const KENYA: ChatRequest = { ...ask('What is the capital of Kenya?'), temperature: 0 };
 
 async function run(request: ChatRequest, accountId = 'account') {
-  const events = await Array.fromAsync(chat.generate(request, call(accountId)));
+  const events = await Array.fromAsync(pulled(chat, request, call(accountId)));
   const of = <T extends ChatEvent['type']>(type: T) =>
     events.filter((event): event is Extract<ChatEvent, { type: T }> => event.type === type);
   const [end] = of('end');
@@ -188,17 +189,14 @@ describe('SmolLM2 on the llama engine', () => {
 
   it('stops within a token when aborted and frees its slot', async () => {
     const gone = new AbortController();
-    const generation = chat.generate(
-      { ...ask('Count to one thousand.'), maxTokens: 500 },
-      call('account', gone.signal),
-    );
+    const generation = pulled(chat, { ...ask('Count to one thousand.'), maxTokens: 500 }, call('account', gone.signal));
     const failure = async () => {
       for await (const event of generation) if (event.type === 'text-delta') gone.abort();
     };
     await expect(failure()).rejects.toMatchObject({ code: 'client_cancelled' });
     const used = generation.usageSoFar();
     expect(used.completionTokens).toBeLessThanOrEqual(3);
-    const early = chat.generate({ ...ask('Count.'), maxTokens: 500 }, call('account'));
+    const early = pulled(chat, { ...ask('Count.'), maxTokens: 500 }, call('account'));
     for await (const event of early) if (event.type === 'text-delta') break;
     expect(generation.usageSoFar()).toEqual(used);
     const both = await Promise.all(['a', 'b'].map((account) => run({ ...ask('Hi'), maxTokens: 1 }, account)));
@@ -206,7 +204,7 @@ describe('SmolLM2 on the llama engine', () => {
   });
 
   it('refuses what cannot fit before any work', async () => {
-    const generation = chat.generate(ask('word '.repeat(3000)), call('account'));
+    const generation = pulled(chat, ask('word '.repeat(3000)), call('account'));
     await expect(Array.fromAsync(generation)).rejects.toMatchObject({
       status: 422,
       code: 'context_length_exceeded',

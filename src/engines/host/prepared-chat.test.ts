@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { errors } from '../../errors/errors.ts';
 import type { ChatRequest, EngineModel } from '../engine.ts';
+import { pulled, scriptedChat } from '../testing/pulled-generation.ts';
 import { withPreparedChat } from './prepared-chat.ts';
 
 const context = {
@@ -16,17 +17,10 @@ const request: ChatRequest = { prompt: { text: 'hello' } };
 function engine(seen: ChatRequest[]): EngineModel {
   return {
     countTokens: async () => 0,
-    chat: {
-      generate(given) {
-        seen.push(given);
-        return {
-          usageSoFar: () => usage,
-          async *[Symbol.asyncIterator]() {
-            yield { type: 'end' as const, reason: 'stop' as const, usage };
-          },
-        };
-      },
-    },
+    chat: scriptedChat(async function* (given) {
+      seen.push(given);
+      yield { type: 'end', reason: 'stop', usage };
+    }, usage),
     [Symbol.asyncDispose]: async () => {},
   };
 }
@@ -38,11 +32,11 @@ describe('a model with prepared chat', () => {
       prepare: async (given) => ({ ...given, prepared: 'grammar' }),
       close: async () => {},
     });
-    const generation = chat?.generate(request, context);
-    expect(generation?.usageSoFar().promptTokens).toBe(0);
-    for await (const event of generation ?? []) expect(event.type).toBe('end');
+    const generation = pulled(chat, request, context);
+    expect(generation.usageSoFar().promptTokens).toBe(0);
+    for await (const event of generation) expect(event.type).toBe('end');
     expect(seen).toEqual([{ ...request, prepared: 'grammar' }]);
-    expect(generation?.usageSoFar()).toEqual(usage);
+    expect(generation.usageSoFar()).toEqual(usage);
   });
 
   it('keeps refused requests away from the engine', async () => {
@@ -53,10 +47,7 @@ describe('a model with prepared chat', () => {
       },
       close: async () => {},
     });
-    const consume = async () => {
-      for await (const _ of chat?.generate(request, context) ?? []);
-    };
-    await expect(consume()).rejects.toMatchObject({ status: 422 });
+    await expect(Array.fromAsync(pulled(chat, request, context))).rejects.toMatchObject({ status: 422 });
     expect(seen).toEqual([]);
   });
 });

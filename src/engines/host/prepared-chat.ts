@@ -1,7 +1,5 @@
 import type { ChatPreparation, PreparationModule } from '../driver.ts';
-import type { CallContext, ChatCapability, ChatEvent, ChatGeneration, ChatRequest, EngineModel } from '../engine.ts';
-
-const NO_USAGE = { promptTokens: 0, completionTokens: 0, cachedTokens: 0 };
+import type { ChatCapability, EngineModel } from '../engine.ts';
 
 /** Imports the driver's module with the first request. */
 export function lazyPreparation(module: URL): ChatPreparation {
@@ -34,17 +32,7 @@ function preparedChat(chat: ChatCapability, preparation: ChatPreparation): ChatC
       countTokens: async (request, context) =>
         chat.countTokens?.(await preparation.prepare(request, context), context) ?? 0,
     }),
-    generate(request: ChatRequest, context: CallContext): ChatGeneration {
-      let generation: ChatGeneration | undefined;
-      async function* events(): AsyncGenerator<ChatEvent, void, void> {
-        generation = chat.generate(await preparation.prepare(request, context), context);
-        yield* generation;
-      }
-      const iterator = events();
-      return {
-        usageSoFar: () => generation?.usageSoFar() ?? NO_USAGE,
-        [Symbol.asyncIterator]: () => iterator,
-      };
-    },
+    generate: async (request, context, sink) =>
+      chat.generate(await preparation.prepare(request, context), context, sink),
   };
 }

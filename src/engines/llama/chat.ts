@@ -5,7 +5,7 @@ import type { LoadSpec } from '../driver.ts';
 import type { ChatCapability } from '../engine.ts';
 import { createBatching } from './decoding/batching.ts';
 import { createSequences } from './decoding/context-sequences.ts';
-import { countPromptTokens, createGeneration, type GenerationDependencies } from './decoding/generation.ts';
+import { countPromptTokens, type GenerationDependencies, generate } from './decoding/generation.ts';
 import { createGrammarStates } from './decoding/grammar-states.ts';
 import { createSlotPool } from './decoding/slots.ts';
 import { createThreadGovernor } from './decoding/thread-governor.ts';
@@ -103,7 +103,7 @@ export async function createChatCapability({
   };
   return {
     chat: {
-      generate: (request, call) => createGeneration(dependencies, request, call),
+      generate: (request, call, sink) => generate({ dependencies, request, context: call, sink }),
       countTokens: (request, { signal }) => countPromptTokens({ dependencies, request, signal }),
     },
     close,

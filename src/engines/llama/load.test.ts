@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { LoadSpec } from '../driver.ts';
+import { pulled } from '../testing/pulled-generation.ts';
 import { selfTestModel, selfTestParts } from './backend/test-model.ts';
 import { type LlamaOptions, llama } from './driver.ts';
 import { ggufParts } from './gguf-header.ts';
@@ -36,7 +37,7 @@ async function answerOf(files: Readonly<Record<string, Buffer>>, model: string):
   };
   const request = { prompt: { text: 'water' }, temperature: 0, maxTokens: 8, logprobs: { top: 1 } };
   let written = '';
-  for await (const event of loaded.chat?.generate(request, context) ?? []) {
+  for await (const event of pulled(loaded.chat, request, context)) {
     if (event.type === 'text-delta') written += JSON.stringify(event.logprobs);
   }
   return written;

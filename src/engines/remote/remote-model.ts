@@ -5,7 +5,7 @@ import type { Clock } from '../../ports/clock.ts';
 import type { Logger } from '../../ports/logger.ts';
 import type { Scrub } from '../../runtime/secret-scrubber.ts';
 import type { BatchLane, ChatRequest, EngineModel } from '../engine.ts';
-import { createRemoteChat, type RemoteChat } from './chat/capability.ts';
+import { createRemoteChat } from './chat/capability.ts';
 import { createRemoteEmbedding, type RemoteEmbedding } from './embedding/capability.ts';
 import { createRemoteRerank, type RemoteRerank } from './rerank/capability.ts';
 import { createRemoteBatchLane } from './routing/batch-lane.ts';
@@ -23,7 +23,6 @@ export type RemoteTask = Exclude<EngineTask, 'late-interaction'>;
 
 /** An `EngineModel` whose results name the region that served them. */
 export interface RemoteCalls extends EngineModel {
-  readonly chat?: RemoteChat;
   readonly embedding?: RemoteEmbedding;
   readonly rerank?: RemoteRerank;
   readonly transcription?: RemoteTranscription;

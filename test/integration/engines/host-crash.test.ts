@@ -3,6 +3,8 @@ import { once } from 'node:events';
 import { rmSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import type { ChatRequest } from '../../../src/engines/engine.ts';
+import { pulled } from '../../../src/engines/testing/pulled-generation.ts';
 import {
   alive,
   CHAT,
@@ -59,11 +61,11 @@ describe('a crash of an engine process', () => {
   it('before the first event of a stream is retried, after it ends the stream with an error', async () => {
     await using bed = engineBed();
     using lease = await bed.registry.acquire(chat, callContext());
-    const { generate } = capability(lease.engine.chat);
+    const generate = (request: ChatRequest) => pulled(lease.engine.chat, request, callContext());
     const early: string[] = [];
-    for await (const { type } of generate({ prompt: { text: 'crash-once:mark' } }, callContext())) early.push(type);
+    for await (const { type } of generate({ prompt: { text: 'crash-once:mark' } })) early.push(type);
     expect(early).toEqual(['start', 'end']);
-    const generation = generate({ prompt: { text: 'crash-after:3' } }, callContext());
+    const generation = generate({ prompt: { text: 'crash-after:3' } });
     const seen: string[] = [];
     const read = async () => {
       for await (const event of generation) seen.push(event.type);
@@ -114,7 +116,7 @@ describe('a hang', () => {
     await using bed = engineBed({ processes: 1, settings: { hangTimeoutSeconds: 1 } });
     await expect(bed.embed(['stuck'])).rejects.toMatchObject({ code: 'model_unavailable' });
     using lease = await bed.registry.acquire(chat, callContext());
-    const stuck = capability(lease.engine.chat).generate({ prompt: { text: 'stuck' } }, callContext());
+    const stuck = pulled(lease.engine.chat, { prompt: { text: 'stuck' } }, callContext());
     await expect(Array.fromAsync(stuck)).rejects.toMatchObject({ code: 'model_unavailable' });
     expect(bed.logged.filter((line) => line.includes('it made no progress for 1 s'))).toHaveLength(2);
   });

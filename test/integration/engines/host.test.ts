@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { pulled } from '../../../src/engines/testing/pulled-generation.ts';
 import { vectorOf } from '../../fixtures/drivers/scripted.ts';
 import { CHAT, callContext, capability, embed, engineBed, testModel, until, use } from '../../fixtures/engine-bed.ts';
 
@@ -85,7 +86,7 @@ describe('streams', () => {
   it('give all events in order and the usage', async () => {
     await using bed = engineBed();
     using lease = await bed.registry.acquire(chat, callContext());
-    const generation = capability(lease.engine.chat).generate({ prompt: { text: 'count:1000' } }, callContext());
+    const generation = pulled(lease.engine.chat, { prompt: { text: 'count:1000' } }, callContext());
     let text = '';
     for await (const event of generation) if (event.type === 'text-delta') text += event.text;
     expect(text).toBe(Array.from({ length: 1_000 }, (_, n) => `${n} `).join(''));
@@ -96,7 +97,7 @@ describe('streams', () => {
     await using bed = engineBed();
     using lease = await bed.registry.acquire(chat, callContext());
     const text = `count:3${' '.repeat(2_500_000)}`;
-    const generation = capability(lease.engine.chat).generate({ prompt: { text } }, callContext());
+    const generation = pulled(lease.engine.chat, { prompt: { text } }, callContext());
     const events = await Array.fromAsync(generation);
     expect(events[0]).toEqual({ type: 'start', promptTokens: text.length, cachedTokens: 0 });
     expect(generation.usageSoFar()).toMatchObject({ completionTokens: 3 });
@@ -105,11 +106,11 @@ describe('streams', () => {
   it('pause the engine when the consumer does not read, without stalling others', async () => {
     await using bed = engineBed();
     const slow = await bed.registry.acquire(chat, callContext());
-    const generation = capability(slow.engine.chat).generate({ prompt: { text: 'count:100000' } }, callContext());
+    const generation = pulled(slow.engine.chat, { prompt: { text: 'count:100000' } }, callContext());
     const reader = generation[Symbol.asyncIterator]();
     await reader.next();
     using lease = await bed.registry.acquire(chat, callContext());
-    const other = capability(lease.engine.chat).generate({ prompt: { text: 'count:5000' } }, callContext());
+    const other = pulled(lease.engine.chat, { prompt: { text: 'count:5000' } }, callContext());
     let events = 0;
     for await (const _ of other) events += 1;
     expect(events).toBe(5_002);
@@ -123,7 +124,7 @@ describe('streams', () => {
   it('stop when the consumer leaves, and report the usage so far', async () => {
     await using bed = engineBed();
     using lease = await bed.registry.acquire(chat, callContext());
-    const generation = capability(lease.engine.chat).generate({ prompt: { text: 'forever' } }, callContext());
+    const generation = pulled(lease.engine.chat, { prompt: { text: 'forever' } }, callContext());
     let seen = 0;
     for await (const event of generation) {
       if (event.type === 'text-delta') seen += 1;
@@ -139,7 +140,8 @@ describe('streams', () => {
     await using bed = engineBed();
     const client = new AbortController();
     using lease = await bed.registry.acquire(chat, callContext());
-    const generation = capability(lease.engine.chat).generate(
+    const generation = pulled(
+      lease.engine.chat,
       { prompt: { text: 'forever' } },
       callContext({ signal: client.signal }),
     );

@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import type { CallContext, ChatEvent, ChatRequest } from '../../../src/engines/engine.ts';
 import { createRemoteModel, type RemoteModel, type RemoteTask } from '../../../src/engines/remote/remote-model.ts';
+import { pulled } from '../../../src/engines/testing/pulled-generation.ts';
 import { countFakeTokens } from '../../fixtures/fake-encoder.ts';
 import { type FakeUpstream, startFakeUpstream } from '../../fixtures/fake-upstream.ts';
 import { collect, noUpstreamMetrics } from '../../fixtures/remote-bench.ts';
@@ -80,9 +81,7 @@ const context = (signal = new AbortController().signal): CallContext => ({
 });
 
 function generate(request: ChatRequest, signal?: AbortSignal) {
-  const generation = remote(CHAT, 'chat').chat?.generate(request, context(signal));
-  if (generation === undefined) throw new Error('not a chat model');
-  return generation;
+  return pulled(remote(CHAT, 'chat').chat, request, context(signal));
 }
 
 const hello: ChatRequest = { prompt: { messages: [{ role: 'user', content: 'Hi' }] }, maxTokens: 20 };

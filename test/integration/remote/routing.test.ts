@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { pulled } from '../../../src/engines/testing/pulled-generation.ts';
 import { answerJson, type FakeHandler, hangUp } from '../../fixtures/fake-upstream.ts';
 import {
   type BenchOptions,
@@ -179,6 +180,8 @@ describe('regions', () => {
     upstreams: [{ settings: { region: 'kgl' } }, { settings: { region: 'fra' } }, {}],
   };
 
+  const inRegion = (region: string) => pulled(bench.model.inRegion(region).chat, hello, bench.context());
+
   it('are those with a healthy upstream', async () => {
     await start(twoRegions);
     expect(bench.model.regions()).toEqual(['kgl', 'fra', 'local']);
@@ -187,9 +190,7 @@ describe('regions', () => {
   it('pin a call', async () => {
     await start(twoRegions);
     for (let i = 0; i < 3; i++) {
-      const generation = bench.model.inRegion('fra').chat?.generate(hello, bench.context());
-      expect(generation).toBeDefined();
-      if (generation === undefined) return;
+      const generation = inRegion('fra');
       await collect(generation);
       expect(generation.servedRegion()).toBe('fra');
     }
@@ -201,17 +202,13 @@ describe('regions', () => {
     expect(() => bench.model.inRegion('mars')).toThrow(/served in: kgl, fra, local/);
     upstream(1).behaviour.healthStatus = 500;
     await expect.poll(() => bench.model.regions()).toEqual(['kgl', 'local']);
-    const generation = bench.model.inRegion('fra').chat?.generate(hello, bench.context());
-    if (generation === undefined) throw new Error('not a chat model');
-    await expect(collect(generation)).rejects.toMatchObject({ code: 'region_unavailable', status: 409 });
+    await expect(collect(inRegion('fra'))).rejects.toMatchObject({ code: 'region_unavailable', status: 409 });
   });
 
   it('do not fail over to another one', async () => {
     await start(twoRegions);
     upstream(1).script.push(answerJson(500, {}));
-    const generation = bench.model.inRegion('fra').chat?.generate(hello, bench.context());
-    if (generation === undefined) throw new Error('not a chat model');
-    await expect(collect(generation)).rejects.toMatchObject({ code: 'model_unavailable' });
+    await expect(collect(inRegion('fra'))).rejects.toMatchObject({ code: 'model_unavailable' });
     expect(served()).toEqual([0, 1, 0]);
   });
 });

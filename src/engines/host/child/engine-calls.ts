@@ -1,4 +1,5 @@
-import type { CallContext, ChatGeneration, EngineModel, Priority } from '../../engine.ts';
+import { cancellation } from '../../../errors/cancellation.ts';
+import type { CallContext, ChatEvent, EngineModel, GenerationSink, Priority, TokenUsage } from '../../engine.ts';
 import type { FrameChannel } from '../wire/frames.ts';
 import { joinImages } from '../wire/image-urls.ts';
 import { joinPrompt } from '../wire/long-texts.ts';
@@ -28,21 +29,33 @@ export function createEngineCalls(model: EngineModel, channel: FrameChannel<From
   const running = new Map<number, Running>();
   const pace = createAnswerPace();
 
-  async function stream(id: number, call: Running, generation: ChatGeneration): Promise<void> {
-    try {
-      for await (const event of generation) {
-        while (call.credit === 0 && !call.abort.signal.aborted) {
-          await new Promise<void>((resolve) => {
-            call.creditArrived = resolve;
-          });
-        }
-        if (call.abort.signal.aborted) break;
-        call.credit -= 1;
-        channel.write({ type: 'event', id, event, usage: generation.usageSoFar() });
+  /** Sends what a generation delivers, as fast as the server takes it. */
+  async function stream(id: number, call: Running, generate: (sink: GenerationSink) => Promise<void>): Promise<void> {
+    const { signal } = call.abort;
+    let usage: TokenUsage = { promptTokens: 0, completionTokens: 0, cachedTokens: 0 };
+    const send = (event: ChatEvent) => {
+      if (signal.aborted) throw cancellation(signal);
+      call.credit -= 1;
+      channel.write({ type: 'event', id, event, usage });
+    };
+    const sendLater = async (event: ChatEvent) => {
+      while (call.credit === 0 && !signal.aborted) {
+        await new Promise<void>((resolve) => {
+          call.creditArrived = resolve;
+        });
       }
-      channel.write({ type: 'end', id, usage: generation.usageSoFar() });
+      send(event);
+    };
+    try {
+      await generate({
+        deliver: (event) => (call.credit > 0 ? send(event) : sendLater(event)),
+        used: (current) => {
+          usage = current;
+        },
+      });
+      channel.write({ type: 'end', id, usage });
     } catch (error) {
-      channel.write({ type: 'error', id, error: toWireError(error), usage: generation.usageSoFar() });
+      channel.write({ type: 'error', id, error: toWireError(error), usage });
     }
   }
 
@@ -91,7 +104,8 @@ export function createEngineCalls(model: EngineModel, channel: FrameChannel<From
         const { logitBias, ...request } = call.request;
         const bias = logitBias === undefined ? {} : { logitBias: new Map(logitBias) };
         const prompt = joinPrompt(request.prompt, call.longTexts, body);
-        await stream(id, entry, supported(model.chat).generate({ ...request, ...bias, prompt }, context));
+        const chat = supported(model.chat);
+        await stream(id, entry, (sink) => chat.generate({ ...request, ...bias, prompt }, context, sink));
       } else {
         const result = await unary(call, body, context);
         if (channel.isFull()) await channel.drained();

@@ -1,9 +1,9 @@
 import type {
   CallContext,
-  ChatGeneration,
   ChatRequest,
   EmbeddingRequest,
   EmbeddingResult,
+  GenerationSink,
   RerankRequest,
   RerankResult,
   TranscriptionRequest,
@@ -12,7 +12,7 @@ import type {
 import { splitImages } from '../wire/image-urls.ts';
 import { splitPrompt } from '../wire/long-texts.ts';
 import { bytesOf, type CallBody, floatsOf, packTexts } from '../wire/messages.ts';
-import { createGenerationStream, STREAM_CREDIT } from './generation-stream.ts';
+import { GenerationStream, STREAM_CREDIT } from './generation-stream.ts';
 import type { PendingCall, PendingCalls } from './pending-calls.ts';
 
 /** Returns the part of the request's own result buffer that an answer belongs to. */
@@ -22,7 +22,7 @@ export type VectorPlace = (dimensions: number) => Float32Array;
 export interface EngineMethods {
   embed(request: EmbeddingRequest, context: CallContext, place?: VectorPlace): Promise<EmbeddingResult>;
   rerank(request: RerankRequest, context: CallContext): Promise<RerankResult>;
-  generate(request: ChatRequest, context: CallContext): ChatGeneration;
+  generate(request: ChatRequest, context: CallContext, sink: GenerationSink): Promise<void>;
   transcribe(request: TranscriptionRequest, context: CallContext): Promise<TranscriptionResult>;
   countTokens(text: string, context: CallContext): Promise<number>;
   countChatTokens(request: ChatRequest, context: CallContext): Promise<number>;
@@ -49,18 +49,19 @@ export function createEngineMethods(calls: PendingCalls): EngineMethods {
       return { ...(value as Omit<RerankResult, 'scores'>), scores: floatsOf(body) };
     },
 
-    generate({ logitBias, ...rest }, context) {
-      const bias = logitBias === undefined ? {} : { logitBias: [...logitBias] };
-      return createGenerationStream(context, async (stream) => {
+    generate({ logitBias, ...rest }, context, sink) {
+      const stream = new GenerationStream(context, sink);
+      return stream.run(async () => {
+        const split = await splitPrompt(rest.prompt);
+        const bias = logitBias === undefined ? {} : { logitBias: [...logitBias] };
+        const request = { ...rest, ...bias, prompt: split?.prompt ?? rest.prompt };
+        const { longTexts = [], body } = split ?? {};
+        const call: CallBody = { method: 'generate', request, longTexts, credit: STREAM_CREDIT };
         const entry: PendingCall = {
           onResult: () => stream.onEnd(),
           onError: (error) => stream.onError(error),
           stream,
         };
-        const split = await splitPrompt(rest.prompt);
-        const request = { ...rest, ...bias, prompt: split?.prompt ?? rest.prompt };
-        const { longTexts = [], body } = split ?? {};
-        const call: CallBody = { method: 'generate', request, longTexts, credit: STREAM_CREDIT };
         const id = await calls.send(call, context, entry, body);
         return { cancel: () => calls.cancel(id), credit: (count) => calls.credit(id, count) };
       });

@@ -1,102 +1,133 @@
 import { cancellation } from '../../../errors/cancellation.ts';
-import type { CallContext, ChatEvent, ChatGeneration, TokenUsage } from '../../engine.ts';
+import type { CallContext, ChatEvent, GenerationSink, TokenUsage } from '../../engine.ts';
 
-/** How many events an engine may send before the consumer has taken any: bounds memory and hides the round trip. */
+/** How many events an engine may send before the sink has taken any: bounds memory and hides the round trip. */
 export const STREAM_CREDIT = 64;
 
 /** After a cancel the engine still reports what was used. It stops within a token, so a longer wait means that it is stuck. */
 const FINAL_USAGE_GRACE_MS = 5_000;
-
-/** The server's end of one stream, driven by the frames that arrive for it. */
-export interface StreamSink {
-  onEvent(event: ChatEvent, usage: TokenUsage): void;
-  onEnd(usage?: TokenUsage): void;
-  onError(error: Error, usage?: TokenUsage): void;
-  /** True while the engine waits for the consumer. */
-  blocked(): boolean;
-}
 
 export interface StreamControl {
   cancel(): void;
   credit(count: number): void;
 }
 
-/** `open` is called when the consumer asks for the first event. */
-export function createGenerationStream(
-  context: CallContext,
-  open: (sink: StreamSink) => Promise<StreamControl>,
-): ChatGeneration {
-  let usage: TokenUsage = { promptTokens: 0, completionTokens: 0, cachedTokens: 0 };
-  const queue: ChatEvent[] = [];
-  let outstanding = STREAM_CREDIT;
-  let ended = false;
-  let failure: Error | undefined;
-  let wake = () => {};
+/** The server's end of one stream: hands the events of arriving frames to the sink, and keeps those that come faster than it takes them. */
+export class GenerationStream {
+  readonly #signal: AbortSignal;
+  readonly #sink: GenerationSink;
+  readonly #settled = Promise.withResolvers<void>();
+  readonly #queue: ChatEvent[] = [];
+  #control: StreamControl | undefined;
+  /** The sink is taking an event. */
+  #taking = false;
+  #taken = 0;
+  /** How many more events the engine may send. */
+  #credit = STREAM_CREDIT;
+  /** The engine sends no more. */
+  #ended = false;
+  #failure: { error: unknown } | undefined;
+  /** No more events are wanted. */
+  #stopped: { error: unknown } | undefined;
+  #graceTimer: NodeJS.Timeout | undefined;
 
-  const finish = (last: TokenUsage | undefined, error?: Error) => {
-    usage = last ?? usage;
-    failure = error;
-    ended = true;
-    wake();
-  };
-  const sink: StreamSink = {
-    onEvent(event, current) {
-      usage = current;
-      outstanding -= 1;
-      queue.push(event);
-      wake();
-    },
-    onEnd: (last) => finish(last),
-    onError: (error, last) => finish(last, error),
-    blocked: () => outstanding === 0,
-  };
-
-  const changed = () =>
-    new Promise<void>((resolve) => {
-      wake = resolve;
-    });
-
-  async function stop(control: StreamControl): Promise<void> {
-    control.cancel();
-    const timer = setTimeout(() => sink.onEnd(), FINAL_USAGE_GRACE_MS);
-    while (!ended) await changed();
-    clearTimeout(timer);
+  constructor({ signal }: CallContext, sink: GenerationSink) {
+    this.#signal = signal;
+    this.#sink = sink;
   }
 
-  async function* events(): AsyncGenerator<ChatEvent, void, void> {
-    const { signal } = context;
-    const onAbort = () => wake();
+  /** `open` sends the call. */
+  async run(open: () => Promise<StreamControl>): Promise<void> {
+    const signal = this.#signal;
+    if (signal.aborted) throw cancellation(signal);
+    const onAbort = () => this.#stop(cancellation(signal));
     signal.addEventListener('abort', onAbort);
-    let control: StreamControl | undefined;
-    let taken = 0;
     try {
-      if (signal.aborted) throw cancellation(signal);
-      control = await open(sink);
-      while (true) {
-        if (signal.aborted) throw cancellation(signal);
-        const event = queue.shift();
-        if (event !== undefined) {
-          yield event;
-          taken += 1;
-          if (taken >= STREAM_CREDIT / 2 && !ended) {
-            control.credit(taken);
-            outstanding += taken;
-            taken = 0;
-          }
-        } else if (failure !== undefined) {
-          throw failure;
-        } else if (ended) {
-          return;
-        } else {
-          await changed();
-        }
-      }
+      this.#control = await open();
+      if (this.#stopped !== undefined) this.#cancel(this.#control);
+      await this.#settled.promise;
     } finally {
       signal.removeEventListener('abort', onAbort);
-      if (control !== undefined && !ended) await stop(control);
+      clearTimeout(this.#graceTimer);
     }
   }
 
-  const iterator = events();
-  return { usageSoFar: () => ({ ...usage }), [Symbol.asyncIterator]: () => iterator };
+  /** Whether the engine waits for the sink. */
+  get isBlocked(): boolean {
+    return this.#credit === 0;
+  }
+
+  onEvent(event: ChatEvent, usage: TokenUsage): void {
+    this.#sink.used(usage);
+    this.#credit -= 1;
+    if (this.#stopped !== undefined) return;
+    if (this.#taking) this.#queue.push(event);
+    else this.#deliver(event);
+  }
+
+  onEnd(usage?: TokenUsage): void {
+    if (usage !== undefined) this.#sink.used(usage);
+    this.#ended = true;
+    this.#settleWhenIdle();
+  }
+
+  onError(error: Error, usage?: TokenUsage): void {
+    this.#failure = { error };
+    this.onEnd(usage);
+  }
+
+  #deliver(event: ChatEvent): void {
+    try {
+      const taken = this.#sink.deliver(event);
+      if (!(taken instanceof Promise)) {
+        this.#took();
+        return;
+      }
+      this.#taking = true;
+      taken.then(
+        () => this.#deliverNext(),
+        (error: unknown) => {
+          this.#taking = false;
+          this.#stop(error);
+        },
+      );
+    } catch (error) {
+      this.#stop(error);
+    }
+  }
+
+  #deliverNext(): void {
+    this.#taking = false;
+    this.#took();
+    while (!this.#taking && this.#queue.length > 0) this.#deliver(this.#queue.shift() as ChatEvent);
+    this.#settleWhenIdle();
+  }
+
+  #took(): void {
+    this.#taken += 1;
+    if (this.#taken < STREAM_CREDIT / 2 || this.#ended) return;
+    this.#control?.credit(this.#taken);
+    this.#credit += this.#taken;
+    this.#taken = 0;
+  }
+
+  #stop(error: unknown): void {
+    this.#stopped ??= { error };
+    this.#queue.length = 0;
+    if (this.#control !== undefined) this.#cancel(this.#control);
+    this.#settleWhenIdle();
+  }
+
+  #cancel(control: StreamControl): void {
+    if (this.#ended || this.#graceTimer !== undefined) return;
+    control.cancel();
+    this.#graceTimer = setTimeout(() => this.onEnd(), FINAL_USAGE_GRACE_MS);
+  }
+
+  #settleWhenIdle(): void {
+    if (!this.#ended || this.#taking || this.#queue.length > 0) return;
+    const failed = this.#stopped ?? this.#failure;
+    if (failed === undefined) this.#settled.resolve();
+    else this.#settled.reject(failed.error);
+  }
 }

@@ -3,7 +3,7 @@ import type { CallContext } from '../../engine.ts';
 import type { FrameChannel } from '../wire/frames.ts';
 import { type CallBody, type FromEngine, fromWireError, type ToEngine, type WireContext } from '../wire/messages.ts';
 import { EngineCrash } from './engine-crash.ts';
-import type { StreamSink } from './generation-stream.ts';
+import type { GenerationStream } from './generation-stream.ts';
 import type { HangMonitor } from './hang-monitor.ts';
 
 export interface PendingCall {
@@ -11,7 +11,7 @@ export interface PendingCall {
   onError(error: Error): void;
   /** Where the body of the result goes; memory of its own otherwise. */
   place?: ((value: unknown) => Uint8Array) | undefined;
-  stream?: StreamSink;
+  stream?: GenerationStream;
   /** It was sent when the process had been silent already, so the process does not hang on it. */
   sentIntoSilence?: boolean;
 }
@@ -38,9 +38,9 @@ export class PendingCalls {
     this.#monitor = monitor;
   }
 
-  /** Whether the process has work that does not wait for its consumer. */
+  /** Whether the process has work that does not wait for the server. */
   isBusy(): boolean {
-    return this.#cancelled.size > 0 || this.#pending.values().some((call) => call.stream?.blocked() !== true);
+    return this.#cancelled.size > 0 || this.#pending.values().some((call) => call.stream?.isBlocked !== true);
   }
 
   get(id: number): PendingCall | undefined {

@@ -1,10 +1,10 @@
 import { mayRepeatCall } from '../../../domain/attempts.ts';
 import { errors } from '../../../errors/errors.ts';
-import type { CallContext, ChatEvent, EmbeddingInput } from '../../engine.ts';
+import type { CallContext, EmbeddingInput } from '../../engine.ts';
 import { EngineCrash } from '../process/engine-crash.ts';
 import type { EngineProcess } from '../process/engine-process.ts';
 import { splitInputs, withRequestIndex } from './chunks.ts';
-import { type CallSize, createPlacement, LIGHT_WEIGHT } from './placement.ts';
+import { type CallSize, createPlacement } from './placement.ts';
 import type { Supervisor } from './supervisor.ts';
 
 export interface DispatcherDependencies {
@@ -13,6 +13,11 @@ export interface DispatcherDependencies {
   processes: number;
   supervisor: Pick<Supervisor, 'answered' | 'stopped'>;
   onChunk(inputs: number): void;
+}
+
+interface RunOptions extends CallSize {
+  /** Whether a call that failed may be made again. Default: always. */
+  mayRetry?(): boolean;
 }
 
 type Call<T> = (process: EngineProcess) => Promise<T>;
@@ -40,16 +45,16 @@ export class Dispatcher {
     this.#placement.close(error);
   }
 
-  async run<T>(context: CallContext, size: CallSize, call: Call<T>): Promise<T> {
+  async run<T>(context: CallContext, options: RunOptions, call: Call<T>): Promise<T> {
     for (let attempt = 1; ; attempt += 1) {
-      const placed = this.#placement.place(context, size);
+      const placed = this.#placement.place(context, options);
       const { process, release } = placed instanceof Promise ? await placed : placed;
       try {
         const result = await call(process);
         this.#dependencies.supervisor.answered(process);
         return result;
       } catch (error) {
-        this.#rethrowUnlessRetried(error, attempt);
+        this.#rethrowUnlessRetried(error, options.mayRetry?.() === false ? Number.POSITIVE_INFINITY : attempt);
       } finally {
         release();
       }
@@ -83,30 +88,6 @@ export class Dispatcher {
     } catch (error) {
       stop.abort();
       throw error;
-    }
-  }
-
-  /** A stream that has begun is not tried again: the client has its first events. `onEnd` is called after each attempt. */
-  async *stream(
-    context: CallContext,
-    { open, onEnd }: { open(process: EngineProcess): AsyncIterable<ChatEvent>; onEnd(): void },
-  ): AsyncGenerator<ChatEvent, void, void> {
-    let sent = false;
-    for (let attempt = 1; ; attempt += 1) {
-      const { process, release } = await this.#placement.place(context, { weight: LIGHT_WEIGHT });
-      try {
-        for await (const event of open(process)) {
-          sent = true;
-          yield event;
-        }
-        this.#dependencies.supervisor.answered(process);
-        return;
-      } catch (error) {
-        this.#rethrowUnlessRetried(error, sent ? Number.POSITIVE_INFINITY : attempt);
-      } finally {
-        release();
-        onEnd();
-      }
     }
   }
 

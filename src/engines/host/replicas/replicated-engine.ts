@@ -1,13 +1,15 @@
 import type {
   CallContext,
   ChatCapability,
-  ChatGeneration,
   EmbeddingCapability,
   EngineModel,
+  GenerationSink,
   RerankCapability,
+  TokenUsage,
 } from '../../engine.ts';
 import { checkInputs, refuseImages } from '../image-inputs.ts';
 import type { EngineMetrics } from '../metrics.ts';
+import type { EngineProcess } from '../process/engine-process.ts';
 import type { CapabilityName } from '../wire/messages.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { EXCLUSIVE_WEIGHT, LIGHT_WEIGHT } from './placement.ts';
@@ -98,21 +100,29 @@ function createRerank({ name, dispatcher, metrics }: ReplicatedEngineOptions): R
 
 function createChat({ name, dispatcher, metrics }: ReplicatedEngineOptions): ChatCapability {
   return {
-    generate(request, context) {
+    async generate(request, context, sink) {
       refuseImages(request);
-      let current: ChatGeneration | undefined;
-      const usageSoFar = () => current?.usageSoFar() ?? { promptTokens: 0, completionTokens: 0, cachedTokens: 0 };
-      const iterator = dispatcher.stream(context, {
-        open(process) {
-          current = process.generate(request, context);
-          return current;
-        },
-        onEnd() {
-          const { promptTokens, completionTokens } = usageSoFar();
-          metrics.tokens(name, { input: promptTokens, output: completionTokens });
-        },
-      });
-      return { usageSoFar, [Symbol.asyncIterator]: () => iterator };
+      let begun = false;
+      const attempt = async (engine: EngineProcess) => {
+        let used: TokenUsage | undefined;
+        const counting: GenerationSink = {
+          deliver(event) {
+            begun = true;
+            return sink.deliver(event);
+          },
+          used(usage) {
+            used = usage;
+            sink.used(usage);
+          },
+        };
+        try {
+          await engine.generate(request, context, counting);
+        } finally {
+          metrics.tokens(name, { input: used?.promptTokens ?? 0, output: used?.completionTokens ?? 0 });
+        }
+      };
+      // The client has the first events of an answer that has begun.
+      await dispatcher.run(context, { weight: LIGHT_WEIGHT, mayRetry: () => !begun }, attempt);
     },
     countTokens: (request, context) =>
       dispatcher.run(context, { weight: LIGHT_WEIGHT }, (process) => process.countChatTokens(request, context)),

@@ -1,7 +1,8 @@
 import type { LlamaModel, Token } from 'node-llama-cpp';
+import { cancellation } from '../../../errors/cancellation.ts';
 import { errors } from '../../../errors/errors.ts';
 import { type FieldPath, fieldText } from '../../../errors/fields.ts';
-import type { CallContext, ChatEvent, ChatGeneration, ChatRequest, TokenUsage } from '../../engine.ts';
+import type { CallContext, ChatRequest, GenerationSink, TokenUsage } from '../../engine.ts';
 import { compileGrammars, type RequestGrammars } from '../compile/request-grammars.ts';
 import { jsonObjectGrammar } from '../grammar/json-grammar.ts';
 import type { ChatTemplate, PromptPart, RenderedPrompt } from '../prompt/chat-template.ts';
@@ -11,7 +12,6 @@ import { callForms, openingGrammar } from '../tools/call-form.ts';
 import { GENERIC_SYNTAX } from '../tools/call-syntax.ts';
 import type { CallPlan } from '../tools/tool-calls.ts';
 import type { Batching } from './batching.ts';
-import { type Channel, createChannel } from './channel.ts';
 import { evaluate } from './evaluation.ts';
 import { createGrammarSwitch, type GrammarStates, type GrammarSwitch } from './grammar-states.ts';
 import { createGrammarTime } from './grammar-time.ts';
@@ -21,9 +21,6 @@ import { createOutput, type Output, type OutputStep } from './output.ts';
 import { createReasoningSplit, type ReasoningSplit } from './reasoning.ts';
 import { checkBias, samplingOptions, temperatureOf } from './sampling.ts';
 import type { AcquiredSlot, SlotPool } from './slots.ts';
-
-/** Events buffered for a slow consumer before its generation pauses. */
-const BUFFERED_EVENTS = 32;
 
 export interface GenerationDependencies {
   model: LlamaModel;
@@ -47,69 +44,45 @@ export interface GenerationDependencies {
   afterGeneration: () => void;
 }
 
-export function createGeneration(
-  dependencies: GenerationDependencies,
-  request: ChatRequest,
-  context: CallContext,
-): ChatGeneration {
-  const usage: TokenUsage = { promptTokens: 0, completionTokens: 0, cachedTokens: 0 };
-  return {
-    usageSoFar: () => ({ ...usage }),
-    async *[Symbol.asyncIterator]() {
-      const channel = createChannel<ChatEvent>(BUFFERED_EVENTS);
-      const consumerGone = new AbortController();
-      const signal = AbortSignal.any([context.signal, consumerGone.signal]);
-      signal.addEventListener('abort', () => channel.close(), { once: true });
-      const produced = produce({ dependencies, request, accountId: context.accountId, channel, signal, usage }).then(
-        () => channel.end(),
-        (error: unknown) => channel.end(error),
-      );
-      try {
-        for await (const event of channel.values()) {
-          yield event;
-          if (event.type === 'end') return;
-        }
-        // An abort closes the channel and drops what is in it.
-        throw errors.clientCancelled();
-      } finally {
-        consumerGone.abort();
-        await produced;
-        dependencies.afterGeneration();
-      }
-    },
-  };
-}
-
 interface Production {
   dependencies: GenerationDependencies;
   request: ChatRequest;
-  accountId: string;
-  channel: Channel<ChatEvent>;
-  signal: AbortSignal;
-  usage: TokenUsage;
+  context: CallContext;
+  sink: GenerationSink;
+}
+
+export async function generate(production: Production): Promise<void> {
+  try {
+    await produce(production);
+  } finally {
+    production.dependencies.afterGeneration();
+  }
 }
 
 async function produce(production: Production): Promise<void> {
-  const { dependencies, accountId, channel, signal, usage } = production;
-  if (signal.aborted) throw errors.clientCancelled();
+  const { dependencies, context, sink } = production;
+  const { accountId, signal } = context;
+  if (signal.aborted) throw cancellation(signal);
   const plan = await prepare(production);
   const { tokens, reproducible, output, reasoning } = plan;
   const acquired = await dependencies.slots.acquire({ accountId, tokens, reproducible, signal });
-  let cut = false;
-  let stopSequence: string | undefined;
+  const { cachedTokens } = acquired;
+  const usage: TokenUsage = { promptTokens: tokens.length, completionTokens: 0, cachedTokens };
+  let end: DecodingEnd;
   let keep = false;
   try {
-    usage.promptTokens = tokens.length;
-    usage.cachedTokens = acquired.cachedTokens;
-    await channel.push({ type: 'start', promptTokens: tokens.length, cachedTokens: acquired.cachedTokens });
-    ({ cut, stopSequence } = await decode(production, plan, acquired));
+    sink.used({ ...usage });
+    await sink.deliver({ type: 'start', promptTokens: tokens.length, cachedTokens });
+    end = await decode(production, plan, acquired, usage);
     keep = true;
   } finally {
+    sink.used({ ...usage });
     await acquired.release({ keep: keep || signal.aborted });
   }
-  for (const event of [...reasoning.take(output.finish()), ...reasoning.finish()]) await channel.push(event);
-  const reason = output.callsComplete ? 'tool_calls' : cut ? 'length' : 'stop';
-  await channel.push({ type: 'end', reason, usage: { ...usage }, ...(stopSequence !== undefined && { stopSequence }) });
+  for (const event of [...reasoning.take(output.finish()), ...reasoning.finish()]) await sink.deliver(event);
+  const reason = output.callsComplete ? 'tool_calls' : end.cut ? 'length' : 'stop';
+  const { stopSequence } = end;
+  await sink.deliver({ type: 'end', reason, usage, ...(stopSequence !== undefined && { stopSequence }) });
 }
 
 interface GenerationPlan {
@@ -124,7 +97,11 @@ interface GenerationPlan {
   isPlainText: boolean;
 }
 
-type PromptSource = Pick<Production, 'dependencies' | 'request' | 'signal'>;
+interface PromptSource {
+  dependencies: GenerationDependencies;
+  request: ChatRequest;
+  signal: AbortSignal;
+}
 
 /** The tokens of a prompt, and how its answer will be read. */
 async function readPrompt({ dependencies, request, signal }: PromptSource, maxTokens: number) {
@@ -158,7 +135,7 @@ export async function countPromptTokens(source: PromptSource): Promise<number> {
 }
 
 /** Checks everything that can be refused before any work is done. */
-async function prepare({ dependencies, request, signal }: Production): Promise<GenerationPlan> {
+async function prepare({ dependencies, request, context: { signal } }: Production): Promise<GenerationPlan> {
   const { vocabulary, grammars, contextLength } = dependencies;
   checkBias(request.logitBias, vocabulary.size);
   const prompt = await readPrompt({ dependencies, request, signal }, contextLength - 1);
@@ -194,12 +171,19 @@ async function prepare({ dependencies, request, signal }: Production): Promise<G
 const grammarsOf = (request: ChatRequest) =>
   (request.prepared as RequestGrammars | undefined) ?? compileGrammars(request);
 
-/** Generates until the model, a stop sequence or the token limit ends it. `cut`: it was the limit. */
+interface DecodingEnd {
+  /** The token limit ended it. */
+  cut: boolean;
+  stopSequence?: string | undefined;
+}
+
+/** Generates until the model, a stop sequence or the token limit ends it. Keeps `usage` current. */
 async function decode(
-  { dependencies, request, channel, signal, usage }: Production,
+  { dependencies, request, context: { signal }, sink }: Production,
   { tokens, maxTokens, output, reasoning, grammar, reproducible, isPlainText }: GenerationPlan,
   { slot, cachedTokens }: AcquiredSlot,
-): Promise<{ cut: boolean; stopSequence?: string | undefined }> {
+  usage: TokenUsage,
+): Promise<DecodingEnd> {
   const { model, vocabulary, batching, chunkTokens, tokenizer, randomSeed } = dependencies;
   const generated: number[] = [];
   const temperature = temperatureOf(request);
@@ -241,7 +225,11 @@ async function decode(
       // A grammar matches a control token by its text, so inside a grammar it is text.
       const bytes = control !== undefined && grammar.state ? Buffer.from(control) : vocabulary.bytes(token);
       const read = output.push({ bytes, control, logprob });
-      for (const event of reasoning.take(read.events)) await channel.push(event);
+      sink.used({ ...usage });
+      for (const event of reasoning.take(read.events)) {
+        const taken = sink.deliver(event);
+        if (taken !== undefined) await taken;
+      }
       if (read.done) return { cut: false, stopSequence: read.stopSequence };
       await grammar.follow(output.callGrammar);
       replacement = replacementTokens(tokenizer, token, read);

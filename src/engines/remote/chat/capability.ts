@@ -1,15 +1,7 @@
 import { estimateTokens } from '../../../domain/text-size.ts';
 import { errors } from '../../../errors/errors.ts';
 import type { FieldPath } from '../../../errors/fields.ts';
-import type {
-  CallContext,
-  ChatCapability,
-  ChatEvent,
-  ChatGeneration,
-  ChatRequest,
-  TakeEvent,
-  TokenUsage,
-} from '../../engine.ts';
+import type { CallContext, ChatCapability, ChatEvent, ChatRequest, GenerationSink, TokenUsage } from '../../engine.ts';
 import { UpstreamFailure } from '../failure/failure.ts';
 import { prefixKey } from '../routing/affinity.ts';
 import type { CachedTokensEstimate } from '../routing/prefix-memory.ts';
@@ -19,26 +11,15 @@ import { estimatePromptTokens, imageTokens } from '../token-estimate.ts';
 import { countAtUpstream } from '../upstream-tokenizer.ts';
 import { type ChatChunks, createChatChunks } from './answer.ts';
 import { refuseWhatOllamaCuts } from './ollama-room.ts';
-import { pulledEvents } from './pulled-events.ts';
 import { chatBody, isStreamed } from './request.ts';
 import { createEventScrubber } from './scrubbed-events.ts';
 import { type ChatReader, createStreamReader, createWholeReader } from './stream.ts';
 import { createWrittenCall } from './written-call.ts';
 
-export interface RemoteGeneration extends ChatGeneration {
-  /** Undefined until an upstream has accepted the request. */
-  servedRegion(): string | undefined;
-  deliver(take: TakeEvent): Promise<void>;
-}
-
-export interface RemoteChat extends ChatCapability {
-  generate(request: ChatRequest, context: CallContext): RemoteGeneration;
-}
-
 const NO_USAGE: TokenUsage = { promptTokens: 0, completionTokens: 0, cachedTokens: 0 };
 
-export const createRemoteChat = (route: Route): RemoteChat => ({
-  generate: (request, context) => new RoutedGeneration(route, request, context),
+export const createRemoteChat = (route: Route): ChatCapability => ({
+  generate: (request, context, sink) => new RoutedGeneration(route, request, context).run(sink),
 });
 
 interface Opened {
@@ -47,7 +28,7 @@ interface Opened {
 }
 
 /** A class: thousands of streams may be open. */
-class RoutedGeneration implements RemoteGeneration {
+class RoutedGeneration {
   readonly #route: Route;
   readonly #request: ChatRequest;
   readonly #context: CallContext;
@@ -63,29 +44,17 @@ class RoutedGeneration implements RemoteGeneration {
     this.#estimatedPromptTokens = Math.min(estimatePromptTokens(request), route.contextLength);
   }
 
-  usageSoFar(): TokenUsage {
-    const chunks = this.#chunks;
-    if (chunks === undefined) return NO_USAGE;
-    const isInterrupted = chunks.reason === undefined && !chunks.done;
-    if (!isInterrupted || chunks.cachedIsCounted || this.#estimateCached === undefined) return { ...chunks.usage };
-    return { ...chunks.usage, cachedTokens: this.#estimateCached(chunks.usage.promptTokens) };
-  }
-
-  servedRegion(): string | undefined {
-    return this.#region;
-  }
-
-  [Symbol.asyncIterator](): AsyncGenerator<ChatEvent, void, undefined> {
-    return pulledEvents((take) => this.deliver(take));
-  }
-
-  async deliver(take: TakeEvent): Promise<void> {
+  async run(sink: GenerationSink): Promise<void> {
     const request = this.#request;
-    const [{ reader, events: firstEvents }, call] = await this.#route.open(
-      this.#context,
-      (upstreamCall) => this.#attempt(upstreamCall),
-      () => prefixKey(this.#context.accountId, request),
-    );
+    let opened: [Opened, UpstreamCall];
+    try {
+      const key = () => prefixKey(this.#context.accountId, request);
+      opened = await this.#route.open(this.#context, (each) => this.#attempt(each), key);
+    } catch (error) {
+      sink.used(this.#usage(), this.#region);
+      throw error;
+    }
+    const [{ reader, events: firstEvents }, call] = opened;
     const { usage } = reader.chunks;
     const { credentials } = call.upstream;
     const scrubber = credentials.length > 0 ? createEventScrubber(credentials) : undefined;
@@ -94,12 +63,12 @@ class RoutedGeneration implements RemoteGeneration {
     const hand = (events: readonly ChatEvent[]): boolean | Promise<boolean> => {
       const seen = scrubber?.push(events) ?? events;
       if (request.wholeAnswer) wholeText += textOf(seen);
-      const handed = handEach(written?.push(seen) ?? seen, take);
+      const handed = handEach(written?.push(seen) ?? seen, sink);
       return handed instanceof Promise ? handed.then(() => !written?.isIdle) : !written?.isIdle;
     };
     let failure: UpstreamFailure | undefined;
     try {
-      await take({ type: 'start', promptTokens: usage.promptTokens, cachedTokens: usage.cachedTokens });
+      await sink.deliver({ type: 'start', promptTokens: usage.promptTokens, cachedTokens: usage.cachedTokens });
       let isWanted = firstEvents !== undefined && (await hand(firstEvents));
       if (isWanted) await reader.deliver(hand);
       while (isWanted && !written?.isIdle) {
@@ -107,8 +76,8 @@ class RoutedGeneration implements RemoteGeneration {
         isWanted = events !== undefined && (await hand(events));
       }
       if (scrubber !== undefined)
-        for (const event of scrubber.end()) await handEach(written?.push([event]) ?? [event], take);
-      if (written !== undefined) await handEach(written.end(), take);
+        for (const event of scrubber.end()) await handEach(written?.push([event]) ?? [event], sink);
+      if (written !== undefined) await handEach(written.end(), sink);
       if (!reader.chunks.promptIsCounted) {
         usage.promptTokens = await countPrompt(request, call, this.#estimatedPromptTokens);
       }
@@ -118,16 +87,16 @@ class RoutedGeneration implements RemoteGeneration {
         call.upstream.prefixes?.observe(usage.cachedTokens);
       }
       const reason = written?.isCall ? 'tool_calls' : (given ?? 'stop');
-      await take({
+      await sink.deliver({
         type: 'end',
         reason,
-        usage: this.usageSoFar(),
+        usage: this.#usage(),
         ...(stopSequence !== undefined && { stopSequence }),
       });
     } catch (error) {
       if (!(error instanceof UpstreamFailure)) throw error;
       failure = error;
-      if (written !== undefined && error.kind !== 'cancelled') await handEach(written.release(), take);
+      if (written !== undefined && error.kind !== 'cancelled') await handEach(written.release(), sink);
       if (error.kind === 'reset' || error.kind === 'broken') {
         throw errors.modelUnavailable(this.#route.slug, 'its answer broke off', error);
       }
@@ -136,7 +105,16 @@ class RoutedGeneration implements RemoteGeneration {
     } finally {
       reader.close();
       call.release(failure);
+      sink.used(this.#usage(), this.#region);
     }
+  }
+
+  #usage(): TokenUsage {
+    const chunks = this.#chunks;
+    if (chunks === undefined) return NO_USAGE;
+    const isInterrupted = chunks.reason === undefined && !chunks.done;
+    if (!isInterrupted || chunks.cachedIsCounted || this.#estimateCached === undefined) return { ...chunks.usage };
+    return { ...chunks.usage, cachedTokens: this.#estimateCached(chunks.usage.promptTokens) };
   }
 
   /** Nothing has been passed on before the first events, so another upstream may still take over. */
@@ -210,17 +188,17 @@ const textOf = (events: readonly ChatEvent[]): string =>
 
 const fieldOf = ({ prompt }: ChatRequest): FieldPath => ['messages' in prompt ? 'messages' : 'prompt'];
 
-/** Without a promise while `take` returns none. */
-function handEach(events: readonly ChatEvent[], take: TakeEvent): void | Promise<void> {
+/** Without a promise while the sink returns none. */
+function handEach(events: readonly ChatEvent[], sink: GenerationSink): void | Promise<void> {
   for (let index = 0; index < events.length; index += 1) {
-    const taken = take(events[index] as ChatEvent);
-    if (taken instanceof Promise) return handRest(taken, events.slice(index + 1), take);
+    const taken = sink.deliver(events[index] as ChatEvent);
+    if (taken instanceof Promise) return handRest(taken, events.slice(index + 1), sink);
   }
 }
 
-async function handRest(taken: Promise<void>, rest: readonly ChatEvent[], take: TakeEvent): Promise<void> {
+async function handRest(taken: Promise<void>, rest: readonly ChatEvent[], sink: GenerationSink): Promise<void> {
   await taken;
-  for (const event of rest) await take(event);
+  for (const event of rest) await sink.deliver(event);
 }
 
 /** By default /completions stops after 16 tokens, so "as many as fit" has to be a number. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { ChatEvent, TakeEvent } from '../../engine.ts';
-import { pulledEvents } from './pulled-events.ts';
+import type { ChatEvent, GenerationSink } from '../engine.ts';
+import { pulledEvents } from './pulled-generation.ts';
 
 const word = (text: string): ChatEvent => ({ type: 'text-delta', text });
 
@@ -31,7 +31,7 @@ describe('events that are pulled', () => {
 
   it('stop their source when the consumer returns early, and wait until it has stopped', async () => {
     let stopped = false;
-    const source = async (take: TakeEvent): Promise<void> => {
+    const source = async (take: GenerationSink['deliver']): Promise<void> => {
       try {
         for (;;) await take(word('on'));
       } finally {
