@@ -42,7 +42,7 @@ const MAY_IMPORT: Record<string, Arrows> = {
         'metrics',
         'models',
       ],
-      ...['ports', 'runtime', 'services', 'engines/drivers', 'engines/fleet', 'engines/registry'],
+      ...['ports', 'runtime', 'services', 'engines/drivers', 'engines/fleet', 'engines/registry', 'engines/report'],
     ],
   },
   cli: {
@@ -59,13 +59,16 @@ const MAY_IMPORT: Record<string, Arrows> = {
       'runtime',
       'validation',
     ],
-    types: ['services'],
+    types: ['services', 'engines/engine', 'engines/report'],
   },
   http: {
     code: ['admission', 'domain', 'errors', 'runtime', 'validation'],
     types: ['inference', 'services', 'ports', 'engines/engine', 'metrics'],
   },
-  services: { code: ['admission', 'domain', 'errors', 'ports', 'runtime'], types: ['inference', 'engines/engine'] },
+  services: {
+    code: ['admission', 'domain', 'errors', 'ports', 'runtime'],
+    types: ['inference', 'engines/engine', 'engines/report'],
+  },
   inference: { code: ['admission', 'domain', 'errors', 'ports', 'runtime'], types: ['metering', 'engines/engine'] },
   metering: { code: ['domain'], types: ['ports'] },
   admission: { code: ['errors'], types: ['ports', 'engines/engine'] },
@@ -80,29 +83,30 @@ const MAY_IMPORT: Record<string, Arrows> = {
   models: { code: ['errors', 'runtime'], types: ['domain', 'ports'] },
   audio: { code: ['errors', 'runtime'], types: ['admission', 'ports', 'engines/engine'] },
   documents: { code: ['errors', 'runtime'], types: ['admission', 'ports'] },
-  control: { code: ['runtime'] },
+  control: { code: ['runtime'], types: ['engines/report'] },
   logging: { code: ['domain', 'errors', 'runtime'] },
   metrics: { code: ['runtime'], types: ['engines/fleet', 'engines/registry', 'services'] },
   'engines/engine': { code: [], types: ['domain'] },
+  'engines/report': { code: [], types: ['engines/engine'] },
   'engines/written-calls': { code: [] },
   'engines/driver': { code: [], types: ['domain', 'engines/engine'] },
   'engines/drivers': { code: ['engines/remote', ...driverRooms], types: ['engines/driver'] },
   'engines/fleet': {
-    code: ['admission', 'errors', 'runtime', 'engines/remote'],
+    code: ['admission', 'errors', 'runtime', 'engines/remote', 'engines/report'],
     types: ['domain', 'engines/engine', 'engines/registry'],
   },
   'engines/registry': {
     code: ['errors', 'runtime', 'engines/driver', 'engines/host'],
-    types: ['ports', 'engines/engine'],
+    types: ['ports', 'engines/engine', 'engines/report'],
   },
   'engines/host': {
     code: ['admission', 'domain', 'errors', 'runtime'],
-    types: ['ports', 'engines/engine', 'engines/driver'],
+    types: ['ports', 'engines/engine', 'engines/driver', 'engines/report'],
   },
   ...Object.fromEntries(driverRooms.map((room) => [room, DRIVER])),
   'engines/remote': {
     code: ['admission', 'domain', 'errors', 'runtime', 'engines/written-calls'],
-    types: ['config', 'ports', 'engines/engine', 'engines/driver'],
+    types: ['config', 'ports', 'engines/engine', 'engines/driver', 'engines/report'],
   },
 };
 

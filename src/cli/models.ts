@@ -2,10 +2,10 @@ import { openAdministration, openCatalogForReading } from '../compose/administra
 import { allUpstreams } from '../compose/storage.ts';
 import { openWeights } from '../compose/weights.ts';
 import { askEngines } from '../control/client.ts';
-import type { DeviceReport } from '../control/socket.ts';
 import type { ModelEntry, ModelVersion } from '../domain/model.ts';
 import { parseReference } from '../domain/slug.ts';
 import { isoTimeOrNull } from '../domain/time/dates.ts';
+import type { ComputeDevice } from '../engines/engine.ts';
 import { createLogger } from '../logging/logger.ts';
 import type { StoredModel } from '../models/store.ts';
 import { systemClock } from '../runtime/clock.ts';
@@ -54,7 +54,7 @@ const choosable = (entries: readonly ModelEntry[], slug: string): boolean =>
   entries.some((entry) => entry.slug === slug && entry.versions.some(({ source }) => source && source.kind !== 'file'));
 
 /** Such as `cuda, 31 of 31 layers, 1.2 GB`. */
-function describeDevice(device: DeviceReport | null): string {
+function describeDevice(device: ComputeDevice | null): string {
   if (device === null) return '-';
   const { backend, gpuLayers, layers, videoBytes } = device;
   return gpuLayers === 0 ? 'cpu' : `${backend}, ${gpuLayers} of ${layers} layers, ${formatBytes(videoBytes)}`;
@@ -68,14 +68,18 @@ async function showLoaded(context: CommandContext, asJson: boolean): Promise<voi
     throw new CommandFailed(`no server is running on ${config.dataDir}`);
   }
   if (asJson) {
-    const shown = reports.map((report) => ({ ...report, loadedAt: isoTimeOrNull(report.loadedAt) }));
+    const shown = reports.map(({ processIds: pids, loadedAt, ...report }) => ({
+      ...report,
+      pids,
+      loadedAt: isoTimeOrNull(loadedAt),
+    }));
     print(JSON.stringify(snakeKeys(shown)));
     return;
   }
   const rows = reports.map((report) => [
     report.model,
     report.status,
-    report.pids.join(','),
+    report.processIds.join(','),
     report.memoryBytes === 0 ? '-' : formatBytes(report.memoryBytes),
     describeDevice(report.device),
     report.loadedAt === null ? '-' : formatDuration((Date.now() - report.loadedAt) / 1000),

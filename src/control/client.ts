@@ -1,6 +1,7 @@
 import { request } from 'node:http';
 import { json } from 'node:stream/consumers';
-import { ControlError, controlSocketPath, type EngineReport } from './socket.ts';
+import type { EngineReport } from '../engines/report.ts';
+import { ControlError, controlSocketPath } from './socket.ts';
 
 const TIMEOUT_MS = 3_000;
 /** Every worker of a busy server reads all files again. */

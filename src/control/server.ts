@@ -1,7 +1,8 @@
 import { chmod, lstat, mkdir, rm } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { dirname } from 'node:path';
-import { controlSocketPath, type EngineReport, userId } from './socket.ts';
+import type { EngineReport } from '../engines/report.ts';
+import { controlSocketPath, userId } from './socket.ts';
 
 export interface ControlHandlers {
   engines(): Promise<EngineReport[]>;

@@ -22,39 +22,3 @@ export function controlSocketPath(dataDir: string): string {
   const name = createHash('sha256').update(dataDir).digest('hex').slice(0, 16);
   return join(tmpdir(), `baobab-${userId()}`, `${name}.sock`);
 }
-
-/** A model as the running server sees it. */
-export interface EngineReport {
-  model: string;
-  status: string;
-  reason?: string;
-  pids: readonly number[];
-  memoryBytes: number;
-  device: DeviceReport | null;
-  loadedAt: number | null;
-  loadMs: number | null;
-  inFlight: number;
-  queueDepth: number;
-  upstreams: readonly UpstreamReport[];
-}
-
-/** What a loaded model runs on. */
-export interface DeviceReport {
-  backend: string;
-  names: readonly string[];
-  gpuLayers: number;
-  layers: number;
-  videoBytes: number;
-}
-
-/** One of the servers that run a model elsewhere. */
-export interface UpstreamReport {
-  address: string;
-  kind: string;
-  region: string;
-  healthy: boolean;
-  breaker: string;
-  inFlight: number;
-  maxConcurrency: number;
-  problem?: string | undefined;
-}

@@ -3,9 +3,9 @@ import type { ModelEntry, ModelVersion } from '../domain/model.ts';
 import { ApiError } from '../errors/api-error.ts';
 import { errors } from '../errors/errors.ts';
 import type { BatchLane, CallContext, ComputeDevice, EngineLease } from './engine.ts';
-import type { EngineRegistry, Model, ModelLease, ModelReport } from './registry.ts';
+import type { EngineRegistry, Model, ModelLease } from './registry.ts';
 import { createRemoteModel, type RemoteModel, type RemoteModelOptions } from './remote/remote-model.ts';
-import type { UpstreamHealth } from './remote/routing/upstream-health.ts';
+import { type EngineReport, idleEngine } from './report.ts';
 
 export type { UpstreamMetrics } from './remote/routing/upstream-metrics.ts';
 
@@ -19,11 +19,6 @@ export interface FleetServing {
   device?: ComputeDevice | undefined;
 }
 
-/** A model with its engine processes on this machine and its upstreams. */
-export interface FleetReport extends ModelReport {
-  upstreams: readonly UpstreamHealth[];
-}
-
 /** Every way to run a model: engine processes on this machine, and upstreams. */
 export interface Fleet {
   acquire(model: Model, context: CallContext, regionPin: string | undefined): EngineLease | Promise<EngineLease>;
@@ -32,7 +27,8 @@ export interface Fleet {
   /** Where lines of batches for the model would run now. Undefined: for lines that do not name a model, which fail here. */
   batchLane(model: Model | undefined): BatchLane;
   serving(entry: ModelEntry, version: ModelVersion): FleetServing;
-  list(): Promise<FleetReport[]>;
+  /** Every model that was requested since the start or has upstreams. */
+  list(): Promise<EngineReport[]>;
   /** Loads a model here. Never rejects: one that cannot load is `unavailable`. */
   load(model: Model): Promise<void>;
   /** Lets running requests end and frees the memory that a model takes here. */
@@ -179,7 +175,7 @@ export function createFleet({ region, entries, upstreams, registry, weights, rem
   }
 
   /** Of the engine here and the upstreams together, as `serving` says it. */
-  function withStatus(report: FleetReport): FleetReport {
+  function withStatus(report: EngineReport): EngineReport {
     const model = models.get(report.model);
     if (model === undefined || report.status === 'loading') return report;
     return { ...report, status: serving(model.entry, model.version).status };
@@ -243,20 +239,14 @@ function notHereEither(slug: string, error: unknown): never {
   throw errors.upstreamsAway(slug, 'none of its upstreams is healthy', error);
 }
 
-function remoteReport(name: string, model: RemoteModel): FleetReport {
+function remoteReport(name: string, model: RemoteModel): EngineReport {
   const upstreams = model.health();
   const problems = upstreams.flatMap(({ address, problem }) =>
     problem === undefined ? [] : [`${address}: ${problem}`],
   );
   return {
-    model: name,
-    status: model.isHealthy() ? 'ready' : 'unavailable',
-    ...(problems.length > 0 && { reason: problems.join('; ') }),
-    pids: [],
-    memoryBytes: 0,
-    device: null,
-    loadedAt: null,
-    loadMs: null,
+    ...idleEngine(name, model.isHealthy() ? 'ready' : 'unavailable'),
+    reason: problems.length > 0 ? problems.join('; ') : null,
     inFlight: upstreams.reduce((sum, { inFlight }) => sum + inFlight, 0),
     queueDepth: model.waiting(),
     upstreams,

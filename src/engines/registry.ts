@@ -11,19 +11,20 @@ import { createLayoutChoice } from './host/layout-choice.ts';
 import { createMachineFacts } from './host/machine-facts.ts';
 import { createMemoryBudget, type MemoryBudget } from './host/memory-budget.ts';
 import type { EngineMetrics } from './host/metrics.ts';
-import { type Model, type ModelReport, type ModelStatus, modelName, type Weights } from './host/model.ts';
+import { type Model, modelName, type Weights } from './host/model.ts';
 import { ModelHost, type ModelLease } from './host/model-host.ts';
 import type { ModelShape } from './host/model-loader.ts';
 import { lazyPreparation } from './host/prepared-chat.ts';
 import { childEnvironment } from './host/process/child-environment.ts';
 import { startEngineProcess } from './host/process/engine-process.ts';
 import { createRestartPolicy, RESTARTS, type RestartSettings } from './host/replicas/restart-policy.ts';
+import type { EngineReport } from './report.ts';
 
 export type { Accelerators } from './driver.ts';
 export { openDriverAccelerators } from './host/accelerators.ts';
 export { createMachineFacts } from './host/machine-facts.ts';
 export { type EngineMetrics, noMetrics } from './host/metrics.ts';
-export type { Model, ModelReport, ModelStatus, Weights } from './host/model.ts';
+export type { Model, Weights } from './host/model.ts';
 export type { ModelLease } from './host/model-host.ts';
 
 /** The sections `engines` and `models` of the configuration, as far as they concern running models. */
@@ -68,9 +69,9 @@ export interface EngineRegistry {
    */
   acquire(model: Model, context: CallContext): ModelLease | Promise<ModelLease>;
   /** `name` is `slug@version`. */
-  status(name: string): { status: ModelStatus; reason?: string; device?: ComputeDevice };
+  status(name: string): { status: EngineReport['status']; reason?: string; device?: ComputeDevice };
   /** Every model that was requested since the start. */
-  list(): Promise<ModelReport[]>;
+  list(): Promise<EngineReport[]>;
   /** Loads models and keeps them loaded when idle. Never rejects: a model that cannot load is `unavailable`. */
   warm(models: readonly Model[]): Promise<void>;
   /** Loads a model without keeping it loaded when idle. Never rejects, like `warm`. */

@@ -22,7 +22,7 @@ describe('clients that disconnect during an answer', () => {
   const engine = async () => (await askEngines(server.dataDir))?.find(({ model }) => model.startsWith(`${MODEL}@`));
   /** Without the weights: engines of other servers share them, and each counts its part, which changes with their number. */
   async function ownBytes(): Promise<number> {
-    const statuses = ((await engine())?.pids ?? []).map((pid) => readFile(`/proc/${pid}/status`, 'utf8'));
+    const statuses = ((await engine())?.processIds ?? []).map((pid) => readFile(`/proc/${pid}/status`, 'utf8'));
     const sizes = (await Promise.all(statuses)).map(
       (status) => Number(/^RssAnon:\s+(\d+) kB$/m.exec(status)?.[1]) * 1024,
     );

@@ -60,17 +60,17 @@ describe('killing a process of a real encoder', () => {
     try {
       const expected = await run(minilm, TEXTS);
       await registry.warm([bge]);
-      await until(async () => (await registry.list()).every(({ pids }) => pids.length === 2));
+      await until(async () => (await registry.list()).every(({ processIds }) => processIds.length === 2));
 
       const requests = Array.from({ length: 50 }, () => run(minilm, Array(4).fill(TEXTS).flat()));
       const elsewhere = Array.from({ length: 10 }, () => run(bge, TEXTS));
       const first = (await registry.list()).find(({ model }) => model.startsWith('sentence-transformers/'));
-      const [victim = 0] = first?.pids ?? [];
+      const [victim = 0] = first?.processIds ?? [];
       process.kill(victim, 'SIGKILL');
       const killedAt = performance.now();
       const back = until(async () => {
         const report = (await registry.list()).find(({ model }) => model === first?.model);
-        return report?.pids.length === 2 && !report.pids.includes(victim);
+        return report?.processIds.length === 2 && !report.processIds.includes(victim);
       }).then(() => performance.now() - killedAt);
 
       for (const { vectors, dimensions } of await Promise.all(requests)) {

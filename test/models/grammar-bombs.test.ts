@@ -101,7 +101,7 @@ it('hostile schemas neither stop nor slow the engine', async () => {
     }
     expect(await chat({})).toBeGreaterThan(0);
     const [after] = await registry.list();
-    expect(after).toMatchObject({ status: 'ready', pids: before?.pids });
+    expect(after).toMatchObject({ status: 'ready', processIds: before?.processIds });
   } finally {
     await registry.close(0);
   }

@@ -1,24 +1,15 @@
 import { expect, it } from 'vitest';
-import type { EngineReport } from '../../control/socket.ts';
 import type { ModelEntry } from '../../domain/model.ts';
+import { type EngineReport, idleEngine, type UpstreamHealth } from '../../engines/report.ts';
 import type { WeightsState, WeightsStore } from '../../models/store.ts';
 import type { CatalogService } from '../../services/catalog/catalog.ts';
 import { listModels } from './list.ts';
 
 const version = { version: '2026-11-15', source: { kind: 'file', path: '/weights' }, deprecatedAt: null };
 const entry = { slug: 'acme/one', modality: 'chat', recommended: '2026-11-15', versions: [version] };
-const engine = {
-  model: 'acme/one@2026-11-15',
-  status: 'unavailable',
+const engine: EngineReport = {
+  ...idleEngine('acme/one@2026-11-15', 'unavailable'),
   reason: 'its weights are not installed',
-  pids: [],
-  memoryBytes: 0,
-  device: null,
-  loadedAt: null,
-  loadMs: null,
-  inFlight: 0,
-  queueDepth: 0,
-  upstreams: [],
 };
 
 async function list(state: Partial<WeightsState>, asJson = false, report: EngineReport = engine): Promise<string> {
@@ -43,15 +34,17 @@ it('keeps the precise reason after a request has failed', async () => {
 });
 
 it('shows the reason of the engine where the weights are fine', async () => {
-  expect(await list({ status: 'present', servable: true, bytesOnDisk: 1, reason: undefined })).toContain(engine.reason);
+  expect(await list({ status: 'present', servable: true, bytesOnDisk: 1, reason: undefined })).toContain(
+    'its weights are not installed',
+  );
 });
 
 it('shows the problems of upstreams first', async () => {
-  const upstream = { address: '10.0.0.7:8000', kind: 'vllm', region: 'local', breaker: 'closed', maxConcurrency: 64 };
-  const upstreams = [
-    { ...upstream, healthy: false, inFlight: 0, problem: 'the health check answered 503' },
-    { ...upstream, healthy: true, inFlight: 1 },
-  ];
+  const upstream: UpstreamHealth = {
+    ...{ index: 0, address: '10.0.0.7:8000', kind: 'vllm', region: 'local', breaker: 'closed', maxConcurrency: 64 },
+    ...{ healthy: true, misconfigured: false, inFlight: 1, problem: undefined, lastError: undefined },
+  };
+  const upstreams = [{ ...upstream, healthy: false, inFlight: 0, problem: 'the health check answered 503' }, upstream];
   const state = { status: 'unreachable', servable: false, totalBytes: 0, reason: 'there is no /weights' } as const;
   const text = await list(state, false, { ...engine, upstreams });
   expect(text).toContain('10.0.0.7:8000: the health check answered 503');

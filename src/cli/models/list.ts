@@ -1,6 +1,6 @@
-import type { EngineReport } from '../../control/socket.ts';
 import type { ModelEntry } from '../../domain/model.ts';
 import { isoTimeOrNull } from '../../domain/time/dates.ts';
+import type { EngineReport } from '../../engines/report.ts';
 import type { WeightsStore } from '../../models/store.ts';
 import type { CatalogService } from '../../services/catalog/catalog.ts';
 import { snakeKeys } from '../../validation/names.ts';

@@ -1,11 +1,12 @@
 import type { ModelEntry, ModelVersion } from '../../domain/model.ts';
-import type { Fleet, FleetReport } from '../../engines/fleet.ts';
+import type { Fleet } from '../../engines/fleet.ts';
+import { type EngineReport, idleEngine } from '../../engines/report.ts';
 import { errors } from '../../errors/errors.ts';
 import type { TokenRates } from '../../metrics/token-rates.ts';
 import type { WeightsStore } from '../../models/store.ts';
 import type { Logger } from '../../ports/logger.ts';
 import type { CatalogService } from '../../services/catalog/catalog.ts';
-import type { EngineControl, EngineReport, WeightsReport } from '../../services/operators/engine-control.ts';
+import type { EngineControl, OperatedEngine, WeightsReport } from '../../services/operators/engine-control.ts';
 import { storedModel } from '../weights.ts';
 
 export interface EngineControlDependencies {
@@ -28,32 +29,22 @@ export function createEngineControl(dependencies: EngineControlDependencies): En
     return { status, bytesOnDisk, totalBytes, reason, retryAt: retryAtMs };
   }
 
-  function reportOf(entry: ModelEntry, version: ModelVersion, running: FleetReport | undefined): EngineReport {
+  function reportOf(entry: ModelEntry, version: ModelVersion, running: EngineReport | undefined): OperatedEngine {
+    const name = nameOf(entry, version);
     const serving = fleet.serving(entry, version);
+    const { model: _, ...report } = running ?? idleEngine(name, serving.status);
     return {
+      ...report,
       slug: entry.slug,
       version: version.version,
       driver: version.engine.driver,
-      status: running?.status ?? serving.status,
-      reason: running?.reason ?? serving.reason ?? null,
-      processIds: running?.pids ?? [],
-      memoryBytes: running?.memoryBytes ?? 0,
-      device: running?.device ?? null,
-      loadedAt: running?.loadedAt ?? null,
-      loadMs: running?.loadMs ?? null,
-      inFlight: running?.inFlight ?? 0,
-      queueDepth: running?.queueDepth ?? 0,
-      tokensPerSecond: rates.of(nameOf(entry, version)),
+      reason: report.reason ?? serving.reason ?? null,
+      tokensPerSecond: rates.of(name),
       weights: weightsOf(entry, version),
-      upstreams: (running?.upstreams ?? []).map(({ problem = null, lastError = null, ...upstream }) => ({
-        ...upstream,
-        problem,
-        lastError,
-      })),
     };
   }
 
-  async function list(): Promise<EngineReport[]> {
+  async function list(): Promise<OperatedEngine[]> {
     const running = new Map((await fleet.list()).map((report) => [report.model, report]));
     return catalog
       .list()
@@ -68,7 +59,7 @@ export function createEngineControl(dependencies: EngineControlDependencies): En
   async function change(
     reference: string,
     action: (entry: ModelEntry, version: ModelVersion) => Promise<void>,
-  ): Promise<EngineReport> {
+  ): Promise<OperatedEngine> {
     const { entry, version } = catalog.get(reference);
     if (version.source === undefined) {
       throw errors.invalidParameter(['model'], `Only upstreams serve ${entry.slug}: it has no weights to run here.`);

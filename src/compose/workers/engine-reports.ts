@@ -1,4 +1,4 @@
-import type { EngineReport } from '../../control/socket.ts';
+import type { EngineReport } from '../../engines/report.ts';
 
 const sum = <T>(items: readonly T[], value: (item: T) => number): number =>
   items.reduce((total, item) => total + value(item), 0);

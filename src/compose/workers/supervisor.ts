@@ -4,7 +4,7 @@ import { acquireDataDirLock } from '../../adapters/data-dir-lock.ts';
 import type { ResolvedConfig } from '../../config/load.ts';
 import { secretsOf } from '../../config/secrets.ts';
 import { workerCount } from '../../config/workers.ts';
-import type { EngineReport } from '../../control/socket.ts';
+import type { EngineReport } from '../../engines/report.ts';
 import { createLogger } from '../../logging/logger.ts';
 import { type MetricsSnapshot, mergeMetrics } from '../../metrics/worker-metrics.ts';
 import type { Logger } from '../../ports/logger.ts';

@@ -1,4 +1,4 @@
-import type { EngineReport } from '../../control/socket.ts';
+import type { EngineReport } from '../../engines/report.ts';
 import type { MetricsSnapshot } from '../../metrics/worker-metrics.ts';
 import { createChannel, type Peer } from './channel.ts';
 

@@ -3,9 +3,10 @@ import type { ApiError } from '../../errors/api-error.ts';
 import { errors } from '../../errors/errors.ts';
 import type { Layout } from '../driver.ts';
 import type { CallContext, ComputeDevice, EngineModel } from '../engine.ts';
+import type { EngineReport } from '../report.ts';
 import { describeFailure } from './load-failure.ts';
 import type { MemoryHolder } from './memory-budget.ts';
-import { type ModelReport, type ModelStatus, modelName } from './model.ts';
+import { modelName } from './model.ts';
 import { loadModel, type ModelLoaderDependencies, type ModelShape } from './model-loader.ts';
 import type { EngineProcess } from './process/engine-process.ts';
 import { totalBytes } from './process/process-memory.ts';
@@ -292,7 +293,7 @@ export class ModelHost implements MemoryHolder {
     return state.phase === 'ready' ? { layout: state.layout, shape: state.shape } : undefined;
   }
 
-  status(): { status: ModelStatus; reason?: string; device?: ComputeDevice } {
+  status(): { status: EngineReport['status']; reason?: string; device?: ComputeDevice } {
     const state = this.#state;
     if (state.phase === 'ready') return { status: 'ready', device: state.device };
     if (state.phase === 'loading') return { status: 'loading' };
@@ -302,21 +303,22 @@ export class ModelHost implements MemoryHolder {
     return { status: 'cold' };
   }
 
-  async report(): Promise<ModelReport> {
+  async report(): Promise<EngineReport> {
     const memoryBytes = await totalBytes(this.processes());
     const state = this.#state;
     return {
       model: this.name,
-      ...this.status(),
+      status: this.status().status,
       // Also when the next request will try again.
-      ...(state.phase === 'unavailable' && { reason: state.reason }),
-      pids: this.processes().flatMap(({ pid }) => pid ?? []),
+      reason: state.phase === 'unavailable' ? state.reason : null,
+      processIds: this.processes().flatMap(({ pid }) => pid ?? []),
       memoryBytes,
       device: state.phase === 'ready' ? state.device : null,
       loadedAt: state.phase === 'ready' ? state.loadedAt : null,
       loadMs: state.phase === 'ready' ? state.loadMs : null,
       inFlight: this.#slots.inUse(),
       queueDepth: this.#slots.waiting(),
+      upstreams: [],
     };
   }
 }

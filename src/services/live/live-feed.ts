@@ -2,7 +2,7 @@ import type { Batch } from '../../domain/batch.ts';
 import type { BatchRepository } from '../../ports/batches.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { RequestEntry } from '../../ports/request-log.ts';
-import type { EngineControl, EngineReport } from '../operators/engine-control.ts';
+import type { EngineControl, OperatedEngine } from '../operators/engine-control.ts';
 import type { RequestRecorder } from '../requests/request-recorder.ts';
 import type { NamedRequest, RequestsService } from '../requests/requests.ts';
 import { createRecentSums, type RecentSums } from './recent-sums.ts';
@@ -11,7 +11,7 @@ export type LiveEvent =
   | { kind: 'counters'; time: number; lastMinute: RecentSums }
   | { kind: 'requests'; entries: NamedRequest[] }
   | { kind: 'batch'; batch: Batch }
-  | { kind: 'engine'; engine: EngineReport };
+  | { kind: 'engine'; engine: OperatedEngine };
 
 export interface Subscription {
   /** Requests, counters and batches are those of this account. Undefined: of all. */

@@ -1,4 +1,4 @@
-import type { ComputeDevice } from '../../engines/engine.ts';
+import type { EngineReport } from '../../engines/report.ts';
 
 export interface WeightsReport {
   status: 'present' | 'absent' | 'pulling' | 'unreachable';
@@ -8,46 +8,23 @@ export interface WeightsReport {
   retryAt: number | null;
 }
 
-export interface UpstreamReport {
-  address: string;
-  kind: string;
-  region: string;
-  healthy: boolean;
-  breaker: string;
-  inFlight: number;
-  maxConcurrency: number;
-  problem: string | null;
-  lastError: string | null;
-}
-
-/** One version of a model, and everything that runs it. */
-export interface EngineReport {
+/** What an operator sees of one version of a model. */
+export interface OperatedEngine extends Omit<EngineReport, 'model'> {
   slug: string;
   version: string;
   driver: string;
-  status: 'ready' | 'loading' | 'cold' | 'unavailable';
-  reason: string | null;
-  processIds: readonly number[];
-  memoryBytes: number;
-  /** What it runs on; null when it is not loaded here. */
-  device: ComputeDevice | null;
-  loadedAt: number | null;
-  loadMs: number | null;
-  inFlight: number;
-  queueDepth: number;
   tokensPerSecond: { input: number; output: number };
   /** Null: only upstreams serve it. */
   weights: WeightsReport | null;
-  upstreams: readonly UpstreamReport[];
 }
 
 /** What operators see of the engines, and may do with them. A reference is a slug with an optional pin. */
 export interface EngineControl {
-  list(): Promise<EngineReport[]>;
+  list(): Promise<OperatedEngine[]>;
   /** Starts to fetch the weights. Throws 404, and 400 for a model that only upstreams serve, like the two below. */
-  pull(reference: string): Promise<EngineReport>;
+  pull(reference: string): Promise<OperatedEngine>;
   /** Starts to load the model. */
-  load(reference: string): Promise<EngineReport>;
+  load(reference: string): Promise<OperatedEngine>;
   /** Lets running requests end, then frees the memory. The next request loads the model again. */
-  unload(reference: string): Promise<EngineReport>;
+  unload(reference: string): Promise<OperatedEngine>;
 }

@@ -25,7 +25,8 @@ describe('a crash of an engine process', () => {
     const other = testModel('test/other');
     await bed.embed(['warm']);
     await bed.registry.warm([other]);
-    const [victim = 0] = (await bed.registry.list()).find(({ model }) => model.startsWith('test/echo'))?.pids ?? [];
+    const [victim = 0] =
+      (await bed.registry.list()).find(({ model }) => model.startsWith('test/echo'))?.processIds ?? [];
 
     const requests = Array.from({ length: 50 }, (_, n) => bed.embed(['wait-for:end', `request ${n}`]));
     const elsewhere = Array.from({ length: 20 }, () =>
@@ -40,7 +41,7 @@ describe('a crash of an engine process', () => {
     const results = await Promise.all(requests);
     expect(results.map(({ tokens }) => tokens[1])).toEqual(requests.map((_, n) => `request ${n}`.length));
     expect(await Promise.all(elsewhere)).toHaveLength(20);
-    await until(async () => (await bed.registry.list())[0]?.pids.length === 2);
+    await until(async () => (await bed.registry.list())[0]?.processIds.length === 2);
     expect(alive(victim)).toBe(false);
     expect(bed.registry.status('test/echo@2026-01-01')).toMatchObject({ status: 'ready' });
   });

@@ -1,7 +1,8 @@
 import { expect, it, onTestFinished } from 'vitest';
 import type { ModelEntry } from '../../../src/domain/model.ts';
 import { createFleet, type FleetOptions } from '../../../src/engines/fleet.ts';
-import type { EngineRegistry, ModelReport } from '../../../src/engines/registry.ts';
+import type { EngineRegistry } from '../../../src/engines/registry.ts';
+import type { EngineReport } from '../../../src/engines/report.ts';
 import { systemClock } from '../../../src/runtime/clock.ts';
 import { startFakeUpstream } from '../../fixtures/fake-upstream.ts';
 import { noUpstreamMetrics } from '../../fixtures/remote-bench.ts';
@@ -11,14 +12,14 @@ const entry = { slug: 'acme/model', contextLength: 64, recommended: '1', version
 
 interface Bed {
   /** Of the engine process here. Undefined: it was never asked for. */
-  here?: ModelReport['status'];
+  here?: EngineReport['status'];
   servable: boolean;
   upstream?: string;
 }
 
 /** The status of the model as it is listed for operators, and as clients see it. */
 function statuses({ here, servable, upstream }: Bed) {
-  const report = { model: 'acme/model@1', pids: [], inFlight: 0 } as unknown as ModelReport;
+  const report = { model: 'acme/model@1', processIds: [], inFlight: 0 } as unknown as EngineReport;
   const limits = { maxConcurrency: 1, connectTimeoutMs: 1_000, firstByteTimeoutMs: 1_000, totalTimeoutMs: 1_000 };
   const fleet = createFleet({
     region: 'local',

@@ -1,5 +1,5 @@
 import type { UpstreamFailureKind } from '../../../domain/attempts.ts';
-import type { UpstreamHealth } from './upstream-health.ts';
+import type { UpstreamHealth } from '../../report.ts';
 
 export interface UpstreamLabels {
   /** `slug@version` */

@@ -2,12 +2,12 @@ import { allButAQuarter } from '../../../admission/slots.ts';
 import type { UpstreamConfig } from '../../../config/schema.ts';
 import type { Clock } from '../../../ports/clock.ts';
 import { createSecretScrubber, type Scrub } from '../../../runtime/secret-scrubber.ts';
+import type { UpstreamHealth } from '../../report.ts';
 import { createTransport, type Transport } from '../transport/transport.ts';
 import { type Breaker, createBreaker } from './breaker.ts';
 import { Deadlines } from './deadlines.ts';
 import { type Endpoint, fixedLookup } from './discovery.ts';
 import { createPrefixMemory, type PrefixMemory } from './prefix-memory.ts';
-import type { UpstreamHealth } from './upstream-health.ts';
 import type { UpstreamMetrics, UpstreamRecorder } from './upstream-metrics.ts';
 
 export type UpstreamSettings = UpstreamConfig;

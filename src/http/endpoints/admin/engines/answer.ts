@@ -1,9 +1,9 @@
 import type { Static } from 'typebox';
 import { isoTimeOrNull } from '../../../../domain/time/dates.ts';
-import type { EngineReport } from '../../../../services/operators/engine-control.ts';
+import type { OperatedEngine } from '../../../../services/operators/engine-control.ts';
 import type { EngineShape } from './schema.ts';
 
-export const engineToWire = (report: EngineReport): Static<typeof EngineShape> => ({
+export const engineToWire = (report: OperatedEngine): Static<typeof EngineShape> => ({
   object: 'engine',
   model: report.slug,
   version: report.version,
@@ -40,7 +40,7 @@ export const engineToWire = (report: EngineReport): Static<typeof EngineShape> =
     breaker: upstream.breaker,
     in_flight: upstream.inFlight,
     max_concurrency: upstream.maxConcurrency,
-    problem: upstream.problem,
-    last_error: upstream.lastError,
+    problem: upstream.problem ?? null,
+    last_error: upstream.lastError ?? null,
   })),
 });
