@@ -1,4 +1,4 @@
-import { texts } from '../texts/en.ts';
+import { texts } from '../texts/en/texts.ts';
 import type { List } from './types.ts';
 
 /** A request that did not succeed. A status of 0 means that no answer came. */

@@ -1,8 +1,9 @@
-import { useQuery } from '../app/query.ts';
-import type { Range } from '../app/range.ts';
-import { may, useAccountFilter, useSession } from '../app/session.ts';
-import { MINUTE_MS } from '../format/durations.ts';
+import { isOperator, may } from '../../src/domain/operations.ts';
+import { MINUTE_MS } from '../../src/domain/time/durations.ts';
+import type { Range } from '../address/range.ts';
 import { call, callPages } from './client.ts';
+import { useQuery } from './query.ts';
+import { useAccountFilter, useSession } from './session.ts';
 import type {
   Account,
   Engine,
@@ -83,13 +84,13 @@ export function keysPath(admin: boolean): string {
 
 export function useKeys() {
   const session = useSession();
-  const admin = may(session, 'admin');
+  const admin = isOperator(session);
   const account = useAccountFilter();
   const query = { account: account === '*' ? undefined : account };
   return useQuery<List<Key>>({
     key: ['keys', query],
     fetch: (signal) => callPages(keysPath(admin), { query, signal }),
-    enabled: may(session, 'keys'),
+    enabled: may(session, 'keys.list'),
   });
 }
 
@@ -97,7 +98,7 @@ export function useAccounts() {
   return useQuery<List<Account>>({
     key: ['accounts'],
     fetch: (signal) => callPages('/v1/admin/accounts', { signal }),
-    enabled: may(useSession(), 'admin'),
+    enabled: isOperator(useSession()),
   });
 }
 
@@ -105,7 +106,7 @@ export function useSystem() {
   return useQuery<SystemReport>({
     key: ['system'],
     fetch: (signal) => call('/v1/admin/system', { signal }),
-    enabled: may(useSession(), 'admin'),
+    enabled: isOperator(useSession()),
     refetchMs: 10_000,
   });
 }
@@ -114,7 +115,7 @@ export function useEngines() {
   return useQuery<List<Engine>>({
     key: ['engines'],
     fetch: (signal) => call('/v1/admin/engines', { signal }),
-    enabled: may(useSession(), 'admin'),
+    enabled: isOperator(useSession()),
     refetchMs: 10_000,
   });
 }

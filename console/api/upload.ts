@@ -1,4 +1,4 @@
-import { texts } from '../texts/en.ts';
+import { texts } from '../texts/en/texts.ts';
 import { ApiFailure, unsafeHeaders } from './client.ts';
 import type { StoredFile } from './types.ts';
 

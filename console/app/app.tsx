@@ -1,10 +1,10 @@
 import { useEffect, useState } from 'preact/hooks';
 import { ApiFailure, endsSession, onSignedOut } from '../api/client.ts';
+import { queryClient } from '../api/query.ts';
+import { currentSession, SessionContext } from '../api/session.ts';
 import type { Session } from '../api/types.ts';
 import { Failure, Toasts } from '../components/feedback.tsx';
 import { Skeleton } from '../components/page.tsx';
-import { queryClient } from './query.ts';
-import { currentSession, SessionContext } from './session.ts';
 import { Shell } from './shell.tsx';
 import { SignIn } from './sign-in.tsx';
 

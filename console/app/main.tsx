@@ -1,7 +1,7 @@
 import { render } from 'preact';
+import { interceptLinks } from '../address/router.ts';
+import { applyTheme } from '../components/theme.ts';
 import { App } from './app.tsx';
-import { interceptLinks } from './router.ts';
-import { applyTheme } from './theme.ts';
 
 applyTheme();
 document.addEventListener('click', interceptLinks);

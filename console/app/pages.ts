@@ -1,8 +1,8 @@
 import type { ComponentType } from 'preact';
+import { may, OPERATIONS, type Operation } from '../../src/domain/operations.ts';
 import type { Session } from '../api/types.ts';
 import type { IconName } from '../components/icon.tsx';
-import { texts } from '../texts/en.ts';
-import { may } from './session.ts';
+import { texts } from '../texts/en/texts.ts';
 
 export interface PageEntry {
   path: string;
@@ -10,9 +10,8 @@ export interface PageEntry {
   icon: IconName;
   /** After `g`, goes to the page. */
   letter: string;
-  /** Scope that the page needs. */
-  scope?: string;
-  operators?: boolean;
+  /** What a key must be allowed for the page to be of use. Undefined: every key sees it. */
+  operation?: Operation;
   load: () => Promise<{ default: ComponentType }>;
 }
 
@@ -23,7 +22,7 @@ export const PAGES: readonly PageEntry[] = [
     title: texts.nav.overview,
     icon: 'overview',
     letter: 'o',
-    scope: 'usage',
+    operation: 'reports.usage',
     load: () => import('../pages/overview/overview.tsx'),
   },
   {
@@ -31,7 +30,7 @@ export const PAGES: readonly PageEntry[] = [
     title: texts.nav.usage,
     icon: 'usage',
     letter: 'u',
-    scope: 'usage',
+    operation: 'reports.usage',
     load: () => import('../pages/usage/usage.tsx'),
   },
   {
@@ -39,7 +38,7 @@ export const PAGES: readonly PageEntry[] = [
     title: texts.nav.requests,
     icon: 'requests',
     letter: 'r',
-    scope: 'usage',
+    operation: 'requests.list',
     load: () => import('../pages/requests/requests.tsx'),
   },
   {
@@ -47,7 +46,7 @@ export const PAGES: readonly PageEntry[] = [
     title: texts.nav.models,
     icon: 'models',
     letter: 'm',
-    scope: 'models',
+    operation: 'models.list',
     load: () => import('../pages/models/models.tsx'),
   },
   {
@@ -55,7 +54,7 @@ export const PAGES: readonly PageEntry[] = [
     title: texts.nav.playground,
     icon: 'playground',
     letter: 'p',
-    scope: 'models',
+    operation: 'models.list',
     load: () => import('../pages/playground/playground.tsx'),
   },
   { path: '/keys', title: texts.nav.keys, icon: 'keys', letter: 'k', load: () => import('../pages/keys/keys.tsx') },
@@ -64,7 +63,7 @@ export const PAGES: readonly PageEntry[] = [
     title: texts.nav.files,
     icon: 'files',
     letter: 'f',
-    scope: 'files',
+    operation: 'files.list',
     load: () => import('../pages/files/files.tsx'),
   },
   {
@@ -72,7 +71,7 @@ export const PAGES: readonly PageEntry[] = [
     title: texts.nav.batches,
     icon: 'batches',
     letter: 'b',
-    scope: 'batches',
+    operation: 'batches.list',
     load: () => import('../pages/batches/batches.tsx'),
   },
   {
@@ -80,7 +79,7 @@ export const PAGES: readonly PageEntry[] = [
     title: texts.nav.audit,
     icon: 'audit',
     letter: 'l',
-    scope: 'keys',
+    operation: 'audit.list',
     load: () => import('../pages/audit/audit.tsx'),
   },
   {
@@ -88,7 +87,7 @@ export const PAGES: readonly PageEntry[] = [
     title: texts.nav.accounts,
     icon: 'accounts',
     letter: 'a',
-    operators: true,
+    operation: 'admin.accounts.list',
     load: () => import('../pages/accounts/accounts.tsx'),
   },
   {
@@ -96,7 +95,7 @@ export const PAGES: readonly PageEntry[] = [
     title: texts.nav.engines,
     icon: 'engines',
     letter: 'e',
-    operators: true,
+    operation: 'admin.engines.list',
     load: () => import('../pages/engines/engines.tsx'),
   },
   {
@@ -104,13 +103,13 @@ export const PAGES: readonly PageEntry[] = [
     title: texts.nav.system,
     icon: 'system',
     letter: 's',
-    operators: true,
+    operation: 'admin.system.get',
     load: () => import('../pages/system/system.tsx'),
   },
 ];
 
-export function pagesFor(session: Session): PageEntry[] {
-  return PAGES.filter(
-    ({ operators, scope }) => (!operators || may(session, 'admin')) && (scope === undefined || may(session, scope)),
-  );
-}
+export const isForOperators = ({ operation }: PageEntry): boolean =>
+  operation !== undefined && OPERATIONS[operation] === 'admin';
+
+export const pagesFor = (session: Session): PageEntry[] =>
+  PAGES.filter(({ operation }) => operation === undefined || may(session, operation));

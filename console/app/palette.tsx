@@ -1,12 +1,13 @@
 import { useEffect, useId, useMemo, useState } from 'preact/hooks';
+import { may } from '../../src/domain/operations.ts';
+import { keptSearch } from '../address/range.ts';
+import { href, navigate, usePlace } from '../address/router.ts';
 import { useKeys, useModels } from '../api/queries.ts';
+import { useSession } from '../api/session.ts';
 import { Icon, type IconName } from '../components/icon.tsx';
 import { Dialog } from '../components/overlay.tsx';
-import { texts } from '../texts/en.ts';
+import { texts } from '../texts/en/texts.ts';
 import type { PageEntry } from './pages.ts';
-import { keptSearch } from './range.ts';
-import { href, navigate, usePlace } from './router.ts';
-import { may, useSession } from './session.ts';
 
 interface Entry {
   id: string;
@@ -35,9 +36,9 @@ function useEntries(pages: PageEntry[], query: string): Entry[] {
     }));
     const action = (icon: IconName, label: string, to: string) =>
       entries.push({ id: `action ${label}`, group: palette.actions, icon, label, to });
-    if (may(session, 'keys')) action('plus', palette.newKey, href('/keys', { ...kept, new: 'key' }));
-    if (may(session, 'batches')) action('plus', palette.newBatch, href('/batches', { new: 'batch' }));
-    if (may(session, 'files')) action('upload', palette.upload, href('/files'));
+    if (may(session, 'keys.create')) action('plus', palette.newKey, href('/keys', { ...kept, new: 'key' }));
+    if (may(session, 'batches.create')) action('plus', palette.newBatch, href('/batches', { new: 'batch' }));
+    if (may(session, 'files.create')) action('upload', palette.upload, href('/files'));
     if (query.startsWith('req_')) {
       entries.push({
         id: query,

@@ -1,16 +1,17 @@
+import { isOperator } from '../../src/domain/operations.ts';
+import { keptSearch } from '../address/range.ts';
+import { changeSearch, href, usePlace } from '../address/router.ts';
 import { call } from '../api/client.ts';
 import { useAccounts } from '../api/queries.ts';
+import { useQuery } from '../api/query.ts';
+import { ALL_ACCOUNTS, signOut, useAccountFilter, useSession } from '../api/session.ts';
 import { Select } from '../components/controls.tsx';
 import { toastFailure } from '../components/feedback.tsx';
 import { Icon, type IconName, Mark } from '../components/icon.tsx';
-import { texts } from '../texts/en.ts';
-import type { PageEntry } from './pages.ts';
-import { useQuery } from './query.ts';
-import { keptSearch } from './range.ts';
-import { changeSearch, href, usePlace } from './router.ts';
-import { ALL_ACCOUNTS, may, signOut, useAccountFilter, useSession } from './session.ts';
-import { hasKeyboard, paletteKeys } from './shortcuts.tsx';
-import { applyTheme, type Theme, useTheme } from './theme.ts';
+import { hasKeyboard, paletteKeys } from '../components/keyboard.ts';
+import { applyTheme, type Theme, useTheme } from '../components/theme.ts';
+import { texts } from '../texts/en/texts.ts';
+import { isForOperators, type PageEntry } from './pages.ts';
 
 const NEXT_THEME: Record<Theme, Theme> = { system: 'light', light: 'dark', dark: 'system' };
 
@@ -39,7 +40,7 @@ export function Rail({ pages, narrow, connected, onFind, onSignedOut, onToggle }
     </a>
   );
   const leave = () => signOut().then(onSignedOut).catch(toastFailure);
-  const operators = pages.filter((page) => page.operators);
+  const operators = pages.filter(isForOperators);
   return (
     <div class="rail">
       <a class="brand" href={href('/')}>
@@ -55,7 +56,7 @@ export function Rail({ pages, narrow, connected, onFind, onSignedOut, onToggle }
         onClick={onFind}
       />
       <nav aria-label={texts.nav.main}>
-        {pages.filter((page) => !page.operators).map(link)}
+        {pages.filter((page) => !isForOperators(page)).map(link)}
         {operators.length > 0 && (
           <>
             <div class="rail-line" />
@@ -112,7 +113,7 @@ function AccountSwitcher() {
   const session = useSession();
   const account = useAccountFilter();
   const accounts = useAccounts();
-  if (!may(session, 'admin')) {
+  if (!isOperator(session)) {
     return (
       <div class="switcher switcher-name truncate" title={session.account.id}>
         <span class="muted">{texts.nav.account}</span> <span class="strong">{session.account.name}</span>

@@ -1,17 +1,18 @@
 import type { ComponentType } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
+import { may } from '../../src/domain/operations.ts';
+import { href, navigate, usePlace } from '../address/router.ts';
 import { closeEvents, openEvents, useConnected } from '../api/events.ts';
+import { useAccountFilter, useSession } from '../api/session.ts';
 import { Button, LinkButton } from '../components/controls.tsx';
 import { Empty, Failure } from '../components/feedback.tsx';
 import { Icon, Mark } from '../components/icon.tsx';
 import { Dialog } from '../components/overlay.tsx';
 import { Skeleton } from '../components/page.tsx';
-import { texts } from '../texts/en.ts';
+import { texts } from '../texts/en/texts.ts';
 import { type PageEntry, pagesFor } from './pages.ts';
 import { Palette } from './palette.tsx';
 import { Rail } from './rail.tsx';
-import { href, navigate, usePlace } from './router.ts';
-import { may, useAccountFilter, useSession } from './session.ts';
 import { ShortcutList, useShortcuts } from './shortcuts.tsx';
 
 const NARROW = 'baobab.rail';
@@ -37,7 +38,7 @@ export function Shell({ onSignedOut }: { onSignedOut: () => void }) {
   const [overlay, setOverlay] = useState<'palette' | 'shortcuts'>();
   const connected = useConnected();
   const account = useAccountFilter();
-  const seesEvents = may(session, 'usage');
+  const seesEvents = may(session, 'events.stream');
   useEffect(() => {
     if (!seesEvents) return undefined;
     openEvents(account);

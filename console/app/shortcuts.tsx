@@ -1,20 +1,14 @@
 import { useEffect, useRef } from 'preact/hooks';
+import { keptSearch } from '../address/range.ts';
+import { href, navigate } from '../address/router.ts';
 import { Button } from '../components/controls.tsx';
+import { paletteKeys, sendKeys } from '../components/keyboard.ts';
 import { Modal } from '../components/overlay.tsx';
-import { texts } from '../texts/en.ts';
+import { applyTheme } from '../components/theme.ts';
+import { texts } from '../texts/en/texts.ts';
 import type { PageEntry } from './pages.ts';
-import { keptSearch } from './range.ts';
-import { href, navigate } from './router.ts';
-import { applyTheme } from './theme.ts';
 
 const CHORD_MS = 1200;
-const mac = /Mac|iPhone|iPad/.test(navigator.userAgent);
-
-export const paletteKeys = (): string => (mac ? '⌘K' : 'Ctrl K');
-export const sendKeys = (): string => (mac ? '⌘↵' : 'Ctrl ↵');
-/** Phones and tablets have no keys to press at once. */
-export const hasKeyboard = (): boolean => !matchMedia('(pointer: coarse)').matches;
-
 export interface ShortcutActions {
   onPalette: () => void;
   onHelp: () => void;

@@ -1,10 +1,10 @@
 import { useState } from 'preact/hooks';
 import { ApiFailure } from '../api/client.ts';
+import { signIn } from '../api/session.ts';
 import type { Session } from '../api/types.ts';
 import { Field } from '../components/controls.tsx';
 import { Mark } from '../components/icon.tsx';
-import { texts } from '../texts/en.ts';
-import { signIn } from './session.ts';
+import { texts } from '../texts/en/texts.ts';
 
 const HELP_COMMAND = 'npx baobab keys create me';
 

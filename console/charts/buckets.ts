@@ -1,5 +1,5 @@
 import { useMemo } from 'preact/hooks';
-import type { Range } from '../app/range.ts';
+import type { Range } from '../address/range.ts';
 import { bucketStarts } from '../format/zones.ts';
 
 /** The starts of the buckets of a range, in milliseconds and, for charts, in seconds. */

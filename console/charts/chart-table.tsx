@@ -1,6 +1,6 @@
 import { full } from '../format/numbers.ts';
 import { type Bucket, bucketLabel } from '../format/times.ts';
-import { texts } from '../texts/en.ts';
+import { texts } from '../texts/en/texts.ts';
 import type { Series } from './plot.ts';
 
 export interface ChartTableProps {

@@ -1,5 +1,5 @@
 import type { UsageBucket, UsageFigures } from '../api/types.ts';
-import { texts } from '../texts/en.ts';
+import { texts } from '../texts/en/texts.ts';
 import type { Series } from './plot.ts';
 
 export type Metric = 'cost' | 'requests' | 'tokens' | 'prompt' | 'completion' | 'cached' | 'audio';

@@ -1,4 +1,4 @@
-import { HOUR_MS } from '../format/durations.ts';
+import { HOUR_MS } from '../../src/domain/time/durations.ts';
 import type { Bucket } from '../format/times.ts';
 import { bucketStart } from '../format/zones.ts';
 

@@ -1,8 +1,8 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { useTheme } from '../app/theme.ts';
+import { useTheme } from '../components/theme.ts';
 import { full } from '../format/numbers.ts';
 import { bucketLabel } from '../format/times.ts';
-import { texts } from '../texts/en.ts';
+import { texts } from '../texts/en/texts.ts';
 import { colorVariable } from './colors.ts';
 import { drawPlot, type Hover, type PlotOptions } from './plot.ts';
 

@@ -1,6 +1,6 @@
 import type { ComponentChildren, InputHTMLAttributes } from 'preact';
 import { useId, useState } from 'preact/hooks';
-import { texts } from '../texts/en.ts';
+import { texts } from '../texts/en/texts.ts';
 import { Icon, type IconName } from './icon.tsx';
 
 export type Tone = 'plain' | 'primary' | 'danger' | 'danger-filled' | 'quiet';

@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { ApiFailure } from '../api/client.ts';
 import { percent } from '../format/numbers.ts';
-import { texts } from '../texts/en.ts';
+import { texts } from '../texts/en/texts.ts';
 import { Button, Copyable } from './controls.tsx';
 import { Icon, type IconName } from './icon.tsx';
 

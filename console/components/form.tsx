@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { ApiFailure } from '../api/client.ts';
-import { texts } from '../texts/en.ts';
+import { texts } from '../texts/en/texts.ts';
 import { Button } from './controls.tsx';
 import { toast, toastFailure } from './feedback.tsx';
 

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useId, useRef } from 'preact/hooks';
-import { texts } from '../texts/en.ts';
+import { texts } from '../texts/en/texts.ts';
 import { Button } from './controls.tsx';
 
 interface DialogProps {

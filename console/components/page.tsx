@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect } from 'preact/hooks';
-import { texts } from '../texts/en.ts';
+import { texts } from '../texts/en/texts.ts';
 
 export interface PageProps {
   title: string;

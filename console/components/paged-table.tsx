@@ -1,12 +1,12 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
+import type { Range } from '../address/range.ts';
+import { changeSearch, usePlace } from '../address/router.ts';
 import { type Call, call } from '../api/client.ts';
+import { useQuery } from '../api/query.ts';
 import type { List } from '../api/types.ts';
-import { useQuery } from '../app/query.ts';
-import type { Range } from '../app/range.ts';
-import { changeSearch, usePlace } from '../app/router.ts';
 import { full } from '../format/numbers.ts';
-import { texts } from '../texts/en.ts';
+import { texts } from '../texts/en/texts.ts';
 import { Button } from './controls.tsx';
 import { Empty, Failure, toastFailure } from './feedback.tsx';
 import { type Column, Table, TableSkeleton } from './table.tsx';

@@ -1,8 +1,8 @@
 import { useState } from 'preact/hooks';
-import { type Range, setCustomRange } from '../app/range.ts';
-import { changeSearch } from '../app/router.ts';
+import { type Range, setCustomRange } from '../address/range.ts';
+import { changeSearch } from '../address/router.ts';
 import { localTimeZone, shortTime } from '../format/times.ts';
-import { texts } from '../texts/en.ts';
+import { texts } from '../texts/en/texts.ts';
 import { Button, Field, optionsOf, Select } from './controls.tsx';
 import { Modal } from './overlay.tsx';
 

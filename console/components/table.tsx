@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
-import { changeSearch, usePlace } from '../app/router.ts';
-import { texts } from '../texts/en.ts';
+import { changeSearch, usePlace } from '../address/router.ts';
+import { texts } from '../texts/en/texts.ts';
 import { Button } from './controls.tsx';
 import { Icon } from './icon.tsx';
 

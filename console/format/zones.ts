@@ -1,49 +1,24 @@
-import { HOUR_MS } from './durations.ts';
+import { HOUR_MS } from '../../src/domain/time/durations.ts';
+import { offsetAt, zonedTime } from '../../src/domain/time/time-zone.ts';
 import type { Bucket } from './times.ts';
 
-const formatters = new Map<string, Intl.DateTimeFormat>();
-
-function parts(ms: number, timeZone: string): Record<string, number> {
-  const formatter =
-    formatters.get(timeZone) ??
-    new Intl.DateTimeFormat('en-US', {
-      timeZone,
-      hourCycle: 'h23',
-      year: 'numeric',
-      month: 'numeric',
-      day: 'numeric',
-      hour: 'numeric',
-      minute: 'numeric',
-      second: 'numeric',
-    });
-  formatters.set(timeZone, formatter);
-  return Object.fromEntries(formatter.formatToParts(ms).map(({ type, value }) => [type, Number(value)]));
-}
-
-/** What clocks in the zone show, as if it were UTC. */
-function wallClock(ms: number, timeZone: string): number {
-  const { year = 0, month = 1, day = 1, hour = 0, minute = 0, second = 0 } = parts(ms, timeZone);
-  return Date.UTC(year, month - 1, day, hour, minute, second);
-}
-
-/** The moment at which clocks in the zone show this time. */
-function fromWallClock(wall: number, timeZone: string): number {
-  const guess = wall - (wallClock(wall, timeZone) - wall);
-  // The offset at the guess may differ from the one at the wanted time near a clock change.
-  return guess + (wall - wallClock(guess, timeZone));
-}
+/** What clocks in the zone show, to be read as UTC. */
+const wallClock = (ms: number, timeZone: string): Date => new Date(ms + offsetAt(timeZone, ms));
 
 export function bucketStart(ms: number, bucket: Bucket, timeZone: string): number {
-  const { year = 0, month = 1, day = 1, minute = 0, second = 0 } = parts(ms, timeZone);
-  if (bucket === 'hour') return Math.floor(ms / 1000) * 1000 - (minute * 60 + second) * 1000;
-  return fromWallClock(Date.UTC(year, month - 1, bucket === 'month' ? 1 : day), timeZone);
+  const wall = wallClock(ms, timeZone);
+  if (bucket === 'hour') return ms - (wall.getTime() % HOUR_MS);
+  const day = bucket === 'month' ? 1 : wall.getUTCDate();
+  return zonedTime(timeZone, Date.UTC(wall.getUTCFullYear(), wall.getUTCMonth(), day));
 }
 
 export function addBuckets(ms: number, bucket: Bucket, count: number, timeZone: string): number {
   if (bucket === 'hour') return ms + count * HOUR_MS;
-  const { year = 0, month = 1, day = 1 } = parts(ms, timeZone);
-  const wall = bucket === 'month' ? Date.UTC(year, month - 1 + count, 1) : Date.UTC(year, month - 1, day + count);
-  return fromWallClock(wall, timeZone);
+  const wall = wallClock(ms, timeZone);
+  const [year, month] = [wall.getUTCFullYear(), wall.getUTCMonth()];
+  const local =
+    bucket === 'month' ? Date.UTC(year, month + count, 1) : Date.UTC(year, month, wall.getUTCDate() + count);
+  return zonedTime(timeZone, local);
 }
 
 /** Start of every bucket that overlaps the range. */
@@ -54,13 +29,4 @@ export function bucketStarts(fromMs: number, toMs: number, bucket: Bucket, timeZ
     if (starts.length > 5000) break;
   }
   return starts;
-}
-
-export function isTimeZone(name: string): boolean {
-  try {
-    new Intl.DateTimeFormat('en', { timeZone: name });
-    return true;
-  } catch {
-    return false;
-  }
 }

@@ -2,7 +2,7 @@ import type { ApiFailure } from '../../api/client.ts';
 import type { Account } from '../../api/types.ts';
 import { TextField } from '../../components/controls.tsx';
 import { errorAt } from '../../components/form.tsx';
-import { texts } from '../../texts/en.ts';
+import { texts } from '../../texts/en/texts.ts';
 import { emptyLimits, LIMIT_FIELDS, LimitFields, type Limits, limitsOf, limitsToWire } from '../keys/limit-fields.tsx';
 
 export interface AccountDraft {

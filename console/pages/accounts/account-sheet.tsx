@@ -1,20 +1,25 @@
 import { useState } from 'preact/hooks';
+import { href } from '../../address/router.ts';
 import { call } from '../../api/client.ts';
 import { useSystem } from '../../api/queries.ts';
+import { queryClient } from '../../api/query.ts';
 import type { Account } from '../../api/types.ts';
-import { queryClient } from '../../app/query.ts';
-import { href } from '../../app/router.ts';
 import { Button, Copyable, LinkButton, TextField } from '../../components/controls.tsx';
 import { Details } from '../../components/details.tsx';
-import { toast, toastFailure } from '../../components/feedback.tsx';
+import { Badge, toast, toastFailure } from '../../components/feedback.tsx';
 import { useSave } from '../../components/form.tsx';
 import { Modal, Sheet } from '../../components/overlay.tsx';
 import { bytes, full } from '../../format/numbers.ts';
 import { dateTime } from '../../format/times.ts';
-import { texts } from '../../texts/en.ts';
-import { BudgetMeter, Spend } from '../spend.tsx';
+import { texts } from '../../texts/en/texts.ts';
+import { BudgetMeter, Spend } from '../spend/spend.tsx';
 import { ACCOUNT_FIELDS, type AccountDraft, AccountFields, draftOf, draftToWire } from './account-fields.tsx';
-import { AccountStatus } from './accounts.tsx';
+
+const TONES = { active: 'good', suspended: 'warn', deleted: 'bad' } as const;
+
+export function AccountStatus({ account: { status } }: { account: Account }) {
+  return <Badge tone={TONES[status]}>{texts.accounts.statuses[status]}</Badge>;
+}
 
 export interface AccountSheetProps {
   account: Account;

@@ -1,25 +1,19 @@
+import { may } from '../../../src/domain/operations.ts';
+import { useNow } from '../../address/range.ts';
+import { changeSearch, useParameter, usePlace } from '../../address/router.ts';
 import { useAccounts, useKeys } from '../../api/queries.ts';
-import type { Account } from '../../api/types.ts';
-import { useNow } from '../../app/range.ts';
-import { changeSearch, useParameter, usePlace } from '../../app/router.ts';
-import { may, useSession } from '../../app/session.ts';
+import { useSession } from '../../api/session.ts';
 import { Button, optionsOf, Segments } from '../../components/controls.tsx';
-import { Badge, Empty, Failure } from '../../components/feedback.tsx';
+import { Empty, Failure } from '../../components/feedback.tsx';
 import { Page } from '../../components/page.tsx';
 import { Table, TableSkeleton } from '../../components/table.tsx';
 import { compact, full } from '../../format/numbers.ts';
 import { ago, dateTime } from '../../format/times.ts';
-import { texts } from '../../texts/en.ts';
-import { useMonthlySpend } from '../monthly-spend.ts';
-import { SpendCell } from '../spend.tsx';
-import { AccountSheet } from './account-sheet.tsx';
+import { texts } from '../../texts/en/texts.ts';
+import { useMonthlySpend } from '../spend/monthly-spend.ts';
+import { SpendCell } from '../spend/spend.tsx';
+import { AccountSheet, AccountStatus } from './account-sheet.tsx';
 import { CreateAccount } from './create-account.tsx';
-
-const TONES = { active: 'good', suspended: 'warn', deleted: 'bad' } as const;
-
-export function AccountStatus({ account: { status } }: { account: Account }) {
-  return <Badge tone={TONES[status]}>{texts.accounts.statuses[status]}</Badge>;
-}
 
 export default function Accounts() {
   const { search } = usePlace();
@@ -27,7 +21,7 @@ export default function Accounts() {
   const keys = useKeys();
   const spend = useMonthlySpend('account');
   const now = useNow();
-  const mayReadUsage = may(useSession(), 'usage');
+  const mayReadUsage = may(useSession(), 'reports.usage');
   // Rows are ordered by spend: drawn before, they would move.
   const ready = spend !== undefined || !mayReadUsage;
   const [show, setShow] = useParameter('show', 'current');

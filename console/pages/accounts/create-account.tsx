@@ -1,12 +1,12 @@
 import { useState } from 'preact/hooks';
 import { call } from '../../api/client.ts';
+import { queryClient } from '../../api/query.ts';
 import type { Account } from '../../api/types.ts';
-import { queryClient } from '../../app/query.ts';
 import { TextField } from '../../components/controls.tsx';
 import { toast } from '../../components/feedback.tsx';
 import { errorAt, Form, useForm } from '../../components/form.tsx';
 import { Sheet } from '../../components/overlay.tsx';
-import { texts } from '../../texts/en.ts';
+import { texts } from '../../texts/en/texts.ts';
 import { ACCOUNT_FIELDS, AccountFields, draftToWire, emptyDraft } from './account-fields.tsx';
 
 export function CreateAccount({ onClose }: { onClose: () => void }) {

@@ -3,7 +3,7 @@ import type { AuditChange, AuditEntry, AuditValue } from '../../api/types.ts';
 import { Badge, type BadgeTone } from '../../components/feedback.tsx';
 import { moneyExact } from '../../format/numbers.ts';
 import { dateTime } from '../../format/times.ts';
-import { texts } from '../../texts/en.ts';
+import { texts } from '../../texts/en/texts.ts';
 
 const { audit } = texts;
 

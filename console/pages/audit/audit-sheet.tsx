@@ -1,15 +1,16 @@
+import { isOperator } from '../../../src/domain/operations.ts';
+import { href } from '../../address/router.ts';
 import { call } from '../../api/client.ts';
+import { useQuery } from '../../api/query.ts';
+import { useSession } from '../../api/session.ts';
 import type { AuditEntry, List } from '../../api/types.ts';
-import { useQuery } from '../../app/query.ts';
-import { href } from '../../app/router.ts';
-import { may, useSession } from '../../app/session.ts';
 import { Copyable, LinkButton } from '../../components/controls.tsx';
 import { type Detail, Details } from '../../components/details.tsx';
 import { Failure } from '../../components/feedback.tsx';
 import { Sheet } from '../../components/overlay.tsx';
 import { Skeleton } from '../../components/page.tsx';
 import { dateTime } from '../../format/times.ts';
-import { texts } from '../../texts/en.ts';
+import { texts } from '../../texts/en/texts.ts';
 import { actorName, fieldName, isNew, valueText } from './audit-parts.tsx';
 
 export interface AuditSheetProps {
@@ -60,14 +61,14 @@ function targetAddress({ type, id }: AuditEntry['target']): string {
 function Facts({ entry, zone }: { entry: AuditEntry; zone: string }) {
   const { audit } = texts;
   const { actor, target } = entry;
-  const isOperator = may(useSession(), 'admin');
+  const admin = isOperator(useSession());
   const name = <span dir="auto">{target.name}</span>;
   const rows: Detail[] = [
     [audit.columns.time, `${dateTime(entry.time, zone)} ${zone}`],
     [
       audit.targets[target.type] ?? target.type,
       // Members have no page of accounts.
-      target.type === 'account' && !isOperator ? (
+      target.type === 'account' && !admin ? (
         name
       ) : (
         <a key="target" href={targetAddress(target)}>
@@ -100,7 +101,7 @@ function Facts({ entry, zone }: { entry: AuditEntry; zone: string }) {
         <LinkButton size="small" icon="audit" href={href('/audit', { target: target.id, range: '365d' })}>
           {audit.changesOf[target.type]}
         </LinkButton>
-        {isOperator && actor.type === 'key' && actor.id !== null && (
+        {admin && actor.type === 'key' && actor.id !== null && (
           <LinkButton size="small" icon="keys" href={href('/audit', { actor: actor.id, range: '365d' })}>
             {audit.changesBy(actorName(entry))}
           </LinkButton>

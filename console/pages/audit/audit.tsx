@@ -1,7 +1,8 @@
+import { isOperator } from '../../../src/domain/operations.ts';
+import { useRange } from '../../address/range.ts';
+import { changeSearch, usePlace } from '../../address/router.ts';
+import { ALL_ACCOUNTS, useAccountFilter, useSession } from '../../api/session.ts';
 import type { AuditEntry } from '../../api/types.ts';
-import { useRange } from '../../app/range.ts';
-import { changeSearch, usePlace } from '../../app/router.ts';
-import { ALL_ACCOUNTS, may, useAccountFilter, useSession } from '../../app/session.ts';
 import { Button, optionsOf, SearchField, Select } from '../../components/controls.tsx';
 import { Empty } from '../../components/feedback.tsx';
 import { Page } from '../../components/page.tsx';
@@ -9,7 +10,7 @@ import { PagedTable, usePages } from '../../components/paged-table.tsx';
 import { FilterChip, RangeFilter } from '../../components/range-filter.tsx';
 import type { Column } from '../../components/table.tsx';
 import { dateTime, shortTime } from '../../format/times.ts';
-import { texts } from '../../texts/en.ts';
+import { texts } from '../../texts/en/texts.ts';
 import { Action, actorName, from, Named, Summary } from './audit-parts.tsx';
 import { AuditSheet } from './audit-sheet.tsx';
 
@@ -62,13 +63,13 @@ function columnsFor(zone: string, several: boolean): Column<AuditEntry>[] {
 /** For operators all accounts or one of them, for members with the scope `keys` their own. */
 export default function Audit() {
   const { search } = usePlace();
-  const isOperator = may(useSession(), 'admin');
-  const path = isOperator ? '/v1/admin/audit' : '/v1/audit';
+  const admin = isOperator(useSession());
+  const path = admin ? '/v1/admin/audit' : '/v1/audit';
   const account = useAccountFilter();
   const several = account === ALL_ACCOUNTS;
   const range = useRange('30d');
   const filter = (name: (typeof FILTERS)[number]) => search.get(name) ?? undefined;
-  const actor = isOperator ? filter('actor') : undefined;
+  const actor = admin ? filter('actor') : undefined;
   const pages = usePages<AuditEntry>({
     name: 'audit',
     path,

@@ -2,7 +2,7 @@ import type { Batch } from '../../api/types.ts';
 import { Badge, type BadgeTone, Meter } from '../../components/feedback.tsx';
 import { full } from '../../format/numbers.ts';
 import { duration } from '../../format/times.ts';
-import { texts } from '../../texts/en.ts';
+import { texts } from '../../texts/en/texts.ts';
 
 const TONES: Record<string, BadgeTone> = {
   completed: 'good',

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import { call, send } from '../../api/client.ts';
+import { queryClient, useQuery } from '../../api/query.ts';
 import type { Batch } from '../../api/types.ts';
-import { queryClient, useQuery } from '../../app/query.ts';
 import { Button, Copyable, LinkButton } from '../../components/controls.tsx';
 import { Details } from '../../components/details.tsx';
 import { Failure, toast, toastFailure } from '../../components/feedback.tsx';
@@ -9,7 +9,7 @@ import { Modal, Sheet } from '../../components/overlay.tsx';
 import { Skeleton } from '../../components/page.tsx';
 import { full } from '../../format/numbers.ts';
 import { dateTime } from '../../format/times.ts';
-import { texts } from '../../texts/en.ts';
+import { texts } from '../../texts/en/texts.ts';
 import { BatchProgress, BatchStatus, isRunning, took } from './batch-parts.tsx';
 import { parseProblems, readStart } from './batch-problems.ts';
 

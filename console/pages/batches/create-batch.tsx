@@ -1,14 +1,14 @@
 import { useState } from 'preact/hooks';
+import { changeSearch, href, usePlace } from '../../address/router.ts';
 import { call } from '../../api/client.ts';
+import { queryClient, useQuery } from '../../api/query.ts';
 import type { Batch, List, StoredFile } from '../../api/types.ts';
-import { queryClient, useQuery } from '../../app/query.ts';
-import { changeSearch, href, usePlace } from '../../app/router.ts';
 import { LinkButton, optionsOf, Select } from '../../components/controls.tsx';
 import { toast } from '../../components/feedback.tsx';
 import { Form, useForm } from '../../components/form.tsx';
 import { Sheet } from '../../components/overlay.tsx';
 import { bytes } from '../../format/numbers.ts';
-import { texts } from '../../texts/en.ts';
+import { texts } from '../../texts/en/texts.ts';
 import { isBatchInput } from '../files/file-kind.ts';
 
 const ENDPOINTS = ['/v1/chat/completions', '/v1/responses', '/v1/messages', '/v1/embeddings', '/v1/rerank'];

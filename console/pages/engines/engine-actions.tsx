@@ -1,10 +1,10 @@
 import { useState } from 'preact/hooks';
 import { call } from '../../api/client.ts';
+import { queryClient } from '../../api/query.ts';
 import type { Engine } from '../../api/types.ts';
-import { queryClient } from '../../app/query.ts';
 import { Button } from '../../components/controls.tsx';
 import { toast, toastFailure } from '../../components/feedback.tsx';
-import { texts } from '../../texts/en.ts';
+import { texts } from '../../texts/en/texts.ts';
 
 type Action = 'pull' | 'load' | 'unload';
 

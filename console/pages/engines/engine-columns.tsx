@@ -1,9 +1,9 @@
+import { changeSearch } from '../../address/router.ts';
 import type { Engine } from '../../api/types.ts';
-import { changeSearch } from '../../app/router.ts';
 import { Slug } from '../../components/slug.tsx';
 import type { Column } from '../../components/table.tsx';
 import { bytes, full } from '../../format/numbers.ts';
-import { texts } from '../../texts/en.ts';
+import { texts } from '../../texts/en/texts.ts';
 import { EngineActions } from './engine-actions.tsx';
 import { EngineStatus, engineName, isBroken, speed } from './engine-facts.tsx';
 import { WeightsState } from './weights.tsx';

@@ -1,10 +1,10 @@
+import { useNow } from '../../address/range.ts';
 import type { Engine } from '../../api/types.ts';
-import { useNow } from '../../app/range.ts';
 import { type Detail, Details } from '../../components/details.tsx';
 import { Badge, type BadgeTone } from '../../components/feedback.tsx';
 import { bytes, compact, full } from '../../format/numbers.ts';
 import { ago, duration } from '../../format/times.ts';
-import { texts } from '../../texts/en.ts';
+import { texts } from '../../texts/en/texts.ts';
 import { WeightsState } from './weights.tsx';
 
 const TONES: Record<Exclude<Engine['status'], 'unavailable'>, BadgeTone> = {

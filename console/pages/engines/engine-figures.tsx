@@ -1,6 +1,6 @@
 import type { Engine } from '../../api/types.ts';
 import { bytes, full } from '../../format/numbers.ts';
-import { texts } from '../../texts/en.ts';
+import { texts } from '../../texts/en/texts.ts';
 import { isBroken } from './engine-facts.tsx';
 
 export function EngineFigures({ engines: all }: { engines: readonly Engine[] }) {

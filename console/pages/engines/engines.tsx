@@ -1,11 +1,11 @@
+import { changeSearch, useParameter, usePlace } from '../../address/router.ts';
 import { useEngines } from '../../api/queries.ts';
-import { changeSearch, useParameter, usePlace } from '../../app/router.ts';
 import { optionsOf, Segments } from '../../components/controls.tsx';
 import { Empty, Failure } from '../../components/feedback.tsx';
 import { Sheet } from '../../components/overlay.tsx';
 import { Page } from '../../components/page.tsx';
 import { Table, TableSkeleton } from '../../components/table.tsx';
-import { texts } from '../../texts/en.ts';
+import { texts } from '../../texts/en/texts.ts';
 import { EngineActions } from './engine-actions.tsx';
 import { engineColumns } from './engine-columns.tsx';
 import { EngineFacts, engineName, isBroken } from './engine-facts.tsx';

@@ -1,6 +1,6 @@
 import { useEvent } from '../../api/events.ts';
+import { queryClient } from '../../api/query.ts';
 import type { Engine, List } from '../../api/types.ts';
-import { queryClient } from '../../app/query.ts';
 
 /** What the list of models shows of an engine. */
 const shown = (engine: Engine | undefined): string => `${engine?.status} ${engine?.weights?.status}`;

@@ -1,7 +1,7 @@
 import type { Engine } from '../../api/types.ts';
 import { Meter } from '../../components/feedback.tsx';
 import { bytes, percent } from '../../format/numbers.ts';
-import { texts } from '../../texts/en.ts';
+import { texts } from '../../texts/en/texts.ts';
 
 type Weights = NonNullable<Engine['weights']>;
 

@@ -1,10 +1,10 @@
+import { href } from '../../address/router.ts';
 import type { StoredFile } from '../../api/types.ts';
-import { href } from '../../app/router.ts';
 import { Button, CopyButton, LinkButton } from '../../components/controls.tsx';
 import type { Column } from '../../components/table.tsx';
 import { bytes, full } from '../../format/numbers.ts';
 import { ago, dateTime } from '../../format/times.ts';
-import { texts } from '../../texts/en.ts';
+import { texts } from '../../texts/en/texts.ts';
 import { isBatchInput, isResult, shortName } from './file-kind.ts';
 
 export interface FileColumnsOptions {

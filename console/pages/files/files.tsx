@@ -1,17 +1,17 @@
 import { useRef, useState } from 'preact/hooks';
+import { useNow } from '../../address/range.ts';
+import { useParameter } from '../../address/router.ts';
 import { call } from '../../api/client.ts';
+import { queryClient, useQuery } from '../../api/query.ts';
+import { ownAccount, useSession } from '../../api/session.ts';
 import type { List, StoredFile } from '../../api/types.ts';
-import { queryClient, useQuery } from '../../app/query.ts';
-import { useNow } from '../../app/range.ts';
-import { useParameter } from '../../app/router.ts';
-import { ownAccount, useSession } from '../../app/session.ts';
 import { Button, Select } from '../../components/controls.tsx';
 import { Empty, Failure, toast, toastFailure } from '../../components/feedback.tsx';
 import { Modal } from '../../components/overlay.tsx';
 import { Page } from '../../components/page.tsx';
 import { Table, TableSkeleton } from '../../components/table.tsx';
 import { full } from '../../format/numbers.ts';
-import { texts } from '../../texts/en.ts';
+import { texts } from '../../texts/en/texts.ts';
 import { fileColumns } from './file-columns.tsx';
 import { UploadArea } from './upload-area.tsx';
 

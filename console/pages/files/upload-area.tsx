@@ -1,10 +1,10 @@
 import type { RefObject } from 'preact';
 import { useState } from 'preact/hooks';
+import { queryClient } from '../../api/query.ts';
 import { purposeOf, upload } from '../../api/upload.ts';
-import { queryClient } from '../../app/query.ts';
 import { Meter, toast } from '../../components/feedback.tsx';
 import { percent } from '../../format/numbers.ts';
-import { texts } from '../../texts/en.ts';
+import { texts } from '../../texts/en/texts.ts';
 
 interface Running {
   name: string;

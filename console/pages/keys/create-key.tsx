@@ -1,14 +1,15 @@
 import { useState } from 'preact/hooks';
+import { isOperator } from '../../../src/domain/operations.ts';
+import { DAY_MS } from '../../../src/domain/time/durations.ts';
 import { call } from '../../api/client.ts';
 import { keysPath, useAccounts } from '../../api/queries.ts';
+import { queryClient } from '../../api/query.ts';
+import { useAccountFilter, useSession } from '../../api/session.ts';
 import type { NewKey } from '../../api/types.ts';
-import { queryClient } from '../../app/query.ts';
-import { may, useAccountFilter, useSession } from '../../app/session.ts';
 import { optionsOf, Segments, Select, TextArea, TextField } from '../../components/controls.tsx';
 import { errorAt, Form, useForm } from '../../components/form.tsx';
 import { Sheet } from '../../components/overlay.tsx';
-import { DAY_MS } from '../../format/durations.ts';
-import { texts } from '../../texts/en.ts';
+import { texts } from '../../texts/en/texts.ts';
 import { CHOICES, READ_SCOPES } from './key-parts.tsx';
 import { emptyLimits, LIMIT_FIELDS, LimitFields, limitsToWire } from './limit-fields.tsx';
 import { useUnmatchedModels } from './unmatched-models.ts';
@@ -28,7 +29,7 @@ export interface CreateKeyProps {
 
 export function CreateKey({ onClose, onCreated }: CreateKeyProps) {
   const session = useSession();
-  const admin = may(session, 'admin');
+  const admin = isOperator(session);
   const filter = useAccountFilter();
   const accounts = useAccounts();
   const [account, setAccount] = useState(filter === undefined || filter === '*' ? session.account.id : filter);

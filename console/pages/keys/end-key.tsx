@@ -1,12 +1,12 @@
 import { useState } from 'preact/hooks';
 import { call } from '../../api/client.ts';
+import { queryClient } from '../../api/query.ts';
 import type { Key, NewKey } from '../../api/types.ts';
-import { queryClient } from '../../app/query.ts';
 import { Button, optionsOf, Select, TextField } from '../../components/controls.tsx';
 import { toast, toastFailure } from '../../components/feedback.tsx';
 import { Modal } from '../../components/overlay.tsx';
 import { ago } from '../../format/times.ts';
-import { texts } from '../../texts/en.ts';
+import { texts } from '../../texts/en/texts.ts';
 
 interface EndKeyProps {
   keyRecord: Key;

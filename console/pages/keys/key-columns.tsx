@@ -1,9 +1,9 @@
+import { changeSearch } from '../../address/router.ts';
 import type { Key } from '../../api/types.ts';
-import { changeSearch } from '../../app/router.ts';
 import type { Column } from '../../components/table.tsx';
 import { ago, date, dateTime } from '../../format/times.ts';
-import { texts } from '../../texts/en.ts';
-import { SpendCell } from '../spend.tsx';
+import { texts } from '../../texts/en/texts.ts';
+import { SpendCell } from '../spend/spend.tsx';
 import { KeyModels, KeyRights, KeyStatus } from './key-parts.tsx';
 
 export interface KeyColumnsOptions {

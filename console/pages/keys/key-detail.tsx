@@ -1,18 +1,19 @@
 import { useState } from 'preact/hooks';
+import { isOperator } from '../../../src/domain/operations.ts';
+import { useNow } from '../../address/range.ts';
+import { href } from '../../address/router.ts';
 import { call } from '../../api/client.ts';
 import { keysPath } from '../../api/queries.ts';
+import { queryClient } from '../../api/query.ts';
+import { useSession } from '../../api/session.ts';
 import type { Key, NewKey } from '../../api/types.ts';
-import { queryClient } from '../../app/query.ts';
-import { useNow } from '../../app/range.ts';
-import { href } from '../../app/router.ts';
-import { may, useSession } from '../../app/session.ts';
 import { Button, Copyable, LinkButton } from '../../components/controls.tsx';
 import { Details } from '../../components/details.tsx';
 import { useSave } from '../../components/form.tsx';
 import { Sheet } from '../../components/overlay.tsx';
 import { ago, dateTime } from '../../format/times.ts';
-import { texts } from '../../texts/en.ts';
-import { BudgetMeter, Spend } from '../spend.tsx';
+import { texts } from '../../texts/en/texts.ts';
+import { BudgetMeter, Spend } from '../spend/spend.tsx';
 import { RevokeKey, RotateKey } from './end-key.tsx';
 import { KeyRights, KeyStatus, keyState } from './key-parts.tsx';
 import { LIMIT_FIELDS, LimitFields, type Limits, limitsOf, limitsToWire } from './limit-fields.tsx';
@@ -25,7 +26,7 @@ export interface KeyDetailProps {
 }
 
 export function KeyDetail({ keyRecord: key, spend, onClose, onRotated }: KeyDetailProps) {
-  const admin = may(useSession(), 'admin');
+  const admin = isOperator(useSession());
   const now = Math.max(useNow(), Date.now());
   const [limits, setLimits] = useState<Limits>(limitsOf(key));
   const [asking, setAsking] = useState<'revoke' | 'rotate'>();

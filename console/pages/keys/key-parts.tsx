@@ -1,23 +1,12 @@
+import { DEFAULT_SCOPES, SCOPES } from '../../../src/domain/scopes.ts';
 import type { Key } from '../../api/types.ts';
 import { Badge } from '../../components/feedback.tsx';
-import { texts } from '../../texts/en.ts';
+import { texts } from '../../texts/en/texts.ts';
 
 /** Scopes of a key that reads but runs nothing. */
 export const READ_SCOPES = ['models', 'usage'];
 /** Scopes that a person may choose one by one. */
-export const CHOICES = [
-  'chat',
-  'embeddings',
-  'rerank',
-  'audio',
-  'files',
-  'batches',
-  'models',
-  'usage',
-  'prompts',
-  'keys',
-];
-const EVERYTHING = ['chat', 'embeddings', 'rerank', 'audio', 'files', 'batches', 'models', 'usage'];
+export const CHOICES: readonly string[] = SCOPES.filter((scope) => scope !== 'admin');
 
 export function keyState(key: Key, now: number): 'active' | 'expired' | 'revoked' {
   if (key.revoked_at !== null && Date.parse(key.revoked_at) <= now) return 'revoked';
@@ -42,7 +31,7 @@ export function KeyRights({ keyRecord: { scopes } }: { keyRecord: Pick<Key, 'sco
         <Badge tone="info">{texts.keys.admin}</Badge>
       </span>
     );
-  if (EVERYTHING.every((scope) => scopes.includes(scope))) return <span title={names}>{texts.keys.allScopes}</span>;
+  if (DEFAULT_SCOPES.every((scope) => scopes.includes(scope))) return <span title={names}>{texts.keys.allScopes}</span>;
   if (scopes.every((scope) => READ_SCOPES.includes(scope))) return <span title={names}>{texts.keys.readOnly}</span>;
   return (
     <span class="truncate" title={names}>

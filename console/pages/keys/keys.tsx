@@ -1,16 +1,17 @@
 import { useState } from 'preact/hooks';
+import { may } from '../../../src/domain/operations.ts';
+import { useNow } from '../../address/range.ts';
+import { changeSearch, useParameter, usePlace } from '../../address/router.ts';
 import { useAccounts, useKeys } from '../../api/queries.ts';
+import { useAccountFilter, useSession } from '../../api/session.ts';
 import type { NewKey } from '../../api/types.ts';
-import { useNow } from '../../app/range.ts';
-import { changeSearch, useParameter, usePlace } from '../../app/router.ts';
-import { may, useAccountFilter, useSession } from '../../app/session.ts';
 import { Button, optionsOf, SearchField, Segments } from '../../components/controls.tsx';
 import { Empty, Failure } from '../../components/feedback.tsx';
 import { Page } from '../../components/page.tsx';
 import { Table, TableSkeleton } from '../../components/table.tsx';
 import { full } from '../../format/numbers.ts';
-import { texts } from '../../texts/en.ts';
-import { useMonthlySpend } from '../monthly-spend.ts';
+import { texts } from '../../texts/en/texts.ts';
+import { useMonthlySpend } from '../spend/monthly-spend.ts';
 import { CreateKey } from './create-key.tsx';
 import { keyColumns } from './key-columns.tsx';
 import { KeyDetail } from './key-detail.tsx';
@@ -31,7 +32,7 @@ export default function Keys() {
   const [find, setFind] = useParameter('find');
   const [created, setCreated] = useState<NewKey>();
 
-  if (!may(session, 'keys')) return <OwnKeyPage />;
+  if (!may(session, 'keys.list')) return <OwnKeyPage />;
 
   const all = keys.data?.data ?? [];
   const words = find.toLowerCase();

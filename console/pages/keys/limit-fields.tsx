@@ -1,7 +1,7 @@
 import type { ApiFailure } from '../../api/client.ts';
 import { TextField } from '../../components/controls.tsx';
 import { errorAt } from '../../components/form.tsx';
-import { texts } from '../../texts/en.ts';
+import { texts } from '../../texts/en/texts.ts';
 
 /** Numbers as people type them; empty means no limit. */
 export interface Limits {

@@ -3,7 +3,7 @@ import { Copyable } from '../../components/controls.tsx';
 import { Details } from '../../components/details.tsx';
 import { Card, Page, Skeleton } from '../../components/page.tsx';
 import { dateTime } from '../../format/times.ts';
-import { texts } from '../../texts/en.ts';
+import { texts } from '../../texts/en/texts.ts';
 import { Budget } from '../overview/budget.tsx';
 import { KeyRights } from './key-parts.tsx';
 

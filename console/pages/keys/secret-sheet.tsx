@@ -1,8 +1,8 @@
 import type { NewKey } from '../../api/types.ts';
 import { Button, CodeBlock } from '../../components/controls.tsx';
 import { Sheet } from '../../components/overlay.tsx';
-import { texts } from '../../texts/en.ts';
-import { Snippets } from '../first-request.tsx';
+import { texts } from '../../texts/en/texts.ts';
+import { Snippets } from '../first-request/first-request.tsx';
 
 /** The secret of a new key, shown this once and kept nowhere. */
 export function SecretSheet({ created, onClose }: { created: NewKey; onClose: () => void }) {

@@ -1,13 +1,14 @@
 import { useEffect, useState } from 'preact/hooks';
+import { may } from '../../../src/domain/operations.ts';
 import { matchesPattern } from '../../../src/domain/slug.ts';
 import { useModels } from '../../api/queries.ts';
-import { may, useSession } from '../../app/session.ts';
+import { useSession } from '../../api/session.ts';
 
 const TYPING_MS = 500;
 
 /** Patterns that match no model of this server, a moment after the last letter was typed. */
 export function useUnmatchedModels(patterns: readonly string[]): string[] {
-  const models = useModels(may(useSession(), 'models'));
+  const models = useModels(may(useSession(), 'models.list'));
   const text = patterns.join('\n');
   const [typed, setTyped] = useState('');
   useEffect(() => {

@@ -1,12 +1,12 @@
 import { useState } from 'preact/hooks';
+import { DAY_MS } from '../../../src/domain/time/durations.ts';
 import { call } from '../../api/client.ts';
+import { queryClient } from '../../api/query.ts';
 import type { Model } from '../../api/types.ts';
-import { queryClient } from '../../app/query.ts';
 import { Button, Select, TextField } from '../../components/controls.tsx';
 import { toast } from '../../components/feedback.tsx';
 import { Modal } from '../../components/overlay.tsx';
-import { DAY_MS } from '../../format/durations.ts';
-import { texts } from '../../texts/en.ts';
+import { texts } from '../../texts/en/texts.ts';
 
 const NOTICE_DAYS = 90;
 

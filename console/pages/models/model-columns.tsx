@@ -1,11 +1,11 @@
+import { changeSearch } from '../../address/router.ts';
 import type { Engine, Model } from '../../api/types.ts';
-import { changeSearch } from '../../app/router.ts';
 import { Badge } from '../../components/feedback.tsx';
 import { Slug } from '../../components/slug.tsx';
 import type { Column } from '../../components/table.tsx';
 import { compact, full, money } from '../../format/numbers.ts';
 import { date } from '../../format/times.ts';
-import { texts } from '../../texts/en.ts';
+import { texts } from '../../texts/en/texts.ts';
 import { WeightsState } from '../engines/weights.tsx';
 import { ModelStatus, price, statusOf } from './model-parts.tsx';
 

@@ -1,6 +1,6 @@
 import type { Engine, Model } from '../../api/types.ts';
 import { money } from '../../format/numbers.ts';
-import { texts } from '../../texts/en.ts';
+import { texts } from '../../texts/en/texts.ts';
 import { isBroken, Status } from '../engines/engine-facts.tsx';
 
 /** Of the filter. The API calls a model that is being loaded cold. */

@@ -1,14 +1,15 @@
 import { useState } from 'preact/hooks';
+import { isOperator } from '../../../src/domain/operations.ts';
+import { href } from '../../address/router.ts';
+import { useSession } from '../../api/session.ts';
 import type { Engine, Model } from '../../api/types.ts';
-import { href } from '../../app/router.ts';
-import { may, useSession } from '../../app/session.ts';
 import { Button, Copyable, LinkButton } from '../../components/controls.tsx';
 import { type Detail, Details } from '../../components/details.tsx';
 import { Badge } from '../../components/feedback.tsx';
 import { Sheet } from '../../components/overlay.tsx';
 import { full, money } from '../../format/numbers.ts';
 import { date } from '../../format/times.ts';
-import { texts } from '../../texts/en.ts';
+import { texts } from '../../texts/en/texts.ts';
 import { EngineActions } from '../engines/engine-actions.tsx';
 import { EngineFacts } from '../engines/engine-facts.tsx';
 import { Deprecate } from './deprecate.tsx';
@@ -21,7 +22,7 @@ export interface ModelSheetProps {
 }
 
 export function ModelSheet({ model, engine, onClose }: ModelSheetProps) {
-  const admin = may(useSession(), 'admin');
+  const admin = isOperator(useSession());
   const [deprecating, setDeprecating] = useState(false);
   const { models } = texts;
   const capabilities = Object.entries(model.capabilities)

@@ -1,14 +1,15 @@
+import { isOperator } from '../../../src/domain/operations.ts';
+import { changeSearch, useParameter, usePlace } from '../../address/router.ts';
 import { useEngines, useModels } from '../../api/queries.ts';
+import { useSession } from '../../api/session.ts';
 import type { Model } from '../../api/types.ts';
-import { changeSearch, useParameter, usePlace } from '../../app/router.ts';
-import { may, useSession } from '../../app/session.ts';
 import { Button, SearchField, Select } from '../../components/controls.tsx';
 import { Empty, Failure } from '../../components/feedback.tsx';
 import { Sheet } from '../../components/overlay.tsx';
 import { Page } from '../../components/page.tsx';
 import { Table, TableSkeleton } from '../../components/table.tsx';
 import { full } from '../../format/numbers.ts';
-import { texts } from '../../texts/en.ts';
+import { texts } from '../../texts/en/texts.ts';
 import { LiveEngines } from '../engines/live-engines.tsx';
 import { modelColumns } from './model-columns.tsx';
 import { MODEL_STATUSES } from './model-parts.tsx';
@@ -112,7 +113,7 @@ export default function Models() {
           onOpen={({ id }) => changeSearch({ model: id })}
           initialSort="status"
           foot={texts.common.count(full(rows.length))}
-          columns={modelColumns({ engineOf: engines.data && engineOf, forOperators: may(session, 'admin') })}
+          columns={modelColumns({ engineOf: engines.data && engineOf, forOperators: isOperator(session) })}
         />
       )}
       {opened !== null && models.data && !open && (

@@ -1,10 +1,10 @@
+import { href } from '../../address/router.ts';
 import { useAccounts } from '../../api/queries.ts';
-import { href } from '../../app/router.ts';
 import { Meter } from '../../components/feedback.tsx';
 import { Card, Skeleton } from '../../components/page.tsx';
 import { money } from '../../format/numbers.ts';
-import { texts } from '../../texts/en.ts';
-import { useMonthlySpend } from '../monthly-spend.ts';
+import { texts } from '../../texts/en/texts.ts';
+import { useMonthlySpend } from '../spend/monthly-spend.ts';
 
 const MAX_ROWS = 6;
 

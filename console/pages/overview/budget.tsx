@@ -1,10 +1,10 @@
+import { useNow } from '../../address/range.ts';
 import { useOwnKey } from '../../api/queries.ts';
-import { useNow } from '../../app/range.ts';
 import { Failure, Meter } from '../../components/feedback.tsx';
 import { Card, Skeleton } from '../../components/page.tsx';
 import { compact, money } from '../../format/numbers.ts';
 import { ago } from '../../format/times.ts';
-import { texts } from '../../texts/en.ts';
+import { texts } from '../../texts/en/texts.ts';
 
 /** What is left of the budget and the limits of the key that signed in. */
 export function Budget() {

@@ -1,11 +1,11 @@
-import { keptSearch, type Range } from '../../app/range.ts';
-import { href, navigate, usePlace } from '../../app/router.ts';
+import { keptSearch, type Range } from '../../address/range.ts';
+import { href, navigate, usePlace } from '../../address/router.ts';
 import { ChartTable } from '../../charts/chart-table.tsx';
 import type { Series } from '../../charts/plot.ts';
 import { TimeChart } from '../../charts/time-chart.tsx';
 import { Card } from '../../components/page.tsx';
 import { full } from '../../format/numbers.ts';
-import { texts } from '../../texts/en.ts';
+import { texts } from '../../texts/en/texts.ts';
 
 export interface ChartCardProps {
   title: string;

@@ -1,11 +1,11 @@
 import { useMemo } from 'preact/hooks';
+import { type Range, setCustomRange } from '../../address/range.ts';
 import type { PerformanceReport, UsageReport } from '../../api/types.ts';
-import { type Range, setCustomRange } from '../../app/range.ts';
 import { useBuckets } from '../../charts/buckets.ts';
 import { groupSeries } from '../../charts/grouping.ts';
 import { compact, money, moneyAxis, moneyExact } from '../../format/numbers.ts';
 import { DURATION_STEPS, duration, durationAxis } from '../../format/times.ts';
-import { texts } from '../../texts/en.ts';
+import { texts } from '../../texts/en/texts.ts';
 import { ChartCard } from './chart-card.tsx';
 import { outcomeSeries, percentileSeries } from './performance-series.ts';
 

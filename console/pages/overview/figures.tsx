@@ -1,7 +1,7 @@
 import type { PerformanceFigures, UsageFigures } from '../../api/types.ts';
 import { compact, full, money, moneyExact, percent } from '../../format/numbers.ts';
 import { duration } from '../../format/times.ts';
-import { texts } from '../../texts/en.ts';
+import { texts } from '../../texts/en/texts.ts';
 
 export interface FiguresProps {
   usage: UsageFigures | undefined;

@@ -1,12 +1,12 @@
+import { useRange } from '../../address/range.ts';
 import { useLastEvent } from '../../api/events.ts';
 import { usePerformance, useUsage } from '../../api/queries.ts';
-import { useRange } from '../../app/range.ts';
-import { useAccountFilter } from '../../app/session.ts';
+import { useAccountFilter } from '../../api/session.ts';
 import { Badge, Failure } from '../../components/feedback.tsx';
 import { Page, Skeleton } from '../../components/page.tsx';
 import { RangeFilter } from '../../components/range-filter.tsx';
-import { texts } from '../../texts/en.ts';
-import { FirstRequest } from '../first-request.tsx';
+import { texts } from '../../texts/en/texts.ts';
+import { FirstRequest } from '../first-request/first-request.tsx';
 import { AccountBudgets } from './account-budgets.tsx';
 import { Budget } from './budget.tsx';
 import { Charts } from './charts.tsx';

@@ -1,6 +1,6 @@
 import type { PerformanceReport } from '../../api/types.ts';
 import type { Series } from '../../charts/plot.ts';
-import { texts } from '../../texts/en.ts';
+import { texts } from '../../texts/en/texts.ts';
 
 type Buckets = PerformanceReport['buckets'];
 

@@ -1,10 +1,10 @@
+import { keptSearch } from '../../address/range.ts';
+import { href, usePlace } from '../../address/router.ts';
 import type { UsageReport } from '../../api/types.ts';
-import { keptSearch } from '../../app/range.ts';
-import { href, usePlace } from '../../app/router.ts';
 import { type Group, groupTotals } from '../../charts/grouping.ts';
 import { Card, Skeleton } from '../../components/page.tsx';
 import { full, money, moneyExact } from '../../format/numbers.ts';
-import { texts } from '../../texts/en.ts';
+import { texts } from '../../texts/en/texts.ts';
 
 const MAX_ROWS = 6;
 

@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
-import { useSession } from '../../app/session.ts';
+import { useSession } from '../../api/session.ts';
 
 /** State that stays in this browser, apart for each account. */
 export function useDraft<T extends object>(name: string, initial: T): [T, (changes: Partial<T>) => void] {

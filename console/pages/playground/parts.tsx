@@ -1,12 +1,12 @@
 import type { ComponentChildren } from 'preact';
+import { changeSearch } from '../../address/router.ts';
 import type { Model } from '../../api/types.ts';
-import { changeSearch } from '../../app/router.ts';
 import { Button, Select } from '../../components/controls.tsx';
 import { Failure } from '../../components/feedback.tsx';
 import { money, moneyExact } from '../../format/numbers.ts';
 import { duration } from '../../format/times.ts';
-import { texts } from '../../texts/en.ts';
-import type { WriteCode } from '../code-examples.tsx';
+import { texts } from '../../texts/en/texts.ts';
+import type { WriteCode } from '../first-request/code-examples.tsx';
 import type { Run } from './run.ts';
 
 export interface PartProps {

@@ -1,17 +1,17 @@
 import { useState } from 'preact/hooks';
+import { changeSearch, usePlace } from '../../address/router.ts';
 import { useModels } from '../../api/queries.ts';
 import type { Modality } from '../../api/types.ts';
-import { changeSearch, usePlace } from '../../app/router.ts';
 import { Button, optionsOf, Segments } from '../../components/controls.tsx';
 import { Empty, Failure } from '../../components/feedback.tsx';
 import { Sheet } from '../../components/overlay.tsx';
 import { Page, Skeleton } from '../../components/page.tsx';
-import { texts } from '../../texts/en.ts';
-import { CodeExamples, type WriteCode } from '../code-examples.tsx';
-import { Chat } from './chat.tsx';
-import { Embeddings } from './embeddings.tsx';
-import { Rerank } from './rerank.tsx';
-import { Transcription } from './transcription.tsx';
+import { texts } from '../../texts/en/texts.ts';
+import { CodeExamples, type WriteCode } from '../first-request/code-examples.tsx';
+import { Chat } from './chat/chat.tsx';
+import { Transcription } from './transcription/transcription.tsx';
+import { Embeddings } from './vectors/embeddings.tsx';
+import { Rerank } from './vectors/rerank.tsx';
 
 const MODES: readonly Modality[] = ['chat', 'embedding', 'rerank', 'audio'];
 const PARTS = { chat: Chat, embedding: Embeddings, rerank: Rerank, audio: Transcription };

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { call } from '../../api/client.ts';
-import { texts } from '../../texts/en.ts';
-import { snippet } from '../snippets.ts';
+import { texts } from '../../texts/en/texts.ts';
+import { snippet } from '../first-request/snippets.ts';
 import { PartForm, type PartProps } from './parts.tsx';
 import type { Run } from './run.ts';
 

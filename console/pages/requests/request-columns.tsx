@@ -1,11 +1,11 @@
+import { changeSearch } from '../../address/router.ts';
 import type { RequestEntry } from '../../api/types.ts';
-import { changeSearch } from '../../app/router.ts';
 import { Badge, type BadgeTone } from '../../components/feedback.tsx';
 import { Slug } from '../../components/slug.tsx';
 import type { Column } from '../../components/table.tsx';
 import { compact, full, money, moneyExact } from '../../format/numbers.ts';
 import { audioLength, dateTime, duration, shortTime } from '../../format/times.ts';
-import { texts } from '../../texts/en.ts';
+import { texts } from '../../texts/en/texts.ts';
 
 function statusTone(status: number): BadgeTone {
   if (status < 400) return 'good';

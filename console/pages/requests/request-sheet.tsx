@@ -1,8 +1,8 @@
+import { href } from '../../address/router.ts';
 import { call } from '../../api/client.ts';
 import { useAccounts } from '../../api/queries.ts';
+import { useQuery } from '../../api/query.ts';
 import type { RequestDetail, RequestEntry } from '../../api/types.ts';
-import { useQuery } from '../../app/query.ts';
-import { href } from '../../app/router.ts';
 import { CodeBlock, Copyable } from '../../components/controls.tsx';
 import { type Detail, Details } from '../../components/details.tsx';
 import { Badge, Failure } from '../../components/feedback.tsx';
@@ -10,7 +10,7 @@ import { Sheet } from '../../components/overlay.tsx';
 import { Skeleton } from '../../components/page.tsx';
 import { full, moneyExact } from '../../format/numbers.ts';
 import { dateTime, duration } from '../../format/times.ts';
-import { texts } from '../../texts/en.ts';
+import { texts } from '../../texts/en/texts.ts';
 import { Status } from './request-columns.tsx';
 
 export interface RequestSheetProps {

@@ -1,16 +1,16 @@
 import { useEffect, useState } from 'preact/hooks';
+import { useRange } from '../../address/range.ts';
+import { changeSearch, usePlace } from '../../address/router.ts';
 import { useEvent } from '../../api/events.ts';
 import { useKeys, useModels } from '../../api/queries.ts';
+import { useAccountFilter } from '../../api/session.ts';
 import type { RequestEntry } from '../../api/types.ts';
-import { useRange } from '../../app/range.ts';
-import { changeSearch, usePlace } from '../../app/router.ts';
-import { useAccountFilter } from '../../app/session.ts';
 import { Button, optionsOf, SearchField, Select } from '../../components/controls.tsx';
 import { Page } from '../../components/page.tsx';
 import { PagedTable, usePages } from '../../components/paged-table.tsx';
 import { FilterChip, RangeFilter } from '../../components/range-filter.tsx';
-import { texts } from '../../texts/en.ts';
-import { FirstRequest } from '../first-request.tsx';
+import { texts } from '../../texts/en/texts.ts';
+import { FirstRequest } from '../first-request/first-request.tsx';
 import { requestColumns } from './request-columns.tsx';
 import { RequestSheet } from './request-sheet.tsx';
 

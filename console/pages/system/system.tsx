@@ -1,14 +1,14 @@
+import { useNow } from '../../address/range.ts';
+import { useParameter } from '../../address/router.ts';
 import { useSystem } from '../../api/queries.ts';
 import type { SystemReport } from '../../api/types.ts';
-import { useNow } from '../../app/range.ts';
-import { useParameter } from '../../app/router.ts';
 import { SearchField } from '../../components/controls.tsx';
 import { Details } from '../../components/details.tsx';
 import { Badge, Failure, Meter } from '../../components/feedback.tsx';
 import { Card, Page, Skeleton } from '../../components/page.tsx';
 import { bytes, full } from '../../format/numbers.ts';
 import { dateTime, duration } from '../../format/times.ts';
-import { texts } from '../../texts/en.ts';
+import { texts } from '../../texts/en/texts.ts';
 import { flatten, grouped, readable } from './settings.ts';
 
 export default function System() {

@@ -6,7 +6,7 @@ import { Slug } from '../../components/slug.tsx';
 import { type Column, Table } from '../../components/table.tsx';
 import { full, moneyColumn, percent } from '../../format/numbers.ts';
 import { audioLength } from '../../format/times.ts';
-import { texts } from '../../texts/en.ts';
+import { texts } from '../../texts/en/texts.ts';
 
 /** The columns of usage, with the exact numbers of the ledger. */
 export function usageColumns<T extends UsageFigures>(totals: UsageFigures): Column<T>[] {

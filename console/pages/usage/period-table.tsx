@@ -1,9 +1,9 @@
+import type { Range } from '../../address/range.ts';
 import type { UsageBucket, UsageFigures } from '../../api/types.ts';
-import type { Range } from '../../app/range.ts';
 import { type Group, groupOf } from '../../charts/grouping.ts';
 import { type Column, Table } from '../../components/table.tsx';
 import { bucketLabel } from '../../format/times.ts';
-import { texts } from '../../texts/en.ts';
+import { texts } from '../../texts/en/texts.ts';
 import { usageColumns } from './group-table.tsx';
 
 export interface PeriodTableProps {

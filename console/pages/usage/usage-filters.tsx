@@ -1,9 +1,10 @@
-import { changeSearch } from '../../app/router.ts';
-import { may, useSession } from '../../app/session.ts';
+import { isOperator } from '../../../src/domain/operations.ts';
+import { changeSearch } from '../../address/router.ts';
+import { useSession } from '../../api/session.ts';
 import type { Group, Metric } from '../../charts/grouping.ts';
 import { optionsOf, Select } from '../../components/controls.tsx';
 import { FilterChip, RangeFilter, type RangeFilterProps } from '../../components/range-filter.tsx';
-import { texts } from '../../texts/en.ts';
+import { texts } from '../../texts/en/texts.ts';
 
 const FILTERS = ['model', 'key', 'region'] as const;
 type Filter = (typeof FILTERS)[number];
@@ -18,7 +19,7 @@ export interface UsageFiltersProps {
 
 export function UsageFilters({ metric, group, range, filters, nameOf }: UsageFiltersProps) {
   const session = useSession();
-  const groups = may(session, 'admin') ? ['', 'model', 'key', 'region', 'account'] : ['', 'model', 'key', 'region'];
+  const groups = isOperator(session) ? ['', 'model', 'key', 'region', 'account'] : ['', 'model', 'key', 'region'];
   return (
     <>
       <Select

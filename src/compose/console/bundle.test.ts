@@ -18,6 +18,7 @@ let builds = 0;
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'baobab-console-'));
   await mkdir(join(directory, 'sources'));
+  await mkdir(join(directory, 'domain'));
   await writeFile(join(directory, 'sources/build.ts'), BUILD);
   await writeFile(join(directory, 'lock.json'), '{}');
 });
@@ -26,6 +27,7 @@ afterAll(() => rm(directory, { recursive: true, force: true }));
 const bundle = (sources = 'sources') =>
   createConsoleBundle({
     sources: join(directory, sources),
+    domain: join(directory, 'domain'),
     lockFile: join(directory, 'lock.json'),
     cache: join(directory, 'cache'),
     logger: {
@@ -50,12 +52,15 @@ describe('the bundle of the console', () => {
     expect(builds).toBe(1);
   });
 
-  it('is taken from the cache by the next server, and built again when packages change', async () => {
+  it('is taken from the cache by the next server, and built again when packages or code of the server change', async () => {
     await bundle().files();
     expect(builds).toBe(1);
     await writeFile(join(directory, 'lock.json'), '{ "changed": true }');
     await bundle().files();
     expect(builds).toBe(2);
+    await writeFile(join(directory, 'domain/operations.ts'), '// changed');
+    await bundle().files();
+    expect(builds).toBe(3);
     expect(await readdir(join(directory, 'cache'))).toHaveLength(1);
   });
 

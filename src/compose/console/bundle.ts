@@ -11,6 +11,8 @@ import type { Logger } from '../../ports/logger.ts';
 export interface ConsoleBundleOptions {
   /** The folder with the console's sources and `build.ts`. */
   sources: string;
+  /** The folder of the server's sources whose code is in the bundle too. */
+  domain: string;
   /** Changes when its packages do. */
   lockFile: string;
   /** Where builds are kept. */
@@ -29,9 +31,10 @@ const filesIn = async (directory: string): Promise<string[]> =>
     .sort();
 
 /** The same for the same sources and packages. */
-async function fingerprint({ sources, lockFile }: ConsoleBundleOptions): Promise<string> {
+async function fingerprint({ sources, domain, lockFile }: ConsoleBundleOptions): Promise<string> {
   const hash = createHash('sha256').update(await readFile(lockFile));
-  for (const path of await filesIn(sources)) hash.update(`${path}\n`).update(await readFile(join(sources, path)));
+  for (const folder of [sources, domain])
+    for (const path of await filesIn(folder)) hash.update(`${path}\n`).update(await readFile(join(folder, path)));
   return hash.digest('hex').slice(0, 16);
 }
 

@@ -79,6 +79,7 @@ export function composeServer(options: ServerOptions) {
     system: createSystem({ config, space, startedAt: clock.now(), unready }),
     console: createConsoleBundle({
       sources: join(ROOT, 'console'),
+      domain: join(ROOT, 'src/domain'),
       lockFile: join(ROOT, 'package-lock.json'),
       cache: join(ownDirectory, 'console'),
       logger,

@@ -1,7 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import plugin from 'fastify-plugin';
 import type { KeyBackoff } from '../../admission/failures-by-address.ts';
-import type { Operation } from '../../domain/operations.ts';
 import { type Principal, requireRight } from '../../domain/principal.ts';
 import { ApiError } from '../../errors/api-error.ts';
 import type { Metrics } from '../../metrics/metrics.ts';
@@ -9,13 +8,6 @@ import type { Clock } from '../../ports/clock.ts';
 import type { AuthenticationService } from '../../services/access/authentication.ts';
 import type { SessionsService } from '../../services/access/sessions.ts';
 import { checkSameOrigin, sessionSecret, setSessionCookie } from '../request/session-cookie.ts';
-
-declare module 'fastify' {
-  interface FastifyContextConfig {
-    /** What the route does. `domain/operations.ts` has the scope that a key needs for it. */
-    operation?: Operation;
-  }
-}
 
 export interface AuthenticateOptions {
   authentication: AuthenticationService;

@@ -1,4 +1,5 @@
 import type { FastifyContextConfig, FastifyReply, FastifyRequest } from 'fastify';
+import type { Operation } from '../../domain/operations.ts';
 import type { Principal } from '../../domain/principal.ts';
 import type { UpstreamAttempt } from '../../domain/upstream-attempt.ts';
 import { errors } from '../../errors/errors.ts';
@@ -39,6 +40,10 @@ export interface RequestRecord extends Stoppable {
 }
 
 declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** What the route does. `domain/operations.ts` has the scope that a key needs for it. */
+    operation?: Operation;
+  }
   interface FastifyRequest {
     record: RequestRecord;
   }

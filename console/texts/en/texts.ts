@@ -1,9 +1,9 @@
-import { audit } from './en/audit.ts';
-import { failures } from './en/failures.ts';
-import { engines, models } from './en/models.ts';
-import { accounts, system } from './en/operators.ts';
-import { playground } from './en/playground.ts';
-import { batches, files } from './en/storage.ts';
+import { audit } from './audit.ts';
+import { failures } from './failures.ts';
+import { engines, models } from './models.ts';
+import { accounts, system } from './operators.ts';
+import { playground } from './playground.ts';
+import { batches, files } from './storage.ts';
 
 /** Every text of the console. A translation has the same shape: copy this file and its folder. */
 export const texts = {

@@ -1,12 +1,12 @@
 import { useEffect, useRef } from 'preact/hooks';
-import { changeSearch, usePlace } from '../../app/router.ts';
-import { Button } from '../../components/controls.tsx';
-import { snippet } from '../snippets.ts';
+import { changeSearch, usePlace } from '../../../address/router.ts';
+import { Button } from '../../../components/controls.tsx';
+import { snippet } from '../../first-request/snippets.ts';
+import { useDraft } from '../drafts.ts';
+import type { PartProps } from '../parts.tsx';
 import { ChatSettingsPanel } from './chat-settings.tsx';
 import { Composer } from './composer.tsx';
 import { initialSettings, lastAsked, requestBody, type Side, settingsError, type Turn } from './conversation.ts';
-import { useDraft } from './drafts.ts';
-import type { PartProps } from './parts.tsx';
 import { nextId, useStreamedTurns } from './streamed-turns.ts';
 import { Examples, TurnView } from './turn-view.tsx';
 

@@ -1,9 +1,10 @@
 import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
-import { call, setCsrfToken } from '../api/client.ts';
-import type { Session } from '../api/types.ts';
-import { texts } from '../texts/en.ts';
-import { usePlace } from './router.ts';
+import { isOperator } from '../../src/domain/operations.ts';
+import { usePlace } from '../address/router.ts';
+import { texts } from '../texts/en/texts.ts';
+import { call, setCsrfToken } from './client.ts';
+import type { Session } from './types.ts';
 
 export const SessionContext = createContext<Session | undefined>(undefined);
 
@@ -12,9 +13,6 @@ export function useSession(): Session {
   if (session === undefined) throw new Error('no session: this part is drawn only for people who are signed in');
   return session;
 }
-
-export const may = (session: Session, scope: string): boolean =>
-  session.scopes.includes(scope) || (scope === 'keys' && session.scopes.includes('admin'));
 
 export async function currentSession(): Promise<Session> {
   const session = await call<Session>('/v1/sessions/current', { keepSession: true });
@@ -39,9 +37,9 @@ export const ALL_ACCOUNTS = '*';
 export function useAccountFilter(): string | undefined {
   const session = useSession();
   const { search } = usePlace();
-  return may(session, 'admin') ? (search.get('account') ?? ALL_ACCOUNTS) : undefined;
+  return isOperator(session) ? (search.get('account') ?? ALL_ACCOUNTS) : undefined;
 }
 
 /** Files and batches belong to the account of the key, also for operators who look at others. */
 export const ownAccount = (about: string, session: Session): string =>
-  may(session, 'admin') ? `${about} ${texts.nav.ofAccount(session.account.name)}` : about;
+  isOperator(session) ? `${about} ${texts.nav.ofAccount(session.account.name)}` : about;

@@ -1,12 +1,12 @@
-import { TextArea, TextField } from '../../components/controls.tsx';
-import { Card } from '../../components/page.tsx';
-import { full } from '../../format/numbers.ts';
-import { texts } from '../../texts/en.ts';
-import { costOf } from './cost.ts';
-import { linesOf, useDraft } from './drafts.ts';
-import { type PartProps, Stats } from './parts.tsx';
-import { type Exchange, RequestForm } from './request-form.tsx';
-import { useRun } from './run.ts';
+import { TextArea, TextField } from '../../../components/controls.tsx';
+import { Card } from '../../../components/page.tsx';
+import { full } from '../../../format/numbers.ts';
+import { texts } from '../../../texts/en/texts.ts';
+import { costOf } from '../chat/cost.ts';
+import { linesOf, useDraft } from '../drafts.ts';
+import { type PartProps, Stats } from '../parts.tsx';
+import { type Exchange, RequestForm } from '../request-form.tsx';
+import { useRun } from '../run.ts';
 
 interface RerankAnswer {
   results: { index: number; relevance_score: number }[];

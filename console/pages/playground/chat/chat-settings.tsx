@@ -1,9 +1,9 @@
-import type { Model } from '../../api/types.ts';
-import { Button, optionsOf, Select, TextArea, TextField } from '../../components/controls.tsx';
-import { Card } from '../../components/page.tsx';
-import { texts } from '../../texts/en.ts';
+import type { Model } from '../../../api/types.ts';
+import { Button, optionsOf, Select, TextArea, TextField } from '../../../components/controls.tsx';
+import { Card } from '../../../components/page.tsx';
+import { texts } from '../../../texts/en/texts.ts';
+import { ModelSelect } from '../parts.tsx';
 import { type ChatSettings, TOOLS_EXAMPLE } from './conversation.ts';
-import { ModelSelect } from './parts.tsx';
 
 export interface ChatSettingsPanelProps {
   models: Model[];

@@ -1,17 +1,28 @@
-import { TextArea } from '../../components/controls.tsx';
-import { Card } from '../../components/page.tsx';
-import { full } from '../../format/numbers.ts';
-import { texts } from '../../texts/en.ts';
-import { costOf } from './cost.ts';
-import { linesOf, useDraft } from './drafts.ts';
-import { type PartProps, Stats } from './parts.tsx';
-import { type Exchange, RequestForm } from './request-form.tsx';
-import { useRun } from './run.ts';
-import { similarities } from './similarity.ts';
+import { TextArea } from '../../../components/controls.tsx';
+import { Card } from '../../../components/page.tsx';
+import { full } from '../../../format/numbers.ts';
+import { texts } from '../../../texts/en/texts.ts';
+import { costOf } from '../chat/cost.ts';
+import { linesOf, useDraft } from '../drafts.ts';
+import { type PartProps, Stats } from '../parts.tsx';
+import { type Exchange, RequestForm } from '../request-form.tsx';
+import { useRun } from '../run.ts';
 
 interface EmbeddingAnswer {
   data: { embedding: number[] }[];
   usage: { prompt_tokens: number };
+}
+
+function dot(left: number[], right: number[]): number {
+  return left.reduce((sum, value, index) => sum + value * (right[index] ?? 0), 0);
+}
+
+/** Cosine similarity of every vector with every other. */
+function similarities(vectors: number[][]): number[][] {
+  const lengths = vectors.map((vector) => Math.sqrt(dot(vector, vector)) || 1);
+  return vectors.map((left, row) =>
+    vectors.map((right, column) => dot(left, right) / ((lengths[row] ?? 1) * (lengths[column] ?? 1))),
+  );
 }
 
 export function Embeddings(part: PartProps) {

@@ -1,4 +1,4 @@
-import type { ChatAnswer } from '../../api/stream.ts';
+import type { ChatAnswer } from '../../../api/stream.ts';
 
 export type Side = 'a' | 'b';
 

@@ -1,6 +1,6 @@
-import type { Model } from '../../api/types.ts';
-import { Button } from '../../components/controls.tsx';
-import { texts } from '../../texts/en.ts';
+import type { Model } from '../../../api/types.ts';
+import { Button } from '../../../components/controls.tsx';
+import { texts } from '../../../texts/en/texts.ts';
 import { AnswerView } from './answer-view.tsx';
 import type { Side, Turn } from './conversation.ts';
 

@@ -1,16 +1,16 @@
 import { useEffect, useMemo, useState } from 'preact/hooks';
-import { call } from '../../api/client.ts';
-import { TextField } from '../../components/controls.tsx';
-import { Card } from '../../components/page.tsx';
-import { duration } from '../../format/times.ts';
-import { texts } from '../../texts/en.ts';
+import { call } from '../../../api/client.ts';
+import { TextField } from '../../../components/controls.tsx';
+import { Card } from '../../../components/page.tsx';
+import { duration } from '../../../format/times.ts';
+import { texts } from '../../../texts/en/texts.ts';
+import { costOf } from '../chat/cost.ts';
+import { useDraft } from '../drafts.ts';
+import { PartForm, type PartProps, Stats } from '../parts.tsx';
+import { useRun } from '../run.ts';
 import { AudioChooser } from './audio-chooser.tsx';
-import { costOf } from './cost.ts';
-import { useDraft } from './drafts.ts';
-import { PartForm, type PartProps, Stats } from './parts.tsx';
 import { usePlayer } from './player.ts';
-import { useRun } from './run.ts';
-import { transcriptionSnippet } from './transcription-snippet.ts';
+import { transcriptionSnippet } from './snippet.ts';
 import { peaksOf, Waveform } from './waveform.tsx';
 import { type Word, Words } from './words.tsx';
 

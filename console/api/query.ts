@@ -6,7 +6,7 @@ import {
   type QueryObserverResult,
 } from '@tanstack/query-core';
 import { useEffect, useState } from 'preact/hooks';
-import { ApiFailure } from '../api/client.ts';
+import { ApiFailure } from './client.ts';
 
 const RETRIES = 2;
 

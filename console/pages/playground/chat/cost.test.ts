@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { Model } from '../../api/types.ts';
+import type { Model } from '../../../api/types.ts';
 import { costOf } from './cost.ts';
 
 const model = (pricing: Partial<Model['pricing']>) =>

@@ -1,8 +1,8 @@
-import { useModels } from '../api/queries.ts';
-import { href } from '../app/router.ts';
-import { LinkButton } from '../components/controls.tsx';
-import { Empty } from '../components/feedback.tsx';
-import { texts } from '../texts/en.ts';
+import { href } from '../../address/router.ts';
+import { useModels } from '../../api/queries.ts';
+import { LinkButton } from '../../components/controls.tsx';
+import { Empty } from '../../components/feedback.tsx';
+import { texts } from '../../texts/en/texts.ts';
 import { CodeExamples } from './code-examples.tsx';
 import { exampleModel, type KeyUse } from './example-model.ts';
 import { exampleRequest, snippet } from './snippets.ts';

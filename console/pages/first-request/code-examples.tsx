@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
-import { CodeBlock, optionsOf, Segments } from '../components/controls.tsx';
-import { texts } from '../texts/en.ts';
+import { CodeBlock, optionsOf, Segments } from '../../components/controls.tsx';
+import { texts } from '../../texts/en/texts.ts';
 import { LANGUAGES, type Language } from './snippets.ts';
 
 /** Writes a request in a language. */

@@ -1,4 +1,4 @@
-import type { Language } from '../snippets.ts';
+import type { Language } from '../../first-request/snippets.ts';
 
 export interface TranscriptionRequest {
   origin: string;

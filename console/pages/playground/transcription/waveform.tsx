@@ -1,7 +1,7 @@
 import { useEffect, useRef } from 'preact/hooks';
-import { useTheme } from '../../app/theme.ts';
-import { resolveColor } from '../../charts/colors.ts';
-import { texts } from '../../texts/en.ts';
+import { resolveColor } from '../../../charts/colors.ts';
+import { useTheme } from '../../../components/theme.ts';
+import { texts } from '../../../texts/en/texts.ts';
 
 const BARS = 240;
 const GAP = 1;

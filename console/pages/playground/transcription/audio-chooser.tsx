@@ -1,9 +1,9 @@
 import { useRef } from 'preact/hooks';
-import { useNow } from '../../app/range.ts';
-import { Button } from '../../components/controls.tsx';
-import { bytes } from '../../format/numbers.ts';
-import { duration } from '../../format/times.ts';
-import { texts } from '../../texts/en.ts';
+import { useNow } from '../../../address/range.ts';
+import { Button } from '../../../components/controls.tsx';
+import { bytes } from '../../../format/numbers.ts';
+import { duration } from '../../../format/times.ts';
+import { texts } from '../../../texts/en/texts.ts';
 import { useRecorder } from './recorder.ts';
 
 export interface AudioChooserProps {

@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { streamChat } from '../../api/stream.ts';
-import type { Model } from '../../api/types.ts';
-import { queryClient } from '../../app/query.ts';
+import { queryClient } from '../../../api/query.ts';
+import { streamChat } from '../../../api/stream.ts';
+import type { Model } from '../../../api/types.ts';
 import { type Answer, type ChatSettings, requestBody, type Side, type Turn } from './conversation.ts';
 
 export interface StreamedTurnsOptions {

@@ -1,6 +1,6 @@
-import { Meter } from '../components/feedback.tsx';
-import { money, moneyExact } from '../format/numbers.ts';
-import { texts } from '../texts/en.ts';
+import { Meter } from '../../components/feedback.tsx';
+import { money, moneyExact } from '../../format/numbers.ts';
+import { texts } from '../../texts/en/texts.ts';
 
 export interface SpendCellProps {
   /** Undefined while it is not known. */

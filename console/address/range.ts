@@ -1,7 +1,8 @@
 import { useEffect, useMemo, useState } from 'preact/hooks';
-import { DAY_MS, HOUR_MS } from '../format/durations.ts';
+import { DAY_MS, HOUR_MS } from '../../src/domain/time/durations.ts';
+import { parseTimeZone } from '../../src/domain/time/time-zone.ts';
 import type { Bucket } from '../format/times.ts';
-import { addBuckets, bucketStart, isTimeZone } from '../format/zones.ts';
+import { addBuckets, bucketStart } from '../format/zones.ts';
 import { changeSearch, usePlace } from './router.ts';
 
 export interface Range {
@@ -59,7 +60,7 @@ export function useRange(fallback = '7d'): Range {
   const { search } = usePlace();
   const now = useNow();
   const zoneName = search.get('zone') ?? 'UTC';
-  const zone = isTimeZone(zoneName) ? zoneName : 'UTC';
+  const zone = parseTimeZone(zoneName) === undefined ? 'UTC' : zoneName;
   const [from, to] = [Date.parse(search.get('from') ?? ''), Date.parse(search.get('to') ?? '')];
   const custom = from < to;
   const name = custom ? 'custom' : (search.get('range') ?? fallback);

@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { toast } from '../../components/feedback.tsx';
-import { texts } from '../../texts/en.ts';
+import { toast } from '../../../components/feedback.tsx';
+import { texts } from '../../../texts/en/texts.ts';
 
 export interface Recorder {
   /** Since when it records. */

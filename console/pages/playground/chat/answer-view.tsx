@@ -1,9 +1,9 @@
 import { useState } from 'preact/hooks';
-import type { Model } from '../../api/types.ts';
-import { Button, CopyButton, TextField } from '../../components/controls.tsx';
-import { full, money, moneyExact } from '../../format/numbers.ts';
-import { duration } from '../../format/times.ts';
-import { texts } from '../../texts/en.ts';
+import type { Model } from '../../../api/types.ts';
+import { Button, CopyButton, TextField } from '../../../components/controls.tsx';
+import { full, money, moneyExact } from '../../../format/numbers.ts';
+import { duration } from '../../../format/times.ts';
+import { texts } from '../../../texts/en/texts.ts';
 import type { Answer } from './conversation.ts';
 import { costOf } from './cost.ts';
 

@@ -1,6 +1,6 @@
-import { hasKeyboard, sendKeys } from '../../app/shortcuts.tsx';
-import { Button } from '../../components/controls.tsx';
-import { texts } from '../../texts/en.ts';
+import { Button } from '../../../components/controls.tsx';
+import { hasKeyboard, sendKeys } from '../../../components/keyboard.ts';
+import { texts } from '../../../texts/en/texts.ts';
 
 export interface ComposerProps {
   message: string;

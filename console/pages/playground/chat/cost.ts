@@ -1,4 +1,4 @@
-import type { Model } from '../../api/types.ts';
+import type { Model } from '../../../api/types.ts';
 
 export interface BilledUnits {
   prompt_tokens?: number;
